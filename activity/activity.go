@@ -1,0 +1,101 @@
+// Package activity is the log of what happened: every change that Hostler
+// makes, and every run of a hook, is an Event with a place in one order.
+//
+// It promises that an event's Seq is greater than that of every event which a
+// reader could have seen before it, so that "all after Seq" misses nothing.
+// How events are kept is left to package store, which writes an event in the
+// transaction of the change that it tells of.
+package activity
+
+import (
+	"encoding/json"
+	"slices"
+	"time"
+)
+
+// Type names what happened: the thing first, then the verb in the past tense.
+type Type string
+
+// The types of events.
+const (
+	WorkloadApplied Type = "workload.applied"
+	WorkloadDeleted Type = "workload.deleted"
+
+	PoolCreated   Type = "pool.created"
+	PoolScaled    Type = "pool.scaled"
+	PoolDrained   Type = "pool.drained"
+	PoolWarning   Type = "pool.warning"
+	PoolRecovered Type = "pool.recovered"
+	PoolDestroyed Type = "pool.destroyed"
+
+	ContainerCreating   Type = "container.creating"
+	ContainerCreated    Type = "container.created"
+	ContainerClaimed    Type = "container.claimed"
+	ContainerWiped      Type = "container.wiped"
+	ContainerReleased   Type = "container.released"
+	ContainerUnhealthy  Type = "container.unhealthy"
+	ContainerDied       Type = "container.died"
+	ContainerDestroying Type = "container.destroying"
+	ContainerDestroyed  Type = "container.destroyed"
+
+	ClaimRequested Type = "claim.requested"
+	ClaimActivated Type = "claim.activated"
+	ClaimFailed    Type = "claim.failed"
+	ClaimReleasing Type = "claim.releasing"
+	ClaimReleased  Type = "claim.released"
+
+	HookStarted   Type = "hook.started"
+	HookCompleted Type = "hook.completed"
+	HookFailed    Type = "hook.failed"
+	HookSkipped   Type = "hook.skipped"
+)
+
+// types lists every Type, for validation and documentation.
+var types = []Type{
+	WorkloadApplied, WorkloadDeleted,
+	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
+	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
+	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
+	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimReleased,
+	HookStarted, HookCompleted, HookFailed, HookSkipped,
+}
+
+// Types returns every type, in the order of the documentation.
+func Types() []Type { return slices.Clone(types) }
+
+// Event is one line of the log. Fields that do not apply are empty.
+type Event struct {
+	Seq       int64           `json:"seq" doc:"Place in the log, growing; resume after it."`
+	Time      time.Time       `json:"time" doc:"When it was recorded, UTC."`
+	Type      Type            `json:"type" doc:"What happened: the thing first, then the verb."`
+	Workload  string          `json:"workload,omitempty"`
+	Container string          `json:"container,omitempty"`
+	Tenant    string          `json:"tenant,omitempty"`
+	Claim     string          `json:"claim,omitempty"`
+	Run       string          `json:"run,omitempty" doc:"The hook run that it is about."`
+	Point     string          `json:"point,omitempty" doc:"The hook point that it is about."`
+	Message   string          `json:"message" doc:"A sentence for people."`
+	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
+}
+
+// Filter says which events to read. Empty fields match everything; within
+// Types any one may match, all fields must.
+type Filter struct {
+	Types     []Type // a type, or a thing such as "hook" for all of its types
+	Workload  string
+	Container string
+	Tenant    string
+	Claim     string
+	Point     string
+}
+
+// Page is a run of events in order.
+type Page struct {
+	Items []Event
+	// Next is the Seq to read on after: that of the last item, or where the
+	// reading stopped when nothing matched.
+	Next int64
+	// Cut is the Seq of the oldest event that retention has left when events
+	// after the asked-for Seq are gone, else 0.
+	Cut int64
+}

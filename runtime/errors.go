@@ -1,0 +1,57 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+)
+
+// What can be wrong with a call. Backends turn their engine's errors into
+// these where they enter.
+var (
+	// ErrNotFound says that there is no such container.
+	ErrNotFound = errors.New("no such container")
+	// ErrExists says that there is such a container already.
+	ErrExists = errors.New("the container exists")
+	// ErrNotRunning says that the container is there and does not run.
+	ErrNotRunning = errors.New("the container is not running")
+	// ErrLost says that the container ended in the middle of the call.
+	ErrLost = errors.New("the container ended")
+	// ErrDoomed says that something in the container can no longer be
+	// controlled. Nothing but Destroy is safe.
+	ErrDoomed = errors.New("the container is out of control and must be destroyed")
+	// ErrNotClean says that a Wipe could not prove what it must.
+	ErrNotClean = errors.New("the container cannot be proven clean")
+	// ErrUnavailable says that the engine did not answer.
+	ErrUnavailable = errors.New("the container engine does not answer")
+	// ErrInvalid says that the engine refuses the spec, in its own words.
+	ErrInvalid = errors.New("the container engine refuses the container")
+	// ErrImage says that the image is not there and cannot be pulled.
+	ErrImage = errors.New("the image is not available")
+	// ErrBadArchive says that a tar stream is broken or reaches outside.
+	ErrBadArchive = errors.New("bad archive")
+	// ErrNoFile says that the path does not exist in the container.
+	ErrNoFile = errors.New("no such file in the container")
+)
+
+// StartReason is why a command did not start.
+type StartReason string
+
+// Why a command did not start. None gets better by trying again.
+const (
+	StartNoBinary  StartReason = "binary_not_found"
+	StartNotExec   StartReason = "not_executable"
+	StartNoUser    StartReason = "user_not_found"
+	StartNoWorkdir StartReason = "workdir_not_found"
+	StartBadInput  StartReason = "bad_input" // NUL in argv, too long, too much stdin
+	StartFailed    StartReason = "start_failed"
+)
+
+// StartError says that a command, or a main process, never ran.
+type StartError struct {
+	Reason StartReason
+	Detail string // a sentence that names the binary, the user or the folder
+}
+
+func (e *StartError) Error() string {
+	return fmt.Sprintf("start the command: %s (%s)", e.Detail, e.Reason)
+}

@@ -1,0 +1,80 @@
+package runtime
+
+import (
+	"strings"
+	"time"
+)
+
+// How commands are run when a Command leaves it open.
+const (
+	// DefaultTimeout is how long a command may take.
+	DefaultTimeout = 30 * time.Second
+	// DefaultGrace is how long a command that is told to end (SIGTERM) has
+	// before it is killed.
+	DefaultGrace = 2 * time.Second
+	// OutputHead and OutputTail are how many bytes of each stream are kept from
+	// its beginning and from its end.
+	OutputHead = 4 << 10
+	OutputTail = 60 << 10
+	// MaxStdin bounds Command.Stdin, in bytes.
+	MaxStdin = 1 << 20
+)
+
+// Command is one program to be run in a container.
+type Command struct {
+	// Key names this run for ever. A backend that loses its connection in the
+	// middle asks the container for the outcome by this key instead of running
+	// the command again. Empty means that one is made up.
+	Key         string
+	Args        []string          // argv; Args[0] is looked up in the container's PATH
+	Environment map[string]string // over the container's
+	User        string            // as Spec.User; empty for the container's own
+	Workdir     string            // absolute; empty for the container's own
+	Stdin       []byte            // at most MaxStdin; empty for none
+	Timeout     time.Duration     // from its start; 0 for DefaultTimeout
+	Grace       time.Duration     // 0 for DefaultGrace
+}
+
+// Result is how a command ended.
+type Result struct {
+	ExitCode int           // its own, or 128 + the signal's number
+	Signal   string        // "SIGKILL" and so on; empty when it exited
+	TimedOut bool          // its timeout passed before it ended
+	Killed   bool          // SIGKILL was needed, the grace was not enough
+	Leaked   int           // processes of it that outlived it and were killed
+	Duration time.Duration // from its start until all of it was gone
+	Stdout   Output
+	Stderr   Output
+}
+
+// OK says whether the command exited by itself, with code 0 and in time.
+func (r Result) OK() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
+
+// Output is what is kept of one stream: its beginning and its end. Both are
+// valid UTF-8: what was not is replaced, and no character is cut in two.
+type Output struct {
+	Head  string `json:"head,omitempty"`
+	Tail  string `json:"tail,omitempty"` // empty unless Truncated or longer than the head
+	Total int64  `json:"total"`          // bytes that the command wrote
+	// Truncated says that bytes between Head and Tail are lost.
+	Truncated bool `json:"truncated,omitempty"`
+}
+
+// String joins what was kept, with a line in the middle where bytes are lost.
+func (o Output) String() string {
+	if !o.Truncated {
+		return o.Head + o.Tail
+	}
+	return o.Head + "\n[...]\n" + o.Tail
+}
+
+// Excerpt is the last n bytes of what was kept, cut at a character, and
+// whether anything is missing before them.
+func (o Output) Excerpt(n int) (text string, cut bool) {
+	text = o.Head + o.Tail
+	if len(text) <= n {
+		return text, o.Truncated
+	}
+	text = strings.ToValidUTF8(text[len(text)-n:], "")
+	return text, true
+}

@@ -1,0 +1,185 @@
+// Package runtime is the contract between Hostler and whatever runs its
+// containers: the Docker engine, processes of this machine, or memory.
+//
+// It promises one meaning for every call on every backend. The suite in
+// runtimetest is that meaning as code: a difference between two backends is a
+// case there and a sentence here, never a type switch in a caller. What the
+// package leaves to others: which containers there should be (package pool),
+// what is run in them (package hooks) and when.
+//
+// Containers are named by Hostler's own id. A backend derives the engine's
+// name from it and labels what it makes, so that a container of somebody else
+// is never listed, never touched and never removed.
+package runtime
+
+import (
+	"context"
+	"io"
+	"time"
+)
+
+// Runtime is everything that a backend does. All methods may be called by many
+// goroutines at once, for one container as well as for several; calls that
+// change one container (Start, Restart, Wipe, Destroy) are made by one flow at
+// a time. Every call ends soon after its context does.
+//
+// Errors are those of errors.go, wrapped: match them with errors.Is and
+// errors.AsType. ErrUnavailable stands for "the engine did not answer": nothing
+// is known of the container, and the call may be made again.
+type Runtime interface {
+	Lifecycle
+	Observer
+	Execer
+	Files
+	Recycler
+}
+
+// Lifecycle makes containers and ends them.
+type Lifecycle interface {
+	// Create makes the container of spec, hardened, with its volumes, and starts
+	// nothing. Creating an id that exists is ErrExists. A Create that fails or
+	// is cut off may leave parts behind: Destroy removes them.
+	Create(ctx context.Context, spec Spec) error
+	// Start runs the main process and returns once the container accepts Exec.
+	// Starting a container that runs already is nil.
+	Start(ctx context.Context, id string) error
+	// Restart ends every process in the container and runs the main process
+	// anew. Files, volumes and the endpoint stay as they are. It starts a main
+	// process that a Wipe has ended.
+	Restart(ctx context.Context, id string) error
+	// Destroy ends the container and removes it with its volumes. One that is
+	// not there is nil, so that it can be called until it says nil.
+	Destroy(ctx context.Context, id string) error
+}
+
+// Observer tells what there is.
+type Observer interface {
+	// Status describes one container; ErrNotFound when there is none.
+	Status(ctx context.Context, id string) (Status, error)
+	// List describes every container that this Hostler made, in any state, in
+	// no order. It tells them by label, and leaves out other people's.
+	List(ctx context.Context) ([]Status, error)
+	// Logs reads what the main process has printed, both streams together, the
+	// last tail bytes of it at most. The caller closes it.
+	Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error)
+	// Watch calls died for every container of ours whose main process ends or
+	// that disappears, until ctx ends (nil) or the engine is lost
+	// (ErrUnavailable). It calls ready once, when no later death can be missed;
+	// what died before is found by List. Deaths by Destroy are reported too.
+	Watch(ctx context.Context, ready func(), died func(Death)) error
+}
+
+// Execer runs commands.
+type Execer interface {
+	// Exec runs a command in the container. It returns only when the command,
+	// and everything that it started, is gone, or when the container is doomed.
+	//
+	// A Result with a nil error means that the command ran and is over: look at
+	// its ExitCode, Signal and TimedOut. A *StartError means that it never ran.
+	// ErrNotRunning means that there was no main process to run beside. ErrLost
+	// means that the container ended while the command ran: nothing of it is
+	// left, and its outcome is unknown. ErrDoomed means that it could not be
+	// confirmed that everything is gone: destroy the container.
+	//
+	// When ctx ends first, the command is ended as by its timeout and the error
+	// is the context's cause.
+	Exec(ctx context.Context, id string, cmd Command) (Result, error)
+}
+
+// Files moves files in and out as tar streams.
+type Files interface {
+	// PutFiles unpacks the tar stream into dir, an existing folder of the
+	// container. What it makes belongs to the container's user. An entry that
+	// points outside dir, and one that is no file, folder or symbolic link, is
+	// ErrBadArchive. What was unpacked before the fault stays.
+	PutFiles(ctx context.Context, id, dir string, tar io.Reader) error
+	// GetFiles packs what is below dir into a tar stream with names relative to
+	// dir. A missing dir is ErrNoFile. Reading ends in io.EOF only after the
+	// last byte of a whole archive; anything else is an error. The caller
+	// closes it.
+	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
+}
+
+// Recycler makes a container fit for another tenant, or says that it is not.
+type Recycler interface {
+	// Seal remembers what the container's files are, those on its volumes and
+	// temporary filesystems apart: the state from which every tenant starts. It
+	// is called once, before the first tenant. Without it a Wipe is
+	// ErrNotClean.
+	Seal(ctx context.Context, id string) error
+	// Wipe ends every process in the container, the main one too, empties its
+	// volumes and temporary filesystems, and proves that nothing else differs
+	// from what Seal remembered. What cannot be proven is ErrNotClean: destroy
+	// the container. Afterwards PutFiles and Restart make it ready.
+	Wipe(ctx context.Context, id string) error
+}
+
+// Spec is what a container is made of. The zero value of a field means the
+// image's own or the backend's safest.
+type Spec struct {
+	ID          string            // Hostler's id for it, unique for ever
+	Workload    string            // a label
+	Revision    string            // a label
+	Image       string            // a reference the engine can resolve
+	Command     []string          // argv; empty for the image's own
+	Environment map[string]string // added to the image's
+	User        string            // uid, uid:gid, name or name:group
+	Workdir     string            // absolute; empty for the image's own
+	ReadOnly    bool              // the root filesystem
+	Ports       []int             // TCP ports that the endpoint lists
+	Networks    []string          // engine networks; empty for Hostler's own
+	DNS         []string          // resolvers; empty for the engine's
+	Limits      Limits
+	Volumes     []Volume
+}
+
+// Limits bound what the container may use. Zero means the backend's default,
+// which is never "unlimited" for PIDs.
+type Limits struct {
+	CPUs   float64 // cores
+	Memory int64   // bytes
+	PIDs   int64   // processes and threads
+}
+
+// Volume is a private, initially empty folder of one container. It outlives a
+// restart and ends with the container.
+type Volume struct {
+	Name     string // unique within the container
+	Target   string // absolute path in the container
+	ReadOnly bool   // for the container's processes; PutFiles still writes
+}
+
+// State is what a container is doing.
+type State string
+
+// The states of a container, as the backend sees it.
+const (
+	Created State = "created" // made, never started
+	Running State = "running"
+	Exited  State = "exited" // the main process ended, or the engine stopped it
+)
+
+// Status is what a backend knows of one container.
+type Status struct {
+	ID        string
+	Workload  string
+	Revision  string
+	State     State
+	ExitCode  int  // meaningful when Exited
+	OOMKilled bool // the engine says that memory ended it
+	Endpoint  Endpoint
+}
+
+// Endpoint is where the container's ports can be reached from this machine.
+type Endpoint struct {
+	Host  string `json:"host"`  // an address; empty when it has no network
+	Ports []int  `json:"ports"` // as the workload lists them
+}
+
+// Death tells that a container's main process ended.
+type Death struct {
+	ID        string
+	ExitCode  int
+	OOMKilled bool
+	Time      time.Time
+}
