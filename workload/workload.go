@@ -1,0 +1,139 @@
+// Package workload is the one YAML file that a workload's author writes: its
+// types, how it is read, what is wrong with it, and its JSON Schema.
+//
+// It promises that a Workload which Parse returns is valid and complete: every
+// default is filled in, every duration and size is a number, every hook has a
+// name. Faults are found all at once, each with its line, its field and a
+// remedy. Nothing outside this package reads YAML.
+package workload
+
+import (
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Workload is a parsed workload file. It is not changed after Parse: share it.
+type Workload struct {
+	ID          string
+	Name        string
+	Image       string
+	Command     []string
+	Environment map[string]string
+	User        string
+	ReadOnly    bool
+	Ports       []int
+	Networks    []string
+	DNS         []string
+	Healthcheck *Healthcheck // nil: running is healthy
+	Limits      runtime.Limits
+	Volumes     []Volume
+	Pool        Pool
+	Restart     Restart
+	Sync        *Sync // nil: nothing is kept
+	Hooks       map[hooks.Point][]hooks.Hook
+
+	// Revision names everything in the file that a container is made of: all
+	// but name and pool. Containers of another revision are replaced.
+	Revision string
+	// Source is the file as it was given.
+	Source []byte
+}
+
+// Healthcheck is a command that exits with 0 when the workload is ready.
+type Healthcheck struct {
+	Command     []string // argv; CMD-SHELL is resolved to /bin/sh -c
+	Interval    time.Duration
+	Timeout     time.Duration
+	StartPeriod time.Duration
+	Retries     int
+}
+
+// Volume is a folder of the container that may be seeded.
+type Volume struct {
+	Name     string // "state", "secrets", "comm", or the custom volume's own
+	Target   string
+	ReadOnly bool
+	Seed     string // a folder, relative to the file; empty for none
+}
+
+// Pool is how many containers wait and what becomes of used ones.
+type Pool struct {
+	MinIdle      int
+	MaxSize      int
+	IdleTimeout  time.Duration // 0: never
+	ClaimIdleTTL time.Duration // 0: never
+	Reuse        Reuse
+}
+
+// Reuse is who may have a container that a tenant has given back.
+type Reuse string
+
+// The policies of reuse.
+const (
+	ReuseNever      Reuse = "never"       // nobody: it is destroyed
+	ReuseSameTenant Reuse = "same_tenant" // the same tenant, as it is
+	ReuseWipe       Reuse = "wipe"        // the same as it is, others after a proven wipe
+)
+
+// Restart is when a claim restarts the main process.
+type Restart string
+
+// The policies of restart.
+const (
+	RestartOnChange Restart = "on_change" // when files were put in or wiped
+	RestartAlways   Restart = "always"
+	RestartNever    Restart = "never" // only where a wipe has ended it
+)
+
+// Sync is where a tenant's state is kept between claims.
+type Sync struct {
+	Sink     Sink
+	Mappings []Mapping
+	Policy   SyncPolicy
+}
+
+// Sink is a place for tenants' state.
+type Sink struct {
+	Type            string // s3 or file
+	Path            string // file
+	Bucket          string // s3
+	Region          string
+	Endpoint        string
+	Prefix          string
+	AccessKeyID     string
+	SecretAccessKey string
+}
+
+// Mapping is a part of the container that is kept.
+type Mapping struct {
+	Path      string
+	Pattern   string
+	SinkPath  string
+	Direction string // upload, download or bidirectional
+	Mode      string // sync or copy
+}
+
+// SyncPolicy is when state is moved.
+type SyncPolicy struct {
+	OnClaim   bool
+	OnRelease bool
+	Interval  time.Duration
+	Manual    bool
+}
+
+// Spec is what a container of w with the given id is made of.
+func (w *Workload) Spec(id string) runtime.Spec {
+	volumes := make([]runtime.Volume, 0, len(w.Volumes))
+	for _, v := range w.Volumes {
+		volumes = append(volumes, runtime.Volume{Name: v.Name, Target: v.Target, ReadOnly: v.ReadOnly})
+	}
+	return runtime.Spec{
+		ID: id, Workload: w.ID, Revision: w.Revision,
+		Image: w.Image, Command: w.Command, Environment: w.Environment,
+		User: w.User, ReadOnly: w.ReadOnly,
+		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
+		Limits: w.Limits, Volumes: volumes,
+	}
+}
