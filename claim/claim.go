@@ -1,0 +1,87 @@
+package claim
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// State is where a claim is in its life.
+type State string
+
+// The states of a claim. Pending, Active, Releasing and ReleaseFailed are
+// live: a tenant has at most one live claim on a workload, a container at most
+// one at all.
+const (
+	Pending       State = "pending"
+	Active        State = "active"
+	Releasing     State = "releasing"
+	Released      State = "released"
+	ReleaseFailed State = "release_failed"
+	Failed        State = "failed"
+)
+
+// States lists every state, in the order of a claim's life.
+func States() []State {
+	return []State{Pending, Active, Releasing, ReleaseFailed, Released, Failed}
+}
+
+// Live says whether a claim in this state holds its container.
+func (s State) Live() bool {
+	return s == Pending || s == Active || s == Releasing || s == ReleaseFailed
+}
+
+// Source is what a claim's container was before.
+type Source string
+
+// Where a container comes from.
+const (
+	Fresh    Source = "fresh"    // never claimed
+	Affinity Source = "affinity" // this tenant's last one, as it was left
+	Recycled Source = "recycled" // another tenant's, wiped
+)
+
+// Claim is a tenant's hold on a container.
+type Claim struct {
+	ID        string           `json:"id"`
+	Workload  string           `json:"workload"`
+	Tenant    string           `json:"tenant"`
+	Container string           `json:"container,omitempty" doc:"Empty while it waits for one."`
+	Revision  string           `json:"revision,omitempty" doc:"Of the workload, as its container was made."`
+	State     State            `json:"state"`
+	Source    Source           `json:"source,omitempty"`
+	Endpoint  runtime.Endpoint `json:"endpoint"`
+	// Health is the container's: a claimed container that died stays claimed
+	// until it is released.
+	Health   string             `json:"health,omitempty"`
+	Hooks    []HookSummary      `json:"hooks" doc:"What ran for it, in order, each attempt."`
+	Timings  map[string]float64 `json:"timings" doc:"Milliseconds by step."`
+	Warnings []string           `json:"warnings"`
+	// Reason is why it failed or was released.
+	Reason     string     `json:"reason,omitempty"`
+	CreatedAt  time.Time  `json:"created_at"`
+	ActiveAt   *time.Time `json:"active_at,omitempty"`
+	ReleasedAt *time.Time `json:"released_at,omitempty" doc:"When it ended, released or failed."`
+}
+
+// HookSummary is one attempt of a hook as an answer shows it; the run's record
+// has the output.
+type HookSummary struct {
+	Run      string         `json:"run"`
+	Point    hooks.Point    `json:"point"`
+	Hook     string         `json:"hook"`
+	Attempt  int            `json:"attempt"`
+	State    hooks.RunState `json:"state"`
+	ExitCode *int           `json:"exit_code,omitempty"`
+	Duration float64        `json:"duration_ms"`
+}
+
+// Errors of this package.
+var (
+	// ErrNoClaim says that there is no such claim.
+	ErrNoClaim = errors.New("no such claim")
+	// ErrNoneIdle says that no container could be reserved.
+	ErrNoneIdle = errors.New("no container is idle")
+)

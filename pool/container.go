@@ -1,0 +1,67 @@
+package pool
+
+import (
+	"errors"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// State is where a container is in its life.
+type State string
+
+// The states of a container. Gone is kept as a record of what was.
+const (
+	Creating   State = "creating"
+	Idle       State = "idle"
+	Claimed    State = "claimed"
+	Destroying State = "destroying"
+	Gone       State = "gone"
+)
+
+// States lists every state, in the order of a container's life.
+func States() []State { return []State{Creating, Idle, Claimed, Destroying, Gone} }
+
+// Health is what Hostler's own checks say of a container.
+type Health string
+
+// The verdicts on a container.
+const (
+	Healthy   Health = "healthy"
+	Unhealthy Health = "unhealthy" // its health check fails
+	Dead      Health = "dead"      // its main process has ended
+)
+
+// Container is the record of one container.
+type Container struct {
+	ID       string `json:"id"`
+	Workload string `json:"workload"`
+	Revision string `json:"revision"`
+	State    State  `json:"state"`
+	Health   Health `json:"health,omitempty"`
+	// Tenant is the tenant whose data may be in it: of its claim, or of its
+	// last one. It is empty until the first reservation and again after a wipe
+	// has been proven.
+	Tenant string `json:"tenant,omitempty"`
+	// Claim is the live claim that holds it.
+	Claim     string           `json:"claim,omitempty"`
+	Endpoint  runtime.Endpoint `json:"endpoint"`
+	Reason    string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
+	CreatedAt time.Time        `json:"created_at"`
+	ChangedAt time.Time        `json:"changed_at" doc:"When its state last changed."`
+}
+
+// Errors of this package.
+var (
+	// ErrFull says that a pool holds as many containers as its max_size.
+	ErrFull = errors.New("the pool is full")
+	// ErrNoContainer says that there is no record of the container.
+	ErrNoContainer = errors.New("no such container")
+	// ErrNoWorkload says that no workload of that name is applied.
+	ErrNoWorkload = errors.New("no such workload")
+	// ErrMoved says that the container or claim is no longer in the state that
+	// the caller expected: somebody else was first.
+	ErrMoved = errors.New("the state has changed")
+	// ErrInUse says that a claim holds the container.
+	ErrInUse = errors.New("the container is claimed")
+)

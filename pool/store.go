@@ -1,0 +1,83 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+)
+
+// Containers is what the pool needs of storage. Each call is one transaction:
+// the change and its event are both durable when it returns nil, and neither
+// happened when it does not.
+type Containers interface {
+	// AddContainer records a container that is about to be created, in state
+	// Creating, with the event container.creating. It counts those of the
+	// workload that are not Gone, and when there are max or more already it is
+	// ErrFull and changes nothing. With claim set the container is reserved for
+	// that pending claim at once.
+	AddContainer(ctx context.Context, c Container, max int) error
+	// MoveContainer makes a change, if the container is still in one of the
+	// states m.From; if not, it is ErrMoved. It returns the new record.
+	MoveContainer(ctx context.Context, m Move) (Container, error)
+	// Container is one record, Gone or not; ErrNoContainer.
+	Container(ctx context.Context, id string) (Container, error)
+	// Containers lists the records that match, oldest first.
+	Containers(ctx context.Context, f ContainerFilter) ([]Container, error)
+}
+
+// Move is a change of one container.
+type Move struct {
+	ID   string
+	From []State // never empty
+	To   State   // may be the same as before, to change only what follows
+	// Set changes the record beyond its state; it runs within the transaction,
+	// must be quick and must not block. nil changes nothing.
+	Set func(*Container)
+	// Events tell of the change. Workload, Container, Tenant and Claim are
+	// filled in from the record as it was before the change.
+	Events []activity.Event
+}
+
+// ContainerFilter says which containers to list. Empty fields match all.
+type ContainerFilter struct {
+	Workload string
+	Tenant   string
+	States   []State // empty: all but Gone
+	After    string  // ids after this one, in order of id
+	Limit    int     // 0: no limit
+}
+
+// Record is what storage keeps of an applied workload.
+type Record struct {
+	ID       string
+	Revision string
+	Source   []byte // the file as given
+	Dir      string // the folder that its seeds are relative to; empty for none
+	MinIdle  int    // as the file says, or as scaled since
+	MaxSize  int
+	// Draining says that no container is made and none may be claimed.
+	Draining bool
+	// Deleting says that the record goes when its last container is gone.
+	Deleting  bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Workloads is what the pool needs of storage about workloads.
+type Workloads interface {
+	// PutWorkload adds or replaces the record, keeps its source under its
+	// revision for as long as a container has that revision, and writes the
+	// events.
+	PutWorkload(ctx context.Context, r Record, events ...activity.Event) error
+	// Workload is one record; ErrNoWorkload.
+	Workload(ctx context.Context, id string) (Record, error)
+	// Workloads lists all records by id.
+	Workloads(ctx context.Context) ([]Record, error)
+	// Revision is the source and the seed folder of a revision that is current
+	// or has containers; ErrNoWorkload.
+	Revision(ctx context.Context, workload, revision string) (Record, error)
+	// RemoveWorkload removes the record of a workload that has no container but
+	// Gone ones, with the event. With containers left it is ErrInUse.
+	RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error
+}
