@@ -1,7 +1,6 @@
 package claim
 
 import (
-	"errors"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
@@ -77,11 +76,3 @@ type HookSummary struct {
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Duration float64        `json:"duration_ms"`
 }
-
-// Errors of this package.
-var (
-	// ErrNoClaim says that there is no such claim.
-	ErrNoClaim = errors.New("no such claim")
-	// ErrNoneIdle says that no container could be reserved.
-	ErrNoneIdle = errors.New("no container is idle")
-)

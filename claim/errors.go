@@ -1,0 +1,62 @@
+package claim
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hostler/hostler/pool"
+)
+
+// Errors of this package.
+var (
+	// ErrNoClaim says that there is no such claim.
+	ErrNoClaim = errors.New("no such claim")
+	// ErrNoneIdle says that no container could be reserved.
+	ErrNoneIdle = errors.New("no container is idle")
+	// ErrTenant says that the tenant's name cannot be one.
+	ErrTenant = errors.New("bad tenant")
+)
+
+// Reason is why no container could be had.
+type Reason string
+
+// Why no container could be had.
+const (
+	Exhausted   Reason = "exhausted"    // all of max_size are taken
+	NotReady    Reason = "not_ready"    // containers are being made and none is ready
+	FillFailing Reason = "fill_failing" // containers cannot be made
+	Draining    Reason = "draining"     // the pool is being emptied
+)
+
+// UnavailableError says that no container could be had in the time that the
+// caller was willing to wait, and why.
+type UnavailableError struct {
+	Workload   string
+	Reason     Reason
+	Detail     string        // a sentence: counts, or why the last container failed
+	RetryAfter time.Duration // when asking again may help
+}
+
+func (e *UnavailableError) Error() string {
+	return fmt.Sprintf("no container of %s: %s (%s)", e.Workload, e.Detail, e.Reason)
+}
+
+// Is makes every UnavailableError match pool.ErrFull when it is one.
+func (e *UnavailableError) Is(target error) bool {
+	return target == pool.ErrFull && e.Reason == Exhausted
+}
+
+// FailedError says at which step a claim failed. Its container, if it had one,
+// is being destroyed. Unwrap leads to a *hooks.Error when a hook was to blame.
+type FailedError struct {
+	Claim Claim // as it ended
+	Step  string
+	Err   error
+}
+
+func (e *FailedError) Error() string {
+	return fmt.Sprintf("claim %s failed at %s: %v", e.Claim.ID, e.Step, e.Err)
+}
+
+func (e *FailedError) Unwrap() error { return e.Err }
