@@ -1,0 +1,94 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Where things are inside a container. A backend mounts Mount with the program
+// in it, read-only, and a small tmpfs at RunDir. Neither is ever wiped.
+const (
+	Mount      = "/.hostler"
+	RunDir     = Mount + "/run"
+	SocketPath = RunDir + "/sock"
+)
+
+// EnvName is the environment variable that carries the Config. The program
+// removes it from what its children see.
+const EnvName = "HOSTLER_SHIM"
+
+// DefaultLonely is Config.Lonely when it is zero.
+const DefaultLonely = 60 * time.Second
+
+// Config is all that `hostler-shim init` needs to know. It holds no secret: of
+// the session's token only the hash.
+type Config struct {
+	// Args is the argv of the main process, whole: entrypoint and command.
+	Args []string `json:"args"`
+	// Environment is set over the one that init itself was started with. Both
+	// together are what the main process and every command get.
+	Environment map[string]string `json:"environment,omitempty"`
+	// User is the main process's: uid, uid:gid, name or name:group, looked up in
+	// the container. Empty is whoever init runs as.
+	User string `json:"user,omitempty"`
+	// Workdir is an absolute path as init sees it. Empty is Root.
+	Workdir string `json:"workdir,omitempty"`
+	// Root is "/" (or empty) in a container, and the private folder of a
+	// container that is only a folder.
+	Root string `json:"root,omitempty"`
+	// Volumes are the targets of the volumes below Root. One that is empty and
+	// root's own when init starts is given to User.
+	Volumes []string `json:"volumes,omitempty"`
+	// Shared says that init shares its machine with other people's processes:
+	// it is not process 1, its container is its descendants and the folder
+	// Root, a Seal walks that folder, and a Wipe empties Volumes below it.
+	Shared bool `json:"shared,omitempty"`
+	// Socket is where init listens; empty for SocketPath.
+	Socket string `json:"socket,omitempty"`
+	// TokenHash is TokenHash(token).
+	TokenHash string `json:"token_hash"`
+	// ExitFile is written with the main process's exit code when it ends, for
+	// want of an engine that remembers it. Empty for none.
+	ExitFile string `json:"exit_file,omitempty"`
+	// Lonely is for how long commands run on while no session is connected.
+	Lonely time.Duration `json:"lonely,omitempty"`
+}
+
+// Env is the Config as an environment entry, "HOSTLER_SHIM={...}".
+func (c Config) Env() (string, error) {
+	if len(c.Args) == 0 {
+		return "", errors.New("the shim needs the argv of a main process")
+	}
+	b, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("encode the shim's settings: %w", err)
+	}
+	return EnvName + "=" + string(b), nil
+}
+
+// ParseConfig reads what Env wrote and fills in what was left out.
+func ParseConfig(value string) (Config, error) {
+	var c Config
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(value, EnvName+"=")), &c); err != nil {
+		return c, fmt.Errorf("read the shim's settings: %w", err)
+	}
+	if len(c.Args) == 0 || c.TokenHash == "" {
+		return c, errors.New("read the shim's settings: args or token_hash is missing")
+	}
+	if c.Root == "" {
+		c.Root = "/"
+	}
+	if c.Socket == "" {
+		c.Socket = SocketPath
+	}
+	if c.Workdir == "" {
+		c.Workdir = c.Root
+	}
+	if c.Lonely <= 0 {
+		c.Lonely = DefaultLonely
+	}
+	return c, nil
+}

@@ -1,0 +1,93 @@
+package shim
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// MaxFrame and MaxHello bound the body of a frame, in bytes. A peer that has
+// not proven who it is may not make us hold more than MaxHello.
+const (
+	MaxFrame = 4 << 20
+	MaxHello = 4 << 10
+)
+
+// ErrProtocol says that the other end does not speak the protocol. A session
+// never recovers from it.
+var ErrProtocol = errors.New("broken session")
+
+// errTooLarge is a frame of ours that nobody would accept.
+var errTooLarge = fmt.Errorf("%w: a frame is larger than %d bytes", ErrProtocol, MaxFrame)
+
+// Kind is what a frame carries.
+type Kind byte
+
+// The kinds of frames, in the order in which a session uses them.
+const (
+	KindHello   Kind = 'H' // Hello, the client's first
+	KindWelcome Kind = 'W' // Welcome, the program's first
+	KindRequest Kind = 'Q' // Request
+	KindNote    Kind = 'N' // Note
+	KindAnswer  Kind = 'A' // Answer
+)
+
+// Frame is one message: four bytes of length, one of kind, a body in JSON.
+type Frame struct {
+	Kind Kind
+	Body []byte
+}
+
+const headerSize = 5
+
+// WriteFrame sends one message in a single Write.
+func WriteFrame(w io.Writer, kind Kind, message any) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode a frame: %w", err)
+	}
+	if len(body) > MaxFrame {
+		return errTooLarge
+	}
+	buf := make([]byte, headerSize, headerSize+len(body))
+	binary.BigEndian.PutUint32(buf, uint32(len(body)))
+	buf[4] = byte(kind)
+	_, err = w.Write(append(buf, body...))
+	return err
+}
+
+// ReadFrame reads one message whose body is at most limit bytes long. io.EOF
+// means that the stream ended between two messages.
+func ReadFrame(r io.Reader, limit int) (Frame, error) {
+	var header [headerSize]byte
+	if _, err := io.ReadFull(r, header[:]); err != nil {
+		return Frame{}, err
+	}
+	size := binary.BigEndian.Uint32(header[:])
+	if uint64(size) > uint64(limit) {
+		return Frame{}, fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed",
+			ErrProtocol, size, limit)
+	}
+	f := Frame{Kind: Kind(header[4]), Body: make([]byte, size)}
+	if _, err := io.ReadFull(r, f.Body); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = io.ErrUnexpectedEOF
+		}
+		return Frame{}, err
+	}
+	return f, nil
+}
+
+// Decode reads the body of a frame that has to be of one kind.
+func Decode[T any](f Frame, want Kind) (T, error) {
+	var message T
+	if f.Kind != want {
+		return message, fmt.Errorf("%w: a frame of kind %q instead of %q", ErrProtocol, f.Kind, want)
+	}
+	if err := json.Unmarshal(f.Body, &message); err != nil {
+		return message, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	return message, nil
+}

@@ -1,0 +1,92 @@
+package shim
+
+import (
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Version is the protocol's. Both ends must have the same one.
+const Version = 1
+
+// Hello is the first message of a client.
+type Hello struct {
+	Version int    `json:"version"`
+	Token   string `json:"token"`
+}
+
+// Main is what the main process is doing.
+type Main string
+
+// The states of the main process.
+const (
+	MainRunning Main = "running"
+	MainFailed  Main = "failed"  // it never started; Welcome.Fault says why
+	MainStopped Main = "stopped" // a wipe ended it
+)
+
+// Welcome answers a Hello.
+type Welcome struct {
+	Version int    `json:"version"`
+	Boot    string `json:"boot"` // new whenever the container starts
+	Main    Main   `json:"main,omitempty"`
+	Fault   *Fault `json:"fault,omitempty"`
+}
+
+// Op is what a Request asks for.
+type Op string
+
+// The requests.
+const (
+	OpRun     Op = "run"
+	OpCancel  Op = "cancel" // ends the run of Key as its timeout would; has no answer
+	OpRestart Op = "restart"
+	OpStop    Op = "stop"
+	OpSeal    Op = "seal"
+	OpWipe    Op = "wipe"
+)
+
+// Request asks for something. Many may be open on one session.
+type Request struct {
+	ID    uint64   `json:"id"`
+	Op    Op       `json:"op"`
+	Run   *Run     `json:"run,omitempty"`
+	Key   string   `json:"key,omitempty"`
+	Paths []string `json:"paths,omitempty"`
+}
+
+// Run is a runtime.Command with nothing left open, as it travels. A Key that
+// is known already asks for the outcome of that run.
+type Run struct {
+	Key         string            `json:"key"`
+	Args        []string          `json:"args"`
+	Environment map[string]string `json:"environment,omitempty"`
+	User        string            `json:"user,omitempty"`
+	Workdir     string            `json:"workdir,omitempty"`
+	Stdin       []byte            `json:"stdin,omitempty"`
+	Timeout     time.Duration     `json:"timeout"`
+	Grace       time.Duration     `json:"grace"`
+}
+
+// Note tells how a run gets on that has to wait its turn. One that starts at
+// once has none.
+type Note struct {
+	ID   uint64 `json:"id"`
+	Turn Turn   `json:"turn"`
+}
+
+// Turn is whether a run's turn has come.
+type Turn string
+
+// The turns of a run that has to wait.
+const (
+	TurnQueued  Turn = "queued"
+	TurnStarted Turn = "started"
+)
+
+// Answer ends a request. Without a Fault it went well.
+type Answer struct {
+	ID     uint64          `json:"id"`
+	Result *runtime.Result `json:"result,omitempty"`
+	Fault  *Fault          `json:"fault,omitempty"`
+}

@@ -1,0 +1,171 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// How long the parts of a session may take.
+const (
+	openTimeout  = 15 * time.Second // dial and welcome, both
+	writeTimeout = 10 * time.Second // one frame; a peer that does not read is lost
+)
+
+// Dial connects to the program in one container: a fresh byte stream. Its
+// errors are those of package runtime: ErrNotFound, ErrNotRunning,
+// ErrUnavailable, or ErrDoomed when something else listens there.
+type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
+
+// errClosed is every call on a session after Close.
+var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
+
+// Session is the conversation with the program in one container. It is opened
+// by the first call, opened again when it is lost, and safe for many
+// goroutines.
+type Session struct {
+	dial  Dial
+	token string
+
+	// turn holds one token: whoever has it opens the link. A channel, not a
+	// mutex, so that waiting for it ends with the context.
+	turn chan struct{}
+
+	// mu guards what follows. It is held for no I/O.
+	mu     sync.Mutex
+	link   *link // nil when there is none
+	closed bool
+}
+
+// NewSession makes a session and opens nothing.
+func NewSession(dial Dial, token string) *Session {
+	return &Session{dial: dial, token: token, turn: make(chan struct{}, 1)}
+}
+
+// Open connects, when the session is not open already. It is a
+// *runtime.StartError when the main process could not be started.
+func (s *Session) Open(ctx context.Context) error {
+	_, err := s.connect(ctx)
+	return err
+}
+
+// Close ends the session. Commands run on in the container until their
+// timeout, or until no session has been there for Config.Lonely.
+func (s *Session) Close() error {
+	s.mu.Lock()
+	s.closed = true
+	old := s.link
+	s.link = nil
+	s.mu.Unlock()
+	if old != nil {
+		old.fail(errClosed)
+	}
+	return nil
+}
+
+// connect gives the open link, or opens one.
+func (s *Session) connect(ctx context.Context) (*link, error) {
+	if l, err := s.current(); l != nil || err != nil {
+		return l, err
+	}
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l, err := s.current(); l != nil || err != nil {
+		return l, err
+	}
+	l, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		l.fail(errClosed)
+		return nil, errClosed
+	}
+	s.link = l
+	return l, nil
+}
+
+// current is the open link; nil when there is none or it is lost.
+func (s *Session) current() (*link, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, errClosed
+	}
+	if s.link != nil && s.link.isLost() {
+		s.link = nil
+	}
+	return s.link, nil
+}
+
+// open dials, says hello and starts to read.
+func (s *Session) open(ctx context.Context) (*link, error) {
+	timeout := fmt.Errorf("%w: no session within %s", runtime.ErrUnavailable, openTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, timeout)
+	defer cancel()
+	stream, err := s.dial(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	// The stream knows no deadline: closing it is what ends a handshake.
+	stop := context.AfterFunc(ctx, func() { stream.Close() })
+	welcome, err := shakeHands(stream, s.token)
+	if !stop() && err == nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stream.Close()
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, fmt.Errorf("open a session: %w", err)
+	}
+	l := newLink(stream, welcome.Boot)
+	// The goroutine ends when the stream does: by the peer, by Close or by a
+	// write that takes too long, all of which close it.
+	go l.read()
+	return l, nil
+}
+
+// shakeHands says hello and judges the welcome.
+func shakeHands(stream io.ReadWriter, token string) (Welcome, error) {
+	if err := WriteFrame(stream, KindHello, Hello{Version: Version, Token: token}); err != nil {
+		return Welcome{}, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	}
+	f, err := ReadFrame(stream, MaxFrame)
+	if err != nil {
+		return Welcome{}, handshakeError(err)
+	}
+	welcome, err := Decode[Welcome](f, KindWelcome)
+	if err != nil {
+		return Welcome{}, handshakeError(err)
+	}
+	if welcome.Fault != nil {
+		return welcome, welcome.Fault.Err()
+	}
+	if welcome.Version != Version || welcome.Boot == "" {
+		return welcome, fmt.Errorf("%w: its shim speaks version %d, not %d",
+			runtime.ErrDoomed, welcome.Version, Version)
+	}
+	return welcome, nil
+}
+
+// handshakeError tells a stream that broke, which may be tried again, from a
+// peer that says nonsense.
+func handshakeError(err error) error {
+	if errors.Is(err, ErrProtocol) {
+		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+}
