@@ -99,3 +99,13 @@ type Page struct {
 	// after the asked-for Seq are gone, else 0.
 	Cut int64
 }
+
+// Data turns the details of an event into its data object. They are built from
+// strings and numbers of ours, so that a failure is a mistake in the program.
+func Data(details map[string]any) json.RawMessage {
+	b, err := json.Marshal(details)
+	if err != nil {
+		panic("activity: details that are no JSON: " + err.Error())
+	}
+	return b
+}

@@ -40,8 +40,7 @@ type Container struct {
 	State    State  `json:"state"`
 	Health   Health `json:"health,omitempty"`
 	// Tenant is the tenant whose data may be in it: of its claim, or of its
-	// last one. It is empty until the first reservation and again after a wipe
-	// has been proven.
+	// last one. It is empty until the first reservation.
 	Tenant string `json:"tenant,omitempty"`
 	// Claim is the live claim that holds it.
 	Claim     string           `json:"claim,omitempty"`
@@ -65,3 +64,7 @@ var (
 	// ErrInUse says that a claim holds the container.
 	ErrInUse = errors.New("the container is claimed")
 )
+
+// isMoved says whether a change came too late: somebody else was first, or
+// there is no such record any more.
+func isMoved(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, ErrNoContainer) }

@@ -24,6 +24,24 @@ type Containers interface {
 	Container(ctx context.Context, id string) (Container, error)
 	// Containers lists the records that match, oldest first.
 	Containers(ctx context.Context, f ContainerFilter) ([]Container, error)
+	// Counts counts the workload's containers that are not Gone, by what they
+	// have in common. It is cheap however many there are.
+	Counts(ctx context.Context, workload string) ([]Count, error)
+}
+
+// Log is where things are told that change no record.
+type Log interface {
+	// Append writes the events, all or none; Seq and Time are filled in.
+	Append(ctx context.Context, events ...activity.Event) error
+}
+
+// Count is how many containers have these things in common.
+type Count struct {
+	Revision string
+	State    State
+	Used     bool // a tenant's data may be in them
+	Healthy  bool // neither unhealthy nor dead
+	N        int
 }
 
 // Move is a change of one container.

@@ -1,0 +1,177 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Service hands out containers.
+type Service struct {
+	store  Store
+	pools  *pool.Pools
+	rt     runtime.Runtime
+	runner *hooks.Runner
+	log    *slog.Logger
+
+	mu       sync.Mutex // guards inflight
+	inflight map[key]*flight
+}
+
+// key is what a tenant has at most one live claim of.
+type key struct{ workload, tenant string }
+
+// flight is a claim that is being made. Callers who ask for the same one wait
+// for it instead of making another.
+type flight struct {
+	claim  string
+	cancel context.CancelCauseFunc
+	done   chan struct{} // closed when c and err are set
+	c      Claim
+	err    error
+}
+
+// NewService returns a service. Claims that an earlier server left half made
+// are ended by Recover.
+func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
+	return &Service{store: store, pools: pools, rt: rt, runner: runner, log: log, inflight: map[key]*flight{}}
+}
+
+// Request asks for a container.
+type Request struct {
+	Workload string
+	Tenant   string
+	// Wait is how long the caller will wait for a container when none can be
+	// had at once. At 0 it waits only for one that is already being made, or
+	// can be.
+	Wait time.Duration
+}
+
+// tenantName is what a tenant may be called: what is safe in paths, labels,
+// queries and object names.
+var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
+
+// ErrAborted is why a claim failed that was released before it was active.
+var ErrAborted = errors.New("the claim was released before it was active")
+
+// Claim returns the tenant's claim on a workload, active. When the tenant
+// holds one already it is returned as it is, with created false, and nothing
+// runs; when one is being made, Claim waits for that one.
+//
+// The work goes on when ctx ends, once a container is reserved: the claim then
+// stands, and asking again returns it. Errors: ErrTenant, pool.ErrNoWorkload,
+// *UnavailableError, *FailedError.
+func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
+	if !tenantName.MatchString(r.Tenant) {
+		return Claim{}, false, fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrTenant, r.Tenant)
+	}
+	w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
+	if err != nil {
+		return Claim{}, false, err
+	}
+	begin := time.Now()
+	for {
+		f, first := s.enter(ctx, key{r.Workload, r.Tenant})
+		if first {
+			return s.lead(ctx, f, r, w, record)
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return Claim{}, false, context.Cause(ctx)
+		}
+		// What the other caller was not willing to wait for, this one may be.
+		if _, ok := errors.AsType[*UnavailableError](f.err); ok && time.Since(begin) < r.Wait {
+			continue
+		}
+		return f.c, false, f.err
+	}
+}
+
+// enter joins the flight for k, or begins one.
+func (s *Service) enter(ctx context.Context, k key) (f *flight, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.inflight[k]; f != nil {
+		return f, false
+	}
+	f = &flight{claim: newID(), done: make(chan struct{})}
+	s.inflight[k] = f
+	return f, true
+}
+
+// lead makes the claim of flight f and tells those who wait for it.
+func (s *Service) lead(ctx context.Context, f *flight, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
+	var cancel context.CancelCauseFunc
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	s.mu.Lock()
+	f.cancel = cancel
+	s.mu.Unlock()
+	c, created, err := s.make(ctx, work, f.claim, r, w, record)
+	s.mu.Lock()
+	delete(s.inflight, key{r.Workload, r.Tenant})
+	s.mu.Unlock()
+	f.c, f.err = c, err
+	close(f.done)
+	return c, created, err
+}
+
+// Abort ends the making of a claim, as its release does, and returns when its
+// end is recorded. A claim that is not being made here is left as it is.
+func (s *Service) Abort(ctx context.Context, c Claim) error {
+	s.mu.Lock()
+	f := s.inflight[key{c.Workload, c.Tenant}]
+	if f == nil || f.claim != c.ID || f.cancel == nil {
+		s.mu.Unlock()
+		return nil
+	}
+	f.cancel(ErrAborted)
+	s.mu.Unlock()
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Close ends the making of every claim: the server stops.
+func (s *Service) Close(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.inflight {
+		if f.cancel != nil {
+			f.cancel(cause)
+		}
+	}
+}
+
+// Recover fails the claims that an earlier server left half made: their hooks
+// may have half changed the container, and nobody waits for the answer.
+func (s *Service) Recover(ctx context.Context) error {
+	pending, err := s.store.Claims(ctx, Filter{States: []State{Pending}})
+	if err != nil {
+		return fmt.Errorf("list the pending claims: %w", err)
+	}
+	for _, c := range pending {
+		if _, err := s.store.MoveClaim(ctx, failure(c.ID, "the server stopped while the claim was being made", nil)); err != nil {
+			return fmt.Errorf("fail claim %s: %w", c.ID, err)
+		}
+	}
+	return nil
+}
+
+// newID makes a claim id that sorts by time.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

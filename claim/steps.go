@@ -1,0 +1,273 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// maxContainers is how many containers a claim tries before it fails, when one
+// after the other turns out unfit before any hook has run.
+const maxContainers = 3
+
+// making is a claim in the making: what its steps share.
+type making struct {
+	*Service
+	request Request
+	current *workload.Workload // as applied now
+	record  pool.Record
+
+	claim   Claim
+	held    bool               // the tenant holds it already
+	w       *workload.Workload // as the reserved container was made
+	seeds   string
+	runs    []hooks.Run
+	timings flow.Timings
+}
+
+// make does all that a claim does, in order. Until a container is reserved it
+// ends with ctx, the caller's; after that with work.
+func (s *Service) make(ctx, work context.Context, id string, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
+	m := &making{
+		Service: s, request: r, current: w, record: record, timings: flow.Timings{},
+		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant},
+	}
+	// Waiting for a container ends when the caller leaves, or when the claim
+	// is released by somebody else.
+	wait, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(work, func() { stop(context.Cause(work)) })()
+
+	var err error
+	for tries := 1; ; tries++ {
+		err = m.prepare(wait, work)
+		if err == nil && m.held {
+			return m.claim, false, nil
+		}
+		if err == nil {
+			err = m.activate(work)
+			break
+		}
+		if !errors.Is(err, errUnfit) || tries == maxContainers || work.Err() != nil {
+			break
+		}
+	}
+	if err == nil {
+		return m.claim, true, nil
+	}
+	c, err := m.fail(work, err)
+	return c, false, err
+}
+
+// errUnfit says that the reserved container could not be made ready, and has
+// been given up; another may do.
+var errUnfit = errors.New("the container was unfit")
+
+// prepare reserves a container and makes it ready for the tenant. A container
+// that turns out unfit is given up, and the claim is without one again.
+func (m *making) prepare(wait, work context.Context) error {
+	begin := time.Now()
+	err := m.reserve(wait)
+	m.timings["reserve"] += float64(time.Since(begin).Microseconds()) / 1000
+	if err != nil {
+		return &flow.Error{Step: "reserve", Err: err}
+	}
+	if m.held {
+		return nil
+	}
+	m.pools.Fill(m.claim.Workload)
+	changed := false
+	timings, err := flow.Run(work,
+		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
+		flow.Step{Name: "wipe", Do: only(m.claim.Source == Recycled, func(ctx context.Context) error {
+			changed = true
+			return m.wipe(ctx)
+		})},
+		flow.Step{Name: "seed", Do: only(m.claim.Source == Recycled, func(ctx context.Context) error {
+			_, err := pool.Seed(ctx, m.rt, m.claim.Container, m.w, m.seeds)
+			return err
+		})},
+		flow.Step{Name: "restart", Do: only(m.claim.Source == Recycled || m.current.Restart == workload.RestartAlways, func(ctx context.Context) error {
+			changed = true
+			return m.rt.Restart(ctx, m.claim.Container)
+		})},
+		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
+			if !changed && m.pools.Health.Fresh(m.w, m.claim.Container) {
+				return nil
+			}
+			_, err := m.pools.Health.Await(ctx, m.w, m.claim.Container)
+			return err
+		}},
+	)
+	maps.Copy(m.timings, timings)
+	return err
+}
+
+// activate runs the hooks and makes the claim the tenant's.
+func (m *making) activate(work context.Context) error {
+	timings, err := flow.Run(work,
+		flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim},
+		flow.Step{Name: "activate", Do: m.enact},
+	)
+	maps.Copy(m.timings, timings)
+	return err
+}
+
+// only makes a step that is left out when cond is false.
+func only(cond bool, do func(context.Context) error) func(context.Context) error {
+	if !cond {
+		return nil
+	}
+	return do
+}
+
+// find looks up what the reserved container was made of.
+func (m *making) find(ctx context.Context) error {
+	w, r, err := m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
+	m.w, m.seeds = w, r.Dir
+	return err
+}
+
+// giveUp takes an unfit container from the claim and has it destroyed.
+func (m *making) giveUp(ctx context.Context, cause error) error {
+	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "it was unfit for a claim: "+cause.Error())
+	c, err := m.store.MoveClaim(ctx, Move{
+		ID: m.claim.ID, From: []State{Pending}, To: Pending, Container: &destroy,
+		Set: func(c *Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
+	})
+	if err != nil {
+		return fmt.Errorf("give container %s up: %w", m.claim.Container, err)
+	}
+	m.claim = c
+	m.pools.Wake(m.claim.Workload)
+	return errUnfit
+}
+
+// wipe empties a container that held another tenant. It comes after the
+// reservation, so that nobody can have claimed what is being wiped; what
+// cannot be proven clean is given up.
+func (m *making) wipe(ctx context.Context) error {
+	if err := m.rt.Wipe(ctx, m.claim.Container); err != nil {
+		return err
+	}
+	_, err := m.pools.Wiped(ctx, m.claim.Container)
+	return err
+}
+
+// postClaim runs the hooks of that point: the only place that does, and once.
+func (m *making) postClaim(ctx context.Context) error {
+	hs := m.w.Hooks[hooks.PostClaim]
+	if len(hs) == 0 {
+		return nil
+	}
+	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, hooks.Subject{
+		Workload: m.claim.Workload, Container: m.claim.Container,
+		Claim: m.claim.ID, Tenant: m.claim.Tenant, Source: string(m.claim.Source),
+	})
+	m.runs = runs
+	return err
+}
+
+// enact makes the claim active: from here on it stands.
+func (m *making) enact(ctx context.Context) error {
+	now := time.Now().UTC()
+	c, err := m.store.MoveClaim(context.WithoutCancel(ctx), Move{
+		ID: m.claim.ID, From: []State{Pending}, To: Active,
+		Set: func(c *Claim) {
+			c.Hooks, c.Timings = Summaries(m.runs), m.timings
+			c.Warnings, c.ActiveAt = warnings(m.runs), &now
+		},
+		Events: []activity.Event{{
+			Type: activity.ClaimActivated, Message: "claim is active",
+			Data: activity.Data(map[string]any{"source": m.claim.Source, "timings": m.timings}),
+		}},
+	})
+	if err == nil {
+		m.claim = c
+	}
+	return err
+}
+
+// fail ends a claim that could not be made, with its container.
+func (m *making) fail(work context.Context, cause error) (Claim, error) {
+	ctx := context.WithoutCancel(work)
+	step := "reserve"
+	if failed, ok := errors.AsType[*flow.Error](cause); ok {
+		step = failed.Step
+	}
+	if errors.Is(cause, errBeforeRow) {
+		return Claim{}, cause
+	}
+	c, err := m.store.MoveClaim(ctx, failure(m.claim.ID, cause.Error(), func(c *Claim) {
+		c.Hooks, c.Timings = Summaries(m.runs), m.timings
+	}))
+	m.pools.Wake(m.claim.Workload)
+	if err != nil {
+		cause = errors.Join(cause, fmt.Errorf("record that claim %s failed: %w", m.claim.ID, err))
+		c = m.claim
+	}
+	if unavailable, ok := errors.AsType[*UnavailableError](cause); ok {
+		return c, unavailable
+	}
+	return c, &FailedError{Claim: c, Step: step, Err: cause}
+}
+
+// failure is the move that ends a pending claim and gives its container up: a
+// hook may have half changed it.
+func failure(id, reason string, set func(*Claim)) Move {
+	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
+	now := time.Now().UTC()
+	return Move{
+		ID: id, From: []State{Pending}, To: Failed, Container: &destroy,
+		Set: func(c *Claim) {
+			c.Reason, c.ReleasedAt = reason, &now
+			if set != nil {
+				set(c)
+			}
+		},
+		Events: []activity.Event{{
+			Type: activity.ClaimFailed, Message: "claim failed: " + reason,
+			Data: activity.Data(map[string]any{"reason": reason}),
+		}},
+	}
+}
+
+// Summaries are what an answer shows of runs.
+func Summaries(runs []hooks.Run) []HookSummary {
+	out := make([]HookSummary, 0, len(runs))
+	for _, r := range runs {
+		out = append(out, HookSummary{
+			Run: r.ID, Point: r.Point, Hook: r.Hook, Attempt: r.Attempt,
+			State: r.State, ExitCode: r.ExitCode, Duration: r.Duration,
+		})
+	}
+	return out
+}
+
+// warnings tells of hooks that failed and were told not to matter.
+func warnings(runs []hooks.Run) []string {
+	last := map[string]hooks.Run{}
+	var order []string
+	for _, r := range runs {
+		if _, seen := last[r.ID]; !seen {
+			order = append(order, r.ID)
+		}
+		last[r.ID] = r
+	}
+	out := []string{}
+	for _, id := range order {
+		if r := last[id]; r.State != hooks.Succeeded {
+			out = append(out, (&hooks.Error{Run: r}).Error())
+		}
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Runner runs the hooks of a point. It is safe for many goroutines; a caller
+// sees to it that one container runs one point at a time.
+type Runner struct {
+	rt  runtime.Execer
+	rec Recorder
+}
+
+// NewRunner returns a runner that runs in rt and records in rec.
+func NewRunner(rt runtime.Execer, rec Recorder) *Runner { return &Runner{rt: rt, rec: rec} }
+
+// Subject is what a point is about.
+type Subject struct {
+	Workload  string
+	Container string
+	Claim     string // empty outside a claim
+	Tenant    string // empty outside a claim
+	Source    string // of the claim: fresh, affinity or recycled
+}
+
+// recording bounds how long a record may take once its attempt is over.
+const recording = 30 * time.Second
+
+// Run runs the hooks one after another, as their policies say, and returns a
+// record of every attempt and of every hook that was skipped.
+//
+// The error is an *Error when a hook failed its point; the records then end
+// with the skipped ones. It matches runtime.ErrDoomed when something of a hook
+// may still run, whatever the policy: the container must be destroyed. Any
+// other error means that a record could not be written. No hooks cost nothing.
+func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run, error) {
+	var runs []Run
+	for i, h := range hs {
+		base := Run{
+			ID: newID(), Point: p, Hook: h.Name, Index: i, Attempt: 1,
+			Action: h.Action.Kind(), Command: h.Action.Line(),
+			Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
+		}
+		done, err := r.runOne(ctx, h, base, s.Source)
+		runs = append(runs, done...)
+		if err != nil {
+			why := fmt.Sprintf("hook %q of the same point failed", h.Name)
+			skipped, skipErr := r.Skip(ctx, p, hs[i+1:], i+1, s, why)
+			return append(runs, skipped...), errors.Join(err, skipErr)
+		}
+	}
+	return runs, nil
+}
+
+// Skip records that hooks, the first of which has the index from, were not run.
+func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, why string) ([]Run, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	defer cancel()
+	var runs []Run
+	for i, h := range hs {
+		now := time.Now()
+		run := Run{
+			ID: newID(), Point: p, Hook: h.Name, Index: from + i, Attempt: 1,
+			Action: h.Action.Kind(), Command: h.Action.Line(),
+			Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
+			State: Skipped, Error: why, StartedAt: now, EndedAt: &now,
+		}
+		if err := r.rec.RunSkipped(ctx, run); err != nil {
+			return runs, fmt.Errorf("record that hook %q was skipped: %w", h.Name, err)
+		}
+		runs = append(runs, run)
+	}
+	return runs, nil
+}
+
+// runOne runs one hook as often as its policy says. Its error ends the point.
+func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string) ([]Run, error) {
+	var runs []Run
+	for {
+		ended, err := r.attempt(ctx, h, run, source)
+		if ended.State != "" {
+			runs = append(runs, ended)
+		}
+		if err != nil {
+			return runs, err
+		}
+		if ended.State == Succeeded {
+			return runs, nil
+		}
+		if run.Attempt > h.Retries || !worthRetrying(ended.State) {
+			if h.OnError == Continue && over(ended.State) {
+				return runs, nil
+			}
+			return runs, &Error{Run: ended}
+		}
+		if err := pause(ctx, backoff(run.Attempt)); err != nil {
+			return runs, errors.Join(&Error{Run: ended}, err)
+		}
+		run.Attempt++
+	}
+}
+
+// attempt runs a hook once between its two records. Its error says that the
+// container is doomed or that a record failed; a hook that merely failed has
+// its state in the Run.
+func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (Run, error) {
+	run.State, run.StartedAt = Running, time.Now()
+	if err := r.rec.RunStarted(ctx, run); err != nil {
+		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	}
+	res, err := h.Action.Run(ctx, Call{
+		Runtime: r.rt, Container: run.Container, Timeout: h.Timeout,
+		Key:         run.ID + "." + strconv.Itoa(run.Attempt),
+		Environment: environment(run, source),
+	})
+	run = settle(ctx, run, res, err)
+
+	if recErr := r.recordEnd(ctx, run); recErr != nil {
+		return run, fmt.Errorf("record the end of hook %q: %w", h.Name, errors.Join(recErr, err))
+	}
+	if errors.Is(err, runtime.ErrDoomed) {
+		return run, errors.Join(&Error{Run: run}, err)
+	}
+	return run, nil
+}
+
+// recordEnd writes the outcome, and tries again for a while when that fails: a
+// full disk must not turn what ran into something that nobody knows of.
+func (r *Runner) recordEnd(ctx context.Context, run Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := r.rec.RunEnded(ctx, run)
+		if err == nil {
+			return nil
+		}
+		if pause(ctx, backoff(attempt)) != nil {
+			return err
+		}
+	}
+}
+
+// settle writes how an attempt ended into its record.
+func settle(ctx context.Context, run Run, res runtime.Result, err error) Run {
+	now := time.Now()
+	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
+	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
+	run.Stdout, run.Stderr = res.Stdout, res.Stderr
+	if err == nil {
+		code := res.ExitCode
+		run.ExitCode = &code
+		run.State = Failed
+		if res.TimedOut {
+			run.State = TimedOut
+		} else if res.OK() {
+			run.State = Succeeded
+		}
+		return run
+	}
+	run.Error = err.Error()
+	_, notBegun := errors.AsType[*runtime.StartError](err)
+	switch {
+	case notBegun:
+		run.State = NotBegun
+	case errors.Is(err, runtime.ErrLost), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
+		run.State = Lost
+	case ctx.Err() != nil && !errors.Is(err, runtime.ErrDoomed):
+		run.State = Cancelled
+	default:
+		run.State = Unknown
+	}
+	return run
+}
+
+// environment is what every hook is told about itself.
+func environment(run Run, source string) map[string]string {
+	return map[string]string{
+		"HOSTLER_HOOK":         run.Hook,
+		"HOSTLER_POINT":        string(run.Point),
+		"HOSTLER_RUN_ID":       run.ID,
+		"HOSTLER_ATTEMPT":      strconv.Itoa(run.Attempt),
+		"HOSTLER_WORKLOAD":     run.Workload,
+		"HOSTLER_CONTAINER":    run.Container,
+		"HOSTLER_CLAIM":        run.Claim,
+		"HOSTLER_TENANT":       run.Tenant,
+		"HOSTLER_CLAIM_SOURCE": source,
+	}
+}
+
+// worthRetrying says whether another try may end differently: a command that
+// cannot be started never will, and a container that ended is no place to try.
+func worthRetrying(s RunState) bool { return s == Failed || s == TimedOut }
+
+// over says whether nothing of a failed attempt can still run and the
+// container is fit for the next hook.
+func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegun }
+
+// backoff is how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
+func backoff(attempt int) time.Duration { return time.Second << (attempt - 1) }
+
+// pause waits, or returns the context's cause.
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return nil
+	}
+}
+
+// newID makes an id that sorts by time.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -1,0 +1,75 @@
+// Package flow runs the flows of Hostler: lists of steps, done in order, each
+// timed, undone in reverse when one fails.
+//
+// It promises that after a step has failed no later step is done, that the
+// Undo of every step that was done, and of the one that failed, has been
+// called once, last first, and that undoing goes on when the flow's context
+// has ended.
+package flow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Step is one thing that a flow does. Do must be safe to be cut off at any
+// line by the death of the process: what it intends is recorded before.
+type Step struct {
+	Name string
+	// Do does it. A nil Do is skipped and leaves no timing.
+	Do func(ctx context.Context) error
+	// Undo takes back what Do did, or may have half done. nil: nothing to undo.
+	Undo func(ctx context.Context, cause error) error
+}
+
+// Error says which step failed. It unwraps to the step's own error; what went
+// wrong while undoing is joined to it.
+type Error struct {
+	Step string
+	Err  error
+}
+
+func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Step, e.Err) }
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Timings are the milliseconds that each step took.
+type Timings map[string]float64
+
+// Run does the steps in order. It returns how long each took, those undone
+// included, and an *Error when one failed.
+func Run(ctx context.Context, steps ...Step) (Timings, error) {
+	timings := make(Timings, len(steps))
+	for i, s := range steps {
+		if s.Do == nil {
+			continue
+		}
+		err := context.Cause(ctx)
+		if err == nil {
+			begin := time.Now()
+			err = s.Do(ctx)
+			timings[s.Name] = float64(time.Since(begin).Microseconds()) / 1000
+		}
+		if err != nil {
+			undone := undo(context.WithoutCancel(ctx), steps[:i+1], err)
+			return timings, &Error{Step: s.Name, Err: errors.Join(err, undone)}
+		}
+	}
+	return timings, nil
+}
+
+// undo calls the Undo of the steps, last first, and joins what they say.
+func undo(ctx context.Context, steps []Step, cause error) error {
+	var all error
+	for i := len(steps) - 1; i >= 0; i-- {
+		if steps[i].Undo == nil {
+			continue
+		}
+		if err := steps[i].Undo(ctx, cause); err != nil {
+			all = errors.Join(all, fmt.Errorf("undo %s: %w", steps[i].Name, err))
+		}
+	}
+	return all
+}

@@ -1,0 +1,72 @@
+package flow
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A flow that fails at any step does nothing after it and undoes everything
+// before it, and the step itself, last first.
+func TestRunUndoesInReverse(t *testing.T) {
+	broken := errors.New("broken")
+	for fail := range 4 {
+		var trace []string
+		step := func(name string, i int) Step {
+			return Step{
+				Name: name,
+				Do: func(context.Context) error {
+					trace = append(trace, "do "+name)
+					if i == fail {
+						return broken
+					}
+					return nil
+				},
+				Undo: func(_ context.Context, cause error) error {
+					require.ErrorIs(t, cause, broken)
+					trace = append(trace, "undo "+name)
+					return nil
+				},
+			}
+		}
+		timings, err := Run(t.Context(), step("a", 0), step("b", 1), Step{Name: "skipped"}, step("c", 2))
+		want := [][]string{
+			{"do a", "undo a"},
+			{"do a", "do b", "undo b", "undo a"},
+			{"do a", "do b", "do c", "undo c", "undo b", "undo a"},
+			{"do a", "do b", "do c"},
+		}[fail]
+		require.Equal(t, want, trace)
+		require.NotContains(t, timings, "skipped")
+		if fail == 3 {
+			require.NoError(t, err)
+			require.Len(t, timings, 3)
+			continue
+		}
+		require.ErrorIs(t, err, broken)
+		failed, ok := errors.AsType[*Error](err)
+		require.True(t, ok)
+		require.Equal(t, string("abc"[fail]), failed.Step)
+	}
+}
+
+// Undoing goes on when the caller has gone, and what it says is not lost.
+func TestRunUndoesWithoutTheCaller(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	gone, worse := errors.New("the caller left"), errors.New("worse")
+	_, err := Run(ctx,
+		Step{
+			Name: "first",
+			Do:   func(context.Context) error { cancel(gone); return nil },
+			Undo: func(ctx context.Context, _ error) error {
+				require.NoError(t, ctx.Err())
+				return worse
+			},
+		},
+		Step{Name: "second", Do: func(context.Context) error { t.Error("done after the end"); return nil }},
+	)
+	require.ErrorIs(t, err, gone)
+	require.ErrorIs(t, err, worse)
+}

@@ -1,0 +1,97 @@
+package pool
+
+import (
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// How a workload whose containers cannot be made is tried again.
+const (
+	firstPause   = time.Second // after the first failure; doubled by each
+	longestPause = time.Minute // at most
+	manyFailures = 5           // in a row: the pool is failing
+	jitter       = 0.2         // of a pause, so that pools do not act in step
+	probe        = 1           // containers tried at once after a failure
+)
+
+// breakers remembers, for each workload, what went wrong with its current
+// revision. It is memory only: a restarted server tries anew.
+type breakers struct {
+	mu sync.Mutex // guards of
+	of map[string]*breaker
+}
+
+type breaker struct {
+	revision string
+	failures int
+	last     string
+	lastAt   time.Time
+	next     time.Time
+}
+
+func newBreakers() *breakers { return &breakers{of: map[string]*breaker{}} }
+
+// get returns a copy of the workload's breaker. A changed spec has a clean one.
+func (b *breakers) get(workload, revision string) breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k := b.of[workload]; k != nil && k.revision == revision {
+		return *k
+	}
+	return breaker{revision: revision}
+}
+
+// fail counts a failure and sets when to try again.
+func (b *breakers) fail(workload, revision string, err error) breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.of[workload]
+	if k == nil || k.revision != revision {
+		k = &breaker{revision: revision}
+		b.of[workload] = k
+	}
+	now := time.Now()
+	// Containers that were begun together fail together: that is one failure.
+	if now.Before(k.next) {
+		k.last, k.lastAt = err.Error(), now
+		return *k
+	}
+	k.failures++
+	k.last, k.lastAt = err.Error(), now
+	pause := min(firstPause<<min(k.failures-1, 16), longestPause)
+	k.next = now.Add(time.Duration(float64(pause) * (1 + jitter*(2*rand.Float64()-1))))
+	return *k
+}
+
+// succeed forgets the failures and returns what they were.
+func (b *breakers) succeed(workload string) breaker {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.of[workload]
+	delete(b.of, workload)
+	if k == nil {
+		return breaker{}
+	}
+	return *k
+}
+
+// status is how an operator sees it, given how many containers are being made.
+func (k breaker) status(creating int, stopped bool) FillStatus {
+	s := FillStatus{State: FillIdle, Failures: k.failures, LastError: k.last}
+	switch {
+	case stopped:
+		s.State = FillStopped
+	case k.failures >= manyFailures:
+		s.State = FillFailing
+	case k.failures > 0:
+		s.State = BackingOff
+	case creating > 0:
+		s.State = Filling
+	}
+	if k.failures > 0 {
+		next, at := k.next, k.lastAt
+		s.NextTry, s.LastErrorAt = &next, &at
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// Catalog finds the parsed workload of a revision. Revisions never change, so
+// it parses each one once; what is current is always asked of storage.
+type Catalog struct {
+	store Workloads
+
+	mu     sync.Mutex // guards parsed
+	parsed map[[2]string]*workload.Workload
+}
+
+// NewCatalog returns a catalog of the workloads in store.
+func NewCatalog(store Workloads) *Catalog {
+	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}}
+}
+
+// Current returns the workload as it is applied now, with its record, which
+// says how its pool has been scaled; ErrNoWorkload.
+func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, Record, error) {
+	r, err := c.store.Workload(ctx, id)
+	if err != nil {
+		return nil, Record{}, fmt.Errorf("workload %s: %w", id, err)
+	}
+	// The source is parsed anew when only its name or pool has changed.
+	w, err := c.parse(r, r.Revision+string(r.Source))
+	return w, r, err
+}
+
+// Revision returns the workload as a container of that revision was made;
+// ErrNoWorkload.
+func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.Workload, Record, error) {
+	r, err := c.store.Revision(ctx, id, revision)
+	if err != nil {
+		return nil, Record{}, fmt.Errorf("revision %s of workload %s: %w", revision, id, err)
+	}
+	w, err := c.parse(r, r.Revision+string(r.Source))
+	return w, r, err
+}
+
+// maxParsed bounds the cache: it starts over when so many sources were seen.
+const maxParsed = 1024
+
+func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
+	key := [2]string{r.ID, version}
+	c.mu.Lock()
+	w := c.parsed[key]
+	c.mu.Unlock()
+	if w != nil {
+		return w, nil
+	}
+	w, err := workload.Parse(r.Source, r.ID)
+	if err != nil {
+		return nil, fmt.Errorf("read the kept source of workload %s: %w", r.ID, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.parsed) >= maxParsed {
+		clear(c.parsed)
+	}
+	c.parsed[key] = w
+	return w, nil
+}

@@ -1,0 +1,285 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/workload"
+)
+
+// parallelCreates bounds how many containers are made at once, over all pools.
+// An engine serialises most of the work: more at once only take longer each.
+const parallelCreates = 4
+
+// createTime bounds how long making one container may take in all, beyond its
+// hooks' own timeouts: it ends an engine call that hangs.
+const createTime = 15 * time.Minute
+
+// Filler keeps the pools filled. It is woken by whatever changes a pool, never
+// by a clock but to try again what failed.
+//
+// It makes as many containers as are missing to min_idle, and as claims wait;
+// replaces those of an older revision once the new ones are ready, keeping the
+// old until then; makes room for a waiting claim by giving up an idle
+// container that the claim cannot have; and empties pools that drain.
+type Filler struct {
+	store     Store
+	catalog   *Catalog
+	maker     *Maker
+	remover   *Remover
+	queue     *Queue
+	breakers  *breakers
+	log       *slog.Logger
+	slots     chan struct{} // one for each container being made
+	mu        sync.Mutex    // guards dirty
+	dirty     map[string]bool
+	wake      chan struct{} // holds one signal: dirty is not empty
+	retryable map[string]time.Time
+}
+
+// Store is all that the pool needs of storage.
+type Store interface {
+	Containers
+	Workloads
+	Log
+}
+
+// NewFiller returns a filler; nothing is made before Run.
+func NewFiller(store Store, catalog *Catalog, maker *Maker, remover *Remover, queue *Queue, log *slog.Logger) *Filler {
+	return &Filler{
+		store: store, catalog: catalog, maker: maker, remover: remover, queue: queue, log: log,
+		breakers: newBreakers(), slots: make(chan struct{}, parallelCreates),
+		dirty: map[string]bool{}, wake: make(chan struct{}, 1), retryable: map[string]time.Time{},
+	}
+}
+
+// Wake has the workload's pool looked at soon. It never blocks.
+func (f *Filler) Wake(workload string) {
+	f.mu.Lock()
+	f.dirty[workload] = true
+	f.mu.Unlock()
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run fills the pools until ctx ends, and returns when no container is being
+// made any more. One in the making when ctx ends is given up.
+func (f *Filler) Run(ctx context.Context) error {
+	var creating errgroup.Group
+	defer creating.Wait() //nolint:errcheck // the functions return nil
+	if err := f.wakeAll(ctx); err != nil {
+		return err
+	}
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		next := time.Now().Add(time.Hour)
+		for _, id := range f.take() {
+			again, err := f.fill(ctx, &creating, id)
+			if err != nil && ctx.Err() == nil {
+				f.log.Error("fill a pool", "workload", id, "error", err)
+				again = time.Now().Add(firstPause)
+			}
+			if again.IsZero() {
+				delete(f.retryable, id)
+			} else {
+				f.retryable[id] = again
+			}
+		}
+		for _, at := range f.retryable {
+			if at.Before(next) {
+				next = at
+			}
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wake:
+		case <-timer.C:
+			f.markDue(time.Now())
+		}
+	}
+}
+
+// wakeAll marks every pool as to be looked at.
+func (f *Filler) wakeAll(ctx context.Context) error {
+	all, err := f.store.Workloads(ctx)
+	if err != nil {
+		return fmt.Errorf("list the workloads: %w", err)
+	}
+	for _, r := range all {
+		f.Wake(r.ID)
+	}
+	return nil
+}
+
+// take returns the pools to be looked at and forgets them.
+func (f *Filler) take() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	ids := make([]string, 0, len(f.dirty))
+	for id := range f.dirty {
+		ids = append(ids, id)
+	}
+	clear(f.dirty)
+	return ids
+}
+
+// markDue marks the pools whose time to try again has come.
+func (f *Filler) markDue(now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for id, at := range f.retryable {
+		if !at.After(now) {
+			f.dirty[id] = true
+		}
+	}
+}
+
+// fill brings one pool nearer to what it should be. It returns when to look
+// again although nothing has happened; zero for never.
+func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) (time.Time, error) {
+	w, r, err := f.catalog.Current(ctx, id)
+	if errors.Is(err, ErrNoWorkload) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	counts, err := f.store.Counts(ctx, id)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("count the containers: %w", err)
+	}
+	t := tally(counts, r.Revision, w.Pool.Reuse)
+	if r.Draining {
+		return time.Time{}, f.drain(ctx, r, t)
+	}
+	missing := r.MinIdle + f.queue.Waiting(id) - t.usable - t.creating
+	room := r.MaxSize - t.total
+	if err := f.retire(ctx, w, r, t, missing, room); err != nil {
+		return time.Time{}, err
+	}
+	again := f.expiry(ctx, w, r, t)
+	n := min(missing, room)
+	if n <= 0 {
+		return again, nil
+	}
+	if k := f.breakers.get(id, r.Revision); k.failures > 0 {
+		if wait := time.Until(k.next); wait > 0 {
+			return k.next, nil
+		}
+		n = min(n, probe-t.creating)
+	}
+	return again, f.begin(ctx, creating, w, r, n)
+}
+
+// begin records n containers and has them made, as far as there are slots. The
+// end of each wakes the pool again.
+func (f *Filler) begin(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
+	for range n {
+		select {
+		case f.slots <- struct{}{}:
+		default:
+			// All slots are busy, maybe with other pools' containers: look
+			// again when one is free.
+			f.retrySoon(r.ID)
+			return nil
+		}
+		c, err := f.maker.add(ctx, r)
+		if err != nil {
+			f.free()
+			if errors.Is(err, ErrFull) {
+				return nil
+			}
+			return fmt.Errorf("record a container: %w", err)
+		}
+		creating.Go(func() error {
+			defer f.free()
+			f.make(ctx, c, w, r.Dir)
+			return nil
+		})
+	}
+	return nil
+}
+
+// make makes one container and tells everybody how it went.
+func (f *Filler) make(ctx context.Context, c Container, w *workload.Workload, seeds string) {
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
+	err := f.maker.create(ctx, c, w, seeds)
+	switch {
+	case err == nil:
+		f.succeeded(ctx, c)
+		f.queue.Wake(c.Workload)
+	case ctx.Err() != nil:
+		f.remover.Wake()
+	default:
+		f.failed(ctx, c, err)
+		f.remover.Wake()
+		f.queue.Shake(c.Workload)
+	}
+	f.Wake(c.Workload)
+}
+
+// succeeded closes the workload's breaker.
+func (f *Filler) succeeded(ctx context.Context, c Container) {
+	k := f.breakers.succeed(c.Workload)
+	if k.failures == 0 {
+		return
+	}
+	f.tell(ctx, activity.Event{
+		Type: activity.PoolRecovered, Workload: c.Workload,
+		Message: fmt.Sprintf("a container could be made again after %d failures", k.failures),
+	})
+}
+
+// failed opens the workload's breaker further.
+func (f *Filler) failed(ctx context.Context, c Container, err error) {
+	k := f.breakers.fail(c.Workload, c.Revision, err)
+	f.log.Warn("a container could not be made", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
+	f.tell(ctx, activity.Event{
+		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
+		Message: "a container could not be made: " + err.Error(),
+		Data: activity.Data(map[string]any{
+			"failures": k.failures, "next_try": k.next.UTC().Format(time.RFC3339), "revision": c.Revision,
+		}),
+	})
+}
+
+// tell writes an event of the pool; one that cannot be written is logged.
+func (f *Filler) tell(ctx context.Context, e activity.Event) {
+	if err := f.store.Append(context.WithoutCancel(ctx), e); err != nil {
+		f.log.Error("write an event", "workload", e.Workload, "error", err)
+	}
+}
+
+// free gives a slot back and has those who wanted one look again.
+func (f *Filler) free() {
+	<-f.slots
+	f.mu.Lock()
+	waiting := len(f.dirty) > 0
+	f.mu.Unlock()
+	if waiting {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// retrySoon marks the pool without waking the loop: the next free slot does.
+func (f *Filler) retrySoon(id string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dirty[id] = true
+}

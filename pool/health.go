@@ -1,0 +1,307 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// ErrUnhealthy says that a container did not pass its health check in time.
+var ErrUnhealthy = errors.New("the container is not healthy")
+
+// How often a container that has just been started is checked: at once, then
+// ever more slowly. A workload that is up in 30 ms should not wait for its
+// 30 s interval.
+const (
+	firstProbe  = 20 * time.Millisecond
+	slowestWait = time.Second
+)
+
+// parallelChecks bounds how many checks of waiting containers run at once.
+const parallelChecks = 8
+
+// Checker runs the workloads' health checks. They are Hostler's own, not the
+// engine's: the same on every backend, fast after a start, and one stuck check
+// holds up nobody else.
+type Checker struct {
+	rt    runtime.Runtime
+	store Containers
+	log   *slog.Logger
+	// Condemned is told when an idle container was given to the remover.
+	condemned func(workload string)
+
+	mu      sync.Mutex // guards watched
+	watched map[string]*watched
+	changed chan struct{} // holds one signal: watched has changed
+}
+
+// watched is a container with a health check.
+type watched struct {
+	w        *workload.Workload
+	next     time.Time
+	healthy  time.Time // when it last passed
+	failures int       // in a row
+	checking bool
+}
+
+// NewChecker returns a checker; call Run for the checks of waiting containers.
+func NewChecker(rt runtime.Runtime, store Containers, condemned func(workload string), log *slog.Logger) *Checker {
+	return &Checker{
+		rt: rt, store: store, log: log, condemned: condemned,
+		watched: map[string]*watched{}, changed: make(chan struct{}, 1),
+	}
+}
+
+// Await returns when the container is healthy, with its status, or with
+// ErrUnhealthy when its start period and retries have passed. Without a health
+// check, running is healthy.
+func (c *Checker) Await(ctx context.Context, w *workload.Workload, id string) (runtime.Status, error) {
+	h := w.Healthcheck
+	if h != nil {
+		if err := c.await(ctx, h, id); err != nil {
+			return runtime.Status{}, err
+		}
+	}
+	status, err := c.rt.Status(ctx, id)
+	if err != nil {
+		return status, fmt.Errorf("ask for the status: %w", err)
+	}
+	if status.State != runtime.Running {
+		return status, fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+	}
+	c.passed(id)
+	return status, nil
+}
+
+func (c *Checker) await(ctx context.Context, h *workload.Healthcheck, id string) error {
+	start, wait, failures := time.Now(), firstProbe, 0
+	for {
+		err := c.check(ctx, h, id)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, ErrUnhealthy) {
+			return err
+		}
+		if time.Since(start) >= h.StartPeriod {
+			if failures++; failures >= h.Retries {
+				return err
+			}
+			wait = h.Interval
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+		wait = min(2*wait, slowestWait, h.Interval)
+	}
+}
+
+// check runs the check once. ErrUnhealthy means that it ran and said no, or
+// ran too long; a check that cannot be started at all is another error, and
+// waiting will not mend it.
+func (c *Checker) check(ctx context.Context, h *workload.Healthcheck, id string) error {
+	res, err := c.rt.Exec(ctx, id, runtime.Command{Args: h.Command, Timeout: h.Timeout})
+	if err != nil {
+		return fmt.Errorf("health check: %w", err)
+	}
+	if res.OK() {
+		return nil
+	}
+	said, _ := res.Stderr.Excerpt(hooks.ExcerptBytes)
+	if said == "" {
+		said, _ = res.Stdout.Excerpt(hooks.ExcerptBytes)
+	}
+	if res.TimedOut {
+		return fmt.Errorf("%w: its check ran longer than %s: %s", ErrUnhealthy, h.Timeout, said)
+	}
+	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, said)
+}
+
+// Fresh says whether the container passed its check less than one interval
+// ago, or has none to pass.
+func (c *Checker) Fresh(w *workload.Workload, id string) bool {
+	if w.Healthcheck == nil {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.watched[id]
+	return k != nil && k.failures == 0 && time.Since(k.healthy) < w.Healthcheck.Interval
+}
+
+// Watch has the container checked at its interval from now on.
+func (c *Checker) Watch(id string, w *workload.Workload) {
+	if w.Healthcheck == nil {
+		return
+	}
+	now := time.Now()
+	c.mu.Lock()
+	c.watched[id] = &watched{w: w, next: now.Add(w.Healthcheck.Interval), healthy: now}
+	c.mu.Unlock()
+	c.signal()
+}
+
+// Forget ends that.
+func (c *Checker) Forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.watched, id)
+}
+
+// passed notes that the container has just been found healthy.
+func (c *Checker) passed(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.watched[id]; k != nil {
+		k.healthy, k.failures = time.Now(), 0
+		k.next = k.healthy.Add(k.w.Healthcheck.Interval)
+	}
+}
+
+// Run checks the watched containers when they are due, until ctx ends.
+func (c *Checker) Run(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(parallelChecks)
+	defer g.Wait() //nolint:errcheck // the functions return nil
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		due, next := c.due(time.Now())
+		for _, id := range due {
+			g.Go(func() error { c.recheck(ctx, id); return nil })
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+		case <-c.changed:
+		}
+	}
+}
+
+// due lists the containers whose check is due, marks them as being checked,
+// and says when to look again.
+func (c *Checker) due(now time.Time) ([]string, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	next := now.Add(time.Hour)
+	for id, k := range c.watched {
+		switch {
+		case k.checking:
+		case k.next.After(now):
+			if k.next.Before(next) {
+				next = k.next
+			}
+		default:
+			k.checking = true
+			ids = append(ids, id)
+		}
+	}
+	return ids, next
+}
+
+// recheck checks one container and acts on what it learns.
+func (c *Checker) recheck(ctx context.Context, id string) {
+	defer c.signal()
+	before, err := c.store.Container(ctx, id)
+	if err != nil || (before.State != Idle && before.State != Claimed) {
+		c.settle(id, nil, true)
+		return
+	}
+	c.mu.Lock()
+	k := c.watched[id]
+	c.mu.Unlock()
+	if k == nil {
+		return
+	}
+	checkErr := c.check(ctx, k.w.Healthcheck, id)
+	if ctx.Err() != nil || errors.Is(checkErr, runtime.ErrUnavailable) {
+		c.settle(id, nil, true)
+		return
+	}
+	// A container that changed hands in the meantime was being wiped or
+	// restarted: the check says nothing about it.
+	after, err := c.store.Container(ctx, id)
+	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {
+		c.settle(id, nil, true)
+		return
+	}
+	failed := c.settle(id, checkErr, false)
+	if err := c.judge(ctx, after, k.w, checkErr, failed); err != nil && !isMoved(err) {
+		c.log.Error("record the health of a container", "container", id, "error", err)
+	}
+}
+
+// settle ends a check and returns how many in a row have failed.
+func (c *Checker) settle(id string, err error, void bool) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.watched[id]
+	if k == nil {
+		return 0
+	}
+	k.checking = false
+	k.next = time.Now().Add(k.w.Healthcheck.Interval)
+	switch {
+	case void:
+	case err == nil:
+		k.failures, k.healthy = 0, time.Now()
+	default:
+		k.failures++
+	}
+	return k.failures
+}
+
+// judge moves a container whose health has changed: an idle one that fails is
+// destroyed, a claimed one is reported.
+func (c *Checker) judge(ctx context.Context, k Container, w *workload.Workload, err error, failures int) error {
+	unhealthy := err != nil && failures >= w.Healthcheck.Retries
+	switch {
+	case unhealthy && k.State == Idle:
+		m := Condemn(k.ID, []State{Idle}, err.Error())
+		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
+		if _, err := c.store.MoveContainer(ctx, m); err != nil {
+			return err
+		}
+		c.condemned(k.Workload)
+		return nil
+	case unhealthy && k.Health == Healthy:
+		return c.report(ctx, k, Unhealthy, err.Error())
+	case err == nil && k.Health == Unhealthy:
+		return c.report(ctx, k, Healthy, "")
+	}
+	return nil
+}
+
+// report writes a claimed container's health.
+func (c *Checker) report(ctx context.Context, k Container, h Health, reason string) error {
+	m := Move{ID: k.ID, From: []State{Claimed}, To: Claimed, Set: func(k *Container) { k.Health, k.Reason = h, reason }}
+	if h == Unhealthy {
+		m.Events = []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}}
+	}
+	_, err := c.store.MoveContainer(ctx, m)
+	return err
+}
+
+func (c *Checker) signal() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,161 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Maker creates containers and destroys them: the two flows at the ends of a
+// container's life.
+type Maker struct {
+	store  Containers
+	rt     runtime.Runtime
+	runner *hooks.Runner
+	health *Checker
+	log    *slog.Logger
+}
+
+// NewMaker returns a maker.
+func NewMaker(store Containers, rt runtime.Runtime, runner *hooks.Runner, health *Checker, log *slog.Logger) *Maker {
+	return &Maker{store: store, rt: rt, runner: runner, health: health, log: log}
+}
+
+// add records a container that is about to be made; ErrFull.
+func (m *Maker) add(ctx context.Context, r Record) (Container, error) {
+	c := Container{
+		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating,
+	}
+	return c, m.store.AddContainer(ctx, c, r.MaxSize)
+}
+
+// create makes the recorded container c and puts it among the idle. When it
+// fails the container is Destroying, for the remover to remove.
+func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
+	var endpoint runtime.Endpoint
+	subject := hooks.Subject{Workload: c.Workload, Container: c.ID}
+	_, err := flow.Run(ctx,
+		flow.Step{Name: "record", Do: done, Undo: func(ctx context.Context, cause error) error {
+			return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+		}},
+		flow.Step{Name: "create", Do: func(ctx context.Context) error {
+			return m.rt.Create(ctx, w.Spec(c.ID))
+		}},
+		flow.Step{Name: "start", Do: func(ctx context.Context) error {
+			return m.rt.Start(ctx, c.ID)
+		}},
+		flow.Step{Name: "seed", Do: func(ctx context.Context) error {
+			seeded, err := Seed(ctx, m.rt, c.ID, w, seeds)
+			if err != nil || !seeded {
+				return err
+			}
+			return m.rt.Restart(ctx, c.ID)
+		}},
+		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
+			status, err := m.health.Await(ctx, w, c.ID)
+			endpoint = status.Endpoint
+			return err
+		}},
+		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
+			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			return err
+		}},
+		flow.Step{Name: "seal", Do: func(ctx context.Context) error {
+			if w.Pool.Reuse != workload.ReuseWipe {
+				return nil
+			}
+			return m.rt.Seal(ctx, c.ID)
+		}},
+		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
+			_, err := m.store.MoveContainer(ctx, Move{
+				ID: c.ID, From: []State{Creating}, To: Idle,
+				Set:    func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy },
+				Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container is ready and idle"}},
+			})
+			return err
+		}},
+	)
+	if err == nil {
+		m.health.Watch(c.ID, w)
+	}
+	return err
+}
+
+// condemn moves a container to Destroying. One that is there already, or gone,
+// is left as it is.
+func (m *Maker) condemn(ctx context.Context, id string, from []State, reason string) error {
+	_, err := m.store.MoveContainer(ctx, Condemn(id, from, reason))
+	if isMoved(err) {
+		return nil
+	}
+	return err
+}
+
+// Condemn is the move that gives a container to the remover. It is the intent:
+// the deed follows, after a restart if need be.
+func Condemn(id string, from []State, reason string) Move {
+	return Move{
+		ID: id, From: from, To: Destroying,
+		Set: func(c *Container) { c.Reason, c.Claim = reason, "" },
+		Events: []activity.Event{{
+			Type: activity.ContainerDestroying, Message: "container is to be destroyed: " + reason,
+			Data: activity.Data(map[string]any{"reason": reason}),
+		}},
+	}
+}
+
+// destroy carries out what Condemn has recorded: pre_destroy, stop, remove.
+// It is safe to run again after any of it. hooked says that the hooks of
+// pre_destroy have been begun before: none runs twice.
+func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, hooked bool) error {
+	m.health.Forget(c.ID)
+	if !hooked && w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 {
+		m.preDestroy(ctx, c, w)
+	}
+	if err := m.rt.Destroy(ctx, c.ID); err != nil {
+		return fmt.Errorf("remove container %s: %w", c.ID, err)
+	}
+	_, err := m.store.MoveContainer(ctx, Move{
+		ID: c.ID, From: []State{Destroying}, To: Gone,
+		Events: []activity.Event{{
+			Type: activity.ContainerDestroyed, Message: "container is destroyed: " + c.Reason,
+			Data: activity.Data(map[string]any{"reason": c.Reason}),
+		}},
+	})
+	if err != nil && !isMoved(err) {
+		return fmt.Errorf("record that container %s is gone: %w", c.ID, err)
+	}
+	return nil
+}
+
+// preDestroy runs the hooks of that point if there is a main process to run
+// beside, and says that they were skipped if not. Nothing that goes wrong
+// keeps the container alive.
+func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workload) {
+	hs := w.Hooks[hooks.PreDestroy]
+	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, Tenant: c.Tenant}
+	status, err := m.rt.Status(ctx, c.ID)
+	if err != nil || status.State != runtime.Running {
+		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, 0, subject, "the container is not running")
+	} else {
+		_, err = m.runner.Run(ctx, hooks.PreDestroy, hs, subject)
+	}
+	if err != nil {
+		m.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)
+	}
+}
+
+// done is a step whose deed was done by whoever began the flow.
+func done(context.Context) error { return nil }
+
+// newID makes a container id: sortable by time, and short enough for a host
+// name with a prefix.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

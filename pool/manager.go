@@ -1,0 +1,359 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Manager is what an operator may do with workloads, pools and containers.
+type Manager struct {
+	store Store
+	rt    runtime.Runtime
+	pools *Pools
+}
+
+// Apply adds a workload or changes it. Its pool is rolled over to the new
+// revision by and by; claims are not disturbed. file names the source in
+// faults, dir is the folder that its seeds are relative to, empty for none.
+// Applying the same file again changes nothing. What is wrong with the file is
+// a workload.Faults.
+func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (Applied, error) {
+	w, err := workload.Parse(source, file)
+	if err != nil {
+		return Applied{}, err
+	}
+	if err := acceptable(w, file, dir); err != nil {
+		return Applied{}, err
+	}
+	before, err := m.store.Workload(ctx, w.ID)
+	created := errors.Is(err, ErrNoWorkload)
+	if err != nil && !created {
+		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
+	}
+	after := Record{
+		ID: w.ID, Revision: w.Revision, Source: source, Dir: dir,
+		MinIdle: w.Pool.MinIdle, MaxSize: w.Pool.MaxSize,
+	}
+	var events []activity.Event
+	if created {
+		events = append(events,
+			activity.Event{Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload is added"},
+			activity.Event{Type: activity.PoolCreated, Workload: w.ID, Message: fmt.Sprintf(
+				"pool is created with min_idle %d and max_size %d", after.MinIdle, after.MaxSize)})
+	} else {
+		if string(before.Source) == string(source) && before.Dir == dir && !before.Draining {
+			return Applied{Record: before}, nil
+		}
+		keepScale(&after, before, w.ID)
+		events = append(events, activity.Event{
+			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload is changed",
+			Data: activity.Data(map[string]any{"revision": w.Revision, "previous_revision": before.Revision}),
+		})
+	}
+	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
+		return Applied{}, fmt.Errorf("keep workload %s: %w", w.ID, err)
+	}
+	m.pools.Wake(w.ID)
+	return Applied{Record: after, Created: created, Changed: true}, nil
+}
+
+// acceptable refuses what this server cannot do, in the form of faults of the
+// file.
+func acceptable(w *workload.Workload, file, dir string) error {
+	var faults workload.Faults
+	if w.Sync != nil {
+		faults = append(faults, workload.Fault{
+			File: file, Field: "sync", Message: "keeping tenants' state is not possible yet",
+			Remedy: "leave sync out: what a tenant writes ends with its container",
+		})
+	}
+	for _, v := range w.Volumes {
+		if v.Seed == "" {
+			continue
+		}
+		if err := seedThere(dir, v.Seed); err != nil {
+			faults = append(faults, workload.Fault{
+				File: file, Field: "volumes." + v.Name + ".seed", Message: err.Error(),
+				Remedy: "put the folder beside the workload file, in the folder that the server loads (serve --workloads)",
+			})
+		}
+	}
+	if len(faults) > 0 {
+		return faults
+	}
+	return nil
+}
+
+// seedThere says why a seed folder cannot be used.
+func seedThere(dir, seed string) error {
+	if dir == "" {
+		return fmt.Errorf("the folder %q cannot be found: the server loads workloads from no folder", seed)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return fmt.Errorf("the folder of the file cannot be read: %w", err)
+	}
+	defer root.Close()
+	info, err := root.Stat(seed)
+	if err != nil {
+		return fmt.Errorf("the folder %q cannot be read: %w", seed, err)
+	}
+	if !info.IsDir() {
+		return fmt.Errorf("%q is no folder", seed)
+	}
+	return nil
+}
+
+// keepScale keeps what an operator has scaled, unless the file itself now asks
+// for something else than it did.
+func keepScale(after *Record, before Record, id string) {
+	after.CreatedAt = before.CreatedAt
+	old, err := workload.Parse(before.Source, id)
+	if err == nil && old.Pool.MinIdle == after.MinIdle && old.Pool.MaxSize == after.MaxSize && !before.Draining {
+		after.MinIdle, after.MaxSize = before.MinIdle, before.MaxSize
+	}
+}
+
+// Delete drains the workload's pool and removes it when its last container is
+// gone. Claims are not disturbed. It says whether all is gone already.
+func (m *Manager) Delete(ctx context.Context, id string) error {
+	return m.change(ctx, id, activity.Event{
+		Type: activity.PoolDrained, Workload: id, Message: "pool is drained, to be deleted",
+	}, func(r *Record) error {
+		r.Draining, r.Deleting = true, true
+		return nil
+	})
+}
+
+// Drain destroys the idle containers of a pool and makes no more, until it is
+// scaled or its workload is applied again. Claims are not disturbed; their
+// containers are destroyed when they are released.
+func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
+	err := m.change(ctx, id, activity.Event{
+		Type: activity.PoolDrained, Workload: id, Message: "pool is drained",
+	}, func(r *Record) error {
+		r.Draining = true
+		return nil
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	return m.Status(ctx, id)
+}
+
+// ErrScale says that the bounds of a pool make no sense.
+var ErrScale = errors.New("bad scale")
+
+// MaxPool is the largest max_size.
+const MaxPool = 10000
+
+// Scale changes the bounds of a pool and ends its draining. Idle containers
+// above the new bounds are destroyed; claims are not disturbed.
+func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error) {
+	var before, after Record
+	err := m.change(ctx, id, activity.Event{Type: activity.PoolScaled, Workload: id}, func(r *Record) error {
+		before = *r
+		if s.MinIdle != nil {
+			r.MinIdle = *s.MinIdle
+		}
+		if s.MaxSize != nil {
+			r.MaxSize = *s.MaxSize
+		}
+		if r.MinIdle < 0 || r.MaxSize < 1 || r.MaxSize > MaxPool || r.MinIdle > r.MaxSize {
+			return fmt.Errorf("%w: min_idle %d and max_size %d: it takes 0 <= min_idle <= max_size and 1 <= max_size <= %d",
+				ErrScale, r.MinIdle, r.MaxSize, MaxPool)
+		}
+		if r.Deleting {
+			return fmt.Errorf("%w: the workload is being deleted; apply it again", ErrScale)
+		}
+		r.Draining = false
+		after = *r
+		return nil
+	})
+	if err != nil {
+		return Status{}, err
+	}
+	if after.MinIdle < before.MinIdle {
+		if err := m.shrink(ctx, after); err != nil {
+			return Status{}, err
+		}
+	}
+	return m.Status(ctx, id)
+}
+
+// shrink gives up idle containers above min_idle.
+func (m *Manager) shrink(ctx context.Context, r Record) error {
+	idle, err := m.store.Containers(ctx, ContainerFilter{Workload: r.ID, States: []State{Idle}})
+	if err != nil {
+		return fmt.Errorf("list the idle containers: %w", err)
+	}
+	for _, c := range idle[:max(0, len(idle)-r.MinIdle)] {
+		if _, err := m.store.MoveContainer(ctx, Condemn(c.ID, []State{Idle}, "the pool is scaled down")); err != nil && !isMoved(err) {
+			return fmt.Errorf("give up container %s: %w", c.ID, err)
+		}
+	}
+	m.pools.Wake(r.ID)
+	return nil
+}
+
+// change alters a workload's record. An event without a message gets one that
+// tells the new bounds.
+func (m *Manager) change(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
+	r, err := m.store.Workload(ctx, id)
+	if err != nil {
+		return fmt.Errorf("workload %s: %w", id, err)
+	}
+	before := r
+	if err := set(&r); err != nil {
+		return err
+	}
+	if e.Message == "" {
+		e.Message = fmt.Sprintf("pool is scaled to min_idle %d and max_size %d", r.MinIdle, r.MaxSize)
+		e.Data = activity.Data(map[string]any{
+			"min_idle": r.MinIdle, "max_size": r.MaxSize,
+			"previous_min_idle": before.MinIdle, "previous_max_size": before.MaxSize,
+		})
+	}
+	if err := m.store.PutWorkload(ctx, r, e); err != nil {
+		return fmt.Errorf("keep workload %s: %w", id, err)
+	}
+	m.pools.Wake(id)
+	return nil
+}
+
+// Workload is one record; ErrNoWorkload.
+func (m *Manager) Workload(ctx context.Context, id string) (Record, error) {
+	return m.store.Workload(ctx, id)
+}
+
+// Workloads lists the records by id.
+func (m *Manager) Workloads(ctx context.Context) ([]Record, error) { return m.store.Workloads(ctx) }
+
+// Container is one record, of a container that is gone too; ErrNoContainer.
+func (m *Manager) Container(ctx context.Context, id string) (Container, error) {
+	return m.store.Container(ctx, id)
+}
+
+// Containers lists the records that match.
+func (m *Manager) Containers(ctx context.Context, f ContainerFilter) ([]Container, error) {
+	return m.store.Containers(ctx, f)
+}
+
+// Logs reads what a container's main process has printed, tail bytes of it at
+// most; ErrNoContainer. The caller closes it.
+func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
+	c, err := m.store.Container(ctx, id)
+	if err != nil {
+		return nil, fmt.Errorf("container %s: %w", id, err)
+	}
+	if c.State == Gone {
+		return nil, fmt.Errorf("container %s: %w", id, runtime.ErrNotFound)
+	}
+	return m.rt.Logs(ctx, id, tail)
+}
+
+// DestroyContainer gives a container up; the remover destroys it. A claimed
+// one is ErrInUse unless force is set: its claim then stays, reported as dead,
+// until its tenant releases it. One that is being destroyed, or gone, is nil.
+func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) error {
+	const reason = "an operator asked for it"
+	c, err := m.store.Container(ctx, id)
+	if err != nil {
+		return fmt.Errorf("container %s: %w", id, err)
+	}
+	switch c.State {
+	case Destroying, Gone:
+		return nil
+	case Creating:
+		return fmt.Errorf("container %s is still being made: %w", id, ErrInUse)
+	case Claimed:
+		if !force {
+			return fmt.Errorf("container %s: %w by %s of tenant %s", id, ErrInUse, c.Claim, c.Tenant)
+		}
+		return m.forceDestroy(ctx, c)
+	case Idle:
+	}
+	_, err = m.store.MoveContainer(ctx, Condemn(id, []State{Idle}, reason))
+	if isMoved(err) {
+		return fmt.Errorf("container %s: %w", id, ErrInUse)
+	}
+	if err != nil {
+		return fmt.Errorf("give up container %s: %w", id, err)
+	}
+	m.pools.Wake(c.Workload)
+	return nil
+}
+
+// forceDestroy ends a claimed container in the engine. Its row stays claimed,
+// and dead, for the claim to be released in the ordinary way.
+func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
+	const reason = "an operator destroyed it while it was claimed"
+	_, err := m.store.MoveContainer(ctx, Move{
+		ID: c.ID, From: []State{Claimed}, To: Claimed,
+		Set:    func(c *Container) { c.Health, c.Reason = Dead, reason },
+		Events: []activity.Event{{Type: activity.ContainerDied, Message: "container is ended by force: " + reason}},
+	})
+	if err != nil {
+		return fmt.Errorf("record the end of container %s: %w", c.ID, err)
+	}
+	if err := m.rt.Destroy(ctx, c.ID); err != nil {
+		return fmt.Errorf("destroy container %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// Status is a pool as it is now; ErrNoWorkload.
+func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
+	r, err := m.store.Workload(ctx, id)
+	if err != nil {
+		return Status{}, fmt.Errorf("workload %s: %w", id, err)
+	}
+	counts, err := m.store.Counts(ctx, id)
+	if err != nil {
+		return Status{}, fmt.Errorf("count the containers of %s: %w", id, err)
+	}
+	s := Status{
+		Workload: id, Revision: r.Revision, MinIdle: r.MinIdle, MaxSize: r.MaxSize,
+		Containers: map[State]int{Creating: 0, Idle: 0, Claimed: 0, Destroying: 0},
+		Waiting:    m.pools.Queue.Waiting(id), Deleting: r.Deleting,
+	}
+	creating := 0
+	for _, k := range counts {
+		s.Containers[k.State] += k.N
+		if k.Revision != r.Revision && (k.State == Idle || k.State == Claimed) {
+			s.Outdated += k.N
+		}
+		if k.Revision == r.Revision && k.State == Creating {
+			creating += k.N
+		}
+	}
+	s.Fill = m.pools.filler.breakers.get(id, r.Revision).status(creating, r.Draining)
+	return s, nil
+}
+
+// Statuses lists every pool by its workload's id.
+func (m *Manager) Statuses(ctx context.Context) ([]Status, error) {
+	all, err := m.store.Workloads(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list the workloads: %w", err)
+	}
+	statuses := make([]Status, 0, len(all))
+	for _, r := range all {
+		s, err := m.Status(ctx, r.ID)
+		if errors.Is(err, ErrNoWorkload) {
+			continue // deleted in between
+		}
+		if err != nil {
+			return nil, err
+		}
+		statuses = append(statuses, s)
+	}
+	return statuses, nil
+}

@@ -1,0 +1,99 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Pools is all the pools of a server: the loops that keep them, and what
+// claims and releases need of them.
+type Pools struct {
+	*Manager
+	Catalog *Catalog
+	Queue   *Queue
+	Health  *Checker
+	filler  *Filler
+	remover *Remover
+	watcher *Watcher
+	store   Store
+}
+
+// New wires the pools. Nothing happens before Run.
+func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Pools {
+	p := &Pools{Catalog: NewCatalog(store), Queue: NewQueue(), store: store}
+	p.Health = NewChecker(rt, store, p.Wake, log)
+	maker := NewMaker(store, rt, runner, p.Health, log)
+	p.remover = NewRemover(store, p.Catalog, maker, p.Wake, log)
+	p.filler = NewFiller(store, p.Catalog, maker, p.remover, p.Queue, log)
+	p.watcher = NewWatcher(store, rt, p.Wake, log)
+	p.Manager = &Manager{store: store, rt: rt, pools: p}
+	return p
+}
+
+// Wake has the workload's pool looked at: something in it has changed.
+func (p *Pools) Wake(workload string) {
+	p.filler.Wake(workload)
+	p.remover.Wake()
+	p.Queue.Wake(workload)
+}
+
+// Fill has the fill loop look at the workload's pool, and nobody else.
+func (p *Pools) Fill(workload string) { p.filler.Wake(workload) }
+
+// Wiped records that nothing of an earlier tenant is left in a container that
+// is claimed by another.
+func (p *Pools) Wiped(ctx context.Context, id string) (Container, error) {
+	return p.store.MoveContainer(ctx, Move{
+		ID: id, From: []State{Claimed}, To: Claimed,
+		Events: []activity.Event{{
+			Type: activity.ContainerWiped, Message: "container is proven to hold nothing of its last tenant",
+		}},
+	})
+}
+
+// Recover takes up what an earlier server left. It is called once, before
+// Run, with the ids of containers whose pre_destroy hooks have been begun.
+// Containers that were being made are given up: nobody knows how far they got.
+func (p *Pools) Recover(ctx context.Context, hooked []string) error {
+	for _, id := range hooked {
+		p.remover.SkipHooks(id)
+	}
+	made, err := p.store.Containers(ctx, ContainerFilter{States: []State{Creating, Idle, Claimed}})
+	if err != nil {
+		return fmt.Errorf("list the containers: %w", err)
+	}
+	for _, c := range made {
+		if c.State == Creating {
+			_, err := p.store.MoveContainer(ctx, Condemn(c.ID, []State{Creating}, "the server stopped while it was being made"))
+			if err != nil && !isMoved(err) {
+				return fmt.Errorf("give up container %s: %w", c.ID, err)
+			}
+			continue
+		}
+		w, _, err := p.Catalog.Revision(ctx, c.Workload, c.Revision)
+		if err != nil {
+			return err
+		}
+		p.Health.Watch(c.ID, w)
+	}
+	return nil
+}
+
+// Run keeps the pools until ctx ends. Containers and claims stay as they are
+// when it returns.
+func (p *Pools) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	for _, run := range []func(context.Context) error{
+		p.watcher.Run, p.remover.Run, p.filler.Run, p.Health.Run,
+	} {
+		g.Go(func() error { return run(ctx) })
+	}
+	return g.Wait()
+}

@@ -1,0 +1,144 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// parallelDestroys bounds how many containers are destroyed at once.
+const parallelDestroys = 8
+
+// Remover destroys every container that is in state Destroying. Whoever wants
+// one gone records that (Condemn) and wakes the remover: a crash between the
+// two loses nothing.
+type Remover struct {
+	store   Containers
+	catalog *Catalog
+	maker   *Maker
+	gone    func(workload string)
+	log     *slog.Logger
+	wake    chan struct{}
+
+	mu     sync.Mutex // guards what follows
+	busy   map[string]bool
+	again  map[string]retry
+	hooked map[string]bool
+}
+
+type retry struct {
+	failures int
+	at       time.Time
+}
+
+// NewRemover returns a remover; gone is called after each removal.
+func NewRemover(store Containers, catalog *Catalog, maker *Maker, gone func(workload string), log *slog.Logger) *Remover {
+	return &Remover{
+		store: store, catalog: catalog, maker: maker, gone: gone, log: log, wake: make(chan struct{}, 1),
+		busy: map[string]bool{}, again: map[string]retry{}, hooked: map[string]bool{},
+	}
+}
+
+// Wake has the remover look soon. It never blocks.
+func (r *Remover) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// SkipHooks says that pre_destroy has been begun for the container before: by
+// the server that ran until this one started.
+func (r *Remover) SkipHooks(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.hooked[id] = true
+}
+
+// Run destroys until ctx ends, and returns when no removal is under way.
+func (r *Remover) Run(ctx context.Context) error {
+	var g errgroup.Group
+	g.SetLimit(parallelDestroys)
+	defer g.Wait() //nolint:errcheck // the functions return nil
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	r.Wake()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-r.wake:
+		case <-timer.C:
+		}
+		doomed, err := r.store.Containers(ctx, ContainerFilter{States: []State{Destroying}})
+		if err != nil {
+			if ctx.Err() == nil {
+				r.log.Error("list the containers to be destroyed", "error", err)
+			}
+			timer.Reset(firstPause)
+			continue
+		}
+		next := time.Now().Add(time.Hour)
+		for _, c := range doomed {
+			if at, ok := r.begin(c.ID); !ok {
+				if at.Before(next) && !at.IsZero() {
+					next = at
+				}
+				continue
+			}
+			g.Go(func() error { r.remove(ctx, c); return nil })
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// begin says whether the container may be worked on now, and if it failed
+// lately, when it may.
+func (r *Remover) begin(id string) (time.Time, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if k, ok := r.again[id]; r.busy[id] || ok && time.Now().Before(k.at) {
+		return k.at, false
+	}
+	r.busy[id] = true
+	return time.Time{}, true
+}
+
+// remove destroys one container; a failure is tried again later, for ever.
+func (r *Remover) remove(ctx context.Context, c Container) {
+	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil && !errors.Is(err, ErrNoWorkload) {
+		err = fmt.Errorf("find its workload: %w", err)
+	} else {
+		r.mu.Lock()
+		hooked := r.hooked[c.ID]
+		r.hooked[c.ID] = true
+		r.mu.Unlock()
+		err = r.maker.destroy(ctx, c, w, hooked)
+	}
+	r.mu.Lock()
+	delete(r.busy, c.ID)
+	if err == nil {
+		delete(r.again, c.ID)
+		delete(r.hooked, c.ID)
+	} else {
+		k := r.again[c.ID]
+		k.failures++
+		k.at = time.Now().Add(min(firstPause<<min(k.failures-1, 16), longestPause))
+		r.again[c.ID] = k
+	}
+	r.mu.Unlock()
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.Warn("a container could not be destroyed and is tried again", "container", c.ID, "error", err)
+		}
+		r.Wake()
+		return
+	}
+	r.gone(c.Workload)
+}

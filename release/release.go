@@ -1,0 +1,125 @@
+// Package release takes containers back from tenants.
+//
+// It promises that a release which has begun comes to an end, whoever asked
+// for it and whether or not they wait; that pre_release hooks run at most once
+// for a claim, and that their failure does not keep the tenant from leaving;
+// that releasing twice is harmless; and that a container goes back to the pool
+// only when nothing of its tenant runs in it any more, else it is destroyed.
+// The steps are in steps.go, in order.
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Service takes containers back.
+type Service struct {
+	store  claim.Store
+	claims *claim.Service
+	pools  *pool.Pools
+	rt     runtime.Runtime
+	runner *hooks.Runner
+	log    *slog.Logger
+
+	mu       sync.Mutex // guards inflight
+	inflight map[string]*flight
+}
+
+// flight is a release under way. Callers who ask for the same one wait for it.
+type flight struct {
+	done chan struct{} // closed when c and err are set
+	c    claim.Claim
+	err  error
+}
+
+// NewService returns a service. Releases that an earlier server left half done
+// are finished by Recover.
+func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
+	return &Service{
+		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log,
+		inflight: map[string]*flight{},
+	}
+}
+
+// Request says how to release.
+type Request struct {
+	// Discard has the container destroyed, so that nothing of what the tenant
+	// left in it remains.
+	Discard bool
+	Reason  string // for the log; empty: the tenant asked for it
+}
+
+// Release ends a claim and returns it, released. One that is being made is
+// aborted first; one that has ended is returned as it is; one that is being
+// released is waited for. The work goes on when ctx ends. Errors:
+// claim.ErrNoClaim, and those of storage: the claim then stays releasing, and
+// calling again goes on with it.
+func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
+	c, err := s.store.Claim(ctx, id)
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
+	}
+	if c.State == claim.Pending {
+		if err := s.claims.Abort(ctx, c); err != nil {
+			return claim.Claim{}, fmt.Errorf("abort claim %s: %w", id, err)
+		}
+		if c, err = s.store.Claim(ctx, id); err != nil {
+			return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
+		}
+	}
+	if !c.State.Live() {
+		return c, nil
+	}
+	f, first := s.enter(id)
+	if !first {
+		select {
+		case <-f.done:
+			return f.c, f.err
+		case <-ctx.Done():
+			return claim.Claim{}, context.Cause(ctx)
+		}
+	}
+	f.c, f.err = s.run(context.WithoutCancel(ctx), c, r, false)
+	s.mu.Lock()
+	delete(s.inflight, id)
+	s.mu.Unlock()
+	close(f.done)
+	return f.c, f.err
+}
+
+// enter joins the flight of a claim, or begins one.
+func (s *Service) enter(id string) (f *flight, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.inflight[id]; f != nil {
+		return f, false
+	}
+	f = &flight{done: make(chan struct{})}
+	s.inflight[id] = f
+	return f, true
+}
+
+// Recover finishes the releases that an earlier server left half done. begun
+// says for which claims pre_release hooks have been begun: none runs twice.
+func (s *Service) Recover(ctx context.Context, begun map[string]bool) error {
+	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	if err != nil {
+		return fmt.Errorf("list the releases under way: %w", err)
+	}
+	var all error
+	for _, c := range left {
+		if _, err := s.run(ctx, c, Request{Reason: c.Reason}, begun[c.ID]); err != nil {
+			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
+		}
+	}
+	return all
+}

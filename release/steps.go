@@ -1,0 +1,192 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// releasing is a release under way: what its steps share.
+type releasing struct {
+	*Service
+	claim     claim.Claim
+	request   Request
+	hooked    bool // pre_release has been begun before
+	w         *workload.Workload
+	container pool.Container
+	runs      []hooks.Run
+	warnings  []string
+	timings   flow.Timings
+	// spoiled is why the container cannot go back to the pool; empty when it
+	// can.
+	spoiled string
+}
+
+// run does all that a release does, in order. There is nothing to undo: each
+// step is safe to do again, and a release only goes forward.
+func (s *Service) run(ctx context.Context, c claim.Claim, r Request, hooked bool) (claim.Claim, error) {
+	if r.Reason == "" {
+		r.Reason = "the tenant released it"
+	}
+	m := &releasing{Service: s, claim: c, request: r, hooked: hooked, timings: flow.Timings{}}
+	timings, err := flow.Run(ctx,
+		flow.Step{Name: "releasing", Do: m.begin},
+		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
+		flow.Step{Name: "settle", Do: m.settle},
+	)
+	maps.Copy(m.timings, timings)
+	if err != nil {
+		return m.claim, err
+	}
+	if err := m.finish(ctx); err != nil {
+		return m.claim, err
+	}
+	s.pools.Wake(c.Workload)
+	return m.claim, nil
+}
+
+// begin stops new work: from here on the claim is not the tenant's to use.
+func (m *releasing) begin(ctx context.Context) error {
+	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
+		c, err := m.store.MoveClaim(ctx, claim.Move{
+			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
+			Set: func(c *claim.Claim) { c.Reason = m.request.Reason },
+			Events: []activity.Event{{
+				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
+			}},
+		})
+		if err != nil {
+			return err
+		}
+		m.claim = c
+	}
+	var err error
+	if m.container, err = m.pools.Container(ctx, m.claim.Container); err != nil {
+		return fmt.Errorf("container %s: %w", m.claim.Container, err)
+	}
+	m.w, _, err = m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
+	return err
+}
+
+// preRelease runs the hooks of that point. What fails is a warning.
+func (m *releasing) preRelease(ctx context.Context) error {
+	hs := m.w.Hooks[hooks.PreRelease]
+	subject := hooks.Subject{
+		Workload: m.claim.Workload, Container: m.claim.Container,
+		Claim: m.claim.ID, Tenant: m.claim.Tenant, Source: string(m.claim.Source),
+	}
+	var err error
+	switch {
+	case len(hs) == 0:
+		return nil
+	case m.hooked:
+		m.warnings = append(m.warnings, "the server stopped while pre_release hooks ran; they are not run again")
+		m.spoiled = "a hook may not have ended"
+		return nil
+	case m.container.Health == pool.Dead:
+		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, 0, subject, "the container is dead")
+	default:
+		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, subject)
+	}
+	for _, r := range m.runs {
+		if r.State == hooks.Unknown || r.State == hooks.Lost {
+			m.spoiled = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
+		}
+	}
+	if err != nil {
+		m.warnings = append(m.warnings, err.Error())
+	}
+	if errors.Is(err, runtime.ErrDoomed) {
+		m.spoiled = "a process of a hook may still run"
+	}
+	return nil
+}
+
+// settle decides whether the container may go back to the pool, and ends
+// everything in it that the tenant has left running.
+func (m *releasing) settle(ctx context.Context) error {
+	if m.spoiled == "" {
+		reason, err := m.unfit(ctx)
+		if err != nil {
+			return err
+		}
+		m.spoiled = reason
+	}
+	if m.spoiled != "" {
+		return nil
+	}
+	if err := m.rt.Restart(ctx, m.claim.Container); err != nil {
+		m.log.Info("a released container could not be restarted and is destroyed", "container", m.claim.Container, "error", err)
+		m.spoiled = "it could not be restarted: " + err.Error()
+	}
+	return nil
+}
+
+// unfit says why the container is of no more use, if it is not.
+func (m *releasing) unfit(ctx context.Context) (string, error) {
+	current, record, err := m.pools.Catalog.Current(ctx, m.claim.Workload)
+	if errors.Is(err, pool.ErrNoWorkload) {
+		return "its workload is deleted", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case m.request.Discard:
+		return "its tenant discarded it", nil
+	case record.Draining:
+		return "the pool is draining", nil
+	case current.Pool.Reuse == workload.ReuseNever:
+		return "it was used and reuse is never", nil
+	case m.claim.Revision != record.Revision:
+		return "its revision is outdated", nil
+	case m.container.Health != pool.Healthy:
+		return "it is " + string(m.container.Health), nil
+	}
+	return "", nil
+}
+
+// finish gives the container back and ends the claim, together.
+func (m *releasing) finish(ctx context.Context) error {
+	to := &pool.Move{
+		From: []pool.State{pool.Claimed}, To: pool.Idle,
+		Set:    func(c *pool.Container) { c.Claim = "" },
+		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again"}},
+	}
+	if m.spoiled != "" {
+		destroy := pool.Condemn("", []pool.State{pool.Claimed}, m.spoiled)
+		to = &destroy
+	}
+	now := time.Now().UTC()
+	c, err := m.store.MoveClaim(ctx, claim.Move{
+		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: to,
+		Set: func(c *claim.Claim) {
+			c.ReleasedAt = &now
+			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)
+			c.Warnings = append(c.Warnings, m.warnings...)
+			if c.Timings == nil {
+				c.Timings = map[string]float64{}
+			}
+			maps.Copy(c.Timings, m.timings)
+		},
+		Events: []activity.Event{{
+			Type: activity.ClaimReleased, Message: "claim is released: " + m.request.Reason,
+			Data: activity.Data(map[string]any{"reason": m.request.Reason, "warnings": m.warnings, "timings": m.timings}),
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("record the release: %w", err)
+	}
+	m.claim = c
+	return nil
+}
