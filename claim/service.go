@@ -36,8 +36,8 @@ type key struct{ workload, tenant string }
 // for it instead of making another.
 type flight struct {
 	claim  string
-	cancel context.CancelCauseFunc
-	done   chan struct{} // closed when c and err are set
+	cancel context.CancelCauseFunc // ends the work
+	done   chan struct{}           // closed when c and err are set
 	c      Claim
 	err    error
 }
@@ -82,9 +82,9 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	}
 	begin := time.Now()
 	for {
-		f, first := s.enter(ctx, key{r.Workload, r.Tenant})
+		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant})
 		if first {
-			return s.lead(ctx, f, r, w, record)
+			return s.lead(ctx, work, f, r, w, record)
 		}
 		select {
 		case <-f.done:
@@ -99,52 +99,54 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	}
 }
 
-// enter joins the flight for k, or begins one.
-func (s *Service) enter(ctx context.Context, k key) (f *flight, first bool) {
+// enter joins the flight for k, or begins one, whose work outlives ctx.
+func (s *Service) enter(ctx context.Context, k key) (work context.Context, f *flight, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.inflight[k]; f != nil {
-		return f, false
+		return nil, f, false
 	}
-	f = &flight{claim: newID(), done: make(chan struct{})}
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	f = &flight{claim: newID(), cancel: cancel, done: make(chan struct{})}
 	s.inflight[k] = f
-	return f, true
+	return work, f, true
 }
 
 // lead makes the claim of flight f and tells those who wait for it.
-func (s *Service) lead(ctx context.Context, f *flight, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
-	var cancel context.CancelCauseFunc
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer cancel(nil)
-	s.mu.Lock()
-	f.cancel = cancel
-	s.mu.Unlock()
+func (s *Service) lead(ctx, work context.Context, f *flight, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
+	f.err = errors.New("the making of the claim was cut off") // unless it ends
+	defer func() {
+		f.cancel(nil)
+		s.mu.Lock()
+		delete(s.inflight, key{r.Workload, r.Tenant})
+		s.mu.Unlock()
+		close(f.done)
+	}()
 	c, created, err := s.make(ctx, work, f.claim, r, w, record)
-	s.mu.Lock()
-	delete(s.inflight, key{r.Workload, r.Tenant})
-	s.mu.Unlock()
 	f.c, f.err = c, err
-	close(f.done)
 	return c, created, err
 }
 
 // Abort ends the making of a claim, as its release does, and returns when its
-// end is recorded. A claim that is not being made here is left as it is.
+// end is recorded. A claim that has become active is left as it is.
 func (s *Service) Abort(ctx context.Context, c Claim) error {
 	s.mu.Lock()
 	f := s.inflight[key{c.Workload, c.Tenant}]
-	if f == nil || f.claim != c.ID || f.cancel == nil {
-		s.mu.Unlock()
-		return nil
-	}
-	f.cancel(ErrAborted)
 	s.mu.Unlock()
-	select {
-	case <-f.done:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	if f != nil && f.claim == c.ID {
+		f.cancel(ErrAborted)
+		select {
+		case <-f.done:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+	_, err := s.store.MoveClaim(ctx, failure(c.ID, ErrAborted.Error(), nil))
+	if errors.Is(err, pool.ErrMoved) {
+		return nil
+	}
+	return err
 }
 
 // Close ends the making of every claim: the server stops.
@@ -152,9 +154,7 @@ func (s *Service) Close(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.inflight {
-		if f.cancel != nil {
-			f.cancel(cause)
-		}
+		f.cancel(cause)
 	}
 }
 
