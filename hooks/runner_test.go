@@ -250,3 +250,12 @@ func TestPoints(t *testing.T) {
 	}
 	require.False(t, Point("post_clam").Known())
 }
+
+// What an earlier server left running is ended once, as unknown.
+func TestSettle(t *testing.T) {
+	b := &book{}
+	require.NoError(t, Settle(t.Context(), b, []Run{{ID: "r", Hook: "a", Attempt: 2, State: Running, StartedAt: time.Now()}}))
+	require.Equal(t, []string{"end a.2 unknown"}, b.trace)
+	require.NotNil(t, b.runs[0].EndedAt)
+	require.Nil(t, b.runs[0].ExitCode)
+}
