@@ -1,0 +1,167 @@
+package workload
+
+import (
+	"fmt"
+	"path"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// leastInterval is how often state may be uploaded while claimed.
+const leastInterval = time.Second
+
+// workload is what a file without faults means.
+func (f *file) workload() *Workload {
+	w := &Workload{
+		ID: f.ID, Name: f.Name, Image: f.Image,
+		Command: f.Command, Environment: f.Environment,
+		User: string(f.User), ReadOnly: f.ReadOnly,
+		Ports: f.Ports, Networks: f.Networks, DNS: f.DNS,
+		Healthcheck: f.Healthcheck.healthcheck(),
+		Limits: runtime.Limits{
+			CPUs:   float64(f.Deploy.Resources.Limits.CPUs),
+			Memory: int64(f.Deploy.Resources.Limits.Memory),
+			PIDs:   int64(f.Deploy.Resources.Limits.PIDs),
+		},
+		Pool: Pool{
+			MinIdle: f.Pool.MinIdle, MaxSize: f.Pool.MaxSize,
+			IdleTimeout:  time.Duration(f.Pool.IdleTimeout),
+			ClaimIdleTTL: time.Duration(f.Pool.ClaimIdleTTL),
+			Reuse:        Reuse(f.Pool.Reuse),
+		},
+		Restart: Restart(f.Restart),
+		Sync:    f.sync(),
+		Hooks:   map[hooks.Point][]hooks.Hook{},
+	}
+	if w.Name == "" {
+		w.Name = w.ID
+	}
+	for _, v := range f.volumes() {
+		w.Volumes = append(w.Volumes, v.Volume)
+	}
+	for point, list := range f.Hooks {
+		for i, h := range list {
+			w.Hooks[point] = append(w.Hooks[point], h.hook(fmt.Sprintf("%s[%d]", point, i)))
+		}
+	}
+	return w
+}
+
+func (h *healthcheckFile) healthcheck() *Healthcheck {
+	if h == nil || len(h.Test.command) == 0 {
+		return nil
+	}
+	return &Healthcheck{
+		Command:     h.Test.command,
+		Interval:    time.Duration(h.Interval),
+		Timeout:     time.Duration(h.Timeout),
+		StartPeriod: time.Duration(h.StartPeriod),
+		Retries:     h.Retries,
+	}
+}
+
+func (h hookFile) hook(name string) hooks.Hook {
+	if h.Name != "" {
+		name = h.Name
+	}
+	hook := hooks.Hook{
+		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError),
+		Action: hooks.Exec{
+			Command: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
+		},
+	}
+	if hook.OnError == hooks.Retry {
+		hook.Retries = hooks.DefaultRetries
+		if h.Retries != nil {
+			hook.Retries = *h.Retries
+		}
+	}
+	return hook
+}
+
+// placedVolume is a volume and its path in the file.
+type placedVolume struct {
+	Volume
+	at string
+}
+
+// volumes lists the volumes of all kinds in the order of the format.
+func (f *file) volumes() []placedVolume {
+	var list []placedVolume
+	add := func(at, name, target string, readOnly bool, seed string) {
+		if seed != "" {
+			seed = path.Clean(seed)
+		}
+		list = append(list, placedVolume{Volume{Name: name, Target: target, ReadOnly: readOnly, Seed: seed}, at})
+	}
+	if v := f.Volumes.State; v != nil {
+		add("volumes.state", "state", v.Target, v.ReadOnly, v.Seed)
+	}
+	if v := f.Volumes.Secrets; v != nil {
+		add("volumes.secrets", "secrets", v.Target, v.ReadOnly, v.Seed)
+	}
+	if v := f.Volumes.Comm; v != nil {
+		add("volumes.comm", "comm", v.Target, v.ReadOnly, v.Seed)
+	}
+	for i, v := range f.Volumes.Custom {
+		add(elementOf("volumes.custom", i), v.Name, v.Target, v.ReadOnly, v.Seed)
+	}
+	return list
+}
+
+func (f *file) sync() *Sync {
+	if f.Sync == nil {
+		return nil
+	}
+	s3, dir, policy := f.Sync.Sink.s3, f.Sync.Sink.dir, f.Sync.Policy
+	s := &Sync{Policy: SyncPolicy{
+		OnClaim: policy.OnClaim, OnRelease: policy.OnRelease,
+		Interval: time.Duration(policy.Interval), Manual: policy.Manual,
+	}}
+	s.Sink = Sink{
+		Type: s3.Type + dir.Type, Path: dir.Path, // one of the two is empty
+		Bucket: s3.Bucket, Region: s3.Region, Endpoint: s3.Endpoint,
+		Prefix:      closed(string(s3.Prefix + dir.Prefix)),
+		AccessKeyID: s3.AccessKeyID, SecretAccessKey: s3.SecretAccessKey,
+	}
+	mappings := f.Sync.Mappings
+	if len(mappings) == 0 {
+		mappings = []mappingFile{{Path: "/", Pattern: "**", Direction: "bidirectional", Mode: "sync"}}
+	}
+	for _, m := range mappings {
+		s.Mappings = append(s.Mappings, Mapping{
+			Path: f.mappingPath(m.Path), Pattern: m.Pattern, SinkPath: f.sinkPath(m),
+			Direction: m.Direction, Mode: m.Mode,
+		})
+	}
+	return s
+}
+
+// closed ends a prefix with a slash. Without it the objects of tenant "a"
+// would be found among those of tenant "ab".
+func closed(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }
+
+// mappingPath is the absolute path of a mapping. Relative ones, and /, are
+// below the state volume.
+func (f *file) mappingPath(p string) string {
+	if strings.HasPrefix(p, "/") && p != "/" || f.Volumes.State == nil {
+		return path.Clean(p)
+	}
+	return path.Join(f.Volumes.State.Target, p)
+}
+
+// sinkPath is where a mapping is kept below the prefix: relative, without a
+// slash at its end, "" for the prefix itself.
+func (f *file) sinkPath(m mappingFile) string {
+	if m.SinkPath != "" {
+		return strings.TrimSuffix(m.SinkPath, "/")
+	}
+	p := f.mappingPath(m.Path)
+	if s := f.Volumes.State; s != nil && below(p, s.Target) {
+		p = strings.TrimPrefix(p, s.Target)
+	}
+	return strings.TrimPrefix(p, "/")
+}

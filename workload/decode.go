@@ -1,0 +1,180 @@
+package workload
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// decoder reads nodes into the types of file.go, by their tags, and collects
+// every fault on the way instead of stopping at the first.
+type decoder struct {
+	file   string
+	faults Faults
+	where  map[string]*yaml.Node // of each value read, by its path
+	faulty map[string]bool       // the paths that have a fault
+}
+
+// reader is a type of file.go that reads itself: one that may be written in
+// several ways, or that is more than its tags can say.
+type reader interface {
+	// read takes the value from n, which stands at a path and is not null.
+	read(d *decoder, n *yaml.Node, at string, r rule)
+	// schema is what read accepts.
+	schema(g *generator, r rule) schema
+}
+
+// fault adds what is wrong with the node at a path.
+func (d *decoder) fault(n *yaml.Node, at, message, remedy string) {
+	d.faulty[at] = true
+	d.faults = append(d.faults, Fault{
+		File: d.file, Line: n.Line, Column: n.Column, Field: at, Message: message, Remedy: remedy,
+	})
+}
+
+// read fills v from the node at a path.
+func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
+	n = resolve(n)
+	d.where[at] = n
+	if n.ShortTag() == "!!null" {
+		d.fault(n, at, "has no value", "give it one, or remove the key")
+		return
+	}
+	if self, ok := v.Addr().Interface().(reader); ok {
+		self.read(d, n, at, r)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.read(n, at, v.Elem(), r)
+	case reflect.Struct:
+		d.readStruct(n, at, v)
+	case reflect.Slice:
+		d.readList(n, at, v, r)
+	case reflect.String:
+		v.SetString(d.text(n, at, r))
+	case reflect.Bool:
+		if b, ok := scalar[bool](d, n, at, "!!bool", "true or false, without quotes"); ok {
+			v.SetBool(b)
+		}
+	case reflect.Int:
+		v.SetInt(int64(d.integer(n, at, r)))
+	default:
+		panic("workload: no field of a file is a " + v.Kind().String())
+	}
+}
+
+// readStruct reads a mapping: unknown keys and missing ones are faults, and
+// what is left out has its default.
+func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, at, "is "+kindOf(n)+", not a mapping", "write keys with values")
+		return
+	}
+	fields := fieldsOf(v.Type())
+	given := make(map[string]pair)
+	for _, p := range pairs(n) {
+		if !slices.ContainsFunc(fields, func(f field) bool { return p.key.Value == f.name || p.key.Value == f.alias && f.alias != "" }) {
+			d.unknown(p.key, at, names(fields))
+			continue
+		}
+		given[p.key.Value] = p
+	}
+	for _, f := range fields {
+		d.readField(n, at, f, given, v.Field(f.index))
+	}
+}
+
+func (d *decoder) readField(n *yaml.Node, at string, f field, given map[string]pair, v reflect.Value) {
+	below := keyOf(at, f.name)
+	p, ok := given[f.name]
+	if other, aliased := given[f.alias]; aliased && f.alias != "" {
+		if ok {
+			d.fault(other.key, keyOf(at, f.alias), "is another name of "+f.name+", which is given too", "keep one of them")
+		}
+		p, ok = other, true
+	}
+	// The default first: where a value is faulty it stands in for the checks
+	// that compare fields.
+	if f.rule.hasStd {
+		d.read(&yaml.Node{Kind: yaml.ScalarNode, Value: f.rule.std, Line: n.Line, Column: n.Column}, below, v, f.rule)
+	}
+	switch {
+	case ok:
+		d.read(p.value, below, v, f.rule)
+	case f.required:
+		d.fault(n, below, "is missing", "it must be given")
+	case v.Kind() == reflect.Struct && !isReader(v):
+		d.readStruct(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, below, v)
+	}
+}
+
+func isReader(v reflect.Value) bool {
+	_, ok := v.Addr().Interface().(reader)
+	return ok
+}
+
+// readList reads a list, element by element.
+func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
+	if n.Kind != yaml.SequenceNode {
+		d.fault(n, at, "is "+kindOf(n)+", not a list", "write [one, two], or one element a line after a dash")
+		return
+	}
+	if least, _ := strconv.Atoi(r.items); len(n.Content) < least { // empty is 0
+		d.fault(n, at, fmt.Sprintf("has %d elements, fewer than %d", len(n.Content), least), "add one, or remove the key")
+	}
+	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
+	first := map[any]int{}
+	for i, e := range n.Content {
+		below := elementOf(at, i)
+		d.read(e, below, list.Index(i), r.element())
+		if !r.unique || d.faulty[below] {
+			continue
+		}
+		value := list.Index(i).Interface()
+		if j, twice := first[value]; twice {
+			d.fault(resolve(e), below, fmt.Sprintf("is the same as %s", elementOf(at, j)), "keep one of them")
+			continue
+		}
+		first[value] = i
+	}
+	v.Set(list)
+}
+
+// unknown reports a key that no field has.
+func (d *decoder) unknown(key *yaml.Node, at string, candidates []string) {
+	below := keyOf(at, key.Value)
+	if instead, ok := retired[below]; ok {
+		d.fault(key, below, "is not used here", instead)
+		return
+	}
+	remedy := "known are " + strings.Join(candidates, ", ")
+	if near := nearest(key.Value, candidates); near != "" {
+		remedy = "did you mean " + near + "?"
+	}
+	d.fault(key, below, "is an unknown key", remedy)
+}
+
+func names(fields []field) []string {
+	list := make([]string, len(fields))
+	for i, f := range fields {
+		list[i] = f.name
+	}
+	return list
+}
+
+// keyOf is the path of a key below a mapping.
+func keyOf(at, key string) string {
+	if at == "" {
+		return short(key)
+	}
+	return at + "." + short(key)
+}
+
+// elementOf is the path of an element of a list.
+func elementOf(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }

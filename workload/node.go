@@ -1,0 +1,161 @@
+package workload
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// Bounds of a file. They are far above what anybody writes by hand and far
+// below what would make reading it slow.
+const (
+	MaxSize  = 1 << 20 // bytes
+	maxDepth = 32      // mappings and lists within each other
+	maxNodes = 50_000  // keys, values and lists, each alias counted in full
+)
+
+// parseNode reads source as one YAML document.
+func parseNode(source []byte) (root *yaml.Node, fault *Fault) {
+	if len(source) > MaxSize {
+		return nil, &Fault{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
+	}
+	// The parser promises errors, but it is archived: input that makes it panic
+	// must not end a server that others share.
+	defer func() {
+		if p := recover(); p != nil {
+			root, fault = nil, &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("is no YAML that can be read: %v", p)}
+		}
+	}()
+	in := yaml.NewDecoder(bytes.NewReader(joinSurrogates(source)))
+	var doc yaml.Node
+	err := in.Decode(&doc)
+	if errors.Is(err, io.EOF) || err == nil && empty(&doc) {
+		return nil, &Fault{Line: 1, Column: 1, Message: "is empty", Remedy: "write at least id and image"}
+	}
+	if err != nil {
+		return nil, syntaxFault(err)
+	}
+	var more yaml.Node
+	switch err := in.Decode(&more); {
+	case errors.Is(err, io.EOF):
+		return doc.Content[0], nil
+	case err != nil:
+		return nil, syntaxFault(err)
+	}
+	return nil, &Fault{
+		Line: more.Line, Column: more.Column,
+		Message: "holds a second document", Remedy: "one file describes one workload: remove what follows ---",
+	}
+}
+
+// empty says whether a document has no content.
+func empty(doc *yaml.Node) bool {
+	return len(doc.Content) != 1 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
+}
+
+var lineOf = regexp.MustCompile(`^line (\d+): `)
+
+// syntaxFault takes the line out of the parser's message.
+func syntaxFault(err error) *Fault {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	f := &Fault{Line: 1, Column: 1, Message: "is no valid YAML: " + short(text)}
+	if m := lineOf.FindStringSubmatch(text); m != nil {
+		if line, convErr := strconv.Atoi(m[1]); convErr == nil && line > 0 {
+			f.Line = line
+		}
+		f.Message = "is no valid YAML: " + short(strings.TrimPrefix(text, m[0]))
+	}
+	return f
+}
+
+// surrogates matches an escape; the first branch is a pair that stands for one
+// character. The second takes whole escapes, so that \\ud83d is left alone.
+var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+
+// joinSurrogates makes JSON into YAML. YAML is a superset of JSON but for
+// characters that JSON writes as two \u escapes, as many encoders do.
+func joinSurrogates(source []byte) []byte {
+	if text := bytes.TrimSpace(source); len(text) == 0 || text[0] != '{' {
+		return source
+	}
+	return surrogates.ReplaceAllFunc(source, func(esc []byte) []byte {
+		if len(esc) != len(`\ud83d\ude00`) {
+			return esc
+		}
+		high, _ := strconv.ParseUint(string(esc[2:6]), 16, 32) // the pattern says that
+		low, _ := strconv.ParseUint(string(esc[8:12]), 16, 32) // both are hexadecimal
+		return fmt.Appendf(nil, `\U%08X`, (high-0xd800)<<10+(low-0xdc00)+0x10000)
+	})
+}
+
+// resolve follows an alias to what it stands for.
+func resolve(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// pair is a key of a mapping and its value.
+type pair struct {
+	key, value *yaml.Node
+}
+
+// isMerge says whether a key is YAML's <<, which takes over another mapping's
+// keys.
+func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
+
+// pairs lists what a mapping holds, with what its << keys bring in. Its own
+// keys win over merged ones, earlier merged ones over later.
+func pairs(n *yaml.Node) []pair {
+	n = resolve(n)
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	var own, merged []pair
+	seen := make(map[string]bool, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
+		if !isMerge(key) {
+			own, seen[key.Value] = append(own, pair{key, value}), true
+			continue
+		}
+		if value.Kind != yaml.SequenceNode {
+			merged = append(merged, pairs(value)...)
+			continue
+		}
+		for _, from := range value.Content {
+			merged = append(merged, pairs(from)...)
+		}
+	}
+	for _, p := range merged {
+		if !seen[p.key.Value] {
+			own, seen[p.key.Value] = append(own, p), true
+		}
+	}
+	return own
+}
+
+// kindOf says in words what a node is.
+func kindOf(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	if words, ok := scalarKinds[n.ShortTag()]; ok {
+		return words
+	}
+	return "text"
+}
+
+var scalarKinds = map[string]string{
+	"!!int": "a whole number", "!!float": "a number with a point", "!!bool": "true or false", "!!null": "nothing",
+}

@@ -1,0 +1,49 @@
+package workload
+
+import (
+	"reflect"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// hooksFile is the hooks of each point. Which points there are is the table of
+// package hooks.
+type hooksFile map[hooks.Point][]hookFile
+
+func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
+	if n.Kind != yaml.MappingNode {
+		d.fault(n, at, "is "+kindOf(n)+", not a mapping", "write points with lists of hooks")
+		return
+	}
+	*v = hooksFile{}
+	for _, p := range pairs(n) {
+		point := hooks.Point(p.key.Value)
+		if !point.Known() {
+			d.unknown(p.key, at, pointNames())
+			continue
+		}
+		var list []hookFile
+		d.read(p.value, keyOf(at, p.key.Value), reflect.ValueOf(&list).Elem(), rule{})
+		(*v)[point] = list
+	}
+}
+
+func pointNames() []string {
+	var list []string
+	for _, p := range hooks.Points() {
+		list = append(list, string(p.Point))
+	}
+	return list
+}
+
+func (v *hooksFile) schema(g *generator, _ rule) schema {
+	properties := schema{}
+	for _, p := range hooks.Points() {
+		properties[string(p.Point)] = schema{
+			"type": "array", "items": g.of(reflect.TypeFor[hookFile](), rule{}), "description": p.Doc,
+		}
+	}
+	return schema{"type": "object", "additionalProperties": false, "properties": properties}
+}

@@ -1,0 +1,173 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/docker/go-units"
+	"gopkg.in/yaml.v3"
+)
+
+// duration is 500ms, 30s, 5m, 1h, 1m30s, or a whole number of milliseconds.
+type duration time.Duration
+
+const durationPattern = `^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
+
+var durationForm = regexp.MustCompile(durationPattern)
+
+const durationRemedy = "write it like 500ms, 30s, 5m, 1h or 1m30s, or as a whole number of milliseconds"
+
+// parseDuration reads the written form.
+func parseDuration(s string) (time.Duration, error) {
+	if s == "" || !durationForm.MatchString(s) {
+		return 0, fmt.Errorf("%q is no duration", short(s))
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is too long", short(s))
+	}
+	return v, nil
+}
+
+// milliseconds reads the form that is a number.
+func milliseconds(ms int64) (time.Duration, error) {
+	if ms < 0 {
+		return 0, errors.New("less than nothing")
+	}
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return 0, fmt.Errorf("%d ms is too long", ms)
+	}
+	return time.Duration(ms) * time.Millisecond, nil
+}
+
+func (v *duration) read(d *decoder, n *yaml.Node, at string, r rule) {
+	var got time.Duration
+	var err error
+	switch {
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int":
+		var ms int64
+		if err = n.Decode(&ms); err == nil {
+			got, err = milliseconds(ms)
+		}
+	case n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str":
+		got, err = parseDuration(n.Value)
+	default:
+		err = errors.New(kindOf(n))
+	}
+	if err != nil {
+		d.fault(n, at, "is no duration that can be used: "+short(err.Error()), durationRemedy)
+		return
+	}
+	*v = duration(got)
+	if least, err := parseDuration(r.min); err == nil && got < least {
+		d.fault(n, at, fmt.Sprintf("is %s, less than %s", got, r.min), durationRemedy)
+	}
+	if most, err := parseDuration(r.max); err == nil && got > most {
+		d.fault(n, at, fmt.Sprintf("is %s, more than %s", got, r.max), "lower it")
+	}
+}
+
+func (v *duration) schema(_ *generator, r rule) schema {
+	number := schema{"type": "integer", "minimum": 0}
+	if least, err := parseDuration(r.min); err == nil {
+		number["minimum"] = least.Milliseconds()
+	}
+	if most, err := parseDuration(r.max); err == nil {
+		number["maximum"] = most.Milliseconds()
+	}
+	return schema{"anyOf": []schema{
+		{"type": "string", "minLength": 1, "pattern": durationPattern}, number,
+	}}
+}
+
+// size is 512m, 1g, 1G, 1.5g, or a whole number of bytes.
+type size int64
+
+const sizePattern = `^[0-9]{1,15}(\.[0-9]{1,3})?[kKmMgGtT]?([iI]?[bB])?$`
+
+var sizeForm = regexp.MustCompile(sizePattern)
+
+// parseSize reads the written form. A unit is a power of 1024, as docker has
+// it: 1g is 1073741824.
+func parseSize(s string) (int64, error) {
+	if !sizeForm.MatchString(s) {
+		return 0, fmt.Errorf("%q is no size", short(s))
+	}
+	v, err := units.RAMInBytes(s)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no size", short(s))
+	}
+	const most = 1 << 60 // the product is a float: far beyond this it wraps
+	if v < 0 || v > most {
+		return 0, fmt.Errorf("%q is too large", short(s))
+	}
+	return v, nil
+}
+
+func (v *size) read(d *decoder, n *yaml.Node, at string, r rule) {
+	tag := n.ShortTag()
+	err := errors.New(kindOf(n))
+	var got int64
+	if n.Kind == yaml.ScalarNode && (tag == "!!str" || tag == "!!int") {
+		got, err = parseSize(n.Value)
+	}
+	if err != nil {
+		d.fault(n, at, "is no size that can be used: "+short(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
+		return
+	}
+	*v = size(got)
+	if least, err := parseSize(r.min); err == nil && got < least {
+		d.fault(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
+	}
+	if most, err := parseSize(r.max); err == nil && got > most {
+		d.fault(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
+	}
+}
+
+func (v *size) schema(_ *generator, r rule) schema {
+	number := schema{"type": "integer"}
+	if least, err := parseSize(r.min); err == nil {
+		number["minimum"] = least
+	}
+	if most, err := parseSize(r.max); err == nil {
+		number["maximum"] = most
+	}
+	return schema{"anyOf": []schema{{"type": "string", "pattern": sizePattern}, number}}
+}
+
+// cores is a number of processor cores, 0.5 or "2".
+type cores float64
+
+const coresPattern = `^[0-9]{1,6}(\.[0-9]{1,6})?$`
+
+var coresForm = regexp.MustCompile(coresPattern)
+
+func (v *cores) read(d *decoder, n *yaml.Node, at string, r rule) {
+	if n.Kind != yaml.ScalarNode || !coresForm.MatchString(n.Value) {
+		d.fault(n, at, "is no number of cores", `write it like 0.5 or "2"`)
+		return
+	}
+	got, _ := strconv.ParseFloat(n.Value, 64) // the form has made sure of it
+	*v = cores(got)
+	if least, err := strconv.ParseFloat(r.min, 64); err == nil && got < least {
+		d.fault(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
+	}
+	if most, err := strconv.ParseFloat(r.max, 64); err == nil && got > most {
+		d.fault(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
+	}
+}
+
+func (v *cores) schema(_ *generator, r rule) schema {
+	number := schema{"type": "number"}
+	if least, err := strconv.ParseFloat(r.min, 64); err == nil {
+		number["minimum"] = least
+	}
+	if most, err := strconv.ParseFloat(r.max, 64); err == nil {
+		number["maximum"] = most
+	}
+	return schema{"anyOf": []schema{{"type": "string", "pattern": coresPattern}, number}}
+}

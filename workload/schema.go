@@ -1,0 +1,135 @@
+package workload
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// schema is a JSON Schema as encoding/json writes it.
+type schema map[string]any
+
+// Schema is the JSON Schema (2020-12) of a workload file. It is made of the
+// types that Parse reads with, for editors and for anybody who writes such
+// files by program. What a schema cannot say, only Parse finds: numbers of one
+// field against another, the bounds of a duration or a size that is text, and
+// names that must be unique.
+func Schema() ([]byte, error) {
+	g := &generator{defs: schema{}}
+	root := maps.Clone(g.object(reflect.TypeFor[file]()))
+	root["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+	root["title"] = "Hostler workload"
+	root["$defs"] = g.defs
+	text, err := json.MarshalIndent(root, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("write the schema: %w", err)
+	}
+	return append(text, '\n'), nil
+}
+
+// generator makes schemas of the types of file.go.
+type generator struct {
+	defs schema // the mappings, by name
+}
+
+// of is the schema of a value of type t under rule r.
+func (g *generator) of(t reflect.Type, r rule) schema {
+	if self, ok := reflect.New(t).Interface().(reader); ok {
+		return self.schema(g, r)
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return g.of(t.Elem(), r)
+	case reflect.Struct:
+		name := strings.TrimSuffix(t.Name(), "File")
+		if _, ok := g.defs[name]; !ok {
+			g.defs[name] = g.object(t)
+		}
+		return schema{"$ref": "#/$defs/" + name}
+	case reflect.Slice:
+		return listSchema(g.of(t.Elem(), r.element()), r)
+	case reflect.Bool:
+		return schema{"type": "boolean"}
+	case reflect.Int:
+		return integerSchema(r)
+	}
+	return textSchema(r)
+}
+
+// object is the schema of a mapping.
+func (g *generator) object(t reflect.Type) schema {
+	properties, required, clashes := schema{}, []string{}, []schema{}
+	for _, f := range fieldsOf(t) {
+		p := g.of(t.Field(f.index).Type, f.rule)
+		p["description"] = f.doc
+		if f.rule.hasStd {
+			p["default"] = standard(f.rule.std)
+		}
+		properties[f.name] = p
+		if f.required {
+			required = append(required, f.name)
+		}
+		if f.alias != "" {
+			old := maps.Clone(p)
+			old["deprecated"], old["description"] = true, "Another name of "+f.name+"."
+			properties[f.alias] = old
+			clashes = append(clashes, schema{"not": schema{"required": []string{f.name, f.alias}}})
+		}
+	}
+	s := schema{"type": "object", "additionalProperties": false, "properties": properties}
+	if len(required) > 0 {
+		s["required"] = required
+	}
+	if len(clashes) > 0 {
+		s["allOf"] = clashes
+	}
+	return s
+}
+
+func listSchema(items schema, r rule) schema {
+	s := schema{"type": "array", "items": items}
+	if least, err := strconv.Atoi(r.items); err == nil {
+		s["minItems"] = least
+	}
+	if r.unique {
+		s["uniqueItems"] = true
+	}
+	return s
+}
+
+func integerSchema(r rule) schema {
+	s := schema{"type": "integer"}
+	if least, err := strconv.Atoi(r.min); err == nil {
+		s["minimum"] = least
+	}
+	if most, err := strconv.Atoi(r.max); err == nil {
+		s["maximum"] = most
+	}
+	return s
+}
+
+func textSchema(r rule) schema {
+	s := schema{"type": "string"}
+	if len(r.enum) > 0 {
+		s["enum"] = r.enum
+	}
+	if r.pattern != nil {
+		s["pattern"] = r.pattern.String()
+	}
+	return s
+}
+
+// standard is a default as JSON has it, read as the decoder reads it.
+func standard(text string) any {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
+	var v any
+	if err := n.Decode(&v); err != nil {
+		return text
+	}
+	return v
+}
