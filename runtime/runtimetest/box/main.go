@@ -1,0 +1,101 @@
+// Command box is the program that the suite of package runtimetest runs in
+// containers: small, static, and in need of nothing but the kernel.
+//
+//	box idle [PORT]        print "idle", wait; SIGTERM ends it with code 0;
+//	                       with PORT, answer HTTP there with "ok"
+//	box exit N             end with code N
+//	box echo WORD...       print the words and a newline
+//	box err WORD...        the same on stderr
+//	box repeat TEXT N      print TEXT N times, without a newline
+//	box env [NAME]         print one value, or all as NAME=VALUE, sorted
+//	box cat                copy stdin to stdout
+//	box pwd                print the working directory
+//	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
+//	box hang [MARKER]      wait for ever
+//	box ignore-term [M]    the same, deaf to SIGTERM
+//	box signal SIG         send SIG to itself (KILL, TERM, ...)
+//	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
+//	                       started box) or to "init" (the one that started that)
+//	box double-fork MARKER leave a grandchild that hangs, end with 0
+//	box setsid MARKER      leave a child in a session of its own, end with 0
+//	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
+//	box forkstorm MARKER   fork children that fork, deaf to SIGTERM, until killed
+//	box ps MARKER          print "PID ARGV" of every live process with MARKER in
+//	                       its argv, itself apart
+//	box zombies            print how many dead children nobody has waited for
+//	box write FILE TEXT    make FILE, and the folders above it
+//	box append FILE TEXT   add TEXT to FILE with a single write
+//	box read FILE          print FILE
+//	box remove FILE        remove FILE, folders with all below
+//	box chmod FILE MODE    change its mode, octal
+//	box mkdir DIR MODE     make a folder with exactly that mode
+//	box link TARGET FILE   make a symbolic link
+//	box stat FILE          print "TYPE MODE UID GID SIZE", type one of file,
+//	                       dir, link, other, mode in octal
+//
+// A command that fails prints why on stderr and ends with code 1; one that is
+// called wrongly ends with code 2. A MARKER does nothing: it is there for ps.
+package main
+
+import (
+	"fmt"
+	"os"
+)
+
+// command is one row of the list above.
+type command struct {
+	least int // arguments that it needs
+	run   func(args []string) error
+}
+
+func commands() map[string]command {
+	return map[string]command{
+		"idle":        {0, idle},
+		"exit":        {1, exit},
+		"echo":        {0, echo},
+		"err":         {0, echoErr},
+		"repeat":      {2, repeat},
+		"env":         {0, environment},
+		"cat":         {0, cat},
+		"pwd":         {0, pwd},
+		"id":          {0, id},
+		"hang":        {0, hang},
+		"ignore-term": {0, ignoreTerm},
+		"signal":      {1, signalSelf},
+		"kill":        {2, kill},
+		"double-fork": {1, doubleFork},
+		"setsid":      {1, newSession},
+		"farewell":    {1, farewell},
+		"say-at-term": {1, sayAtTerm}, // farewell's child
+		"forkstorm":   {1, forkstorm},
+		"ps":          {1, ps},
+		"zombies":     {0, zombies},
+		"write":       {2, write},
+		"append":      {2, appendTo},
+		"read":        {1, read},
+		"remove":      {1, remove},
+		"chmod":       {2, chmod},
+		"mkdir":       {2, mkdir},
+		"link":        {2, link},
+		"stat":        {1, stat},
+	}
+}
+
+func main() {
+	if len(os.Args) < 2 {
+		fail(2, "box: no command")
+	}
+	c, ok := commands()[os.Args[1]]
+	args := os.Args[2:]
+	if !ok || len(args) < c.least {
+		fail(2, "box: no such command, or too few arguments: "+os.Args[1])
+	}
+	if err := c.run(args); err != nil {
+		fail(1, "box: "+err.Error())
+	}
+}
+
+func fail(code int, why string) {
+	fmt.Fprintln(os.Stderr, why)
+	os.Exit(code)
+}

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// signals are those that signal and kill know.
+func signals() map[string]syscall.Signal {
+	return map[string]syscall.Signal{
+		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
+		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP, "SEGV": syscall.SIGSEGV,
+		"USR1": syscall.SIGUSR1, "ABRT": syscall.SIGABRT,
+	}
+}
+
+func hang([]string) error {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
+
+func ignoreTerm([]string) error {
+	signal.Ignore(syscall.SIGTERM)
+	fmt.Println("deaf")
+	return hang(nil)
+}
+
+func signalSelf(args []string) error {
+	sig := signals()[args[0]]
+	signal.Reset(sig)
+	if sig == syscall.SIGSEGV || sig == syscall.SIGABRT {
+		return fmt.Errorf("the Go runtime catches %s", args[0])
+	}
+	if err := syscall.Kill(os.Getpid(), sig); err != nil {
+		return err
+	}
+	return hang(nil)
+}
+
+func kill(args []string) error {
+	pid, err := who(args[0])
+	if err != nil {
+		return err
+	}
+	sig, ok := signals()[args[1]]
+	if !ok || pid < 1 {
+		return fmt.Errorf("kill %s %s: no such process or signal", args[0], args[1])
+	}
+	if err := syscall.Kill(pid, sig); err != nil {
+		return fmt.Errorf("kill %d: %w", pid, err)
+	}
+	return nil
+}
+
+func who(name string) (int, error) {
+	switch name {
+	case "shim":
+		return os.Getppid(), nil
+	case "init":
+		p, err := readProc(os.Getppid())
+		return p.parent, err
+	}
+	return strconv.Atoi(name)
+}
+
+// child is this program again.
+func child(args ...string) *exec.Cmd {
+	c := exec.Command("/proc/self/exe", args...)
+	c.Args[0] = os.Args[0]
+	c.Stdout, c.Stderr = os.Stdout, os.Stderr
+	return c
+}
+
+// doubleFork leaves a grandchild: the child in between has ended before this.
+func doubleFork(args []string) error {
+	if len(args) > 1 {
+		return child("hang", args[0]).Start()
+	}
+	return child("double-fork", args[0], "between").Run()
+}
+
+func newSession(args []string) error {
+	c := child("hang", args[0])
+	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return c.Start()
+}
+
+// farewell waits until its child listens to SIGTERM.
+func farewell(args []string) error {
+	c := child("say-at-term", args[0])
+	r, w, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	c.ExtraFiles = []*os.File{w}
+	if err := c.Start(); err != nil {
+		return err
+	}
+	w.Close()
+	_, err = r.Read(make([]byte, 1))
+	return err
+}
+
+func sayAtTerm(args []string) error {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM)
+	if _, err := os.NewFile(3, "ready").Write([]byte{1}); err != nil {
+		return err
+	}
+	<-term
+	return echo(args)
+}
+
+// stormSize bounds a storm where the container does not: each process has at
+// most so many live children, and there are two generations.
+const stormSize = 8
+
+func forkstorm(args []string) error {
+	signal.Ignore(syscall.SIGTERM)
+	if len(args) > 1 {
+		return short(args[0])
+	}
+	for {
+		running := make([]*exec.Cmd, 0, stormSize)
+		for range stormSize {
+			c := child("forkstorm", args[0], "child")
+			if c.Start() == nil {
+				running = append(running, c)
+			}
+		}
+		for _, c := range running {
+			_ = c.Wait() // the storm goes on whatever became of it
+		}
+	}
+}
+
+// short leaves a child behind and ends, so that the tree never stands still.
+func short(marker string) error {
+	c := exec.Command("/proc/self/exe", "exit", "0", marker)
+	return c.Start()
+}
+
+// process is a line of /proc.
+type process struct {
+	pid, parent int
+	state       string
+}
+
+func readProc(pid int) (process, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return process{}, err
+	}
+	// The name stands in brackets and may hold anything.
+	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+	parent, err := strconv.Atoi(fields[1])
+	return process{pid: pid, parent: parent, state: fields[0]}, err
+}
+
+// allProcs skips what ends while we look.
+func allProcs() ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var all []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, err := readProc(pid); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all, nil
+}
+
+func ps(args []string) error {
+	all, err := allProcs()
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if err != nil || p.pid == os.Getpid() || p.state == "Z" || p.state == "X" {
+			continue
+		}
+		line := strings.ReplaceAll(strings.TrimRight(string(argv), "\x00"), "\x00", " ")
+		if strings.Contains(line, args[0]) {
+			fmt.Println(p.pid, line)
+		}
+	}
+	return nil
+}
+
+func zombies([]string) error {
+	all, err := allProcs()
+	if err != nil {
+		return err
+	}
+	top, err := who("init")
+	if err != nil {
+		return err
+	}
+	parents := make(map[int]int, len(all))
+	for _, p := range all {
+		parents[p.pid] = p.parent
+	}
+	n := 0
+	for _, p := range all {
+		for up := p.pid; p.state == "Z" && up > 0; up = parents[up] {
+			if up == top {
+				n++
+				break
+			}
+		}
+	}
+	_, err = fmt.Println(n)
+	return err
+}

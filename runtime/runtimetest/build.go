@@ -1,0 +1,61 @@
+package runtimetest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// BuildBox builds the program that the suite runs in containers, once per test
+// process, and gives its path.
+func BuildBox(t testing.TB) string {
+	t.Helper()
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
+}
+
+// BuildShim builds the shim, once per test process, and gives its path.
+func BuildShim(t testing.TB) string {
+	t.Helper()
+	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim")
+}
+
+// built remembers the programs that this test process has built.
+var built sync.Map // package path → func() (string, error)
+
+func build(t testing.TB, pkg, name string) string {
+	t.Helper()
+	once, _ := built.LoadOrStore(pkg, sync.OnceValues(func() (string, error) {
+		return goBuild(pkg, name)
+	}))
+	path, err := once.(func() (string, error))()
+	if err != nil {
+		t.Fatalf("build %s: %v", pkg, err)
+	}
+	return path
+}
+
+// goBuild builds into the user's cache, where the next run finds the folder.
+// Two test processes may build at once: each writes its own file and renames.
+// Links are whole and static, so that the program runs in an empty image.
+func goBuild(pkg, name string) (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	dir := filepath.Join(cache, "hostler-test")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	own := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", own, pkg)
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	// The folder may be closed to other users, whom a container's main process
+	// may run as: the file has to be reachable by them.
+	return own, os.Chmod(own, 0o755)
+}

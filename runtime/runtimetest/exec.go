@@ -1,0 +1,176 @@
+package runtimetest
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// execCases are commands that end by themselves.
+func execCases(t *testing.T, s *suite) {
+	c := s.start(t)
+	cases := []struct {
+		name string
+		run  func(t *testing.T, c *container)
+	}{
+		{"exit codes", exitCodes},
+		{"signals", signals},
+		{"stdin", stdin},
+		{"environment", environment},
+		{"workdir", workdir},
+		{"user", user},
+		{"no rights", noRights},
+		{"parallel", parallelExecs},
+		{"same key runs once", sameKey},
+		{"no zombies", noZombies},
+	}
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
+	}
+}
+
+// Every code is the command's own, those that shells and engines use for their
+// own troubles too.
+func exitCodes(t *testing.T, c *container) {
+	for _, code := range []int{0, 1, 2, 42, 124, 125, 126, 127, 128, 137, 143, 255} {
+		result, err := c.run(t, c.command("exit", fmt.Sprint(code)))
+		require.NoError(t, err)
+		require.Equal(t, code, result.ExitCode)
+		require.Empty(t, result.Signal)
+		require.False(t, result.TimedOut || result.Killed)
+		require.Positive(t, result.Duration)
+	}
+}
+
+func signals(t *testing.T, c *container) {
+	for name, code := range map[string]int{"KILL": 137, "TERM": 143, "HUP": 129, "USR1": 138} {
+		result, err := c.run(t, c.command("signal", name))
+		require.NoError(t, err)
+		require.Equal(t, code, result.ExitCode)
+		require.Equal(t, "SIG"+name, result.Signal)
+		require.False(t, result.TimedOut || result.Killed, "nobody but itself has ended it")
+	}
+}
+
+func stdin(t *testing.T, c *container) {
+	for _, text := range []string{"", "a line\n", strings.Repeat("0123456789abcde\n", 1<<10)} {
+		cmd := c.command("cat")
+		cmd.Stdin = []byte(text)
+		result, err := c.run(t, cmd)
+		require.NoError(t, err)
+		require.True(t, result.OK())
+		require.Equal(t, text, result.Stdout.String())
+	}
+	cmd := c.command("exit", "0")
+	cmd.Stdin = []byte(strings.Repeat("x", runtime.MaxStdin))
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.True(t, result.OK(), "a command need not read its input")
+}
+
+func environment(t *testing.T, c *container) {
+	cmd := c.command("env", "GREETING")
+	cmd.Environment = map[string]string{"GREETING": "hello = world"}
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.Equal(t, "hello = world\n", result.Stdout.String())
+	require.Equal(t, "\n", c.ok(t, "env", "GREETING"), "it was that command's alone")
+	require.NotContains(t, c.ok(t, "env"), "HOSTLER_SHIM", "the shim's settings are its own")
+
+	with := c.suite.start(t, func(spec *runtime.Spec) {
+		spec.Environment = map[string]string{"OF_SPEC": "1", "BOTH": "spec"}
+	})
+	cmd = with.command("env", "BOTH")
+	cmd.Environment = map[string]string{"BOTH": "command"}
+	result, err = with.run(t, cmd)
+	require.NoError(t, err)
+	require.Equal(t, "command\n", result.Stdout.String())
+	require.Equal(t, "1\n", with.ok(t, "env", "OF_SPEC"))
+	require.NotEqual(t, "\n", with.ok(t, "env", "HOME"))
+}
+
+func workdir(t *testing.T, c *container) {
+	require.Equal(t, c.path(t, "/data")+"\n", c.ok(t, "pwd"), "the container's own")
+	c.ok(t, "write", "sub/file", "x")
+	cmd := c.command("pwd")
+	cmd.Workdir = "/data/sub"
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.Equal(t, c.path(t, "/data/sub")+"\n", result.Stdout.String())
+}
+
+func user(t *testing.T, c *container) {
+	if unable(t, c.Facts.OneUser, "to run commands as another user") {
+		return
+	}
+	for user, want := range map[string]string{
+		"1234:4321": "uid=1234 gid=4321 ", "0:0": "uid=0 gid=0 ", "1234": "uid=1234 gid=0 ",
+	} {
+		cmd := c.command("id")
+		cmd.User, cmd.Workdir = user, "/"
+		result, err := c.run(t, cmd)
+		require.NoError(t, err)
+		require.True(t, result.OK(), "%+v", result)
+		require.Contains(t, result.Stdout.String(), want, user)
+	}
+}
+
+// A tenant's command has no capability, root's neither, and can gain none.
+func noRights(t *testing.T, c *container) {
+	for _, user := range []string{"", "0"} {
+		if user != "" && unable(t, c.Facts.OneUser, "what root may do") {
+			continue
+		}
+		cmd := c.command("id")
+		cmd.User, cmd.Workdir = user, "/"
+		result, err := c.run(t, cmd)
+		require.NoError(t, err)
+		require.Contains(t, result.Stdout.String(), " caps=0 nnp=1")
+	}
+}
+
+func parallelExecs(t *testing.T, c *container) {
+	const n = 20
+	var group sync.WaitGroup
+	results, errs := make([]runtime.Result, n), make([]error, n)
+	for i := range n {
+		group.Go(func() {
+			results[i], errs[i] = c.rt.Exec(t.Context(), c.id, c.command("echo", fmt.Sprint("number ", i)))
+		})
+	}
+	group.Wait()
+	for i := range n {
+		require.NoError(t, errs[i])
+		require.Equal(t, fmt.Sprintf("number %d\n", i), results[i].Stdout.String())
+	}
+}
+
+// A run that is asked for again is not run again.
+func sameKey(t *testing.T, c *container) {
+	cmd := c.command("append", "once", "x")
+	cmd.Key = newMarker()
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(func() { _, _ = c.rt.Exec(t.Context(), c.id, cmd) })
+	}
+	group.Wait()
+	result, err := c.run(t, cmd)
+	require.NoError(t, err, "after it is over")
+	require.True(t, result.OK())
+	require.Equal(t, "x", c.ok(t, "read", "once"))
+}
+
+func noZombies(t *testing.T, c *container) {
+	for i := range 200 {
+		args := []string{"exit", "0"}
+		if i%10 == 0 {
+			args = []string{"double-fork", newMarker()}
+		}
+		c.ok(t, args...)
+	}
+	require.Equal(t, "0\n", c.ok(t, "zombies"))
+}

@@ -1,0 +1,183 @@
+package runtimetest
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// lifecycle is Create, Start, Restart, Status, List, Logs and Destroy.
+func lifecycle(t *testing.T, s *suite) {
+	cases := []group{
+		{"created is not running", createdIsNotRunning},
+		{"create twice", createTwice},
+		{"start twice", startTwice},
+		{"status tells what it is made of", statusTells},
+		{"main that cannot start", mainCannotStart},
+		{"main that exits", mainExits},
+		{"no such container", noSuchContainer},
+		{"destroy", destroy},
+		{"foreign containers", foreign},
+		{"logs", logs},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, s)
+		})
+	}
+}
+
+func createdIsNotRunning(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	s.create(t, spec)
+	require.Equal(t, runtime.Created, s.state(t, spec.ID))
+	require.True(t, s.listed(t, spec.ID))
+	_, err := s.rt.Exec(t.Context(), spec.ID, runtime.Command{Args: []string{spec.Command[0], "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec before Start")
+}
+
+func createTwice(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	s.create(t, spec)
+	require.ErrorIs(t, s.rt.Create(t.Context(), spec), runtime.ErrExists)
+	require.True(t, s.listed(t, spec.ID), "the first one is still there")
+}
+
+func startTwice(t *testing.T, s *suite) {
+	c := s.start(t)
+	c.ok(t, "write", "mine", "1")
+	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start of a running container")
+	require.Equal(t, "1", c.ok(t, "read", "mine"))
+	require.Equal(t, runtime.Running, s.state(t, c.id))
+}
+
+// A caller finds again by Status and List what it gave to Create.
+func statusTells(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	spec.Workload, spec.Revision, spec.Ports = "some-workload", "r1", []int{8080, 9090}
+	c := s.startSpec(t, spec)
+	status, err := s.rt.Status(t.Context(), c.id)
+	require.NoError(t, err)
+	require.Equal(t, "some-workload", status.Workload)
+	require.Equal(t, "r1", status.Revision)
+	require.Equal(t, []int{8080, 9090}, status.Endpoint.Ports)
+	all, err := s.rt.List(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, ids(all), c.id)
+}
+
+func ids(all []runtime.Status) []string {
+	var names []string
+	for _, status := range all {
+		names = append(names, status.ID)
+	}
+	return names
+}
+
+func mainCannotStart(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	spec.Command = []string{"/no/such/program"}
+	s.create(t, spec)
+	require.Equal(t, runtime.StartNoBinary, startError(t, s.rt.Start(t.Context(), spec.ID)))
+	eventually(t, "it is not running", func() bool {
+		return s.state(t, spec.ID) != runtime.Running
+	})
+}
+
+func mainExits(t *testing.T, s *suite) {
+	c := s.start(t)
+	c.end(t)
+	status, err := s.rt.Status(t.Context(), c.id)
+	require.NoError(t, err)
+	require.Equal(t, 0, status.ExitCode, "box idle ends with 0 when it gets SIGTERM")
+	_, err = c.run(t, c.command("exit", "0"))
+	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec after the end")
+
+	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start after the end")
+	require.Equal(t, "again\n", c.ok(t, "echo", "again"))
+}
+
+// end has the main process end by itself, and waits until Status knows.
+func (c *container) end(t *testing.T) {
+	t.Helper()
+	// The answer may be lost with the container: that is not the question here.
+	_, _ = c.run(t, c.command("kill", "init", "TERM"))
+	eventually(t, "the container ends with its main process", func() bool {
+		return c.state(t, c.id) == runtime.Exited
+	})
+}
+
+func noSuchContainer(t *testing.T, s *suite) {
+	id, ctx := s.Spec(t).ID, t.Context()
+	calls := map[string]func() error{
+		"Start":   func() error { return s.rt.Start(ctx, id) },
+		"Restart": func() error { return s.rt.Restart(ctx, id) },
+		"Status":  func() error { _, err := s.rt.Status(ctx, id); return err },
+		"Logs":    func() error { _, err := s.rt.Logs(ctx, id, 100); return err },
+		"Exec": func() error {
+			_, err := s.rt.Exec(ctx, id, runtime.Command{Args: []string{"x"}})
+			return err
+		},
+		"PutFiles": func() error { return s.rt.PutFiles(ctx, id, "/data", strings.NewReader("")) },
+		"GetFiles": func() error { _, err := s.rt.GetFiles(ctx, id, "/data"); return err },
+		"Seal":     func() error { return s.rt.Seal(ctx, id) },
+		"Wipe":     func() error { return s.rt.Wipe(ctx, id) },
+	}
+	for name, call := range calls {
+		require.ErrorIs(t, call(), runtime.ErrNotFound, name)
+	}
+	require.NoError(t, s.rt.Destroy(ctx, id), "Destroy")
+	require.False(t, s.listed(t, id))
+}
+
+// Destroy takes every state, twice, and leaves the id free.
+func destroy(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	for _, started := range []bool{false, true} {
+		s.create(t, spec)
+		if started {
+			require.NoError(t, s.rt.Start(t.Context(), spec.ID))
+		}
+		require.NoError(t, s.rt.Destroy(t.Context(), spec.ID))
+		require.NoError(t, s.rt.Destroy(t.Context(), spec.ID), "a second time")
+		_, err := s.rt.Status(t.Context(), spec.ID)
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+		require.False(t, s.listed(t, spec.ID))
+	}
+}
+
+// What Hostler did not make is never listed, described or removed.
+func foreign(t *testing.T, s *suite) {
+	if unable(t, s.Foreign == nil, "to leave other people's containers alone: there are none") {
+		return
+	}
+	id := s.Foreign(t)
+	require.False(t, s.listed(t, id))
+	_, err := s.rt.Status(t.Context(), id)
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	require.ErrorIs(t, s.rt.Start(t.Context(), id), runtime.ErrNotFound)
+	require.NoError(t, s.rt.Destroy(t.Context(), id))
+}
+
+func logs(t *testing.T, s *suite) {
+	c := s.start(t)
+	read := func(tail int64) string {
+		r, err := s.rt.Logs(t.Context(), c.id, tail)
+		require.NoError(t, err)
+		defer r.Close()
+		text, err := io.ReadAll(r)
+		require.NoError(t, err)
+		return string(text)
+	}
+	eventually(t, "the log has what the main process prints", func() bool {
+		return read(1<<20) == "idle\n"
+	})
+	require.Equal(t, "le\n", read(3), "the last bytes")
+	c.ok(t, "echo", "not in the log")
+	require.Equal(t, "idle\n", read(1<<20), "a command's output is no log")
+
+}

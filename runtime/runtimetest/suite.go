@@ -1,0 +1,147 @@
+// Package runtimetest is the contract of package runtime as a suite that every
+// backend passes: the same cases, without a word about which backend it is.
+//
+// The cases see a container only through the contract. What happens inside it
+// is told by the program box, which every case runs there. A backend brings a
+// Harness. What it honestly cannot do is a Fact of the harness, which the suite
+// logs wherever it leaves something out.
+package runtimetest
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// Harness is what a backend brings to the suite.
+type Harness struct {
+	// New opens the backend, with nothing of ours in it.
+	New func(t *testing.T) runtime.Runtime
+	// Reopen opens the same place a second time, as a server that starts again
+	// does. Nil if nothing outlives the value that New gave.
+	Reopen func(t *testing.T) runtime.Runtime
+	// Spec describes a container whose main process is `box idle`, with one
+	// volume at /data, which is its workdir as well. Command[0] is the path of
+	// box in the container. The id is new on every call.
+	Spec func(t *testing.T) runtime.Spec
+	// Foreign makes a container that is not ours, and gives its id. Nil if there
+	// can be none.
+	Foreign func(t *testing.T) string
+	Facts   Facts
+}
+
+// Facts are what a backend is unable to do. The zero value can all.
+type Facts struct {
+	// OneUser says that commands run as the server's own user only.
+	OneUser bool
+	// NoTemporary says that there is no temporary filesystem at /tmp.
+	NoTemporary bool
+	// SharedMachine says that a container sees the machine's own files and
+	// processes: absolute paths are below HOSTLER_ROOT.
+	SharedMachine bool
+	// NoProcesses says that commands are not processes: nothing can be killed
+	// from inside, and huge outputs are counted, not written.
+	NoProcesses bool
+}
+
+// patience is how long the suite waits for what should come at once.
+const patience = 30 * time.Second
+
+// group is a list of cases.
+type group struct {
+	name string
+	run  func(t *testing.T, s *suite)
+}
+
+// Run runs every case of the contract against a backend.
+func Run(t *testing.T, h Harness) {
+	s := &suite{Harness: h, rt: h.New(t)}
+	groups := []group{
+		{"lifecycle", lifecycle},
+		{"exec", execCases},
+	}
+	for _, g := range groups {
+		t.Run(g.name, func(t *testing.T) { g.run(t, s) })
+	}
+}
+
+// suite is a backend under test.
+type suite struct {
+	Harness
+	rt runtime.Runtime
+}
+
+// container is a started container under test.
+type container struct {
+	*suite
+	id  string
+	box string
+}
+
+// start makes and starts a container that goes when the test ends.
+func (s *suite) start(t *testing.T, change ...func(*runtime.Spec)) *container {
+	t.Helper()
+	spec := s.Spec(t)
+	for _, f := range change {
+		f(&spec)
+	}
+	return s.startSpec(t, spec)
+}
+
+func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
+	t.Helper()
+	s.create(t, spec)
+	require.NoError(t, s.rt.Start(t.Context(), spec.ID), "Start")
+	return &container{suite: s, id: spec.ID, box: spec.Command[0]}
+}
+
+// create makes a container that goes when the test ends.
+func (s *suite) create(t *testing.T, spec runtime.Spec) {
+	t.Helper()
+	t.Cleanup(func() {
+		// The test's own context is over by now.
+		require.NoError(t, s.rt.Destroy(cleanupContext(t), spec.ID), "Destroy")
+	})
+	require.NoError(t, s.rt.Create(t.Context(), spec), "Create")
+}
+
+// run executes a command and returns all of what Exec says.
+func (c *container) run(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
+	t.Helper()
+	return c.rt.Exec(t.Context(), c.id, cmd)
+}
+
+// command is box with arguments.
+func (c *container) command(args ...string) runtime.Command {
+	return runtime.Command{Args: append([]string{c.box}, args...)}
+}
+
+// ok executes box, which has to succeed, and returns what it prints.
+func (c *container) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	result, err := c.run(t, c.command(args...))
+	require.NoError(t, err, "Exec box %q", args)
+	require.True(t, result.OK(), "Exec box %q: %+v", args, result)
+	return result.Stdout.String()
+}
+
+// path is where a command in the container finds the container's path p.
+func (c *container) path(t *testing.T, p string) string {
+	t.Helper()
+	if !c.Facts.SharedMachine {
+		return p
+	}
+	root := c.ok(t, "env", "HOSTLER_ROOT")
+	return root[:len(root)-1] + p
+}
+
+var markers atomic.Int64
+
+// newMarker is a word that no other process has in its argv.
+func newMarker() string {
+	return fmt.Sprintf("marker-%d-%d", time.Now().UnixNano(), markers.Add(1))
+}
