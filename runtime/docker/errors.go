@@ -1,0 +1,68 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/client"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// fault turns an engine's error into one of package runtime, for the calls
+// where a refusal has no meaning of its own: see refusal for those that make
+// something.
+func (r *Runtime) fault(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if unreachable(err) {
+		return fmt.Errorf("%w: nothing answers at %s (%w): start the engine, check that this user may "+
+			"use it, or set DOCKER_HOST to where it listens", runtime.ErrUnavailable, r.api.DaemonHost(), err)
+	}
+	for _, row := range faults {
+		if row.is(err) {
+			return fmt.Errorf("%w: %w", row.means, err)
+		}
+	}
+	return err
+}
+
+// faults is what the engine's kinds of error mean. A failure inside the engine
+// tells nothing about the container, so it counts as no answer. A conflict is
+// about the container's state: ended, paused or on its way out.
+var faults = []struct {
+	is    func(error) bool
+	means error
+}{
+	{cerrdefs.IsNotFound, runtime.ErrNotFound},
+	{cerrdefs.IsConflict, runtime.ErrNotRunning},
+	{cerrdefs.IsInvalidArgument, runtime.ErrInvalid},
+	{cerrdefs.IsUnavailable, runtime.ErrUnavailable},
+	{cerrdefs.IsInternal, runtime.ErrUnavailable},
+}
+
+// refusal is fault for creating and starting: there, what the engine answers
+// is its judgement of the spec.
+func (r *Runtime) refusal(ctx context.Context, err error) error {
+	turned := r.fault(ctx, err)
+	known := errors.Is(turned, runtime.ErrNotFound) || errors.Is(turned, runtime.ErrInvalid)
+	if err == nil || known || ctx.Err() != nil || unreachable(err) {
+		return turned
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
+}
+
+// unreachable says that the engine could not be talked to, or broke off.
+func unreachable(err error) bool {
+	_, network := errors.AsType[net.Error](err)
+	return network || client.IsErrConnectionFailed(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}

@@ -1,0 +1,107 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/pkg/jsonmessage"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// pullTimeout bounds a pull that nobody waits for any more.
+const pullTimeout = 30 * time.Minute
+
+// imageConfig is what of an image decides how its containers run.
+type imageConfig struct {
+	id         string
+	args       []string // entrypoint and command
+	user       string
+	workdir    string
+	stopSignal string
+}
+
+// resolve looks an image up and pulls it when it is not there. Many at once
+// for the same image pull it once.
+func (r *Runtime) resolve(ctx context.Context, ref string) (imageConfig, error) {
+	if ref == "" {
+		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImage)
+	}
+	found, err := r.inspectImage(ctx, ref)
+	if !cerrdefs.IsNotFound(err) {
+		return found, r.fault(ctx, err)
+	}
+	if err := r.pull(ctx, ref); err != nil {
+		return imageConfig{}, err
+	}
+	found, err = r.inspectImage(ctx, ref)
+	if cerrdefs.IsNotFound(err) {
+		return found, fmt.Errorf("%w: %s was pulled and is gone again", runtime.ErrImage, ref)
+	}
+	return found, r.fault(ctx, err)
+}
+
+func (r *Runtime) inspectImage(ctx context.Context, ref string) (imageConfig, error) {
+	img, err := r.api.ImageInspect(ctx, ref)
+	if err != nil {
+		return imageConfig{}, err
+	}
+	found := imageConfig{id: img.ID}
+	if c := img.Config; c != nil {
+		found.args = append(append(found.args, c.Entrypoint...), c.Cmd...)
+		found.user, found.workdir, found.stopSignal = c.User, c.WorkingDir, c.StopSignal
+	}
+	return found, nil
+}
+
+// pull waits for one pull of the image. The pull goes on for the others when
+// the first who asked for it gives up.
+func (r *Runtime) pull(ctx context.Context, ref string) error {
+	done := r.pulls.DoChan(ref, func() (any, error) {
+		return nil, r.pullOnce(context.WithoutCancel(ctx), ref)
+	})
+	select {
+	case result := <-done:
+		return result.Err
+	case <-ctx.Done():
+		return fmt.Errorf("pull %s: %w", ref, context.Cause(ctx))
+	}
+}
+
+// pullOnce pulls, and reads the engine's account of it to its end: that is
+// where a registry's refusal is told.
+func (r *Runtime) pullOnce(ctx context.Context, ref string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, pullTimeout,
+		fmt.Errorf("%w: pulling %s took longer than %s", runtime.ErrImage, ref, pullTimeout))
+	defer cancel()
+	account, err := r.api.ImagePull(ctx, ref, image.PullOptions{})
+	if err != nil {
+		return r.pullFault(ctx, ref, err)
+	}
+	defer account.Close()
+	for lines := json.NewDecoder(account); ; {
+		var line jsonmessage.JSONMessage
+		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("pull %s: %w", ref, r.fault(ctx, err))
+		}
+		if line.Error != nil {
+			return r.pullFault(ctx, ref, line.Error)
+		}
+	}
+}
+
+// pullFault keeps the registry's words.
+func (r *Runtime) pullFault(ctx context.Context, ref string, err error) error {
+	if ctx.Err() != nil || unreachable(err) {
+		return fmt.Errorf("pull %s: %w", ref, r.fault(ctx, err))
+	}
+	return fmt.Errorf("%w: %s is not on the engine and pulling it failed: %w", runtime.ErrImage, ref, err)
+}

@@ -1,0 +1,66 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// The labels on what we make. Everything bears managed and instance; a
+// container also what a later Hostler must know of it.
+const (
+	labelManaged   = "hostler.managed"
+	labelInstance  = "hostler.instance"
+	labelContainer = "hostler.container"
+	labelWorkload  = "hostler.workload"
+	labelRevision  = "hostler.revision"
+	labelUser      = "hostler.user"  // whom the container's files belong to
+	labelPorts     = "hostler.ports" // decimal, with commas between
+	labelRole      = "hostler.role"  // of a container that holds no workload
+)
+
+// containerName is the engine's name for the container of an id.
+func containerName(id string) string { return "hostler-" + id }
+
+// volumeName is the engine's name for a container's own volume.
+func volumeName(id, volume string) string { return containerName(id) + "-" + volume }
+
+// labels are the given ones and those that everything of ours bears.
+func (r *Runtime) labels(more map[string]string) map[string]string {
+	all := map[string]string{labelManaged: "true", labelInstance: r.instance}
+	maps.Copy(all, more)
+	return all
+}
+
+// ours selects what bears this instance's labels, and those given.
+func (r *Runtime) ours(more ...string) filters.Args {
+	args := filters.NewArgs(
+		filters.Arg("label", labelManaged+"=true"),
+		filters.Arg("label", labelInstance+"="+r.instance))
+	for _, label := range more {
+		args.Add("label", label)
+	}
+	return args
+}
+
+// find looks a container up by its name and makes sure that it is ours: one of
+// somebody else with that name is runtime.ErrInvalid, and left alone.
+func (r *Runtime) find(ctx context.Context, id string) (container.InspectResponse, error) {
+	if id == "" {
+		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
+	}
+	c, err := r.api.ContainerInspect(ctx, containerName(id))
+	if err != nil {
+		return c, r.fault(ctx, err)
+	}
+	if c.Config == nil || c.State == nil || c.Config.Labels[labelInstance] != r.instance ||
+		c.Config.Labels[labelContainer] != id {
+		return c, fmt.Errorf("%w: %s belongs to somebody else", runtime.ErrInvalid, containerName(id))
+	}
+	return c, nil
+}

@@ -1,0 +1,180 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/api/types/volume"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// How long the engine is given, and how often it is asked meanwhile.
+const (
+	removeTimeout = 30 * time.Second
+	removePause   = 50 * time.Millisecond
+)
+
+// Create is runtime.Lifecycle.Create.
+func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
+	if err := r.create(ctx, spec); err != nil {
+		return fmt.Errorf("create the container %s: %w", spec.ID, err)
+	}
+	return nil
+}
+
+func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
+	// The engine refuses the name in the end, but only after a pull.
+	if _, err := r.find(ctx, spec.ID); err == nil {
+		return runtime.ErrExists
+	} else if !errors.Is(err, runtime.ErrNotFound) || spec.ID == "" {
+		return err
+	}
+	img, err := r.resolve(ctx, spec.Image)
+	if err != nil {
+		return err
+	}
+	config, err := r.config(spec, img)
+	if err != nil {
+		return err
+	}
+	networks, err := r.networks(ctx, spec.Networks)
+	if err != nil {
+		return err
+	}
+	if err := r.ensureShim(ctx, spec.Image); err != nil {
+		return err
+	}
+	made, err := r.api.ContainerCreate(ctx, config, r.hostConfig(spec, networks[0]), nil, nil,
+		containerName(spec.ID))
+	if cerrdefs.IsConflict(err) {
+		_, err := r.find(ctx, spec.ID)
+		return errors.Join(runtime.ErrExists, err)
+	}
+	if err != nil {
+		return r.refusal(ctx, err)
+	}
+	for _, name := range networks[1:] {
+		err := r.api.NetworkConnect(ctx, name, made.ID, &network.EndpointSettings{})
+		if err != nil {
+			return fmt.Errorf("join the network %s: %w", name, r.refusal(ctx, err))
+		}
+	}
+	return nil
+}
+
+// Start is runtime.Lifecycle.Start.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	if err := r.start(ctx, id); err != nil {
+		return fmt.Errorf("start the container %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Runtime) start(ctx context.Context, id string) error {
+	c, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if err := r.api.ContainerStart(ctx, c.ID, container.StartOptions{}); err != nil {
+		return r.refusal(ctx, err)
+	}
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	return session.Open(ctx)
+}
+
+// Restart is runtime.Lifecycle.Restart.
+func (r *Runtime) Restart(ctx context.Context, id string) error {
+	session, err := r.session(id)
+	if err == nil {
+		err = session.Restart(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("restart the container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Destroy is runtime.Lifecycle.Destroy.
+func (r *Runtime) Destroy(ctx context.Context, id string) error {
+	c, err := r.find(ctx, id)
+	if err == nil {
+		err = r.remove(ctx, c.ID)
+	}
+	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+		return fmt.Errorf("destroy the container %s: %w", id, err)
+	}
+	r.forget(id)
+	if err := r.removeVolumes(ctx, id); err != nil {
+		return fmt.Errorf("destroy the volumes of the container %s: %w", id, err)
+	}
+	return nil
+}
+
+// remove kills and removes one container, or waits for whoever does so
+// already.
+func (r *Runtime) remove(ctx context.Context, engineID string) error {
+	return r.until(ctx, func() (bool, error) {
+		err := r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		if err == nil || cerrdefs.IsNotFound(err) {
+			return true, nil
+		}
+		if cerrdefs.IsConflict(err) { // "removal is already in progress"
+			return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		}
+		return false, r.fault(ctx, err)
+	})
+}
+
+// removeVolumes removes the container's own volumes. Right after a removal the
+// engine may still count them as in use.
+func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
+	return r.until(ctx, func() (bool, error) {
+		found, err := r.api.VolumeList(ctx, volume.ListOptions{Filters: r.ours(labelContainer + "=" + id)})
+		if err != nil {
+			return false, r.fault(ctx, err)
+		}
+		for _, v := range found.Volumes {
+			err := r.api.VolumeRemove(ctx, v.Name, true)
+			if err != nil && !cerrdefs.IsNotFound(err) {
+				return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+			}
+		}
+		return true, nil
+	})
+}
+
+// until asks again while the answer is that the engine is busy, and gives the
+// last answer when its patience or the context is at an end.
+func (r *Runtime) until(ctx context.Context, ask func() (done bool, err error)) error {
+	patience := time.NewTimer(removeTimeout)
+	defer patience.Stop()
+	again := time.NewTicker(removePause)
+	defer again.Stop()
+	for {
+		done, err := ask()
+		if done || err != nil && !retriable(err) {
+			return err
+		}
+		select {
+		case <-again.C:
+		case <-patience.C:
+			return err
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// retriable is an engine that answers, but not now.
+func retriable(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) && !unreachable(err)
+}

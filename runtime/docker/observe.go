@@ -1,0 +1,141 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Status is runtime.Observer.Status.
+func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
+	c, err := r.find(ctx, id)
+	if err != nil {
+		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
+	}
+	return status(c), nil
+}
+
+// List is runtime.Observer.List.
+func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+	found, err := r.api.ContainerList(ctx, container.ListOptions{All: true, Filters: r.ours(labelContainer)})
+	if err != nil {
+		return nil, fmt.Errorf("list the containers: %w", r.fault(ctx, err))
+	}
+	all := make([]runtime.Status, 0, len(found))
+	for _, c := range found {
+		if states[c.State] == runtime.Running {
+			all = append(all, summary(c))
+			continue
+		}
+		// Only a look at the container itself tells how it ended.
+		s, err := r.Status(ctx, c.Labels[labelContainer])
+		if errors.Is(err, runtime.ErrNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// states are the engine's states in the words of the contract. A container
+// that somebody has paused still has its main process.
+var states = map[container.ContainerState]runtime.State{
+	container.StateCreated:    runtime.Created,
+	container.StateRunning:    runtime.Running,
+	container.StatePaused:     runtime.Running,
+	container.StateRestarting: runtime.Running,
+	container.StateRemoving:   runtime.Exited,
+	container.StateExited:     runtime.Exited,
+	container.StateDead:       runtime.Exited,
+}
+
+func status(c container.InspectResponse) runtime.Status {
+	s := labelled(c.Config.Labels)
+	s.State = states[c.State.Status]
+	if s.State == runtime.Exited {
+		s.ExitCode, s.OOMKilled = c.State.ExitCode, c.State.OOMKilled
+	}
+	if c.HostConfig != nil && c.NetworkSettings != nil {
+		if n := c.NetworkSettings.Networks[c.HostConfig.NetworkMode.NetworkName()]; n != nil {
+			s.Endpoint.Host = n.IPAddress
+		}
+	}
+	return s
+}
+
+func summary(c container.Summary) runtime.Status {
+	s := labelled(c.Labels)
+	s.State = states[c.State]
+	if c.NetworkSettings != nil {
+		if n := c.NetworkSettings.Networks[c.HostConfig.NetworkMode]; n != nil {
+			s.Endpoint.Host = n.IPAddress
+		}
+	}
+	return s
+}
+
+// labelled is what the labels tell.
+func labelled(labels map[string]string) runtime.Status {
+	return runtime.Status{
+		ID:       labels[labelContainer],
+		Workload: labels[labelWorkload],
+		Revision: labels[labelRevision],
+		Endpoint: runtime.Endpoint{Ports: parsePorts(labels[labelPorts])},
+	}
+}
+
+// Logs is runtime.Observer.Logs.
+func (r *Runtime) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
+	text, err := r.logs(ctx, id, tail)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of the container %s: %w", id, err)
+	}
+	return io.NopCloser(bytes.NewReader(text)), nil
+}
+
+func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, error) {
+	c, err := r.find(ctx, id)
+	if err != nil || tail <= 0 {
+		return nil, err
+	}
+	// The engine counts in lines. As many of them hold at least as many bytes.
+	log, err := r.api.ContainerLogs(ctx, c.ID, container.LogsOptions{
+		ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)})
+	if err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	defer log.Close()
+	last := lastBytes{limit: int(tail)}
+	if _, err := stdcopy.StdCopy(&last, &last, log); err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	return last.bytes(), nil
+}
+
+// lastBytes keeps the last limit bytes of what is written to it, in memory of
+// at most twice that.
+type lastBytes struct {
+	limit int
+	kept  []byte
+}
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[max(0, len(p)-l.limit):]...)
+	if len(l.kept) > 2*l.limit {
+		l.kept = append(l.kept[:0], l.bytes()...)
+	}
+	return len(p), nil
+}
+
+func (l *lastBytes) bytes() []byte { return l.kept[max(0, len(l.kept)-l.limit):] }

@@ -1,0 +1,143 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// session is the one session with a container's shim, opened when first used.
+func (r *Runtime) session(id string) (*shim.Session, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, fmt.Errorf("%w: the connection to docker was closed", runtime.ErrUnavailable)
+	}
+	s := r.sessions[id]
+	if s == nil {
+		s = shim.NewSession(func(ctx context.Context) (io.ReadWriteCloser, error) {
+			return r.dial(ctx, id)
+		}, shim.Token(r.secret, id))
+		r.sessions[id] = s
+	}
+	return s, nil
+}
+
+// forget ends a session for good.
+func (r *Runtime) forget(id string) {
+	r.mu.Lock()
+	s := r.sessions[id]
+	delete(r.sessions, id)
+	r.mu.Unlock()
+	if s != nil {
+		_ = s.Close() // nothing is left that could fail
+	}
+}
+
+// dial runs the shim's bridge in the container and talks to it.
+func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
+	c, err := r.running(ctx, id)
+	if err != nil {
+		if errors.Is(err, runtime.ErrNotFound) {
+			r.forget(id) // a container that vanished leaves no session behind
+		}
+		return nil, err
+	}
+	stream, err := r.run(ctx, c.ID, shimPath, "connect")
+	if err != nil {
+		return nil, err
+	}
+	return bridge{stream}, nil
+}
+
+// running finds a container that commands can be run in.
+func (r *Runtime) running(ctx context.Context, id string) (container.InspectResponse, error) {
+	c, err := r.find(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	switch {
+	case c.State.Paused:
+		return c, fmt.Errorf("%w: it is paused", runtime.ErrNotRunning)
+	case !c.State.Running || c.State.Restarting || c.State.Dead:
+		return c, fmt.Errorf("%w: it is %s", runtime.ErrNotRunning, c.State.Status)
+	}
+	return c, nil
+}
+
+// Exec is runtime.Execer.Exec.
+func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	session, err := r.session(id)
+	if err != nil {
+		return runtime.Result{}, err
+	}
+	result, err := session.Exec(ctx, cmd)
+	if err != nil {
+		return result, fmt.Errorf("run a command in the container %s: %w", id, err)
+	}
+	return result, nil
+}
+
+// Seal is runtime.Recycler.Seal.
+func (r *Runtime) Seal(ctx context.Context, id string) error {
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	paths, err := r.changed(ctx, id)
+	if err == nil {
+		err = session.Seal(ctx, paths)
+	}
+	if err != nil {
+		return fmt.Errorf("seal the container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Wipe is runtime.Recycler.Wipe. The engine is asked what has changed after
+// every process has ended: before, one could still change something.
+func (r *Runtime) Wipe(ctx context.Context, id string) error {
+	if err := r.wipe(ctx, id); err != nil {
+		return fmt.Errorf("wipe the container %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Runtime) wipe(ctx context.Context, id string) error {
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	if err := session.Stop(ctx); err != nil {
+		return err
+	}
+	paths, err := r.changed(ctx, id)
+	if err != nil {
+		return err
+	}
+	return session.Wipe(ctx, paths)
+}
+
+// changed are the paths in the container's own layer that differ from its
+// image, as the engine knows it.
+func (r *Runtime) changed(ctx context.Context, id string) ([]string, error) {
+	c, err := r.running(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := r.api.ContainerDiff(ctx, c.ID)
+	if err != nil {
+		return nil, fmt.Errorf("ask what has changed: %w", r.fault(ctx, err))
+	}
+	paths := make([]string, len(changes))
+	for i, change := range changes {
+		paths[i] = change.Path
+	}
+	return paths, nil
+}

@@ -1,0 +1,161 @@
+package docker
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+)
+
+// roleCarrier marks a container that is never started: it only lends its
+// mounts to the engine's copying in and out.
+const roleCarrier = "carrier"
+
+// carrierAge is when a carrier must be one that a killed Hostler left behind.
+const carrierAge = 10 * time.Minute
+
+// ensureShim makes sure that the volume with our shim is there and whole. It
+// costs one request when the volume is the one that was looked at before.
+func (r *Runtime) ensureShim(ctx context.Context, image string) error {
+	r.shimMu.Lock()
+	defer r.shimMu.Unlock()
+	if made, err := r.shimVolumeMade(ctx); err != nil || made != "" && made == r.shimMade {
+		return err
+	}
+	if err := r.sweepCarriers(ctx); err != nil {
+		return err
+	}
+	if err := r.fillShim(ctx, image); err != nil {
+		return fmt.Errorf("make the volume %s: %w", r.shim.volume(), err)
+	}
+	made, err := r.shimVolumeMade(ctx)
+	r.shimMade = made
+	return err
+}
+
+// shimVolumeMade is when the volume was created, for telling it from a later
+// one of that name; empty when there is none.
+func (r *Runtime) shimVolumeMade(ctx context.Context) (string, error) {
+	v, err := r.api.VolumeInspect(ctx, r.shim.volume())
+	if cerrdefs.IsNotFound(err) {
+		return "", nil
+	}
+	return v.CreatedAt, r.fault(ctx, err)
+}
+
+// fillShim puts the shim into the volume, unless it is in there already.
+func (r *Runtime) fillShim(ctx context.Context, image string) error {
+	id, err := r.makeCarrier(ctx, image)
+	if err != nil {
+		return err
+	}
+	// Nobody needs the carrier any more, whatever became of the context.
+	defer r.dropCarrier(context.WithoutCancel(ctx), id)
+	if whole, err := r.shimWhole(ctx, id); err != nil || whole {
+		return err
+	}
+	archive, err := shimArchive(r.shim.content)
+	if err != nil {
+		return err
+	}
+	err = r.api.CopyToContainer(ctx, id, binDir, archive, container.CopyToContainerOptions{})
+	if err != nil {
+		return r.fault(ctx, err)
+	}
+	if whole, err := r.shimWhole(ctx, id); err != nil || !whole {
+		return errors.Join(errors.New("the engine did not keep what it was given"), err)
+	}
+	return nil
+}
+
+func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error) {
+	made, err := r.api.ContainerCreate(ctx,
+		&container.Config{
+			Image: image, Entrypoint: []string{shimPath},
+			Labels: r.labels(map[string]string{labelRole: roleCarrier}),
+		},
+		&container.HostConfig{
+			NetworkMode: "none",
+			Mounts: []mount.Mount{{
+				Type: mount.TypeVolume, Source: r.shim.volume(), Target: binDir,
+				VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
+			}},
+		},
+		nil, nil, "hostler-carrier-"+rand.Text())
+	return made.ID, r.refusal(ctx, err)
+}
+
+// dropCarrier removes a carrier. What it cannot remove, sweepCarriers will.
+func (r *Runtime) dropCarrier(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	defer cancel()
+	_ = r.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+}
+
+// sweepCarriers removes what a killed Hostler has left.
+func (r *Runtime) sweepCarriers(ctx context.Context) error {
+	left, err := r.api.ContainerList(ctx, container.ListOptions{
+		All: true, Filters: r.ours(labelRole + "=" + roleCarrier)})
+	if err != nil {
+		return r.fault(ctx, err)
+	}
+	for _, c := range left {
+		if time.Since(time.Unix(c.Created, 0)) > carrierAge {
+			r.dropCarrier(ctx, c.ID)
+		}
+	}
+	return nil
+}
+
+// shimWhole says whether the volume holds the shim, byte for byte.
+func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
+	content, _, err := r.api.CopyFromContainer(ctx, carrier, shimPath)
+	if cerrdefs.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, r.fault(ctx, err)
+	}
+	defer content.Close()
+	files := tar.NewReader(content)
+	header, err := files.Next()
+	if err != nil {
+		return false, fmt.Errorf("read the shim back: %w", err)
+	}
+	sum := sha256.New()
+	if _, err := io.Copy(sum, files); err != nil {
+		return false, fmt.Errorf("read the shim back: %w", r.fault(ctx, err))
+	}
+	return header.FileInfo().Mode().Perm() == 0o555 && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
+}
+
+// shimArchive holds the shim under a name of its own and then a link by the
+// name that counts. The engine makes the link last, so that the program is
+// either not there or whole, however many fill the volume at once and wherever
+// one of them is killed.
+func shimArchive(content []byte) (io.Reader, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	part := "part-" + rand.Text()
+	err := errors.Join(
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: 0o555, Size: int64(len(content))}),
+		second(w.Write(content)),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: shimFile, Linkname: part, Mode: 0o555}),
+		w.Close())
+	if err != nil {
+		return nil, fmt.Errorf("pack the shim: %w", err)
+	}
+	return &buf, nil
+}
+
+func second(_ int, err error) error { return err }

@@ -1,0 +1,204 @@
+package docker
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/go-units"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// What a container may use when its spec leaves it open, and what no spec can
+// change.
+const (
+	defaultPIDs   = 512
+	defaultMemory = 512 << 20
+	defaultCPUs   = 1
+
+	// openFiles is below the hard limit of every engine that we met, rootless
+	// ones and those in a sandbox too, which cannot raise theirs.
+	openFiles = 16384
+
+	// binDir is where the shim's volume is mounted, and shimPath the program.
+	binDir   = shim.Mount + "/bin"
+	shimFile = "shim"
+	shimPath = binDir + "/" + shimFile
+)
+
+// capabilities are what the shim keeps of those of root. It gives none of them
+// on: the workload's processes have none.
+var capabilities = []string{
+	"CHOWN",        // give volumes and unpacked files to the container's user
+	"DAC_OVERRIDE", // empty folders that a tenant has closed to others
+	"FOWNER",       // set the mode of what belongs to the container's user
+	"KILL",         // end processes of other users
+	"SETUID",       // run commands as the container's user
+	"SETGID",       // and its groups
+}
+
+// tmpfs are the temporary filesystems: with them, what programs scribble is
+// gone after a Wipe, where in the image's own folders it would make the
+// container unfit for the next tenant.
+var tmpfs = []struct {
+	path, options string
+	always        bool // with a root filesystem that can be written, too
+}{
+	{"/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
+	{"/var/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
+	{"/run", "rw,exec,nosuid,nodev,size=10m,mode=0755", false},
+	{shim.RunDir, "rw,noexec,nosuid,nodev,size=1m,mode=0700", true},
+}
+
+// config is the container as the engine is told of it, process 1 apart from
+// its place in the network.
+func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config, error) {
+	user := spec.User
+	if user == "" {
+		user = img.user
+	}
+	env, err := r.shimConfig(spec, img, user).Env()
+	if err != nil {
+		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run",
+			runtime.ErrInvalid, spec.Image)
+	}
+	return &container.Config{
+		Image:      spec.Image,
+		Entrypoint: []string{shimPath, "init"},
+		Env:        []string{env},
+		// The shim is root, with the few capabilities above, and starts the
+		// workload's command as its user.
+		User:       "0:0",
+		WorkingDir: "/",
+		StopSignal: img.stopSignal,
+		// The image's own check would cost an exec each time and tell nobody.
+		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		Labels: r.labels(map[string]string{
+			labelContainer: spec.ID,
+			labelWorkload:  spec.Workload,
+			labelRevision:  spec.Revision,
+			labelUser:      user,
+			labelPorts:     formatPorts(spec.Ports),
+		}),
+	}, nil
+}
+
+// shimConfig is what the shim is told: what the engine would have done.
+func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) shim.Config {
+	c := shim.Config{
+		Args:        spec.Command,
+		Environment: spec.Environment,
+		User:        user,
+		Workdir:     spec.Workdir,
+		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
+	}
+	if len(c.Args) == 0 {
+		c.Args = img.args
+	}
+	if c.Workdir == "" {
+		c.Workdir = img.workdir
+	}
+	for _, v := range spec.Volumes {
+		if !v.ReadOnly { // the shim could not give that one to anybody
+			c.Volumes = append(c.Volumes, v.Target)
+		}
+	}
+	return c
+}
+
+// hostConfig is how the engine hems the container in.
+func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostConfig {
+	pids, memory := spec.Limits.PIDs, spec.Limits.Memory
+	if pids <= 0 {
+		pids = defaultPIDs
+	}
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	cpus := spec.Limits.CPUs
+	if cpus <= 0 {
+		cpus = defaultCPUs
+	}
+	noInit := false // the shim reaps
+	return &container.HostConfig{
+		NetworkMode:    container.NetworkMode(network),
+		DNS:            spec.DNS,
+		RestartPolicy:  container.RestartPolicy{Name: container.RestartPolicyDisabled},
+		LogConfig:      container.LogConfig{Type: "json-file", Config: map[string]string{"max-size": "10m", "max-file": "2"}},
+		CapDrop:        []string{"ALL"},
+		CapAdd:         capabilities,
+		SecurityOpt:    []string{"no-new-privileges"},
+		IpcMode:        container.IPCModePrivate,
+		CgroupnsMode:   container.CgroupnsModePrivate,
+		ReadonlyRootfs: spec.ReadOnly,
+		Init:           &noInit,
+		Tmpfs:          tmpfsOf(spec),
+		Mounts:         r.mounts(spec),
+		Resources: container.Resources{
+			NanoCPUs:   int64(cpus * 1e9),
+			Memory:     memory,
+			MemorySwap: memory, // memory and swap together: no swap
+			PidsLimit:  &pids,
+			Ulimits: []*units.Ulimit{
+				{Name: "nofile", Soft: openFiles, Hard: openFiles},
+				{Name: "core", Soft: 0, Hard: 0},
+			},
+		},
+	}
+}
+
+// tmpfsOf leaves out those that a volume takes the place of.
+func tmpfsOf(spec runtime.Spec) map[string]string {
+	all := make(map[string]string)
+	for _, t := range tmpfs {
+		taken := slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool {
+			return path.Clean(v.Target) == t.path
+		})
+		if !taken && (t.always || spec.ReadOnly) {
+			all[t.path] = t.options
+		}
+	}
+	return all
+}
+
+// mounts are the shim and the container's own volumes.
+func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
+	all := []mount.Mount{{
+		Type: mount.TypeVolume, Source: r.shim.volume(), Target: binDir, ReadOnly: true,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
+	}}
+	for _, v := range spec.Volumes {
+		all = append(all, mount.Mount{
+			Type: mount.TypeVolume, Source: volumeName(spec.ID, v.Name), Target: v.Target, ReadOnly: v.ReadOnly,
+			VolumeOptions: &mount.VolumeOptions{
+				NoCopy: true, Labels: r.labels(map[string]string{labelContainer: spec.ID}),
+			},
+		})
+	}
+	return all
+}
+
+func formatPorts(ports []int) string {
+	texts := make([]string, len(ports))
+	for i, p := range ports {
+		texts[i] = strconv.Itoa(p)
+	}
+	return strings.Join(texts, ",")
+}
+
+// parsePorts reads what formatPorts wrote; what it did not write is left out.
+func parsePorts(text string) []int {
+	ports := []int{}
+	for field := range strings.SplitSeq(text, ",") {
+		if p, err := strconv.Atoi(field); err == nil {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}

@@ -1,0 +1,223 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// stderrKept is how much a command of ours can say about its failure.
+const stderrKept = 16 << 10
+
+// exitPatience is how long the engine may take to notice that a command whose
+// output has ended is over.
+const exitPatience = 15 * time.Second
+
+// stream is one of our own programs that the engine runs in a container: what
+// is written goes to its stdin, what is read comes from its stdout.
+type stream struct {
+	r         *Runtime
+	container string // the engine's id
+	exec      string
+	conn      types.HijackedResponse
+	out       demux
+}
+
+// run starts one of our programs in a container, as root.
+func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*stream, error) {
+	made, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
+		User: "0:0", Cmd: args, WorkingDir: "/",
+		AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	guard := &hijackGuard{}
+	conn, err := r.api.ContainerExecAttach(
+		context.WithValue(ctx, hijackKey{}, guard), made.ID, container.ExecAttachOptions{})
+	guard.release()
+	s := &stream{r: r, container: engineID, exec: made.ID, conn: conn}
+	if err != nil {
+		if ctx.Err() != nil || unreachable(err) {
+			return nil, r.fault(ctx, err)
+		}
+		return nil, s.ended(ctx, err)
+	}
+	if ctx.Err() != nil { // the guard may have closed the connection
+		conn.Close()
+		return nil, context.Cause(ctx)
+	}
+	s.out.from = conn.Reader
+	return s, nil
+}
+
+func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
+func (s *stream) Write(p []byte) (int, error) { return s.conn.Conn.Write(p) }
+
+// Close gives up on the program, which may run on.
+func (s *stream) Close() error {
+	s.conn.Close()
+	return nil
+}
+
+// result is how the program ended, after its output did. An exit code that the
+// engine does not know is an error, never 0.
+func (s *stream) result(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, exitPatience,
+		fmt.Errorf("%w: it does not say how a command ended", runtime.ErrUnavailable))
+	defer cancel()
+	again := time.NewTicker(removePause / 10)
+	defer again.Stop()
+	for {
+		seen, err := s.r.api.ContainerExecInspect(ctx, s.exec)
+		if err != nil {
+			return s.ended(ctx, s.r.fault(ctx, err))
+		}
+		if !seen.Running {
+			return s.verdict(ctx, seen)
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// verdict judges the exit code. A program that the engine could not start has
+// no process, code 126 and the engine's words on its stdout; one that was
+// killed has said nothing.
+func (s *stream) verdict(ctx context.Context, seen container.ExecInspect) error {
+	if seen.Pid == 0 && seen.ExitCode == 0 {
+		return s.ended(ctx, errors.New("the engine did not start it"))
+	}
+	if seen.ExitCode == 0 {
+		return nil
+	}
+	err := shim.ToolError(seen.ExitCode, s.out.stderr.String())
+	if s.out.stderr.Len() > 0 {
+		return err
+	}
+	return s.ended(ctx, err)
+}
+
+// ended explains why a program that should run does not: mostly, because its
+// container does not either. Otherwise it is the error itself.
+func (s *stream) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil || errors.Is(err, runtime.ErrUnavailable) {
+		return err
+	}
+	c, inspectErr := s.r.api.ContainerInspect(ctx, s.container)
+	if inspectErr != nil {
+		return errors.Join(err, s.r.fault(ctx, inspectErr))
+	}
+	switch {
+	case c.State.Paused:
+		return fmt.Errorf("%w: it is paused: %w", runtime.ErrNotRunning, err)
+	case !c.State.Running:
+		return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+	}
+	return err
+}
+
+// bridge is the stream of a session. Instead of a bare end it reports what the
+// bridge or the engine had to say.
+type bridge struct{ *stream }
+
+func (b bridge) Read(p []byte) (int, error) {
+	fresh := !b.out.begun
+	n, err := b.out.Read(p)
+	if fresh && n > 0 && p[0] != 0 {
+		// A frame begins with the high byte of a length that is never so large:
+		// this is the engine's account of why the bridge did not start.
+		text, _ := io.ReadAll(io.LimitReader(b.out.from, stderrKept))
+		return 0, fmt.Errorf("%w: %s", runtime.ErrUnavailable, strings.TrimSpace(string(p[:n])+string(text)))
+	}
+	if errors.Is(err, io.EOF) && b.out.stderr.Len() > 0 {
+		err = shim.ToolError(1, b.out.stderr.String())
+	}
+	return n, err
+}
+
+// demux reads the stdout of a stream in which the engine has packed stdout and
+// stderr, and keeps the beginning of stderr. It is not safe for many
+// goroutines.
+type demux struct {
+	from   *bufio.Reader
+	left   int64 // of the packet of stdout that is being read
+	begun  bool  // something of stdout was read
+	stderr strings.Builder
+}
+
+// The engine's packets: a byte for the stream, three of nothing, four of
+// length.
+const (
+	packetHeader = 8
+	packetStdout = 1
+	packetStderr = 2
+)
+
+func (d *demux) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for d.left == 0 {
+		if err := d.next(); err != nil {
+			return 0, err
+		}
+	}
+	n, err := d.from.Read(p[:min(int64(len(p)), d.left)])
+	d.left -= int64(n)
+	d.begun = d.begun || n > 0
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF // within a packet
+	}
+	return n, err
+}
+
+// next reads up to the content of the next packet of stdout, empty or not.
+// Between two packets the stream may end.
+func (d *demux) next() error {
+	var header [packetHeader]byte
+	if _, err := io.ReadFull(d.from, header[:]); err != nil {
+		return err
+	}
+	size := int64(binary.BigEndian.Uint32(header[4:]))
+	switch header[0] {
+	case packetStdout:
+		d.left = size
+		return nil
+	case packetStderr:
+		return d.keepStderr(size)
+	}
+	return fmt.Errorf("%w: it sends a packet of the kind %d", runtime.ErrUnavailable, header[0])
+}
+
+// keepStderr reads a packet of stderr, and keeps what there is room for.
+func (d *demux) keepStderr(size int64) error {
+	room := min(size, int64(stderrKept-d.stderr.Len()))
+	if _, err := io.CopyN(&d.stderr, d.from, room); err != nil {
+		return noEOF(err)
+	}
+	_, err := io.CopyN(io.Discard, d.from, size-room)
+	return noEOF(err)
+}
+
+// noEOF tells an end within a packet from one between two.
+func noEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
