@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Options are what the API serves and to whom.
+type Options struct {
+	Workloads  Workloads
+	Pools      Pools
+	Containers Containers
+	Claimer    Claimer
+	Releaser   Releaser
+	Claims     ClaimReader
+	Events     EventSource
+	Runs       RunReader
+
+	Ready   func(context.Context) error // says why the server is not ready
+	Metrics http.Handler                // nil: no /metrics
+	Keys    *Keys                       // nil: everybody on this machine
+	Version string
+	Log     *slog.Logger
+
+	// WriteTimeout bounds one write to a client, Heartbeat is how often a
+	// silent stream says that it lives. Zero means the defaults.
+	WriteTimeout time.Duration
+	Heartbeat    time.Duration
+}
+
+// How clients are treated when Options leave it open.
+const (
+	defaultWriteTimeout = 20 * time.Second
+	defaultHeartbeat    = 15 * time.Second
+)
+
+// API is the HTTP handler.
+type API struct {
+	o        Options
+	mux      *http.ServeMux
+	huma     huma.API
+	document []byte // of OpenAPI
+	handler  http.Handler
+	patterns []string      // of the mux
+	closing  chan struct{} // closed by Run when streams must end
+
+	crossOrigin *http.CrossOriginProtection
+}
+
+// New returns the API with all its routes.
+func New(o Options) *API {
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = defaultWriteTimeout
+	}
+	if o.Heartbeat == 0 {
+		o.Heartbeat = defaultHeartbeat
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	a := &API{o: o, mux: http.NewServeMux(), closing: make(chan struct{}), crossOrigin: http.NewCrossOriginProtection()}
+	a.huma = humago.New(patternRecorder{a}, a.config())
+	a.routes()
+	a.describe()
+	a.handler = a.middleware(a.mux)
+	return a
+}
+
+// ServeHTTP answers one request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
+
+// routes is every route there is.
+func (a *API) routes() {
+	handle(a, op("list-workloads", "GET /v1/workloads", "List the workloads"), a.listWorkloads)
+	handle(a, op("get-workload", "GET /v1/workloads/{id}", "Show a workload"), a.getWorkload)
+	handle(a, op("apply-workload", "PUT /v1/workloads/{id}", "Apply a workload file"), a.applyWorkload)
+	handle(a, op("delete-workload", "DELETE /v1/workloads/{id}", "Delete a workload"), a.deleteWorkload)
+
+	handle(a, op("list-pools", "GET /v1/pools", "List the pools"), a.listPools)
+	handle(a, op("get-pool", "GET /v1/pools/{workload}", "Show a pool"), a.getPool)
+	handle(a, op("scale-pool", "POST /v1/pools/{workload}/scale", "Change a pool's bounds"), a.scalePool)
+	handle(a, op("drain-pool", "POST /v1/pools/{workload}/drain", "Empty a pool"), a.drainPool)
+
+	handle(a, op("list-containers", "GET /v1/containers", "List containers"), a.listContainers)
+	handle(a, op("get-container", "GET /v1/containers/{id}", "Show a container"), a.getContainer)
+	handle(a, op("destroy-container", "DELETE /v1/containers/{id}", "Destroy a container"), a.destroyContainer)
+	handle(a, op("container-logs", "GET /v1/containers/{id}/logs", "Read what a container printed"), a.containerLogs)
+
+	handle(a, op("claim", "POST /v1/claims", "Claim a container"), a.claim)
+	handle(a, op("list-claims", "GET /v1/claims", "List claims"), a.listClaims)
+	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
+	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
+
+	handle(a, op("list-runs", "GET /v1/hook-runs", "List hook runs"), a.listRuns)
+	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)
+	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
+
+	handle(a, op("healthz", "GET /healthz", "Say that the process lives"), a.healthz)
+	handle(a, op("readyz", "GET /readyz", "Say whether requests can be served"), a.readyz)
+	a.raw(op("metrics", "GET /metrics", "Metrics in the Prometheus text format"), "text/plain", a.o.Metrics)
+	a.raw(op("openapi", "GET /openapi.json", "This document"), "application/json", http.HandlerFunc(a.openapi))
+}
+
+// handle registers a route whose errors go through the table.
+func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, a.documented(o), func(ctx context.Context, in *I) (*O, error) {
+		out, err := serve(ctx, in)
+		if err != nil {
+			return nil, a.problem(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// raw registers a route that answers with text of its own making.
+func (a *API) raw(o huma.Operation, contentType string, h http.Handler) {
+	if h == nil {
+		return
+	}
+	o = a.documented(o)
+	o.Responses["200"] = &huma.Response{Description: "OK", Content: map[string]*huma.MediaType{
+		contentType: {Schema: &huma.Schema{}},
+	}}
+	a.huma.OpenAPI().AddOperation(&o)
+	patternRecorder{a}.HandleFunc(o.Method+" "+o.Path, h.ServeHTTP)
+}
+
+// patternRecorder is the mux as huma sees it. It keeps the patterns, so that a
+// test can hold them against the document.
+type patternRecorder struct{ *API }
+
+func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
+	p.patterns = append(p.patterns, pattern)
+	p.mux.HandleFunc(pattern, serve)
+}

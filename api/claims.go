@@ -1,0 +1,135 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/release"
+)
+
+// Claimer hands out containers.
+type Claimer interface {
+	Claim(ctx context.Context, r claim.Request) (c claim.Claim, created bool, err error)
+}
+
+// Releaser takes containers back.
+type Releaser interface {
+	Release(ctx context.Context, claimID string, r release.Request) (claim.Claim, error)
+}
+
+// ClaimReader reads the records of claims.
+type ClaimReader interface {
+	Claim(ctx context.Context, id string) (claim.Claim, error)
+	Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error)
+}
+
+// maxWait bounds how long a caller may wait for a container.
+const maxWait = 5 * time.Minute
+
+type claimPath struct {
+	ID string `path:"id" maxLength:"128" doc:"The claim's id."`
+}
+
+type claimOut struct {
+	Status int
+	Body   claim.Claim
+}
+
+// viewClaim makes lists empty where they are nil.
+func viewClaim(c claim.Claim) claim.Claim {
+	if c.Endpoint.Ports == nil {
+		c.Endpoint.Ports = []int{}
+	}
+	if c.Hooks == nil {
+		c.Hooks = []claim.HookSummary{}
+	}
+	if c.Timings == nil {
+		c.Timings = map[string]float64{}
+	}
+	if c.Warnings == nil {
+		c.Warnings = []string{}
+	}
+	return c
+}
+
+// ClaimRequest asks for a container.
+type ClaimRequest struct {
+	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
+	Tenant   string   `json:"tenant" minLength:"1" maxLength:"200" doc:"For whom; asking again for the same one answers with the same claim." example:"alice"`
+	Wait     Duration `json:"wait,omitempty" doc:"How long to wait when every container is taken, 5m at most. Left out: not at all."`
+}
+
+func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*claimOut, error) {
+	wait := time.Duration(in.Body.Wait)
+	if wait < 0 || wait > maxWait {
+		return nil, invalid("body.wait: %s is not between 0 and %s", wait, maxWait)
+	}
+	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait})
+	if err != nil {
+		return nil, err
+	}
+	out := &claimOut{Status: http.StatusOK, Body: viewClaim(c)}
+	if created {
+		out.Status = http.StatusCreated
+	}
+	return out, nil
+}
+
+type listClaimsIn struct {
+	Paging
+	Workload  string   `query:"workload" maxLength:"128"`
+	Tenant    string   `query:"tenant" maxLength:"200"`
+	Container string   `query:"container" maxLength:"128"`
+	State     []string `query:"state,explode" doc:"pending, active, releasing, release_failed, released or failed; several as a list with commas or repeated."`
+}
+
+func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *Page[claim.Claim] }, error) {
+	wanted, err := states(in.State, claim.States())
+	if err != nil {
+		return nil, err
+	}
+	items, err := a.o.Claims.Claims(ctx, claim.Filter{
+		Workload: in.Workload, Tenant: in.Tenant, Container: in.Container,
+		States: wanted, After: in.After, Limit: in.Limit + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := pageOf(items, in.Limit, func(c claim.Claim) string { return c.ID })
+	for i, c := range page.Items {
+		page.Items[i] = viewClaim(c)
+	}
+	return &struct{ Body *Page[claim.Claim] }{page}, nil
+}
+
+func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
+	c, err := a.o.Claims.Claim(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+}
+
+// ReleaseRequest says how to release.
+type ReleaseRequest struct {
+	Discard bool `json:"discard,omitempty" doc:"Give the tenant's data up when it cannot be saved."`
+}
+
+type releaseIn struct {
+	claimPath
+	Body *ReleaseRequest
+}
+
+func (a *API) release(ctx context.Context, in *releaseIn) (*struct{ Body claim.Claim }, error) {
+	r := release.Request{Reason: "released by its tenant"}
+	if in.Body != nil {
+		r.Discard = in.Body.Discard
+	}
+	c, err := a.o.Releaser.Release(ctx, in.ID, r)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+}

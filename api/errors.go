@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Code says what went wrong, for programs.
+type Code string
+
+// The codes.
+const (
+	InvalidRequest   Code = "invalid_request"
+	InvalidWorkload  Code = "invalid_workload"
+	Unauthorized     Code = "unauthorized"
+	Forbidden        Code = "forbidden"
+	NotFound         Code = "not_found"
+	WorkloadNotFound Code = "workload_not_found"
+	ClaimNotFound    Code = "claim_not_found"
+	ContainerMissing Code = "container_not_found"
+	RunNotFound      Code = "run_not_found"
+	MethodNotAllowed Code = "method_not_allowed"
+	RequestTimeout   Code = "request_timeout"
+	Conflict         Code = "conflict"
+	ContainerInUse   Code = "container_in_use"
+	ClaimAborted     Code = "claim_aborted"
+	TooLarge         Code = "payload_too_large"
+	UnsupportedType  Code = "unsupported_media_type"
+	PoolExhausted    Code = "pool_exhausted"
+	Internal         Code = "internal"
+	HookFailed       Code = "hook_failed"
+	StartFailed      Code = "start_failed"
+	NotHealthy       Code = "unhealthy"
+	ImageUnavailable Code = "image_unavailable"
+	SyncFailed       Code = "sync_failed"
+	EngineDown       Code = "engine_unavailable"
+	PoolNotReady     Code = "pool_not_ready"
+	NotReady         Code = "not_ready"
+	Timeout          Code = "timeout"
+)
+
+// statuses are the HTTP status and the title of each code.
+var statuses = map[Code]struct {
+	status int
+	title  string
+}{
+	InvalidRequest:   {http.StatusUnprocessableEntity, "The request makes no sense"},
+	InvalidWorkload:  {http.StatusUnprocessableEntity, "The workload file has faults"},
+	Unauthorized:     {http.StatusUnauthorized, "A valid API key is needed"},
+	Forbidden:        {http.StatusForbidden, "The request is refused"},
+	NotFound:         {http.StatusNotFound, "There is no such path"},
+	WorkloadNotFound: {http.StatusNotFound, "There is no such workload"},
+	ClaimNotFound:    {http.StatusNotFound, "There is no such claim"},
+	ContainerMissing: {http.StatusNotFound, "There is no such container"},
+	RunNotFound:      {http.StatusNotFound, "There is no such hook run"},
+	MethodNotAllowed: {http.StatusMethodNotAllowed, "The path does not take this method"},
+	RequestTimeout:   {http.StatusRequestTimeout, "The request came too slowly"},
+	Conflict:         {http.StatusConflict, "The state has changed meanwhile"},
+	ContainerInUse:   {http.StatusConflict, "A claim holds the container"},
+	ClaimAborted:     {http.StatusConflict, "The claim was released before it was active"},
+	TooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
+	UnsupportedType:  {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
+	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are taken"},
+	Internal:         {http.StatusInternalServerError, "The server made a mistake"},
+	HookFailed:       {http.StatusBadGateway, "A hook failed"},
+	StartFailed:      {http.StatusBadGateway, "The container did not start"},
+	NotHealthy:       {http.StatusBadGateway, "The container is not healthy"},
+	ImageUnavailable: {http.StatusBadGateway, "The image is not available"},
+	SyncFailed:       {http.StatusBadGateway, "The tenant's files could not be moved"},
+	EngineDown:       {http.StatusServiceUnavailable, "The container engine does not answer"},
+	PoolNotReady:     {http.StatusServiceUnavailable, "No container of the pool is ready"},
+	NotReady:         {http.StatusServiceUnavailable, "The server is not ready"},
+	Timeout:          {http.StatusGatewayTimeout, "It took too long"},
+}
+
+// table says which code an error has. The first row that matches counts, so
+// that causes come before the flows that they end.
+var table = []struct {
+	err  error
+	code Code
+}{
+	{errNoRun, RunNotFound},
+	{errInvalid, InvalidRequest},
+	{errNotReady, NotReady},
+	{pool.ErrNoWorkload, WorkloadNotFound},
+	{pool.ErrNoContainer, ContainerMissing},
+	{claim.ErrNoClaim, ClaimNotFound},
+	{claim.ErrTenant, InvalidRequest},
+	{pool.ErrScale, InvalidRequest},
+	{pool.ErrInUse, ContainerInUse},
+	{claim.ErrAborted, ClaimAborted},
+	{pool.ErrSeed, SyncFailed},
+	{pool.ErrUnhealthy, NotHealthy},
+	{runtime.ErrImage, ImageUnavailable},
+	{runtime.ErrUnavailable, EngineDown},
+	{runtime.ErrInvalid, StartFailed},
+	{runtime.ErrNotRunning, NotHealthy},
+	{runtime.ErrLost, NotHealthy},
+	{runtime.ErrDoomed, NotHealthy},
+	{runtime.ErrNotFound, ContainerMissing},
+	{pool.ErrFull, PoolExhausted},
+	{pool.ErrMoved, Conflict},
+	{context.DeadlineExceeded, Timeout},
+	{context.Canceled, Timeout},
+}
+
+// Errors of this package.
+var (
+	errInvalid  = errors.New("bad request")
+	errNoRun    = errors.New("no such hook run")
+	errNotReady = errors.New("not ready")
+)
+
+// busyRetry is when to ask again for what does not say so itself.
+const busyRetry = time.Second
+
+// classify finds the code of err and fills in what comes with it.
+func classify(err error, p *Problem) Code {
+	if failed, ok := errors.AsType[*claim.FailedError](err); ok {
+		p.Claim = failed.Claim.ID
+		p.Step = failed.Step
+	}
+	if faults, ok := errors.AsType[workload.Faults](err); ok {
+		p.Faults = faults
+		return InvalidWorkload
+	}
+	if hook, ok := errors.AsType[*hooks.Error](err); ok {
+		p.Run = &hook.Run
+		return HookFailed
+	}
+	if none, ok := errors.AsType[*claim.UnavailableError](err); ok {
+		p.Reason, p.retry = string(none.Reason), max(none.RetryAfter, busyRetry)
+		if none.Reason == claim.Exhausted {
+			return PoolExhausted
+		}
+		return PoolNotReady
+	}
+	if _, ok := errors.AsType[*runtime.StartError](err); ok {
+		return StartFailed
+	}
+	for _, row := range table {
+		if errors.Is(err, row.err) {
+			if s := statuses[row.code].status; s == http.StatusServiceUnavailable || s == http.StatusTooManyRequests {
+				p.retry = busyRetry
+			}
+			return row.code
+		}
+	}
+	return Internal
+}

@@ -1,0 +1,178 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"slices"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hostler/hostler/activity"
+)
+
+// EventSource is the activity log.
+type EventSource interface {
+	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
+	// Changed returns a channel that is closed at the next commit with events.
+	// One that is taken before a reading misses nothing that comes after it.
+	Changed() <-chan struct{}
+	// LastSeq is the Seq of the newest event, 0 when there is none.
+	LastSeq(ctx context.Context) (int64, error)
+}
+
+const (
+	typeSSE    = "text/event-stream"
+	typeNDJSON = "application/x-ndjson"
+)
+
+// EventPage is a part of the log.
+type EventPage struct {
+	Items []activity.Event `json:"items"`
+	Next  int64            `json:"next" doc:"Read on after this place."`
+	Cut   int64            `json:"cut,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
+}
+
+// FollowedEvent is one line of a stream: an event, or a line of type log.cut
+// that says that events were deleted before they could be sent.
+type FollowedEvent struct {
+	activity.Event
+	Oldest int64 `json:"oldest,omitempty" doc:"Of log.cut: the oldest event that is left."`
+}
+
+// LogCut is the type of the line in a stream that tells of deleted events.
+const LogCut activity.Type = "log.cut"
+
+type eventsIn struct {
+	After       string   `query:"after" maxLength:"20" doc:"Events after this place. A page begins at the beginning, a stream with what comes next."`
+	Since       string   `query:"since" maxLength:"64" doc:"Events since then, instead of after: a time (RFC 3339) or how long ago, such as 10m." example:"10m"`
+	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many items a page has at most."`
+	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a thing such as hook for all of its types; several as a list with commas or repeated."`
+	Workload    string   `query:"workload" maxLength:"128"`
+	Container   string   `query:"container" maxLength:"128"`
+	Tenant      string   `query:"tenant" maxLength:"200"`
+	Claim       string   `query:"claim" maxLength:"128"`
+	Point       string   `query:"point" maxLength:"64"`
+	Follow      bool     `query:"follow" doc:"Stream JSON lines."`
+	Accept      string   `header:"Accept" doc:"text/event-stream or application/x-ndjson for a stream."`
+	LastEventID string   `header:"Last-Event-ID" maxLength:"20" doc:"Resume a stream after this place; it goes before after."`
+}
+
+// format is the representation that was asked for.
+func (in *eventsIn) format() string {
+	for part := range strings.SplitSeq(in.Accept, ",") {
+		t, _, err := mime.ParseMediaType(part)
+		if err == nil && (t == typeSSE || t == typeNDJSON) {
+			return t
+		}
+	}
+	if in.Follow {
+		return typeNDJSON
+	}
+	return ""
+}
+
+func (in *eventsIn) filter() (activity.Filter, error) {
+	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point}
+	if err := knownPoint(in.Point); err != nil {
+		return f, err
+	}
+	for _, word := range words(in.Type) {
+		known := slices.ContainsFunc(activity.Types(), func(t activity.Type) bool {
+			return string(t) == word || strings.HasPrefix(string(t), word+".")
+		})
+		if !known {
+			return f, invalid("query.type: there is no event %q", word)
+		}
+		f.Types = append(f.Types, activity.Type(word))
+	}
+	return f, nil
+}
+
+func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
+	filter, err := in.filter()
+	if err != nil {
+		return nil, err
+	}
+	format := in.format()
+	after, err := a.start(ctx, in, format != "")
+	if err != nil {
+		return nil, err
+	}
+	if format != "" {
+		return a.follow(filter, after, format), nil
+	}
+	page, err := a.o.Events.Events(ctx, filter, after, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	body := EventPage{Items: page.Items, Next: page.Next, Cut: page.Cut}
+	if body.Items == nil {
+		body.Items = []activity.Event{}
+	}
+	return &streamOut{func(c huma.Context) {
+		_, w := humago.Unwrap(c)
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(body) //nolint:errcheck,errchkjson // the client is gone
+	}}, nil
+}
+
+// start is the place in the log to read on after.
+func (a *API) start(ctx context.Context, in *eventsIn, stream bool) (int64, error) {
+	last, err := a.o.Events.LastSeq(ctx)
+	if err != nil {
+		return 0, err
+	}
+	given, name := in.After, "query.after"
+	if stream && in.LastEventID != "" {
+		given, name = in.LastEventID, "header.Last-Event-ID"
+	}
+	if given == "" && in.Since != "" {
+		return a.since(ctx, in.Since, last)
+	}
+	if given == "" && stream {
+		return last, nil
+	}
+	if given == "" {
+		return 0, nil
+	}
+	after, err := strconv.ParseInt(given, 10, 64)
+	if err != nil || after < 0 {
+		return 0, invalid("%s: %q is no place in the log", name, given)
+	}
+	if after > last {
+		// To follow from there would pass over events in silence until the log
+		// has grown as long: it is another log than the client's.
+		return 0, invalid("%s: the log ends at %d, before %d; begin anew with after=0", name, last, after)
+	}
+	return after, nil
+}
+
+// since finds the place in the log of a time, by halving: the log is in the
+// order of its times but for the moments that transactions take.
+func (a *API) since(ctx context.Context, text string, last int64) (int64, error) {
+	from, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		ago, err := time.ParseDuration(text)
+		if err != nil || ago < 0 {
+			return 0, invalid("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor how long ago, like 10m", text)
+		}
+		from = time.Now().Add(-ago)
+	}
+	var failed error
+	after := sort.Search(int(last), func(i int) bool {
+		page, err := a.o.Events.Events(ctx, activity.Filter{}, int64(i), 1)
+		if err != nil {
+			failed = fmt.Errorf("find the events since %s: %w", text, err)
+			return true
+		}
+		return len(page.Items) == 0 || !page.Items[0].Time.Before(from)
+	})
+	return int64(after), failed
+}

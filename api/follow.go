@@ -1,0 +1,153 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/hostler/hostler/activity"
+)
+
+// batch is how many events a follower reads at once. It bounds the memory of
+// one that is slow.
+const batch = 256
+
+// encoder writes a stream in one representation.
+type encoder struct {
+	greeting  string
+	event     func(*bytes.Buffer, FollowedEvent)
+	heartbeat func(b *bytes.Buffer, after int64)
+}
+
+// encoders are the representations of a stream.
+var encoders = map[string]encoder{
+	typeSSE: {
+		greeting: "retry: 2000\n\n",
+		event: func(b *bytes.Buffer, e FollowedEvent) {
+			if e.Type != LogCut {
+				fmt.Fprintf(b, "id: %d\n", e.Seq)
+			}
+			b.WriteString("data: ")
+			writeJSON(b, e)
+			b.WriteByte('\n')
+		},
+		// An id without data is no event, and moves where the client resumes.
+		heartbeat: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, ": heartbeat\nid: %d\n\n", after) },
+	},
+	typeNDJSON: {
+		event:     func(b *bytes.Buffer, e FollowedEvent) { writeJSON(b, e) },
+		heartbeat: func(b *bytes.Buffer, _ int64) { b.WriteByte('\n') },
+	},
+}
+
+// writeJSON writes v and a newline.
+func writeJSON(b *bytes.Buffer, v any) {
+	if err := json.NewEncoder(b).Encode(v); err != nil {
+		panic(fmt.Sprintf("api: an event that is no JSON: %v", err))
+	}
+}
+
+// follow streams events until the client leaves, is too slow for its write
+// deadline, or the server stops.
+func (a *API) follow(filter activity.Filter, after int64, format string) *streamOut {
+	return &streamOut{func(c huma.Context) {
+		r, w := humago.Unwrap(c)
+		w.Header().Set("Content-Type", format)
+		// Proxies must not gather what is meant to be seen at once.
+		w.Header().Set("X-Accel-Buffering", "no")
+		w.WriteHeader(http.StatusOK)
+		if r.Method == http.MethodHead {
+			return
+		}
+		f := follower{a: a, filter: filter, after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
+		if err := f.run(c.Context()); err != nil {
+			a.o.Log.DebugContext(c.Context(), "a follower of events ended", "request", requestID(c.Context()), "after", f.after, "error", err)
+		}
+	}}
+}
+
+// follower is one stream.
+type follower struct {
+	a      *API
+	filter activity.Filter
+	after  int64 // all up to here is sent, or does not match
+	cut    int64 // the last deletion that was told
+	encoder
+	w     http.ResponseWriter
+	flush func() error
+	buf   bytes.Buffer
+}
+
+func (f *follower) run(ctx context.Context) error {
+	beat := time.NewTicker(f.a.o.Heartbeat)
+	defer beat.Stop()
+	f.buf.WriteString(f.greeting)
+	for {
+		// Taken before the reading: what is written after it wakes us.
+		changed := f.a.o.Events.Changed()
+		more, err := f.read(ctx)
+		if err != nil {
+			return err
+		}
+		if err := f.send(); err != nil {
+			return err
+		}
+		if more {
+			select {
+			case <-f.a.closing:
+				return nil
+			default:
+				continue
+			}
+		}
+		select {
+		case <-changed:
+		case <-beat.C:
+			f.heartbeat(&f.buf, f.after)
+		case <-f.a.closing:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// read encodes the next events. It says whether there may be more already.
+func (f *follower) read(ctx context.Context) (more bool, err error) {
+	page, err := f.a.o.Events.Events(ctx, f.filter, f.after, batch)
+	if err != nil {
+		return false, fmt.Errorf("read events after %d: %w", f.after, err)
+	}
+	if page.Cut > f.cut {
+		f.cut = page.Cut
+		f.event(&f.buf, FollowedEvent{Oldest: page.Cut, Event: activity.Event{
+			Seq: f.after, Time: time.Now().UTC(), Type: LogCut,
+			Message: fmt.Sprintf("events after %d and before %d were deleted", f.after, page.Cut),
+		}})
+	}
+	for _, e := range page.Items {
+		f.event(&f.buf, FollowedEvent{Event: e})
+	}
+	more = page.Next > f.after
+	f.after = max(f.after, page.Next)
+	return more, nil
+}
+
+func (f *follower) send() error {
+	if f.buf.Len() > 0 {
+		if _, err := f.w.Write(f.buf.Bytes()); err != nil {
+			return fmt.Errorf("write events: %w", err)
+		}
+		f.buf.Reset()
+	}
+	if err := f.flush(); err != nil {
+		return fmt.Errorf("flush events: %w", err)
+	}
+	return nil
+}

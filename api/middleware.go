@@ -1,0 +1,183 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+)
+
+// maxBody bounds the bodies of requests.
+const maxBody = 1 << 20
+
+// bodyTimeout is how long a client may take to send its body.
+const bodyTimeout = 30 * time.Second
+
+type requestKey struct{}
+
+// requestID is the id of the request that ctx belongs to.
+func requestID(ctx context.Context) string {
+	id, _ := ctx.Value(requestKey{}).(string)
+	return id
+}
+
+// givenID is what we take from clients as a request's id.
+var givenID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+
+// middleware is what happens to every request, from the outside in.
+func (a *API) middleware(mux *http.ServeMux) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := r.Header.Get("X-Request-Id")
+		if !givenID.MatchString(id) {
+			id = uuid.NewString()
+		}
+		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
+		rec := &recorder{ResponseWriter: w, control: http.NewResponseController(w), timeout: a.o.WriteTimeout}
+		h := rec.Header()
+		h.Set("X-Request-Id", id)
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-store")
+		a.logged(rec, r, func() (who string) {
+			defer a.recovered(rec, r)
+			who, refused := a.admit(r)
+			for _, check := range []func(*recorder, *http.Request) *Problem{saneURL, a.routed, readBody} {
+				if refused == nil {
+					refused = check(rec, r)
+				}
+			}
+			if refused != nil {
+				refused.write(rec)
+				return who
+			}
+			mux.ServeHTTP(rec, r)
+			return who
+		})
+	})
+}
+
+// logged writes the access log. Reading is no news unless it goes wrong.
+func (a *API) logged(rec *recorder, r *http.Request, serve func() string) {
+	begin := time.Now()
+	var who string
+	defer func() { // also when the answer is broken off by a panic
+		level := slog.LevelInfo
+		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && rec.status < 400 {
+			level = slog.LevelDebug
+		}
+		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
+			"method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.written,
+			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", who, "remote", r.RemoteAddr)
+	}()
+	who = serve()
+}
+
+// recovered turns a panic into a 500.
+func (a *API) recovered(rec *recorder, r *http.Request) {
+	p := recover()
+	switch {
+	case p == nil:
+		return
+	case p == http.ErrAbortHandler:
+		panic(p) // the server's own way to break an answer off
+	case rec.failed != nil:
+		// Encoding an answer panics when the client is gone.
+		a.o.Log.DebugContext(r.Context(), "answer not delivered", "request", requestID(r.Context()), "error", rec.failed)
+		return
+	}
+	a.o.Log.ErrorContext(r.Context(), "panic in a request", "request", requestID(r.Context()), "panic", p, "stack", string(debug.Stack()))
+	if rec.status != 0 {
+		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+	}
+	newProblem(r.Context(), Internal, "The server's log has the details, under the request id "+requestID(r.Context())+".").write(rec)
+}
+
+// saneURL refuses what no id, name or filter has: bytes that are no text. The
+// storage below need not cope with them.
+func saneURL(_ *recorder, r *http.Request) *Problem {
+	bad := newProblem(r.Context(), InvalidRequest, "the URL holds characters that are not allowed")
+	bad.Status = http.StatusBadRequest
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || !isText(r.URL.Path) {
+		return bad
+	}
+	for name, values := range query {
+		if !isText(name) || !isText(strings.Join(values, "")) {
+			return bad
+		}
+	}
+	return nil
+}
+
+func isText(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}
+
+// routed refuses what the mux would refuse, or redirect, with text.
+func (a *API) routed(_ *recorder, r *http.Request) *Problem {
+	if r.URL.Path != path.Clean(r.URL.Path) {
+		return newProblem(r.Context(), NotFound, "there is nothing at "+quoted(r.URL.Path))
+	}
+	h, pattern := a.mux.Handler(r)
+	if pattern != "" {
+		return nil
+	}
+	var answer probe
+	h.ServeHTTP(&answer, r)
+	allow := answer.header.Get("Allow")
+	if allow == "" {
+		return newProblem(r.Context(), NotFound, "there is nothing at "+quoted(r.URL.Path))
+	}
+	p := newProblem(r.Context(), MethodNotAllowed, quoted(r.URL.Path)+" takes "+allow)
+	p.allow = allow
+	return p
+}
+
+// probe takes an answer that nobody is to see.
+type probe struct{ header http.Header }
+
+func (p *probe) Header() http.Header {
+	if p.header == nil {
+		p.header = http.Header{}
+	}
+	return p.header
+}
+func (*probe) Write(b []byte) (int, error) { return len(b), nil }
+func (*probe) WriteHeader(int)             {}
+
+// readBody reads the whole body, within bounds of size and time, so that no
+// handler has to tell a slow client from a broken one.
+func readBody(rec *recorder, r *http.Request) *Problem {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	// Tests have no connection, and so no deadline; nothing else fails here.
+	rec.control.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck
+	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
+	rec.control.SetReadDeadline(time.Time{}) //nolint:errcheck
+	if err == nil {
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		return nil
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return newProblem(r.Context(), TooLarge, "a body has 1 MiB at most")
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return newProblem(r.Context(), RequestTimeout, "the body did not come within "+bodyTimeout.String())
+	}
+	p := newProblem(r.Context(), InvalidRequest, "the body broke off")
+	p.Status = http.StatusBadRequest
+	return p
+}

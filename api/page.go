@@ -1,0 +1,107 @@
+package api
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Page is one part of a list.
+type Page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next" doc:"Ask for more with after=next; empty at the end."`
+}
+
+// Paging are the parameters that all lists share.
+type Paging struct {
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many items at most."`
+	After string `query:"after" maxLength:"200" doc:"The next of the page before."`
+}
+
+// pageOf cuts a list that was read with one item more than the limit.
+func pageOf[T any](items []T, limit int, id func(T) string) *Page[T] {
+	p := &Page[T]{Items: items}
+	if p.Items == nil {
+		p.Items = []T{}
+	}
+	if len(items) > limit {
+		p.Items = items[:limit]
+		p.Next = id(items[limit-1])
+	}
+	return p
+}
+
+// pageOfAll cuts a page out of a whole list that has no order of its own.
+func pageOfAll[T any](items []T, q Paging, id func(T) string) *Page[T] {
+	items = slices.DeleteFunc(slices.Clone(items), func(t T) bool { return id(t) <= q.After })
+	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(id(a), id(b)) })
+	return pageOf(items, q.Limit, id)
+}
+
+// states reads a filter of states, each given once or in a list with commas.
+func states[S ~string](given []string, known []S) ([]S, error) {
+	var out []S
+	for _, word := range words(given) {
+		s := S(word)
+		if !slices.Contains(known, s) {
+			return nil, invalid("query.state: %q is none of %v", word, known)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// words splits lists with commas.
+func words(given []string) []string {
+	var out []string
+	for _, g := range given {
+		for word := range strings.SplitSeq(g, ",") {
+			if word = strings.TrimSpace(word); word != "" {
+				out = append(out, word)
+			}
+		}
+	}
+	return out
+}
+
+// Duration is written as "500ms", "10s" or "5m", or as a number of
+// milliseconds.
+type Duration time.Duration
+
+// UnmarshalJSON reads either form.
+func (d *Duration) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err == nil {
+		parsed, err := time.ParseDuration(text)
+		if err != nil {
+			return fmt.Errorf("%q is no duration; write it like 500ms, 10s or 5m", text)
+		}
+		*d = Duration(parsed)
+		return nil
+	}
+	var ms int64
+	if err := json.Unmarshal(b, &ms); err != nil {
+		return fmt.Errorf("a duration is text such as \"10s\", or a whole number of milliseconds")
+	}
+	// Beyond a day nothing here makes sense, and the product must not overflow.
+	const most = int64(24 * time.Hour / time.Millisecond)
+	*d = Duration(time.Duration(min(max(ms, -most), most)) * time.Millisecond)
+	return nil
+}
+
+// MarshalJSON writes the first form.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// Schema describes both forms.
+func (Duration) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "A duration such as 500ms, 10s or 5m, or a number of milliseconds.",
+		OneOf:       []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeInteger}},
+		Examples:    []any{"10s"},
+	}
+}

@@ -1,0 +1,134 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/workload"
+)
+
+const problemType = "application/problem+json"
+
+// Problem is every answer that is an error (RFC 9457).
+type Problem struct {
+	Type     string           `json:"type" doc:"The code as a URN." example:"urn:hostler:problem:pool_exhausted"`
+	Title    string           `json:"title" doc:"The same for all problems of this code."`
+	Status   int              `json:"status" doc:"The HTTP status."`
+	Code     Code             `json:"code" doc:"What went wrong, for programs." example:"pool_exhausted"`
+	Detail   string           `json:"detail" doc:"What went wrong this time, for people."`
+	Instance string           `json:"instance" doc:"The id of the request; it is in the server's log."`
+	Reason   string           `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining."`
+	Claim    string           `json:"claim,omitempty" doc:"The claim that failed."`
+	Step     string           `json:"step,omitempty" doc:"The step at which the claim failed."`
+	Run      *hooks.Run       `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
+	Faults   []workload.Fault `json:"faults,omitempty" doc:"Each thing that is wrong with the request or the file."`
+
+	retry time.Duration // for Retry-After
+	allow string        // for Allow
+}
+
+// Error is the detail.
+func (p *Problem) Error() string { return p.Detail }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.Status }
+
+// GetHeaders are those that come with the problem.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	if p.retry > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(p.retry.Seconds()))))
+	}
+	if p.allow != "" {
+		h.Set("Allow", p.allow)
+	}
+	if p.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", `Bearer realm="hostler"`)
+	}
+	return h
+}
+
+// ContentType is that of problems.
+func (p *Problem) ContentType(string) string { return problemType }
+
+// newProblem makes the problem of a code. The status of a code may be
+// narrowed: broken JSON is a 400 where a wrong value is a 422.
+func newProblem(ctx context.Context, code Code, detail string) *Problem {
+	row := statuses[code]
+	return &Problem{
+		Type: "urn:hostler:problem:" + string(code), Title: row.title, Status: row.status,
+		Code: code, Detail: detail, Instance: requestID(ctx),
+	}
+}
+
+// problem turns an error into its problem. What is in no table is logged here
+// and shown to nobody.
+func (a *API) problem(ctx context.Context, err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	var extra Problem
+	code := classify(err, &extra)
+	p := newProblem(ctx, code, err.Error())
+	p.Reason, p.Claim, p.Step, p.Run, p.Faults, p.retry = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.Faults, extra.retry
+	if code == Internal {
+		a.o.Log.ErrorContext(ctx, "request failed", "request", p.Instance, "error", err)
+		p.Detail = "The server's log has the details, under the request id " + p.Instance + "."
+	}
+	return p
+}
+
+// invalid is a request that makes no sense, told in a sentence.
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
+}
+
+// byStatus are the codes of what is found wrong before a handler is called.
+var byStatus = map[int]Code{
+	http.StatusBadRequest:           InvalidRequest,
+	http.StatusUnprocessableEntity:  InvalidRequest,
+	http.StatusUnsupportedMediaType: UnsupportedType,
+}
+
+// ownErrors is the transformer that turns huma's errors into ours.
+func (a *API) ownErrors(ctx huma.Context, _ string, v any) (any, error) {
+	e, ok := v.(*huma.ErrorModel)
+	if !ok {
+		return v, nil
+	}
+	code, known := byStatus[e.Status]
+	if !known {
+		return a.problem(ctx.Context(), e), nil
+	}
+	p := newProblem(ctx.Context(), code, e.Detail)
+	p.Status = e.Status
+	var said []string
+	for _, d := range e.Errors {
+		p.Faults = append(p.Faults, workload.Fault{Field: d.Location, Message: d.Message})
+		said = append(said, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
+	}
+	if len(said) > 0 {
+		p.Detail = strings.Join(said, "; ")
+	}
+	return p, nil
+}
+
+// write answers with a problem outside of huma.
+func (p *Problem) write(w http.ResponseWriter) {
+	for k, v := range p.GetHeaders() {
+		w.Header()[k] = v
+	}
+	w.Header().Set("Content-Type", problemType)
+	w.WriteHeader(p.Status)
+	json.NewEncoder(w).Encode(p) //nolint:errcheck,errchkjson // the client is gone
+}

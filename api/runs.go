@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// RunFilter says which hook runs to list. Empty fields match all.
+type RunFilter struct {
+	Workload  string
+	Container string
+	Claim     string
+	Tenant    string
+	Point     hooks.Point
+	States    []hooks.RunState
+	After     string // ids after this one, in order of id
+	Limit     int    // attempts at most
+}
+
+// RunReader reads the records of hook runs, in order of id and attempt.
+type RunReader interface {
+	Runs(ctx context.Context, f RunFilter) ([]hooks.Run, error)
+	// Run is all attempts of one run, in order; none when there is no such run.
+	Run(ctx context.Context, id string) ([]hooks.Run, error)
+}
+
+type listRunsIn struct {
+	Paging
+	Workload  string   `query:"workload" maxLength:"128"`
+	Container string   `query:"container" maxLength:"128"`
+	Claim     string   `query:"claim" maxLength:"128"`
+	Tenant    string   `query:"tenant" maxLength:"200"`
+	Point     string   `query:"point" maxLength:"64" doc:"post_create, post_claim, pre_release or pre_destroy."`
+	State     []string `query:"state,explode" doc:"running, succeeded, failed, timed_out and so on; several as a list with commas or repeated."`
+}
+
+func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page[hooks.Run] }, error) {
+	wanted, err := states(in.State, hooks.RunStates())
+	if err != nil {
+		return nil, err
+	}
+	if err := knownPoint(in.Point); err != nil {
+		return nil, err
+	}
+	// As many more as one run has attempts, so that the last run on the page
+	// is sure to be there whole.
+	items, err := a.o.Runs.Runs(ctx, RunFilter{
+		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
+		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
+	})
+	if err != nil {
+		return nil, err
+	}
+	page := pageOf(items, wholeRuns(items, in.Limit), func(r hooks.Run) string { return r.ID })
+	for i, r := range page.Items {
+		page.Items[i] = viewRun(r)
+	}
+	return &struct{ Body *Page[hooks.Run] }{page}, nil
+}
+
+// wholeRuns is the first place at or after limit where a run ends.
+func wholeRuns(items []hooks.Run, limit int) int {
+	for limit < len(items) && items[limit].ID == items[limit-1].ID {
+		limit++
+	}
+	return limit
+}
+
+func knownPoint(p string) error {
+	if p != "" && !hooks.Point(p).Known() {
+		return invalid("query.point: %q is no hook point", p)
+	}
+	return nil
+}
+
+func viewRun(r hooks.Run) hooks.Run {
+	if r.Command == nil {
+		r.Command = []string{}
+	}
+	return r
+}
+
+// Attempts are all attempts of one run.
+type Attempts struct {
+	ID    string      `json:"id"`
+	Items []hooks.Run `json:"items" doc:"In order."`
+}
+
+type runPath struct {
+	ID string `path:"id" maxLength:"128" doc:"The run's id."`
+}
+
+func (a *API) getRun(ctx context.Context, in *runPath) (*struct{ Body Attempts }, error) {
+	items, err := a.o.Runs.Run(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if len(items) == 0 {
+		return nil, errNoRun
+	}
+	items = slices.Clone(items)
+	for i, r := range items {
+		items[i] = viewRun(r)
+	}
+	return &struct{ Body Attempts }{Attempts{ID: in.ID, Items: items}}, nil
+}

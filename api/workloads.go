@@ -1,0 +1,173 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
+)
+
+// Workloads is what the API needs of whoever keeps workloads.
+type Workloads interface {
+	Apply(ctx context.Context, source []byte, file, dir string) (pool.Applied, error)
+	Delete(ctx context.Context, id string) error
+	Workload(ctx context.Context, id string) (pool.Record, error)
+	Workloads(ctx context.Context) ([]pool.Record, error)
+}
+
+// workloadTypes are the content types of a workload file. A body without one
+// is taken as YAML, of which JSON is a part.
+var workloadTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "application/json"}
+
+const exampleWorkload = `id: greeter
+image: nginx:alpine
+pool: { min_idle: 2, max_size: 10 }
+hooks:
+  post_claim: [{ command: ["echo", "hello"] }]
+`
+
+// Workload is an applied workload as clients see it.
+type Workload struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Image     string    `json:"image"`
+	Revision  string    `json:"revision" doc:"Names all that a container is made of."`
+	Pool      Bounds    `json:"pool"`
+	Draining  bool      `json:"draining,omitempty" doc:"No container is made and none may be claimed."`
+	Deleting  bool      `json:"deleting,omitempty" doc:"It goes when its last container is gone."`
+	Source    string    `json:"source" doc:"The file as it was applied."`
+	CreatedAt time.Time `json:"created_at"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+// Bounds are those of a pool, as the file says or as scaled since.
+type Bounds struct {
+	MinIdle int `json:"min_idle"`
+	MaxSize int `json:"max_size"`
+}
+
+// AppliedWorkload is what applying a file did.
+type AppliedWorkload struct {
+	Workload
+	Created bool `json:"created" doc:"There was no such workload."`
+	Changed bool `json:"changed" doc:"Its revision or its pool changed."`
+}
+
+// viewWorkload shows a record. A source that this version can no longer read
+// is shown all the same, without what is in it.
+func viewWorkload(r pool.Record) Workload {
+	v := Workload{
+		ID: r.ID, Name: r.ID, Revision: r.Revision, Pool: Bounds{r.MinIdle, r.MaxSize},
+		Draining: r.Draining, Deleting: r.Deleting, Source: string(r.Source),
+		CreatedAt: r.CreatedAt, UpdatedAt: r.UpdatedAt,
+	}
+	if w, err := workload.Parse(r.Source, r.ID); err == nil {
+		v.Name, v.Image = w.Name, w.Image
+	}
+	return v
+}
+
+type workloadPath struct {
+	ID string `path:"id" maxLength:"128" doc:"The workload's id." example:"greeter"`
+}
+
+func (a *API) listWorkloads(ctx context.Context, in *struct{ Paging }) (*struct{ Body *Page[Workload] }, error) {
+	records, err := a.o.Workloads.Workloads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	page := pageOfAll(records, in.Paging, func(r pool.Record) string { return r.ID })
+	out := &Page[Workload]{Items: []Workload{}, Next: page.Next}
+	for _, r := range page.Items {
+		out.Items = append(out.Items, viewWorkload(r))
+	}
+	return &struct{ Body *Page[Workload] }{out}, nil
+}
+
+func (a *API) getWorkload(ctx context.Context, in *workloadPath) (*struct{ Body Workload }, error) {
+	r, err := a.o.Workloads.Workload(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Workload }{viewWorkload(r)}, nil
+}
+
+type applyIn struct {
+	workloadPath
+	ContentType string `header:"Content-Type" hidden:"true"`
+	RawBody     []byte
+}
+
+type applyOut struct {
+	Status int
+	Body   AppliedWorkload
+}
+
+func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error) {
+	if err := workloadType(ctx, in.ContentType); err != nil {
+		return nil, err
+	}
+	file := in.ID + ".yaml"
+	// The bytes are the server's again once this handler returns.
+	source := slices.Clone(in.RawBody)
+	parsed, err := workload.Parse(source, file)
+	if err != nil {
+		return nil, err
+	}
+	if parsed.ID != in.ID {
+		return nil, workload.Faults{{
+			File: file, Field: "id",
+			Message: "the file's id is " + parsed.ID + ", the path's is " + in.ID,
+			Remedy:  "use the same id in both",
+		}}
+	}
+	applied, err := a.o.Workloads.Apply(ctx, source, file, "")
+	if err != nil {
+		return nil, err
+	}
+	out := &applyOut{Status: http.StatusOK, Body: AppliedWorkload{
+		Workload: viewWorkload(applied.Record), Created: applied.Created, Changed: applied.Changed,
+	}}
+	if applied.Created {
+		out.Status = http.StatusCreated
+	}
+	return out, nil
+}
+
+// workloadType refuses bodies that say that they are something else.
+func workloadType(ctx context.Context, contentType string) error {
+	if contentType == "" {
+		return nil
+	}
+	t, _, err := mime.ParseMediaType(contentType)
+	if err != nil || !slices.Contains(workloadTypes, t) {
+		return newProblem(ctx, UnsupportedType, "a workload file is one of "+strings.Join(workloadTypes, ", "))
+	}
+	return nil
+}
+
+type deleteWorkloadOut struct {
+	Status int
+	Body   *Workload
+}
+
+func (a *API) deleteWorkload(ctx context.Context, in *workloadPath) (*deleteWorkloadOut, error) {
+	if err := a.o.Workloads.Delete(ctx, in.ID); err != nil {
+		return nil, err
+	}
+	r, err := a.o.Workloads.Workload(ctx, in.ID)
+	if errors.Is(err, pool.ErrNoWorkload) {
+		return &deleteWorkloadOut{Status: http.StatusNoContent}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := viewWorkload(r)
+	return &deleteWorkloadOut{Status: http.StatusAccepted, Body: &v}, nil
+}
