@@ -29,9 +29,6 @@ func (d *decoder) check(f *file) {
 // wrong adds a fault at a path, unless there is one. The place is the value's,
 // or that of the nearest mapping around it.
 func (d *decoder) wrong(at, message, remedy string) {
-	if d.faulty[at] {
-		return
-	}
 	near := at
 	for d.where[near] == nil && near != "" {
 		near = near[:max(strings.LastIndexAny(near, ".["), 0)]

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 )
@@ -28,8 +29,12 @@ type reader interface {
 	schema(g *generator, r rule) schema
 }
 
-// fault adds what is wrong with the node at a path.
+// fault adds what is wrong with the node at a path. What is said of it later
+// is left out: it would be the same mistake in other words.
 func (d *decoder) fault(n *yaml.Node, at, message, remedy string) {
+	if d.faulty[at] {
+		return
+	}
 	d.faulty[at] = true
 	d.faults = append(d.faults, Fault{
 		File: d.file, Line: n.Line, Column: n.Column, Field: at, Message: message, Remedy: remedy,
@@ -170,10 +175,14 @@ func names(fields []field) []string {
 
 // keyOf is the path of a key below a mapping.
 func keyOf(at, key string) string {
-	if at == "" {
-		return short(key)
+	key = short(key)
+	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		key = strconv.Quote(key)
 	}
-	return at + "." + short(key)
+	if at == "" {
+		return key
+	}
+	return at + "." + key
 }
 
 // elementOf is the path of an element of a list.

@@ -58,16 +58,16 @@ func (g *guard) walk(n *yaml.Node, at string, depth int) bool {
 func (g *guard) mapping(n *yaml.Node, at string, depth int) bool {
 	lines := map[string]int{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		// A key is a node too, and may be an alias or a whole mapping.
-		if !g.walk(key, at, depth+1) {
-			return false
-		}
-		if key = resolve(key); key.Kind != yaml.ScalarNode {
-			g.d.fault(key, at, "has "+kindOf(key)+" for a key", "keys are text")
+		// A key may be an alias, or a whole mapping.
+		key, value := resolve(n.Content[i]), n.Content[i+1]
+		if key.Kind != yaml.ScalarNode {
+			g.d.fault(n.Content[i], at, "has "+kindOf(key)+" for a key", "keys are text")
 			continue
 		}
 		below := keyOf(at, key.Value)
+		if !g.walk(key, below, depth+1) {
+			return false
+		}
 		if first, twice := lines[key.Value]; twice {
 			g.d.fault(n.Content[i], below, fmt.Sprintf("is there twice, first in line %d", first), "keep one of them")
 		}

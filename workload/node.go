@@ -2,6 +2,7 @@ package workload
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,7 +33,7 @@ func parseNode(source []byte) (root *yaml.Node, fault *Fault) {
 			root, fault = nil, &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("is no YAML that can be read: %v", p)}
 		}
 	}()
-	in := yaml.NewDecoder(bytes.NewReader(joinSurrogates(source)))
+	in := yaml.NewDecoder(bytes.NewReader(fromJSON(source)))
 	var doc yaml.Node
 	err := in.Decode(&doc)
 	if errors.Is(err, io.EOF) || err == nil && empty(&doc) {
@@ -74,17 +75,20 @@ func syntaxFault(err error) *Fault {
 	return f
 }
 
-// surrogates matches an escape; the first branch is a pair that stands for one
-// character. The second takes whole escapes, so that \\ud83d is left alone.
-var surrogates = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+// escapes matches an escape of JSON: a pair that stands for one character, or
+// any other, whole, so that \\ud83d is left alone.
+var escapes = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
-// joinSurrogates makes JSON into YAML. YAML is a superset of JSON but for
-// characters that JSON writes as two \u escapes, as many encoders do.
-func joinSurrogates(source []byte) []byte {
-	if text := bytes.TrimSpace(source); len(text) == 0 || text[0] != '{' {
+// fromJSON makes JSON into YAML. It is YAML but for two escapes that many
+// encoders write: characters as two \u, and \/, which the parser does not know.
+func fromJSON(source []byte) []byte {
+	if !json.Valid(source) {
 		return source
 	}
-	return surrogates.ReplaceAllFunc(source, func(esc []byte) []byte {
+	return escapes.ReplaceAllFunc(source, func(esc []byte) []byte {
+		if string(esc) == `\/` {
+			return esc[1:]
+		}
 		if len(esc) != len(`\ud83d\ude00`) {
 			return esc
 		}
@@ -122,6 +126,9 @@ func pairs(n *yaml.Node) []pair {
 	seen := make(map[string]bool, len(n.Content)/2)
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
+		if key.Kind != yaml.ScalarNode {
+			continue // the guard has said so
+		}
 		if !isMerge(key) {
 			own, seen[key.Value] = append(own, pair{key, value}), true
 			continue
