@@ -1,0 +1,108 @@
+package workload
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+)
+
+// Whatever the input, Parse ends in a complete workload or in faults; and what
+// it accepts means the same when it is written otherwise.
+func FuzzParse(f *testing.F) {
+	files, err := filepath.Glob("testdata/accepted/*")
+	require.NoError(f, err)
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		require.NoError(f, err)
+		f.Add(source)
+	}
+	for _, c := range refusals {
+		f.Add([]byte(c.source))
+	}
+	s, err := Schema()
+	require.NoError(f, err)
+	f.Add(s)
+	f.Fuzz(func(t *testing.T, source []byte) {
+		w, err := Parse(source, "w.yaml")
+		if err != nil {
+			var faults Faults
+			require.True(t, errors.As(err, &faults))
+			require.NotEmpty(t, faults)
+			require.LessOrEqual(t, len(faults), maxFaults)
+			require.Nil(t, w)
+			return
+		}
+		require.NotEmpty(t, w.ID)
+		require.NotEmpty(t, w.Image)
+		again, err := Parse(w.Source, "w.yaml")
+		require.NoError(t, err)
+		require.Equal(t, w.Revision, again.Revision)
+		for _, style := range []yaml.Style{0, yaml.FlowStyle} {
+			other := rewritten(t, source, style)
+			again, err := Parse(other, "w.yaml")
+			require.NoError(t, err, "%s", other)
+			require.Equal(t, w.Revision, again.Revision, "%s", other)
+		}
+	})
+}
+
+// rewritten is a document in another style and without comments.
+func rewritten(t *testing.T, source []byte, style yaml.Style) []byte {
+	t.Helper()
+	root, fault := parseNode(source)
+	require.Nil(t, fault)
+	var walk func(n *yaml.Node)
+	walk = func(n *yaml.Node) {
+		n.HeadComment, n.LineComment, n.FootComment = "", "", ""
+		if n.Kind != yaml.ScalarNode && n.Kind != yaml.AliasNode {
+			n.Style = style
+		}
+		for _, c := range n.Content {
+			walk(c)
+		}
+	}
+	walk(root)
+	text, err := yaml.Marshal(root)
+	require.NoError(t, err)
+	return text
+}
+
+// What is read as a duration is not negative, and reads the same once written
+// by Go in full units.
+func FuzzDuration(f *testing.F) {
+	for _, s := range []string{"500ms", "1m30s", "9999999999h", "-1s", "0", "1h2m3s4ms", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		d, err := parseDuration(s)
+		if err != nil {
+			require.Zero(t, d)
+			return
+		}
+		require.GreaterOrEqual(t, d, time.Duration(0))
+		again, err := time.ParseDuration(d.String())
+		require.NoError(t, err)
+		require.Equal(t, d, again)
+	})
+}
+
+// What is read as a size is not negative, and within bounds.
+func FuzzSize(f *testing.F) {
+	for _, s := range []string{"512m", "1.5g", "1GiB", "999999999999999t", "-1", ""} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		n, err := parseSize(s)
+		if err != nil {
+			require.Zero(t, n)
+			return
+		}
+		require.GreaterOrEqual(t, n, int64(0))
+		require.LessOrEqual(t, n, int64(1)<<60)
+	})
+}

@@ -1,0 +1,129 @@
+package workload
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/stretchr/testify/require"
+	"gopkg.in/yaml.v3"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// compiled is the schema as a validator that is not ours reads it.
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	text, err := Schema()
+	require.NoError(t, err)
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	require.NoError(t, err)
+	c := jsonschema.NewCompiler()
+	require.NoError(t, c.AddResource("workload.json", doc))
+	s, err := c.Compile("workload.json")
+	require.NoError(t, err)
+	return s
+}
+
+// asJSON is a YAML document as an editor hands it to a validator. It says
+// false for one that has no such form.
+func asJSON(source []byte) (any, bool) {
+	var v any
+	if err := yaml.Unmarshal(source, &v); err != nil {
+		return nil, false
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, false
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	return doc, err == nil
+}
+
+// The schema accepts what Parse accepts.
+func TestSchemaAccepts(t *testing.T) {
+	s := compiled(t)
+	files, err := filepath.Glob("testdata/accepted/*")
+	require.NoError(t, err)
+	examples, err := filepath.Glob("../examples/*/*.yaml")
+	require.NoError(t, err)
+	require.NotEmpty(t, examples)
+	for _, file := range append(files, examples...) {
+		source, err := os.ReadFile(file)
+		require.NoError(t, err)
+		_, err = Parse(source, file)
+		require.NoError(t, err)
+		doc, ok := asJSON(fromJSON(source))
+		require.True(t, ok, file)
+		require.NoError(t, s.Validate(doc), file)
+	}
+}
+
+// beyondSchema are the refusals that only Parse finds, by name: what compares
+// fields or elements, what bounds a quantity in words, and what is gone once
+// YAML has become JSON.
+var beyondSchema = map[string]bool{
+	"hook timeout too long": true, "memory too small": true, "memory too large": true, "interval": true,
+	"command too long": true, "variable twice": true, "NUL in an argument": true,
+	"resolver": true, "foreign tag": true, "foreign tag on a mapping": true,
+	"target /": true, "target //": true, "target with ..": true, "target with a slash": true, "target is ours": true,
+	"target is the kernel's": true, "target twice": true, "target nested": true,
+	"volume name twice": true, "volume name taken": true,
+	"seed above": true, "seed above, hidden": true, "seed absolute": true, "seed is all": true, "seed is nothing": true,
+	"idle more than size":  true,
+	"sink with half a key": true, "prefix with a variable": true, "prefix astray": true,
+	"nothing to keep": true, "mapping without state": true, "mapping astray": true, "mapping untidy": true,
+	"mapping twice": true, "mapping on a read-only root": true, "mapping's pattern": true, "mapping's sink path": true,
+	"hook names": true, "retries alone": true, "reserved variable": true,
+	"two documents": true, // asJSON reads the first
+}
+
+// The schema refuses what Parse refuses, but for what a schema cannot say.
+func TestSchemaRefuses(t *testing.T) {
+	s := compiled(t)
+	judged := map[string]bool{}
+	for _, c := range refusals {
+		doc, ok := asJSON([]byte(c.source))
+		if !ok {
+			continue
+		}
+		judged[c.name] = true
+		refused := s.Validate(doc) != nil
+		require.Equal(t, !beyondSchema[c.name], refused, "%s: %s", c.name, c.source)
+	}
+	for name := range beyondSchema {
+		require.True(t, judged[name], name)
+	}
+	require.Greater(t, len(judged), len(refusals)*9/10)
+}
+
+// Every key has a description, and every point its row's.
+func TestSchemaDescribes(t *testing.T) {
+	text, err := Schema()
+	require.NoError(t, err)
+	var root schema
+	require.NoError(t, json.Unmarshal(text, &root))
+	var walk func(at string, v any)
+	walk = func(at string, v any) {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return
+		}
+		if properties, ok := m["properties"].(map[string]any); ok {
+			require.Equal(t, false, m["additionalProperties"], at)
+			for name, p := range properties {
+				require.NotEmpty(t, p.(map[string]any)["description"], at+"/"+name)
+			}
+		}
+		for name, below := range m {
+			walk(at+"/"+name, below)
+		}
+	}
+	walk("", map[string]any(root))
+	for _, rule := range hooks.Points() {
+		require.Contains(t, string(text), rule.Doc)
+	}
+}
