@@ -1,0 +1,200 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// BenchmarkClaimRelease is a whole claim and its release as the flows record
+// them: reserve, active, releasing, released; four changes, five events. An
+// operation is one such pair, durable.
+func BenchmarkClaimRelease(b *testing.B) {
+	for _, history := range []int{0, 10_000, 100_000} {
+		db := openBench(b)
+		grow(b, db, history)
+		for _, parallel := range []int{1, 10, 100} {
+			b.Run(fmt.Sprintf("history=%d/parallel=%d", history, parallel), func(b *testing.B) {
+				name := fmt.Sprintf("w%d", b.N)
+				for i := range parallel {
+					idle(b, db, name, fmt.Sprintf("k%d-%d-%d-%d", history, parallel, b.N, i))
+				}
+				b.ResetTimer()
+				var next atomic.Int64
+				var g errgroup.Group
+				for w := range parallel {
+					g.Go(func() error {
+						for {
+							n := next.Add(1)
+							if n > int64(b.N) {
+								return nil
+							}
+							id := fmt.Sprintf("c%d-%d-%d-%d", history, parallel, b.N, n)
+							if err := cycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
+								return err
+							}
+						}
+					})
+				}
+				require.NoError(b, g.Wait())
+				b.StopTimer()
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
+			})
+		}
+		require.NoError(b, db.Close())
+	}
+}
+
+// BenchmarkAppendFollow appends events from eight writers while followers read
+// all of them. An operation is one event that every follower has seen.
+func BenchmarkAppendFollow(b *testing.B) {
+	for _, followers := range []int{0, 1, 50} {
+		b.Run(fmt.Sprintf("followers=%d", followers), func(b *testing.B) {
+			db := openBench(b)
+			defer db.Close() //nolint:errcheck // only measured
+			b.ResetTimer()
+			const writers = 8
+			var g errgroup.Group
+			for range followers {
+				g.Go(func() error { return follow(b.Context(), db, b.N) })
+			}
+			var next atomic.Int64
+			for range writers {
+				g.Go(func() error {
+					for next.Add(1) <= int64(b.N) {
+						e := activity.Event{Type: activity.PoolWarning, Workload: "w", Message: "a sentence of common length for people"}
+						if err := db.Append(b.Context(), e); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+			}
+			require.NoError(b, g.Wait())
+			b.StopTimer()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+		})
+	}
+}
+
+// follow reads until it has seen n events, and fails when one is missing.
+func follow(ctx context.Context, db *DB, n int) error {
+	var after int64
+	for after < int64(n) {
+		changed := db.Changed()
+		p, err := db.Events(ctx, activity.Filter{}, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, e := range p.Items {
+			if e.Seq != after+1 {
+				return fmt.Errorf("event %d follows %d", e.Seq, after)
+			}
+			after = e.Seq
+		}
+		if len(p.Items) == 0 {
+			<-changed
+		}
+	}
+	return nil
+}
+
+func openBench(b *testing.B) *DB {
+	b.Helper()
+	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "hostler.db"))
+	require.NoError(b, err)
+	return db
+}
+
+// idle adds a container that waits.
+func idle(tb testing.TB, db *DB, workload, id string) {
+	tb.Helper()
+	ctx := tb.Context()
+	require.NoError(tb, db.AddContainer(ctx, pool.Container{ID: id, Workload: workload, Revision: "r"}, 1<<30))
+	_, err := db.MoveContainer(ctx, pool.Move{
+		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
+		Set: func(c *pool.Container) {
+			c.Health = pool.Healthy
+			c.Endpoint = runtime.Endpoint{Host: "172.18.0.2", Ports: []int{8080}}
+		},
+		Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container is ready and idle"}},
+	})
+	require.NoError(tb, err)
+}
+
+// cycle is a claim and its release.
+func cycle(ctx context.Context, db *DB, id, name, tenant string) error {
+	_, err := db.Reserve(ctx, claim.Reservation{
+		Claim: id, Workload: name, Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe,
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range []claim.Move{
+		{
+			From: []claim.State{claim.Pending}, To: claim.Active,
+			Set:    func(c *claim.Claim) { c.Timings["reserve"], c.Timings["healthy"] = 0.4, 1.2 },
+			Events: []activity.Event{{Type: activity.ClaimActivated, Message: "claim is active"}},
+		},
+		{
+			From: []claim.State{claim.Active}, To: claim.Releasing,
+			Events: []activity.Event{{Type: activity.ClaimReleasing, Message: "claim is being released"}},
+		},
+		{
+			From: []claim.State{claim.Releasing}, To: claim.Released,
+			Container: &pool.Move{
+				From: []pool.State{pool.Claimed}, To: pool.Idle,
+				Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle"}},
+			},
+			Events: []activity.Event{{Type: activity.ClaimReleased, Message: "claim is released"}},
+		},
+	} {
+		m.ID = id
+		if _, err := db.MoveClaim(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// grow gives the database a history: n ended claims with their events, n gone
+// containers.
+func grow(tb testing.TB, db *DB, n int) {
+	tb.Helper()
+	ctx := tb.Context()
+	const atOnce = 1000
+	for from := 0; from < n; from += atOnce {
+		err := db.writer.do(ctx, func(t *tx) error {
+			for i := from; i < from+atOnce; i++ {
+				c := claim.Claim{
+					ID: fmt.Sprintf("a%08d", i), Workload: "w1", Tenant: fmt.Sprintf("t%d", i%100),
+					Container: fmt.Sprintf("h%08d", i), State: claim.Released, CreatedAt: t.now, ReleasedAt: &t.now,
+				}
+				if err := addClaim(t, normal(c)); err != nil {
+					return err
+				}
+				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "",
+					nanos(t.now), nanos(t.now))
+				if err != nil {
+					return err
+				}
+				if err := t.event(requested(c), requested(c)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		require.NoError(tb, err)
+	}
+}

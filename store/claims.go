@@ -1,0 +1,222 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+)
+
+var _ claim.Store = (*DB)(nil)
+
+// live is the condition of the indexes on live claims, word for word: only
+// then are they used.
+const live = `state IN ('pending', 'active', 'releasing', 'release_failed')`
+
+// A claim's health is its container's.
+const (
+	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
+		warnings, reason, created_at, active_at, released_at`
+	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
+	selectClaims = `SELECT ` + claimColumns + `, ` + health + ` FROM claims`
+	selectClaim  = selectClaims + ` WHERE id = $1`
+	insertClaim  = `INSERT INTO claims (` + claimColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+	updateClaim = `UPDATE claims
+		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
+			warnings = $9, reason = $10, active_at = $11, released_at = $12
+		WHERE id = $1`
+)
+
+// MoveClaim makes a change of one claim and of its container.
+func (db *DB) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+	var c claim.Claim
+	err := db.writer.do(ctx, func(t *tx) (err error) {
+		c, err = moveClaim(t, m)
+		return err
+	})
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("move claim %s to %s: %w", m.ID, m.To, err)
+	}
+	return c, nil
+}
+
+func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
+	before, err := scanClaim(t.query(selectClaim, m.ID))
+	if err != nil {
+		return before, err
+	}
+	if !slices.Contains(m.From, before.State) {
+		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
+	}
+	after := changed(t, before, m)
+	for _, e := range m.Events {
+		e.Claim = before.ID
+		fill(&e.Workload, before.Workload)
+		fill(&e.Tenant, before.Tenant)
+		fill(&e.Container, before.Container)
+		fill(&e.Container, after.Container)
+		if err := t.event(e); err != nil {
+			return before, err
+		}
+	}
+	id := before.Container
+	fill(&id, after.Container)
+	if m.Container != nil && id != "" {
+		move := *m.Container
+		move.ID = id
+		k, err := moveContainer(t, move)
+		if errors.Is(err, pool.ErrNoContainer) {
+			err = fmt.Errorf("%w: %w", pool.ErrMoved, err)
+		}
+		if err != nil {
+			return before, fmt.Errorf("its container %s to %s: %w", id, move.To, err)
+		}
+		after.Health = string(k.Health)
+	}
+	return normal(after), saveClaim(t, after)
+}
+
+// changed is the record as the move makes it. What before and after share is
+// not looked at in before any more.
+func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
+	after := before
+	if m.Set != nil {
+		m.Set(&after)
+	}
+	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
+	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
+	if after.State == claim.Active && after.ActiveAt == nil {
+		after.ActiveAt = &t.now
+	}
+	if !after.State.Live() && after.ReleasedAt == nil {
+		after.ReleasedAt = &t.now
+	}
+	after.Reason = clean(after.Reason)
+	return normal(after)
+}
+
+// saveClaim writes what may change of a record.
+func saveClaim(t *tx, c claim.Claim) error {
+	texts, err := claimTexts(c)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
+		texts[0], texts[1], texts[2], texts[3], c.Reason, maybe(c.ActiveAt), maybe(c.ReleasedAt))
+	return err
+}
+
+// addClaim writes a new record.
+func addClaim(t *tx, c claim.Claim) error {
+	texts, err := claimTexts(c)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
+		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason,
+		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.ReleasedAt))
+	return err
+}
+
+// claimTexts are the columns endpoint, hooks, timings and warnings.
+func claimTexts(c claim.Claim) (texts [4]string, err error) {
+	for i, v := range []any{c.Endpoint, c.Hooks, c.Timings, c.Warnings} {
+		if texts[i], err = encode(v); err != nil {
+			return texts, err
+		}
+	}
+	return texts, nil
+}
+
+// Claim is one record.
+func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
+	c, err := scanClaim(db.read.QueryRowContext(ctx, selectClaim, id))
+	if err != nil {
+		return c, fmt.Errorf("read claim %s: %w", id, err)
+	}
+	return c, nil
+}
+
+// Claims lists the records that match, in order of id.
+func (db *DB) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
+	query, args := claimQuery(f)
+	rows, err := db.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", translate(err))
+	}
+	all, err := collect(rows, scanClaim)
+	if err != nil {
+		return nil, fmt.Errorf("list claims: %w", translate(err))
+	}
+	return all, nil
+}
+
+func claimQuery(f claim.Filter) (string, []any) {
+	var w where
+	w.equal("workload", f.Workload)
+	w.equal("tenant", f.Tenant)
+	w.equal("container", f.Container)
+	if len(f.States) > 0 {
+		oneOf(&w, "state", f.States)
+	}
+	if !slices.ContainsFunc(f.States, func(s claim.State) bool { return !s.Live() }) {
+		w.text(live)
+	}
+	if f.After != "" {
+		w.text("id > " + w.arg(f.After))
+	}
+	query := selectClaims + w.String() + ` ORDER BY id` + w.limit(f.Limit)
+	return query, w.args
+}
+
+func scanClaim(r row) (claim.Claim, error) {
+	var c claim.Claim
+	var endpoint, hooks, timings, warnings string
+	var created, active, released int64
+	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
+		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
+		&created, &active, &released, &c.Health)
+	if errors.Is(err, sql.ErrNoRows) {
+		return claim.Claim{}, claim.ErrNoClaim
+	}
+	if err != nil {
+		return claim.Claim{}, translate(err)
+	}
+	c.CreatedAt, c.ActiveAt, c.ReleasedAt = instant(created), moment(active), moment(released)
+	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
+		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
+	return normal(c), err
+}
+
+// normal is the record as every reader gets it: lists that are empty instead
+// of missing, times as they are stored, and no health once nothing is held.
+func normal(c claim.Claim) claim.Claim {
+	if c.Hooks == nil {
+		c.Hooks = []claim.HookSummary{}
+	}
+	if c.Timings == nil {
+		c.Timings = map[string]float64{}
+	}
+	if c.Warnings == nil {
+		c.Warnings = []string{}
+	}
+	c.ActiveAt, c.ReleasedAt = moment(maybe(c.ActiveAt)), moment(maybe(c.ReleasedAt))
+	if !c.State.Live() {
+		c.Health = ""
+	}
+	return c
+}
+
+// requested is the event of a new claim.
+func requested(c claim.Claim) activity.Event {
+	return activity.Event{
+		Type: activity.ClaimRequested, Workload: c.Workload, Tenant: c.Tenant, Claim: c.ID,
+		Message: fmt.Sprintf("tenant %q asks for a container of %s", c.Tenant, c.Workload),
+	}
+}

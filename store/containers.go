@@ -1,0 +1,253 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+)
+
+var _ pool.Containers = (*DB)(nil)
+
+const (
+	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, created_at, changed_at`
+	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
+	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
+	insertContainer  = `INSERT INTO containers (` + containerColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	updateContainer = `UPDATE containers
+		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, changed_at = $8
+		WHERE id = $1`
+)
+
+// AddContainer records a container that is about to be created.
+func (db *DB) AddContainer(ctx context.Context, c pool.Container, max int) error {
+	err := db.writer.do(ctx, func(t *tx) error { return addContainer(t, c, max) })
+	if err != nil {
+		return fmt.Errorf("add container %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+func addContainer(t *tx, c pool.Container, max int) error {
+	var n int
+	if err := t.query(countContainers, c.Workload).Scan(&n); err != nil {
+		return translate(err)
+	}
+	if n >= max {
+		return pool.ErrFull
+	}
+	c.State, c.CreatedAt, c.ChangedAt = pool.Creating, t.now, t.now
+	if c.Claim != "" {
+		if err := promise(t, &c); err != nil {
+			return err
+		}
+	}
+	endpoint, err := encode(c.Endpoint)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), nanos(c.CreatedAt), nanos(c.ChangedAt))
+	if err != nil {
+		return err
+	}
+	return t.event(about(c, activity.Event{
+		Type: activity.ContainerCreating, Message: "container is being created",
+	}))
+}
+
+// promise gives a container that is about to be created to the pending claim
+// which it is created for.
+func promise(t *tx, c *pool.Container) error {
+	k, err := scanClaim(t.query(selectClaim, c.Claim))
+	if err != nil {
+		return err
+	}
+	if k.State != claim.Pending || k.Container != "" || k.Workload != c.Workload {
+		return pool.ErrMoved // it has a container by now, or wants none any more
+	}
+	c.Tenant = k.Tenant
+	k.Container, k.Revision, k.Source = c.ID, c.Revision, claim.Fresh
+	return saveClaim(t, k)
+}
+
+// MoveContainer makes a change of one container.
+func (db *DB) MoveContainer(ctx context.Context, m pool.Move) (pool.Container, error) {
+	var c pool.Container
+	err := db.writer.do(ctx, func(t *tx) (err error) {
+		c, err = moveContainer(t, m)
+		return err
+	})
+	if err != nil {
+		return pool.Container{}, fmt.Errorf("move container %s to %s: %w", m.ID, m.To, err)
+	}
+	return c, nil
+}
+
+func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
+	before, err := scanContainer(t.query(selectContainer, m.ID))
+	if err != nil {
+		return before, err
+	}
+	if !slices.Contains(m.From, before.State) {
+		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
+	}
+	after := before
+	after.Endpoint.Ports = slices.Clone(before.Endpoint.Ports)
+	if m.Set != nil {
+		m.Set(&after)
+	}
+	after.ID, after.Workload, after.Revision, after.CreatedAt = before.ID, before.Workload, before.Revision, before.CreatedAt
+	after.State, after.ChangedAt = m.To, before.ChangedAt
+	if after.State != before.State {
+		after.ChangedAt = t.now
+	}
+	if after.State == pool.Idle || after.State == pool.Gone {
+		after.Claim = "" // nobody can hold it
+	}
+	if err := saveContainer(t, &after); err != nil {
+		return before, err
+	}
+	for _, e := range m.Events {
+		if err := t.event(about(before, e)); err != nil {
+			return before, err
+		}
+	}
+	return after, nil
+}
+
+// saveContainer writes what may change of a record.
+func saveContainer(t *tx, c *pool.Container) error {
+	endpoint, err := encode(c.Endpoint)
+	if err != nil {
+		return err
+	}
+	c.Reason = clean(c.Reason)
+	_, err = t.exec(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
+		c.Reason, nanos(c.ChangedAt))
+	return err
+}
+
+// about fills in what the event left out, from the record.
+func about(c pool.Container, e activity.Event) activity.Event {
+	e.Container = c.ID
+	fill(&e.Workload, c.Workload)
+	fill(&e.Tenant, c.Tenant)
+	fill(&e.Claim, c.Claim)
+	return e
+}
+
+// fill sets a field that is empty.
+func fill(field *string, value string) {
+	if *field == "" {
+		*field = value
+	}
+}
+
+// Container is one record.
+func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) {
+	c, err := scanContainer(db.read.QueryRowContext(ctx, selectContainer, id))
+	if err != nil {
+		return c, fmt.Errorf("read container %s: %w", id, err)
+	}
+	return c, nil
+}
+
+// Containers lists the records that match, in order of id.
+func (db *DB) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
+	query, args := containerQuery(f)
+	rows, err := db.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", translate(err))
+	}
+	all, err := collect(rows, scanContainer)
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", translate(err))
+	}
+	return all, nil
+}
+
+func containerQuery(f pool.ContainerFilter) (string, []any) {
+	var w where
+	w.equal("workload", f.Workload)
+	w.equal("tenant", f.Tenant)
+	if len(f.States) > 0 {
+		oneOf(&w, "state", f.States)
+	}
+	if !slices.Contains(f.States, pool.Gone) {
+		w.text("state <> 'gone'") // as the index on what exists says it
+	}
+	if f.After != "" {
+		w.text("id > " + w.arg(f.After))
+	}
+	query := `SELECT ` + containerColumns + ` FROM containers` + w.String() + ` ORDER BY id` + w.limit(f.Limit)
+	return query, w.args
+}
+
+const countByKind = `SELECT revision, state, tenant <> '', health IN ('', 'healthy'), count(*)
+	FROM containers WHERE workload = $1 AND state <> 'gone' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
+
+// Counts counts the workload's containers that are not gone.
+func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
+	rows, err := db.read.QueryContext(ctx, countByKind, workload)
+	if err != nil {
+		return nil, fmt.Errorf("count containers of %s: %w", workload, translate(err))
+	}
+	counts, err := collect(rows, func(r row) (n pool.Count, err error) {
+		err = r.Scan(&n.Revision, &n.State, &n.Used, &n.Healthy, &n.N)
+		return n, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count containers of %s: %w", workload, translate(err))
+	}
+	return counts, nil
+}
+
+const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'gone' GROUP BY workload, state`
+
+// CountContainers counts the containers of every workload by state, those that
+// are gone left out.
+func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]int, error) {
+	rows, err := db.read.QueryContext(ctx, countByState)
+	if err != nil {
+		return nil, fmt.Errorf("count containers: %w", translate(err))
+	}
+	counts := map[string]map[pool.State]int{}
+	_, err = collect(rows, func(r row) (none struct{}, err error) {
+		var workload string
+		var state pool.State
+		var n int
+		err = r.Scan(&workload, &state, &n)
+		if counts[workload] == nil {
+			counts[workload] = map[pool.State]int{}
+		}
+		counts[workload][state] = n
+		return none, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("count containers: %w", translate(err))
+	}
+	return counts, nil
+}
+
+func scanContainer(r row) (pool.Container, error) {
+	var c pool.Container
+	var endpoint string
+	var created, changed int64
+	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
+		&c.Claim, &endpoint, &c.Reason, &created, &changed)
+	if errors.Is(err, sql.ErrNoRows) {
+		return pool.Container{}, pool.ErrNoContainer
+	}
+	if err != nil {
+		return pool.Container{}, translate(err)
+	}
+	c.CreatedAt, c.ChangedAt = instant(created), instant(changed)
+	return c, decode(endpoint, &c.Endpoint)
+}

@@ -1,0 +1,136 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+var _ pool.Log = (*DB)(nil)
+
+// eventsLimit is how long a page of events is that is not limited.
+const eventsLimit = 1000
+
+// Append writes events that belong to no change, all or none.
+func (db *DB) Append(ctx context.Context, events ...activity.Event) error {
+	err := db.writer.do(ctx, func(t *tx) error { return t.event(events...) })
+	if err != nil {
+		return fmt.Errorf("append events: %w", err)
+	}
+	return nil
+}
+
+// Changed returns a channel that is closed when events are committed after
+// this call. A follower that takes it, reads to the end of the log, and then
+// waits on it misses nothing.
+func (db *DB) Changed() <-chan struct{} { return db.tail.wait() }
+
+// LastSeq is the number of the newest event, 0 before the first.
+func (db *DB) LastSeq(ctx context.Context) (int64, error) {
+	var last int64
+	err := db.read.QueryRowContext(ctx, `SELECT last FROM log WHERE id = 1`).Scan(&last)
+	if err != nil {
+		return 0, fmt.Errorf("read the log's end: %w", translate(err))
+	}
+	return last, nil
+}
+
+// Events is the page of matching events after a number, at most limit of them
+// (0: a thousand).
+func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	if limit <= 0 {
+		limit = eventsLimit
+	}
+	after = max(after, 0)
+	p, ok, err := db.tail.page(f, after, limit)
+	if err == nil && !ok {
+		p, err = db.stored(ctx, f, after, limit)
+	}
+	if err != nil {
+		return activity.Page{}, fmt.Errorf("read events after %d: %w", after, err)
+	}
+	return p, nil
+}
+
+const eventColumns = `seq, time, type, workload, container, tenant, claim, run, point, message, data`
+
+// stored reads a page from the database.
+func (db *DB) stored(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	var p activity.Page
+	err := db.readTx(ctx, func(tx *sql.Tx) error {
+		var last, pruned int64
+		err := tx.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)
+		if err != nil {
+			return err
+		}
+		if after < pruned {
+			p.Cut = pruned + 1 // numbers have no gaps
+		}
+		p.Next = max(after, last)
+		query, args := eventQuery(f, after, limit)
+		rows, err := tx.QueryContext(ctx, query, args...)
+		if err != nil {
+			return err
+		}
+		p.Items, err = collect(rows, scanEvent)
+		if len(p.Items) == limit {
+			p.Next = p.Items[limit-1].Seq
+		}
+		return err
+	})
+	return p, err
+}
+
+// eventQuery is the query for a page.
+func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
+	var w where
+	w.text("seq > " + w.arg(after))
+	w.equal("claim", f.Claim)
+	w.equal("container", f.Container)
+	w.equal("tenant", f.Tenant)
+	w.equal("workload", f.Workload)
+	w.equal("point", f.Point)
+	if len(f.Types) > 0 {
+		var any []string
+		for _, t := range f.Types {
+			thing := string(t) + "."
+			any = append(any, "type = "+w.arg(string(t)),
+				fmt.Sprintf("substr(type, 1, %d) = %s", len(thing), w.arg(thing)))
+		}
+		w.text("(" + strings.Join(any, " OR ") + ")")
+	}
+	query := `SELECT ` + eventColumns + ` FROM events` + w.String() + ` ORDER BY seq` + w.limit(limit)
+	return query, w.args
+}
+
+func scanEvent(r row) (activity.Event, error) {
+	var e activity.Event
+	var time int64
+	var data string
+	err := r.Scan(&e.Seq, &time, (*string)(&e.Type), &e.Workload, &e.Container, &e.Tenant, &e.Claim,
+		&e.Run, &e.Point, &e.Message, &data)
+	e.Time = instant(time)
+	if data != "" {
+		e.Data = json.RawMessage(data)
+	}
+	return e, err
+}
+
+// collect scans all rows and closes them.
+func collect[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
+	defer rows.Close() //nolint:errcheck // Err says what went wrong
+	var all []T
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}

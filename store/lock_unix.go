@@ -1,0 +1,36 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// lock takes the lock file for as long as the returned file is open, so that
+// two servers never write one database. The kernel gives it back when the
+// process ends, however it ends.
+func lock(path string) (io.Closer, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open lock file: %w", err)
+	}
+	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		owner, _ := io.ReadAll(io.LimitReader(f, 32)) // only to name it
+		return nil, errors.Join(fmt.Errorf("%w: %s is held by process %s", ErrInUse, path,
+			strings.TrimSpace(string(owner))), f.Close())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
+	}
+	// Who holds it is only for the error above: failing to say so harms nobody.
+	if f.Truncate(0) == nil {
+		_, _ = fmt.Fprintln(f, os.Getpid())
+	}
+	return f, nil
+}

@@ -1,0 +1,173 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// pruneChunk is how many rows one change removes: few enough that no claim
+// waits long behind it.
+const pruneChunk = 500
+
+// Retention says what Prune may remove.
+type Retention struct {
+	// Before is the time before which what has ended is removed.
+	Before time.Time
+	// Events is how many of the newest events stay at most, however young they
+	// are. 0: as many as there are.
+	Events int64
+}
+
+// Pruned counts what Prune has removed.
+type Pruned struct {
+	Events, Containers, Claims, Runs, Revisions int64
+}
+
+// endings are the kinds of records that end. What belongs to a live claim or
+// to a container that exists stays, for whoever has to finish it after a
+// crash; so does what a live claim holds.
+var endings = []struct {
+	table string
+	ended string // $1 is Retention.Before
+	count func(*Pruned) *int64
+}{
+	{
+		"runs", `state <> 'running' AND ended_at < $1
+			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = runs.claim AND claims.` + live + `)
+			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.id = runs.container AND containers.state <> 'gone')`,
+		func(p *Pruned) *int64 { return &p.Runs },
+	},
+	{
+		"claims", `state IN ('released', 'failed') AND released_at < $1
+			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.claim = claims.id AND containers.claim <> '')`,
+		func(p *Pruned) *int64 { return &p.Claims },
+	},
+	{
+		"containers", `state = 'gone' AND changed_at < $1
+			AND NOT EXISTS (SELECT 1 FROM claims
+				WHERE claims.container = containers.id AND claims.container <> '' AND claims.` + live + `)`,
+		func(p *Pruned) *int64 { return &p.Containers },
+	},
+}
+
+// Prune removes events, and records that have ended, as r says. It may be
+// called again at any time, and be cut off at any time.
+func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
+	var p Pruned
+	err := db.pruneEvents(ctx, r, &p)
+	for _, e := range endings {
+		if err == nil {
+			err = db.pruneEnded(ctx, e.table, e.ended, r.Before, e.count(&p))
+		}
+	}
+	if err == nil {
+		err = db.pruneRevisions(ctx, r.Before, &p)
+	}
+	if err != nil {
+		return p, fmt.Errorf("prune: %w", err)
+	}
+	return p, nil
+}
+
+// pruneEvents removes the oldest events. Only a beginning of the log is ever
+// removed, so that one number says what is missing.
+func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
+	var last, pruned int64
+	err := db.read.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)
+	if err != nil {
+		return translate(err)
+	}
+	end := last // the last event to remove
+	var young int64
+	err = db.read.QueryRowContext(ctx, `SELECT seq FROM events WHERE seq > $1 AND time >= $2 ORDER BY seq LIMIT 1`,
+		pruned, nanos(r.Before)).Scan(&young)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return translate(err)
+	}
+	if err == nil {
+		end = young - 1
+	}
+	if r.Events > 0 {
+		end = max(end, last-r.Events)
+	}
+	for pruned < end {
+		pruned = min(pruned+pruneChunk, end)
+		var n int64
+		err := db.writer.do(ctx, func(t *tx) (err error) {
+			if n, err = t.exec(`DELETE FROM events WHERE seq <= $1`, pruned); err != nil {
+				return err
+			}
+			_, err = t.exec(`UPDATE log SET pruned = $1 WHERE id = 1 AND pruned < $1`, pruned)
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("remove events up to %d: %w", pruned, err)
+		}
+		p.Events += n
+		db.tail.drop(pruned)
+	}
+	return nil
+}
+
+// pruneEnded removes ended records. They are looked for outside the writer, by
+// whom they are looked at again.
+func (db *DB) pruneEnded(ctx context.Context, table, ended string, before time.Time, count *int64) error {
+	for {
+		rows, err := db.read.QueryContext(ctx,
+			`SELECT DISTINCT id FROM `+table+` WHERE `+ended+` LIMIT $2`, nanos(before), pruneChunk)
+		if err != nil {
+			return fmt.Errorf("look for ended %s: %w", table, translate(err))
+		}
+		ids, err := collect(rows, func(r row) (id string, err error) {
+			err = r.Scan(&id)
+			return id, err
+		})
+		if err != nil {
+			return fmt.Errorf("look for ended %s: %w", table, translate(err))
+		}
+		if len(ids) == 0 {
+			return nil
+		}
+		var n int64
+		err = db.writer.do(ctx, func(t *tx) error {
+			n = 0
+			for _, id := range ids {
+				gone, err := t.exec(`DELETE FROM `+table+` WHERE id = $2 AND `+ended, nanos(before), id)
+				if err != nil {
+					return err
+				}
+				n += gone
+			}
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("remove ended %s: %w", table, err)
+		}
+		*count += n
+		if len(ids) < pruneChunk || n == 0 {
+			return nil
+		}
+	}
+}
+
+const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
+	AND NOT EXISTS (SELECT 1 FROM workloads
+		WHERE workloads.id = revisions.workload AND workloads.revision = revisions.revision)
+	AND NOT EXISTS (SELECT 1 FROM containers
+		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
+			AND containers.state <> 'gone')`
+
+// pruneRevisions removes the sources that nothing is made of any more.
+func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
+	err := db.writer.do(ctx, func(t *tx) (err error) {
+		p.Revisions, err = t.exec(unusedRevisions, nanos(before))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("remove unused revisions: %w", err)
+	}
+	return nil
+}

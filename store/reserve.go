@@ -1,0 +1,149 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
+)
+
+const (
+	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + live
+
+	// The conditions are those of the indexes on idle containers.
+	candidates = `SELECT ` + containerColumns + ` FROM containers
+		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
+	longestIdle = ` ORDER BY changed_at, id LIMIT 1`
+)
+
+// preference is one kind of container that a claim may get.
+type preference struct {
+	source claim.Source
+	// query looks for the longest idle one.
+	query string
+	// args are the query's; nil when this reservation wants none of the kind.
+	args func(claim.Reservation) []any
+}
+
+// preferences are in the order in which they are tried.
+var preferences = []preference{
+	{ // The tenant's own, as it was left.
+		claim.Affinity,
+		candidates + ` AND tenant = $2 AND revision = $3` + longestIdle,
+		func(r claim.Reservation) []any {
+			if r.Reuse == workload.ReuseNever {
+				return nil
+			}
+			return []any{r.Workload, r.Tenant, r.Revision}
+		},
+	},
+	{ // Never claimed.
+		claim.Fresh,
+		candidates + ` AND tenant = '' AND revision = $2` + longestIdle,
+		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
+	},
+	{ // Another tenant's, to be wiped.
+		claim.Recycled,
+		candidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3` + longestIdle,
+		func(r claim.Reservation) []any {
+			if r.Reuse != workload.ReuseWipe {
+				return nil
+			}
+			return []any{r.Workload, r.Tenant, r.Revision}
+		},
+	},
+	{ // Outdated but never claimed: better than none.
+		claim.Fresh,
+		candidates + ` AND tenant = '' AND revision <> $2` + longestIdle,
+		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
+	},
+}
+
+// Reserve finds or makes the tenant's claim and a container for it.
+func (db *DB) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	var c claim.Claim
+	err := db.writer.do(ctx, func(t *tx) (err error) {
+		c, err = reserve(t, r)
+		return err
+	})
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("reserve a container of %s: %w", r.Workload, err)
+	}
+	if c.ID == r.Claim && c.Container == "" {
+		// Said only now: as an error within the change it would undo the claim.
+		return c, claim.ErrNoneIdle
+	}
+	return c, nil
+}
+
+func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
+	c, err := scanClaim(t.query(selectLive, r.Workload, r.Tenant))
+	isNew := errors.Is(err, claim.ErrNoClaim)
+	if err != nil && !isNew {
+		return c, err
+	}
+	if !isNew && (c.ID != r.Claim || c.Container != "") {
+		return c, nil
+	}
+	if isNew {
+		c = normal(claim.Claim{
+			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now,
+		})
+		if err := t.event(requested(c)); err != nil {
+			return c, err
+		}
+	}
+	if !r.Queue {
+		if err := take(t, r, &c); err != nil {
+			return c, err
+		}
+	}
+	if isNew {
+		err = addClaim(t, c)
+		if errors.Is(err, ErrExists) {
+			err = fmt.Errorf("%w: claim %s has ended", pool.ErrMoved, c.ID)
+		}
+		return c, err
+	}
+	if c.Container == "" {
+		return c, nil // it waits on
+	}
+	return c, saveClaim(t, c)
+}
+
+// take reserves the best container there is for the claim, if there is any.
+func take(t *tx, r claim.Reservation, c *claim.Claim) error {
+	for _, p := range preferences {
+		args := p.args(r)
+		if args == nil {
+			continue
+		}
+		k, err := scanContainer(t.query(p.query, args...))
+		if errors.Is(err, pool.ErrNoContainer) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return hold(t, k, p.source, c)
+	}
+	return nil
+}
+
+// hold makes the container the claim's.
+func hold(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
+	k.State, k.Tenant, k.Claim, k.ChangedAt = pool.Claimed, c.Tenant, c.ID, t.now
+	if err := saveContainer(t, &k); err != nil {
+		return err
+	}
+	c.Container, c.Revision, c.Endpoint, c.Source = k.ID, k.Revision, k.Endpoint, source
+	c.Health = string(k.Health)
+	return t.event(about(k, activity.Event{
+		Type: activity.ContainerClaimed, Message: "container is claimed (" + string(source) + ")",
+		Data: activity.Data(map[string]any{"source": source}),
+	}))
+}

@@ -1,0 +1,223 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+var _ hooks.Recorder = (*DB)(nil)
+
+const (
+	runColumns = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
+		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
+	selectRuns = `SELECT ` + runColumns + ` FROM runs`
+	oldestRuns = ` ORDER BY id, attempt`
+	insertRun  = `INSERT INTO runs (` + runColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
+	// endRun changes nothing when the run has ended before.
+	endRun = `UPDATE runs
+		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
+			stderr = $10, error = $11, ended_at = $12, duration = $13
+		WHERE id = $1 AND attempt = $2 AND state = 'running'`
+	hasRun = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
+)
+
+// RunStarted adds a record in state Running, with hook.started.
+func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
+	r.State, r.EndedAt = hooks.Running, nil
+	err := db.writer.do(ctx, func(t *tx) error { return addRun(t, r) })
+	if err != nil {
+		return fmt.Errorf("record the start of run %s attempt %d: %w", r.ID, r.Attempt, err)
+	}
+	return nil
+}
+
+// RunSkipped adds a record that never started, with hook.skipped.
+func (db *DB) RunSkipped(ctx context.Context, r hooks.Run) error {
+	r.State = hooks.Skipped
+	err := db.writer.do(ctx, func(t *tx) error {
+		if r.EndedAt == nil {
+			r.EndedAt = &t.now
+		}
+		return addRun(t, r)
+	})
+	if err != nil {
+		return fmt.Errorf("record that run %s was skipped: %w", r.ID, err)
+	}
+	return nil
+}
+
+// RunEnded ends a record, with hook.completed or hook.failed. One that has
+// ended before stays as it is; one that was never started is ErrNoRun.
+func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
+	if r.State == hooks.Running || r.State == hooks.Skipped {
+		return fmt.Errorf("record the end of run %s attempt %d: %s is no end", r.ID, r.Attempt, r.State)
+	}
+	err := db.writer.do(ctx, func(t *tx) error {
+		if r.EndedAt == nil {
+			r.EndedAt = &t.now
+		}
+		return finishRun(t, r)
+	})
+	if err != nil {
+		return fmt.Errorf("record the end of run %s attempt %d: %w", r.ID, r.Attempt, err)
+	}
+	return nil
+}
+
+func addRun(t *tx, r hooks.Run) error {
+	texts, err := runTexts(r)
+	if err != nil {
+		return err
+	}
+	_, err = t.exec(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
+		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), exitCode(r), r.Signal,
+		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
+		nanos(r.StartedAt), maybe(r.EndedAt), r.Duration)
+	if err != nil {
+		return err
+	}
+	return t.event(runEvent(r))
+}
+
+func finishRun(t *tx, r hooks.Run) error {
+	texts, err := runTexts(r)
+	if err != nil {
+		return err
+	}
+	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), exitCode(r), r.Signal,
+		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
+		maybe(r.EndedAt), r.Duration)
+	if err != nil {
+		return err
+	}
+	if n == 1 {
+		return t.event(runEvent(r))
+	}
+	var known int
+	if err := t.query(hasRun, r.ID, r.Attempt).Scan(&known); err != nil {
+		return translate(err)
+	}
+	if known == 0 {
+		return ErrNoRun
+	}
+	return nil
+}
+
+// runTexts are the columns command, stdout and stderr.
+func runTexts(r hooks.Run) (texts [3]string, err error) {
+	if r.Command == nil {
+		r.Command = []string{}
+	}
+	for i, v := range []any{r.Command, r.Stdout, r.Stderr} {
+		if texts[i], err = encode(v); err != nil {
+			return texts, err
+		}
+	}
+	return texts, nil
+}
+
+// exitCode is the column of that name: NULL when there is none.
+func exitCode(r hooks.Run) any {
+	if r.ExitCode == nil {
+		return nil
+	}
+	return *r.ExitCode
+}
+
+// RunFilter says which runs to list. Empty fields match all.
+type RunFilter struct {
+	Workload  string
+	Container string
+	Claim     string
+	Tenant    string
+	Point     hooks.Point
+	States    []hooks.RunState
+	After     string // ids after this one, in order of id
+	Limit     int    // how many ids; 0: no limit
+}
+
+// Runs lists the attempts that match, in order of id and attempt. The attempts
+// of one id are never parted by the limit.
+func (db *DB) Runs(ctx context.Context, f RunFilter) ([]hooks.Run, error) {
+	query, args := runQuery(f)
+	return db.runs(ctx, query, args...)
+}
+
+func runQuery(f RunFilter) (string, []any) {
+	var w where
+	w.equal("claim", f.Claim)
+	w.equal("container", f.Container)
+	w.equal("workload", f.Workload)
+	w.equal("tenant", f.Tenant)
+	w.equal("point", string(f.Point))
+	if len(f.States) > 0 {
+		oneOf(&w, "state", f.States)
+	}
+	if slices.Equal(f.States, []hooks.RunState{hooks.Running}) {
+		w.text(running)
+	}
+	if f.After != "" {
+		w.text("id > " + w.arg(f.After))
+	}
+	if f.Limit > 0 {
+		w.text("id IN (SELECT DISTINCT id FROM runs" + w.String() + " ORDER BY id" + w.limit(f.Limit) + ")")
+	}
+	return selectRuns + w.String() + oldestRuns, w.args
+}
+
+// Run is the record of every attempt of one id, the first first; ErrNoRun.
+func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
+	runs, err := db.runs(ctx, selectRuns+` WHERE id = $1`+oldestRuns, id)
+	if err == nil && len(runs) == 0 {
+		err = fmt.Errorf("read run %s: %w", id, ErrNoRun)
+	}
+	return runs, err
+}
+
+// running is the condition of the index on running attempts, word for word.
+const running = `state = 'running'`
+
+// UnfinishedRuns lists the attempts that have started and not ended: right
+// after a start of the server, those that the last one left behind.
+func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
+	return db.runs(ctx, selectRuns+` WHERE `+running+oldestRuns)
+}
+
+func (db *DB) runs(ctx context.Context, query string, args ...any) ([]hooks.Run, error) {
+	rows, err := db.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list hook runs: %w", translate(err))
+	}
+	runs, err := collect(rows, scanRun)
+	if err != nil {
+		return nil, fmt.Errorf("list hook runs: %w", translate(err))
+	}
+	return runs, nil
+}
+
+func scanRun(row row) (hooks.Run, error) {
+	var r hooks.Run
+	var command, stdout, stderr string
+	var code sql.NullInt64
+	var timedOut, killed int
+	var started, ended int64
+	err := row.Scan(&r.ID, &r.Attempt, (*string)(&r.Point), &r.Hook, &r.Index, &r.Action, &command,
+		&r.Workload, &r.Container, &r.Claim, &r.Tenant, (*string)(&r.State), &code, &r.Signal,
+		&timedOut, &killed, &r.Leaked, &stdout, &stderr, &r.Error, &started, &ended, &r.Duration)
+	if err != nil {
+		return r, err
+	}
+	if code.Valid {
+		n := int(code.Int64)
+		r.ExitCode = &n
+	}
+	r.TimedOut, r.Killed = timedOut == 1, killed == 1
+	r.StartedAt, r.EndedAt = instant(started), moment(ended)
+	return r, errors.Join(decode(command, &r.Command), decode(stdout, &r.Stdout), decode(stderr, &r.Stderr))
+}

@@ -1,0 +1,150 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+var _ pool.Workloads = (*DB)(nil)
+
+const (
+	workloadColumns = `id, revision, source, dir, min_idle, max_size, draining, deleting, created_at, updated_at`
+	selectWorkload  = `SELECT ` + workloadColumns + ` FROM workloads WHERE id = $1`
+	selectWorkloads = `SELECT ` + workloadColumns + ` FROM workloads ORDER BY id`
+	putWorkload     = `INSERT INTO workloads (` + workloadColumns + `)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
+		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, source = excluded.source,
+			dir = excluded.dir, min_idle = excluded.min_idle, max_size = excluded.max_size,
+			draining = excluded.draining, deleting = excluded.deleting, updated_at = excluded.updated_at`
+	putRevision = `INSERT INTO revisions (workload, revision, source, dir, updated_at)
+		VALUES ($1, $2, $3, $4, $5)
+		ON CONFLICT (workload, revision) DO UPDATE SET source = excluded.source, dir = excluded.dir,
+			updated_at = excluded.updated_at`
+	// outgoing notes when a revision was current for the last time.
+	outgoing = `UPDATE revisions SET updated_at = $2
+		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
+	selectRevision  = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
+	deleteWorkload  = `DELETE FROM workloads WHERE id = $1`
+	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
+)
+
+// PutWorkload adds or replaces the record. A revision's source stays when
+// another becomes current, until it has no container and retention ends it.
+func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity.Event) error {
+	if r.Source == nil {
+		r.Source = []byte{}
+	}
+	err := db.writer.do(ctx, func(t *tx) error {
+		if _, err := t.exec(outgoing, r.ID, nanos(t.now)); err != nil {
+			return err
+		}
+		_, err := t.exec(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
+			number(r.Draining), number(r.Deleting), nanos(t.now))
+		if err != nil {
+			return err
+		}
+		if _, err := t.exec(putRevision, r.ID, r.Revision, r.Source, r.Dir, nanos(t.now)); err != nil {
+			return err
+		}
+		return workloadEvents(t, r.ID, events)
+	})
+	if err != nil {
+		return fmt.Errorf("put workload %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// Workload is one record.
+func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
+	r, err := scanWorkload(db.read.QueryRowContext(ctx, selectWorkload, id))
+	if err != nil {
+		return r, fmt.Errorf("read workload %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// Workloads lists all records by id.
+func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
+	rows, err := db.read.QueryContext(ctx, selectWorkloads)
+	if err != nil {
+		return nil, fmt.Errorf("list workloads: %w", translate(err))
+	}
+	all, err := collect(rows, scanWorkload)
+	if err != nil {
+		return nil, fmt.Errorf("list workloads: %w", translate(err))
+	}
+	return all, nil
+}
+
+// Revision is the source and the seed folder of a revision.
+func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Record, error) {
+	r := pool.Record{ID: workload, Revision: revision}
+	var updated int64
+	err := db.read.QueryRowContext(ctx, selectRevision, workload, revision).Scan(&r.Source, &r.Dir, &updated)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = pool.ErrNoWorkload
+	}
+	if err != nil {
+		return pool.Record{}, fmt.Errorf("read revision %s of workload %s: %w", revision, workload, translate(err))
+	}
+	r.UpdatedAt = instant(updated)
+	return r, nil
+}
+
+// RemoveWorkload removes the record of a workload that has no container.
+func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
+	err := db.writer.do(ctx, func(t *tx) error {
+		var left int
+		if err := t.query(countContainers, id).Scan(&left); err != nil {
+			return translate(err)
+		}
+		if left > 0 {
+			return fmt.Errorf("%w: %d containers are left", pool.ErrInUse, left)
+		}
+		n, err := t.exec(deleteWorkload, id)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return pool.ErrNoWorkload
+		}
+		if _, err := t.exec(deleteRevisions, id); err != nil {
+			return err
+		}
+		return workloadEvents(t, id, events)
+	})
+	if err != nil {
+		return fmt.Errorf("remove workload %s: %w", id, err)
+	}
+	return nil
+}
+
+// workloadEvents has events written that are about the workload.
+func workloadEvents(t *tx, id string, events []activity.Event) error {
+	for _, e := range events {
+		fill(&e.Workload, id)
+		if err := t.event(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func scanWorkload(r row) (pool.Record, error) {
+	var w pool.Record
+	var draining, deleting int
+	var created, updated int64
+	err := r.Scan(&w.ID, &w.Revision, &w.Source, &w.Dir, &w.MinIdle, &w.MaxSize, &draining, &deleting,
+		&created, &updated)
+	if errors.Is(err, sql.ErrNoRows) {
+		return pool.Record{}, pool.ErrNoWorkload
+	}
+	w.Draining, w.Deleting = draining == 1, deleting == 1
+	w.CreatedAt, w.UpdatedAt = instant(created), instant(updated)
+	return w, translate(err)
+}

@@ -1,0 +1,254 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hostler/hostler/activity"
+)
+
+// batchLimit bounds how many changes share a transaction, and with it how long
+// the first of them waits for the last.
+const batchLimit = 256
+
+// writer runs all changes of the database, one after another, and commits all
+// that have queued up together: a flush to disk costs the same for one change
+// as for a hundred.
+type writer struct {
+	conn    *sql.Conn
+	stmts   map[string]*sql.Stmt   // used by the writer's goroutine only
+	publish func([]activity.Event) // told of committed events, before their callers are
+	wake    chan struct{}          // holds a token when the queue may have changes
+	done    chan struct{}          // closed when the goroutine has ended
+	mu      sync.Mutex             // guards the two fields below
+	queue   []*change
+	closed  bool
+}
+
+// change is a closure that waits for its turn, and then for its answer.
+type change struct {
+	do     func(*tx) error
+	taken  atomic.Bool // by the writer, or by a caller who no longer waits
+	err    error       // the answer; read after done is closed
+	done   chan struct{}
+	events []activity.Event
+}
+
+// errPanic says that a change panicked. It has changed nothing.
+var errPanic = errors.New("a change of a record panicked")
+
+// startWriter starts the writer's goroutine, which ends when close is called.
+func startWriter(ctx context.Context, db *sql.DB, publish func([]activity.Event)) (*writer, error) {
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("connect the writer: %w", err)
+	}
+	w := &writer{
+		conn: conn, stmts: map[string]*sql.Stmt{}, publish: publish,
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
+	}
+	go w.run()
+	return w, nil
+}
+
+// do runs a change and waits until it is durable. The change is done or not
+// done at all; an end of ctx is an error only as long as it has not begun.
+func (w *writer) do(ctx context.Context, f func(*tx) error) error {
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	c := &change{do: f, done: make(chan struct{})}
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return ErrClosed
+	}
+	w.queue = append(w.queue, c)
+	w.mu.Unlock()
+	w.nudge()
+
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	if c.taken.CompareAndSwap(false, true) {
+		return context.Cause(ctx)
+	}
+	<-c.done
+	return c.err
+}
+
+func (w *writer) nudge() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // there is a token already
+	}
+}
+
+// close refuses further changes, lets the queued ones finish and waits for the
+// goroutine to end.
+func (w *writer) close() error {
+	w.mu.Lock()
+	again := w.closed
+	w.closed = true
+	w.mu.Unlock()
+	w.nudge()
+	<-w.done
+	if again {
+		return nil
+	}
+	return w.conn.Close()
+}
+
+// run commits batches until the writer is closed and its queue empty.
+func (w *writer) run() {
+	defer close(w.done)
+	for range w.wake {
+		for {
+			batch, closed := w.take()
+			if len(batch) == 0 && closed {
+				return
+			}
+			if len(batch) == 0 {
+				break
+			}
+			w.commit(batch)
+		}
+	}
+}
+
+// take removes the next batch from the queue, leaving out the changes that
+// nobody waits for any more.
+func (w *writer) take() (batch []*change, closed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.queue) > 0 && len(batch) < batchLimit {
+		c := w.queue[0]
+		w.queue[0] = nil
+		w.queue = w.queue[1:]
+		if c.taken.CompareAndSwap(false, true) {
+			batch = append(batch, c)
+		}
+	}
+	return batch, w.closed
+}
+
+// commit runs a batch in one transaction and answers each of its changes.
+func (w *writer) commit(batch []*change) {
+	events, err := w.transact(batch)
+	if err != nil {
+		// What one of them did is undone as well, so none may be told that it
+		// succeeded. An error of its own says more than the common one.
+		w.rollback()
+		for _, c := range batch {
+			if c.err == nil {
+				c.err = err
+			}
+		}
+	}
+	if err == nil && len(events) > 0 {
+		w.publish(events)
+	}
+	for _, c := range batch {
+		close(c.done)
+	}
+}
+
+// transact runs the changes, each undone by itself if it fails, then appends
+// the events of those that succeeded and commits. Its own error means that all
+// of it is to be undone.
+func (w *writer) transact(batch []*change) ([]activity.Event, error) {
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return nil, fmt.Errorf("begin a transaction: %w", err)
+	}
+	t := &tx{writer: w}
+	var events []activity.Event
+	for _, c := range batch {
+		// Alone in its transaction a change needs no savepoint.
+		if err := w.apply(t, c, len(batch) > 1); err != nil {
+			return nil, err
+		}
+		if c.err == nil {
+			events = append(events, t.events...)
+		}
+	}
+	if len(batch) == 1 && batch[0].err != nil {
+		return nil, batch[0].err
+	}
+	if err := t.log(events); err != nil {
+		return nil, err
+	}
+	if err := w.exec("COMMIT"); err != nil {
+		return nil, fmt.Errorf("commit: %w", err)
+	}
+	return events, nil
+}
+
+// apply runs one change. Its error means that the transaction is lost.
+func (w *writer) apply(t *tx, c *change, shared bool) error {
+	t.begin()
+	if shared {
+		if err := w.exec("SAVEPOINT change"); err != nil {
+			return fmt.Errorf("begin a change: %w", err)
+		}
+	}
+	c.err = call(c.do, t)
+	if !shared {
+		return nil
+	}
+	if c.err != nil {
+		// A full disk makes SQLite undo the whole transaction by itself: then
+		// there is no savepoint any more, and nothing to go on with.
+		if err := w.exec("ROLLBACK TO change"); err != nil {
+			return c.err
+		}
+	}
+	if err := w.exec("RELEASE change"); err != nil {
+		return fmt.Errorf("end a change: %w", err)
+	}
+	return nil
+}
+
+// call turns a panic of a change into an error: the writer serves everybody
+// and must outlive a mistake in one caller's function.
+func call(f func(*tx) error, t *tx) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
+		}
+	}()
+	return f(t)
+}
+
+// rollback ends the transaction. It fails when SQLite has ended it already,
+// and then there is nothing to undo.
+func (w *writer) rollback() { _ = w.exec("ROLLBACK") }
+
+func (w *writer) exec(query string) error {
+	stmt, err := w.prepare(query)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.ExecContext(context.Background())
+	return translate(err)
+}
+
+// prepare compiles a statement once. The texts are a closed set: none is made
+// of what a caller asks for.
+func (w *writer) prepare(query string) (*sql.Stmt, error) {
+	if stmt, ok := w.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := w.conn.PrepareContext(context.Background(), query)
+	if err != nil {
+		return nil, translate(err)
+	}
+	w.stmts[query] = stmt
+	return stmt, nil
+}
