@@ -30,8 +30,9 @@ type Service struct {
 	runner *hooks.Runner
 	log    *slog.Logger
 
-	mu       sync.Mutex // guards inflight
+	mu       sync.Mutex // guards what follows
 	inflight map[string]*flight
+	hooked   map[string]bool // claims whose pre_release was begun by an earlier server
 }
 
 // flight is a release under way. Callers who ask for the same one wait for it.
@@ -46,8 +47,16 @@ type flight struct {
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log,
-		inflight: map[string]*flight{},
+		inflight: map[string]*flight{}, hooked: map[string]bool{},
 	}
+}
+
+// SkipHooks says that pre_release has been begun for the claim before, by the
+// server that ran until this one started: none of its hooks runs twice.
+func (s *Service) SkipHooks(claim string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hooked[claim] = true
 }
 
 // Request says how to release.
@@ -79,7 +88,12 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 	if !c.State.Live() {
 		return c, nil
 	}
-	f, first := s.enter(id)
+	return s.once(ctx, c, r)
+}
+
+// once runs the release of c, or waits for the one that is under way.
+func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Claim, error) {
+	f, first := s.enter(c.ID)
 	if !first {
 		select {
 		case <-f.done:
@@ -88,11 +102,14 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 			return claim.Claim{}, context.Cause(ctx)
 		}
 	}
-	f.c, f.err = s.run(context.WithoutCancel(ctx), c, r, false)
-	s.mu.Lock()
-	delete(s.inflight, id)
-	s.mu.Unlock()
-	close(f.done)
+	f.err = errors.New("the release was cut off") // unless it ends
+	defer func() {
+		s.mu.Lock()
+		delete(s.inflight, c.ID)
+		s.mu.Unlock()
+		close(f.done)
+	}()
+	f.c, f.err = s.run(context.WithoutCancel(ctx), c, r)
 	return f.c, f.err
 }
 
@@ -108,16 +125,15 @@ func (s *Service) enter(id string) (f *flight, first bool) {
 	return f, true
 }
 
-// Recover finishes the releases that an earlier server left half done. begun
-// says for which claims pre_release hooks have been begun: none runs twice.
-func (s *Service) Recover(ctx context.Context, begun map[string]bool) error {
+// Recover finishes the releases that an earlier server left half done.
+func (s *Service) Recover(ctx context.Context) error {
 	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
 		return fmt.Errorf("list the releases under way: %w", err)
 	}
 	var all error
 	for _, c := range left {
-		if _, err := s.run(ctx, c, Request{Reason: c.Reason}, begun[c.ID]); err != nil {
+		if _, err := s.once(ctx, c, Request{Reason: c.Reason}); err != nil {
 			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
 		}
 	}

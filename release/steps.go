@@ -21,7 +21,6 @@ type releasing struct {
 	*Service
 	claim     claim.Claim
 	request   Request
-	hooked    bool // pre_release has been begun before
 	w         *workload.Workload
 	container pool.Container
 	runs      []hooks.Run
@@ -34,11 +33,11 @@ type releasing struct {
 
 // run does all that a release does, in order. There is nothing to undo: each
 // step is safe to do again, and a release only goes forward.
-func (s *Service) run(ctx context.Context, c claim.Claim, r Request, hooked bool) (claim.Claim, error) {
+func (s *Service) run(ctx context.Context, c claim.Claim, r Request) (claim.Claim, error) {
 	if r.Reason == "" {
 		r.Reason = "the tenant released it"
 	}
-	m := &releasing{Service: s, claim: c, request: r, hooked: hooked, timings: flow.Timings{}}
+	m := &releasing{Service: s, claim: c, request: r, timings: flow.Timings{}}
 	timings, err := flow.Run(ctx,
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
@@ -89,7 +88,7 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	switch {
 	case len(hs) == 0:
 		return nil
-	case m.hooked:
+	case m.begunBefore():
 		m.warnings = append(m.warnings, "the server stopped while pre_release hooks ran; they are not run again")
 		m.spoiled = "a hook may not have ended"
 		return nil
@@ -110,6 +109,16 @@ func (m *releasing) preRelease(ctx context.Context) error {
 		m.spoiled = "a process of a hook may still run"
 	}
 	return nil
+}
+
+// begunBefore says whether an earlier server began the hooks, and marks them
+// as begun: a release that storage interrupts is gone on with by calling again.
+func (m *releasing) begunBefore() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.hooked[m.claim.ID]
+	m.hooked[m.claim.ID] = true
+	return before
 }
 
 // settle decides whether the container may go back to the pool, and ends
@@ -188,5 +197,8 @@ func (m *releasing) finish(ctx context.Context) error {
 		return fmt.Errorf("record the release: %w", err)
 	}
 	m.claim = c
+	m.mu.Lock()
+	delete(m.hooked, c.ID)
+	m.mu.Unlock()
 	return nil
 }

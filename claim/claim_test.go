@@ -1,0 +1,430 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+const hooked = `
+id: w
+image: box
+command: [box, idle]
+volumes: { state: { target: /data } }
+healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 1s }
+pool: { min_idle: 1, max_size: 2 }
+hooks:
+  post_claim: [{ name: migrate, command: [box, echo, migrated] }]
+`
+
+func small(max int) string {
+	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d }\n", max)
+}
+
+// trace is the calls about a container, without the ids.
+func trace(y *flowtest.Yard, id string) []string {
+	var calls []string
+	for _, c := range y.RT.Calls() {
+		if strings.Contains(c, id) && !strings.HasPrefix(c, "status") {
+			calls = append(calls, strings.ReplaceAll(c, " "+id, ""))
+		}
+	}
+	return calls
+}
+
+// The order of a claim's work is the contract: a container of another tenant
+// is wiped after it is reserved, restarted, healthy, and only then is the hook
+// run; a fresh one is only checked.
+func TestOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(hooked, "max_size: 2", "max_size: 1", 1))
+		y.Idle("w", 1)
+		y.RT.ForgetCalls()
+		c := y.Claim("w", "ada")
+		require.Equal(t, claim.Fresh, c.Source)
+		require.Equal(t, []string{"exec box echo migrated"}, trace(y, c.Container), "a fresh one was healthy a moment ago: nothing but the hook")
+		require.Equal(t, "migrate", c.Hooks[0].Hook)
+		require.Contains(t, c.Timings, "post_claim")
+		require.NotNil(t, c.ActiveAt)
+		y.Release(c)
+
+		y.RT.ForgetCalls()
+		again := y.Claim("w", "ada")
+		require.Equal(t, claim.Affinity, again.Source)
+		require.Equal(t, c.Container, again.Container)
+		require.Equal(t, []string{"exec box echo migrated"}, trace(y, c.Container))
+		y.Release(again)
+
+		y.RT.ForgetCalls()
+		var states []pool.State
+		y.RT.Before("wipe", func(ctx context.Context, call fake.Call) error {
+			k, err := y.Pools.Container(ctx, call.ID)
+			states = append(states, k.State)
+			return err
+		})
+		other := y.Claim("w", "bob")
+		require.Equal(t, claim.Recycled, other.Source)
+		require.Equal(t, c.Container, other.Container)
+		require.Equal(t, []string{"wipe", "restart", "exec box echo healthy", "exec box echo migrated"}, trace(y, c.Container))
+		require.Equal(t, []pool.State{pool.Claimed}, states, "the wipe comes after the reservation")
+		require.Len(t, y.Events(activity.ContainerWiped), 1)
+	})
+}
+
+// Asking again for a claim that one holds returns the same and runs nothing.
+func TestAskingAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		y.Idle("w", 1)
+		c := y.Claim("w", "ada")
+		y.Idle("w", 1)
+		y.RT.ForgetCalls()
+		again, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, c, again)
+		require.Empty(t, trace(y, c.Container))
+		require.Len(t, y.Events(activity.HookStarted), 1)
+	})
+}
+
+// Twenty calls at once for one tenant make one claim and run its hook once,
+// and every caller gets it.
+func TestSameTenantAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		y.Idle("w", 1)
+		var g errgroup.Group
+		var mu sync.Mutex
+		ids, created := map[string]int{}, 0
+		for range 20 {
+			g.Go(func() error {
+				c, fresh, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+				mu.Lock()
+				defer mu.Unlock()
+				ids[c.ID]++
+				if fresh {
+					created++
+				}
+				return err
+			})
+		}
+		require.NoError(t, g.Wait())
+		require.Len(t, ids, 1)
+		require.Equal(t, 1, created)
+		require.Len(t, y.Events(activity.HookStarted), 1)
+	})
+}
+
+// A post_claim hook that fails its point fails the claim: the caller learns
+// which hook and why, the container is destroyed, the tenant may claim again
+// at once, and nothing is leaked.
+func TestPostClaimFails(t *testing.T) {
+	tests := map[string]struct {
+		policy string
+		fails  bool
+		runs   int
+	}{
+		"fail":     {"on_error: fail", true, 1},
+		"continue": {"on_error: continue", false, 1},
+		"retry":    {"on_error: retry, retries: 2", true, 3},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := flowtest.New(t)
+				y.Apply(strings.Replace(hooked, "command: [box, echo, migrated]", "command: [box, exit, '3'], "+tt.policy, 1))
+				y.Idle("w", 1)
+				c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+				require.Len(t, y.Events(activity.HookStarted), tt.runs)
+				require.Len(t, y.Events(activity.HookFailed), tt.runs)
+				if !tt.fails {
+					require.NoError(t, err)
+					require.True(t, created)
+					require.Len(t, c.Warnings, 1)
+					return
+				}
+				failed, ok := errors.AsType[*claim.FailedError](err)
+				require.True(t, ok, "%v", err)
+				require.Equal(t, "post_claim", failed.Step)
+				hook, ok := errors.AsType[*hooks.Error](err)
+				require.True(t, ok)
+				require.Equal(t, 3, *hook.Run.ExitCode)
+				require.Equal(t, claim.Failed, failed.Claim.State)
+				require.Contains(t, failed.Claim.Reason, `hook "migrate"`)
+				y.Idle("w", 1)
+				require.Zero(t, y.Count("w", pool.Claimed))
+				there, err := y.RT.List(t.Context())
+				require.NoError(t, err)
+				require.Len(t, there, 1)
+			})
+		})
+	}
+}
+
+// A container that turns out unfit before any hook has run is destroyed, and
+// the claim gets another.
+func TestUnfitContainer(t *testing.T) {
+	for _, call := range []string{"wipe", "restart", "exec * box echo healthy"} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := flowtest.New(t)
+				y.Apply(strings.Replace(hooked, "min_idle: 1", "min_idle: 0", 1))
+				first := y.Claim("w", "ada")
+				y.Release(first)
+				y.RT.BreakOnce(call, runtime.ErrNotClean)
+				c := y.Claim("w", "bob")
+				require.Equal(t, claim.Fresh, c.Source)
+				require.NotEqual(t, first.Container, c.Container)
+				y.Until("the unfit one to go", func() bool {
+					k, err := y.Pools.Container(t.Context(), first.Container)
+					require.NoError(t, err)
+					return k.State == pool.Gone
+				})
+				require.Len(t, y.Events(activity.HookStarted), 2, "one for each claim")
+			})
+		})
+	}
+}
+
+// A claim whose every container is unfit fails, and leaves none behind.
+func TestAlwaysUnfit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(hooked, "retries: 1, start_period: 1s }", "retries: 1, start_period: 1s }\nrestart: always", 1))
+		y.Idle("w", 1)
+		y.RT.Break("restart", runtime.ErrLost)
+		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		failed, ok := errors.AsType[*claim.FailedError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "restart", failed.Step)
+		y.Idle("w", 1)
+		require.Zero(t, y.Count("w", pool.Claimed))
+	})
+}
+
+// Fifty tenants claim at once from a pool of ten and wait: nobody gets two
+// containers, no container gets two tenants, and all are served as others
+// release.
+func TestFiftyTenantsTenContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(10))
+		var mu sync.Mutex
+		holds := map[string]string{} // container: tenant
+		var g errgroup.Group
+		for i := range 50 {
+			g.Go(func() error {
+				tenant := fmt.Sprintf("t%02d", i)
+				c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant, Wait: 5 * time.Minute})
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				taken := holds[c.Container]
+				holds[c.Container] = tenant
+				mu.Unlock()
+				if taken != "" || !created {
+					return fmt.Errorf("container %s is %s's and %s's", c.Container, taken, tenant)
+				}
+				<-time.After(time.Second)
+				mu.Lock()
+				delete(holds, c.Container)
+				mu.Unlock()
+				_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
+				return err
+			})
+		}
+		require.NoError(t, g.Wait())
+		require.Len(t, y.Events(activity.ClaimActivated), 50)
+	})
+}
+
+// The line is first come, first served.
+func TestLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(1))
+		first := y.Claim("w", "first")
+		var mu sync.Mutex
+		var order []string
+		var g errgroup.Group
+		for i := range 5 {
+			tenant := fmt.Sprintf("t%d", i)
+			g.Go(func() error {
+				c, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant, Wait: time.Hour})
+				if err != nil {
+					return err
+				}
+				mu.Lock()
+				order = append(order, tenant)
+				mu.Unlock()
+				_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
+				return err
+			})
+			y.Until("it to wait", func() bool { return y.Pools.Queue.Waiting("w") == i+1 })
+			synctest.Wait()
+		}
+		y.Release(first)
+		require.NoError(t, g.Wait())
+		require.Equal(t, []string{"t0", "t1", "t2", "t3", "t4"}, order)
+	})
+}
+
+// Nobody waits in vain, and everybody is told why.
+func TestReasons(t *testing.T) {
+	unavailable := func(t *testing.T, y *flowtest.Yard, wait time.Duration) *claim.UnavailableError {
+		t.Helper()
+		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob", Wait: wait})
+		u, ok := errors.AsType[*claim.UnavailableError](err)
+		require.True(t, ok, "%v", err)
+		require.NotEmpty(t, u.Detail)
+		require.Positive(t, u.RetryAfter)
+		ended, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "bob", States: []claim.State{claim.Failed}})
+		require.NoError(t, err)
+		require.NotEmpty(t, ended)
+		require.Zero(t, y.Pools.Queue.Waiting("w"))
+		return u
+	}
+	t.Run("exhausted at once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.Apply(small(1))
+			y.Claim("w", "ada")
+			begin := time.Now()
+			u := unavailable(t, y, 0)
+			require.Equal(t, claim.Exhausted, u.Reason)
+			require.ErrorIs(t, u, pool.ErrFull)
+			require.Zero(t, time.Since(begin))
+		})
+	})
+	t.Run("exhausted after the wait", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.Apply(small(1))
+			y.Claim("w", "ada")
+			begin := time.Now()
+			require.Equal(t, claim.Exhausted, unavailable(t, y, 7*time.Second).Reason)
+			require.Equal(t, 7*time.Second, time.Since(begin))
+		})
+	})
+	t.Run("filling fails", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.RT.Break("create", runtime.ErrImage)
+			y.Apply(small(1))
+			u := unavailable(t, y, 0)
+			require.Equal(t, claim.FillFailing, u.Reason)
+			require.Contains(t, u.Detail, runtime.ErrImage.Error())
+		})
+	})
+	t.Run("not ready", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			_, unblock := y.RT.Block("create")
+			defer unblock()
+			y.Apply(small(1))
+			require.Equal(t, claim.NotReady, unavailable(t, y, time.Second).Reason)
+		})
+	})
+	t.Run("unknown workload, bad tenant", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "nope", Tenant: "ada"})
+			require.ErrorIs(t, err, pool.ErrNoWorkload)
+			for _, tenant := range []string{"", "../x", "a/b", "a b", "-a", strings.Repeat("a", 129), "a\n"} {
+				_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant})
+				require.ErrorIs(t, err, claim.ErrTenant, "%q", tenant)
+			}
+		})
+	})
+}
+
+// A caller who leaves in the middle of a hook leaves a claim that stands; one
+// who leaves while waiting leaves nothing.
+func TestCallerLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(hooked, "max_size: 2", "max_size: 1", 1))
+		y.Idle("w", 1)
+		ctx, leave := context.WithCancel(t.Context())
+		reached, unblock := y.RT.Block("exec * box echo migrated")
+		var g errgroup.Group
+		g.Go(func() error {
+			_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+			return err
+		})
+		<-reached
+		leave()
+		unblock()
+		require.NoError(t, g.Wait())
+		c := y.Claim("w", "ada")
+		require.Equal(t, claim.Active, c.State)
+		require.Len(t, y.Events(activity.HookStarted), 1)
+
+		ctx, leave = context.WithCancel(t.Context())
+		g.Go(func() error {
+			_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "bob", Wait: time.Hour})
+			return err
+		})
+		y.Until("it to wait", func() bool { return y.Pools.Queue.Waiting("w") == 1 })
+		leave()
+		require.Error(t, g.Wait())
+		live, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "bob"})
+		require.NoError(t, err)
+		require.Empty(t, live)
+	})
+}
+
+// A server that is killed in the middle of a hook leaves neither a claim nor a
+// container of it, and the hook's run has one end.
+func TestCrashInAHook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		y.Idle("w", 1)
+		reached, unblock := y.RT.Block("exec * box echo migrated")
+		// What a killed server would have written is what is there when the
+		// hook is reached: the claim is taken back to that moment below.
+		var g errgroup.Group
+		g.Go(func() error {
+			_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+			return err
+		})
+		<-reached
+		unfinished, err := y.DB.UnfinishedRuns(t.Context())
+		require.NoError(t, err)
+		require.Len(t, unfinished, 1)
+		require.NoError(t, hooks.Settle(t.Context(), y.DB, unfinished))
+		require.NoError(t, y.Claims.Recover(t.Context()))
+		unblock()
+		require.Error(t, g.Wait(), "the claim has failed under it")
+		y.Idle("w", 1)
+		require.Zero(t, y.Count("w", pool.Claimed))
+		require.Len(t, y.Events(activity.HookStarted), 1)
+		ends := slices.Concat(y.Events(activity.HookCompleted), y.Events(activity.HookFailed))
+		require.Len(t, ends, 1, "every started run has exactly one end")
+		require.Contains(t, y.Events(activity.ClaimFailed)[0].Message, "the server stopped")
+	})
+}

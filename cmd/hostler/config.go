@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"gopkg.in/yaml.v3"
+)
+
+// serveConfig is what a server is told. Every field is a flag of serve, an
+// environment variable (HOSTLER_ and the flag's name in capitals) and a key of
+// the config file; the flag wins over the variable, the variable over the file.
+type serveConfig struct {
+	listen     string
+	data       string
+	runtime    string
+	store      string
+	workloads  string
+	apiKeyFile string
+	shim       string
+	logLevel   string
+	logFormat  string
+}
+
+// serverFlags defines the flags of serve.
+func (c *serveConfig) flags(f *pflag.FlagSet) {
+	f.StringVar(&c.listen, "listen", "127.0.0.1:8700", "address to serve the API on")
+	f.StringVar(&c.data, "data", defaultData(), "directory for the database and everything else that is kept")
+	f.StringVar(&c.runtime, "runtime", "auto", "what runs the containers: auto, docker or process (no isolation: for trying only)")
+	f.StringVar(&c.store, "store", "sqlite", "where records are kept: sqlite, a file in the data directory")
+	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and follow")
+	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key a line; without it only this machine is served")
+	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: beside this program)")
+	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.String("config", "", "YAML file with any of these flags as keys")
+}
+
+// defaultData is where records are kept when nobody says: the machine's place
+// for root, the user's for others.
+func defaultData() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/hostler"
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "hostler")
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "hostler-data"
+	}
+	return filepath.Join(home, ".local", "state", "hostler")
+}
+
+// fill sets the flags that were not given from the environment and the config
+// file.
+func fill(cmd *cobra.Command, getenv func(string) string) error {
+	var faults error
+	set := func(f *pflag.Flag, value, from string) {
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			faults = errors.Join(faults, fmt.Errorf("%s: %s: %w", from, f.Name, err))
+		}
+	}
+	config := cmd.Flags().Lookup("config")
+	if !config.Changed {
+		config.Value.Set(getenv("HOSTLER_CONFIG")) //nolint:errcheck // a string takes anything
+	}
+	values, err := readConfig(config.Value.String())
+	if err != nil {
+		return err
+	}
+	cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+		env := "HOSTLER_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, inFile := values[f.Name]
+		delete(values, f.Name)
+		switch {
+		case f.Changed || f.Name == "config" || f.Name == "help":
+		case getenv(env) != "":
+			set(f, getenv(env), env)
+		case inFile:
+			set(f, value, config.Value.String())
+		}
+	})
+	for name := range values {
+		faults = errors.Join(faults, fmt.Errorf("%s: unknown key %q: it takes the names of serve's flags", config.Value, name))
+	}
+	return faults
+}
+
+// readConfig reads the config file: a flat map of flags.
+func readConfig(path string) (map[string]string, error) {
+	if path == "" {
+		return map[string]string{}, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the config file: %w", err)
+	}
+	values := map[string]string{}
+	if err := yaml.NewDecoder(bytes.NewReader(text)).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the config file %s: %w", path, err)
+	}
+	return values, nil
+}
+
+// check refuses what no server can do.
+func (c *serveConfig) check() error {
+	var faults error
+	oneOf := func(flag, value string, allowed ...string) {
+		if !slices.Contains(allowed, value) {
+			faults = errors.Join(faults, fmt.Errorf("--%s %q: it takes %s", flag, value, strings.Join(allowed, ", ")))
+		}
+	}
+	oneOf("runtime", c.runtime, "auto", "docker", "process")
+	oneOf("store", c.store, "sqlite")
+	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
+	oneOf("log-format", c.logFormat, "auto", "text", "json")
+	return faults
+}

@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+)
+
+// metrics counts what the flows do, from outside: no flow knows of it. Labels
+// are workloads, points and outcomes, never a tenant or an id.
+type metrics struct {
+	registry *prometheus.Registry
+	claims   *prometheus.HistogramVec
+	releases *prometheus.HistogramVec
+	runs     *prometheus.HistogramVec
+	leaked   *prometheus.CounterVec
+	cut      *prometheus.CounterVec
+	inflight *prometheus.GaugeVec
+}
+
+// latencies are the buckets of everything that a tenant waits for, in seconds:
+// from a warm claim to a hook at its longest timeout.
+var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600}
+
+// counter is the part of storage that a scrape reads.
+type counter interface {
+	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
+}
+
+func newMetrics(db counter) *metrics {
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: latencies}, labels)
+	}
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		claims:   histogram("hostler_claim_duration_seconds", "Time from asking for a claim to its answer.", "workload", "outcome"),
+		releases: histogram("hostler_release_duration_seconds", "Time from asking for a release to its answer.", "workload", "outcome"),
+		runs:     histogram("hostler_hook_duration_seconds", "Time of one attempt of a hook.", "workload", "point", "action", "outcome"),
+		leaked: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_hook_leaked_processes_total", Help: "Processes that outlived their hook and were killed.",
+		}, []string{"workload", "point"}),
+		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hostler_hook_output_truncated_total", Help: "Streams of hooks of which bytes were dropped.",
+		}, []string{"workload", "point"}),
+		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "hostler_hook_inflight", Help: "Hooks that run at this moment.",
+		}, []string{"point"}),
+	}
+	m.registry.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		m.claims, m.releases, m.runs, m.leaked, m.cut, m.inflight, containerGauge{db},
+	)
+	return m
+}
+
+// handler serves the metrics.
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// containerGauge counts containers when it is asked, in the database.
+type containerGauge struct{ db counter }
+
+var containersDesc = prometheus.NewDesc("hostler_containers", "Containers by state.", []string{"workload", "state"}, nil)
+
+// Describe implements prometheus.Collector.
+func (g containerGauge) Describe(ch chan<- *prometheus.Desc) { ch <- containersDesc }
+
+// Collect implements prometheus.Collector.
+func (g containerGauge) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	counts, err := g.db.CountContainers(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(containersDesc, err)
+		return
+	}
+	for workload, byState := range counts {
+		for state, n := range byState {
+			ch <- prometheus.MustNewConstMetric(containersDesc, prometheus.GaugeValue, float64(n), workload, string(state))
+		}
+	}
+}
+
+// recorder counts the runs that rec records.
+func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder { return countedRuns{rec, m} }
+
+type countedRuns struct {
+	hooks.Recorder
+	m *metrics
+}
+
+func (c countedRuns) RunStarted(ctx context.Context, r hooks.Run) error {
+	err := c.Recorder.RunStarted(ctx, r)
+	if err == nil {
+		c.m.inflight.WithLabelValues(string(r.Point)).Inc()
+	}
+	return err
+}
+
+func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
+	err := c.Recorder.RunEnded(ctx, r)
+	if err != nil {
+		return err
+	}
+	point := string(r.Point)
+	c.m.inflight.WithLabelValues(point).Dec()
+	c.m.runs.WithLabelValues(r.Workload, point, r.Action, string(r.State)).Observe(r.Duration / 1000)
+	c.m.leaked.WithLabelValues(r.Workload, point).Add(float64(r.Leaked))
+	if r.Stdout.Truncated || r.Stderr.Truncated {
+		c.m.cut.WithLabelValues(r.Workload, point).Inc()
+	}
+	return nil
+}
+
+// countedClaims times the claims of a service.
+type countedClaims struct {
+	*claim.Service
+	m *metrics
+}
+
+func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim, bool, error) {
+	begin := time.Now()
+	k, created, err := c.Service.Claim(ctx, r)
+	outcome := "active"
+	unavailable, isUnavailable := errors.AsType[*claim.UnavailableError](err)
+	switch {
+	case isUnavailable:
+		outcome = string(unavailable.Reason)
+	case errors.Is(err, pool.ErrNoWorkload), errors.Is(err, claim.ErrTenant):
+		return k, created, err // a label must not hold what a caller made up
+	case err != nil:
+		outcome = "failed"
+	case !created:
+		outcome = "held"
+	}
+	c.m.claims.WithLabelValues(r.Workload, outcome).Observe(time.Since(begin).Seconds())
+	return k, created, err
+}
+
+// countedReleases times the releases of a service.
+type countedReleases struct {
+	*release.Service
+	m *metrics
+}
+
+func (c countedReleases) Release(ctx context.Context, id string, r release.Request) (claim.Claim, error) {
+	begin := time.Now()
+	k, err := c.Service.Release(ctx, id, r)
+	if k.Workload == "" {
+		return k, err
+	}
+	outcome := string(k.State)
+	if err != nil {
+		outcome = "failed"
+	}
+	c.m.releases.WithLabelValues(k.Workload, outcome).Observe(time.Since(begin).Seconds())
+	return k, err
+}

@@ -1,0 +1,210 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/lmittmann/tint"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
+)
+
+// How a server ends. Answers under way get drain; then what still makes claims
+// is told to stop, and gets settle to undo it.
+const (
+	drain  = 20 * time.Second
+	settle = 20 * time.Second
+)
+
+// errStopped is why a claim fails that was in the making when the server was
+// told to stop.
+var errStopped = errors.New("the server is stopping")
+
+func newServeCmd() *cobra.Command {
+	var c serveConfig
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the server",
+		Long: `Run the server: keep the pools, serve the API, follow the workload files.
+
+Every flag is also an environment variable (HOSTLER_LISTEN for --listen) and a
+key of the file given with --config. SIGTERM and SIGINT stop the server; its
+containers and claims stay, and the next server takes them up again.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := fill(cmd, os.Getenv); err != nil {
+				return err
+			}
+			if err := c.check(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return serve(ctx, c, newLogger(cmd.ErrOrStderr(), c))
+		},
+	}
+	c.flags(cmd.Flags())
+	return cmd
+}
+
+// newLogger writes for people on a terminal and for machines elsewhere.
+func newLogger(w io.Writer, c serveConfig) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	if c.logFormat == "text" || c.logFormat == "auto" && isTerminal(w) {
+		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w)}))
+	}
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
+}
+
+// serve runs a server until ctx ends.
+func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
+	listener, err := net.Listen("tcp", c.listen)
+	if err != nil {
+		return fmt.Errorf("listen: %w; choose another address with --listen", err)
+	}
+	defer listener.Close()
+	keys, err := keysFor(c, listener.Addr(), log)
+	if err != nil {
+		return err
+	}
+	s, err := wire(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	err = s.serve(ctx, c, listener, keys)
+	return errors.Join(err, s.close())
+}
+
+// keysFor reads the API keys. Without any, only this machine may be served.
+func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) {
+	if c.apiKeyFile != "" {
+		return api.ReadKeys(c.apiKeyFile)
+	}
+	if tcp, ok := addr.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
+		return nil, fmt.Errorf("serving on %s without API keys would give everybody in reach every container: "+
+			"name a file of keys with --api-key-file, or listen on 127.0.0.1", addr)
+	}
+	log.Warn("no API keys: every program and user of this machine may use the API; name keys with --api-key-file")
+	return nil, nil
+}
+
+// serve runs the loops and the API until ctx ends, and then ends in order:
+// no new requests, the answers under way, the claims in the making, the loops.
+func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
+	if err := s.recover(ctx); err != nil {
+		return fmt.Errorf("take up what an earlier server left: %w", err)
+	}
+	handler := api.New(s.apiOptions(keys, c.data))
+	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopLoops()
+	server := api.NewServer(handler, s.log)
+
+	g, gctx := errgroup.WithContext(loops)
+	g.Go(func() error { return s.run(gctx) })
+	g.Go(func() error {
+		if c.workloads == "" {
+			return nil
+		}
+		return s.follow(gctx, c.workloads)
+	})
+	g.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve the API: %w", err)
+		}
+		return nil
+	})
+	g.Go(func() error {
+		defer stopLoops()
+		select {
+		case <-ctx.Done():
+		case <-gctx.Done():
+		}
+		return s.stop(context.WithoutCancel(ctx), handler, server)
+	})
+	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
+	return g.Wait()
+}
+
+// stop ends the API: streams at once, answers when they are given, claims in
+// the making when they take too long.
+func (s *server) stop(ctx context.Context, handler *api.API, server *http.Server) error {
+	s.log.Info("stopping; containers and claims stay")
+	handler.Close()
+	answers, cancel := context.WithTimeout(ctx, drain)
+	defer cancel()
+	err := server.Shutdown(answers)
+	if err == nil {
+		return nil
+	}
+	s.claims.Close(errStopped)
+	undone, cancel := context.WithTimeout(ctx, settle)
+	defer cancel()
+	if err = server.Shutdown(undone); err != nil {
+		return errors.Join(fmt.Errorf("stop: requests did not end: %w", err), server.Close())
+	}
+	return nil
+}
+
+// apiOptions is what the API serves.
+func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
+	return api.Options{
+		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
+		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
+		Claims: s.db, Events: s.db, Runs: s.db,
+		Ready: func(ctx context.Context) error {
+			if _, err := s.rt.List(ctx); err != nil {
+				return err
+			}
+			_, err := s.db.LastSeq(ctx)
+			return err
+		},
+		Metrics: s.metrics.handler(), Keys: keys, Version: version(), Log: s.log,
+	}
+}
+
+// follow loads the workload files of a directory and applies their changes. A
+// file that is removed leaves its workload as it is: a lost mount must not
+// drain a pool.
+func (s *server) follow(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("find the directory of workloads: %w", err)
+	}
+	var folder workload.Folder
+	return folder.Run(ctx, dir, func(ctx context.Context, change workload.Change) {
+		log := s.log.With("file", change.File)
+		switch {
+		case change.Err != nil:
+			log.Error("a workload file is not applied", "error", change.Err)
+		case change.Workload == nil:
+			log.Warn("a workload file is gone; its workload stays until it is deleted", "workload", change.ID)
+		default:
+			applied, err := s.pools.Apply(ctx, change.Workload.Source, change.File, dir)
+			if err != nil {
+				log.Error("a workload file is not applied", "error", err)
+				return
+			}
+			log.Info("workload applied", "workload", applied.Record.ID, "revision", applied.Record.Revision, "changed", applied.Changed)
+		}
+	})
+}
+
+// poolManager makes sure that the pools are what the API asks for.
+var _ api.Pools = (*pool.Pools)(nil)

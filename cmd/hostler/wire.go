@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store"
+)
+
+// server is everything that serves, wired.
+type server struct {
+	db       *store.DB
+	rt       backend
+	pools    *pool.Pools
+	claims   *claim.Service
+	releases *release.Service
+	metrics  *metrics
+	log      *slog.Logger
+}
+
+// wire opens the database and the runtime and builds the services on them.
+// Nothing is changed before recover and run.
+func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error) {
+	if err := os.MkdirAll(c.data, 0o700); err != nil {
+		return nil, fmt.Errorf("make the data directory: %w", err)
+	}
+	db, err := store.Open(ctx, filepath.Join(c.data, "hostler.db"))
+	if err != nil {
+		return nil, err
+	}
+	id, err := installation(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	rt, err := openRuntime(ctx, c, id, log)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return assemble(db, rt, log), nil
+}
+
+// assemble builds the services on a database and a runtime.
+func assemble(db *store.DB, rt backend, log *slog.Logger) *server {
+	s := &server{db: db, rt: rt, log: log}
+	s.metrics = newMetrics(db)
+	runner := hooks.NewRunner(rt, s.metrics.recorder(db))
+	s.pools = pool.New(db, rt, runner, log)
+	s.claims = claim.NewService(db, s.pools, rt, runner, log)
+	s.releases = release.NewService(db, s.claims, s.pools, rt, runner, log)
+	return s
+}
+
+// identity is what tells this installation's containers from others': the id
+// is on their labels, the secret is the key to their shims.
+type identity struct {
+	id     string
+	secret []byte
+}
+
+// installation returns the database's identity, made when it is new. It lives
+// in the database, so that a label and the database always agree.
+func installation(ctx context.Context, db *store.DB) (identity, error) {
+	id, err := metaOr(ctx, db, "installation", uuid.NewString)
+	if err != nil {
+		return identity{}, err
+	}
+	secret, err := metaOr(ctx, db, "secret", func() string { return hex.EncodeToString(randomBytes(32)) })
+	if err != nil {
+		return identity{}, err
+	}
+	key, err := hex.DecodeString(secret)
+	if err != nil {
+		return identity{}, fmt.Errorf("the secret in the database is broken: %w", err)
+	}
+	return identity{id: id, secret: key}, nil
+}
+
+func metaOr(ctx context.Context, db *store.DB, key string, fresh func() string) (string, error) {
+	value, err := db.Meta(ctx, key)
+	if err != nil || value != "" {
+		return value, err
+	}
+	value = fresh()
+	return value, db.SetMeta(ctx, key, value)
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b) //nolint:errcheck // documented never to fail
+	return b
+}
+
+// recover takes up what an earlier server left, before anything new begins.
+// What needs the engine or may take long is left to run.
+func (s *server) recover(ctx context.Context) error {
+	unfinished, err := s.db.UnfinishedRuns(ctx)
+	if err != nil {
+		return fmt.Errorf("list the unfinished hook runs: %w", err)
+	}
+	if err := hooks.Settle(ctx, s.db, unfinished); err != nil {
+		return err
+	}
+	if err := s.claims.Recover(ctx); err != nil {
+		return err
+	}
+	doomed, err := s.db.Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Destroying}})
+	if err != nil {
+		return fmt.Errorf("list the containers to be destroyed: %w", err)
+	}
+	var hooked []string
+	for _, c := range doomed {
+		begun, err := s.begun(ctx, store.RunFilter{Container: c.ID, Point: hooks.PreDestroy})
+		if err != nil {
+			return err
+		}
+		if begun {
+			hooked = append(hooked, c.ID)
+		}
+	}
+	if err := s.pools.Recover(ctx, hooked); err != nil {
+		return err
+	}
+	return s.skipBegunReleases(ctx)
+}
+
+// skipBegunReleases notes which releases had begun their hooks.
+func (s *server) skipBegunReleases(ctx context.Context) error {
+	left, err := s.db.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	if err != nil {
+		return fmt.Errorf("list the releases under way: %w", err)
+	}
+	for _, c := range left {
+		begun, err := s.begun(ctx, store.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
+		if err != nil {
+			return err
+		}
+		if begun {
+			s.releases.SkipHooks(c.ID)
+		}
+	}
+	return nil
+}
+
+// begun says whether a hook of these has been begun.
+func (s *server) begun(ctx context.Context, f store.RunFilter) (bool, error) {
+	f.Limit = 1
+	runs, err := s.db.Runs(ctx, f)
+	if err != nil {
+		return false, fmt.Errorf("look hook runs up: %w", err)
+	}
+	return len(runs) > 0, nil
+}
+
+// run keeps the pools until ctx ends.
+func (s *server) run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.pools.Run(ctx) })
+	g.Go(func() error {
+		if err := s.releases.Recover(ctx); err != nil && ctx.Err() == nil {
+			s.log.Error("finish what an earlier server was releasing", "error", err)
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// close lets go of the runtime and the database. Containers and claims stay.
+func (s *server) close() error { return errors.Join(s.rt.Close(), s.db.Close()) }
+
+// backend is a runtime that this server opened.
+type backend interface {
+	runtime.Runtime
+	Close() error
+}

@@ -1,0 +1,165 @@
+// Package flowtest is a whole yard for tests of the flows: a real database, a
+// runtime in memory that can be broken, and the services on them. It is used
+// inside testing/synctest bubbles, so that backoffs and timeouts cost nothing.
+package flowtest
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
+)
+
+// Yard is one server's services.
+type Yard struct {
+	T        *testing.T
+	RT       *fake.Runtime
+	DB       *store.DB
+	Pools    *pool.Pools
+	Claims   *claim.Service
+	Releases *release.Service
+
+	path string
+	stop func()
+}
+
+// New opens a yard on an empty database and starts its loops. It is closed
+// when the test ends.
+func New(t *testing.T) *Yard {
+	t.Helper()
+	y := Stopped(t)
+	y.Start()
+	return y
+}
+
+// Stopped is New without the loops: nothing is filled, removed or noticed
+// until Start.
+func Stopped(t *testing.T) *Yard {
+	t.Helper()
+	y := &Yard{T: t, RT: fake.New(), path: filepath.Join(t.TempDir(), "hostler.db"), stop: func() {}}
+	y.open()
+	t.Cleanup(func() {
+		y.stop()
+		require.NoError(y.T, y.DB.Close())
+	})
+	return y
+}
+
+func (y *Yard) open() {
+	db, err := store.Open(context.Background(), y.path)
+	require.NoError(y.T, err)
+	log := slog.New(slog.DiscardHandler)
+	runner := hooks.NewRunner(y.RT, db)
+	y.DB = db
+	y.Pools = pool.New(db, y.RT, runner, log)
+	y.Claims = claim.NewService(db, y.Pools, y.RT, runner, log)
+	y.Releases = release.NewService(db, y.Claims, y.Pools, y.RT, runner, log)
+}
+
+// Start starts the loops.
+func (y *Yard) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return y.Pools.Run(ctx) })
+	y.stop = sync.OnceFunc(func() {
+		cancel()
+		require.NoError(y.T, g.Wait())
+	})
+}
+
+// Crash throws everything in memory away and opens the database anew, as a
+// server that was killed and started again: recovered, and with its loops
+// running. The containers stay as they are.
+func (y *Yard) Crash() {
+	y.T.Helper()
+	y.stop()
+	require.NoError(y.T, y.DB.Close())
+	y.open()
+	ctx := y.T.Context()
+	unfinished, err := y.DB.UnfinishedRuns(ctx)
+	require.NoError(y.T, err)
+	require.NoError(y.T, hooks.Settle(ctx, y.DB, unfinished))
+	require.NoError(y.T, y.Claims.Recover(ctx))
+	require.NoError(y.T, y.Pools.Recover(ctx, nil))
+	y.Start()
+	require.NoError(y.T, y.Releases.Recover(ctx))
+}
+
+// Apply applies a workload file and returns what became of it.
+func (y *Yard) Apply(source string) pool.Applied {
+	y.T.Helper()
+	applied, err := y.Pools.Apply(y.T.Context(), []byte(source), "workload.yaml", "")
+	require.NoError(y.T, err)
+	return applied
+}
+
+// Claim claims for a tenant, and must succeed.
+func (y *Yard) Claim(workload, tenant string) claim.Claim {
+	y.T.Helper()
+	c, _, err := y.Claims.Claim(y.T.Context(), claim.Request{Workload: workload, Tenant: tenant})
+	require.NoError(y.T, err)
+	return c
+}
+
+// Release releases a claim, and must succeed.
+func (y *Yard) Release(c claim.Claim) claim.Claim {
+	y.T.Helper()
+	c, err := y.Releases.Release(y.T.Context(), c.ID, release.Request{})
+	require.NoError(y.T, err)
+	return c
+}
+
+// Until returns when cond holds. It looks again whenever something has been
+// written to the log.
+func (y *Yard) Until(what string, cond func() bool) {
+	y.T.Helper()
+	for {
+		changed := y.DB.Changed()
+		if cond() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-y.T.Context().Done():
+			require.FailNow(y.T, "waited in vain", what)
+		}
+	}
+}
+
+// Count is how many containers of a workload are in a state.
+func (y *Yard) Count(workload string, s pool.State) int {
+	y.T.Helper()
+	status, err := y.Pools.Status(y.T.Context(), workload)
+	require.NoError(y.T, err)
+	return status.Containers[s]
+}
+
+// Idle returns when exactly n containers are idle, and none is being made or
+// destroyed.
+func (y *Yard) Idle(workload string, n int) {
+	y.T.Helper()
+	y.Until("containers to be idle", func() bool {
+		return y.Count(workload, pool.Idle) == n && y.Count(workload, pool.Creating) == 0 &&
+			y.Count(workload, pool.Destroying) == 0
+	})
+}
+
+// Events are those of a type so far, in order.
+func (y *Yard) Events(types ...activity.Type) []activity.Event {
+	y.T.Helper()
+	page, err := y.DB.Events(y.T.Context(), activity.Filter{Types: types}, 0, 100000)
+	require.NoError(y.T, err)
+	return page.Items
+}
