@@ -1,0 +1,52 @@
+package fake
+
+// SetDown takes the engine away, or gives it back. While it is away every call
+// is ErrUnavailable and whoever watches is told so; what runs in containers
+// runs on.
+func (rt *Runtime) SetDown(down bool) {
+	rt.down.Store(down)
+	if down {
+		rt.events.lose()
+	}
+}
+
+// Kill ends a container's main process with SIGKILL, and so the container.
+// It does nothing to one that does not run.
+func (rt *Runtime) Kill(id string) { rt.end(id, false) }
+
+// KillForMemory is Kill by the engine's memory limit.
+func (rt *Runtime) KillForMemory(id string) { rt.end(id, true) }
+
+func (rt *Runtime) end(id string, oom bool) {
+	c, err := rt.find(id)
+	if err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.main == nil {
+		return
+	}
+	c.oom = oom
+	c.die(c.main, sigKill)
+}
+
+// Vanish removes a container as somebody does who goes behind our back.
+func (rt *Runtime) Vanish(id string) { rt.remove(id) }
+
+// Foreign makes a container of somebody else that bears the name we would give
+// to ours of this id. Nothing may ever list, touch or remove it.
+func (rt *Runtime) Foreign(id string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.foreign[id] = true
+}
+
+// Program adds a program that can be run by its name, or replaces one. The
+// name "*" stands for every program that is found nowhere else. The program
+// may be a container's main process as well.
+func (rt *Runtime) Program(name string, p Program) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.programs[name] = p
+}

@@ -1,0 +1,136 @@
+package fake
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// container is one container: its files, its processes, what they print.
+type container struct {
+	spec    runtime.Spec
+	user    User   // whom it runs as, unless a command says otherwise
+	userErr error  // why there is none
+	host    string // its address
+	died    func(runtime.Death)
+
+	// mu guards what follows, files included. It is held for no program and no
+	// trap.
+	mu      sync.Mutex
+	state   runtime.State
+	code    int
+	oom     bool
+	files   *tree
+	sealed  bool
+	seal    int // files.changes at that time
+	main    *Proc
+	procs   map[int]*Proc // by pid
+	nextPID int
+	active  map[*run]bool
+	runs    map[string]*run // by key
+	keys    []string        // of runs, oldest first
+	log     []byte
+}
+
+func newContainer(spec runtime.Spec, host string, died func(runtime.Death)) *container {
+	user, err := accounts{imagePasswd, imageGroup}.find(spec.User)
+	return &container{
+		spec: spec, user: user, userErr: err, host: host, died: died,
+		state: runtime.Created, files: newTree(spec, user),
+		procs: make(map[int]*Proc), nextPID: firstPID,
+		active: make(map[*run]bool), runs: make(map[string]*run),
+	}
+}
+
+// status describes the container.
+func (c *container) status() runtime.Status {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := runtime.Status{
+		ID: c.spec.ID, Workload: c.spec.Workload, Revision: c.spec.Revision,
+		State: c.state, ExitCode: c.code, OOMKilled: c.oom,
+		Endpoint: runtime.Endpoint{Ports: c.spec.Ports},
+	}
+	if c.state == runtime.Running {
+		s.Endpoint.Host = c.host
+	}
+	return s
+}
+
+// start runs the main process.
+func (c *container) start(rt *Runtime) error {
+	p, err := c.newMain(rt)
+	if err != nil {
+		return err
+	}
+	p.carryOut()
+	return nil
+}
+
+func (c *container) newMain(rt *Runtime) (*Proc, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := &Proc{Args: c.spec.Command, Stdin: eof{}, c: c, parent: initPID}
+	if len(p.Args) == 0 {
+		p.Args = []string{BoxPath, "idle"} // the image's own
+	}
+	p.Stdout, p.Stderr = &pipe{p, (*log)(&c.log)}, &pipe{p, (*log)(&c.log)}
+	if err := c.prepare(rt, p, "", nil); err != nil {
+		c.state, c.code = runtime.Exited, 127
+		return nil, err
+	}
+	c.state, c.code, c.oom = runtime.Running, 0, false
+	c.enter(p)
+	c.main = p
+	return p, nil
+}
+
+// exit is the end of the container: its main process is gone, and everything
+// else goes with it. The caller holds the lock.
+func (c *container) exit(code int) {
+	c.state, c.code = runtime.Exited, code
+	c.killAll()
+	clear(c.runs)
+	c.keys = nil
+	c.files.emptyTemporary()
+	c.died(runtime.Death{ID: c.spec.ID, ExitCode: code, OOMKilled: c.oom, Time: time.Now()})
+}
+
+// killAll ends every process, the main one without its death being the
+// container's, and with them the commands that run. The caller holds the lock.
+func (c *container) killAll() {
+	main := c.main
+	c.main = nil
+	for r := range c.active {
+		r.lost = r.live > 0
+	}
+	if main != nil {
+		c.die(main, sigKill)
+	}
+	for _, p := range c.procs {
+		c.die(p, sigKill)
+	}
+}
+
+// remove ends the container for good.
+func (c *container) remove() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.main != nil {
+		c.die(c.main, sigKill)
+		return
+	}
+	if c.state == runtime.Exited {
+		return // its death is told
+	}
+	c.state = runtime.Exited
+	c.killAll()
+	c.died(runtime.Death{ID: c.spec.ID, Time: time.Now()})
+}
+
+// address is the n-th of the block set aside for benchmarks of networks.
+func address(n uint32) string {
+	return fmt.Sprintf("198.%d.%d.%d", 18+n>>16&1, n>>8&255, n&255)
+}

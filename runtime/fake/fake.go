@@ -1,0 +1,114 @@
+// Package fake is a runtime that is wholly in memory: containers are entries
+// of a table, their files a small tree, their processes functions in Go.
+//
+// It promises the same meaning of every call as the real backends: it passes
+// the suite of package runtimetest, where its containers hold the program box
+// at BoxPath. It reads no clock but package time's, polls nothing and starts
+// no goroutine that outlives the call it serves, so it may be used within
+// testing/synctest, and a container that nobody destroys holds up nothing.
+//
+// Beyond the contract it can be broken: a call can be made to fail, to wait,
+// to do its work and lose its answer (fault.go); a container can die or vanish
+// (break.go); a program can be added (Program). What it leaves to the real
+// backends: images, networks and limits, which it takes as given.
+package fake
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// BoxPath is where every container has the program box.
+const BoxPath = "/bin/box"
+
+// Runtime is an engine in memory and everything in it. Its containers live as
+// long as it does: a test of a restarted server goes on with the same value.
+type Runtime struct {
+	faults faults
+	events events
+	down   atomic.Bool
+	made   atomic.Uint32 // containers ever, for their addresses
+
+	// mu guards what follows. It is never held together with a container's.
+	mu         sync.RWMutex
+	containers map[string]*container
+	foreign    map[string]bool // names taken by somebody else's containers
+	programs   map[string]Program
+}
+
+// New returns an engine without containers.
+func New() *Runtime {
+	return &Runtime{
+		containers: make(map[string]*container),
+		foreign:    make(map[string]bool),
+		programs:   maps.Clone(builtin),
+	}
+}
+
+// do makes one call: it is recorded, meets the faults that are set for it, and
+// finds its container. The error says what was being done, and to what.
+func (rt *Runtime) do(ctx context.Context, call Call, deed func(*container) error) error {
+	return rt.call(ctx, call, func() error {
+		c, err := rt.find(call.ID)
+		if err != nil {
+			return err
+		}
+		return deed(c)
+	})
+}
+
+// call is do for calls that need no container.
+func (rt *Runtime) call(ctx context.Context, call Call, deed func() error) error {
+	err := context.Cause(ctx)
+	if err == nil {
+		err = rt.attempt(ctx, call, deed)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", call.subject(), err)
+	}
+	return nil
+}
+
+func (rt *Runtime) attempt(ctx context.Context, call Call, deed func() error) error {
+	before, after := rt.faults.meet(call)
+	for _, f := range before {
+		if err := f(ctx, call); err != nil {
+			return err
+		}
+	}
+	if rt.down.Load() {
+		return runtime.ErrUnavailable
+	}
+	err := deed()
+	for _, f := range after {
+		if lost := f(ctx, call); lost != nil {
+			return lost
+		}
+	}
+	return err
+}
+
+func (rt *Runtime) find(id string) (*container, error) {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	c, ok := rt.containers[id]
+	if !ok {
+		return nil, runtime.ErrNotFound
+	}
+	return c, nil
+}
+
+// program finds a registered program by the name that a file or an argv has.
+func (rt *Runtime) program(name string) (Program, bool) {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	p, ok := rt.programs[name]
+	return p, ok
+}

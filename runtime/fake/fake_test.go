@@ -1,0 +1,54 @@
+package fake_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var made atomic.Int64
+
+func newSpec() runtime.Spec {
+	return runtime.Spec{
+		ID:      fmt.Sprint("c", made.Add(1)),
+		Command: []string{fake.BoxPath, "idle"},
+		Workdir: "/data",
+		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
+	}
+}
+
+// started is a container that runs box idle.
+func started(t testing.TB, rt *fake.Runtime) string {
+	t.Helper()
+	spec := newSpec()
+	require.NoError(t, rt.Create(t.Context(), spec))
+	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	return spec.ID
+}
+
+func boxed(args ...string) runtime.Command {
+	return runtime.Command{Args: append([]string{"box"}, args...)}
+}
+
+// The fake means what every backend means.
+func TestContract(t *testing.T) {
+	rt := fake.New()
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(*testing.T) runtime.Runtime { return rt },
+		Reopen: func(*testing.T) runtime.Runtime { return rt },
+		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
+		Foreign: func(*testing.T) string {
+			rt.Foreign("theirs")
+			return "theirs"
+		},
+	})
+}

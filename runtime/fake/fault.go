@@ -1,0 +1,203 @@
+package fake
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Call is one call of the contract, as it is recorded and matched.
+type Call struct {
+	// Op is the method: create, start, restart, destroy, status, list, logs,
+	// watch, exec, put, get, seal or wipe.
+	Op string
+	// ID is the container's; empty for list and watch.
+	ID string
+	// Args are an exec's argv, a put's or a get's folder.
+	Args []string
+	// Command is an exec's.
+	Command runtime.Command
+}
+
+// String is the line that Calls lists: "exec c1 box echo hi".
+func (c Call) String() string {
+	return strings.Join(c.words(), " ")
+}
+
+func (c Call) words() []string {
+	words := make([]string, 0, 2+len(c.Args))
+	words = append(words, c.Op)
+	if c.ID != "" {
+		words = append(words, c.ID)
+	}
+	return append(words, c.Args...)
+}
+
+// subject is the call as an error names it. An argv may hold secrets.
+func (c Call) subject() string {
+	if c.ID == "" {
+		return c.Op
+	}
+	return c.Op + " " + c.ID
+}
+
+// Trap is what a fault does at a call. An error is the call's answer.
+type Trap func(ctx context.Context, call Call) error
+
+// faults is what is set for calls to come, and the record of those that came.
+type faults struct {
+	// mu guards what follows, never while a trap runs.
+	mu    sync.Mutex
+	calls []Call
+	set   []*fault
+}
+
+type fault struct {
+	pattern []string
+	trap    Trap
+	after   bool
+}
+
+// keptCalls is how many calls are remembered at least: benchmarks make
+// millions.
+const keptCalls = 1 << 14
+
+// meet records a call and gives the traps set for it.
+func (f *faults) meet(call Call) (before, after []Trap) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.calls) >= 2*keptCalls {
+		f.calls = append(f.calls[:0], f.calls[len(f.calls)-keptCalls:]...)
+	}
+	f.calls = append(f.calls, call)
+	for _, one := range f.set {
+		if !matches(one.pattern, call) {
+			continue
+		}
+		if one.after {
+			after = append(after, one.trap)
+			continue
+		}
+		before = append(before, one.trap)
+	}
+	return before, after
+}
+
+// matches says whether a call begins with the words of a pattern, of which "*"
+// is any word.
+func matches(pattern []string, call Call) bool {
+	words := call.words()
+	if len(pattern) > len(words) {
+		return false
+	}
+	for i, p := range pattern {
+		if p != "*" && p != words[i] {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *faults) add(pattern string, after bool, trap Trap) (remove func()) {
+	one := &fault{pattern: strings.Fields(pattern), trap: trap, after: after}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.set = append(f.set, one)
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.set = slices.DeleteFunc(f.set, func(o *fault) bool { return o == one })
+	}
+}
+
+// Before calls trap at the beginning of every call that matches, before
+// anything is done. The pattern is a prefix of what Call.String gives, word by
+// word, with "*" for any one: "create", "exec c1", "exec * migrate". Traps run
+// in the order they were set; the first error is the answer.
+func (rt *Runtime) Before(pattern string, trap Trap) (remove func()) {
+	return rt.faults.add(pattern, false, trap)
+}
+
+// After calls trap when the deed of a call that matches is done, or has
+// failed. An error is the answer in place of the true one.
+func (rt *Runtime) After(pattern string, trap Trap) (remove func()) {
+	return rt.faults.add(pattern, true, trap)
+}
+
+// Break makes every call that matches fail, with nothing done.
+func (rt *Runtime) Break(pattern string, err error) (mend func()) {
+	return rt.Before(pattern, func(context.Context, Call) error { return err })
+}
+
+// BreakOnce makes the next call that matches fail, with nothing done.
+func (rt *Runtime) BreakOnce(pattern string, err error) {
+	var met atomic.Bool
+	rt.Before(pattern, func(context.Context, Call) error {
+		if met.Swap(true) {
+			return nil
+		}
+		return err
+	})
+}
+
+// LoseAnswer lets every call that matches do its work and fail all the same,
+// as when the connection to an engine breaks.
+func (rt *Runtime) LoseAnswer(pattern string, err error) (mend func()) {
+	return rt.After(pattern, func(context.Context, Call) error { return err })
+}
+
+// Block holds up every call that matches, before anything is done, until
+// release is called or the call's context ends. Reached is closed when the
+// first call arrives.
+func (rt *Runtime) Block(pattern string) (reached <-chan struct{}, release func()) {
+	arrived, open := make(chan struct{}), make(chan struct{})
+	arrive := sync.OnceFunc(func() { close(arrived) })
+	remove := rt.Before(pattern, func(ctx context.Context, _ Call) error {
+		arrive()
+		select {
+		case <-open:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	return arrived, sync.OnceFunc(func() { remove(); close(open) })
+}
+
+// Delay makes every call that matches take d longer.
+func (rt *Runtime) Delay(pattern string, d time.Duration) (remove func()) {
+	return rt.Before(pattern, func(ctx context.Context, _ Call) error {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+}
+
+// Calls lists the calls since New or ForgetCalls in the order they were made,
+// the latest 16,384 at least.
+func (rt *Runtime) Calls() []string {
+	rt.faults.mu.Lock()
+	defer rt.faults.mu.Unlock()
+	lines := make([]string, len(rt.faults.calls))
+	for i, c := range rt.faults.calls {
+		lines[i] = c.String()
+	}
+	return lines
+}
+
+// ForgetCalls empties the record.
+func (rt *Runtime) ForgetCalls() {
+	rt.faults.mu.Lock()
+	defer rt.faults.mu.Unlock()
+	rt.faults.calls = nil
+}

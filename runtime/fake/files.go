@@ -1,0 +1,215 @@
+package fake
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// PutFiles unpacks an archive, entry by entry.
+func (rt *Runtime) PutFiles(ctx context.Context, id, dir string, archive io.Reader) error {
+	call := Call{Op: "put", ID: id, Args: []string{dir}}
+	return rt.do(ctx, call, func(c *container) error {
+		if _, err := c.folder(dir); err != nil {
+			return err
+		}
+		entries := tar.NewReader(archive)
+		for {
+			h, err := entries.Next()
+			if err == io.EOF {
+				return nil
+			}
+			if err == nil {
+				err = context.Cause(ctx)
+			}
+			if err == nil {
+				err = c.unpack(dir, h, entries)
+			}
+			if err != nil {
+				return archiveError(err)
+			}
+		}
+	})
+}
+
+// archiveError tells what is wrong with an archive from what is wrong with
+// whoever sends it.
+func archiveError(err error) error {
+	for _, fault := range []error{tar.ErrHeader, io.ErrUnexpectedEOF, tar.ErrInsecurePath} {
+		if errors.Is(err, fault) {
+			return fmt.Errorf("%w: %w", runtime.ErrBadArchive, err)
+		}
+	}
+	return err
+}
+
+// folder finds a folder of a container that runs.
+func (c *container) folder(dir string) (place, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != runtime.Running {
+		return place{}, runtime.ErrNotRunning
+	}
+	p, err := c.files.existing(dir, true, nil)
+	if err == nil && !p.node.mode.IsDir() {
+		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
+	}
+	if err != nil {
+		return p, fmt.Errorf("%w: %w", runtime.ErrNoFile, err)
+	}
+	return p, nil
+}
+
+// kinds are the types of entries that there may be.
+var kinds = map[byte]fs.FileMode{
+	tar.TypeReg: 0, tar.TypeDir: fs.ModeDir, tar.TypeSymlink: fs.ModeSymlink,
+}
+
+// unpack makes what one entry describes. What it makes is the container's
+// user's.
+func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
+	kind, ok := kinds[h.Typeflag]
+	name := strings.TrimRight(h.Name, "/")
+	if !ok || !filepath.IsLocal(name) {
+		return fmt.Errorf("%w: the entry %q", runtime.ErrBadArchive, h.Name)
+	}
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	base, err := c.folder(dir)
+	if err != nil {
+		return err
+	}
+	n := &node{
+		mode: kind | fs.FileMode(h.Mode).Perm(), uid: c.user.UID, gid: c.user.GID,
+		data: data, target: h.Linkname, modified: h.ModTime,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err = c.files.unpack(base, path.Clean(name), n)
+	if errors.Is(err, errEscapes) {
+		err = runtime.ErrBadArchive
+	}
+	if err != nil {
+		return fmt.Errorf("the entry %q: %w", h.Name, err)
+	}
+	return nil
+}
+
+// unpack puts a node below base, with the folders above it. No link is
+// followed that leads out of base, and none is written through.
+func (t *tree) unpack(base place, name string, n *node) error {
+	for i := range name {
+		if name[i] != '/' {
+			continue
+		}
+		if err := t.unpackFolder(base, name[:i], nil, n); err != nil {
+			return err
+		}
+	}
+	if n.mode.IsDir() {
+		return t.unpackFolder(base, name, n, n)
+	}
+	w := walk{stack: []place{base}, contained: true}
+	p, err := w.to(name, false)
+	if err != nil {
+		return err
+	}
+	return t.put(p, n, nil)
+}
+
+// unpackFolder makes a folder, or gives one that there is the entry's mode. One
+// that only stands above an entry is like gives the owner of.
+func (t *tree) unpackFolder(base place, name string, entry, like *node) error {
+	w := walk{stack: []place{base}, contained: true}
+	p, err := w.to(name, entry == nil)
+	if err != nil {
+		return err
+	}
+	if p.node == nil {
+		fresh := newFolder(0o755, User{UID: like.uid, GID: like.gid})
+		if entry != nil {
+			fresh.mode, fresh.modified = entry.mode, entry.modified
+		}
+		return t.put(p, fresh, nil)
+	}
+	if !p.node.mode.IsDir() {
+		return syscall.ENOTDIR
+	}
+	if entry != nil && p.path != base.path {
+		if err := t.writable(p, nil); err != nil {
+			return err
+		}
+		p.node.mode = entry.mode
+		t.touch(p)
+	}
+	return nil
+}
+
+// GetFiles packs a folder. The archive is whole before it is read.
+func (rt *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
+	var archive bytes.Buffer
+	call := Call{Op: "get", ID: id, Args: []string{dir}}
+	err := rt.do(ctx, call, func(c *container) error {
+		p, err := c.folder(dir)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		w := tar.NewWriter(&archive)
+		if err := pack(w, p.node, ""); err != nil {
+			return err
+		}
+		return w.Close()
+	})
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(&archive), nil
+}
+
+// pack writes what is below a folder, in order.
+func pack(w *tar.Writer, folder *node, above string) error {
+	for _, name := range slices.Sorted(maps.Keys(folder.kids)) {
+		n := folder.kids[name]
+		if err := packOne(w, n, path.Join(above, name)); err != nil {
+			return fmt.Errorf("pack %s: %w", path.Join(above, name), err)
+		}
+		if err := pack(w, n, path.Join(above, name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func packOne(w *tar.Writer, n *node, name string) error {
+	h := &tar.Header{
+		Typeflag: tar.TypeReg, Name: name, Mode: int64(n.mode.Perm()),
+		Uid: n.uid, Gid: n.gid, ModTime: n.modified, Size: int64(len(n.data)),
+	}
+	if n.mode.IsDir() {
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+	}
+	if n.mode&fs.ModeSymlink != 0 {
+		h.Typeflag, h.Linkname = tar.TypeSymlink, n.target
+	}
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	_, err := w.Write(n.data)
+	return err
+}

@@ -1,0 +1,119 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Create adds a container that does nothing yet.
+func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
+	return rt.call(ctx, Call{Op: "create", ID: spec.ID}, func() error {
+		if err := checkSpec(spec); err != nil {
+			return err
+		}
+		c := newContainer(spec, address(rt.made.Add(1)), rt.events.publish)
+		rt.mu.Lock()
+		defer rt.mu.Unlock()
+		if rt.foreign[spec.ID] {
+			return fmt.Errorf("%w: somebody else's container has its name", runtime.ErrInvalid)
+		}
+		if _, ok := rt.containers[spec.ID]; ok {
+			return runtime.ErrExists
+		}
+		rt.containers[spec.ID] = c
+		return nil
+	})
+}
+
+func checkSpec(spec runtime.Spec) error {
+	if spec.ID == "" {
+		return fmt.Errorf("%w: it has no id", runtime.ErrInvalid)
+	}
+	seen := make(map[string]bool, len(spec.Volumes))
+	for _, v := range spec.Volumes {
+		if !path.IsAbs(v.Target) || path.Clean(v.Target) == "/" || seen[v.Target] {
+			return fmt.Errorf("%w: the volume %s cannot be at %q", runtime.ErrInvalid, v.Name, v.Target)
+		}
+		seen[v.Target] = true
+	}
+	return nil
+}
+
+// Start runs the main process.
+func (rt *Runtime) Start(ctx context.Context, id string) error {
+	return rt.do(ctx, Call{Op: "start", ID: id}, func(c *container) error {
+		c.mu.Lock()
+		running := c.state == runtime.Running
+		c.mu.Unlock()
+		if running {
+			return nil
+		}
+		return c.start(rt)
+	})
+}
+
+// Restart ends every process and runs the main one anew.
+func (rt *Runtime) Restart(ctx context.Context, id string) error {
+	return rt.do(ctx, Call{Op: "restart", ID: id}, func(c *container) error {
+		c.mu.Lock()
+		c.killAll()
+		c.mu.Unlock()
+		return c.start(rt)
+	})
+}
+
+// Destroy ends and removes a container.
+func (rt *Runtime) Destroy(ctx context.Context, id string) error {
+	return rt.call(ctx, Call{Op: "destroy", ID: id}, func() error {
+		rt.remove(id)
+		return nil
+	})
+}
+
+func (rt *Runtime) remove(id string) {
+	rt.mu.Lock()
+	c, ok := rt.containers[id]
+	delete(rt.containers, id)
+	rt.mu.Unlock()
+	if ok {
+		c.remove()
+	}
+}
+
+// Status describes one container.
+func (rt *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
+	var s runtime.Status
+	err := rt.do(ctx, Call{Op: "status", ID: id}, func(c *container) error {
+		s = c.status()
+		return nil
+	})
+	if err != nil {
+		return runtime.Status{}, err
+	}
+	return s, nil
+}
+
+// List describes every container.
+func (rt *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+	var all []runtime.Status
+	err := rt.call(ctx, Call{Op: "list"}, func() error {
+		rt.mu.RLock()
+		found := make([]*container, 0, len(rt.containers))
+		for _, c := range rt.containers {
+			found = append(found, c)
+		}
+		rt.mu.RUnlock()
+		all = make([]runtime.Status, len(found))
+		for i, c := range found {
+			all[i] = c.status()
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}

@@ -1,0 +1,177 @@
+package fake
+
+import (
+	"context"
+	"io"
+	"slices"
+	"time"
+)
+
+// Program is what a process runs. The code that it returns is its exit code,
+// unless it is Park. It must return soon after ctx ends, which it does when the
+// process is killed: an Exec waits for it. A container's main process runs its
+// program within Start, so there it must return at once, with Park if it is to
+// go on.
+type Program func(ctx context.Context, p *Proc) int
+
+// Park is what a program returns whose process stays until a signal ends it,
+// or Exit.
+const Park = -1
+
+// Proc is a process as its program sees it. A dead one can do nothing more: it
+// writes to nothing, changes no file and starts no child.
+type Proc struct {
+	Args   []string
+	Env    map[string]string
+	Dir    string
+	User   User
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+
+	c      *container
+	run    *run // nil for the main process and its children
+	pid    int
+	parent int
+	cancel context.CancelFunc
+	start  func() int    // runs its program; nil for a child
+	done   chan struct{} // closed when it is gone
+
+	// The container's lock guards what follows.
+	onTerm  func()
+	stopped bool
+	dead    bool
+	code    int
+	signal  string
+}
+
+// initPID is the process that starts the others, shimPID the one that looks
+// after commands. They are on no table: nothing can be done to them.
+const (
+	initPID  = 1
+	shimPID  = 2
+	firstPID = 7
+)
+
+// PID is the process's number within its container.
+func (p *Proc) PID() int { return p.pid }
+
+// OnTerm has f called for SIGTERM instead of ending the process. f may call
+// Exit, and must not block.
+func (p *Proc) OnTerm(f func()) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	p.onTerm = f
+}
+
+// Exit ends a process, parked or not. Ending it twice changes nothing.
+func (p *Proc) Exit(code int) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	if !p.dead {
+		p.c.gone(p, code)
+	}
+}
+
+// ExitAfter ends a parked process when d has passed.
+func (p *Proc) ExitAfter(d time.Duration, code int) {
+	timer := time.AfterFunc(d, func() { p.Exit(code) })
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	if p.dead {
+		timer.Stop()
+		return
+	}
+	cancel := p.cancel
+	p.cancel = func() { timer.Stop(); cancel() }
+}
+
+// Spawn leaves a child that does nothing until a signal ends it.
+func (p *Proc) Spawn(args ...string) *Proc {
+	child := &Proc{
+		Args: args, Env: p.Env, Dir: p.Dir, User: p.User,
+		Stdin: p.Stdin, c: p.c, run: p.run, parent: p.pid,
+	}
+	child.Stdout, child.Stderr = p.Stdout, p.Stderr
+	if w, ok := p.Stdout.(*pipe); ok {
+		child.Stdout = &pipe{p: child, to: w.to}
+	}
+	if w, ok := p.Stderr.(*pipe); ok {
+		child.Stderr = &pipe{p: child, to: w.to}
+	}
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	child.init(nil)
+	if p.dead {
+		child.dead = true
+		close(child.done)
+		return child
+	}
+	p.c.enter(child)
+	return child
+}
+
+// init gives a process what every one has, and its program.
+func (p *Proc) init(program Program) {
+	p.done = make(chan struct{})
+	if program == nil {
+		p.cancel = func() {}
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	p.cancel = cancel
+	p.start = func() int { return program(ctx, p) }
+}
+
+// carryOut runs the program on the caller's goroutine. Afterwards the process
+// is gone, or parked.
+func (p *Proc) carryOut() {
+	if code := p.start(); code != Park {
+		p.Exit(code)
+	}
+}
+
+// enter puts a process on the table. The caller holds the lock.
+func (c *container) enter(p *Proc) {
+	p.pid = c.nextPID
+	c.nextPID++
+	c.procs[p.pid] = p
+	if p.run != nil {
+		p.run.live++
+	}
+}
+
+// processes is the table, oldest first.
+func (c *container) processes() []*Proc {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sorted(func(*Proc) bool { return true })
+}
+
+// sorted is the processes that match, oldest first. The caller holds the lock.
+func (c *container) sorted(match func(*Proc) bool) []*Proc {
+	var all []*Proc
+	for _, p := range c.procs {
+		if match(p) {
+			all = append(all, p)
+		}
+	}
+	slices.SortFunc(all, func(a, b *Proc) int { return a.pid - b.pid })
+	return all
+}
+
+// pipe is a stream of one process into what keeps it. One that is dead writes
+// into the void.
+type pipe struct {
+	p  *Proc
+	to io.Writer
+}
+
+func (w *pipe) Write(b []byte) (int, error) {
+	w.p.c.mu.Lock()
+	defer w.p.c.mu.Unlock()
+	if w.p.dead {
+		return 0, io.ErrClosedPipe
+	}
+	return w.to.Write(b)
+}

@@ -1,0 +1,42 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Seal remembers the state of a container's files.
+func (rt *Runtime) Seal(ctx context.Context, id string) error {
+	return rt.do(ctx, Call{Op: "seal", ID: id}, func(c *container) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.state != runtime.Running {
+			return runtime.ErrNotRunning
+		}
+		c.sealed, c.seal = true, c.files.changes
+		return nil
+	})
+}
+
+// Wipe ends every process, empties what is mounted, and compares the rest with
+// what was sealed.
+func (rt *Runtime) Wipe(ctx context.Context, id string) error {
+	return rt.do(ctx, Call{Op: "wipe", ID: id}, func(c *container) error {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.state != runtime.Running {
+			return runtime.ErrNotRunning
+		}
+		c.killAll()
+		c.files.emptyMounts()
+		if !c.sealed {
+			return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
+		}
+		if c.seal != c.files.changes {
+			return fmt.Errorf("%w: %s was changed", runtime.ErrNotClean, c.files.changed)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,68 @@
+package fake
+
+// Signal is one of those that a program may send.
+type Signal struct {
+	Name   string // "SIGTERM"
+	Number int
+}
+
+var (
+	sigKill = Signal{"SIGKILL", 9}
+	sigTerm = Signal{"SIGTERM", 15}
+	sigStop = Signal{"SIGSTOP", 19}
+)
+
+// signals are found by the name without SIG.
+var signals = map[string]Signal{
+	"KILL": sigKill, "TERM": sigTerm, "STOP": sigStop, "INT": {"SIGINT", 2},
+	"HUP": {"SIGHUP", 1}, "SEGV": {"SIGSEGV", 11}, "USR1": {"SIGUSR1", 10},
+	"ABRT": {"SIGABRT", 6},
+}
+
+// signal delivers s to a process. It is called without the container's lock: a
+// process that listens for SIGTERM does so here.
+func (c *container) signal(p *Proc, s Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case p.dead || s == sigTerm && p.stopped:
+		return // a stopped process gets it when it goes on, which none does
+	case s == sigStop:
+		p.stopped = true
+	case s == sigTerm && p.onTerm != nil:
+		f := p.onTerm
+		c.mu.Unlock()
+		defer c.mu.Lock()
+		f()
+	default:
+		c.die(p, s)
+	}
+}
+
+// die ends a process by a signal. The caller holds the container's lock.
+func (c *container) die(p *Proc, s Signal) {
+	if p.dead {
+		return
+	}
+	p.signal = s.Name
+	c.gone(p, 128+s.Number)
+}
+
+// gone takes a process off the table, and what hangs on it: its run, or with
+// the main one the whole container. The caller holds the container's lock.
+func (c *container) gone(p *Proc, code int) {
+	p.dead, p.code = true, code
+	delete(c.procs, p.pid)
+	close(p.done)
+	p.cancel()
+	if p.run != nil {
+		p.run.live--
+		if p.run.live == 0 {
+			close(p.run.empty)
+		}
+	}
+	if p == c.main {
+		c.main = nil
+		c.exit(code)
+	}
+}

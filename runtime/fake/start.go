@@ -1,0 +1,115 @@
+package fake
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// What a kernel takes of an argv, in bytes.
+const (
+	maxArg  = 128 << 10
+	maxArgs = 2 << 20
+)
+
+func startError(reason runtime.StartReason, format string, args ...any) error {
+	return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// checkInput refuses what no kernel would take.
+func checkInput(cmd runtime.Command) error {
+	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
+		return startError(runtime.StartBadInput, "there is no command")
+	}
+	if len(cmd.Stdin) > runtime.MaxStdin {
+		return startError(runtime.StartBadInput, "%d bytes of stdin are more than %d", len(cmd.Stdin), runtime.MaxStdin)
+	}
+	total := 0
+	for i, arg := range cmd.Args {
+		if strings.ContainsRune(arg, 0) {
+			return startError(runtime.StartBadInput, "argument %d holds a NUL", i)
+		}
+		if total += len(arg) + 1; len(arg) >= maxArg || total > maxArgs {
+			return startError(runtime.StartBadInput, "argument %d is too long", i)
+		}
+	}
+	for name, value := range cmd.Environment {
+		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
+			return startError(runtime.StartBadInput, "the environment entry %q is none", name)
+		}
+	}
+	return nil
+}
+
+// prepare finds what a process needs before it can start. The caller holds the
+// lock.
+func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]string) error {
+	var err error
+	p.User, err = c.user, c.userErr
+	if user != "" {
+		p.User, err = c.files.accounts().find(user)
+	}
+	if err != nil {
+		return err
+	}
+	p.Env = make(map[string]string, 2+len(c.spec.Environment)+len(env))
+	p.Env["PATH"], p.Env["HOME"] = defaultPath, p.User.home
+	maps.Copy(p.Env, c.spec.Environment)
+	maps.Copy(p.Env, env)
+	if p.Dir == "" {
+		p.Dir = c.spec.Workdir
+	}
+	p.Dir = path.Join("/", p.Dir)
+	at, err := c.files.existing(p.Dir, true, &p.User)
+	if err != nil || !at.node.mode.IsDir() || !allowed(at.node, &p.User, mayEnter) {
+		return startError(runtime.StartNoWorkdir, "the working directory %q cannot be entered", p.Dir)
+	}
+	p.Dir = at.path
+	program, err := c.lookUp(rt, p)
+	if err != nil {
+		return err
+	}
+	p.init(program)
+	return nil
+}
+
+// lookUp finds a process's program: by the name that it was added with, then
+// as a file, as it is when it names a folder and else in PATH.
+func (c *container) lookUp(rt *Runtime, p *Proc) (Program, error) {
+	name := p.Args[0]
+	if program, ok := rt.program(name); ok {
+		return program, nil
+	}
+	candidates := []string{path.Join(p.Dir, name)}
+	if path.IsAbs(name) {
+		candidates[0] = name
+	}
+	if !strings.Contains(name, "/") {
+		candidates = candidates[:0]
+		for _, dir := range strings.Split(p.Env["PATH"], ":") {
+			candidates = append(candidates, path.Join(p.Dir, dir, name))
+			if path.IsAbs(dir) {
+				candidates[len(candidates)-1] = path.Join(dir, name)
+			}
+		}
+	}
+	missing := startError(runtime.StartNoBinary, "there is no program %q", name)
+	for _, file := range candidates {
+		at, err := c.files.existing(file, true, &p.User)
+		if err != nil {
+			continue
+		}
+		program, known := rt.program(at.node.program)
+		if known && allowed(at.node, &p.User, mayEnter) {
+			return program, nil
+		}
+		missing = startError(runtime.StartNotExec, "%q is no program that %d may run", file, p.User.UID)
+	}
+	if program, ok := rt.program("*"); ok {
+		return program, nil
+	}
+	return nil, missing
+}
