@@ -114,11 +114,11 @@ func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.
 
 // ReleaseRequest says how to release.
 type ReleaseRequest struct {
-	Discard bool `json:"discard,omitempty" doc:"Give the tenant's data up when it cannot be saved."`
+	Discard bool `json:"discard,omitempty" doc:"Destroy the container, so that nothing of what the tenant left in it remains."`
 }
 
 type releaseIn struct {
-	claimPath
+	ID   string `path:"id" maxLength:"128" doc:"The claim's id."`
 	Body *ReleaseRequest
 }
 

@@ -64,8 +64,8 @@ func (a *API) getContainer(ctx context.Context, in *containerPath) (*containerOu
 }
 
 type destroyIn struct {
-	containerPath
-	Force bool `query:"force" doc:"Destroy it although a claim holds it."`
+	ID    string `path:"id" maxLength:"128" doc:"The container's id."`
+	Force bool   `query:"force" doc:"Destroy it although a claim holds it."`
 }
 
 // destroyContainer answers with the record as it is afterwards: on its way
@@ -74,12 +74,12 @@ func (a *API) destroyContainer(ctx context.Context, in *destroyIn) (*containerOu
 	if err := a.o.Containers.DestroyContainer(ctx, in.ID, in.Force); err != nil {
 		return nil, err
 	}
-	return a.getContainer(ctx, &in.containerPath)
+	return a.getContainer(ctx, &containerPath{in.ID})
 }
 
 type logsIn struct {
-	containerPath
-	Tail int64 `query:"tail" minimum:"1" maximum:"10485760" default:"65536" doc:"How many bytes at most."`
+	ID   string `path:"id" maxLength:"128" doc:"The container's id."`
+	Tail int64  `query:"tail" minimum:"1" maximum:"10485760" default:"65536" doc:"How many bytes at most."`
 }
 
 type streamOut struct{ Body func(huma.Context) }

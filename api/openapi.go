@@ -21,7 +21,7 @@ var descriptions = map[string]string{
 	"claim":             "Blocks until the claim is active: the container is there, healthy, and its post_claim hooks have succeeded. Asking again for what one holds answers 200 with the same claim and runs nothing. A caller that leaves loses nothing: ask again.",
 	"list-claims":       "Live claims only, unless states are named.",
 	"list-containers":   "Those that exist, unless states are named: gone ones are kept as records for a while.",
-	"release":           "Runs the pre_release hooks and gives the container back. Releasing twice is 200. With discard the tenant's data is given up when it cannot be saved.",
+	"release":           "Runs the pre_release hooks and gives the container back. Releasing twice is 200. With discard the container is destroyed, and nothing that the tenant left in it remains.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole of what was captured of the output.",
 	"events":            "A page of events after a place in the log. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the answer is a stream that goes on until either side leaves. When retention has deleted events that were asked for, a page has cut set to the oldest event that is left, and a stream has a line of type log.cut.",
@@ -124,8 +124,11 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 	}
 	doc.Paths["/v1/workloads/{id}"].Put.RequestBody = &huma.RequestBody{Required: true, Content: file}
 
-	gone := doc.Paths["/v1/workloads/{id}"].Delete.Responses
-	gone["204"] = &huma.Response{Description: "It is gone."}
+	// huma has described the body under 200, which this never answers.
+	deletion := doc.Paths["/v1/workloads/{id}"].Delete.Responses
+	deletion["202"], deletion["204"] = deletion["200"], &huma.Response{Description: "It is gone."}
+	deletion["202"].Description = "It goes when its last container is gone."
+	delete(deletion, "200")
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]
 	logs.Content = map[string]*huma.MediaType{"text/plain": {Schema: text}}

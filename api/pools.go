@@ -63,8 +63,8 @@ type ScaleRequest struct {
 }
 
 type scaleIn struct {
-	poolPath
-	Body ScaleRequest
+	Workload string `path:"workload" maxLength:"128" doc:"The workload's id." example:"greeter"`
+	Body     ScaleRequest
 }
 
 func (a *API) scalePool(ctx context.Context, in *scaleIn) (*poolOut, error) {

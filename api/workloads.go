@@ -99,7 +99,7 @@ func (a *API) getWorkload(ctx context.Context, in *workloadPath) (*struct{ Body 
 }
 
 type applyIn struct {
-	workloadPath
+	ID          string `path:"id" maxLength:"128" doc:"The workload's id, as in the file." example:"greeter"`
 	ContentType string `header:"Content-Type" hidden:"true"`
 	RawBody     []byte
 }

@@ -1,0 +1,99 @@
+package apitest
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+)
+
+type records struct{ *Backend }
+
+func (b records) Claim(_ context.Context, id string) (claim.Claim, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, c := range b.Backend.Claims {
+		if c.ID == id {
+			return c, nil
+		}
+	}
+	return claim.Claim{}, claim.ErrNoClaim
+}
+
+func (b records) Claims(_ context.Context, f claim.Filter) ([]claim.Claim, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return take(b.Backend.Claims, f.Limit, func(c claim.Claim) bool {
+		return c.ID > f.After && match(f.Workload, c.Workload) && match(f.Tenant, c.Tenant) && match(f.Container, c.Container) &&
+			(len(f.States) == 0 && c.State.Live() || slices.Contains(f.States, c.State))
+	}), b.Errors["claims"]
+}
+
+type runs struct{ *Backend }
+
+func (b runs) Runs(_ context.Context, f api.RunFilter) ([]hooks.Run, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return take(b.Attempts, f.Limit, func(r hooks.Run) bool {
+		return r.ID > f.After && match(f.Workload, r.Workload) && match(f.Tenant, r.Tenant) &&
+			match(f.Claim, r.Claim) && match(f.Container, r.Container) && match(string(f.Point), string(r.Point)) &&
+			(len(f.States) == 0 || slices.Contains(f.States, r.State))
+	}), b.Errors["runs"]
+}
+
+func (b runs) Run(_ context.Context, id string) ([]hooks.Run, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return take(b.Attempts, 0, func(r hooks.Run) bool { return r.ID == id }), b.Errors["run"]
+}
+
+type events struct{ *Backend }
+
+func (b events) Changed() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.changed
+}
+
+func (b events) LastSeq(context.Context) (int64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return int64(len(b.Log)), b.Errors["last"]
+}
+
+func (b events) Events(_ context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.Errors["events"]; err != nil {
+		return activity.Page{}, err
+	}
+	page := activity.Page{Next: after}
+	if after+1 < b.Oldest {
+		page.Cut = b.Oldest
+	}
+	for _, e := range b.Log {
+		if len(page.Items) == limit {
+			break
+		}
+		if e.Seq <= after || e.Seq < b.Oldest {
+			continue
+		}
+		page.Next = e.Seq
+		if matches(f, e) {
+			page.Items = append(page.Items, e)
+		}
+	}
+	return page, nil
+}
+
+func matches(f activity.Filter, e activity.Event) bool {
+	ofType := len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t activity.Type) bool {
+		return e.Type == t || strings.HasPrefix(string(e.Type), string(t)+".")
+	})
+	return ofType && match(f.Workload, e.Workload) && match(f.Container, e.Container) &&
+		match(f.Tenant, e.Tenant) && match(f.Claim, e.Claim) && match(f.Point, e.Point)
+}

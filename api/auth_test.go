@@ -1,0 +1,176 @@
+package api_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api"
+)
+
+const (
+	key1 = "0123456789abcdef"
+	key2 = "fedcba9876543210-second"
+)
+
+func keys(t *testing.T, text string) *api.Keys {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "keys")
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	k, err := api.LoadKeys(path)
+	require.NoError(t, err)
+	return k
+}
+
+// With keys nothing but the probes is to be had without one, from anywhere.
+func TestKeys(t *testing.T) {
+	k := keys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
+	var log bytes.Buffer
+	url := start(t, filled(), func(o *api.Options) {
+		o.Keys = k
+		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	tests := []struct {
+		name, route, header string
+		status              int
+	}{
+		{"none", "GET /v1/claims", "", 401},
+		{"empty", "GET /v1/claims", "Authorization: Bearer ", 401},
+		{"wrong", "GET /v1/claims", "Authorization: Bearer 0123456789abcdeg", 401},
+		{"part", "GET /v1/claims", "Authorization: Bearer 0123456789abcde", 401},
+		{"with its name", "GET /v1/claims", "Authorization: Bearer ops:" + key1, 401},
+		{"basic", "GET /v1/claims", "Authorization: Basic " + key1, 401},
+		{"first", "GET /v1/claims", "Authorization: Bearer " + key1, 200},
+		{"second", "GET /v1/claims", "Authorization: bearer " + key2, 200},
+		{"header", "GET /v1/claims", "X-API-Key: " + key1, 200},
+		{"metrics", "GET /metrics", "", 401},
+		{"document", "GET /openapi.json", "", 401},
+		{"unknown path", "GET /v2", "", 401},
+		{"live", "GET /healthz", "", 200},
+		{"ready", "GET /readyz", "", 200},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			headers := []string{"Host: hostler.example.com"}
+			if test.header != "" {
+				headers = append(headers, test.header)
+			}
+			a := call(t, url, test.route, "", headers...)
+			require.Equal(t, test.status, a.status, a.text)
+			if test.status == 401 {
+				require.Equal(t, "unauthorized", a.body["code"])
+				require.Contains(t, a.header.Get("WWW-Authenticate"), "Bearer")
+			}
+		})
+	}
+	require.Contains(t, log.String(), "key=ops")
+	require.NotContains(t, log.String(), key1)
+	require.NotContains(t, log.String(), key2)
+}
+
+// A key file is refused with the place of the fault and never with a key.
+func TestBadKeyFiles(t *testing.T) {
+	tests := map[string]string{
+		"":                           "no key",
+		"# only this\n":              "no key",
+		key1 + "\nhunter2-short\n":   "line 2",
+		"name: short\n":              "line 1",
+		"two words are not a key ok": "blanks",
+	}
+	for text, want := range tests {
+		path := filepath.Join(t.TempDir(), "keys")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := api.LoadKeys(path)
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "hunter2")
+	}
+	_, err := api.LoadKeys(filepath.Join(t.TempDir(), "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
+}
+
+// Without keys a page in a browser gets in neither by a name that points here
+// nor by a request across origins.
+func TestOpenServer(t *testing.T) {
+	url := start(t, filled())
+	host := strings.TrimPrefix(url, "http://")
+	claim := `{"workload":"web","tenant":"eve"}`
+	tests := []struct {
+		name, route, body string
+		headers           []string
+		status            int
+	}{
+		{"localhost", "GET /v1/claims", "", []string{"Host: localhost:8700"}, 200},
+		{"127.9.9.9", "GET /v1/claims", "", []string{"Host: 127.9.9.9"}, 200},
+		{"IPv6", "GET /v1/claims", "", []string{"Host: [::1]:8700"}, 200},
+		{"IPv6 without port", "GET /v1/claims", "", []string{"Host: [::1]"}, 200},
+		{"rebound name", "GET /v1/claims", "", []string{"Host: evil.example:8700"}, 403},
+		{"name like ours", "GET /v1/claims", "", []string{"Host: localhost.evil.example"}, 403},
+		{"other address", "GET /v1/claims", "", []string{"Host: 10.0.0.1"}, 403},
+		{"probe too", "GET /healthz", "", []string{"Host: evil.example"}, 403},
+		{"other origin", "POST /v1/claims", claim, []string{"Origin: https://evil.example"}, 403},
+		{"other site", "POST /v1/claims", claim, []string{"Sec-Fetch-Site: cross-site"}, 403},
+		{"other port", "POST /v1/claims", claim, []string{"Origin: http://127.0.0.1:1"}, 403},
+		{"no origin", "POST /v1/claims", claim, []string{"Origin: null"}, 403},
+		{"deletion", "DELETE /v1/containers/box-2", "", []string{"Sec-Fetch-Site: cross-site"}, 403},
+		{"own page", "POST /v1/claims", claim, []string{"Origin: http://" + host}, 201},
+		{"own page again", "POST /v1/claims", claim, []string{"Sec-Fetch-Site: same-origin"}, 200},
+		{"no browser", "POST /v1/claims", claim, nil, 200},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a := call(t, url, test.route, test.body, test.headers...)
+			require.Equal(t, test.status, a.status, a.text)
+			if test.status == 403 {
+				require.Equal(t, "forbidden", a.body["code"])
+			}
+		})
+	}
+}
+
+// The id of a request is taken when it is harmless, and is in the log.
+func TestRequestID(t *testing.T) {
+	var log bytes.Buffer
+	url := start(t, filled(), func(o *api.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	require.Equal(t, "abc-1", call(t, url, "GET /nothing", "", "X-Request-Id: abc-1").header.Get("X-Request-Id"))
+	require.Contains(t, log.String(), "request=abc-1")
+	for _, bad := range []string{"a b", "x\"y", strings.Repeat("x", 65)} {
+		require.NotEqual(t, bad, call(t, url, "GET /nothing", "", "X-Request-Id: "+bad).header.Get("X-Request-Id"))
+	}
+}
+
+// A panic is a 500 with an id, and the server goes on.
+func TestPanic(t *testing.T) {
+	var log bytes.Buffer
+	url := start(t, filled(), func(o *api.Options) {
+		o.Log = slog.New(slog.NewTextHandler(&log, nil))
+		o.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret state") })
+	})
+	a := call(t, url, "GET /metrics", "")
+	require.Equal(t, 500, a.status)
+	require.Equal(t, "internal", a.body["code"])
+	require.NotContains(t, a.text, "secret")
+	require.Contains(t, log.String(), "secret state")
+	require.Equal(t, 200, call(t, url, "GET /healthz", "").status)
+}
+
+// A panic in the middle of an answer breaks it off: a part must not look whole.
+func TestPanicInAnswer(t *testing.T) {
+	url := start(t, filled(), func(o *api.Options) {
+		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			io.WriteString(w, strings.Repeat("x", 10_000))
+			panic("late")
+		})
+	})
+	resp, err := http.Get(url + "/metrics")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.ReadAll(resp.Body)
+	require.Error(t, err)
+}

@@ -1,0 +1,223 @@
+package api_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
+)
+
+// stream opens a stream of events and reads its lines.
+func stream(t *testing.T, url, query string, headers ...string) *bufio.Scanner {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/events"+query, nil)
+	require.NoError(t, err)
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	t.Cleanup(func() { resp.Body.Close() })
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	return bufio.NewScanner(resp.Body)
+}
+
+// next is the next line with text in it.
+func next(t *testing.T, lines *bufio.Scanner) string {
+	t.Helper()
+	for lines.Scan() {
+		if lines.Text() != "" {
+			return lines.Text()
+		}
+	}
+	t.Fatal("the stream ended:", lines.Err())
+	return ""
+}
+
+const sse = "Accept: text/event-stream"
+
+// A stream resumes after the Last-Event-ID, whatever the query says, and goes
+// on with what comes.
+func TestStreamResumes(t *testing.T) {
+	b := filled()
+	lines := stream(t, start(t, b), "?after=0", sse, "Last-Event-ID: 2")
+	require.Equal(t, "retry: 2000", next(t, lines))
+	require.Equal(t, "id: 3", next(t, lines))
+	require.Contains(t, next(t, lines), `data: {"seq":3`)
+	b.Append(activity.Event{Type: activity.PoolDrained, Message: "drained"})
+	require.Equal(t, "id: 4", next(t, lines))
+	require.Contains(t, next(t, lines), `"pool.drained"`)
+}
+
+// Without a place a stream has only what is new; JSON lines can be asked for
+// in two ways.
+func TestStreamBeginsNow(t *testing.T) {
+	b := filled()
+	url := start(t, b)
+	for i, lines := range []*bufio.Scanner{
+		stream(t, url, "?follow=true"),
+		stream(t, url, "", "Accept: application/x-ndjson;q=0.9, text/html"),
+		stream(t, url, "?follow=true&type=pool,claim.failed"),
+	} {
+		b.Append(activity.Event{Type: activity.PoolDrained, Message: fmt.Sprint("drained ", i)})
+		require.Contains(t, next(t, lines), `"pool.drained"`)
+	}
+}
+
+// Deleted events are told, once, in the place where they would have been.
+func TestStreamTellsOfCut(t *testing.T) {
+	b := filled()
+	b.Cut(3)
+	url := start(t, b)
+	lines := stream(t, url, "?after=0&follow=true")
+	require.Contains(t, next(t, lines), `"type":"log.cut"`)
+	require.Contains(t, next(t, lines), `{"seq":3`)
+	b.Append(activity.Event{Type: activity.PoolDrained})
+	require.Contains(t, next(t, lines), `{"seq":4`)
+	require.EqualValues(t, 3, call(t, url, "GET /v1/events", "").body["cut"])
+}
+
+// A silent stream says that it lives, and where to resume.
+func TestStreamHeartbeat(t *testing.T) {
+	url := start(t, filled(), func(o *api.Options) { o.Heartbeat = 5 * time.Millisecond })
+	lines := stream(t, url, "?after=0&type=pool", sse)
+	require.Equal(t, "retry: 2000", next(t, lines))
+	require.Equal(t, ": heartbeat", next(t, lines))
+	require.Equal(t, "id: 3", next(t, lines))
+}
+
+// Every follower gets every event once and in order, while one that does not
+// read is cut off.
+func TestSlowFollowerIsCut(t *testing.T) {
+	// More than the buffers of a connection take.
+	const events, followers, size = 1500, 4, 16 << 10
+	b, cut := apitest.New(), make(logged, 1)
+	url := start(t, b, func(o *api.Options) {
+		o.WriteTimeout = 250 * time.Millisecond
+		o.Log = slog.New(slog.NewTextHandler(cut, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+
+	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	require.NoError(t, err)
+	defer slow.Close()
+	require.NoError(t, slow.(*net.TCPConn).SetReadBuffer(4096))
+	fmt.Fprintf(slow, "GET /v1/events?after=0&follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
+
+	group, ctx := errgroup.WithContext(t.Context())
+	for range followers {
+		group.Go(func() error { return expectInOrder(ctx, url, events) })
+	}
+	group.Go(func() error {
+		for range events {
+			b.Append(activity.Event{Type: activity.PoolWarning, Message: strings.Repeat("x", size)})
+		}
+		return nil
+	})
+	require.NoError(t, group.Wait())
+
+	select {
+	case <-cut:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the follower that does not read was not cut off")
+	}
+	// Its connection was broken off: it ends before the log does.
+	require.NoError(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
+	got := 0
+	lines := bufio.NewScanner(slow)
+	for lines.Scan() {
+		if strings.HasPrefix(lines.Text(), `{"seq"`) {
+			got++
+		}
+	}
+	require.NotErrorIs(t, lines.Err(), os.ErrDeadlineExceeded)
+	require.Less(t, got, events)
+}
+
+// logged says when a follower is cut off for a write that took too long.
+type logged chan struct{}
+
+func (l logged) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("a follower of events ended")) && bytes.Contains(line, []byte("i/o timeout")) {
+		select {
+		case l <- struct{}{}:
+		default:
+		}
+	}
+	return len(line), nil
+}
+
+func expectInOrder(ctx context.Context, url string, events int64) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/v1/events?after=0&follow=true", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	decode := json.NewDecoder(resp.Body)
+	for want := int64(1); want <= events; want++ {
+		var e activity.Event
+		if err := decode.Decode(&e); err != nil {
+			return fmt.Errorf("event %d: %w", want, err)
+		}
+		if e.Seq != want {
+			return fmt.Errorf("event %d came instead of %d", e.Seq, want)
+		}
+	}
+	return nil
+}
+
+// When the server stops, streams end and it does not wait for them.
+func TestRunEndsStreams(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	group := errgroup.Group{}
+	group.Go(func() error { return api.New(filled().Options()).Run(ctx, ln, 10*time.Second) })
+
+	lines := stream(t, "http://"+ln.Addr().String(), "?after=0", sse)
+	require.Equal(t, "retry: 2000", next(t, lines))
+	begin := time.Now()
+	stop()
+	for lines.Scan() { //nolint:revive // read to the end
+	}
+	require.NoError(t, lines.Err())
+	require.NoError(t, group.Wait())
+	require.Less(t, time.Since(begin), 5*time.Second)
+}
+
+// A server without keys is not put where others can reach it.
+func TestRunRefusesOpenServer(t *testing.T) {
+	ln, err := net.Listen("tcp", "0.0.0.0:0")
+	require.NoError(t, err)
+	require.ErrorContains(t, api.New(filled().Options()).Run(t.Context(), ln, time.Second), "API keys")
+}
+
+// HEAD asks for no stream.
+func TestHead(t *testing.T) {
+	rec := httptest.NewRecorder()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "http://localhost/v1/events", nil)
+	r.Header.Set("Accept", "text/event-stream")
+	api.New(filled().Options()).ServeHTTP(rec, r)
+	require.Equal(t, 200, rec.Code)
+}
