@@ -22,11 +22,11 @@ func FuzzParse(f *testing.F) {
 		f.Add(source)
 	}
 	for _, c := range refusals {
-		f.Add([]byte(c.source))
+		// The long ones would keep the fuzzer busy with shortening them.
+		if len(c.source) < 1<<10 {
+			f.Add([]byte(c.source))
+		}
 	}
-	s, err := Schema()
-	require.NoError(f, err)
-	f.Add(s)
 	f.Fuzz(func(t *testing.T, source []byte) {
 		w, err := Parse(source, "w.yaml")
 		if err != nil {

@@ -1,0 +1,258 @@
+package workload
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Folder is a directory of workload files, *.yaml and *.yml. It remembers what
+// it has told of each, so that only changes are told. It is not safe for
+// several goroutines.
+type Folder struct {
+	dir     string
+	entries map[string]*entry  // by the file's path
+	told    map[string]telling // by id
+}
+
+// entry is what is known of one file.
+type entry struct {
+	source []byte
+	parsed *Workload // of source; nil when it has faults
+	err    error     // why source is not in force
+	good   *Workload // in force: the last one without faults
+	missed bool      // was not there when last looked for
+}
+
+// telling is what was last told of a workload in force.
+type telling struct {
+	file   string
+	source []byte
+}
+
+// Change is something that happened in a Folder. Exactly one of Workload, Err
+// and Removed says what.
+type Change struct {
+	File     string
+	Workload *Workload // a new or changed one
+	Err      error     // Faults, a *SameIDError, or why it cannot be read; what was in force before stays
+	Removed  string    // the id of a workload that no file describes any longer
+}
+
+// SameIDError is that two files describe workloads with one id. The one that was
+// there first stays in force; of two new ones, neither is.
+type SameIDError struct {
+	ID    string
+	Files []string // sorted
+}
+
+func (e *SameIDError) Error() string {
+	return fmt.Sprintf("id %s is in more than one file: %s", e.ID, strings.Join(e.Files, ", "))
+}
+
+// NewFolder returns the folder dir, of which nothing is known yet.
+func NewFolder(dir string) *Folder {
+	return &Folder{dir: dir, entries: map[string]*entry{}, told: map[string]telling{}}
+}
+
+// Load reads the folder and returns the workloads by their file's path, and
+// the errors of files that hold none: each a Faults, a *SameIDError or an I/O
+// error. A Run afterwards tells only what changed since.
+func (f *Folder) Load() (map[string]*Workload, []error) {
+	changes, err := f.scan()
+	if err != nil {
+		return nil, []error{err}
+	}
+	var errs []error
+	for _, c := range changes {
+		if c.Err != nil {
+			errs = append(errs, c.Err)
+		}
+	}
+	loaded := map[string]*Workload{}
+	for file, e := range f.entries {
+		if e.good != nil {
+			loaded[file] = e.good
+		}
+	}
+	return loaded, errs
+}
+
+// scan reads the folder once and returns what changed since the last time:
+// removals first, then the rest by file. Its error is that of the folder
+// itself, and then nothing is known to have changed.
+func (f *Folder) scan() ([]Change, error) {
+	files, err := f.files()
+	if err != nil {
+		return nil, err
+	}
+	broken := map[string]string{} // what was wrong with each file before
+	for file, e := range f.entries {
+		broken[file] = fmt.Sprint(e.err)
+		f.look(file, e, slices.Contains(files, file))
+	}
+	for _, file := range files {
+		if f.entries[file] == nil {
+			f.entries[file] = &entry{}
+			f.look(file, f.entries[file], true)
+		}
+	}
+	f.settle()
+
+	return append(f.removals(), f.news(broken)...), nil
+}
+
+// removals tells of the ids that are in force no longer, sorted.
+func (f *Folder) removals() []Change {
+	inForce := map[string]bool{}
+	for _, e := range f.entries {
+		if e.good != nil {
+			inForce[e.good.ID] = true
+		}
+	}
+	var changes []Change
+	for _, id := range slices.Sorted(maps.Keys(f.told)) {
+		if !inForce[id] {
+			changes = append(changes, Change{File: f.told[id].file, Removed: id})
+			delete(f.told, id)
+		}
+	}
+	return changes
+}
+
+// news tells, file by file, of the errors that were not there before and of
+// the workloads that are not what was told last.
+func (f *Folder) news(before map[string]string) []Change {
+	var changes []Change
+	for _, file := range slices.Sorted(maps.Keys(f.entries)) {
+		e := f.entries[file]
+		if e.err != nil && before[file] != e.err.Error() {
+			changes = append(changes, Change{File: file, Err: e.err})
+		}
+		if e.good == nil {
+			continue
+		}
+		last, ok := f.told[e.good.ID]
+		if !ok || !bytes.Equal(last.source, e.good.Source) {
+			changes = append(changes, Change{File: file, Workload: e.good})
+		}
+		f.told[e.good.ID] = telling{file, e.good.Source}
+	}
+	return changes
+}
+
+// files lists the workload files of the folder. Names that begin with a dot
+// are those of editors and of mounted configuration, not of authors.
+func (f *Folder) files() ([]string, error) {
+	list, err := os.ReadDir(f.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the folder of workload files: %w", err)
+	}
+	var files []string
+	for _, e := range list {
+		ext := filepath.Ext(e.Name())
+		if (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
+			files = append(files, filepath.Join(f.dir, e.Name()))
+		}
+	}
+	return files, nil
+}
+
+// look reads one file anew. One that is not there is given up only when it is
+// missed twice: editors take a file away for a moment to put another in its
+// place, and to believe them would be to drain a pool.
+func (f *Folder) look(file string, e *entry, listed bool) {
+	source, err := readFile(file)
+	if !listed || errors.Is(err, fs.ErrNotExist) {
+		if e.missed || e.good == nil {
+			delete(f.entries, file)
+		}
+		e.missed = true
+		return
+	}
+	e.missed = false
+	if err != nil {
+		e.source, e.parsed, e.err = nil, nil, err
+		return
+	}
+	if e.source != nil && bytes.Equal(source, e.source) {
+		return
+	}
+	e.source = source
+	e.parsed, e.err = Parse(source, file)
+}
+
+// settle decides which workload of each file is in force: the one that it
+// describes, unless another file that had the id before describes it too.
+func (f *Folder) settle() {
+	claimants := map[string][]string{} // by id, the files that describe it
+	for file, e := range f.entries {
+		if w := cmp.Or(e.parsed, e.good); w != nil && !e.missed {
+			claimants[w.ID] = append(claimants[w.ID], file)
+		}
+	}
+	holders := map[string]string{} // by id, the file whose workload is in force
+	for id, files := range claimants {
+		slices.Sort(files)
+		i := slices.IndexFunc(files, func(file string) bool {
+			good := f.entries[file].good
+			return good != nil && good.ID == id
+		})
+		if len(files) == 1 {
+			i = 0
+		}
+		if i >= 0 {
+			holders[id] = files[i]
+		}
+	}
+	for file, e := range f.entries {
+		if w := e.parsed; w != nil && !e.missed {
+			if holders[w.ID] == file {
+				e.good, e.err = w, nil
+			} else {
+				e.err = &SameIDError{ID: w.ID, Files: claimants[w.ID]}
+			}
+		}
+		// A file that is missed, or that now describes another workload and may
+		// not, keeps its last one until another file has taken over the id.
+		if e.good != nil && holders[e.good.ID] != "" && holders[e.good.ID] != file {
+			e.good = nil
+		}
+	}
+}
+
+// missing says whether a file is missed and may be gone.
+func (f *Folder) missing() bool {
+	for _, e := range f.entries {
+		if e.missed {
+			return true
+		}
+	}
+	return false
+}
+
+// readFile reads no more of a file than Parse takes.
+func readFile(file string) ([]byte, error) {
+	// Opening a pipe would wait for a writer that may never come.
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("read %s: it is no regular file", file)
+	}
+	in, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("read a workload file: %w", err)
+	}
+	defer in.Close() // only read from: nothing is lost
+	source, err := io.ReadAll(io.LimitReader(in, MaxSize+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", file, err)
+	}
+	return source, nil
+}

@@ -1,0 +1,76 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// settling is how long after the first sign of a change the folder is read:
+	// saving one file makes several signs.
+	settling = 100 * time.Millisecond
+	// doubting is how long a missed file has to come back.
+	doubting = time.Second
+)
+
+// Run tells every change of the folder, one after another, beginning with all
+// that Load has not returned, until ctx ends (nil) or the folder can no longer
+// be followed. What apply does takes place before the next change is looked
+// for, and no change is lost meanwhile.
+//
+// The folder itself is watched, not its files: so files that are replaced, and
+// those behind a link of the folder that is switched, are followed too. What a
+// link to a file elsewhere leads to is not.
+func (f *Folder) Run(ctx context.Context, apply func(context.Context, Change)) error {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.dir, err)
+	}
+	defer watcher.Close() // ends its goroutine; the error says nothing of use
+	if err := watcher.Add(f.dir); err != nil {
+		return fmt.Errorf("watch %s: %w", f.dir, err)
+	}
+	// The first look comes after the watch has begun, so that nothing can
+	// happen between the two.
+	look := time.NewTimer(0)
+	defer look.Stop()
+	due := true
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case _, ok := <-watcher.Events:
+			if !ok {
+				return fmt.Errorf("watch %s: the watch has ended", f.dir)
+			}
+			// Only the first sign sets the timer: a file that is written all the
+			// time must not put the look off for ever.
+			if !due {
+				look.Reset(settling)
+				due = true
+			}
+		case err := <-watcher.Errors:
+			// Too many signs to keep: which files they were does not matter.
+			if !errors.Is(err, fsnotify.ErrEventOverflow) {
+				return fmt.Errorf("watch %s: %w", f.dir, err)
+			}
+			look.Reset(settling)
+			due = true
+		case <-look.C:
+			changes, err := f.scan()
+			if err != nil {
+				return err
+			}
+			for _, c := range changes {
+				apply(ctx, c)
+			}
+			if due = f.missing(); due {
+				look.Reset(doubting)
+			}
+		}
+	}
+}
