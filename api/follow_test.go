@@ -110,7 +110,7 @@ func TestSlowFollowerIsCut(t *testing.T) {
 	const events, followers, size = 1500, 4, 16 << 10
 	b, cut := apitest.New(), make(logged, 1)
 	url := start(t, b, func(o *api.Options) {
-		o.WriteTimeout = 250 * time.Millisecond
+		o.WriteTimeout = 500 * time.Millisecond
 		o.Log = slog.New(slog.NewTextHandler(cut, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -18,6 +19,9 @@ type recorder struct {
 	written int64
 	failed  error // of the first write that did not work
 }
+
+// maxWrite is how much a client must take within the deadline of one write.
+const maxWrite = 64 << 10
 
 // Unwrap lets http.ResponseController reach the connection.
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
@@ -36,13 +40,20 @@ func (rec *recorder) Write(b []byte) (int, error) {
 	if rec.status == 0 {
 		rec.WriteHeader(http.StatusOK)
 	}
-	rec.deadline()
-	n, err := rec.ResponseWriter.Write(b)
-	rec.written += int64(n)
-	if err != nil && rec.failed == nil {
-		rec.failed = err
+	total := 0
+	for part := range slices.Chunk(b, maxWrite) {
+		rec.deadline()
+		n, err := rec.ResponseWriter.Write(part)
+		total += n
+		rec.written += int64(n)
+		if err != nil {
+			if rec.failed == nil {
+				rec.failed = err
+			}
+			return total, err
+		}
 	}
-	return n, err
+	return total, nil
 }
 
 // FlushError sends what is buffered.
