@@ -117,7 +117,6 @@ func TestSlowFollowerIsCut(t *testing.T) {
 	slow, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	require.NoError(t, err)
 	defer slow.Close()
-	require.NoError(t, slow.(*net.TCPConn).SetReadBuffer(4096))
 	fmt.Fprintf(slow, "GET /v1/events?after=0&follow=true HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
 	group, ctx := errgroup.WithContext(t.Context())
