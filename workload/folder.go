@@ -14,11 +14,10 @@ import (
 	"strings"
 )
 
-// Folder is a directory of workload files, *.yaml and *.yml. It remembers what
-// it has told of each, so that only changes are told. It is not safe for
-// several goroutines.
+// Folder follows one directory of workload files, *.yaml and *.yml. It
+// remembers what it has told of each, so that only changes are told. The zero
+// value knows of nothing yet. It is not safe for several goroutines.
 type Folder struct {
-	dir     string
 	entries map[string]*entry  // by the file's path
 	told    map[string]telling // by id
 }
@@ -38,13 +37,13 @@ type telling struct {
 	source []byte
 }
 
-// Change is something that happened in a Folder. Exactly one of Workload, Err
-// and Removed says what.
+// Change is something that happened to a file of a Folder. With neither a
+// Workload nor an Err, no file describes the workload ID any longer.
 type Change struct {
 	File     string
+	ID       string    // of the workload; empty with Err
 	Workload *Workload // a new or changed one
 	Err      error     // Faults, a *SameIDError, or why it cannot be read; what was in force before stays
-	Removed  string    // the id of a workload that no file describes any longer
 }
 
 // SameIDError is that two files describe workloads with one id. The one that was
@@ -58,16 +57,11 @@ func (e *SameIDError) Error() string {
 	return fmt.Sprintf("id %s is in more than one file: %s", e.ID, strings.Join(e.Files, ", "))
 }
 
-// NewFolder returns the folder dir, of which nothing is known yet.
-func NewFolder(dir string) *Folder {
-	return &Folder{dir: dir, entries: map[string]*entry{}, told: map[string]telling{}}
-}
-
-// Load reads the folder and returns the workloads by their file's path, and
+// Load reads the directory and returns the workloads by their file's path, and
 // the errors of files that hold none: each a Faults, a *SameIDError or an I/O
 // error. A Run afterwards tells only what changed since.
-func (f *Folder) Load() (map[string]*Workload, []error) {
-	changes, err := f.scan()
+func (f *Folder) Load(dir string) (map[string]*Workload, []error) {
+	changes, err := f.scan(dir)
 	if err != nil {
 		return nil, []error{err}
 	}
@@ -86,13 +80,16 @@ func (f *Folder) Load() (map[string]*Workload, []error) {
 	return loaded, errs
 }
 
-// scan reads the folder once and returns what changed since the last time:
-// removals first, then the rest by file. Its error is that of the folder
-// itself, and then nothing is known to have changed.
-func (f *Folder) scan() ([]Change, error) {
-	files, err := f.files()
+// scan reads the directory once and returns what changed since the last time:
+// removals first, then the rest by file. Its error is that of the
+// directory itself, and then nothing is known to have changed.
+func (f *Folder) scan(dir string) ([]Change, error) {
+	files, err := listFiles(dir)
 	if err != nil {
 		return nil, err
+	}
+	if f.entries == nil {
+		f.entries, f.told = map[string]*entry{}, map[string]telling{}
 	}
 	broken := map[string]string{} // what was wrong with each file before
 	for file, e := range f.entries {
@@ -121,7 +118,7 @@ func (f *Folder) removals() []Change {
 	var changes []Change
 	for _, id := range slices.Sorted(maps.Keys(f.told)) {
 		if !inForce[id] {
-			changes = append(changes, Change{File: f.told[id].file, Removed: id})
+			changes = append(changes, Change{File: f.told[id].file, ID: id})
 			delete(f.told, id)
 		}
 	}
@@ -142,17 +139,17 @@ func (f *Folder) news(before map[string]string) []Change {
 		}
 		last, ok := f.told[e.good.ID]
 		if !ok || !bytes.Equal(last.source, e.good.Source) {
-			changes = append(changes, Change{File: file, Workload: e.good})
+			changes = append(changes, Change{File: file, ID: e.good.ID, Workload: e.good})
 		}
 		f.told[e.good.ID] = telling{file, e.good.Source}
 	}
 	return changes
 }
 
-// files lists the workload files of the folder. Names that begin with a dot
+// listFiles lists the workload files of a directory. Names that begin with a dot
 // are those of editors and of mounted configuration, not of authors.
-func (f *Folder) files() ([]string, error) {
-	list, err := os.ReadDir(f.dir)
+func listFiles(dir string) ([]string, error) {
+	list, err := os.ReadDir(dir)
 	if err != nil {
 		return nil, fmt.Errorf("read the folder of workload files: %w", err)
 	}
@@ -160,7 +157,7 @@ func (f *Folder) files() ([]string, error) {
 	for _, e := range list {
 		ext := filepath.Ext(e.Name())
 		if (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") {
-			files = append(files, filepath.Join(f.dir, e.Name()))
+			files = append(files, filepath.Join(dir, e.Name()))
 		}
 	}
 	return files, nil

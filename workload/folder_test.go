@@ -34,8 +34,8 @@ func tell(changes []Change) []string {
 			list = append(list, file+" same id")
 		case c.Err != nil:
 			list = append(list, file+" broken")
-		case c.Removed != "":
-			list = append(list, file+" removed "+c.Removed)
+		case c.Workload == nil:
+			list = append(list, file+" removed "+c.ID)
 		default:
 			list = append(list, file+" "+c.Workload.ID+"="+c.Workload.Image)
 		}
@@ -133,7 +133,7 @@ func TestFolderTellsChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			f := NewFolder(dir)
+			var f Folder
 			for i, s := range steps {
 				for _, file := range s.remove {
 					require.NoError(t, os.Remove(filepath.Join(dir, file)))
@@ -141,7 +141,7 @@ func TestFolderTellsChanges(t *testing.T) {
 				for file, source := range s.put {
 					put(t, dir, file, source)
 				}
-				changes, err := f.scan()
+				changes, err := f.scan(dir)
 				require.NoError(t, err)
 				want := s.want
 				if want == nil {
@@ -164,7 +164,7 @@ func TestFolderLoad(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "f.yaml"), 0o600))
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "g.yaml")))
 
-	loaded, errs := NewFolder(dir).Load()
+	loaded, errs := new(Folder).Load(dir)
 	require.Len(t, loaded, 1)
 	require.Equal(t, "x", loaded[filepath.Join(dir, "a.yaml")].ID)
 	require.Len(t, errs, 5)
@@ -177,17 +177,17 @@ func TestFolderLoad(t *testing.T) {
 	require.ErrorContains(t, errs[3], "no regular file")
 	require.ErrorContains(t, errs[4], "no regular file")
 
-	_, errs = NewFolder(filepath.Join(dir, "none")).Load()
+	_, errs = new(Folder).Load(filepath.Join(dir, "none"))
 	require.Len(t, errs, 1)
 	require.ErrorIs(t, errs[0], os.ErrNotExist)
 }
 
 // following runs a folder until the test ends and returns what it tells.
-func following(t *testing.T, f *Folder) (<-chan Change, <-chan error) {
+func following(t *testing.T, f *Folder, dir string) (<-chan Change, <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	changes, ended := make(chan Change, 100), make(chan error, 1)
-	go func() { ended <- f.Run(ctx, func(_ context.Context, c Change) { changes <- c }) }()
+	go func() { ended <- f.Run(ctx, dir, func(_ context.Context, c Change) { changes <- c }) }()
 	t.Cleanup(cancel)
 	return changes, ended
 }
@@ -210,11 +210,11 @@ func TestFolderRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	put(t, dir, "a.yaml", workloadOf("a", "one"))
-	f := NewFolder(dir)
-	_, errs := f.Load()
+	f := new(Folder)
+	_, errs := f.Load(dir)
 	require.Empty(t, errs)
 	put(t, dir, "b.yaml", workloadOf("b", "one")) // after Load, before Run
-	changes, _ := following(t, f)
+	changes, _ := following(t, f, dir)
 	require.Equal(t, "b.yaml b=one", next(t, changes))
 
 	put(t, dir, "a.yaml", workloadOf("a", "two")) // replaced
@@ -240,7 +240,7 @@ func TestFolderRunFollowsASwitchedLink(t *testing.T) {
 	}
 	require.NoError(t, os.Symlink("..v1", filepath.Join(dir, "..data")))
 	require.NoError(t, os.Symlink("..data/a.yaml", filepath.Join(dir, "a.yaml")))
-	changes, _ := following(t, NewFolder(dir))
+	changes, _ := following(t, new(Folder), dir)
 	require.Equal(t, "a.yaml a=v1", next(t, changes))
 	require.NoError(t, os.Symlink("..v2", filepath.Join(dir, "..tmp")))
 	require.NoError(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
@@ -254,7 +254,7 @@ func TestFolderRunEndsWithItsFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "folder")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	put(t, dir, "a.yaml", workloadOf("a", "one"))
-	changes, ended := following(t, NewFolder(dir))
+	changes, ended := following(t, new(Folder), dir)
 	require.Equal(t, "a.yaml a=one", next(t, changes))
 	require.NoError(t, os.Rename(dir, dir+".gone"))
 	select {

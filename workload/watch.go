@@ -17,22 +17,22 @@ const (
 	doubting = time.Second
 )
 
-// Run tells every change of the folder, one after another, beginning with all
-// that Load has not returned, until ctx ends (nil) or the folder can no longer
-// be followed. What apply does takes place before the next change is looked
+// Run tells every change of a directory, one after another, beginning with all
+// that Load has not returned, until ctx ends (nil) or the directory can no
+// longer be followed. What apply does takes place before the next change is looked
 // for, and no change is lost meanwhile.
 //
-// The folder itself is watched, not its files: so files that are replaced, and
-// those behind a link of the folder that is switched, are followed too. What a
+// The directory itself is watched, not its files: so files that are replaced, and
+// those behind a link in it that is switched, are followed too. What a
 // link to a file elsewhere leads to is not.
-func (f *Folder) Run(ctx context.Context, apply func(context.Context, Change)) error {
+func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context, Change)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.dir, err)
+		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	defer watcher.Close() // ends its goroutine; the error says nothing of use
-	if err := watcher.Add(f.dir); err != nil {
-		return fmt.Errorf("watch %s: %w", f.dir, err)
+	if err := watcher.Add(dir); err != nil {
+		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	// The first look comes after the watch has begun, so that nothing can
 	// happen between the two.
@@ -45,7 +45,7 @@ func (f *Folder) Run(ctx context.Context, apply func(context.Context, Change)) e
 			return nil
 		case _, ok := <-watcher.Events:
 			if !ok {
-				return fmt.Errorf("watch %s: the watch has ended", f.dir)
+				return fmt.Errorf("watch %s: the watch has ended", dir)
 			}
 			// Only the first sign sets the timer: a file that is written all the
 			// time must not put the look off for ever.
@@ -56,12 +56,12 @@ func (f *Folder) Run(ctx context.Context, apply func(context.Context, Change)) e
 		case err := <-watcher.Errors:
 			// Too many signs to keep: which files they were does not matter.
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
-				return fmt.Errorf("watch %s: %w", f.dir, err)
+				return fmt.Errorf("watch %s: %w", dir, err)
 			}
 			look.Reset(settling)
 			due = true
 		case <-look.C:
-			changes, err := f.scan()
+			changes, err := f.scan(dir)
 			if err != nil {
 				return err
 			}
