@@ -68,20 +68,20 @@ type volumesFile struct {
 type volumeFile struct {
 	Target   string `yaml:"target" required:"true" pattern:"^/" hint:"an absolute path" doc:"Where it is in the container."`
 	ReadOnly bool   `yaml:"read_only" default:"false" doc:"Whether processes of the container may only read it."`
-	Seed     string `yaml:"seed" doc:"A folder beside the workload file whose content an empty volume gets when it is claimed."`
+	Seed     string `yaml:"seed" doc:"A folder beside the workload file. The volume begins with its content, for each tenant anew."`
 }
 
 type secretsFile struct {
 	Target   string `yaml:"target" required:"true" pattern:"^/" hint:"an absolute path" doc:"Where it is in the container."`
 	ReadOnly bool   `yaml:"read_only" default:"true" doc:"Whether processes of the container may only read it."`
-	Seed     string `yaml:"seed" doc:"A folder beside the workload file whose content an empty volume gets when it is claimed."`
+	Seed     string `yaml:"seed" doc:"A folder beside the workload file. The volume begins with its content, for each tenant anew."`
 }
 
 type customVolumeFile struct {
 	Name     string `yaml:"name" required:"true" pattern:"^[a-z0-9][a-z0-9_.-]{0,62}$" hint:"lower-case letters, digits, dots, dashes and underscores" doc:"Unique within the workload; not state, secrets or comm."`
 	Target   string `yaml:"target" required:"true" pattern:"^/" hint:"an absolute path" doc:"Where it is in the container."`
 	ReadOnly bool   `yaml:"read_only" default:"false" doc:"Whether processes of the container may only read it."`
-	Seed     string `yaml:"seed" doc:"A folder beside the workload file whose content an empty volume gets when it is claimed."`
+	Seed     string `yaml:"seed" doc:"A folder beside the workload file. The volume begins with its content, for each tenant anew."`
 }
 
 type poolFile struct {
@@ -99,7 +99,7 @@ type syncFile struct {
 }
 
 type s3SinkFile struct {
-	Type            string   `yaml:"type" required:"true" enum:"s3" doc:"An S3 bucket, or one of a service that speaks the same protocol."`
+	Type            string   `yaml:"type" required:"true" enum:"s3" doc:"A bucket of S3, or of a service that speaks its protocol."`
 	Bucket          string   `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
 	Region          string   `yaml:"region" pattern:"^[A-Za-z0-9-]{1,64}$" hint:"a region's name" doc:"Its region."`
 	Endpoint        string   `yaml:"endpoint" pattern:"^https?://[^\\s]+$" hint:"an http:// or https:// address" doc:"The service's address, where it is not Amazon's."`

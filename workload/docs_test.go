@@ -1,0 +1,178 @@
+package workload
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/workload-file.md anew")
+
+const docsFile = "../docs/workload-file.md"
+
+// tables are the parts of the documentation that are made of the code, by the
+// name in their marker.
+func tables() map[string]string {
+	all := map[string]string{"points": pointsTable(), "retired": retiredTable()}
+	for name, t := range mappings {
+		all[name] = table(t)
+	}
+	return all
+}
+
+// mappings are the tables that are made of the types of file.go.
+var mappings = map[string]reflect.Type{
+	"file":          reflect.TypeFor[file](),
+	"healthcheck":   reflect.TypeFor[healthcheckFile](),
+	"limits":        reflect.TypeFor[limitsFile](),
+	"volumes":       reflect.TypeFor[volumesFile](),
+	"volume":        reflect.TypeFor[volumeFile](),
+	"custom volume": reflect.TypeFor[customVolumeFile](),
+	"pool":          reflect.TypeFor[poolFile](),
+	"sync":          reflect.TypeFor[syncFile](),
+	"s3 sink":       reflect.TypeFor[s3SinkFile](),
+	"file sink":     reflect.TypeFor[dirSinkFile](),
+	"mapping":       reflect.TypeFor[mappingFile](),
+	"policy":        reflect.TypeFor[policyFile](),
+	"hook":          reflect.TypeFor[hookFile](),
+}
+
+// words name the types of values.
+var words = map[reflect.Type]string{
+	reflect.TypeFor[argv]():        "list of text",
+	reflect.TypeFor[environment](): "mapping or list",
+	reflect.TypeFor[owner]():       "text or number",
+	reflect.TypeFor[duration]():    "duration",
+	reflect.TypeFor[size]():        "size",
+	reflect.TypeFor[cores]():       "number or text",
+	reflect.TypeFor[probe]():       "list or text",
+	reflect.TypeFor[template]():    "text",
+	reflect.TypeFor[sinkFile]():    "mapping",
+	reflect.TypeFor[hooksFile]():   "mapping",
+}
+
+func wordOf(t reflect.Type) string {
+	if w, ok := words[t]; ok {
+		return w
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wordOf(t.Elem())
+	case reflect.Struct:
+		return "mapping"
+	case reflect.Slice:
+		return "list of " + strings.NewReplacer("mapping", "mappings", "number", "numbers").Replace(wordOf(t.Elem()))
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int:
+		return "whole number"
+	}
+	return "text"
+}
+
+// bounds says the rest of a rule in words.
+func bounds(r rule) string {
+	var parts []string
+	switch len(r.enum) {
+	case 0:
+	case 1:
+		parts = append(parts, "Always `"+r.enum[0]+"`.")
+	default:
+		parts = append(parts, "One of `"+strings.Join(r.enum, "`, `")+"`.")
+	}
+	switch {
+	case r.min != "" && r.max != "":
+		parts = append(parts, fmt.Sprintf("From %s to %s.", r.min, r.max))
+	case r.max != "":
+		parts = append(parts, fmt.Sprintf("At most %s.", r.max))
+	}
+	if r.pattern != nil && r.pattern.String() != "^.+$" { // not empty: that goes without saying
+		parts = append(parts, strings.ToUpper(r.hint[:1])+r.hint[1:]+".")
+	}
+	if r.unique {
+		parts = append(parts, "None twice.")
+	}
+	return strings.Join(parts, " ")
+}
+
+func table(t reflect.Type) string {
+	var b strings.Builder
+	b.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
+	for _, f := range fieldsOf(t) {
+		std := ""
+		switch {
+		case f.required:
+			std = "**required**"
+		case f.rule.hasStd:
+			std = "`" + f.rule.std + "`"
+		}
+		doc := strings.TrimSpace(f.doc + " " + bounds(f.rule))
+		if f.alias != "" {
+			doc += " `" + f.alias + "` is another name of it."
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, wordOf(t.Field(f.index).Type), std, strings.ReplaceAll(doc, "|", "\\|"))
+	}
+	return b.String()
+}
+
+func pointsTable() string {
+	var b strings.Builder
+	b.WriteString("| point | when it runs, and what failure does |\n|---|---|\n")
+	for _, p := range hooks.Points() {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Point, p.Doc)
+	}
+	return b.String()
+}
+
+func retiredTable() string {
+	var b strings.Builder
+	b.WriteString("| key | instead |\n|---|---|\n")
+	for _, key := range slices.Sorted(maps.Keys(retired)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key, retired[key])
+	}
+	return b.String()
+}
+
+var marker = regexp.MustCompile(`(?s)<!-- table: ([a-z0-9 ]+) -->\n.*?<!-- end -->`)
+
+// The documentation's tables are what the decoder reads by. To bring them up
+// to date: go test ./workload -run Documented -update.
+func TestTablesAreDocumented(t *testing.T) {
+	old, err := os.ReadFile(docsFile)
+	require.NoError(t, err)
+	all, seen := tables(), map[string]bool{}
+	now := marker.ReplaceAllStringFunc(string(old), func(section string) string {
+		name := marker.FindStringSubmatch(section)[1]
+		require.Contains(t, all, name)
+		seen[name] = true
+		return "<!-- table: " + name + " -->\n" + all[name] + "<!-- end -->"
+	})
+	require.Len(t, seen, len(all), "every table has its place in the documentation")
+	if *update {
+		require.NoError(t, os.WriteFile(docsFile, []byte(now), 0o644))
+		return
+	}
+	require.Equal(t, now, string(old), "go test ./workload -run Documented -update brings it up to date")
+}
+
+// The example that the documentation shows is a whole one.
+func TestDocumentedExample(t *testing.T) {
+	text, err := os.ReadFile(docsFile)
+	require.NoError(t, err)
+	_, rest, ok := strings.Cut(string(text), "```yaml\n")
+	require.True(t, ok)
+	example, _, ok := strings.Cut(rest, "```")
+	require.True(t, ok)
+	_, err = Parse([]byte(example), docsFile)
+	require.NoError(t, err)
+}
