@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"syscall"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// runDaemon starts init as nobody's child, so that it outlives the server, and
+// records which process it is before it lets it do anything: a server that is
+// killed at any moment finds either the record or no init.
+//
+//	hostler-shim daemon --record FILE --log FILE --alive DIR
+func runDaemon(args []string) int {
+	set := flag.NewFlagSet("daemon", flag.ContinueOnError)
+	record := set.String("record", "", "where to record the process")
+	log := set.String("log", "", "where its output goes")
+	alive := set.String("alive", "", "a folder without which it must not start")
+	if err := set.Parse(args); err != nil {
+		return exitUsage
+	}
+	if err := startDaemon(*record, *log, *alive); err != nil {
+		return toolFailed(err)
+	}
+	return 0
+}
+
+func startDaemon(record, log, alive string) error {
+	out, err := unix.Open(log, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return fmt.Errorf("open the log: %w", err)
+	}
+	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open its input: %w", err)
+	}
+	wait, release, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("make a pipe: %w", err)
+	}
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "init", "wait"}, &syscall.ProcAttr{
+		Dir: "/", Env: os.Environ(),
+		Files: []uintptr{uintptr(null), uintptr(out), uintptr(out), wait.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("start init: %w", err)
+	}
+	wait.Close()
+	// Without the byte, init ends when the pipe does.
+	defer release.Close()
+	p, err := readProcess(pid, make([]byte, 1024))
+	if err != nil {
+		return fmt.Errorf("look at init: %w", err)
+	}
+	if err := writeRecord(record, p); err != nil {
+		return fmt.Errorf("record init: %w", err)
+	}
+	// Whoever destroys the container moves the folder away first and reads
+	// the record then.
+	if _, err := os.Stat(alive); err != nil {
+		return errors.Join(err, os.Remove(record))
+	}
+	_, err = release.Write([]byte{1})
+	return err
+}
+
+func writeRecord(path string, p process) error {
+	b, err := json.Marshal(shim.Record{PID: p.pid, Start: p.start})
+	if err != nil {
+		return err
+	}
+	next := path + ".new"
+	if err := os.WriteFile(next, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// awaitRelease is init's first step under a daemon: it goes on only when it is
+// on record.
+func awaitRelease() error {
+	release := os.NewFile(3, "release")
+	defer release.Close()
+	n, err := release.Read(make([]byte, 1))
+	if err != nil || n != 1 {
+		return fmt.Errorf("init was not recorded: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// job is one command, from its start until nothing of it is left.
+type job struct {
+	spec       shim.Run
+	cancelled  chan struct{}
+	cancelOnce sync.Once
+
+	leader  int
+	started time.Time
+	ended   chan struct{}   // closed when the leader has ended
+	status  unix.WaitStatus // the leader's, once ended is closed
+	gone    chan struct{}   // closed when the kernel says: no child left
+
+	// reapMu guards reaped. It is held while the leader is reaped, so that its
+	// number is still its own for whoever holds it and reads false.
+	reapMu sync.Mutex
+	reaped bool
+}
+
+func newJob(spec shim.Run) *job {
+	return &job{
+		spec:      spec,
+		cancelled: make(chan struct{}),
+		ended:     make(chan struct{}),
+		gone:      make(chan struct{}),
+	}
+}
+
+// cancel ends the command as its timeout would.
+func (j *job) cancel() { j.cancelOnce.Do(func() { close(j.cancelled) }) }
+
+// run runs the command to its end.
+func (j *job) run() (runtime.Result, error) {
+	streams, err := j.start()
+	if err != nil {
+		return runtime.Result{}, err
+	}
+	go j.reap() // ends when nothing is left to wait for
+	var result runtime.Result
+	ok := j.watch(&result)
+	streams.finish()
+	result.Duration = time.Since(j.started)
+	result.Stdout = streams.out.capture.output()
+	result.Stderr = streams.err.capture.output()
+	if !ok {
+		return result, fmt.Errorf("%w: processes of %q outlive SIGKILL", runtime.ErrDoomed, j.spec.Args[0])
+	}
+	return result, nil
+}
+
+// streams are our ends of a command's input and output.
+type streams struct {
+	in       *feeder // nil without input
+	out, err *drain
+}
+
+func (s streams) finish() {
+	s.out.finish()
+	s.err.finish()
+	if s.in != nil {
+		s.in.finish()
+	}
+}
+
+// start starts the command, with its streams.
+func (j *job) start() (streams, error) {
+	as, err := containerAccounts.lookup(j.spec.User)
+	if err != nil {
+		return streams{}, err
+	}
+	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir}
+	l.env = merge(os.Environ(), j.spec.Environment, as.home)
+
+	in, feed, err := openInput(len(j.spec.Stdin) > 0)
+	if err != nil {
+		return streams{}, startFailed("open its input: %s", err)
+	}
+	out, outTheirs, err1 := pipe(true)
+	errs, errTheirs, err2 := pipe(true)
+	l.files = [3]int{in, outTheirs, errTheirs}
+	if err1 != nil || err2 != nil {
+		err = startFailed("open its output: %v", firstError(err1, err2))
+	} else {
+		j.started = time.Now()
+		j.leader, err = l.start()
+	}
+	for _, fd := range l.files {
+		unix.Close(fd) // also of a pipe that could not be made: no harm
+	}
+	if err != nil {
+		closeAll(feed, out, errs)
+		return streams{}, err
+	}
+	s := streams{out: newDrain(out), err: newDrain(errs)}
+	if feed != nil {
+		s.in = newFeeder(feed, j.spec.Stdin)
+	}
+	return s, nil
+}
+
+// openInput is a pipe to be fed, or /dev/null.
+func openInput(wanted bool) (theirs int, feed *os.File, err error) {
+	if wanted {
+		feed, theirs, err = pipe(false)
+		return theirs, feed, err
+	}
+	theirs, err = unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	return theirs, nil, err
+}
+
+func firstError(errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// watch follows the command to its end and beyond. It is false when something
+// of it cannot be killed.
+func (j *job) watch(result *runtime.Result) bool {
+	timeout := time.NewTimer(time.Until(j.started.Add(j.spec.Timeout)))
+	defer timeout.Stop()
+	var ok bool
+	select {
+	case <-j.ended:
+		ok = j.clean(result)
+	case <-timeout.C:
+		result.TimedOut = true
+		ok = j.end(result)
+	case <-j.cancelled:
+		ok = j.end(result)
+	}
+	if ok {
+		describe(j.status, result)
+	}
+	return ok
+}
+
+// describe tells how the leader ended.
+func describe(status unix.WaitStatus, result *runtime.Result) {
+	if status.Signaled() {
+		result.ExitCode = 128 + int(status.Signal())
+		result.Signal = unix.SignalName(status.Signal())
+		return
+	}
+	result.ExitCode = status.ExitStatus()
+}
+
+// clean ends what a leader that has ended by itself leaves behind.
+func (j *job) clean(result *runtime.Result) bool {
+	select {
+	case <-j.gone: // nothing: nearly always
+		return true
+	case <-time.After(settle):
+	}
+	left, err := j.descendants()
+	if err != nil {
+		complain("count what is left", err)
+	}
+	result.Leaked = len(left)
+	return j.end(result)
+}
+
+// settle is how long the last children of a command may take to be reaped that
+// died with it: a pipeline's, for example.
+const settle = 2 * time.Millisecond
+
+// end asks everything to end, and kills what does not in time.
+func (j *job) end(result *runtime.Result) bool {
+	j.terminate()
+	grace := time.NewTimer(j.spec.Grace)
+	defer grace.Stop()
+	select {
+	case <-j.gone:
+		return true
+	case <-grace.C:
+	}
+	result.Killed = true
+	s := sweeper{targets: j.descendants, gone: j.goneWithin}
+	return s.kill(shim.KillBound)
+}
+
+func (j *job) goneWithin(pause time.Duration) bool {
+	select {
+	case <-j.gone:
+		return true
+	case <-time.After(pause):
+		return false
+	}
+}
+
+// terminate sends SIGTERM to each process of the command once: to the leader's
+// group in one go, and to those that have left it.
+func (j *job) terminate() {
+	j.reapMu.Lock()
+	grouped := !j.reaped && unix.Kill(-j.leader, unix.SIGTERM) == nil
+	j.reapMu.Unlock()
+	all, err := j.descendants()
+	if err != nil {
+		complain("list the command's processes", err)
+	}
+	for _, p := range all {
+		if !grouped || p.group != j.leader {
+			p.signal(unix.SIGTERM)
+		}
+	}
+}
+
+func (j *job) descendants() ([]process, error) {
+	all, err := scan()
+	return below(all, os.Getpid()), err
+}

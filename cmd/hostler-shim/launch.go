@@ -1,0 +1,235 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"unsafe"
+
+	"github.com/hostler/hostler/runtime"
+	"golang.org/x/sys/unix"
+)
+
+// defaultPath is what programs are looked up in when there is no PATH.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// launch is a program to be started as somebody else.
+type launch struct {
+	args    []string
+	env     []string
+	as      identity
+	dir     string
+	files   [3]int // descriptors for stdin, stdout and stderr
+	session bool   // a session of its own, not just a process group
+}
+
+// start starts the program and returns its number. The error is always a
+// *runtime.StartError.
+func (l launch) start() (int, error) {
+	// A pipe belongs to whoever makes it. A program that opens /dev/stdout
+	// again has to be allowed to.
+	for _, fd := range l.files {
+		_ = unix.Fchown(fd, l.as.uid, l.as.gid) // a file that is not ours stays so
+	}
+	var pid int
+	var err error
+	onThreadThatEnds(func() {
+		if err = become(l.as); err == nil {
+			pid, err = l.fork()
+		}
+	})
+	return pid, err
+}
+
+// onThreadThatEnds runs f on an operating system thread that ends with it:
+// what f does to the thread's rights touches no other. The process's first
+// thread is spared, for it stands for the whole in the eyes of the kernel and
+// never really ends.
+func onThreadThatEnds(f func()) {
+	done := make(chan struct{})
+	go func() { // ends with f, or with the goroutine that it starts instead
+		goruntime.LockOSThread()
+		defer close(done)
+		if unix.Gettid() == unix.Getpid() {
+			onThreadThatEnds(f)
+			goruntime.UnlockOSThread()
+			return
+		}
+		f()
+	}()
+	<-done
+}
+
+// become changes the calling thread alone: raw system calls, because those of
+// package syscall change all threads.
+func become(id identity) error {
+	if os.Geteuid() == 0 {
+		if err := setIDs(id); err != nil {
+			return startFailed("become uid %d: %s", id.uid, err)
+		}
+	} else if id.uid != os.Geteuid() || id.gid != os.Getegid() {
+		return &runtime.StartError{Reason: runtime.StartNoUser,
+			Detail: fmt.Sprintf("uid %d cannot run programs as %d:%d", os.Geteuid(), id.uid, id.gid)}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return startFailed("drop capabilities: %s", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return startFailed("set no_new_privs: %s", err)
+	}
+	return nil
+}
+
+func setIDs(id identity) error {
+	groups := make([]uint32, 0, len(id.groups)+1)
+	for _, g := range id.groups {
+		groups = append(groups, uint32(g))
+	}
+	list := append(groups, 0) // so that there is an address to take
+	calls := []struct{ number, a, b, c uintptr }{
+		{unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&list[0])), 0},
+		{unix.SYS_SETRESGID, uintptr(id.gid), uintptr(id.gid), uintptr(id.gid)},
+		{unix.SYS_SETRESUID, uintptr(id.uid), uintptr(id.uid), uintptr(id.uid)},
+	}
+	for _, c := range calls {
+		if _, _, errno := unix.RawSyscall(c.number, c.a, c.b, c.c); errno != 0 {
+			return errno
+		}
+	}
+	goruntime.KeepAlive(list)
+	return nil
+}
+
+// fork starts the program with the rights of the calling thread.
+func (l launch) fork() (int, error) {
+	// With search permission on the folder, as this user.
+	fd, err := unix.Open(l.dir+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, &runtime.StartError{Reason: runtime.StartNoWorkdir,
+			Detail: fmt.Sprintf("the working directory %q: %s", l.dir, err)}
+	}
+	unix.Close(fd)
+	path, err := l.find()
+	if err != nil {
+		return 0, err
+	}
+	files := []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2])}
+	pid, err := syscall.ForkExec(path, l.args, &syscall.ProcAttr{
+		Dir: l.dir, Env: l.env, Files: files,
+		Sys: &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
+	})
+	if err != nil {
+		return 0, execError(l.args[0], path, err)
+	}
+	return pid, nil
+}
+
+// find looks the program up as a shell does: as it is when it names a folder,
+// else in PATH.
+func (l launch) find() (string, error) {
+	name := l.args[0]
+	if strings.Contains(name, "/") {
+		return name, executable(name, l.absolute(name))
+	}
+	notFound := error(&runtime.StartError{Reason: runtime.StartNoBinary,
+		Detail: fmt.Sprintf("%q is not in PATH", name)})
+	for _, dir := range filepath.SplitList(variable(l.env, "PATH", defaultPath)) {
+		path := l.absolute(filepath.Join(dir, name))
+		err := executable(name, path)
+		if err == nil {
+			return path, nil
+		}
+		start, _ := errors.AsType[*runtime.StartError](err)
+		if start.Reason == runtime.StartNotExec {
+			notFound = err
+		}
+	}
+	return "", notFound
+}
+
+// absolute makes a path independent of this process's own working directory.
+func (l launch) absolute(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(l.dir, path)
+}
+
+// executable says why the calling thread could not run the file at path.
+func executable(name, path string) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return execError(name, path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return &runtime.StartError{Reason: runtime.StartNotExec,
+			Detail: fmt.Sprintf("%q is not a file", path)}
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return execError(name, path, err)
+	}
+	return nil
+}
+
+// startReasons say what an error of the kernel means for a command.
+var startReasons = map[error]runtime.StartReason{
+	unix.ENOENT:  runtime.StartNoBinary, // of the file, or of its interpreter
+	unix.ENOTDIR: runtime.StartNoBinary,
+	unix.ELOOP:   runtime.StartNoBinary,
+	unix.EACCES:  runtime.StartNotExec,
+	unix.EPERM:   runtime.StartNotExec,
+	unix.ENOEXEC: runtime.StartNotExec,
+	unix.EISDIR:  runtime.StartNotExec,
+	unix.ELIBBAD: runtime.StartNotExec,
+	unix.E2BIG:   runtime.StartBadInput,
+	unix.EINVAL:  runtime.StartBadInput,
+
+	unix.ENAMETOOLONG: runtime.StartBadInput,
+}
+
+func execError(name, path string, err error) error {
+	for errno, reason := range startReasons {
+		if errors.Is(err, errno) {
+			return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf("%q (%s): %s", name, path, err)}
+		}
+	}
+	return startFailed("%q: %s", name, err)
+}
+
+func startFailed(format string, args ...any) error {
+	return &runtime.StartError{Reason: runtime.StartFailed, Detail: fmt.Sprintf(format, args...)}
+}
+
+// variable is the value of a name in an environment.
+func variable(env []string, name, otherwise string) string {
+	for _, entry := range env {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return otherwise
+}
+
+// merge lays variables over an environment and sees to HOME.
+func merge(env []string, over map[string]string, home string) []string {
+	merged := make([]string, 0, len(env)+len(over)+1)
+	for _, entry := range env {
+		name, _, _ := strings.Cut(entry, "=")
+		if _, replaced := over[name]; !replaced {
+			merged = append(merged, entry)
+		}
+	}
+	for name, value := range over {
+		merged = append(merged, name+"="+value)
+	}
+	if variable(merged, "HOME", "") == "" && home != "" {
+		merged = append(merged, "HOME="+home)
+	}
+	return merged
+}

@@ -1,0 +1,94 @@
+// Command hostler-shim is Hostler's own program inside every container: a
+// static binary that needs no shell and no library there.
+//
+//	hostler-shim init      the first process; see shim.Config for its settings
+//	hostler-shim connect   a session: stdin and stdout to init's socket
+//	hostler-shim tar DIR   pack DIR to stdout
+//	hostler-shim untar DIR unpack stdin into DIR
+//	hostler-shim daemon    start init apart from whoever calls
+//	hostler-shim worker    started by init: runs one command at a time
+//
+// It promises that a command is over when it says so. A worker is a subreaper:
+// whatever a command starts, and however it hides, becomes the worker's child
+// when its parent dies, so "no child left" is proof that nothing of it lives.
+// Commands and the main process run as the container's user, without a single
+// capability and with no way to gain one; init and the workers keep theirs, so
+// that they can always end what they have started.
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime/debug"
+	"strings"
+
+	goruntime "runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+// The process must stay small: there is one in every container.
+const (
+	gcPercent   = 50
+	memoryLimit = 32 << 20
+	processors  = 4 // each system call that waits may hold one for a moment
+)
+
+// exitUsage and exitFailed are the tool's own codes. Those of init are the
+// main process's.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func subcommands() map[string]func(args []string) int {
+	return map[string]func(args []string) int{
+		"init":    runInit,
+		"connect": runConnect,
+		"worker":  runWorker,
+		"daemon":  runDaemon,
+		"tar":     runTar,
+		"untar":   runUntar,
+		"version": runVersion,
+	}
+}
+
+func main() {
+	debug.SetGCPercent(gcPercent)
+	debug.SetMemoryLimit(memoryLimit)
+	goruntime.GOMAXPROCS(processors)
+	if len(os.Args) < 2 {
+		usage()
+	}
+	run, ok := subcommands()[os.Args[1]]
+	if !ok {
+		usage()
+	}
+	os.Exit(run(os.Args[2:]))
+}
+
+func usage() {
+	fmt.Fprintln(os.Stderr, "usage: hostler-shim init | connect | daemon | tar DIR | untar DIR | version")
+	os.Exit(exitUsage)
+}
+
+func runVersion([]string) int {
+	fmt.Println(version)
+	return 0
+}
+
+// complain prints an error of init or a worker where the engine's log keeps it.
+func complain(what string, err error) {
+	fmt.Fprintln(os.Stderr, "hostler-shim: "+what+": "+strings.TrimSpace(err.Error()))
+}
+
+// hide keeps processes of the same user from reading this one's memory and
+// environment, which hold what the next tenant must not see.
+func hide() {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		complain("hide", err)
+	}
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// mount is one line of /proc/self/mountinfo.
+type mount struct {
+	path     string
+	kind     string // the filesystem's type
+	writable bool
+}
+
+// kernelKinds are filesystems that show the kernel's state, not files.
+var kernelKinds = []string{
+	"proc", "sysfs", "cgroup", "cgroup2", "devpts", "securityfs", "debugfs", "tracefs",
+	"bpf", "pstore", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "nsfs", "efivarfs",
+}
+
+// writableMounts lists the mounts on which a tenant may have left something:
+// not the root, which is compared path by path, not the kernel's, not ours.
+func writableMounts() ([]mount, error) {
+	b, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("list mounts: %w", err)
+	}
+	var found []mount
+	for line := range strings.Lines(string(b)) {
+		m, ok := parseMount(line)
+		if !ok {
+			return nil, fmt.Errorf("list mounts: unreadable line %q", line)
+		}
+		if m.writable && m.path != "/" && !slices.Contains(kernelKinds, m.kind) && !isOurs(m.path) {
+			found = append(found, m)
+		}
+	}
+	return found, nil
+}
+
+// isOurs spares the shim's own mounts, and those by which engines mask parts
+// of /proc and /sys.
+func isOurs(path string) bool {
+	return under(path, shim.Mount) || under(path, "/proc") || under(path, "/sys")
+}
+
+// under says whether path is dir or below it.
+func under(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// parseMount reads "36 35 98:0 /sub /path rw,noatime tags - type source rw".
+func parseMount(line string) (mount, bool) {
+	before, after, ok := strings.Cut(line, " - ")
+	head, tail := strings.Fields(before), strings.Fields(after)
+	if !ok || len(head) < 6 || len(tail) < 1 {
+		return mount{}, false
+	}
+	super := ""
+	if len(tail) > 2 {
+		super = tail[2]
+	}
+	return mount{
+		path:     unescape(head[4]),
+		kind:     tail[0],
+		writable: hasOption(head[5], "rw") && !hasOption(super, "ro"),
+	}, true
+}
+
+func hasOption(options, name string) bool {
+	return slices.Contains(strings.Split(options, ","), name)
+}
+
+// unescape undoes the kernel's "\040" for a blank.
+func unescape(path string) string {
+	var out strings.Builder
+	for i := 0; i < len(path); i++ {
+		if path[i] == '\\' && i+4 <= len(path) {
+			if n, err := strconv.ParseUint(path[i+1:i+4], 8, 8); err == nil {
+				out.WriteByte(byte(n))
+				i += 3
+				continue
+			}
+		}
+		out.WriteByte(path[i])
+	}
+	return out.String()
+}

@@ -1,0 +1,160 @@
+package main
+
+import (
+	"crypto/subtle"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	helloTimeout = 10 * time.Second
+	sendTimeout  = 30 * time.Second
+)
+
+// session is one connection to init.
+type session struct {
+	init   *supervisor
+	socket *os.File
+	peer   processID
+	over   chan struct{} // closed when the connection is
+
+	writeMu sync.Mutex // guards writing to socket
+}
+
+func newSession(s *supervisor, fd int) *session {
+	c := &session{init: s, over: make(chan struct{})}
+	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
+		if p, err := readProcess(int(peer.Pid), make([]byte, 1024)); err == nil {
+			c.peer = p.id()
+		}
+	}
+	c.socket = os.NewFile(uintptr(fd), "session")
+	return c
+}
+
+// serve speaks to one client. It calls known once it has shown the token, or
+// has gone without.
+func (c *session) serve(known func()) {
+	defer c.socket.Close()
+	defer close(c.over)
+	_ = c.socket.SetReadDeadline(time.Now().Add(helloTimeout))
+	err := c.greet()
+	_ = c.socket.SetReadDeadline(time.Time{})
+	known()
+	if err != nil {
+		return
+	}
+	c.init.guests.enter(c, c.peer)
+	defer c.init.guests.leave(c)
+	for {
+		f, err := shim.ReadFrame(c.socket, shim.MaxFrame)
+		if err != nil {
+			return
+		}
+		request, err := shim.Decode[shim.Request](f, shim.KindRequest)
+		if err != nil {
+			return
+		}
+		if !c.handle(request) {
+			return
+		}
+	}
+}
+
+var errDenied = errors.New("wrong token")
+
+// greet judges the hello and answers it.
+func (c *session) greet() error {
+	f, err := shim.ReadFrame(c.socket, shim.MaxHello)
+	if err != nil {
+		return err
+	}
+	hello, err := shim.Decode[shim.Hello](f, shim.KindHello)
+	if err != nil {
+		return err
+	}
+	welcome := shim.Welcome{Version: shim.Version}
+	hash := shim.TokenHash(hello.Token)
+	if subtle.ConstantTimeCompare([]byte(hash), []byte(c.init.config.TokenHash)) != 1 {
+		welcome.Fault = &shim.Fault{Code: shim.CodeDenied, Detail: "the token is another container's"}
+		return errors.Join(errDenied, c.send(shim.KindWelcome, welcome))
+	}
+	welcome.Boot, welcome.Main = c.init.boot, c.init.main.get()
+	welcome.Fault = c.init.main.fault()
+	err = c.send(shim.KindWelcome, welcome)
+	if welcome.Fault != nil {
+		time.AfterFunc(failedTold, c.init.exitFailed)
+	}
+	return err
+}
+
+// send writes one message. A client that does not read loses its session.
+func (c *session) send(kind shim.Kind, message any) error {
+	c.writeMu.Lock()
+	defer c.writeMu.Unlock()
+	_ = c.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
+	err := shim.WriteFrame(c.socket, kind, message)
+	if err != nil {
+		c.socket.Close()
+	}
+	return err
+}
+
+// handle begins one request. It is false when the client talks nonsense.
+func (c *session) handle(r shim.Request) bool {
+	if r.Op == shim.OpCancel {
+		c.init.runs.cancel(r.Key)
+		return true
+	}
+	if r.Op == shim.OpRun {
+		if r.Run == nil || r.Run.Key == "" || len(r.Run.Args) == 0 || r.Run.Timeout <= 0 {
+			return false
+		}
+		known, fresh := c.init.runs.find(r.Run.Key)
+		if fresh {
+			go c.init.execute(known, *r.Run) // ends with the command
+		}
+		go c.follow(r.ID, known) // ends with the command or the session
+		return true
+	}
+	change, ok := changes[r.Op]
+	if !ok {
+		return false
+	}
+	go func() { // ends with the change, each of which is bounded
+		err := c.init.change(func() error { return change(c.init, r.Paths) })
+		answer := shim.Answer{ID: r.ID}
+		if err != nil {
+			answer.Fault = shim.NewFault(err)
+		}
+		_ = c.send(shim.KindAnswer, answer) // the client asks again
+	}()
+	return true
+}
+
+// follow tells the client how a run gets on.
+func (c *session) follow(id uint64, r *run) {
+	queued, begun := r.queued, (chan struct{})(nil)
+	for {
+		select {
+		case <-r.done:
+			answer := c.init.runs.outcome(r)
+			answer.ID = id
+			_ = c.send(shim.KindAnswer, answer) // the client asks again
+			return
+		case <-queued:
+			queued, begun = nil, r.begun
+			_ = c.send(shim.KindNote, shim.Note{ID: id, Turn: shim.TurnQueued})
+		case <-begun:
+			begun = nil
+			_ = c.send(shim.KindNote, shim.Note{ID: id, Turn: shim.TurnStarted})
+		case <-c.over:
+			return
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"crypto/rand"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// How long init stays when there is no main process for it to stay for.
+const (
+	// failedUntold is how long it waits for somebody to ask why.
+	failedUntold = 30 * time.Second
+	// failedTold is how long the answer may take to arrive.
+	failedTold = time.Second
+)
+
+// Exit codes of init itself, as shells have them.
+const (
+	exitNotExecutable = 126
+	exitNotFound      = 127
+)
+
+// forwarded are the signals that init hands on to the main process.
+var forwarded = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+}
+
+// supervisor is init: the parent of the main process and of the workers, and
+// the one who listens.
+type supervisor struct {
+	config  shim.Config
+	boot    string
+	as      identity // whom the main process runs as
+	env     []string // what every process here gets
+	reaper  *reaper
+	workers *workers
+	runs    *runs
+	guests  *guests
+
+	// changing holds one token: whoever has it may end processes, start the
+	// main one, and read or empty the file system.
+	changing chan struct{}
+	seal     *seal // nil before Seal; guarded by changing
+
+	main mainProcess
+}
+
+// runInit is process 1 of a container, or the head of one that is a folder.
+func runInit(args []string) int {
+	if len(args) > 0 {
+		if err := awaitRelease(); err != nil {
+			complain("start", err)
+			return exitFailed
+		}
+	}
+	config, err := shim.ParseConfig(os.Getenv(shim.EnvName))
+	if err != nil {
+		complain("start", err)
+		return exitUsage
+	}
+	os.Unsetenv(shim.EnvName)
+	hide()
+	if os.Getpid() != 1 {
+		// As process 1 does without being asked.
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			complain("become a subreaper", err)
+			return exitFailed
+		}
+	}
+	s := newSupervisor(config)
+	listener, err := listen(config.Socket)
+	if err != nil {
+		complain("listen", err)
+		return exitFailed
+	}
+	signals := make(chan os.Signal, len(forwarded))
+	signal.Notify(signals, forwarded...)
+	// These goroutines end with the process.
+	go s.reaper.run()
+	go s.forward(signals)
+	s.prepareVolumes()
+	s.begin()
+	go s.workers.warmUp()
+	s.accept(listener) // returns only when the socket is unusable
+	return exitFailed
+}
+
+func newSupervisor(config shim.Config) *supervisor {
+	s := &supervisor{
+		config:   config,
+		boot:     rand.Text(),
+		env:      merge(os.Environ(), config.Environment, ""),
+		reaper:   newReaper(),
+		runs:     newRuns(),
+		changing: make(chan struct{}, 1),
+	}
+	s.workers = &workers{reaper: s.reaper, env: s.env, slots: make(chan struct{}, maxRuns)}
+	s.guests = newGuests(config.Lonely, s.runs.cancelAll)
+	return s
+}
+
+// begin starts the main process. When it cannot be started, init stays only
+// for as long as it takes to say why.
+func (s *supervisor) begin() {
+	if err := s.startMain(); err != nil {
+		complain("start the main process", err)
+		time.AfterFunc(failedUntold, s.exitFailed)
+	}
+}
+
+// exitFailed ends init because there is no main process.
+func (s *supervisor) exitFailed() {
+	if fault := s.main.fault(); fault != nil {
+		s.exit(failureCodes(fault))
+	}
+}
+
+// forward hands signals on. Without a main process, one that asks to end is
+// for init.
+func (s *supervisor) forward(signals <-chan os.Signal) {
+	for sig := range signals {
+		number := sig.(syscall.Signal)
+		if s.main.signal(number) {
+			continue
+		}
+		if number == syscall.SIGTERM || number == syscall.SIGINT {
+			s.exit(0)
+		}
+	}
+}
+
+// exitOnce makes sure that the first reason to exit is the one on record.
+var exitOnce sync.Once
+
+// exit ends the container. The kernel ends every process with process 1; a
+// container that is a folder has to be cleared by hand.
+func (s *supervisor) exit(code int) {
+	exitOnce.Do(func() {
+		if s.config.Shared && !killBelow(os.Getpid()) {
+			complain("exit", fmt.Errorf("processes outlive SIGKILL"))
+		}
+		if s.config.ExitFile != "" {
+			if err := writeExit(s.config.ExitFile, code); err != nil {
+				complain("record the exit", err)
+			}
+		}
+		os.Exit(code)
+	})
+}
+
+// writeExit leaves the whole record or none.
+func writeExit(path string, code int) error {
+	next := path + ".new"
+	if err := os.WriteFile(next, fmt.Appendln(nil, code), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

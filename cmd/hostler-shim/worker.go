@@ -1,0 +1,101 @@
+package main
+
+import (
+	"os"
+	"sync"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// workerSocket is the descriptor on which init speaks to a worker: the same
+// frames as on a session, without the greeting.
+const workerSocket = 3
+
+// runWorker serves init until init hangs up. It runs one command at a time.
+func runWorker([]string) int {
+	hide()
+	// Whatever a command leaves behind becomes our child, not init's.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		complain("become a subreaper", err)
+		return exitFailed
+	}
+	unix.CloseOnExec(workerSocket)
+	if err := unix.SetNonblock(workerSocket, true); err != nil {
+		complain("open the socket to init", err)
+		return exitFailed
+	}
+	w := &worker{socket: os.NewFile(workerSocket, "init")}
+	err := w.serve()
+	// Init is gone, or talks nonsense: so must everything of ours.
+	w.cancel()
+	killBelow(os.Getpid())
+	if err != nil {
+		return exitFailed
+	}
+	return 0
+}
+
+// worker runs commands for init.
+type worker struct {
+	socket *os.File
+
+	writeMu sync.Mutex // guards writing to socket
+
+	// mu guards current.
+	mu      sync.Mutex
+	current *job
+}
+
+// serve reads init's requests.
+func (w *worker) serve() error {
+	for {
+		f, err := shim.ReadFrame(w.socket, shim.MaxFrame)
+		if err != nil {
+			return err
+		}
+		request, err := shim.Decode[shim.Request](f, shim.KindRequest)
+		if err != nil {
+			return err
+		}
+		switch {
+		case request.Op == shim.OpRun && request.Run != nil:
+			w.begin(request.ID, *request.Run)
+		case request.Op == shim.OpCancel:
+			w.cancel()
+		default:
+			return shim.ErrProtocol
+		}
+	}
+}
+
+// begin runs a command and answers when it is over.
+func (w *worker) begin(id uint64, run shim.Run) {
+	j := newJob(run)
+	w.mu.Lock()
+	w.current = j
+	w.mu.Unlock()
+	go func() { // ends with the command, which is bounded
+		answer := shim.Answer{ID: id}
+		result, err := j.run()
+		if err != nil {
+			answer.Fault = shim.NewFault(err)
+		} else {
+			answer.Result = &result
+		}
+		w.writeMu.Lock()
+		defer w.writeMu.Unlock()
+		if err := shim.WriteFrame(w.socket, shim.KindAnswer, answer); err != nil {
+			complain("answer init", err)
+		}
+	}()
+}
+
+// cancel ends the command that runs, if any.
+func (w *worker) cancel() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.current != nil {
+		w.current.cancel()
+	}
+}

@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxRuns bounds how many commands run at once; more wait their turn.
+	maxRuns = 32
+	// maxIdle is how many workers are kept when they have nothing to do.
+	maxIdle = 1
+	// workerMargin is how much longer than a command may take init waits for
+	// its worker. It is less than what a client waits, so that it hears of it.
+	workerMargin = 2 * time.Second
+)
+
+// workers are the processes that run commands.
+type workers struct {
+	reaper *reaper
+	env    []string
+	slots  chan struct{} // one token for each command that runs
+
+	// mu guards what follows. It is held while a worker is started, so that
+	// none can be seen that is not known.
+	mu   sync.Mutex
+	idle []*workerProcess
+	all  map[processID]bool // the workers that live
+}
+
+// workerProcess is one worker as init sees it.
+type workerProcess struct {
+	id     processID
+	socket *os.File
+	spent  bool // not to be used again
+}
+
+// warmUp starts the first worker, so that the first command finds it.
+func (w *workers) warmUp() {
+	p, err := w.spawn()
+	if err != nil {
+		complain("start a worker", err)
+		return
+	}
+	w.put(p)
+}
+
+// take gives an idle worker, or a new one.
+func (w *workers) take() (*workerProcess, error) {
+	if p := w.takeIdle(); p != nil {
+		return p, nil
+	}
+	return w.spawn()
+}
+
+// takeIdle skips workers that somebody has killed.
+func (w *workers) takeIdle() *workerProcess {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.idle) > 0 {
+		last := len(w.idle) - 1
+		p := w.idle[last]
+		w.idle = w.idle[:last]
+		if w.all[p.id] {
+			return p
+		}
+		p.socket.Close()
+	}
+	return nil
+}
+
+// retire ends every worker. From now on they count as anybody's processes.
+func (w *workers) retire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.idle {
+		p.socket.Close()
+	}
+	w.idle = nil
+	clear(w.all)
+}
+
+// put takes a worker back when its command is over.
+func (w *workers) put(p *workerProcess) {
+	w.mu.Lock()
+	keep := !p.spent && len(w.idle) < maxIdle
+	if keep {
+		w.idle = append(w.idle, p)
+	}
+	w.mu.Unlock()
+	if !keep {
+		p.socket.Close() // it ends when it reads that
+	}
+}
+
+// living tells which processes are workers.
+func (w *workers) living() map[processID]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return maps.Clone(w.all)
+}
+
+func (w *workers) spawn() (*workerProcess, error) {
+	ours, theirs, err := pair()
+	if err != nil {
+		return nil, fmt.Errorf("make a worker's socket: %w", err)
+	}
+	defer unix.Close(theirs)
+	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("open a worker's input: %w", err)
+	}
+	defer unix.Close(null)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var p process
+	_, ended, err := w.reaper.start(func() (pid int, err error) {
+		pid, err = syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "worker"}, &syscall.ProcAttr{
+			Dir: "/", Env: w.env,
+			Files: []uintptr{uintptr(null), 2, 2, uintptr(theirs)},
+			Sys:   &syscall.SysProcAttr{Setpgid: true},
+		})
+		if err == nil {
+			// It cannot be reaped yet, so its number is still its own.
+			p, err = readProcess(pid, make([]byte, 1024))
+		}
+		return pid, err
+	})
+	if err != nil {
+		ours.Close()
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	w.note(p.id(), ended)
+	return &workerProcess{id: p.id(), socket: ours}, nil
+}
+
+// note knows the worker for as long as it lives. The caller holds mu.
+func (w *workers) note(id processID, ended <-chan unix.WaitStatus) {
+	if w.all == nil {
+		w.all = make(map[processID]bool)
+	}
+	w.all[id] = true
+	go func() { // ends with the worker
+		<-ended
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(w.all, id)
+	}()
+}
+
+// run has a worker run a command.
+func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, error) {
+	bound := run.Timeout + run.Grace + shim.KillBound + workerMargin
+	_ = p.socket.SetDeadline(time.Now().Add(bound))
+	err := shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{ID: 1, Op: shim.OpRun, Run: &run})
+	if err != nil {
+		return runtime.Result{}, p.lost(err)
+	}
+	stop := context.AfterFunc(ctx, func() {
+		// The command was cancelled. A worker that does not hear it runs into
+		// the deadline.
+		_ = p.socket.SetReadDeadline(time.Now().Add(run.Grace + shim.KillBound + workerMargin))
+		_ = shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{Op: shim.OpCancel})
+	})
+	f, err := shim.ReadFrame(p.socket, shim.MaxFrame)
+	// A cancellation may be under way still, and must not hit the next command.
+	p.spent = !stop()
+	if err != nil {
+		return runtime.Result{}, p.lost(err)
+	}
+	answer, err := shim.Decode[shim.Answer](f, shim.KindAnswer)
+	if err != nil {
+		return runtime.Result{}, p.lost(err)
+	}
+	if answer.Fault != nil {
+		p.spent = p.spent || answer.Fault.Code != shim.CodeStart
+		return runtime.Result{}, answer.Fault.Err()
+	}
+	if answer.Result == nil {
+		return runtime.Result{}, p.lost(errors.New("an answer without a result"))
+	}
+	return *answer.Result, nil
+}
+
+// lost is the fault of a command whose worker was killed, stopped or broken by
+// somebody: what it had started has nobody who knows it.
+func (p *workerProcess) lost(err error) error {
+	p.spent = true
+	return fmt.Errorf("%w: the command's worker is lost: %s", runtime.ErrDoomed, err)
+}
