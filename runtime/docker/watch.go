@@ -14,11 +14,10 @@ import (
 
 // Watch is runtime.Observer.Watch.
 func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	err := r.watch(ctx, ready, died)
-	if ctx.Err() != nil {
-		return nil
+	if err := r.watch(ctx, ready, died); ctx.Err() == nil {
+		return fmt.Errorf("watch the containers: %w", err)
 	}
-	return fmt.Errorf("watch the containers: %w", err)
+	return nil // the caller has had enough
 }
 
 func (r *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Death)) error {

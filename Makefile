@@ -1,0 +1,89 @@
+# Everything that a developer and the CI do. `make` alone says what there is.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -s -w -X main.version=$(VERSION)
+GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
+
+# The linter is a module of its own, so that its dependencies are never ours,
+# and takes minutes to build: its binary is kept by version.
+LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2 }' tools/lint/go.mod)
+LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
+
+FUZZTIME ?= 20s
+BENCHTIME ?= 1s
+
+.PHONY: help
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## make the static programs bin/hostler and bin/hostler-shim
+	@mkdir -p bin
+	$(GOBUILD) -o bin/hostler-shim ./cmd/hostler-shim
+	$(GOBUILD) -o bin/hostler ./cmd/hostler
+
+.PHONY: demo
+demo: build ## a whole life of a container before your eyes; cleans up after itself
+	bin/hostler demo
+
+.PHONY: check
+check: tidy vet lint build ## everything that needs no running: format, vet, lint, modules, build
+
+.PHONY: tidy
+tidy: # formatted, and go.mod as the imports need it
+	@out=$$(gofmt -l $$(git ls-files --cached --others --exclude-standard '*.go')); \
+	if [ -n "$$out" ]; then echo "not formatted (make fmt):"; echo "$$out"; exit 1; fi
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: vet
+vet: # the compiler's own doubts
+	go vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## run the linter; builds it the first time, which takes minutes
+	$(LINT) run ./...
+
+$(LINT): tools/lint/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building golangci-lint $(LINT_VERSION), once"
+	cd tools/lint && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	@mv $@.part $@ && touch $@
+
+.PHONY: lint-tool
+lint-tool: $(LINT) # build the linter and do not run it
+
+.PHONY: test
+test: ## all tests, with the race detector; REQUIRE=docker fails where an engine is missing
+	@.ci/go-test -race ./...
+
+.PHONY: e2e
+e2e: ## only the tests that drive the real program
+	@.ci/go-test -count=1 ./e2e/...
+
+.PHONY: cover
+cover: ## coverage of all packages, in coverage.txt
+	go test -covermode=atomic -coverpkg=./... -coverprofile=coverage.txt ./...
+	go tool cover -func=coverage.txt | tail -n 1
+
+.PHONY: bench
+bench: ## all benchmarks; raw results in benchmarks/raw, ratios on the screen
+	@.ci/bench $(BENCHTIME)
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME (20s)
+	@.ci/fuzz $(FUZZTIME)
+
+.PHONY: fmt
+fmt: ## format the code
+	gofmt -w $$(git ls-files --cached --others --exclude-standard '*.go')
+
+.PHONY: clean
+clean: ## remove what was built; the linter stays
+	rm -f bin/hostler bin/hostler-shim coverage.txt
+	go clean -testcache

@@ -1,0 +1,108 @@
+package arch
+
+// module is the import path of this repository.
+const module = "github.com/hostler/hostler"
+
+// layers is every package of ours and what it may import of ours. A path that
+// ends in "/..." stands for the packages below it too, on both sides. A package
+// that has no row may not exist.
+var layers = []layer{
+	// What the rest speaks of.
+	{"activity", nil},
+	{"runtime", nil},
+	{"internal/flow", nil},
+	{"internal/arch", nil},
+
+	// What runs containers. Backends know the contract and the shim.
+	{"runtime/shim", []string{"runtime"}},
+	{"runtime/docker", []string{"runtime", "runtime/shim"}},
+	{"runtime/process", []string{"runtime", "runtime/shim"}},
+	{"runtime/kubernetes", []string{"runtime", "runtime/shim"}},
+	{"runtime/fake", []string{"runtime"}},
+	{"runtime/runtimetest", []string{"runtime"}},
+	{"runtime/runtimetest/box", nil},
+
+	// What Hostler does, each on top of the one before.
+	{"hooks", []string{"activity", "runtime"}},
+	{"workload", []string{"activity", "runtime", "hooks"}},
+	{"snapshot", []string{"activity", "runtime", "hooks", "workload"}},
+	{"pool", []string{"activity", "runtime", "hooks", "workload", "snapshot", "internal/flow"}},
+	{"claim", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "internal/flow"}},
+	{"release", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "internal/flow"}},
+
+	// What the tests of those share.
+	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake"}, flows...)},
+
+	// What keeps it and what shows it. Neither knows a backend or the other.
+	{"store/...", append([]string{"store/..."}, flows...)},
+	{"api/...", append([]string{"api/...", "web"}, flows...)},
+	{"web", nil},
+
+	// What wires it, and what drives it from outside.
+	{"cmd/hostler", []string{"..."}},
+	{"cmd/hostler-shim", []string{"runtime", "runtime/shim"}},
+	{"e2e/...", []string{"..."}},
+	{"examples/...", nil},
+}
+
+// flows are the packages that hold what Hostler does.
+var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
+
+// owners are the packages of others that one part of ours alone may import:
+// the smaller the part, the easier it is to leave them.
+var owners = []owner{
+	{"github.com/docker/docker", []string{"runtime/docker"}, "only runtime/docker talks to a Docker engine"},
+	{"k8s.io", []string{"runtime/kubernetes", "e2e/..."}, "only runtime/kubernetes talks to Kubernetes"},
+	{"database/sql", []string{"store/..."}, "package store is the only one that knows SQL"},
+	{"modernc.org/sqlite", []string{"store/..."}, "package store is the only one that knows SQL"},
+	{"github.com/jackc/pgx", []string{"store/..."}, "package store is the only one that knows SQL"},
+	{"github.com/pressly/goose", []string{"store/..."}, "package store is the only one that knows SQL"},
+	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
+		"YAML is read by package workload and printed by the API and the command line"},
+	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},
+	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
+		"metrics are counted where things are wired"},
+	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest"},
+		"only tests, and suites that tests call, may assert"},
+}
+
+// small are the packages that may import nothing but the named modules of
+// others and the standard library.
+var small = []owner{
+	{"cmd/hostler-shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
+	{"runtime/shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
+	{"runtime", nil, "the contract of the backends stands on nothing"},
+	{"activity", nil, "events stand on nothing"},
+	{"internal/flow", nil, "flows stand on nothing"},
+	{"runtime/runtimetest/box", nil, "the program runs in empty images"},
+}
+
+// starters are the packages that may say go, and why. Everywhere else a
+// function either blocks or waits for what it fans out with an errgroup.
+var starters = []owner{
+	{"cmd/...", nil, "commands start what runs"},
+	{"store/...", nil, "the log's followers are woken by the store"},
+	{"runtime/...", nil, "a backend reads streams that know no context"},
+}
+
+// badNames say nothing about what is in a package.
+var badNames = []string{"util", "utils", "common", "helper", "helpers", "types",
+	"model", "models", "service", "services", "manager", "misc", "base", "shared"}
+
+// maxLines is how long a file may be; longFiles are those that may be longer.
+const maxLines = 400
+
+var longFiles = map[string]string{}
+
+// layer is one package and what it may import of ours.
+type layer struct {
+	pkg  string
+	uses []string
+}
+
+// owner is a package and whom it concerns, with the reason in one sentence.
+type owner struct {
+	pkg  string
+	list []string
+	why  string
+}
