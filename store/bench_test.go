@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -36,11 +37,10 @@ func BenchmarkClaimRelease(b *testing.B) {
 				for w := range parallel {
 					g.Go(func() error {
 						for {
-							n := next.Add(1)
-							if n > int64(b.N) {
+							if next.Add(1) > int64(b.N) {
 								return nil
 							}
-							id := fmt.Sprintf("c%d-%d-%d-%d", history, parallel, b.N, n)
+							id := uuid.Must(uuid.NewV7()).String()
 							if err := cycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
 								return err
 							}
@@ -178,7 +178,7 @@ func grow(tb testing.TB, db *DB, n int) {
 		err := db.writer.do(ctx, func(t *tx) error {
 			for i := from; i < from+atOnce; i++ {
 				c := claim.Claim{
-					ID: fmt.Sprintf("a%08d", i), Workload: "w1", Tenant: fmt.Sprintf("t%d", i%100),
+					ID: uuid.Must(uuid.NewV7()).String(), Workload: "w1", Tenant: fmt.Sprintf("t%d", i%100),
 					Container: fmt.Sprintf("h%08d", i), State: claim.Released, CreatedAt: t.now, ReleasedAt: &t.now,
 				}
 				if err := addClaim(t, normal(c)); err != nil {

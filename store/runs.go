@@ -139,11 +139,10 @@ type RunFilter struct {
 	Point     hooks.Point
 	States    []hooks.RunState
 	After     string // ids after this one, in order of id
-	Limit     int    // how many ids; 0: no limit
+	Limit     int    // how many attempts at most; 0: no limit
 }
 
-// Runs lists the attempts that match, in order of id and attempt. The attempts
-// of one id are never parted by the limit.
+// Runs lists the attempts that match, in order of id and attempt.
 func (db *DB) Runs(ctx context.Context, f RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
 	return db.runs(ctx, query, args...)
@@ -165,19 +164,14 @@ func runQuery(f RunFilter) (string, []any) {
 	if f.After != "" {
 		w.text("id > " + w.arg(f.After))
 	}
-	if f.Limit > 0 {
-		w.text("id IN (SELECT DISTINCT id FROM runs" + w.String() + " ORDER BY id" + w.limit(f.Limit) + ")")
-	}
-	return selectRuns + w.String() + oldestRuns, w.args
+	query := selectRuns + w.String() + oldestRuns + w.limit(f.Limit)
+	return query, w.args
 }
 
-// Run is the record of every attempt of one id, the first first; ErrNoRun.
+// Run is every attempt of one id, the first first; none when there is no such
+// run.
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
-	runs, err := db.runs(ctx, selectRuns+` WHERE id = $1`+oldestRuns, id)
-	if err == nil && len(runs) == 0 {
-		err = fmt.Errorf("read run %s: %w", id, ErrNoRun)
-	}
-	return runs, err
+	return db.runs(ctx, selectRuns+` WHERE id = $1`+oldestRuns, id)
 }
 
 // running is the condition of the index on running attempts, word for word.
