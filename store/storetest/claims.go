@@ -1,0 +1,157 @@
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Either both records move or neither does.
+func claimMoves(t *testing.T, s Store) {
+	ctx := t.Context()
+	id := idle(t, s, rev, "")
+	c := claimed(t, s, "ann")
+	require.NotNil(t, c.ActiveAt)
+	_, err := s.MoveClaim(ctx, activate(c.ID))
+	require.ErrorIs(t, err, pool.ErrMoved)
+	_, err = s.MoveClaim(ctx, activate(newID()))
+	require.ErrorIs(t, err, claim.ErrNoClaim)
+
+	c = move(t, s, releasing(c.ID))
+	wrong := release(c.ID)
+	wrong.Container.From = []pool.State{pool.Idle}
+	from := last(t, s)
+	_, err = s.MoveClaim(ctx, wrong)
+	require.ErrorIs(t, err, pool.ErrMoved)
+	kept, err := s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, c, kept, "the claim did not move without its container")
+	require.Equal(t, from, last(t, s))
+
+	c = move(t, s, release(c.ID))
+	require.Equal(t, claim.Released, c.State)
+	require.NotNil(t, c.ReleasedAt)
+	require.Empty(t, c.Health, "it holds nothing any more")
+	kept, err = s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, kept, c)
+	k, err := s.Container(ctx, id)
+	require.NoError(t, err)
+	require.Equal(t, []string{"ann", "", string(pool.Idle)}, []string{k.Tenant, k.Claim, string(k.State)},
+		"the tenant's data is still in it")
+	for _, e := range events(t, s, activity.Filter{}, from) {
+		require.Equal(t, []string{web, id, "ann", c.ID}, []string{e.Workload, e.Container, e.Tenant, e.Claim}, e.Type)
+	}
+	agree(t, s)
+}
+
+// What a flow writes into a claim is read back as it was.
+func claimKeeps(t *testing.T, s Store) {
+	ctx := t.Context()
+	idle(t, s, rev, "")
+	c := claimed(t, s, "ann")
+	require.NotNil(t, c.Hooks)
+	require.NotNil(t, c.Timings)
+	require.NotNil(t, c.Warnings)
+	code, now := 3, time.Now()
+	c = move(t, s, claim.Move{
+		ID: c.ID, From: []claim.State{claim.Active}, To: claim.Active,
+		Set: func(c *claim.Claim) {
+			c.Hooks = append(c.Hooks, claim.HookSummary{Run: "r", Hook: "migrate", Attempt: 1, ExitCode: &code, Duration: 1.5})
+			c.Timings["healthy"] = 12.25
+			c.Warnings = append(c.Warnings, "quote ' and \x00 NUL")
+			c.Reason, c.ActiveAt = "because", &now
+			c.Tenant, c.Health = "eve", "splendid"
+		},
+	})
+	require.Equal(t, "ann", c.Tenant, "whose it is never changes")
+	require.True(t, c.ActiveAt.Equal(now))
+	kept, err := s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, c, kept)
+	require.Equal(t, 12.25, kept.Timings["healthy"])
+
+	shift(t, s, pool.Move{
+		ID: c.Container, From: []pool.State{pool.Claimed}, To: pool.Claimed,
+		Set: func(k *pool.Container) { k.Health = pool.Dead },
+	})
+	kept, err = s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, string(pool.Dead), kept.Health, "its container's")
+}
+
+// A claim whose container proved unfit goes on with another.
+func claimGivesUp(t *testing.T, s Store) {
+	ctx := t.Context()
+	bad, good := idle(t, s, rev, ""), idle(t, s, rev, "")
+	r := wish("ann")
+	c, err := s.Reserve(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, bad, c.Container)
+	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "unfit")
+	c = move(t, s, claim.Move{
+		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending, Container: &destroy,
+		Set: func(c *claim.Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
+	})
+	require.Empty(t, c.Container)
+	require.Empty(t, destroy.ID, "the caller's move is left as it was")
+	k, err := s.Container(ctx, bad)
+	require.NoError(t, err)
+	require.Equal(t, pool.Destroying, k.State)
+	c, err = s.Reserve(ctx, r)
+	require.NoError(t, err)
+	require.Equal(t, good, c.Container)
+
+	// Taking what another claim holds is refused by the schema.
+	idle(t, s, rev, "")
+	other := claimed(t, s, "bob")
+	_, err = s.MoveClaim(ctx, claim.Move{
+		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending,
+		Set: func(c *claim.Claim) { c.Container = other.Container },
+	})
+	require.ErrorIs(t, err, pool.ErrInUse)
+	agree(t, s)
+}
+
+func claimLists(t *testing.T, s Store) {
+	ctx := t.Context()
+	idle(t, s, rev, "")
+	idle(t, s, rev, "")
+	a := claimed(t, s, "ann")
+	b := claimed(t, s, "bob")
+	move(t, s, releasing(b.ID))
+	b = move(t, s, release(b.ID))
+	waiting := wish("joe")
+	waiting.Queue = true
+	_, err := s.Reserve(ctx, waiting)
+	require.ErrorIs(t, err, claim.ErrNoneIdle)
+
+	for name, c := range map[string]struct {
+		f    claim.Filter
+		want []string
+	}{
+		"live":       {claim.Filter{}, []string{a.ID, waiting.Claim}},
+		"every":      {claim.Filter{States: claim.States()}, []string{a.ID, b.ID, waiting.Claim}},
+		"ended":      {claim.Filter{States: []claim.State{claim.Released, claim.Failed}}, []string{b.ID}},
+		"pending":    {claim.Filter{States: []claim.State{claim.Pending}}, []string{waiting.Claim}},
+		"tenant":     {claim.Filter{Tenant: "ann"}, []string{a.ID}},
+		"workload":   {claim.Filter{Workload: "other"}, nil},
+		"container":  {claim.Filter{Container: b.Container, States: claim.States()}, []string{b.ID}},
+		"first page": {claim.Filter{States: claim.States(), Limit: 2}, []string{a.ID, b.ID}},
+		"next page":  {claim.Filter{States: claim.States(), Limit: 2, After: b.ID}, []string{waiting.Claim}},
+	} {
+		all, err := s.Claims(ctx, c.f)
+		require.NoError(t, err, name)
+		var ids []string
+		for _, k := range all {
+			ids = append(ids, k.ID)
+		}
+		require.Equal(t, c.want, ids, name)
+	}
+}

@@ -1,0 +1,182 @@
+package storetest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+)
+
+// Filters mean the same for the newest events as for those long past, wherever
+// a store keeps either.
+func eventFilters(t *testing.T, s Store) {
+	ctx := t.Context()
+	from := int64(0)
+	for range 2 {
+		require.NoError(t, s.Append(ctx,
+			activity.Event{Type: activity.HookStarted, Workload: "a", Container: "k", Claim: "c", Tenant: "t", Point: "p", Message: "1"},
+			activity.Event{Type: activity.HookFailed, Workload: "a", Message: "2"},
+			activity.Event{Type: activity.ClaimFailed, Workload: "b", Claim: "c", Message: "3"},
+		))
+		for name, c := range map[string]struct {
+			f    activity.Filter
+			want string
+		}{
+			"all":       {activity.Filter{}, "123"},
+			"thing":     {activity.Filter{Types: []activity.Type{"hook"}}, "12"},
+			"type":      {activity.Filter{Types: []activity.Type{activity.HookFailed}}, "2"},
+			"types":     {activity.Filter{Types: []activity.Type{activity.HookFailed, "claim"}}, "23"},
+			"no thing":  {activity.Filter{Types: []activity.Type{"hoo", "%", "hook.", "h__k"}}, ""},
+			"workload":  {activity.Filter{Workload: "a"}, "12"},
+			"container": {activity.Filter{Container: "k"}, "1"},
+			"tenant":    {activity.Filter{Tenant: "t"}, "1"},
+			"claim":     {activity.Filter{Claim: "c"}, "13"},
+			"point":     {activity.Filter{Point: "p"}, "1"},
+			"all match": {activity.Filter{Claim: "c", Workload: "b", Types: []activity.Type{"claim"}}, "3"},
+		} {
+			got := ""
+			for _, e := range events(t, s, c.f, from) {
+				got += e.Message
+			}
+			require.Equal(t, c.want, got, "%s after %d", name, from)
+		}
+		from = last(t, s) + 5000
+		old(t, s, 5000)
+	}
+}
+
+// old lets n events pass, so that what came before is not new any more.
+func old(t *testing.T, s Store, n int) {
+	t.Helper()
+	all := make([]activity.Event, n)
+	for i := range all {
+		all[i] = activity.Event{Type: activity.PoolWarning, Workload: "filler", Message: "."}
+	}
+	require.NoError(t, s.Append(t.Context(), all...))
+}
+
+// Pages join without a gap and without a double, with the numbers that they
+// say; a page without a match says how far the reading came.
+func eventPages(t *testing.T, s Store) {
+	ctx := t.Context()
+	const n = 6000
+	old(t, s, n)
+	for _, limit := range []int{1, 7, 0} {
+		after := int64(n - 50)
+		if limit == 0 {
+			after = 0
+		}
+		for after < n {
+			p, err := s.Events(ctx, activity.Filter{}, after, limit)
+			require.NoError(t, err)
+			require.NotEmpty(t, p.Items)
+			require.Zero(t, p.Cut)
+			for _, e := range p.Items {
+				require.Equal(t, after+1, e.Seq)
+				after = e.Seq
+			}
+			require.Equal(t, after, p.Next)
+		}
+	}
+	for _, after := range []int64{0, n - 1, n, n + 10} {
+		p, err := s.Events(ctx, activity.Filter{Tenant: "nobody"}, after, 10)
+		require.NoError(t, err)
+		require.Empty(t, p.Items)
+		require.Equal(t, max(after, n), p.Next, "after %d", after)
+	}
+}
+
+// A reader must be able to decode what the log holds.
+func eventData(t *testing.T, s Store) {
+	ctx := t.Context()
+	bad := activity.Event{Type: activity.PoolWarning, Message: "m", Data: json.RawMessage(`{"a":`)}
+	good := activity.Event{Type: activity.PoolWarning, Message: "\xff\x00", Data: json.RawMessage(`{"a": 1}`)}
+	require.Error(t, s.Append(ctx, good, bad))
+	require.Error(t, s.Append(ctx, activity.Event{Message: "without a type"}))
+	require.Zero(t, last(t, s), "all or none")
+	require.NoError(t, s.Append(ctx, good))
+	all := events(t, s, activity.Filter{}, 0)
+	require.JSONEq(t, `{"a":1}`, string(all[0].Data))
+	require.Equal(t, "\uFFFD", all[0].Message)
+	require.Equal(t, int64(1), all[0].Seq)
+}
+
+// follow reads as a follower does until it has seen n events, and fails at the
+// first that is missing or out of order.
+func follow(ctx context.Context, s Store, n int64) error {
+	var after int64
+	for after < n {
+		changed := s.Changed()
+		p, err := s.Events(ctx, activity.Filter{}, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, e := range p.Items {
+			if e.Seq != after+1 {
+				return fmt.Errorf("event %d came after %d", e.Seq, after)
+			}
+			after = e.Seq
+		}
+		if len(p.Items) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("no more after %d: %w", after, context.Cause(ctx))
+		}
+	}
+	return nil
+}
+
+// No event ever appears behind a follower's cursor.
+func followerMissesNothing(t *testing.T, s Store) {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	const writers, each = 8, 250
+	g, ctx := errgroup.WithContext(ctx)
+	for range 4 {
+		g.Go(func() error { return follow(ctx, s, writers*each) })
+	}
+	for w := range writers {
+		g.Go(func() error {
+			for i := range each {
+				e := activity.Event{Type: activity.PoolWarning, Message: fmt.Sprint(w, i)}
+				if err := s.Append(ctx, e); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+}
+
+// A follower that took the channel before it read to the end is woken by
+// whatever came after.
+func wakingIsNeverLost(t *testing.T, s Store) {
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	e := activity.Event{Type: activity.PoolWarning, Message: "m"}
+	for range 100 {
+		changed := s.Changed()
+		require.NoError(t, s.Append(ctx, e))
+		select {
+		case <-changed:
+		default:
+			t.Fatal("Append returned and a follower was not woken")
+		}
+	}
+	changed := s.Changed()
+	require.NoError(t, s.SetMeta(ctx, "k", "v"))
+	select {
+	case <-changed:
+		t.Fatal("woken without an event")
+	default:
+	}
+}

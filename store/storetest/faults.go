@@ -1,0 +1,162 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+)
+
+// touch is a move that changes an idle container's reason.
+func touch(id, reason string, then func()) pool.Move {
+	return pool.Move{
+		ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
+		Set: func(c *pool.Container) {
+			c.Reason = reason
+			then()
+		},
+		Events: []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}},
+	}
+}
+
+// Changes that share a transaction do not share their failure.
+func isolation(t *testing.T, s Store) {
+	const n = 60
+	ids := make([]string, n)
+	for i := range ids {
+		ids[i] = idle(t, s, rev, "")
+	}
+	from := last(t, s)
+	var g errgroup.Group
+	for i, id := range ids {
+		g.Go(func() error {
+			m := touch(id, "good", func() {})
+			switch i % 3 {
+			case 1: // the schema refuses it
+				m = touch(id, "bad", func() {})
+				m.To = "somewhere"
+			case 2: // it panics half way
+				m = touch(id, "bad", func() { panic("boo") })
+			}
+			_, err := s.MoveContainer(t.Context(), m)
+			if bad := i%3 != 0; (err != nil) != bad {
+				return fmt.Errorf("change %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	for i, id := range ids {
+		c, err := s.Container(t.Context(), id)
+		require.NoError(t, err)
+		want := ""
+		if i%3 == 0 {
+			want = "good"
+		}
+		require.Equal(t, want, c.Reason, "container %d", i)
+	}
+	all := events(t, s, activity.Filter{}, from)
+	require.Len(t, all, n/3)
+	for _, e := range all {
+		require.Equal(t, "good", e.Message)
+	}
+}
+
+// A mistake in a caller's function is that caller's.
+func panics(t *testing.T, s Store) {
+	id := idle(t, s, rev, "")
+	from := last(t, s)
+	_, err := s.MoveContainer(t.Context(), touch(id, "bad", func() { panic("boo") }))
+	require.ErrorContains(t, err, "boo")
+	require.Equal(t, from, last(t, s))
+	_, err = s.MoveContainer(t.Context(), touch(id, "good", func() {}))
+	require.NoError(t, err)
+}
+
+// A call that says that its context has ended has changed nothing; a change
+// that has begun is finished and answered.
+func endedContext(t *testing.T, s Store) {
+	id := idle(t, s, rev, "")
+	from := last(t, s)
+	why := errors.New("why")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	_, err := s.MoveContainer(ctx, touch(id, "late", func() {}))
+	require.ErrorIs(t, err, why)
+	require.Equal(t, from, last(t, s))
+
+	ctx, cancel = context.WithCancelCause(t.Context())
+	defer cancel(why)
+	c, err := s.MoveContainer(ctx, touch(id, "begun", func() { cancel(why) }))
+	require.NoError(t, err)
+	require.Equal(t, "begun", c.Reason)
+
+	// With others before it in the queue a call may end either way, but says
+	// which.
+	ctx, cancel = context.WithCancelCause(t.Context())
+	defer cancel(why)
+	var g errgroup.Group
+	done := make([]bool, 50)
+	from = last(t, s)
+	for i := range done {
+		g.Go(func() error {
+			_, err := s.MoveContainer(ctx, touch(id, fmt.Sprint(i), func() { cancel(why) }))
+			done[i] = err == nil
+			if err != nil && !errors.Is(err, why) {
+				return err
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	n := 0
+	for _, ok := range done {
+		if ok {
+			n++
+		}
+	}
+	require.EqualValues(t, n, last(t, s)-from)
+}
+
+func meta(t *testing.T, s Store) {
+	ctx := t.Context()
+	v, err := s.Meta(ctx, "installation")
+	require.NoError(t, err)
+	require.Empty(t, v)
+	for _, want := range []string{"one", "two"} {
+		require.NoError(t, s.SetMeta(ctx, "installation", want))
+		v, err = s.Meta(ctx, "installation")
+		require.NoError(t, err)
+		require.Equal(t, want, v)
+	}
+}
+
+// What was queued when the store is closed is finished, what comes later is
+// refused, and whoever waits for events is woken.
+func closing(t *testing.T, s Store) {
+	changed := s.Changed()
+	var g errgroup.Group
+	for range 200 {
+		g.Go(func() error {
+			err := s.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: "m"})
+			if errors.Is(err, store.ErrClosed) {
+				return nil
+			}
+			return err
+		})
+	}
+	require.NoError(t, s.Close())
+	require.NoError(t, g.Wait())
+	<-changed
+	require.NoError(t, s.Close(), "closing twice")
+	require.ErrorIs(t, s.SetMeta(t.Context(), "k", "v"), store.ErrClosed)
+	_, err := s.Events(t.Context(), activity.Filter{}, 0, 0)
+	require.ErrorIs(t, err, store.ErrClosed)
+}

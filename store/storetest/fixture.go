@@ -1,0 +1,201 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// The names that most tests use.
+const (
+	web    = "web" // a workload
+	rev    = "r1"  // its current revision
+	oldRev = "r0"
+	many   = 1 << 30 // a bound that is never reached
+)
+
+var endpoint = runtime.Endpoint{Host: "172.18.0.7", Ports: []int{80, 443}}
+
+func newID() string { return uuid.Must(uuid.NewV7()).String() }
+
+// add adds a container of web that is being created.
+func add(t *testing.T, s Store, revision string) string {
+	t.Helper()
+	id := newID()
+	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: web, Revision: revision}, many))
+	return id
+}
+
+// idle adds a container of web that waits; tenant is whose data is in it.
+func idle(t *testing.T, s Store, revision, tenant string) string {
+	t.Helper()
+	id := add(t, s, revision)
+	_, err := s.MoveContainer(t.Context(), ready(id, tenant))
+	require.NoError(t, err)
+	return id
+}
+
+// ready moves a new container to the idle.
+func ready(id, tenant string) pool.Move {
+	return pool.Move{
+		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
+		Set:    func(c *pool.Container) { c.Endpoint, c.Health, c.Tenant = endpoint, pool.Healthy, tenant },
+		Events: []activity.Event{{Type: activity.ContainerCreated, Message: "ready"}},
+	}
+}
+
+// wish is a reservation of web for a tenant, with a new claim.
+func wish(tenant string) claim.Reservation {
+	return claim.Reservation{
+		Claim: newID(), Workload: web, Tenant: tenant, Revision: rev, Reuse: workload.ReuseWipe,
+	}
+}
+
+// activate, releasing and release are the moves of a claim's life.
+func activate(id string) claim.Move {
+	return claim.Move{
+		ID: id, From: []claim.State{claim.Pending}, To: claim.Active,
+		Events: []activity.Event{{Type: activity.ClaimActivated, Message: "active"}},
+	}
+}
+
+func releasing(id string) claim.Move {
+	return claim.Move{
+		ID: id, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
+		Events: []activity.Event{{Type: activity.ClaimReleasing, Message: "releasing"}},
+	}
+}
+
+func release(id string) claim.Move {
+	return claim.Move{
+		ID: id, From: []claim.State{claim.Releasing}, To: claim.Released,
+		Container: &pool.Move{
+			From: []pool.State{pool.Claimed}, To: pool.Idle,
+			Set:    func(c *pool.Container) { c.Claim = "" },
+			Events: []activity.Event{{Type: activity.ContainerReleased, Message: "idle again"}},
+		},
+		Events: []activity.Event{{Type: activity.ClaimReleased, Message: "released"}},
+	}
+}
+
+// condemn and bury are the moves at the end of a container's life.
+func condemn(id string) pool.Move {
+	return pool.Condemn(id, []pool.State{pool.Creating, pool.Idle, pool.Claimed}, "test")
+}
+
+func bury(id string) pool.Move {
+	return pool.Move{
+		ID: id, From: []pool.State{pool.Destroying}, To: pool.Gone,
+		Events: []activity.Event{{Type: activity.ContainerDestroyed, Message: "gone"}},
+	}
+}
+
+// claimed is a claim that has become active.
+func claimed(t *testing.T, s Store, tenant string) claim.Claim {
+	t.Helper()
+	c, err := s.Reserve(t.Context(), wish(tenant))
+	require.NoError(t, err)
+	c, err = s.MoveClaim(t.Context(), activate(c.ID))
+	require.NoError(t, err)
+	return c
+}
+
+// move makes a change of a claim that must succeed.
+func move(t *testing.T, s Store, m claim.Move) claim.Claim {
+	t.Helper()
+	c, err := s.MoveClaim(t.Context(), m)
+	require.NoError(t, err)
+	return c
+}
+
+// shift makes a change of a container that must succeed.
+func shift(t *testing.T, s Store, m pool.Move) pool.Container {
+	t.Helper()
+	c, err := s.MoveContainer(t.Context(), m)
+	require.NoError(t, err)
+	return c
+}
+
+// events are all events after a number.
+func events(t *testing.T, s Store, f activity.Filter, after int64) []activity.Event {
+	t.Helper()
+	all, err := eventsAfter(t.Context(), s, f, after)
+	require.NoError(t, err)
+	return all
+}
+
+func eventsAfter(ctx context.Context, s Store, f activity.Filter, after int64) ([]activity.Event, error) {
+	var all []activity.Event
+	for {
+		p, err := s.Events(ctx, f, after, 0)
+		if err != nil || len(p.Items) == 0 {
+			return all, err
+		}
+		all, after = append(all, p.Items...), p.Next
+	}
+}
+
+// types are the types of events.
+func types(all []activity.Event) []activity.Type {
+	var ts []activity.Type
+	for _, e := range all {
+		ts = append(ts, e.Type)
+	}
+	return ts
+}
+
+// last is the newest number.
+func last(t *testing.T, s Store) int64 {
+	t.Helper()
+	n, err := s.LastSeq(t.Context())
+	require.NoError(t, err)
+	return n
+}
+
+// agree checks that the records are what the log tells: the state that the
+// last event of each container and each claim speaks of is its state, and
+// nothing is on one side only.
+func agree(t *testing.T, s Store) {
+	t.Helper()
+	told := map[string]string{}
+	for _, e := range events(t, s, activity.Filter{}, 0) {
+		if state, ok := containerTold[e.Type]; ok {
+			told[e.Container] = string(state)
+		}
+		if state, ok := claimTold[e.Type]; ok {
+			told[e.Claim] = string(state)
+		}
+	}
+	have := map[string]string{}
+	containers, err := s.Containers(t.Context(), pool.ContainerFilter{States: pool.States()})
+	require.NoError(t, err)
+	for _, c := range containers {
+		have[c.ID] = string(c.State)
+	}
+	claims, err := s.Claims(t.Context(), claim.Filter{States: claim.States()})
+	require.NoError(t, err)
+	for _, c := range claims {
+		have[c.ID] = string(c.State)
+	}
+	require.Equal(t, told, have, "what the log tells, and the records")
+}
+
+var containerTold = map[activity.Type]pool.State{
+	activity.ContainerCreating: pool.Creating, activity.ContainerCreated: pool.Idle,
+	activity.ContainerClaimed: pool.Claimed, activity.ContainerReleased: pool.Idle,
+	activity.ContainerDestroying: pool.Destroying, activity.ContainerDestroyed: pool.Gone,
+}
+
+var claimTold = map[activity.Type]claim.State{
+	activity.ClaimRequested: claim.Pending, activity.ClaimActivated: claim.Active,
+	activity.ClaimReleasing: claim.Releasing, activity.ClaimReleased: claim.Released,
+	activity.ClaimFailed: claim.Failed,
+}

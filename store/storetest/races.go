@@ -1,0 +1,97 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+)
+
+// A thousand tenants on fifty containers: fifty are served, each with its own.
+func manyClaim(t *testing.T, s Store) {
+	const containers, tenants = 50, 1000
+	for range containers {
+		idle(t, s, rev, "")
+	}
+	var mu sync.Mutex // guards holders
+	holders := map[string]string{}
+	var refused atomic.Int64
+	var g errgroup.Group
+	for i := range tenants {
+		g.Go(func() error {
+			c, err := s.Reserve(t.Context(), wish(fmt.Sprint("tenant", i)))
+			if errors.Is(err, claim.ErrNoneIdle) {
+				refused.Add(1)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first, taken := holders[c.Container]; taken {
+				return fmt.Errorf("container %s went to claims %s and %s", c.Container, first, c.ID)
+			}
+			holders[c.Container] = c.ID
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, holders, containers)
+	require.EqualValues(t, tenants-containers, refused.Load())
+	agree(t, s)
+}
+
+// However often one tenant asks at once, it gets one claim.
+func oneTenant(t *testing.T, s Store) {
+	for range 20 {
+		idle(t, s, rev, "")
+	}
+	var mu sync.Mutex // guards ids
+	ids := map[string]int{}
+	var g errgroup.Group
+	for range 200 {
+		g.Go(func() error {
+			c, err := s.Reserve(t.Context(), wish("ann"))
+			mu.Lock()
+			defer mu.Unlock()
+			ids[c.ID+" "+c.Container]++
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, ids, 1)
+	claims, err := s.Claims(t.Context(), claim.Filter{States: claim.States()})
+	require.NoError(t, err)
+	require.Len(t, claims, 1)
+	agree(t, s)
+}
+
+// max_size is never exceeded, however many fill at once.
+func boundInRace(t *testing.T, s Store) {
+	const bound = 7
+	var full atomic.Int64
+	var g errgroup.Group
+	for range 100 {
+		g.Go(func() error {
+			err := s.AddContainer(t.Context(), pool.Container{ID: newID(), Workload: web, Revision: rev}, bound)
+			if errors.Is(err, pool.ErrFull) {
+				full.Add(1)
+				return nil
+			}
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.EqualValues(t, 100-bound, full.Load())
+	all, err := s.Containers(t.Context(), pool.ContainerFilter{Workload: web})
+	require.NoError(t, err)
+	require.Len(t, all, bound)
+}

@@ -1,0 +1,166 @@
+package storetest
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store"
+)
+
+// attempt is a run that is about to start.
+func attempt(id string, n int) hooks.Run {
+	return hooks.Run{
+		ID: id, Attempt: n, Point: hooks.PostClaim, Hook: "migrate", Index: 1, Action: "exec",
+		Command: []string{"node", "migrate.js"}, Workload: web, Container: "k1", Claim: "c1", Tenant: "ann",
+		State: hooks.Running, StartedAt: time.Unix(1700000000, 123456789).UTC(),
+	}
+}
+
+// ended is the run as it ended.
+func ended(r hooks.Run, state hooks.RunState, code int) hooks.Run {
+	at := r.StartedAt.Add(time.Second)
+	r.State, r.ExitCode, r.EndedAt, r.Duration = state, &code, &at, 1000
+	return r
+}
+
+// Every started attempt has exactly one end, in the records and in the log.
+func runLife(t *testing.T, s Store) {
+	ctx := t.Context()
+	first, second := attempt("x", 1), attempt("x", 2)
+	require.NoError(t, s.RunStarted(ctx, first))
+	require.ErrorIs(t, s.RunStarted(ctx, first), store.ErrExists)
+	unfinished, err := s.UnfinishedRuns(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{first}, unfinished)
+
+	require.ErrorIs(t, s.RunEnded(ctx, ended(second, hooks.Failed, 1)), store.ErrNoRun)
+	require.Error(t, s.RunEnded(ctx, first), "running is no end")
+	failed := ended(first, hooks.Failed, 3)
+	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
+	require.NoError(t, s.RunEnded(ctx, failed))
+	require.NoError(t, s.RunEnded(ctx, ended(first, hooks.Succeeded, 0)), "ending twice changes nothing")
+	require.NoError(t, s.RunStarted(ctx, second))
+	done := ended(second, hooks.Succeeded, 0)
+	require.NoError(t, s.RunEnded(ctx, done))
+
+	runs, err := s.Run(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{failed, done}, runs)
+	none, err := s.Run(ctx, "y")
+	require.NoError(t, err)
+	require.Empty(t, none)
+	unfinished, err = s.UnfinishedRuns(ctx)
+	require.NoError(t, err)
+	require.Empty(t, unfinished)
+	require.Equal(t, []activity.Type{
+		activity.HookStarted, activity.HookFailed, activity.HookStarted, activity.HookCompleted,
+	}, types(events(t, s, activity.Filter{}, 0)))
+}
+
+// The event of an end has all that a reader needs to understand it, and
+// excerpts of what was printed that do not blow up the log.
+func runEventData(t *testing.T, s Store) {
+	ctx := t.Context()
+	r := attempt("x", 2)
+	require.NoError(t, s.RunStarted(ctx, r))
+	r = ended(r, hooks.TimedOut, 137)
+	r.Signal, r.TimedOut, r.Killed, r.Leaked = "SIGKILL", true, true, 2
+	r.Stdout = runtime.Output{Head: strings.Repeat("a", 4096), Tail: strings.Repeat("b", 8192), Total: 1 << 20, Truncated: true}
+	r.Stderr = runtime.Output{Head: "short", Total: 5}
+	require.NoError(t, s.RunEnded(ctx, r))
+
+	all := events(t, s, activity.Filter{Types: []activity.Type{activity.HookFailed}}, 0)
+	require.Len(t, all, 1)
+	e := all[0]
+	require.Equal(t, []string{web, "k1", "ann", "c1", "x", "post_claim"},
+		[]string{e.Workload, e.Container, e.Tenant, e.Claim, e.Run, e.Point})
+	require.Contains(t, e.Message, `post_claim hook "migrate" (attempt 2) ran longer than its timeout`)
+	var data map[string]any
+	require.NoError(t, json.Unmarshal(e.Data, &data))
+	require.Equal(t, map[string]any{
+		"point": "post_claim", "hook": "migrate", "index": 1.0, "attempt": 2.0, "action": "exec",
+		"command": []any{"node", "migrate.js"}, "state": "timed_out", "exit_code": 137.0, "signal": "SIGKILL",
+		"timed_out": true, "killed": true, "leaked_processes": 2.0, "duration_ms": 1000.0,
+		"stdout": map[string]any{"excerpt": strings.Repeat("b", hooks.ExcerptBytes), "total": float64(1 << 20), "truncated": true},
+		"stderr": map[string]any{"excerpt": "short", "total": 5.0, "truncated": false},
+	}, data)
+	started := events(t, s, activity.Filter{Types: []activity.Type{activity.HookStarted}}, 0)
+	require.Equal(t, `post_claim hook "migrate" (attempt 2) started`, started[0].Message)
+	runs, err := s.Run(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{r}, runs, "the record has all that was kept")
+}
+
+// Every way to end has its event.
+func runSkipped(t *testing.T, s Store) {
+	ctx := t.Context()
+	r := attempt("x", 1)
+	r.State, r.Error = hooks.Skipped, "an earlier hook failed"
+	at := r.StartedAt
+	r.EndedAt = &at
+	require.NoError(t, s.RunSkipped(ctx, r))
+	runs, err := s.Run(ctx, "x")
+	require.NoError(t, err)
+	require.Equal(t, []hooks.Run{r}, runs)
+	require.NoError(t, s.RunEnded(ctx, ended(r, hooks.Failed, 1)), "it has ended: nothing changes")
+	all := events(t, s, activity.Filter{}, 0)
+	require.Equal(t, []activity.Type{activity.HookSkipped}, types(all))
+	require.Contains(t, all[0].Message, "an earlier hook failed")
+
+	for _, state := range hooks.RunStates() {
+		if state == hooks.Running || state == hooks.Skipped {
+			continue
+		}
+		r := attempt(string(state), 1)
+		require.NoError(t, s.RunStarted(ctx, r))
+		from := last(t, s)
+		require.NoError(t, s.RunEnded(ctx, ended(r, state, 1)))
+		want := activity.HookFailed
+		if state == hooks.Succeeded {
+			want = activity.HookCompleted
+		}
+		require.Equal(t, []activity.Type{want}, types(events(t, s, activity.Filter{}, from)), state)
+	}
+}
+
+func runLists(t *testing.T, s Store) {
+	ctx := t.Context()
+	a1, a2, b, c := attempt("a", 1), attempt("a", 2), attempt("b", 1), attempt("c", 1)
+	b.Container, b.Claim, b.Tenant, b.Point = "k2", "", "", hooks.PostCreate
+	c.Workload = "other"
+	for _, r := range []hooks.Run{a1, a2, b, c} {
+		require.NoError(t, s.RunStarted(ctx, r))
+	}
+	require.NoError(t, s.RunEnded(ctx, ended(a1, hooks.Failed, 1)))
+	running := []hooks.RunState{hooks.Running}
+	for name, c := range map[string]struct {
+		f    store.RunFilter
+		want string
+	}{
+		"all":        {store.RunFilter{}, "a1 a2 b1 c1"},
+		"workload":   {store.RunFilter{Workload: web}, "a1 a2 b1"},
+		"container":  {store.RunFilter{Container: "k2"}, "b1"},
+		"claim":      {store.RunFilter{Claim: "c1"}, "a1 a2 c1"},
+		"tenant":     {store.RunFilter{Tenant: "ann", Workload: web}, "a1 a2"},
+		"point":      {store.RunFilter{Point: hooks.PostCreate}, "b1"},
+		"running":    {store.RunFilter{States: running}, "a2 b1 c1"},
+		"states":     {store.RunFilter{States: []hooks.RunState{hooks.Failed, hooks.Lost}}, "a1"},
+		"first page": {store.RunFilter{Limit: 3}, "a1 a2 b1"},
+		"next page":  {store.RunFilter{Limit: 3, After: "b"}, "c1"},
+	} {
+		runs, err := s.Runs(ctx, c.f)
+		require.NoError(t, err, name)
+		var got []string
+		for _, r := range runs {
+			got = append(got, r.ID+string(rune('0'+r.Attempt)))
+		}
+		require.Equal(t, c.want, strings.Join(got, " "), name)
+	}
+}

@@ -1,0 +1,104 @@
+// Package storetest is the contract of storage as a suite of tests: whatever
+// database Hostler keeps its records in must pass it. It says with code what
+// pool.Containers, pool.Workloads, pool.Log, claim.Store and hooks.Recorder
+// say with words, and what the readers of package store promise.
+package storetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+)
+
+// Store is all that a database is used for.
+type Store interface {
+	pool.Containers
+	pool.Workloads
+	pool.Log
+	claim.Store
+	hooks.Recorder
+	Reader
+	Keeper
+}
+
+// Reader is what is read for people and followers.
+type Reader interface {
+	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
+	Changed() <-chan struct{}
+	Runs(ctx context.Context, f store.RunFilter) ([]hooks.Run, error)
+	Run(ctx context.Context, id string) ([]hooks.Run, error)
+	UnfinishedRuns(ctx context.Context) ([]hooks.Run, error)
+	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
+	LastSeq(ctx context.Context) (int64, error)
+}
+
+// Keeper looks after the database itself.
+type Keeper interface {
+	Meta(ctx context.Context, key string) (string, error)
+	SetMeta(ctx context.Context, key, value string) error
+	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
+	Close() error
+}
+
+// Run runs the suite; open returns an empty store, which Run closes.
+func Run(t *testing.T, open func(t *testing.T) Store) {
+	for _, c := range []struct {
+		name string
+		test func(t *testing.T, s Store)
+	}{
+		{"container is added and moved", containerMoves},
+		{"container events take what they leave out from before the change", containerEvents},
+		{"pool is full at its bound", poolFull},
+		{"container for a pending claim", containerForClaim},
+		{"containers are listed by filter", containerLists},
+		{"containers are counted", containerCounts},
+		{"an impossible change changes nothing", containerImpossible},
+		{"reserve makes a claim and takes a container", reserveTakes},
+		{"reserve prefers", reservePrefers},
+		{"reserve passes over what is not healthy", reserveHealthy},
+		{"reserve again returns the same claim", reserveAgain},
+		{"reserve returns the tenant's live claim", reserveHeld},
+		{"reserve keeps a claim that waits", reserveWaits},
+		{"claim and container move together", claimMoves},
+		{"claim keeps what the flow adds", claimKeeps},
+		{"claim gives up its container and takes another", claimGivesUp},
+		{"claims are listed by filter", claimLists},
+		{"workload is put, read and removed", workloads},
+		{"revision stays while in use", revisions},
+		{"run has one start and one end", runLife},
+		{"run event tells all", runEventData},
+		{"run is skipped", runSkipped},
+		{"runs are listed by filter", runLists},
+		{"events are filtered", eventFilters},
+		{"events are paged", eventPages},
+		{"event data must be JSON", eventData},
+		{"follower misses nothing", followerMissesNothing},
+		{"waking is never lost", wakingIsNeverLost},
+		{"many claim at once", manyClaim},
+		{"one tenant claims at once", oneTenant},
+		{"bound holds in a race", boundInRace},
+		{"failing change spoils no neighbour", isolation},
+		{"panic is contained", panics},
+		{"ended context changes nothing", endedContext},
+		{"meta", meta},
+		{"retention cuts the log", pruneLog},
+		{"retention leaves what is in use", pruneRecords},
+		{"close finishes what is queued", closing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := open(t)
+			t.Cleanup(func() { _ = s.Close() }) // one test closes it by itself
+			c.test(t, s)
+		})
+	}
+}
+
+// soon bounds what must not hang.
+const soon = 30 * time.Second

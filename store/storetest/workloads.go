@@ -1,0 +1,67 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+func workloads(t *testing.T, s Store) {
+	ctx := t.Context()
+	_, err := s.Workload(ctx, web)
+	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrNoWorkload)
+
+	r := pool.Record{ID: web, Revision: rev, Source: []byte("id: web\n"), Dir: "/seeds", MinIdle: 1, MaxSize: 5}
+	require.NoError(t, s.PutWorkload(ctx, r, activity.Event{Type: activity.WorkloadApplied, Message: "applied"}))
+	first, err := s.Workload(ctx, web)
+	require.NoError(t, err)
+	require.False(t, first.CreatedAt.IsZero())
+	want := r
+	want.CreatedAt, want.UpdatedAt = first.CreatedAt, first.UpdatedAt
+	require.Equal(t, want, first)
+
+	r.Draining, r.Deleting, r.MaxSize = true, true, 9
+	require.NoError(t, s.PutWorkload(ctx, r))
+	second, err := s.Workload(ctx, web)
+	require.NoError(t, err)
+	require.Equal(t, first.CreatedAt, second.CreatedAt)
+	require.True(t, second.Draining && second.Deleting)
+	require.Equal(t, 9, second.MaxSize)
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: "api", Revision: rev}))
+	all, err := s.Workloads(ctx)
+	require.NoError(t, err)
+	require.Equal(t, []string{"api", web}, []string{all[0].ID, all[1].ID})
+
+	id := add(t, s, rev)
+	from := last(t, s)
+	require.ErrorIs(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted}), pool.ErrInUse)
+	require.Equal(t, from, last(t, s))
+	shift(t, s, condemn(id))
+	shift(t, s, bury(id))
+	require.NoError(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted, Message: "deleted"}))
+	_, err = s.Workload(ctx, web)
+	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	_, err = s.Revision(ctx, web, rev)
+	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	require.Equal(t, []activity.Type{activity.WorkloadApplied, activity.WorkloadDeleted},
+		types(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
+}
+
+// Containers of an older revision are destroyed by its file, not the new one.
+func revisions(t *testing.T, s Store) {
+	ctx := t.Context()
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: oldRev, Source: []byte("old"), Dir: "/old"}))
+	add(t, s, oldRev)
+	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: rev, Source: []byte("new"), Dir: "/new"}))
+	for revision, want := range map[string]string{oldRev: "old", rev: "new"} {
+		r, err := s.Revision(ctx, web, revision)
+		require.NoError(t, err)
+		require.Equal(t, []string{web, revision, want, "/" + want}, []string{r.ID, r.Revision, string(r.Source), r.Dir})
+	}
+	_, err := s.Revision(ctx, web, "r9")
+	require.ErrorIs(t, err, pool.ErrNoWorkload)
+}
