@@ -20,7 +20,7 @@ const batch = 256
 
 // encoder writes a stream in one representation.
 type encoder struct {
-	greeting  string
+	greeting  func(b *bytes.Buffer, after int64)
 	event     func(*bytes.Buffer, FollowedEvent)
 	heartbeat func(b *bytes.Buffer, after int64)
 }
@@ -28,7 +28,9 @@ type encoder struct {
 // encoders are the representations of a stream.
 var encoders = map[string]encoder{
 	typeSSE: {
-		greeting: "retry: 2000\n\n",
+		// With the id a client that is cut off before the first event resumes
+		// where it began.
+		greeting: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, "retry: 2000\nid: %d\n\n", after) },
 		event: func(b *bytes.Buffer, e FollowedEvent) {
 			if e.Type != LogCut {
 				fmt.Fprintf(b, "id: %d\n", e.Seq)
@@ -41,6 +43,7 @@ var encoders = map[string]encoder{
 		heartbeat: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, ": heartbeat\nid: %d\n\n", after) },
 	},
 	typeNDJSON: {
+		greeting:  func(*bytes.Buffer, int64) {},
 		event:     func(b *bytes.Buffer, e FollowedEvent) { writeJSON(b, e) },
 		heartbeat: func(b *bytes.Buffer, _ int64) { b.WriteByte('\n') },
 	},
@@ -87,7 +90,7 @@ type follower struct {
 func (f *follower) run(ctx context.Context) error {
 	beat := time.NewTicker(f.a.o.Heartbeat)
 	defer beat.Stop()
-	f.buf.WriteString(f.greeting)
+	f.greeting(&f.buf, f.after)
 	for {
 		// Taken before the reading: what is written after it wakes us.
 		changed := f.a.o.Events.Changed()

@@ -1,0 +1,153 @@
+package client
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// path joins a fixed beginning with ids.
+func path(begin string, ids ...string) string {
+	for _, id := range ids {
+		begin += "/" + url.PathEscape(id)
+	}
+	return begin
+}
+
+// Workloads lists all workloads by id.
+func (c *Client) Workloads(ctx context.Context) ([]api.Workload, error) {
+	return all[api.Workload](ctx, c, "/v1/workloads", url.Values{}, 0)
+}
+
+// Workload is one workload.
+func (c *Client) Workload(ctx context.Context, id string) (api.Workload, error) {
+	return get[api.Workload](ctx, c, path("/v1/workloads", id))
+}
+
+// Apply applies a workload file whose id is id.
+func (c *Client) Apply(ctx context.Context, id string, source []byte) (api.AppliedWorkload, error) {
+	out, _, err := into[api.AppliedWorkload](ctx, c, call{
+		method: http.MethodPut, path: path("/v1/workloads", id), body: source,
+		header: http.Header{"Content-Type": {"application/yaml"}},
+	})
+	return out, err
+}
+
+// DeleteWorkload deletes a workload. It is gone only when gone is true, else
+// it goes with its last container.
+func (c *Client) DeleteWorkload(ctx context.Context, id string) (gone bool, err error) {
+	_, status, err := into[api.Workload](ctx, c, call{method: http.MethodDelete, path: path("/v1/workloads", id)})
+	return status == http.StatusNoContent, err
+}
+
+// Pools lists all pools by workload.
+func (c *Client) Pools(ctx context.Context) ([]pool.Status, error) {
+	return all[pool.Status](ctx, c, "/v1/pools", url.Values{}, 0)
+}
+
+// Pool is one pool.
+func (c *Client) Pool(ctx context.Context, workload string) (pool.Status, error) {
+	return get[pool.Status](ctx, c, path("/v1/pools", workload))
+}
+
+// Scale changes a pool's bounds.
+func (c *Client) Scale(ctx context.Context, workload string, s pool.Scale) (pool.Status, error) {
+	out, _, err := post[pool.Status](ctx, c, path("/v1/pools", workload)+"/scale", s)
+	return out, err
+}
+
+// Drain empties a pool.
+func (c *Client) Drain(ctx context.Context, workload string) (pool.Status, error) {
+	out, _, err := post[pool.Status](ctx, c, path("/v1/pools", workload)+"/drain", nil)
+	return out, err
+}
+
+// Containers lists the containers that match.
+func (c *Client) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
+	q := values("workload", f.Workload, "tenant", f.Tenant, "state", joined(f.States), "after", f.After)
+	return all[pool.Container](ctx, c, "/v1/containers", q, f.Limit)
+}
+
+// Container is one container.
+func (c *Client) Container(ctx context.Context, id string) (pool.Container, error) {
+	return get[pool.Container](ctx, c, path("/v1/containers", id))
+}
+
+// DestroyContainer destroys a container; a claimed one only with force.
+func (c *Client) DestroyContainer(ctx context.Context, id string, force bool) (pool.Container, error) {
+	out, _, err := into[pool.Container](ctx, c, call{
+		method: http.MethodDelete, path: path("/v1/containers", id), query: url.Values{"force": {strconv.FormatBool(force)}},
+	})
+	return out, err
+}
+
+// ContainerLogs reads the last tail bytes of what a container printed.
+func (c *Client) ContainerLogs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
+	resp, err := c.do(ctx, call{
+		method: http.MethodGet, path: path("/v1/containers", id) + "/logs", query: url.Values{"tail": {strconv.FormatInt(tail, 10)}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return resp.Body, nil
+}
+
+// Claim asks for a container and returns when the claim is active. Asking for
+// what the tenant holds already returns it, with created false.
+func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.Duration) (out claim.Claim, created bool, err error) {
+	out, status, err := post[claim.Claim](ctx, c, "/v1/claims", api.ClaimRequest{Workload: workload, Tenant: tenant, Wait: api.Duration(wait)})
+	return out, status == http.StatusCreated, err
+}
+
+// Claims lists the claims that match.
+func (c *Client) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
+	q := values("workload", f.Workload, "tenant", f.Tenant, "container", f.Container, "state", joined(f.States), "after", f.After)
+	return all[claim.Claim](ctx, c, "/v1/claims", q, f.Limit)
+}
+
+// ClaimRecord is one claim.
+func (c *Client) ClaimRecord(ctx context.Context, id string) (claim.Claim, error) {
+	return get[claim.Claim](ctx, c, path("/v1/claims", id))
+}
+
+// Release ends a claim.
+func (c *Client) Release(ctx context.Context, id string, discard bool) (claim.Claim, error) {
+	out, _, err := post[claim.Claim](ctx, c, path("/v1/claims", id)+"/release", api.ReleaseRequest{Discard: discard})
+	return out, err
+}
+
+// Runs lists the attempts of hooks that match.
+func (c *Client) Runs(ctx context.Context, f api.RunFilter) ([]hooks.Run, error) {
+	q := values("workload", f.Workload, "container", f.Container, "claim", f.Claim, "tenant", f.Tenant,
+		"point", string(f.Point), "state", joined(f.States), "after", f.After)
+	return all[hooks.Run](ctx, c, "/v1/hook-runs", q, f.Limit)
+}
+
+// Run is all attempts of one hook run, in order.
+func (c *Client) Run(ctx context.Context, id string) ([]hooks.Run, error) {
+	out, err := get[api.Attempts](ctx, c, path("/v1/hook-runs", id))
+	return out.Items, err
+}
+
+// Health is what a probe sees; an error when the server is not ready.
+func (c *Client) Health(ctx context.Context) (api.Health, error) {
+	return get[api.Health](ctx, c, "/readyz")
+}
+
+func joined[S ~string](states []S) string {
+	words := make([]string, len(states))
+	for i, s := range states {
+		words[i] = fmt.Sprint(s)
+	}
+	return strings.Join(words, ",")
+}

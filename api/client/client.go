@@ -1,0 +1,197 @@
+// Package client speaks to Hostler's API.
+//
+// It promises that a call whose connection breaks is made again where that is
+// safe; that an answer which is an error is an *Error with the server's code;
+// and that following the activity log neither misses an event nor shows one
+// twice, however often the connection breaks.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/api"
+)
+
+// Client speaks to one server. It may be used by many goroutines at once.
+type Client struct {
+	base string
+	key  string
+	http *http.Client
+}
+
+// New returns a client of the server at base, such as http://127.0.0.1:8700.
+// The key may be empty.
+func New(base, key string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("read the server's address %q: it is written like http://127.0.0.1:8700", base)
+	}
+	return &Client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{}}, nil
+}
+
+// Error is an answer of the server that is an error.
+type Error struct {
+	api.Problem
+	// RetryAfter is when to ask again; 0 when the server does not say.
+	RetryAfter time.Duration
+}
+
+// Calls whose connection breaks are made again this often. Each call of this
+// API may be: asking twice for a claim, a release or a change of a pool does
+// what asking once does.
+const (
+	tries     = 3
+	firstWait = 100 * time.Millisecond
+)
+
+// call is one request.
+type call struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         []byte
+}
+
+// do makes the call and returns an answer that is no error.
+func (c *Client) do(ctx context.Context, what call) (*http.Response, error) {
+	wait := firstWait
+	for try := 1; ; try++ {
+		resp, err := c.once(ctx, what)
+		if err == nil {
+			return resp, nil
+		}
+		if _, answered := err.(*Error); answered || try == tries || ctx.Err() != nil { //nolint:errorlint // once wraps none
+			return nil, err
+		}
+		if err := pause(ctx, wait); err != nil {
+			return nil, err
+		}
+		wait *= 2
+	}
+}
+
+func (c *Client) once(ctx context.Context, what call) (*http.Response, error) {
+	target := c.base + what.path
+	if len(what.query) > 0 {
+		target += "?" + what.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(what.body))
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	for k, v := range what.header {
+		r.Header[k] = v
+	}
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("reach the server at %s: %w", c.base, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	return nil, problemOf(resp)
+}
+
+// problemOf reads an answer that is an error, also one of a proxy's.
+func problemOf(resp *http.Response) *Error {
+	e := &Error{}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	if err == nil && json.Unmarshal(text, &e.Problem) == nil && e.Code != "" {
+		return e
+	}
+	e.Problem = api.Problem{Status: resp.StatusCode, Title: resp.Status, Detail: "the server answered " + resp.Status + ", and not as Hostler does"}
+	return e
+}
+
+// into makes a call and decodes its answer.
+func into[T any](ctx context.Context, c *Client, what call) (T, int, error) {
+	var out T
+	resp, err := c.do(ctx, what)
+	if err != nil {
+		return out, 0, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	if resp.StatusCode == http.StatusNoContent {
+		return out, resp.StatusCode, nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, 0, fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	return out, resp.StatusCode, nil
+}
+
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	out, _, err := into[T](ctx, c, call{method: http.MethodGet, path: path})
+	return out, err
+}
+
+// post sends v as JSON.
+func post[T any](ctx context.Context, c *Client, path string, v any) (T, int, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		var none T
+		return none, 0, fmt.Errorf("write the request: %w", err)
+	}
+	return into[T](ctx, c, call{
+		method: http.MethodPost, path: path, body: body,
+		header: http.Header{"Content-Type": {"application/json"}},
+	})
+}
+
+// all reads a list page by page, to its end or until there are limit items.
+func all[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) ([]T, error) {
+	items := []T{}
+	for {
+		page, _, err := into[api.Page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if limit > 0 && len(items) >= limit {
+			return items[:limit], nil
+		}
+		if page.Next == "" {
+			return items, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// values makes a query of names and values, without the empty ones.
+func values(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+// pause waits, or says why ctx ended.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

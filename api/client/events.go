@@ -1,0 +1,154 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+)
+
+// EventQuery says which events to read, and from where. Without After and
+// Since a page begins at the beginning, and following with what is new.
+type EventQuery struct {
+	activity.Filter
+	After string // a place in the log
+	Since string // a time (RFC 3339) or how long ago
+}
+
+func (q EventQuery) values() url.Values {
+	return values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
+		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "after", q.After, "since", q.Since)
+}
+
+// Events reads one page of events, of limit items at most.
+func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (api.EventPage, error) {
+	query := q.values()
+	query.Set("limit", strconv.Itoa(limit))
+	out, _, err := into[api.EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
+	return out, err
+}
+
+// How a follower copes with a lost connection.
+const (
+	silence = 45 * time.Second // three heartbeats of the server
+	maxWait = 5 * time.Second
+	maxLine = 16 << 20
+)
+
+// errSilent says that the server stopped sending, and its heartbeats too.
+var errSilent = errors.New("the server has fallen silent")
+
+// Follow calls each with every event, in order, until ctx ends (nil), each
+// returns an error (that error), or the server refuses (*Error). Only the first
+// connection must succeed: later ones are made again and again, and resume
+// where the last one broke. Deleted events are told by one of type api.LogCut.
+func (c *Client) Follow(ctx context.Context, q EventQuery, each func(api.FollowedEvent) error) error {
+	f := follower{c: c, query: q.values(), each: each}
+	wait := firstWait
+	for {
+		err := f.read(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if stop, ok := errors.AsType[*stopError](err); ok {
+			return stop.err
+		}
+		refused, answered := errors.AsType[*Error](err)
+		if !f.connected || answered && refused.Status < 500 {
+			return err
+		}
+		if f.progress {
+			wait, f.progress = firstWait, false
+		}
+		if pause(ctx, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+// follower is where following has got to.
+type follower struct {
+	c         *Client
+	query     url.Values
+	each      func(api.FollowedEvent) error
+	last      string // where to resume
+	pending   string // where to resume once the empty line has come
+	seq       int64  // of the last event
+	connected bool   // once
+	progress  bool   // something came through the last connection
+}
+
+// stopError is the caller's own, to tell it from those of the connection.
+type stopError struct{ err error }
+
+func (e *stopError) Error() string { return e.err.Error() }
+
+// read follows through one connection. It returns why that ended.
+func (f *follower) read(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if f.last != "" {
+		header.Set("Last-Event-ID", f.last)
+	}
+	resp, err := f.c.once(ctx, call{method: http.MethodGet, path: "/v1/events", query: f.query, header: header})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	f.connected, f.pending = true, f.last
+	alive := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer alive.Stop()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		alive.Reset(silence)
+		f.progress = true
+		if err := f.line(lines.Text()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow events: %w", err)
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// line takes one line of the stream. An event's id comes before its data, and
+// counts from the empty line after both: what breaks off in between is sent
+// again, and told from what has been seen by its place in the log.
+func (f *follower) line(text string) error {
+	name, value, _ := strings.Cut(text, ": ")
+	switch name {
+	case "id":
+		f.pending = value
+	case "":
+		f.last = f.pending
+	case "data":
+		var e api.FollowedEvent
+		if err := json.Unmarshal([]byte(value), &e); err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+		if e.Type != api.LogCut {
+			if e.Seq <= f.seq {
+				return nil
+			}
+			f.seq = e.Seq
+		}
+		if err := f.each(e); err != nil {
+			return &stopError{err}
+		}
+	}
+	return nil
+}
