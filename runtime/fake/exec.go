@@ -20,7 +20,7 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 			return err
 		}
 		var cut atomic.Bool
-		defer context.AfterFunc(ctx, func() { cut.Store(r.cancel()) })()
+		defer context.AfterFunc(ctx, func() { r.cancel(&cut) })()
 		if leader != nil {
 			r.carryOut(leader, cmd.Timeout)
 		}
@@ -127,14 +127,13 @@ func (r *run) carryOut(leader *Proc, timeout time.Duration) {
 	close(r.over)
 }
 
-// cancel ends a command whose caller's context has ended. False says that it
-// had ended before.
-func (r *run) cancel() bool {
+// cancel ends a command whose caller's context has ended, and says so to the
+// caller before the command's end can: unless it had ended already.
+func (r *run) cancel(cut *atomic.Bool) {
 	r.c.mu.Lock()
-	late := r.live == 0
+	cut.Store(r.live > 0)
 	r.c.mu.Unlock()
 	r.end()
-	return !late
 }
 
 // expire is the timeout of a command that has not ended by then.
@@ -145,12 +144,11 @@ func (r *run) expire() {
 	r.end()
 }
 
-// sweep ends what the leader has left behind.
+// sweep ends what a leader that has ended by itself has left behind.
 func (r *run) sweep() {
 	r.c.mu.Lock()
-	r.leaked = r.live
-	if r.lost || r.doomed {
-		r.leaked = 0
+	if !r.ending {
+		r.leaked = r.live
 	}
 	r.c.mu.Unlock()
 	r.end()

@@ -74,7 +74,7 @@ func (f *faults) meet(call Call) (before, after []Trap) {
 	if len(f.calls) >= 2*keptCalls {
 		f.calls = append(f.calls[:0], f.calls[len(f.calls)-keptCalls:]...)
 	}
-	f.calls = append(f.calls, call)
+	f.calls = append(f.calls, Call{Op: call.Op, ID: call.ID, Args: call.Args})
 	for _, one := range f.set {
 		if !matches(one.pattern, call) {
 			continue

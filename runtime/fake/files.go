@@ -28,7 +28,7 @@ func (rt *Runtime) PutFiles(ctx context.Context, id, dir string, archive io.Read
 		entries := tar.NewReader(archive)
 		for {
 			h, err := entries.Next()
-			if err == io.EOF {
+			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err == nil {

@@ -70,31 +70,34 @@ func (e *events) tell(change func(*watcher)) {
 
 // Watch reports deaths until ctx ends or the engine goes down.
 func (rt *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	if ctx.Err() != nil {
-		return nil
+	err := rt.call(ctx, Call{Op: "watch"}, func() error { return rt.watch(ctx, ready, died) })
+	if ctx.Err() == nil {
+		return err
 	}
-	return rt.call(ctx, Call{Op: "watch"}, func() error {
-		w := rt.events.join()
-		defer rt.events.leave(w)
-		// An engine that goes down between the check and the joining tells
-		// nobody.
-		if rt.down.Load() {
+	return nil // that it ends with its context is no fault
+}
+
+func (rt *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
+	w := rt.events.join()
+	defer rt.events.leave(w)
+	// An engine that goes down between the check and the joining tells
+	// nobody.
+	if rt.down.Load() {
+		return runtime.ErrUnavailable
+	}
+	ready()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		}
+		deaths, lost := rt.events.take(w)
+		for _, d := range deaths {
+			died(d)
+		}
+		if lost {
 			return runtime.ErrUnavailable
 		}
-		ready()
-		for {
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-w.wake:
-			}
-			deaths, lost := rt.events.take(w)
-			for _, d := range deaths {
-				died(d)
-			}
-			if lost {
-				return runtime.ErrUnavailable
-			}
-		}
-	})
+	}
 }
