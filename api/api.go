@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -47,7 +48,9 @@ type API struct {
 	document []byte // of OpenAPI
 	handler  http.Handler
 	patterns []string      // of the mux
-	closing  chan struct{} // closed by Run when streams must end
+	closing  chan struct{} // closed when streams must end
+
+	closeOnce sync.Once
 
 	crossOrigin *http.CrossOriginProtection
 }

@@ -27,10 +27,10 @@ type Keys struct {
 // keyName is what may stand before the colon of a line with a key.
 var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// LoadKeys reads a file with one key a line, each of 16 characters or more.
+// ReadKeys reads a file with one key a line, each of 16 characters or more.
 // A line may begin with a name and a colon: the name is shown in the log. What
 // begins with # is a comment.
-func LoadKeys(path string) (*Keys, error) {
+func ReadKeys(path string) (*Keys, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("read the API keys: %w", err)

@@ -24,7 +24,7 @@ func keys(t *testing.T, text string) *api.Keys {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-	k, err := api.LoadKeys(path)
+	k, err := api.ReadKeys(path)
 	require.NoError(t, err)
 	return k
 }
@@ -87,11 +87,11 @@ func TestBadKeyFiles(t *testing.T) {
 	for text, want := range tests {
 		path := filepath.Join(t.TempDir(), "keys")
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		_, err := api.LoadKeys(path)
+		_, err := api.ReadKeys(path)
 		require.ErrorContains(t, err, want)
 		require.NotContains(t, err.Error(), "hunter2")
 	}
-	_, err := api.LoadKeys(filepath.Join(t.TempDir(), "none"))
+	_, err := api.ReadKeys(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 

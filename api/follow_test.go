@@ -187,31 +187,22 @@ func expectInOrder(ctx context.Context, url string, events int64) error {
 	return nil
 }
 
-// When the server stops, streams end and it does not wait for them.
-func TestRunEndsStreams(t *testing.T) {
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	group := errgroup.Group{}
-	group.Go(func() error { return api.New(filled().Options()).Run(ctx, ln, 10*time.Second) })
-
-	lines := stream(t, "http://"+ln.Addr().String(), "?after=0", sse)
+// When the server stops, streams end, and nobody waits for them.
+func TestCloseEndsStreams(t *testing.T) {
+	handler := api.New(filled().Options())
+	server := httptest.NewUnstartedServer(handler)
+	server.Config = api.NewServer(handler, slog.New(slog.DiscardHandler))
+	server.Start()
+	lines := stream(t, server.URL, "?after=0", sse)
 	require.Equal(t, "retry: 2000", next(t, lines))
-	begin := time.Now()
-	stop()
+	handler.Close()
+	handler.Close()
 	for lines.Scan() { //nolint:revive // read to the end
 	}
 	require.NoError(t, lines.Err())
-	require.NoError(t, group.Wait())
-	require.Less(t, time.Since(begin), 5*time.Second)
-}
-
-// A server without keys is not put where others can reach it.
-func TestRunRefusesOpenServer(t *testing.T) {
-	ln, err := net.Listen("tcp", "0.0.0.0:0")
-	require.NoError(t, err)
-	require.ErrorContains(t, api.New(filled().Options()).Run(t.Context(), ln, time.Second), "API keys")
+	require.Equal(t, "not_ready", call(t, server.URL, "GET /readyz", "").body["code"])
+	require.NoError(t, server.Config.Shutdown(t.Context()))
+	server.Close()
 }
 
 // HEAD asks for no stream.
