@@ -92,8 +92,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 func (c *container) exit(code int) {
 	c.state, c.code = runtime.Exited, code
 	c.killAll()
-	clear(c.runs)
-	c.keys = nil
+	c.forgetRuns()
 	c.files.emptyTemporary()
 	c.died(runtime.Death{ID: c.spec.ID, ExitCode: code, OOMKilled: c.oom, Time: time.Now()})
 }

@@ -205,3 +205,9 @@ func (c *container) remember(key string, r *run) {
 	c.runs[key] = r
 	c.keys = append(c.keys, key)
 }
+
+// forgetRuns drops what commands have printed. The caller holds the lock.
+func (c *container) forgetRuns() {
+	clear(c.runs)
+	c.keys = nil
+}

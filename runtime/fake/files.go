@@ -10,7 +10,6 @@ import (
 	"io/fs"
 	"maps"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -80,10 +79,16 @@ var kinds = map[byte]fs.FileMode{
 // unpack makes what one entry describes. What it makes is the container's
 // user's.
 func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
 	kind, ok := kinds[h.Typeflag]
-	name := strings.TrimRight(h.Name, "/")
-	if !ok || !filepath.IsLocal(name) {
+	if !ok || !isBelow(h.Name) {
 		return fmt.Errorf("%w: the entry %q", runtime.ErrBadArchive, h.Name)
+	}
+	name := path.Clean(h.Name)
+	if name == "." {
+		return nil // the folder itself is not the archive's
 	}
 	data, err := io.ReadAll(content)
 	if err != nil {
@@ -94,19 +99,27 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 		return err
 	}
 	n := &node{
-		mode: kind | fs.FileMode(h.Mode).Perm(), uid: c.user.UID, gid: c.user.GID,
+		mode: kind | h.FileInfo().Mode()&(fs.ModePerm|fs.ModeSticky), uid: c.user.UID, gid: c.user.GID,
 		data: data, target: h.Linkname, modified: h.ModTime,
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err = c.files.unpack(base, path.Clean(name), n)
-	if errors.Is(err, errEscapes) {
-		err = runtime.ErrBadArchive
+	err = c.files.unpack(base, name, n)
+	for _, fault := range []error{errEscapes, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP} {
+		if errors.Is(err, fault) {
+			err = fmt.Errorf("%w: %w", runtime.ErrBadArchive, err)
+		}
 	}
 	if err != nil {
 		return fmt.Errorf("the entry %q: %w", h.Name, err)
 	}
 	return nil
+}
+
+// isBelow says whether a name leads nowhere but down.
+func isBelow(name string) bool {
+	return name != "" && !path.IsAbs(name) && !strings.ContainsRune(name, 0) &&
+		!slices.Contains(strings.Split(name, "/"), "..")
 }
 
 // unpack puts a node below base, with the folders above it. No link is
@@ -131,31 +144,35 @@ func (t *tree) unpack(base place, name string, n *node) error {
 	return t.put(p, n, nil)
 }
 
-// unpackFolder makes a folder, or gives one that there is the entry's mode. One
-// that only stands above an entry is like gives the owner of.
-func (t *tree) unpackFolder(base place, name string, entry, like *node) error {
+// unpackFolder makes a folder as its entry says, also out of one that there is.
+// One that has no entry, because it only stands above another, is made if it is
+// missing, with the owner of that.
+func (t *tree) unpackFolder(base place, name string, entry, other *node) error {
 	w := walk{stack: []place{base}, contained: true}
 	p, err := w.to(name, entry == nil)
 	if err != nil {
 		return err
 	}
-	if p.node == nil {
-		fresh := newFolder(0o755, User{UID: like.uid, GID: like.gid})
-		if entry != nil {
-			fresh.mode, fresh.modified = entry.mode, entry.modified
-		}
-		return t.put(p, fresh, nil)
+	there := p.node != nil && p.node.mode.IsDir()
+	if entry == nil && there {
+		return nil
 	}
-	if !p.node.mode.IsDir() {
+	if entry == nil && p.node != nil {
 		return syscall.ENOTDIR
 	}
-	if entry != nil && p.path != base.path {
-		if err := t.writable(p, nil); err != nil {
-			return err
-		}
-		p.node.mode = entry.mode
-		t.touch(p)
+	fresh := newFolder(0o755, User{UID: other.uid, GID: other.gid})
+	if entry != nil {
+		fresh.mode, fresh.modified = entry.mode, entry.modified
 	}
+	if !there {
+		return t.put(p, fresh, nil)
+	}
+	if err := t.writable(p, nil); err != nil {
+		return err
+	}
+	n := p.node
+	n.mode, n.uid, n.gid, n.modified = fresh.mode, fresh.uid, fresh.gid, fresh.modified
+	t.touch(p)
 	return nil
 }
 

@@ -30,6 +30,7 @@ func (rt *Runtime) Wipe(ctx context.Context, id string) error {
 			return runtime.ErrNotRunning
 		}
 		c.killAll()
+		c.forgetRuns()
 		c.files.emptyMounts()
 		if !c.sealed {
 			return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)

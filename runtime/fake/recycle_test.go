@@ -144,7 +144,7 @@ func TestPutAndGet(t *testing.T) {
 	require.Equal(t, want, listing(t, rt, spec.ID, "/data"))
 	require.Equal(t, "file 640 1000 1000 1\n", must(t, rt, spec.ID, "stat", "a"))
 	require.Equal(t, "dir 700 1000 1000 0\n", must(t, rt, spec.ID, "stat", "empty"))
-	require.NoError(t, rt.PutFiles(t.Context(), spec.ID, "/data", archive(t, file("far", "mine"), file("a", "3"))))
+	require.NoError(t, rt.PutFiles(t.Context(), spec.ID, "/data", archive(t, entry{tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}, ""}, file("far", "mine"), file("a", "3"))))
 	require.Equal(t, "mine", must(t, rt, spec.ID, "read", "far"), "a link is replaced, not written through")
 }
 
@@ -155,6 +155,9 @@ func TestPutRefuses(t *testing.T) {
 	cases := map[string]*bytes.Buffer{
 		"above":          archive(t, file("../x", "")),
 		"deeper above":   archive(t, file("a/../../x", "")),
+		"down and up":    archive(t, file("a/../x", "")),
+		"below a file":   archive(t, file("a", ""), file("a/x", "")),
+		"over a folder":  archive(t, file("f/x", ""), file("f", "")),
 		"absolute":       archive(t, file("/data/x", "")),
 		"through a link": archive(t, symlink("l", "/etc"), file("l/x", "")),
 		"and around":     archive(t, symlink("l", ".."), file("l/etc/x", "")),
