@@ -165,13 +165,15 @@ func claimQuery(f claim.Filter) (string, []any) {
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}
+	order := byID
 	if !slices.ContainsFunc(f.States, func(s claim.State) bool { return !s.Live() }) {
 		w.text(live)
+		order = sortedByID
 	}
 	if f.After != "" {
 		w.text("id > " + w.arg(f.After))
 	}
-	query := selectClaims + w.String() + ` ORDER BY id` + w.limit(f.Limit)
+	query := selectClaims + w.String() + order + w.limit(f.Limit)
 	return query, w.args
 }
 

@@ -71,6 +71,14 @@ func clean(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
+// byID and sortedByID are the same order. With the first, SQLite walks the whole
+// table by its key; with the second it cannot, takes the index on the few rows
+// that are live, and sorts those.
+const (
+	byID       = ` ORDER BY id`
+	sortedByID = ` ORDER BY id || ''`
+)
+
 // where gathers the conditions of a query and their arguments. Conditions are
 // texts of ours; whatever a caller gives goes into the arguments.
 type where struct {

@@ -180,13 +180,15 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	if len(f.States) > 0 {
 		oneOf(&w, "state", f.States)
 	}
+	order := byID
 	if !slices.Contains(f.States, pool.Gone) {
 		w.text("state <> 'gone'") // as the index on what exists says it
+		order = sortedByID
 	}
 	if f.After != "" {
 		w.text("id > " + w.arg(f.After))
 	}
-	query := `SELECT ` + containerColumns + ` FROM containers` + w.String() + ` ORDER BY id` + w.limit(f.Limit)
+	query := `SELECT ` + containerColumns + ` FROM containers` + w.String() + order + w.limit(f.Limit)
 	return query, w.args
 }
 

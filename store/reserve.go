@@ -17,7 +17,7 @@ const (
 	// The conditions are those of the indexes on idle containers.
 	candidates = `SELECT ` + containerColumns + ` FROM containers
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
-	longestIdle = ` ORDER BY changed_at, id LIMIT 1`
+	longestIdle = ` ORDER BY changed_at LIMIT 1`
 )
 
 // preference is one kind of container that a claim may get.

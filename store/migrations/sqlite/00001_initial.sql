@@ -134,6 +134,6 @@ CREATE TABLE runs (
     PRIMARY KEY (id, attempt),
     CHECK ((state = 'running') = (ended_at = 0))
 );
-CREATE INDEX runs_running   ON runs (id)            WHERE state = 'running';
+CREATE INDEX runs_running   ON runs (id, attempt)   WHERE state = 'running';
 CREATE INDEX runs_claim     ON runs (claim, id)     WHERE claim <> '';
 CREATE INDEX runs_container ON runs (container, id) WHERE container <> '';

@@ -1,0 +1,135 @@
+package store
+
+import (
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+func openTest(t *testing.T) *DB {
+	t.Helper()
+	db, err := Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+// set sets a pragma of the writer's connection, outside any transaction.
+func set(t *testing.T, db *DB, pragma string) {
+	t.Helper()
+	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+		_, err := tx.exec(pragma)
+		return err
+	}))
+}
+
+// A full disk is said to be full, to everybody whose change is lost, and when
+// there is room again the store goes on. SQLite undoes a whole transaction by
+// itself here, with everybody's changes in it.
+func TestDiskFull(t *testing.T) {
+	db := openTest(t)
+	var pages int
+	require.NoError(t, db.read.QueryRow(`PRAGMA page_count`).Scan(&pages))
+	set(t, db, fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+4))
+	long := strings.Repeat("x", 2000)
+	answers := make([]error, 100)
+	var g errgroup.Group
+	for i := range answers {
+		g.Go(func() error {
+			answers[i] = db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: long})
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	kept := int64(0)
+	for _, err := range answers {
+		if err == nil {
+			kept++
+			continue
+		}
+		require.ErrorIs(t, err, ErrDiskFull)
+	}
+	require.Less(t, kept, int64(100))
+	last, err := db.LastSeq(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, kept, last, "as many events as were said to be durable")
+
+	set(t, db, `PRAGMA max_page_count = 1000000`)
+	require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: long}))
+	p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
+	require.NoError(t, err)
+	require.Len(t, p.Items, int(kept)+1)
+}
+
+// Another program that holds the file is named as the reason, and no change is
+// half done.
+func TestLockedByAnother(t *testing.T) {
+	db := openTest(t)
+	set(t, db, `PRAGMA busy_timeout = 10`)
+	var path string
+	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
+	other, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	defer other.Close() //nolint:errcheck // a test's
+	conn, err := other.Conn(t.Context())
+	require.NoError(t, err)
+	_, err = conn.ExecContext(t.Context(), `BEGIN IMMEDIATE`)
+	require.NoError(t, err)
+	require.ErrorIs(t, db.SetMeta(t.Context(), "k", "v"), ErrLocked)
+	_, err = conn.ExecContext(t.Context(), `ROLLBACK`)
+	require.NoError(t, err)
+	v, err := db.Meta(t.Context(), "k")
+	require.NoError(t, err)
+	require.Empty(t, v)
+	require.NoError(t, db.SetMeta(t.Context(), "k", "v"))
+}
+
+// The schema knows the same states as the program.
+func TestSchemaKnowsEveryState(t *testing.T) {
+	db := openTest(t)
+	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+		for i, s := range pool.States() {
+			holder := ""
+			if s == pool.Claimed {
+				holder = "c"
+			}
+			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", 1, 1)
+			require.NoError(t, err, s)
+		}
+		for i, s := range claim.States() {
+			c := claim.Claim{ID: fmt.Sprint("c", i), Workload: "w", Tenant: fmt.Sprint("t", i), State: s, Container: fmt.Sprint("k", i)}
+			require.NoError(t, addClaim(tx, normal(c)), s)
+			require.Equal(t, s.Live(), strings.Contains(live, "'"+string(s)+"'"))
+		}
+		for i, s := range hooks.RunStates() {
+			r := hooks.Run{ID: fmt.Sprint("r", i), Attempt: 1, State: s}
+			if s != hooks.Running {
+				r.EndedAt = &tx.now
+			}
+			require.NoError(t, addRun(tx, r), s)
+			require.Contains(t, tellings, s)
+		}
+		return nil
+	}))
+}
+
+func TestOlder(t *testing.T) {
+	for _, c := range []struct {
+		version string
+		want    bool
+	}{
+		{"3.51.3", false}, {"3.51.2", true}, {"3.9.10", true}, {"3.52.0", false}, {"4.0.0", false}, {"?", true},
+	} {
+		require.Equal(t, c.want, older(c.version, oldest), c.version)
+	}
+}

@@ -1,0 +1,113 @@
+package store_test
+
+import (
+	"context"
+	"database/sql"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/store"
+)
+
+// raw opens the file beside the store.
+func raw(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// Two servers on one file would each believe what the other has changed.
+func TestOpenTwice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hostler.db")
+	first, err := store.Open(t.Context(), path)
+	require.NoError(t, err)
+	_, err = store.Open(t.Context(), path)
+	require.ErrorIs(t, err, store.ErrInUse)
+	require.ErrorContains(t, err, "process "+strconv.Itoa(os.Getpid()))
+	require.NoError(t, first.Close())
+	second, err := store.Open(t.Context(), "sqlite:"+path)
+	require.NoError(t, err)
+	require.NoError(t, second.Close())
+}
+
+// All that was written is there after a restart, and the log goes on.
+func TestReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a ?#%20folder", "hostler.db")
+	for n := int64(1); n <= 3; n++ {
+		db, err := store.Open(t.Context(), path)
+		require.NoError(t, err)
+		require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: "m"}))
+		p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, p.Items, int(n))
+		require.Equal(t, n, p.Next)
+		require.NoError(t, db.Close())
+	}
+	_, err := os.Stat(path)
+	require.NoError(t, err, "the file is where it was asked for")
+}
+
+// The file holds what tenants' hooks have printed.
+func TestFileIsPrivate(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	db, err := store.Open(t.Context(), filepath.Join(dir, "hostler.db"))
+	require.NoError(t, err)
+	defer db.Close() //nolint:errcheck // it was only looked at
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 4, "the database, its log and index, and the lock")
+	for _, f := range files {
+		info, err := f.Info()
+		require.NoError(t, err)
+		require.Zero(t, info.Mode().Perm()&0o077, f.Name())
+	}
+}
+
+// What cannot be opened is refused with the reason.
+func TestOpenRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		prepare func(t *testing.T, path string)
+		want    error
+	}{
+		"a newer schema": {func(t *testing.T, path string) {
+			db, err := store.Open(t.Context(), path)
+			require.NoError(t, err)
+			require.NoError(t, db.Close())
+			_, err = raw(t, path).Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`)
+			require.NoError(t, err)
+		}, store.ErrNewer},
+		"another kind of file": {func(t *testing.T, path string) {
+			text := make([]byte, 8192)
+			copy(text, "this is a text and no database at all, and it is long enough to be looked at")
+			require.NoError(t, os.WriteFile(path, text, 0o600))
+		}, store.ErrDamaged},
+		"a folder": {func(t *testing.T, path string) {
+			require.NoError(t, os.Mkdir(path, 0o700))
+		}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "hostler.db")
+			c.prepare(t, path)
+			_, err := store.Open(t.Context(), path)
+			require.Error(t, err)
+			if c.want != nil {
+				require.ErrorIs(t, err, c.want)
+			}
+			_, err = store.Open(t.Context(), path)
+			require.NotErrorIs(t, err, store.ErrInUse, "the lock was given back")
+		})
+	}
+	_, err := store.Open(t.Context(), "postgres://localhost/hostler")
+	require.ErrorContains(t, err, "postgres")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = store.Open(ctx, filepath.Join(t.TempDir(), "hostler.db"))
+	require.ErrorIs(t, err, context.Canceled)
+}

@@ -1,0 +1,172 @@
+package storetest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+)
+
+// crashDir names the store's folder to the process that is to be killed.
+const crashDir = "STORETEST_CRASH_DIR"
+
+// Crash kills a process in the middle of its writes, again and again, and
+// checks each time that nothing which was answered is lost and that records
+// and log agree. open opens the store of a folder; sound checks what lies there
+// by the database's own means. The test that calls it is what the killed
+// process runs.
+func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t *testing.T, dir string)) {
+	if dir := os.Getenv(crashDir); dir != "" {
+		require.NoError(t, writeForever(t.Context(), open(t, dir)))
+		return
+	}
+	const rounds, answers = 4, 150
+	dir := t.TempDir()
+	answered := map[string]bool{}
+	for range rounds {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+		child.Env = append(os.Environ(), crashDir+"="+dir)
+		out, err := child.StdoutPipe()
+		require.NoError(t, err)
+		require.NoError(t, child.Start())
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); {
+			id, ok := strings.CutPrefix(lines.Text(), "released ")
+			if !ok {
+				t.Log(lines.Text())
+				continue
+			}
+			answered[id] = true
+			// What it says between the signal and its death counts as well.
+			if n++; n == answers {
+				require.NoError(t, child.Process.Kill())
+			}
+		}
+		require.Error(t, child.Wait(), "it was killed")
+		sound(t, dir)
+		afterCrash(t, open, dir, answered)
+	}
+}
+
+// afterCrash checks what a new process finds.
+func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir string, answered map[string]bool) {
+	t.Helper()
+	s := open(t, dir)
+	defer s.Close() //nolint:errcheck // it was only read
+	agree(t, s)
+	for id := range answered {
+		c, err := s.Claim(t.Context(), id)
+		require.NoError(t, err, "an answered claim is lost")
+		require.Equal(t, claim.Released, c.State)
+	}
+	started, ends := map[string]int{}, map[string]int{}
+	all := events(t, s, activity.Filter{}, 0)
+	for i, e := range all {
+		require.EqualValues(t, i+1, e.Seq, "numbers have no gaps")
+		switch e.Type {
+		case activity.HookStarted:
+			started[e.Run]++
+		case activity.HookCompleted:
+			ends[e.Run]++
+		}
+	}
+	runs, err := s.Runs(t.Context(), store.RunFilter{})
+	require.NoError(t, err)
+	require.Len(t, started, len(runs))
+	for _, r := range runs {
+		require.Equal(t, 1, started[r.ID])
+		want := 1
+		if r.State == hooks.Running {
+			want = 0
+		}
+		require.Equal(t, want, ends[r.ID], "ends of run %s, %s", r.ID, r.State)
+	}
+}
+
+// writeForever claims and releases until the process is killed.
+func writeForever(ctx context.Context, s Store) error {
+	const tenants = 8
+	g, ctx := errgroup.WithContext(ctx)
+	for i := range tenants {
+		g.Go(func() error {
+			for n := 0; ; n++ {
+				if err := live(ctx, s, fmt.Sprint("tenant", i), n); err != nil {
+					return err
+				}
+			}
+		})
+	}
+	return g.Wait()
+}
+
+// live takes one claim of the tenant through its life, a new one or what an
+// earlier process left of one, and makes or destroys a container now and then.
+func live(ctx context.Context, s Store, tenant string, n int) error {
+	asked := wish(tenant)
+	c, err := s.Reserve(ctx, asked)
+	if err == nil && c.Container == "" { // it waits since an earlier turn
+		asked.Claim = c.ID
+		c, err = s.Reserve(ctx, asked)
+	}
+	if errors.Is(err, claim.ErrNoneIdle) {
+		return another(ctx, s)
+	}
+	if err != nil {
+		return err
+	}
+	r := attempt(newID(), 1)
+	r.Claim, r.Container, r.Tenant = c.ID, c.Container, tenant
+	if err := s.RunStarted(ctx, r); err != nil {
+		return err
+	}
+	if err := s.RunEnded(ctx, ended(r, hooks.Succeeded, 0)); err != nil {
+		return err
+	}
+	next := map[claim.State]func(string) claim.Move{
+		claim.Pending: activate, claim.Active: releasing, claim.Releasing: release,
+	}
+	for c.State.Live() {
+		if c, err = s.MoveClaim(ctx, next[c.State](c.ID)); err != nil {
+			return err
+		}
+	}
+	if _, err := io.WriteString(os.Stdout, "released "+c.ID+"\n"); err != nil {
+		return err
+	}
+	if n%5 != 0 {
+		return nil
+	}
+	_, err = s.MoveContainer(ctx, pool.Condemn(c.Container, []pool.State{pool.Idle}, "test"))
+	if errors.Is(err, pool.ErrMoved) {
+		return nil // somebody has it by now
+	}
+	if err == nil {
+		_, err = s.MoveContainer(ctx, bury(c.Container))
+	}
+	return err
+}
+
+// another makes a container for whoever waits.
+func another(ctx context.Context, s Store) error {
+	id := newID()
+	err := s.AddContainer(ctx, pool.Container{ID: id, Workload: web, Revision: rev}, many)
+	if err != nil {
+		return err
+	}
+	_, err = s.MoveContainer(ctx, ready(id, ""))
+	return err
+}
