@@ -283,8 +283,8 @@ func TestLine(t *testing.T) {
 				_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
 				return err
 			})
-			y.Until("it to wait", func() bool { return y.Pools.Queue.Waiting("w") == i+1 })
 			synctest.Wait()
+			require.Equal(t, i+1, y.Pools.Queue.Waiting("w"))
 		}
 		y.Release(first)
 		require.NoError(t, g.Wait())
@@ -388,7 +388,8 @@ func TestCallerLeaves(t *testing.T) {
 			_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "bob", Wait: time.Hour})
 			return err
 		})
-		y.Until("it to wait", func() bool { return y.Pools.Queue.Waiting("w") == 1 })
+		synctest.Wait()
+		require.Equal(t, 1, y.Pools.Queue.Waiting("w"))
 		leave()
 		require.Error(t, g.Wait())
 		live, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "bob"})

@@ -36,10 +36,8 @@ func (m *making) reserve(ctx context.Context) error {
 	deadline := time.NewTimer(limit)
 	defer deadline.Stop()
 	for {
-		if m.request.Wait <= 0 {
-			if err := m.hopeless(ctx, ticket); err != nil {
-				return err
-			}
+		if err := m.hopeless(ctx, ticket); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
@@ -79,14 +77,15 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 	return err
 }
 
-// hopeless says why waiting any longer makes no sense for a caller who did not
-// ask to wait: nothing is being made that could become theirs.
+// hopeless says why waiting any longer makes no sense: for a caller who did not
+// ask to wait, because nothing is being made that could become theirs; for
+// anybody, because the pool is being emptied.
 func (m *making) hopeless(ctx context.Context, t *pool.Ticket) error {
 	u, err := m.why(ctx, t.Place())
 	if err != nil {
 		return err
 	}
-	if u.Reason == NotReady {
+	if u.Reason == NotReady || u.Reason != Draining && m.request.Wait > 0 {
 		return nil
 	}
 	return u

@@ -114,11 +114,12 @@ func (m *making) prepare(wait, work context.Context) error {
 
 // activate runs the hooks and makes the claim the tenant's.
 func (m *making) activate(work context.Context) error {
-	timings, err := flow.Run(work,
-		flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim},
-		flow.Step{Name: "activate", Do: m.enact},
-	)
+	timings, err := flow.Run(work, flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})
 	maps.Copy(m.timings, timings)
+	if err != nil {
+		return err
+	}
+	_, err = flow.Run(work, flow.Step{Name: "activate", Do: m.enact})
 	return err
 }
 
@@ -202,7 +203,7 @@ func (m *making) fail(work context.Context, cause error) (Claim, error) {
 	ctx := context.WithoutCancel(work)
 	step := "reserve"
 	if failed, ok := errors.AsType[*flow.Error](cause); ok {
-		step = failed.Step
+		step, cause = failed.Step, failed.Err
 	}
 	if errors.Is(cause, errBeforeRow) {
 		return Claim{}, cause

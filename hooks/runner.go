@@ -99,6 +99,9 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string) ([]
 			if h.OnError == Continue && over(ended.State) {
 				return runs, nil
 			}
+			if ended.State == Cancelled {
+				return runs, errors.Join(&Error{Run: ended}, context.Cause(ctx))
+			}
 			return runs, &Error{Run: ended}
 		}
 		if err := pause(ctx, backoff(run.Attempt)); err != nil {

@@ -77,6 +77,9 @@ func (f *Filler) Run(ctx context.Context) error {
 	var creating errgroup.Group
 	defer creating.Wait() //nolint:errcheck // the functions return nil
 	if err := f.wakeAll(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	timer := time.NewTimer(time.Hour)

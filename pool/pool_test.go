@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,9 +152,9 @@ func TestDeaths(t *testing.T) {
 func TestHealth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
-		sick := map[string]bool{}
+		var sick sync.Map
 		y.RT.Before("exec * box echo healthy", func(_ context.Context, call fake.Call) error {
-			if sick[call.ID] {
+			if _, ok := sick.Load(call.ID); ok {
 				return fmt.Errorf("%w", runtime.ErrLost)
 			}
 			return nil
@@ -164,7 +165,8 @@ func TestHealth(t *testing.T) {
 		y.Idle("w", 2)
 		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
-		sick[c.Container], sick[idle[1].ID] = true, true
+		sick.Store(c.Container, true)
+		sick.Store(idle[1].ID, true)
 		begin := time.Now()
 		y.Until("two reports", func() bool { return len(y.Events(activity.ContainerUnhealthy)) == 2 })
 		require.Less(t, time.Since(begin), 31*time.Second, "retries are 2, the interval 10 s")
@@ -177,7 +179,7 @@ func TestHealth(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, pool.Unhealthy, held.Health)
 		require.Equal(t, pool.Claimed, held.State)
-		sick[c.Container] = false
+		sick.Delete(c.Container)
 		<-time.After(11 * time.Second)
 		held, err = y.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
@@ -409,8 +411,8 @@ func TestApplyRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		for file, field := range map[string]string{
-			plain + "sync: { sink: { type: file, path: /tmp } }\n":             "sync",
-			plain + "volumes: { state: { target: /data, seed: ./nowhere } }\n": "volumes.state.seed",
+			plain + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync",
+			plain + "volumes: { state: { target: /data, seed: ./nowhere } }\n":                            "volumes.state.seed",
 			"id: w\n": "image",
 		} {
 			_, err := y.Pools.Apply(t.Context(), []byte(file), "w.yaml", "")

@@ -17,6 +17,7 @@ type sums struct {
 	used     int // idle ones of the current revision that only their tenant may have
 	outdated int // idle ones of older revisions
 	creating int // of the current revision
+	leaving  int // being destroyed
 }
 
 // tally sums up counts.
@@ -28,6 +29,8 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 		switch {
 		case k.State == Creating && current:
 			t.creating += k.N
+		case k.State == Destroying:
+			t.leaving += k.N
 		case k.State != Idle:
 		case !current:
 			t.outdated += k.N
@@ -43,16 +46,18 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 
 // retire gives up idle containers that stand in the way: those of an older
 // revision once enough new ones are ready, or one at a time where there is no
-// room for a new one; then, for a claim that waits and cannot have them, one
-// that is kept for its last tenant.
+// room for a new one, unless new ones cannot be made; then, for a claim that
+// waits and cannot have them, one that is kept for its last tenant.
 func (f *Filler) retire(ctx context.Context, w *workload.Workload, r Record, t sums, missing, room int) error {
 	old := func(c Container) bool { return c.Revision != r.Revision }
+	cramped := missing > 0 && room <= 0 && t.leaving == 0 && t.creating == 0
+	broken := f.breakers.get(r.ID, r.Revision).failures > 0
 	switch {
 	case t.outdated > 0 && missing <= 0 && t.creating == 0:
 		return f.evict(ctx, r.ID, t.outdated, "its revision is outdated", old)
-	case t.outdated > 0 && missing > 0 && room <= 0:
+	case t.outdated > 0 && cramped && !broken:
 		return f.evict(ctx, r.ID, 1, "its revision is outdated", old)
-	case t.used > 0 && f.queue.Waiting(r.ID) > 0 && missing > 0 && room <= 0:
+	case t.used > 0 && cramped && f.queue.Waiting(r.ID) > 0:
 		return f.evict(ctx, r.ID, 1, "another tenant needs the room", func(c Container) bool { return c.Tenant != "" })
 	case room < 0:
 		return f.evict(ctx, r.ID, -room, "the pool is larger than max_size", func(Container) bool { return true })
