@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // field is one key of a mapping, as the tags of a struct in file.go say.
@@ -34,8 +35,37 @@ func (r rule) element() rule {
 	return rule{enum: r.enum, pattern: r.pattern, hint: r.hint, min: r.min, max: r.max}
 }
 
+// structs are the keys of every struct of file.go. Their patterns are compiled
+// once, not for each file.
+var structs = sync.OnceValue(func() map[reflect.Type][]field {
+	all := map[reflect.Type][]field{}
+	var add func(t reflect.Type)
+	add = func(t reflect.Type) {
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+			t = t.Elem()
+		}
+		_, self := reflect.New(t).Interface().(reader)
+		if t.Kind() != reflect.Struct || self || all[t] != nil {
+			return
+		}
+		all[t] = readTags(t)
+		for i := range t.NumField() {
+			add(t.Field(i).Type)
+		}
+	}
+	add(reflect.TypeFor[file]())
+	// Those within types that read themselves.
+	add(reflect.TypeFor[hookFile]())
+	for _, kind := range sinkKinds {
+		add(kind.of(new(sinkFile)).Type())
+	}
+	return all
+})
+
 // fieldsOf lists the keys of a struct of file.go in their order.
-func fieldsOf(t reflect.Type) []field {
+func fieldsOf(t reflect.Type) []field { return structs()[t] }
+
+func readTags(t reflect.Type) []field {
 	fields := make([]field, 0, t.NumField())
 	for i := range t.NumField() {
 		tag := t.Field(i).Tag

@@ -221,7 +221,7 @@ func TestFolderRun(t *testing.T) {
 	require.Equal(t, "a.yaml a=two", next(t, changes))
 	in, err := os.OpenFile(filepath.Join(dir, "a.yaml"), os.O_APPEND|os.O_WRONLY, 0)
 	require.NoError(t, err)
-	_, err = in.WriteString("nmae: x\n") // written in place
+	_, err = in.WriteString("namme: x\n") // written in place
 	require.NoError(t, err)
 	require.NoError(t, in.Close())
 	require.Equal(t, "a.yaml broken", next(t, changes))

@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Whatever the input, Parse ends in a complete workload or in faults; and what
-// it accepts means the same when it is written otherwise.
+// Whatever the input, Parse ends in a complete workload or in faults; what it
+// accepts the schema accepts, and it means the same when written otherwise.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/accepted/*")
 	require.NoError(f, err)
@@ -27,6 +27,7 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(c.source))
 		}
 	}
+	judge := compiled(f)
 	f.Fuzz(func(t *testing.T, source []byte) {
 		w, err := Parse(source, "w.yaml")
 		if err != nil {
@@ -39,6 +40,9 @@ func FuzzParse(f *testing.F) {
 		}
 		require.NotEmpty(t, w.ID)
 		require.NotEmpty(t, w.Image)
+		if doc, ok := asJSON(fromJSON(source)); ok {
+			require.NoError(t, judge.Validate(doc))
+		}
 		again, err := Parse(w.Source, "w.yaml")
 		require.NoError(t, err)
 		require.Equal(t, w.Revision, again.Revision)

@@ -82,11 +82,11 @@ func (g *guard) mapping(n *yaml.Node, at string, depth int) bool {
 	return true
 }
 
-// mergeable says whether a << key can take n over.
+// mergeable says whether a << key can take n over. An alias of a whole list is
+// none: other readers of YAML refuse it.
 func mergeable(n *yaml.Node) bool {
-	n = resolve(n)
 	if n.Kind != yaml.SequenceNode {
-		return n.Kind == yaml.MappingNode
+		return resolve(n).Kind == yaml.MappingNode
 	}
 	for _, e := range n.Content {
 		if resolve(e).Kind != yaml.MappingNode {

@@ -171,7 +171,7 @@ func TestHealthcheckTest(t *testing.T) {
 func TestParseFindsEveryFault(t *testing.T) {
 	source := strings.Join([]string{
 		`id: Bad_ID`,         // 1
-		`nmae: x`,            // 2
+		`namme: x`,           // 2
 		`ports: [80, 0, 80]`, // 3
 		`hooks:`,             // 4
 		`  postClaim: []`,    // 5
@@ -193,11 +193,11 @@ func TestParseFindsEveryFault(t *testing.T) {
 		got = append(got, fmt.Sprintf("%d:%d %s", f.Line, f.Column, f.Field))
 	}
 	require.Equal(t, []string{
-		"1:1 image", "1:5 id", "2:1 nmae", "3:13 ports[1]", "3:16 ports[2]",
+		"1:1 image", "1:5 id", "2:1 namme", "3:13 ports[1]", "3:16 ports[2]",
 		"5:3 hooks.postClaim", "7:16 hooks.post_claim[0].command", "8:16 hooks.post_claim[0].timeout",
 		"10:16 hooks.post_claim[1].retries", "12:13 pool.min_idle",
 	}, got)
-	require.Contains(t, err.Error(), "w.yaml:2:1: nmae: is an unknown key (did you mean name?)")
+	require.Contains(t, err.Error(), "w.yaml:2:1: namme: is an unknown key (did you mean name?)")
 	require.Contains(t, err.Error(), "did you mean post_claim?")
 }
 

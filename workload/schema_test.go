@@ -15,7 +15,7 @@ import (
 )
 
 // compiled is the schema as a validator that is not ours reads it.
-func compiled(t *testing.T) *jsonschema.Schema {
+func compiled(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	text, err := Schema()
 	require.NoError(t, err)
@@ -126,4 +126,50 @@ func TestSchemaDescribes(t *testing.T) {
 	for _, rule := range hooks.Points() {
 		require.Contains(t, string(text), rule.Doc)
 	}
+}
+
+// The schema is never stricter than Parse: an editor must not blame what the
+// server takes. Every value of two accepted files is replaced in turn by
+// others of all kinds.
+func TestSchemaIsNeverStricter(t *testing.T) {
+	t.Parallel()
+	s := compiled(t)
+	others := []string{
+		"0", "1", "-1", "30000", "1.5", "1e3", "true", "no", "~", "''", "x", "'1'", "5s", "1m30s", "512m", "1G", "/", "/a", "a/b", "./a",
+		"a:b", "A=b", "retry", "never", "'${tenantId}'", "[]", "[a]", "[CMD, a]", "[NONE]", "[A=b]", "[1, 2]", "{}", "{a: b}", "{command: [a]}",
+	}
+	accepted := 0
+	for _, file := range []string{"whole.yaml", "compose.yaml"} {
+		source, err := os.ReadFile(filepath.Join("testdata", "accepted", file))
+		require.NoError(t, err)
+		var root yaml.Node
+		require.NoError(t, yaml.Unmarshal(source, &root))
+		var try func(n *yaml.Node)
+		try = func(n *yaml.Node) {
+			kept := *n
+			for _, other := range others {
+				var value yaml.Node
+				require.NoError(t, yaml.Unmarshal([]byte(other), &value))
+				*n = *value.Content[0]
+				n.Anchor = kept.Anchor
+				text, err := yaml.Marshal(&root)
+				require.NoError(t, err)
+				if _, err := Parse(text, file); err != nil {
+					continue
+				}
+				accepted++
+				doc, ok := asJSON(text)
+				require.True(t, ok, "%s", text)
+				require.NoError(t, s.Validate(doc), "%s", text)
+			}
+			*n = kept
+			for i, c := range n.Content {
+				if n.Kind != yaml.MappingNode || i%2 == 1 {
+					try(c)
+				}
+			}
+		}
+		try(root.Content[0])
+	}
+	require.Greater(t, accepted, 500)
 }

@@ -101,16 +101,16 @@ type Sink struct {
 	Bucket          string // s3
 	Region          string
 	Endpoint        string
-	Prefix          string
+	Prefix          string // holds ${tenantId}, ends with a slash
 	AccessKeyID     string
 	SecretAccessKey string
 }
 
 // Mapping is a part of the container that is kept.
 type Mapping struct {
-	Path      string
-	Pattern   string
-	SinkPath  string
+	Path      string // absolute and clean
+	Pattern   string // a glob below Path; ** stands for any folders
+	SinkPath  string // below the sink's prefix; empty for the prefix itself
 	Direction string // upload, download or bidirectional
 	Mode      string // sync or copy
 }
@@ -119,7 +119,7 @@ type Mapping struct {
 type SyncPolicy struct {
 	OnClaim   bool
 	OnRelease bool
-	Interval  time.Duration
+	Interval  time.Duration // 0: not while claimed
 	Manual    bool
 }
 
