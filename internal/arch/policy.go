@@ -31,7 +31,7 @@ var layers = []layer{
 	{"release", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "internal/flow"}},
 
 	// What the tests of those share.
-	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake"}, flows...)},
+	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/..."}, flows...)},

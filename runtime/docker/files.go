@@ -15,11 +15,11 @@ func untarArgs(user, dir string) []string {
 	if user == "" {
 		user = "0:0"
 	}
-	return []string{shimPath, "untar", "--user", user, dir}
+	return []string{shimPath, "untar", "--user", user, "--", dir}
 }
 
 // tarArgs is our program that packs a folder.
-func tarArgs(dir string) []string { return []string{shimPath, "tar", dir} }
+func tarArgs(dir string) []string { return []string{shimPath, "tar", "--", dir} }
 
 // PutFiles is runtime.Files.PutFiles.
 func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {

@@ -16,8 +16,9 @@ import (
 
 // How long the engine is given, and how often it is asked meanwhile.
 const (
-	removeTimeout = 30 * time.Second
-	removePause   = 50 * time.Millisecond
+	patience    = 30 * time.Second
+	removePause = 50 * time.Millisecond
+	openPause   = 5 * time.Millisecond
 )
 
 // Create is runtime.Lifecycle.Create.
@@ -88,7 +89,11 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	return session.Open(ctx)
+	// The engine is done when process 1 is there, which is before it listens.
+	return r.until(ctx, openPause, func() (bool, error) {
+		err := session.Open(ctx)
+		return err == nil, err
+	})
 }
 
 // Restart is runtime.Lifecycle.Restart.
@@ -122,7 +127,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 // remove kills and removes one container, or waits for whoever does so
 // already.
 func (r *Runtime) remove(ctx context.Context, engineID string) error {
-	return r.until(ctx, func() (bool, error) {
+	return r.until(ctx, removePause, func() (bool, error) {
 		err := r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		if err == nil || cerrdefs.IsNotFound(err) {
 			return true, nil
@@ -137,7 +142,7 @@ func (r *Runtime) remove(ctx context.Context, engineID string) error {
 // removeVolumes removes the container's own volumes. Right after a removal the
 // engine may still count them as in use.
 func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
-	return r.until(ctx, func() (bool, error) {
+	return r.until(ctx, removePause, func() (bool, error) {
 		found, err := r.api.VolumeList(ctx, volume.ListOptions{Filters: r.ours(labelContainer + "=" + id)})
 		if err != nil {
 			return false, r.fault(ctx, err)
@@ -154,10 +159,10 @@ func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
 
 // until asks again while the answer is that the engine is busy, and gives the
 // last answer when its patience or the context is at an end.
-func (r *Runtime) until(ctx context.Context, ask func() (done bool, err error)) error {
-	patience := time.NewTimer(removeTimeout)
-	defer patience.Stop()
-	again := time.NewTicker(removePause)
+func (r *Runtime) until(ctx context.Context, pause time.Duration, ask func() (done bool, err error)) error {
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	again := time.NewTicker(pause)
 	defer again.Stop()
 	for {
 		done, err := ask()
@@ -166,7 +171,7 @@ func (r *Runtime) until(ctx context.Context, ask func() (done bool, err error)) 
 		}
 		select {
 		case <-again.C:
-		case <-patience.C:
+		case <-limit.C:
 			return err
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)

@@ -97,7 +97,7 @@ func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error)
 
 // dropCarrier removes a carrier. What it cannot remove, sweepCarriers will.
 func (r *Runtime) dropCarrier(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, removeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	_ = r.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 }

@@ -1,0 +1,170 @@
+package docker_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/client"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// instance is this run of the tests. Its label is on all that they make.
+var instance = "test-" + uuid.NewString()[:8]
+
+// The images of the tests: nothing but our box program and what is named.
+var (
+	imageBox   = instance + "/box:latest"   // as root, in /, with no command
+	imageUsers = instance + "/users:latest" // with accounts, a user and a command
+)
+
+var secret = []byte("a secret of the tests")
+
+// engine is the engine of this machine, and the reason when there is none.
+var engine = sync.OnceValues(func() (*client.Client, error) {
+	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_, err = api.Ping(ctx)
+	return api, err
+})
+
+// opened is the backend by which everything is removed in the end.
+var opened *docker.Runtime
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if opened != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+		defer cancel()
+		if err := opened.Purge(ctx, imageBox, imageUsers); err != nil {
+			fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
+
+// needEngine skips, loudly, where there is no engine, and fails where there
+// has to be one.
+func needEngine(t testing.TB) *client.Client {
+	t.Helper()
+	api, err := engine()
+	if err == nil {
+		return api
+	}
+	if strings.Contains(","+os.Getenv("REQUIRE")+",", ",docker,") {
+		t.Fatalf("REQUIRE names docker and no Docker engine answers: %v", err)
+	}
+	t.Skipf("no Docker engine answers: %v", err)
+	return nil
+}
+
+// options are those of the tests' backend.
+func options(t testing.TB) docker.Options {
+	return docker.Options{Instance: instance, Secret: secret, ShimPath: runtimetest.BuildShim(t)}
+}
+
+// open connects to the engine, with the images there.
+func open(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
+	t.Helper()
+	needEngine(t)
+	o := options(t)
+	for _, f := range change {
+		f(&o)
+	}
+	rt, err := docker.New(context.Background(), o)
+	require.NoError(t, err, "New")
+	t.Cleanup(func() { require.NoError(t, rt.Close(), "Close") })
+	makeImages(t)
+	return rt
+}
+
+var imagesMade sync.Once
+
+// makeImages builds what the tests run, from nothing: no registry, no shell.
+func makeImages(t testing.TB) {
+	t.Helper()
+	imagesMade.Do(func() {
+		rt, err := docker.New(context.Background(), options(t))
+		require.NoError(t, err, "New")
+		opened = rt
+		box, err := os.ReadFile(runtimetest.BuildBox(t))
+		require.NoError(t, err)
+		plain := map[string]string{"box": string(box)}
+		require.NoError(t, rt.Import(context.Background(), imageBox, rootfs(t, plain)))
+		users := map[string]string{
+			"usr/bin/box": string(box),
+			"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
+			"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
+			"home/alice/": "",
+		}
+		require.NoError(t, rt.Import(context.Background(), imageUsers, rootfs(t, users),
+			`USER alice`, `WORKDIR /home/alice`, `ENV FROM_IMAGE=yes PATH=/usr/bin`,
+			`ENTRYPOINT ["box"]`, `CMD ["idle"]`))
+	})
+	require.NotNil(t, opened, "the images could not be made")
+}
+
+// rootfs packs files, and folders whose names end in a slash.
+func rootfs(t testing.TB, files map[string]string) *bytes.Buffer {
+	t.Helper()
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for name, content := range files {
+		h := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
+		if strings.HasSuffix(name, "/") {
+			h.Typeflag = tar.TypeDir
+		}
+		require.NoError(t, w.WriteHeader(h))
+		_, err := w.Write([]byte(content))
+		require.NoError(t, err)
+	}
+	require.NoError(t, w.Close())
+	return &buf
+}
+
+// newSpec is a container that idles, with a volume at /data.
+func newSpec() runtime.Spec {
+	return runtime.Spec{
+		ID: uuid.NewString(), Workload: "test", Revision: "r1",
+		Image: imageBox, Command: []string{"/box", "idle"}, Workdir: "/data",
+		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
+	}
+}
+
+// up makes and starts a container that goes when the test ends.
+func up(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Spec)) string {
+	t.Helper()
+	spec := newSpec()
+	for _, f := range change {
+		f(&spec)
+	}
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID), "Destroy") })
+	require.NoError(t, rt.Create(t.Context(), spec), "Create")
+	require.NoError(t, rt.Start(t.Context(), spec.ID), "Start")
+	return spec.ID
+}
+
+// say runs a command that has to succeed and gives what it printed.
+func say(t testing.TB, rt *docker.Runtime, id string, args ...string) string {
+	t.Helper()
+	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: args})
+	require.NoError(t, err, "Exec %q", args)
+	require.True(t, result.OK(), "Exec %q: %+v", args, result)
+	return result.Stdout.String()
+}

@@ -1,0 +1,47 @@
+package docker_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// The backend keeps the contract, on the engine of this machine.
+func TestSuite(t *testing.T) {
+	needEngine(t)
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(t *testing.T) runtime.Runtime { return open(t) },
+		Reopen: func(t *testing.T) runtime.Runtime { return open(t) },
+		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
+		Foreign: func(t *testing.T) string {
+			id := uuid.NewString()
+			makeForeign(t, id)
+			return id
+		},
+	})
+}
+
+// makeForeign makes a container with the name that ours would have, and with
+// the labels of another instance.
+func makeForeign(t *testing.T, id string) (engineID string) {
+	t.Helper()
+	api := needEngine(t)
+	makeImages(t)
+	made, err := api.ContainerCreate(t.Context(), &container.Config{
+		Image: imageBox, Cmd: []string{"/box", "idle"},
+		Labels: map[string]string{
+			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": id},
+	}, nil, nil, nil, "hostler-"+id)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		require.NoError(t, api.ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true}))
+	})
+	require.NoError(t, api.ContainerStart(t.Context(), made.ID, container.StartOptions{}))
+	return made.ID
+}
