@@ -78,8 +78,8 @@ type shimBinary struct {
 // volume is the name of the volume that holds exactly this shim.
 func (s shimBinary) volume() string { return "hostler-shim-" + s.hash[:16] }
 
-// New connects to an engine. One that does not answer is
-// runtime.ErrUnavailable.
+// New prepares to talk to an engine. It need not be there yet: calls are
+// runtime.ErrUnavailable until it is.
 func New(ctx context.Context, o Options) (*Runtime, error) {
 	if o.Instance == "" || len(o.Secret) == 0 {
 		return nil, errors.New("connect to docker: an instance and a secret are needed")
@@ -100,10 +100,15 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
 		sessions: make(map[string]*shim.Session),
 	}
-	if _, err := api.Ping(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("connect to docker: %w", r.fault(ctx, err)), api.Close())
-	}
 	return r, nil
+}
+
+// Ping asks whether the engine answers; runtime.ErrUnavailable when not.
+func (r *Runtime) Ping(ctx context.Context) error {
+	if _, err := r.api.Ping(ctx); err != nil {
+		return fmt.Errorf("reach docker: %w", r.fault(ctx, err))
+	}
+	return nil
 }
 
 // Close ends the sessions and the connections. Containers run on.
