@@ -135,8 +135,7 @@ func TestSchemaIsNeverStricter(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
 	others := []string{
-		"0", "1", "-1", "30000", "1.5", "1e3", "true", "no", "~", "''", "x", "'1'", "5s", "1m30s", "512m", "1G", "/", "/a", "a/b", "./a",
-		"a:b", "A=b", "retry", "never", "'${tenantId}'", "[]", "[a]", "[CMD, a]", "[NONE]", "[A=b]", "[1, 2]", "{}", "{a: b}", "{command: [a]}",
+		"0", "30000", "1.5", "true", "~", "''", "x", "1m30s", "512m", "/a", "a:b", "retry", "'${tenantId}'", "[]", "[A=b]", "{}", "{a: b}",
 	}
 	accepted := 0
 	for _, file := range []string{"whole.yaml", "compose.yaml"} {
@@ -171,5 +170,5 @@ func TestSchemaIsNeverStricter(t *testing.T) {
 		}
 		try(root.Content[0])
 	}
-	require.Greater(t, accepted, 500)
+	require.Greater(t, accepted, 200)
 }
