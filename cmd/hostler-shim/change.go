@@ -7,6 +7,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
 // changes are the requests that concern the container as a whole.
@@ -47,15 +48,15 @@ func (s *supervisor) stop([]string) error { return s.endAll() }
 func (s *supervisor) endAll() error {
 	s.main.set(shim.MainStopped, 0, nil)
 	under := s.runs.lose()
-	sweep := sweeper{targets: s.strangers, gone: func(pause time.Duration) bool {
+	sweep := proctree.Sweeper{Targets: s.strangers, Gone: func(pause time.Duration) bool {
 		return s.noStrangers(pause) && allOver(under, pause)
 	}}
-	if !sweep.kill(shim.KillBound) {
+	if !sweep.Kill(shim.KillBound) {
 		return fmt.Errorf("%w: processes outlive SIGKILL", runtime.ErrDoomed)
 	}
 	// What a command may have done to an idle worker ends here.
 	s.workers.retire()
-	if !sweep.kill(shim.KillBound) {
+	if !sweep.Kill(shim.KillBound) {
 		return fmt.Errorf("%w: a worker outlives SIGKILL", runtime.ErrDoomed)
 	}
 	return nil
@@ -77,18 +78,18 @@ func allOver(under []*run, pause time.Duration) bool {
 
 // strangers are the processes that are not part of this program. In a
 // container they are all others; on a shared machine, all below this one.
-func (s *supervisor) strangers() ([]process, error) {
-	all, err := scan()
+func (s *supervisor) strangers() ([]proctree.Process, error) {
+	all, err := proctree.Scan()
 	if err != nil {
 		return nil, err
 	}
 	if s.config.Shared {
-		all = below(all, os.Getpid())
+		all = proctree.Below(all, os.Getpid())
 	}
 	workers, bridges := s.workers.living(), s.guests.bridges()
-	var others []process
+	var others []proctree.Process
 	for _, p := range all {
-		if !p.dead && p.pid != os.Getpid() && !workers[p.id()] && !bridges[p.id()] {
+		if !p.Dead && p.PID != os.Getpid() && !workers[p.ID] && !bridges[p.ID] {
 			others = append(others, p)
 		}
 	}

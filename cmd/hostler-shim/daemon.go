@@ -8,7 +8,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -40,22 +40,22 @@ func startDaemon(record, log, alive string) error {
 	if err != nil {
 		return fmt.Errorf("open its input: %w", err)
 	}
-	wait, release, err := os.Pipe()
+	ours, theirs, err := pair()
 	if err != nil {
-		return fmt.Errorf("make a pipe: %w", err)
+		return fmt.Errorf("make a socket: %w", err)
 	}
+	// Without a word on it, init ends when the socket does.
+	defer ours.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "init", "wait"}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(),
-		Files: []uintptr{uintptr(null), uintptr(out), uintptr(out), wait.Fd()},
+		Files: []uintptr{uintptr(null), uintptr(out), uintptr(out), uintptr(theirs)},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
 		return fmt.Errorf("start init: %w", err)
 	}
-	wait.Close()
-	// Without the byte, init ends when the pipe does.
-	defer release.Close()
-	p, err := readProcess(pid, make([]byte, 1024))
+	unix.Close(theirs)
+	p, err := proctree.Read(pid)
 	if err != nil {
 		return fmt.Errorf("look at init: %w", err)
 	}
@@ -67,12 +67,17 @@ func startDaemon(record, log, alive string) error {
 	if _, err := os.Stat(alive); err != nil {
 		return errors.Join(err, os.Remove(record))
 	}
-	_, err = release.Write([]byte{1})
-	return err
+	if _, err = ours.Write([]byte{1}); err != nil {
+		return fmt.Errorf("release init: %w", err)
+	}
+	if _, err = ours.Read(make([]byte, 1)); err != nil {
+		return fmt.Errorf("init does not listen, see its log: %w", err)
+	}
+	return nil
 }
 
-func writeRecord(path string, p process) error {
-	b, err := json.Marshal(shim.Record{PID: p.pid, Start: p.start})
+func writeRecord(path string, p proctree.Process) error {
+	b, err := json.Marshal(p.ID)
 	if err != nil {
 		return err
 	}
@@ -83,14 +88,25 @@ func writeRecord(path string, p process) error {
 	return os.Rename(next, path)
 }
 
+// leash is init's end of the daemon's socket.
+type leash struct{ socket *os.File }
+
 // awaitRelease is init's first step under a daemon: it goes on only when it is
 // on record.
-func awaitRelease() error {
-	release := os.NewFile(3, "release")
-	defer release.Close()
-	n, err := release.Read(make([]byte, 1))
+func awaitRelease() (leash, error) {
+	unix.CloseOnExec(3)
+	l := leash{os.NewFile(3, "daemon")}
+	n, err := l.socket.Read(make([]byte, 1))
 	if err != nil || n != 1 {
-		return fmt.Errorf("init was not recorded: %w", err)
+		return l, fmt.Errorf("init was not recorded: %w", err)
 	}
-	return nil
+	return l, nil
+}
+
+// listening tells the daemon, if there is one, that it may go.
+func (l leash) listening() {
+	if l.socket != nil {
+		_, _ = l.socket.Write([]byte{1}) // it may have been killed
+		l.socket.Close()
+	}
 }

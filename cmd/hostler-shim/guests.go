@@ -3,6 +3,8 @@ package main
 import (
 	"sync"
 	"time"
+
+	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
 // guests are the sessions that have shown the token.
@@ -12,19 +14,19 @@ type guests struct {
 
 	// mu guards what follows.
 	mu      sync.Mutex
-	present map[*session]processID // the process at the other end
+	present map[*session]proctree.ID // the process at the other end
 	timer   *time.Timer
 }
 
 func newGuests(lonely time.Duration, alone func()) *guests {
 	return &guests{
 		lonely: lonely, alone: alone,
-		present: make(map[*session]processID),
+		present: make(map[*session]proctree.ID),
 		timer:   time.AfterFunc(lonely, alone),
 	}
 }
 
-func (g *guests) enter(s *session, peer processID) {
+func (g *guests) enter(s *session, peer proctree.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.present[s] = peer
@@ -42,10 +44,10 @@ func (g *guests) leave(s *session) {
 
 // bridges tells which processes carry a session: no command's, and not to be
 // killed with them.
-func (g *guests) bridges() map[processID]bool {
+func (g *guests) bridges() map[proctree.ID]bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	all := make(map[processID]bool, len(g.present))
+	all := make(map[proctree.ID]bool, len(g.present))
 	for _, peer := range g.present {
 		all[peer] = true
 	}

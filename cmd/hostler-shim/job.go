@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -198,8 +199,8 @@ func (j *job) end(result *runtime.Result) bool {
 	case <-grace.C:
 	}
 	result.Killed = true
-	s := sweeper{targets: j.descendants, gone: j.goneWithin}
-	return s.kill(shim.KillBound)
+	s := proctree.Sweeper{Targets: j.descendants, Gone: j.goneWithin}
+	return s.Kill(shim.KillBound)
 }
 
 func (j *job) goneWithin(pause time.Duration) bool {
@@ -222,13 +223,13 @@ func (j *job) terminate() {
 		complain("list the command's processes", err)
 	}
 	for _, p := range all {
-		if !grouped || p.group != j.leader {
-			p.signal(unix.SIGTERM)
+		if !grouped || p.Group != j.leader {
+			p.Signal(unix.SIGTERM)
 		}
 	}
 }
 
-func (j *job) descendants() ([]process, error) {
-	all, err := scan()
-	return below(all, os.Getpid()), err
+func (j *job) descendants() ([]proctree.Process, error) {
+	all, err := proctree.Scan()
+	return proctree.Below(all, os.Getpid()), err
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,7 +21,7 @@ const (
 type session struct {
 	init   *supervisor
 	socket *os.File
-	peer   processID
+	peer   proctree.ID
 	over   chan struct{} // closed when the connection is
 
 	writeMu sync.Mutex // guards writing to socket
@@ -29,8 +30,8 @@ type session struct {
 func newSession(s *supervisor, fd int) *session {
 	c := &session{init: s, over: make(chan struct{})}
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-		if p, err := readProcess(int(peer.Pid), make([]byte, 1024)); err == nil {
-			c.peer = p.id()
+		if p, err := proctree.Read(int(peer.Pid)); err == nil {
+			c.peer = p.ID
 		}
 	}
 	c.socket = os.NewFile(uintptr(fd), "session")

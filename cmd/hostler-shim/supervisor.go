@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -55,8 +56,10 @@ type supervisor struct {
 
 // runInit is process 1 of a container, or the head of one that is a folder.
 func runInit(args []string) int {
+	var daemon leash
 	if len(args) > 0 {
-		if err := awaitRelease(); err != nil {
+		var err error
+		if daemon, err = awaitRelease(); err != nil {
 			complain("start", err)
 			return exitFailed
 		}
@@ -88,6 +91,7 @@ func runInit(args []string) int {
 	go s.forward(signals)
 	s.prepareVolumes()
 	s.begin()
+	daemon.listening()
 	go s.workers.warmUp()
 	s.accept(listener) // returns only when the socket is unusable
 	return exitFailed
@@ -144,7 +148,7 @@ var exitOnce sync.Once
 // container that is a folder has to be cleared by hand.
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
-		if s.config.Shared && !killBelow(os.Getpid()) {
+		if s.config.Shared && !proctree.KillBelow(os.Getpid(), shim.KillBound) {
 			complain("exit", fmt.Errorf("processes outlive SIGKILL"))
 		}
 		if s.config.ExitFile != "" {

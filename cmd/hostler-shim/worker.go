@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -29,7 +30,7 @@ func runWorker([]string) int {
 	err := w.serve()
 	// Init is gone, or talks nonsense: so must everything of ours.
 	w.cancel()
-	killBelow(os.Getpid())
+	proctree.KillBelow(os.Getpid(), shim.KillBound)
 	if err != nil {
 		return exitFailed
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,12 +36,12 @@ type workers struct {
 	// none can be seen that is not known.
 	mu   sync.Mutex
 	idle []*workerProcess
-	all  map[processID]bool // the workers that live
+	all  map[proctree.ID]bool // the workers that live
 }
 
 // workerProcess is one worker as init sees it.
 type workerProcess struct {
-	id     processID
+	id     proctree.ID
 	socket *os.File
 	spent  bool // not to be used again
 }
@@ -104,7 +105,7 @@ func (w *workers) put(p *workerProcess) {
 }
 
 // living tells which processes are workers.
-func (w *workers) living() map[processID]bool {
+func (w *workers) living() map[proctree.ID]bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return maps.Clone(w.all)
@@ -124,7 +125,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 	defer unix.Close(null)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var p process
+	var p proctree.Process
 	_, ended, err := w.reaper.start(func() (pid int, err error) {
 		pid, err = syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "worker"}, &syscall.ProcAttr{
 			Dir: "/", Env: w.env,
@@ -133,7 +134,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 		})
 		if err == nil {
 			// It cannot be reaped yet, so its number is still its own.
-			p, err = readProcess(pid, make([]byte, 1024))
+			p, err = proctree.Read(pid)
 		}
 		return pid, err
 	})
@@ -141,14 +142,14 @@ func (w *workers) spawn() (*workerProcess, error) {
 		ours.Close()
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	w.note(p.id(), ended)
-	return &workerProcess{id: p.id(), socket: ours}, nil
+	w.note(p.ID, ended)
+	return &workerProcess{id: p.ID, socket: ours}, nil
 }
 
 // note knows the worker for as long as it lives. The caller holds mu.
-func (w *workers) note(id processID, ended <-chan unix.WaitStatus) {
+func (w *workers) note(id proctree.ID, ended <-chan unix.WaitStatus) {
 	if w.all == nil {
-		w.all = make(map[processID]bool)
+		w.all = make(map[proctree.ID]bool)
 	}
 	w.all[id] = true
 	go func() { // ends with the worker

@@ -47,7 +47,7 @@ func exitCodes(t *testing.T, c *container) {
 }
 
 func signals(t *testing.T, c *container) {
-	for name, code := range map[string]int{"KILL": 137, "TERM": 143, "HUP": 129, "USR1": 138} {
+	for name, code := range map[string]int{"KILL": 137, "TERM": 143, "HUP": 129, "INT": 130} {
 		result, err := c.run(t, c.command("signal", name))
 		require.NoError(t, err)
 		require.Equal(t, code, result.ExitCode)

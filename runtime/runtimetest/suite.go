@@ -8,7 +8,9 @@
 package runtimetest
 
 import (
+	"crypto/rand"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -145,3 +147,6 @@ var markers atomic.Int64
 func newMarker() string {
 	return fmt.Sprintf("marker-%d-%d", time.Now().UnixNano(), markers.Add(1))
 }
+
+// NewID makes an id for a container under test.
+func NewID() string { return "test-" + strings.ToLower(rand.Text()[:12]) }

@@ -15,8 +15,7 @@ import (
 func signals() map[string]syscall.Signal {
 	return map[string]syscall.Signal{
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
-		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP, "SEGV": syscall.SIGSEGV,
-		"USR1": syscall.SIGUSR1, "ABRT": syscall.SIGABRT,
+		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP,
 	}
 }
 
@@ -33,10 +32,9 @@ func ignoreTerm([]string) error {
 }
 
 func signalSelf(args []string) error {
-	sig := signals()[args[0]]
-	signal.Reset(sig)
-	if sig == syscall.SIGSEGV || sig == syscall.SIGABRT {
-		return fmt.Errorf("the Go runtime catches %s", args[0])
+	sig, ok := signals()[args[0]]
+	if !ok {
+		return fmt.Errorf("no such signal: %s", args[0])
 	}
 	if err := syscall.Kill(os.Getpid(), sig); err != nil {
 		return err

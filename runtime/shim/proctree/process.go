@@ -1,4 +1,7 @@
-package main
+// Package proctree finds and kills trees of processes on this machine, by what
+// /proc tells. It promises to signal exactly the process that it saw, never a
+// later one of the same number, and to leave nobody out who forks meanwhile.
+package proctree
 
 import (
 	"bytes"
@@ -10,27 +13,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is one line of /proc. The start time tells it from another process
-// that later has the same number.
-type process struct {
-	pid    int
-	parent int
-	group  int
-	start  uint64
-	dead   bool // a zombie, with no thread alive
+// ID names one process for as long as the machine runs: the start time, in the
+// kernel's ticks, tells it from a later process with the same number.
+type ID struct {
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
 }
 
-// identity of a process for as long as the machine runs.
-type processID struct {
-	pid   int
-	start uint64
+// Alive says whether the process runs still.
+func (id ID) Alive() bool {
+	p, err := Read(id.PID)
+	return err == nil && p.ID == id && !p.Dead
 }
 
-func (p process) id() processID { return processID{p.pid, p.start} }
+// Process is one line of /proc.
+type Process struct {
+	ID
+	Parent int
+	Group  int
+	Dead   bool // a zombie, with no thread alive
+}
 
-// scan lists every process that can be seen, without the ones that end while
+// Scan lists every process that can be seen, without the ones that end while
 // it looks.
-func scan() ([]process, error) {
+func Scan() ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
@@ -40,30 +46,30 @@ func scan() ([]process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list processes: %w", err)
 	}
-	all := make([]process, 0, len(names))
-	buf := make([]byte, 1024)
+	all := make([]Process, 0, len(names))
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if p, err := readProcess(pid, buf); err == nil {
+		if p, err := Read(pid); err == nil {
 			all = append(all, p)
 		}
 	}
 	return all, nil
 }
 
-// readProcess reads /proc/PID/stat into buf, which has to hold the whole line.
-func readProcess(pid int, buf []byte) (process, error) {
+// Read looks at one process.
+func Read(pid int) (Process, error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return process{}, err
+		return Process{}, err
 	}
 	defer unix.Close(fd)
-	n, err := unix.Read(fd, buf)
+	var buf [1024]byte // more than the longest line
+	n, err := unix.Read(fd, buf[:])
 	if err != nil {
-		return process{}, err
+		return Process{}, err
 	}
 	return parseStat(pid, buf[:n])
 }
@@ -80,40 +86,40 @@ const (
 	statStart   = 19
 )
 
-func parseStat(pid int, line []byte) (process, error) {
+func parseStat(pid int, line []byte) (Process, error) {
 	// The name stands in brackets and may itself hold brackets and blanks.
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) <= statStart {
-		return process{}, errBadStat
+		return Process{}, errBadStat
 	}
 	parent, err1 := strconv.Atoi(string(fields[statParent]))
 	group, err2 := strconv.Atoi(string(fields[statGroup]))
 	threads, err3 := strconv.Atoi(string(fields[statThreads]))
 	start, err4 := strconv.ParseUint(string(fields[statStart]), 10, 64)
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
-		return process{}, fmt.Errorf("%w: %w", errBadStat, err)
+		return Process{}, fmt.Errorf("%w: %w", errBadStat, err)
 	}
 	state := fields[statState][0]
 	// A process whose first thread has ended shows as a zombie while its other
 	// threads run on: a place to hide.
 	dead := (state == 'Z' || state == 'X') && threads <= 1
-	return process{pid: pid, parent: parent, group: group, start: start, dead: dead}, nil
+	return Process{ID: ID{PID: pid, Start: start}, Parent: parent, Group: group, Dead: dead}, nil
 }
 
-// below picks the live processes that descend from top.
-func below(all []process, top int) []process {
-	children := make(map[int][]process, len(all))
+// Below picks the live processes that descend from top.
+func Below(all []Process, top int) []Process {
+	children := make(map[int][]Process, len(all))
 	for _, p := range all {
-		children[p.parent] = append(children[p.parent], p)
+		children[p.Parent] = append(children[p.Parent], p)
 	}
-	var found []process
+	var found []Process
 	next := []int{top}
 	for len(next) > 0 {
 		parent := next[0]
 		next = next[1:]
 		for _, p := range children[parent] {
-			next = append(next, p.pid)
-			if !p.dead {
+			next = append(next, p.PID)
+			if !p.Dead {
 				found = append(found, p)
 			}
 		}
@@ -122,34 +128,31 @@ func below(all []process, top int) []process {
 	return found
 }
 
-// signal sends sig to exactly this process, never to a later one of the same
-// number.
-func (p process) signal(sig unix.Signal) {
-	if p.pid <= 1 {
+// Signal sends sig to exactly this process, if it is there. Process 1 and
+// numbers that stand for groups are never meant.
+func (id ID) Signal(sig unix.Signal) {
+	if id.PID <= 1 {
 		return
 	}
-	fd, err := unix.PidfdOpen(p.pid, 0)
+	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		p.signalByNumber(sig) // an old kernel, or one that forbids it to us
+		// An old kernel, or one that forbids it to us.
+		if id.isSame() {
+			_ = unix.Kill(id.PID, sig) // it may end meanwhile
+		}
 		return
 	}
 	if err != nil {
 		return // it is gone
 	}
 	defer unix.Close(fd)
-	if p.isSame() {
+	if id.isSame() {
 		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may end meanwhile
 	}
 }
 
-func (p process) signalByNumber(sig unix.Signal) {
-	if p.isSame() {
-		_ = unix.Kill(p.pid, sig)
-	}
-}
-
 // isSame says whether the number still belongs to this process.
-func (p process) isSame() bool {
-	now, err := readProcess(p.pid, make([]byte, 1024))
-	return err == nil && now.start == p.start
+func (id ID) isSame() bool {
+	now, err := Read(id.PID)
+	return err == nil && now.ID == id
 }

@@ -1,0 +1,43 @@
+package process
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Exec is runtime.Execer.Exec.
+func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	if _, err := r.find(id); err != nil {
+		return runtime.Result{}, fmt.Errorf("exec: %w", err)
+	}
+	result, err := r.session(id).Exec(ctx, cmd)
+	if err != nil {
+		return result, fmt.Errorf("exec in container %s: %w", id, err)
+	}
+	return result, nil
+}
+
+// Seal is runtime.Recycler.Seal. Init walks the container's folder by itself.
+func (r *Runtime) Seal(ctx context.Context, id string) error {
+	if _, err := r.find(id); err != nil {
+		return fmt.Errorf("seal: %w", err)
+	}
+	if err := r.session(id).Seal(ctx, nil); err != nil {
+		return fmt.Errorf("container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Wipe is runtime.Recycler.Wipe, for the container's own folder. What a command
+// has done elsewhere on the machine is out of reach.
+func (r *Runtime) Wipe(ctx context.Context, id string) error {
+	if _, err := r.find(id); err != nil {
+		return fmt.Errorf("wipe: %w", err)
+	}
+	if err := r.session(id).Wipe(ctx, nil); err != nil {
+		return fmt.Errorf("container %s: %w", id, err)
+	}
+	return nil
+}

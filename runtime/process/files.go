@@ -1,0 +1,117 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// PutFiles is runtime.Files.PutFiles.
+func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {
+	p, err := r.find(id)
+	if err != nil {
+		return fmt.Errorf("put files: %w", err)
+	}
+	spec, err := p.readSpec()
+	if err != nil {
+		return fmt.Errorf("put files: %w", err)
+	}
+	c := exec.CommandContext(ctx, r.shim, "untar", "--root", p.root(), "--user", spec.User, dir)
+	var stderr bytes.Buffer
+	c.Stdin, c.Stderr = tar, &stderr
+	if err := toolError(ctx, c.Run(), &stderr); err != nil {
+		return fmt.Errorf("put files into %s of %s: %w", dir, id, err)
+	}
+	return nil
+}
+
+// toolError is what a run of the shim's tools means.
+func toolError(ctx context.Context, err error, stderr fmt.Stringer) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return shim.ToolError(exit.ExitCode(), strings.TrimSpace(stderr.String()))
+	}
+	return err
+}
+
+// GetFiles is runtime.Files.GetFiles.
+func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
+	p, err := r.find(id)
+	if err != nil {
+		return nil, fmt.Errorf("get files: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	c := exec.CommandContext(ctx, r.shim, "tar", "--root", p.root(), dir)
+	a := &archive{command: c, ctx: ctx, cancel: cancel, what: "get files from " + dir + " of " + id}
+	c.Stderr = &a.stderr
+	out, err := c.StdoutPipe()
+	if err == nil {
+		err = c.Start()
+	}
+	if err != nil {
+		cancel()
+		return nil, unavailable(a.what, err)
+	}
+	a.out = bufio.NewReader(out)
+	// An archive is never empty: no first byte is an error, and said at once.
+	if _, err := a.out.Peek(1); err != nil {
+		defer cancel()
+		return nil, a.finish(err)
+	}
+	return a, nil
+}
+
+// archive is the output of a tar that runs.
+type archive struct {
+	command *exec.Cmd
+	ctx     context.Context // the command's own: it ends with Close
+	cancel  context.CancelFunc
+	what    string
+	out     *bufio.Reader
+	stderr  bytes.Buffer
+	end     error // what Read says from the end on
+	waited  bool
+}
+
+// Read says io.EOF only when tar has ended well.
+func (a *archive) Read(b []byte) (int, error) {
+	if a.end != nil {
+		return 0, a.end
+	}
+	n, err := a.out.Read(b)
+	if err != nil {
+		a.end = a.finish(err)
+		return n, a.end
+	}
+	return n, nil
+}
+
+func (a *archive) finish(read error) error {
+	a.waited = true
+	if err := toolError(a.ctx, a.command.Wait(), &a.stderr); err != nil {
+		return fmt.Errorf("%s: %w", a.what, err)
+	}
+	return read
+}
+
+// Close ends tar if it runs still.
+func (a *archive) Close() error {
+	a.cancel()
+	if !a.waited {
+		a.waited = true
+		_ = a.command.Wait() // it was killed
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// Create is runtime.Lifecycle.Create. The spec is written last: a folder
+// without one is no container yet.
+func (r *Runtime) Create(_ context.Context, spec runtime.Spec) error {
+	if !idPattern.MatchString(spec.ID) {
+		return fmt.Errorf("create container %q: %w: not a folder's name", spec.ID, runtime.ErrInvalid)
+	}
+	if len(spec.Command) == 0 {
+		return fmt.Errorf("create container %s: %w: without an image there has to be a command",
+			spec.ID, runtime.ErrInvalid)
+	}
+	p := r.place(spec.ID)
+	for _, path := range []string{p.spec(), p.gone()} {
+		if _, err := os.Stat(path); err == nil {
+			return fmt.Errorf("create container %s: %w", spec.ID, runtime.ErrExists)
+		}
+	}
+	if err := makeFolders(p, spec); err != nil {
+		return unavailable("create container "+spec.ID, err)
+	}
+	b, err := json.Marshal(spec)
+	if err != nil {
+		return fmt.Errorf("create container %s: %w", spec.ID, err)
+	}
+	if err := os.WriteFile(p.spec()+".new", b, 0o600); err != nil {
+		return unavailable("create container "+spec.ID, err)
+	}
+	if err := os.Rename(p.spec()+".new", p.spec()); err != nil {
+		return unavailable("create container "+spec.ID, err)
+	}
+	return nil
+}
+
+func makeFolders(p place, spec runtime.Spec) error {
+	folders := []string{p.dir, p.root(), p.at("/tmp"), p.at(spec.Workdir)}
+	for _, v := range spec.Volumes {
+		folders = append(folders, p.at(v.Target))
+	}
+	for _, path := range folders {
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(filepath.Dir(p.socket()), 0o700)
+}
+
+// Start is runtime.Lifecycle.Start.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	p, err := r.find(id)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	_, err = p.running()
+	if errors.Is(err, runtime.ErrNotRunning) {
+		err = r.startInit(ctx, p)
+	}
+	if err == nil {
+		err = r.session(id).Open(ctx)
+	}
+	if err != nil {
+		return fmt.Errorf("start container %s: %w", id, err)
+	}
+	return nil
+}
+
+// startInit has the shim make a daemon of itself.
+func (r *Runtime) startInit(ctx context.Context, p place) error {
+	spec, err := p.readSpec()
+	if err != nil {
+		return err
+	}
+	env, err := r.environment(p, spec)
+	if err != nil {
+		return err
+	}
+	if err := os.Remove(p.exit()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return unavailable("forget the last end", err)
+	}
+	c := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.log(), "--alive", p.dir)
+	c.Env, c.Dir = env, "/"
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return unavailable("start the shim", errors.Join(err, errors.New(strings.TrimSpace(stderr.String()))))
+	}
+	return nil
+}
+
+// environment is what init and all in the container see. Of the server's own
+// it has what finds programs, and nothing else.
+func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
+	config := shim.Config{
+		Args: spec.Command, User: spec.User, Root: p.root(), Workdir: p.at(spec.Workdir),
+		Shared: true, Socket: p.socket(), ExitFile: p.exit(),
+		TokenHash: shim.TokenHash(shim.Token(r.secret, p.id)),
+	}
+	for _, v := range spec.Volumes {
+		config.Volumes = append(config.Volumes, v.Target)
+	}
+	settings, err := config.Env()
+	if err != nil {
+		return nil, err
+	}
+	env := map[string]string{
+		"PATH": os.Getenv("PATH"), "HOME": p.root(), "TMPDIR": p.at("/tmp"),
+	}
+	for name, value := range spec.Environment {
+		env[name] = value
+	}
+	env[rootVariable] = p.root()
+	list := []string{settings}
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// rootVariable tells a command where its container's files are, and Destroy
+// which processes belong to it.
+const rootVariable = "HOSTLER_ROOT"
+
+// Restart is runtime.Lifecycle.Restart.
+func (r *Runtime) Restart(ctx context.Context, id string) error {
+	p, err := r.find(id)
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	if _, err := p.running(); errors.Is(err, runtime.ErrNotRunning) {
+		return r.Start(ctx, id)
+	}
+	if err := r.session(id).Restart(ctx); err != nil {
+		return fmt.Errorf("container %s: %w", id, err)
+	}
+	return nil
+}

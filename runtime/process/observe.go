@@ -1,0 +1,98 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Status is runtime.Observer.Status.
+func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
+	p, err := r.find(id)
+	if err != nil {
+		return runtime.Status{}, fmt.Errorf("status: %w", err)
+	}
+	return p.status()
+}
+
+func (p place) status() (runtime.Status, error) {
+	spec, err := p.readSpec()
+	if err != nil {
+		return runtime.Status{}, err
+	}
+	status := runtime.Status{
+		ID: p.id, Workload: spec.Workload, Revision: spec.Revision, State: runtime.Created,
+		Endpoint: runtime.Endpoint{Host: host, Ports: spec.Ports},
+	}
+	init, started, err := p.init()
+	if err != nil {
+		return runtime.Status{}, err
+	}
+	if started && init.Alive() {
+		status.State = runtime.Running
+	} else if started {
+		status.State, status.ExitCode = runtime.Exited, p.exitCode()
+	}
+	return status, nil
+}
+
+// host is where the ports are: a container has the machine's own network.
+const host = "127.0.0.1"
+
+// List is runtime.Observer.List. A container whose making or removing was cut
+// off is listed as one that has ended, so that it will be destroyed.
+func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
+	entries, err := os.ReadDir(r.containersDir())
+	if err != nil {
+		return nil, unavailable("list containers", err)
+	}
+	all := make([]runtime.Status, 0, len(entries))
+	for _, e := range entries {
+		id := strings.TrimSuffix(e.Name(), goneSuffix)
+		status, err := r.place(id).status()
+		if errors.Is(err, runtime.ErrNotFound) {
+			status, err = runtime.Status{ID: id, State: runtime.Exited, ExitCode: killedCode}, nil
+			if _, gone := os.Stat(r.containersDir() + "/" + e.Name()); gone != nil {
+				continue // it went while we looked
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, status)
+	}
+	return all, nil
+}
+
+// Logs is runtime.Observer.Logs. The log is one file that grows as the main
+// process prints: nothing here cuts it.
+func (r *Runtime) Logs(_ context.Context, id string, tail int64) (io.ReadCloser, error) {
+	p, err := r.find(id)
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	f, err := os.Open(p.log())
+	if errors.Is(err, os.ErrNotExist) {
+		return io.NopCloser(strings.NewReader("")), nil // it was never started
+	}
+	if err != nil {
+		return nil, unavailable("read the log of "+id, err)
+	}
+	size, err := f.Seek(0, io.SeekEnd)
+	if err == nil {
+		_, err = f.Seek(max(0, size-tail), io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, unavailable("read the log of "+id, err)
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(f, tail), f}, nil
+}

@@ -1,0 +1,122 @@
+// Package process runs containers as ordinary processes of this machine, each
+// in a private folder: for trying Hostler, and for tests, where there is no
+// container engine.
+//
+// There is NO ISOLATION. A command sees the machine's files, processes and
+// network with the rights of its user, and no limit of CPU, memory or number
+// of processes is enforced; images are ignored. Never give such a container to
+// somebody you do not trust.
+//
+// For the rest it keeps the contract of package runtime, through the same
+// program as in a real container. A container is a folder:
+//
+//	containers/ID/spec.json   what it is made of
+//	containers/ID/root/       its files: a volume is root + its target, a
+//	                          workdir "/x" is root/x, HOSTLER_ROOT tells where
+//	containers/ID/run/sock    the socket of its init
+//	containers/ID/log         what the main process has printed
+//	containers/ID/exit        how the main process ended
+//	containers/ID.gone        it is being destroyed
+//	run/ID                    which process is its init
+//
+// Init is a daemon: containers live on when the server ends, and a server that
+// opens the same folder finds them.
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// Runtime keeps containers in one folder.
+type Runtime struct {
+	dir    string
+	shim   string // the path of hostler-shim
+	secret []byte
+
+	// mu guards sessions.
+	mu       sync.Mutex
+	sessions map[string]*shim.Session
+}
+
+// New opens the folder dir, making it if need be. The shim is the path of the
+// program hostler-shim; the secret is what the sessions' tokens are made from,
+// and has to be the same whenever the folder is opened.
+func New(dir, shimPath string, secret []byte) (*Runtime, error) {
+	dir, err1 := filepath.Abs(dir)
+	shimPath, err2 := filepath.Abs(shimPath)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("open the process runtime: %w", err)
+	}
+	if _, err := os.Stat(shimPath); err != nil {
+		return nil, fmt.Errorf("open the process runtime: %w", err)
+	}
+	r := &Runtime{dir: dir, shim: shimPath, secret: secret, sessions: make(map[string]*shim.Session)}
+	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
+		// Other users have to pass through to a root that is theirs.
+		if err := os.MkdirAll(sub, 0o711); err != nil {
+			return nil, fmt.Errorf("open the process runtime: %w", err)
+		}
+	}
+	return r, nil
+}
+
+func (r *Runtime) containersDir() string { return filepath.Join(r.dir, "containers") }
+func (r *Runtime) recordsDir() string    { return filepath.Join(r.dir, "run") }
+
+// idPattern is what may be a folder's name, and has no dot, which stands for
+// something else.
+var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// place is where a container's parts are.
+type place struct {
+	id     string
+	dir    string
+	record string
+}
+
+func (r *Runtime) place(id string) place {
+	return place{id: id, dir: filepath.Join(r.containersDir(), id), record: filepath.Join(r.recordsDir(), id)}
+}
+
+const goneSuffix = ".gone"
+
+func (p place) gone() string   { return p.dir + goneSuffix }
+func (p place) root() string   { return filepath.Join(p.dir, "root") }
+func (p place) spec() string   { return filepath.Join(p.dir, "spec.json") }
+func (p place) log() string    { return filepath.Join(p.dir, "log") }
+func (p place) exit() string   { return filepath.Join(p.dir, "exit") }
+func (p place) socket() string { return filepath.Join(p.dir, "run", "sock") }
+
+// at is where a path of the container is on this machine.
+func (p place) at(path string) string { return filepath.Join(p.root(), filepath.Clean("/"+path)) }
+
+// find is the place of a container that exists.
+func (r *Runtime) find(id string) (place, error) {
+	p := r.place(id)
+	if !idPattern.MatchString(id) {
+		return p, fmt.Errorf("%w: %q", runtime.ErrNotFound, id)
+	}
+	_, err := os.Stat(p.spec())
+	if errors.Is(err, os.ErrNotExist) {
+		return p, fmt.Errorf("%w: %q", runtime.ErrNotFound, id)
+	}
+	if err != nil {
+		return p, unavailable("find container "+id, err)
+	}
+	return p, nil
+}
+
+// unavailable turns an error of this machine into the contract's: it may pass.
+func unavailable(what string, err error) error {
+	return fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, err)
+}

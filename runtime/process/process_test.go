@@ -1,0 +1,57 @@
+package process
+
+import (
+	"os"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/runtimetest"
+	"github.com/stretchr/testify/require"
+)
+
+// newDir makes a folder that other users may pass through, as a container's
+// user has to. t.TempDir is closed to them.
+func newDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hostler-process-")
+	require.NoError(t, err)
+	require.NoError(t, os.Chmod(dir, 0o711))
+	t.Cleanup(func() { require.NoError(t, removeAll(dir)) })
+	return dir
+}
+
+func open(t testing.TB, dir string) *Runtime {
+	t.Helper()
+	rt, err := New(dir, runtimetest.BuildShim(t), []byte("secret"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, rt.Close()) })
+	return rt
+}
+
+// boxIn copies the box to where every user can run it.
+func boxIn(t testing.TB, dir string) string {
+	t.Helper()
+	b, err := os.ReadFile(runtimetest.BuildBox(t))
+	require.NoError(t, err)
+	path := dir + "/box"
+	require.NoError(t, os.WriteFile(path, b, 0o755))
+	return path
+}
+
+// The contract.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	dir := newDir(t)
+	box := boxIn(t, dir)
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(t *testing.T) runtime.Runtime { return open(t, dir+"/data") },
+		Reopen: func(t *testing.T) runtime.Runtime { return open(t, dir+"/data") },
+		Spec: func(t *testing.T) runtime.Spec {
+			return runtime.Spec{
+				ID: runtimetest.NewID(), Command: []string{box, "idle"}, Workdir: "/data",
+				Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
+			}
+		},
+		Facts: runtimetest.Facts{OneUser: os.Geteuid() != 0, SharedMachine: true},
+	})
+}

@@ -1,0 +1,141 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
+	"golang.org/x/sys/unix"
+)
+
+// session is the conversation with a container's init.
+func (r *Runtime) session(id string) *shim.Session {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s, ok := r.sessions[id]
+	if !ok {
+		dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return r.dial(ctx, id) }
+		s = shim.NewSession(dial, shim.Token(r.secret, id))
+		r.sessions[id] = s
+	}
+	return s
+}
+
+// forget ends the session of a container that is to go.
+func (r *Runtime) forget(id string) {
+	r.mu.Lock()
+	s := r.sessions[id]
+	delete(r.sessions, id)
+	r.mu.Unlock()
+	if s != nil {
+		s.Close()
+	}
+}
+
+// Close ends all sessions. The containers live on.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, s := range r.sessions {
+		s.Close()
+	}
+	clear(r.sessions)
+	return nil
+}
+
+// dial connects to the socket of a container's init.
+func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
+	p, err := r.find(id)
+	if err != nil {
+		return nil, err
+	}
+	init, err := p.running()
+	if err != nil {
+		return nil, err
+	}
+	conn, err := dialSocket(ctx, p.socket())
+	if err != nil {
+		return nil, whyNoSocket(ctx, init, err)
+	}
+	if peer, err := peerOf(conn); err != nil || peer != init.PID {
+		conn.Close()
+		return nil, fmt.Errorf("%w: process %d listens in its place", runtime.ErrDoomed, peer)
+	}
+	return conn, nil
+}
+
+// dialSocket goes by way of a descriptor: an address holds 107 bytes only.
+func dialSocket(ctx context.Context, path string) (*net.UnixConn, error) {
+	dir, err := os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	var d net.Dialer
+	short := "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path)
+	conn, err := d.DialContext(ctx, "unix", short)
+	if err != nil {
+		return nil, err
+	}
+	return conn.(*net.UnixConn), nil
+}
+
+func peerOf(conn *net.UnixConn) (pid int, err error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var credentials *unix.Ucred
+	var inner error
+	err = raw.Control(func(fd uintptr) {
+		credentials, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	})
+	if err = errors.Join(err, inner); err != nil {
+		return 0, err
+	}
+	return int(credentials.Pid), nil
+}
+
+// lastBreath is how long an init that no longer listens may take to be gone.
+const lastBreath = 2 * time.Second
+
+// whyNoSocket tells an init that is about to end from one whose socket somebody
+// has taken away.
+func whyNoSocket(ctx context.Context, init proctree.ID, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if !waitDead(init, lastBreath) {
+		return fmt.Errorf("%w: its socket does not answer: %w", runtime.ErrDoomed, err)
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+}
+
+// waitDead waits for the end of a process, and says whether it came.
+func waitDead(id proctree.ID, limit time.Duration) bool {
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if err != nil {
+		return !id.Alive()
+	}
+	defer unix.Close(fd)
+	if !id.Alive() {
+		return true
+	}
+	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for end := time.Now().Add(limit); time.Now().Before(end); {
+		n, err := unix.Poll(fds, int(time.Until(end).Milliseconds())+1)
+		if n > 0 || err != nil && !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	return !id.Alive()
+}

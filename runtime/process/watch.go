@@ -1,0 +1,161 @@
+package process
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim/proctree"
+	"golang.org/x/sys/unix"
+)
+
+// Watch is runtime.Observer.Watch. It sleeps until the kernel tells that a
+// process has ended or that a new one is on record, and needs Linux 5.3.
+func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
+	w, err := r.newWatcher()
+	if err != nil {
+		return unavailable("watch containers", err)
+	}
+	defer w.close()
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { w.wake(); close(woken) })
+	defer func() {
+		if !stop() {
+			<-woken // it writes to a descriptor that is about to be closed
+		}
+	}()
+	if err := w.lookAtAll(); err != nil {
+		return unavailable("watch containers", err)
+	}
+	ready()
+	for ctx.Err() == nil {
+		if err := w.wait(died); err != nil {
+			return unavailable("watch containers", err)
+		}
+	}
+	return nil
+}
+
+// watcher holds one descriptor for each process that it watches.
+type watcher struct {
+	r       *Runtime
+	records int // inotify: of the folder in which records are made
+	waker   int // eventfd: the context has ended
+	watched map[proctree.ID]watched
+}
+
+type watched struct {
+	container string
+	pidfd     int
+}
+
+func (r *Runtime) newWatcher() (*watcher, error) {
+	records, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	_, err = unix.InotifyAddWatch(records, r.recordsDir(), unix.IN_MOVED_TO)
+	if err != nil {
+		unix.Close(records)
+		return nil, err
+	}
+	waker, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		unix.Close(records)
+		return nil, err
+	}
+	return &watcher{r: r, records: records, waker: waker, watched: make(map[proctree.ID]watched)}, nil
+}
+
+func (w *watcher) close() {
+	unix.Close(w.records)
+	unix.Close(w.waker)
+	for _, one := range w.watched {
+		unix.Close(one.pidfd)
+	}
+}
+
+// wake ends a wait.
+func (w *watcher) wake() {
+	_, _ = unix.Write(w.waker, binary.NativeEndian.AppendUint64(nil, 1))
+}
+
+// lookAtAll takes up every process on record that lives.
+func (w *watcher) lookAtAll() error {
+	entries, err := os.ReadDir(w.r.recordsDir())
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) != "" {
+			continue // a record that is being written
+		}
+		if err := w.lookAt(e.Name()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watcher) lookAt(container string) error {
+	id, ok, err := w.r.place(container).init()
+	if err != nil || !ok {
+		return err
+	}
+	if _, known := w.watched[id]; known {
+		return nil
+	}
+	fd, err := unix.PidfdOpen(id.PID, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("watch process %d: %w", id.PID, err)
+	}
+	if now, err := proctree.Read(id.PID); err != nil || now.ID != id {
+		unix.Close(fd) // another process has the number
+		return nil
+	}
+	w.watched[id] = watched{container: container, pidfd: fd}
+	return nil
+}
+
+// wait sleeps until something happens and deals with it.
+func (w *watcher) wait(died func(runtime.Death)) error {
+	fds := []unix.PollFd{
+		{Fd: int32(w.waker), Events: unix.POLLIN}, {Fd: int32(w.records), Events: unix.POLLIN},
+	}
+	ids := make([]proctree.ID, 0, len(w.watched))
+	for id, one := range w.watched {
+		fds = append(fds, unix.PollFd{Fd: int32(one.pidfd), Events: unix.POLLIN})
+		ids = append(ids, id)
+	}
+	if _, err := unix.Poll(fds, -1); err != nil && !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	for i, id := range ids {
+		if fds[i+2].Revents == 0 {
+			continue
+		}
+		one := w.watched[id]
+		delete(w.watched, id)
+		unix.Close(one.pidfd)
+		died(runtime.Death{
+			ID: one.container, ExitCode: w.r.place(one.container).exitCode(), Time: time.Now(),
+		})
+	}
+	if fds[1].Revents == 0 {
+		return nil
+	}
+	// What the events say is not needed: all that is new is found by looking.
+	buf := make([]byte, 4096)
+	for n := 1; n > 0; {
+		n, _ = unix.Read(w.records, buf) // EAGAIN when there is no more
+	}
+	return w.lookAtAll()
+}

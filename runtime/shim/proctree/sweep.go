@@ -1,0 +1,82 @@
+package proctree
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// sweepPasses bounds one round of stopping: a storm of forks that is faster
+// than us is met again in the next round.
+const sweepPasses = 100
+
+// Sweeper kills a changing set of processes, all of them.
+type Sweeper struct {
+	// Targets lists who must go, as far as it can be seen now.
+	Targets func() ([]Process, error)
+	// Gone says, or finds out, that nothing is left. It may wait for as long
+	// as pause.
+	Gone func(pause time.Duration) bool
+}
+
+// Kill stops every target first, so that none can fork while the others are
+// killed, and kills them then; again until they are gone or bound has passed.
+func (s Sweeper) Kill(bound time.Duration) bool {
+	deadline := time.Now().Add(bound)
+	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+		s.stopAll()
+		all, _ := s.Targets() // without a list nothing is gone
+		for _, p := range all {
+			p.Signal(unix.SIGKILL)
+		}
+		if s.Gone(pause) {
+			return true
+		}
+		if time.Now().After(deadline) {
+			return false
+		}
+	}
+}
+
+// stopAll sends SIGSTOP until a look finds nobody new.
+func (s Sweeper) stopAll() {
+	seen := make(map[ID]bool)
+	for range sweepPasses {
+		all, err := s.Targets()
+		if err != nil {
+			return // Kill goes on until it is out of time
+		}
+		fresh := 0
+		for _, p := range all {
+			if seen[p.ID] {
+				continue
+			}
+			seen[p.ID] = true
+			fresh++
+			p.Signal(unix.SIGSTOP)
+		}
+		if fresh == 0 {
+			return
+		}
+	}
+}
+
+// KillBelow kills all that descends from top, and says whether it is gone.
+func KillBelow(top int, bound time.Duration) bool {
+	return Kill(bound, func() ([]Process, error) {
+		all, err := Scan()
+		return Below(all, top), err
+	})
+}
+
+// Kill kills what targets lists, and says whether it is gone.
+func Kill(bound time.Duration, targets func() ([]Process, error)) bool {
+	s := Sweeper{Targets: targets, Gone: func(pause time.Duration) bool {
+		left, err := targets()
+		if err == nil && len(left) > 0 {
+			<-time.After(pause)
+		}
+		return err == nil && len(left) == 0
+	}}
+	return s.Kill(bound)
+}
