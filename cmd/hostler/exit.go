@@ -1,0 +1,130 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+)
+
+// How commands end.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnavailable = 4
+	exitHook        = 5
+	exitRefused     = 6
+	exitInterrupted = 130
+)
+
+const exitHelp = `Exit status:
+  0    it is done
+  1    it failed, or a workload file has faults
+  2    the command line makes no sense
+  3    there is no such workload, claim, container or run
+  4    no container is to be had now, or the server does not answer: try again
+  5    a hook failed
+  6    the API key is missing, wrong, or not enough
+  130  interrupted`
+
+// codes are the exit codes of the server's errors; others are exitFailure.
+var codes = map[api.Code]int{
+	api.WorkloadNotFound: exitNotFound,
+	api.ClaimNotFound:    exitNotFound,
+	api.ContainerMissing: exitNotFound,
+	api.RunNotFound:      exitNotFound,
+	api.PoolExhausted:    exitUnavailable,
+	api.PoolNotReady:     exitUnavailable,
+	api.NotReady:         exitUnavailable,
+	api.EngineDown:       exitUnavailable,
+	api.HookFailed:       exitHook,
+	api.Unauthorized:     exitRefused,
+	api.Forbidden:        exitRefused,
+}
+
+// remedies say what to do about the server's errors.
+var remedies = map[api.Code]string{
+	api.WorkloadNotFound: "see `hostler get workloads`",
+	api.ClaimNotFound:    "see `hostler get claims`",
+	api.ContainerMissing: "see `hostler get containers`",
+	api.RunNotFound:      "see `hostler get runs`",
+	api.PoolExhausted:    "wait for one with --wait 30s, or raise max_size with `hostler scale`",
+	api.PoolNotReady:     "see `hostler get pools` for what the pool does, and wait with --wait 30s",
+	api.HookFailed:       "see its whole output with `hostler logs RUN`",
+	api.Unauthorized:     "name a key with --api-key-file or HOSTLER_API_KEY",
+	api.ContainerInUse:   "release its claim, or destroy it with --force",
+	api.Internal:         "see the server's log",
+}
+
+// exitError ends the command with a code. Without an error nothing is printed:
+// the command has said what is wrong.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.err) }
+func (e *exitError) Unwrap() error { return e.err }
+
+// usagef is what is wrong with the command line.
+func usagef(cmd *cobra.Command, format string, args ...any) error {
+	text := fmt.Sprintf(format, args...)
+	return &exitError{exitUsage, fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
+}
+
+// report says what went wrong in one line, and returns the exit code.
+func report(errOut io.Writer, err error) int {
+	if err == nil {
+		return exitOK
+	}
+	code, text := judge(err)
+	if text != "" {
+		mark := "error:"
+		if colourful(errOut) {
+			mark = red + mark + plain
+		}
+		fmt.Fprintln(errOut, mark, text)
+	}
+	return code
+}
+
+// judge is the exit code of an error and what to print of it.
+func judge(err error) (int, string) {
+	if e, ok := errors.AsType[*exitError](err); ok {
+		if e.err == nil {
+			return e.code, ""
+		}
+		return e.code, e.err.Error()
+	}
+	if errors.Is(err, context.Canceled) {
+		return exitInterrupted, "interrupted"
+	}
+	if e, ok := errors.AsType[*client.Error](err); ok {
+		text := strings.TrimSpace(e.Detail)
+		if remedy := remedies[e.Code]; remedy != "" {
+			if e.Run != nil {
+				remedy = strings.Replace(remedy, "RUN", e.Run.ID, 1)
+			}
+			text += "; " + remedy
+		}
+		if code, ok := codes[e.Code]; ok {
+			return code, text
+		}
+		return exitFailure, text
+	}
+	if errors.Is(err, errUnreachable) {
+		return exitUnavailable, err.Error() + "; is `hostler serve` running there? name another server with --server"
+	}
+	if strings.HasPrefix(err.Error(), "unknown command") {
+		return exitUsage, strings.ReplaceAll(strings.TrimSpace(err.Error()), "\n", " ") + "; see `hostler --help`"
+	}
+	return exitFailure, err.Error()
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// filters are the flags that narrow a list. Each list has those that it needs.
+type filters struct {
+	workload, tenant, container, claim, point string
+	states                                    []string
+	limit                                     int
+}
+
+// flags adds the named filters.
+func (f *filters) flags(cmd *cobra.Command, names ...string) {
+	texts := map[string]*string{
+		"workload": &f.workload, "tenant": &f.tenant, "container": &f.container, "claim": &f.claim, "point": &f.point,
+	}
+	for _, name := range names {
+		cmd.Flags().StringVar(texts[name], name, "", "only those of this "+name)
+	}
+}
+
+// listFlags adds those that lists with states share.
+func (f *filters) listFlags(cmd *cobra.Command, states string) {
+	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these states: "+states)
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "how many at most (default all)")
+}
+
+// kind is one kind of thing to get.
+type kind[T any] struct {
+	name, one, short string
+	header           string
+	flags            func(*cobra.Command, *filters)
+	list             func(context.Context, *client.Client, filters) ([]T, error)
+	get              func(context.Context, *client.Client, string) ([]T, error)
+	row              func(T) []string
+	ids              func(context.Context, *client.Client) ([]string, error)
+}
+
+// command is the command that gets things of a kind.
+func (k kind[T]) command() *cobra.Command {
+	var r remote
+	var f filters
+	cmd := &cobra.Command{
+		Use: k.name + " [ID]", Aliases: []string{k.one}, Short: k.short,
+		Args: cobra.MaximumNArgs(1),
+		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			items, err := k.fetch(ctx, c, f, args)
+			if err != nil {
+				return err
+			}
+			var shown any = items
+			if len(args) == 1 && len(items) == 1 {
+				shown = items[0]
+			}
+			return r.print(cmd.OutOrStdout(), shown, func(w io.Writer) error {
+				rows := make([][]string, len(items))
+				for i, item := range items {
+					rows[i] = k.row(item)
+				}
+				return table(w, k.header, rows)
+			})
+		}),
+		ValidArgsFunction: r.complete(k.ids),
+	}
+	if k.flags != nil {
+		k.flags(cmd, &f)
+	}
+	r.flags(cmd)
+	return cmd
+}
+
+func (k kind[T]) fetch(ctx context.Context, c *client.Client, f filters, args []string) ([]T, error) {
+	if len(args) == 1 {
+		return k.get(ctx, c, args[0])
+	}
+	return k.list(ctx, c, f)
+}
+
+// single turns a call for one thing into a list of one.
+func single[T any](get func(*client.Client, context.Context, string) (T, error)) func(context.Context, *client.Client, string) ([]T, error) {
+	return func(ctx context.Context, c *client.Client, id string) ([]T, error) {
+		item, err := get(c, ctx, id)
+		return []T{item}, err
+	}
+}
+
+func newGetCmd() *cobra.Command {
+	return group("get", "Show workloads, pools, containers, claims or hook runs",
+		kind[api.Workload]{
+			name: "workloads", one: "workload", short: "Show workloads",
+			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
+			list: func(ctx context.Context, c *client.Client, _ filters) ([]api.Workload, error) {
+				return c.Workloads(ctx)
+			},
+			get: single((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
+		}.command(),
+		kind[pool.Status]{
+			name: "pools", one: "pool", short: "Show pools: how many containers are in each state, and what the fill loop does",
+			header: "WORKLOAD IDLE CLAIMED CREATING DESTROYING MIN_IDLE MAX_SIZE WAITING FILL LAST_ERROR",
+			list: func(ctx context.Context, c *client.Client, _ filters) ([]pool.Status, error) {
+				return c.Pools(ctx)
+			},
+			get: single((*client.Client).Pool), ids: workloadIDs, row: poolRow,
+		}.command(),
+		kind[pool.Container]{
+			name: "containers", one: "container", short: "Show containers that exist, or those in --state gone",
+			header: "ID WORKLOAD STATE HEALTH TENANT CLAIM CREATED REASON",
+			flags: func(cmd *cobra.Command, f *filters) {
+				f.flags(cmd, "workload", "tenant")
+				f.listFlags(cmd, "creating, idle, claimed, destroying, gone")
+			},
+			list: func(ctx context.Context, c *client.Client, f filters) ([]pool.Container, error) {
+				return c.Containers(ctx, pool.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: as[pool.State](f.states), Limit: f.limit})
+			},
+			get: single((*client.Client).Container), ids: containerIDs, row: containerRow,
+		}.command(),
+		kind[claim.Claim]{
+			name: "claims", one: "claim", short: "Show live claims, or those in other states",
+			header: "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON",
+			flags: func(cmd *cobra.Command, f *filters) {
+				f.flags(cmd, "workload", "tenant", "container")
+				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
+			},
+			list: func(ctx context.Context, c *client.Client, f filters) ([]claim.Claim, error) {
+				return c.Claims(ctx, claim.Filter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: as[claim.State](f.states), Limit: f.limit})
+			},
+			get: single((*client.Client).ClaimRecord), ids: claimIDs, row: claimRow,
+		}.command(),
+		kind[hooks.Run]{
+			name: "runs", one: "run", short: "Show hook runs, one line for each attempt",
+			header: "RUN ATTEMPT POINT HOOK STATE EXIT MS WORKLOAD TENANT STARTED",
+			flags: func(cmd *cobra.Command, f *filters) {
+				f.flags(cmd, "workload", "tenant", "container", "claim", "point")
+				f.listFlags(cmd, "running, succeeded, failed, timed_out, ...")
+			},
+			list: func(ctx context.Context, c *client.Client, f filters) ([]hooks.Run, error) {
+				return c.Runs(ctx, api.RunFilter{
+					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
+					Point: hooks.Point(f.point), States: as[hooks.RunState](f.states), Limit: f.limit,
+				})
+			},
+			get: func(ctx context.Context, c *client.Client, id string) ([]hooks.Run, error) { return c.Run(ctx, id) },
+			ids: runIDs, row: runRow,
+		}.command(),
+	)
+}
+
+// as gives words the type of a state.
+func as[S ~string](words []string) []S {
+	out := make([]S, len(words))
+	for i, w := range words {
+		out[i] = S(w)
+	}
+	return out
+}
+
+func workloadRow(w api.Workload) []string {
+	return []string{w.ID, w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, stamp(w.UpdatedAt)}
+}
+
+func poolRow(s pool.Status) []string {
+	row := []string{s.Workload}
+	for _, state := range []pool.State{pool.Idle, pool.Claimed, pool.Creating, pool.Destroying} {
+		row = append(row, strconv.Itoa(s.Containers[state]))
+	}
+	return append(row, strconv.Itoa(s.MinIdle), strconv.Itoa(s.MaxSize), strconv.Itoa(s.Waiting), string(s.Fill.State), oneLine(s.Fill.LastError))
+}
+
+func containerRow(c pool.Container) []string {
+	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, stamp(c.CreatedAt), oneLine(c.Reason)}
+}
+
+func claimRow(c claim.Claim) []string {
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, stamp(c.CreatedAt), oneLine(c.Reason)}
+}
+
+func runRow(r hooks.Run) []string {
+	exit := ""
+	if r.ExitCode != nil {
+		exit = strconv.Itoa(*r.ExitCode)
+	}
+	return []string{
+		r.ID, strconv.Itoa(r.Attempt), string(r.Point), r.Hook, string(r.State), exit,
+		fmt.Sprintf("%.1f", r.Duration), r.Workload, r.Tenant, stamp(r.StartedAt),
+	}
+}

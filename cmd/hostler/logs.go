@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/hooks"
+)
+
+func newLogsCmd() *cobra.Command {
+	var r remote
+	var container string
+	var tail int64
+	cmd := &cobra.Command{
+		Use:   "logs RUN | --container CONTAINER",
+		Short: "Print what a hook, or a container, printed",
+		Long: `Print what a hook run printed: its standard output here, its standard error on
+the standard error, for each attempt. With --container, what the main process of
+a container printed last.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			if (container != "") == (len(args) == 1) {
+				return usagef(cmd, "name either a hook run, or a container with --container")
+			}
+			if container != "" {
+				return containerLogs(ctx, cmd.OutOrStdout(), c, container, tail)
+			}
+			attempts, err := c.Run(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			return r.print(cmd.OutOrStdout(), attempts, func(out io.Writer) error {
+				return printOutput(out, cmd.ErrOrStderr(), attempts)
+			})
+		}),
+		ValidArgsFunction: r.complete(runIDs),
+	}
+	cmd.Flags().StringVar(&container, "container", "", "print the log of this container instead")
+	cmd.Flags().Int64Var(&tail, "tail", 64<<10, "how many bytes of a container's log at most")
+	must(cmd.RegisterFlagCompletionFunc("container", r.complete(containerIDs)))
+	r.flags(cmd)
+	return cmd
+}
+
+func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id string, tail int64) error {
+	logs, err := c.ContainerLogs(ctx, id, tail)
+	if err != nil {
+		return err
+	}
+	defer logs.Close() //nolint:errcheck // it was only read
+	if _, err := io.Copy(out, logs); err != nil {
+		return fmt.Errorf("print the log of container %s: %w", id, err)
+	}
+	return nil
+}
+
+// printOutput keeps the streams apart, so that a hook's output can be piped.
+// What is said about the attempts goes with the errors.
+func printOutput(out, errOut io.Writer, attempts []hooks.Run) error {
+	for _, a := range attempts {
+		how := string(a.State)
+		if a.ExitCode != nil {
+			how += fmt.Sprintf(", exit code %d", *a.ExitCode)
+		}
+		if a.Error != "" {
+			how += ", " + oneLine(a.Error)
+		}
+		fmt.Fprintf(errOut, "# %s %s, attempt %d: %s\n", a.Point, a.Hook, a.Attempt, how)
+		if _, err := io.WriteString(out, a.Stdout.String()); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(errOut, a.Stderr.String()); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"gopkg.in/yaml.v3"
+)
+
+// print writes v as the flags say; table writes it for people.
+func (r *remote) print(w io.Writer, v any, table func(io.Writer) error) error {
+	switch r.output {
+	case "json":
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(v)
+	case "yaml":
+		return printYAML(w, v)
+	}
+	return table(w)
+}
+
+// printYAML writes v with the names and in the order of its JSON.
+func printYAML(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return fmt.Errorf("print the answer: %w", err)
+	}
+	block(&node)
+	e := yaml.NewEncoder(w)
+	e.SetIndent(2)
+	return e.Encode(&node)
+}
+
+// block takes away the style of JSON.
+func block(n *yaml.Node) {
+	n.Style = 0
+	for _, c := range n.Content {
+		block(c)
+	}
+}
+
+// table writes rows below a header, in columns.
+func table(w io.Writer, header string, rows [][]string) error {
+	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(t, strings.Join(strings.Fields(header), "\t"))
+	for _, row := range rows {
+		for i, cell := range row {
+			if cell == "" {
+				row[i] = "-"
+			}
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// stamp writes a time in the zone of the reader's machine.
+func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+// oneLine is text that fits into a cell.
+func oneLine(s string) string {
+	const most = 80
+	line := []rune(strings.Join(strings.Fields(s), " "))
+	if len(line) > most {
+		return string(line[:most-1]) + "…"
+	}
+	return string(line)
+}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/api/client"
+)
+
+const defaultServer = "http://127.0.0.1:8700"
+
+// errUnreachable says that there was no answer at all.
+var errUnreachable = errors.New("the server does not answer")
+
+// remote is the server that a command speaks to, and how it prints answers.
+type remote struct {
+	server  string
+	keyFile string
+	output  string
+}
+
+// flags adds the flags that all commands with a server share.
+func (r *remote) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&r.server, "server", "", "address of the server (default $HOSTLER_SERVER, else "+defaultServer+")")
+	f.StringVar(&r.keyFile, "api-key-file", "", "file with the API key (default $HOSTLER_API_KEY_FILE; the key itself may be in $HOSTLER_API_KEY)")
+	r.outputFlag(cmd)
+}
+
+func (r *remote) outputFlag(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&r.output, "output", "o", "table", "how to print: table, json or yaml")
+	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
+}
+
+// must is for mistakes in this program that show at once.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// client is the client of the server that the flags and the environment name.
+func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
+	if !slices.Contains([]string{"", "table", "json", "yaml"}, r.output) {
+		return nil, usagef(cmd, "-o %q is none of table, json, yaml", r.output)
+	}
+	server := firstOf(r.server, os.Getenv("HOSTLER_SERVER"), defaultServer)
+	key := os.Getenv("HOSTLER_API_KEY")
+	if file := firstOf(r.keyFile, os.Getenv("HOSTLER_API_KEY_FILE")); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("read the API key: %w", err)
+		}
+		key = firstKey(string(text))
+	}
+	c, err := client.New(server, key)
+	if err != nil {
+		return nil, usagef(cmd, "%v", err)
+	}
+	return c, nil
+}
+
+// firstKey is the first key of a file like the server's.
+func firstKey(text string) string {
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if _, key, named := strings.Cut(line, ":"); named {
+			return strings.TrimSpace(key)
+		}
+		return line
+	}
+	return ""
+}
+
+func firstOf(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// ask wraps what a command asks the server.
+func (r *remote) ask(do func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		c, err := r.client(cmd)
+		if err != nil {
+			return err
+		}
+		err = do(cmd.Context(), cmd, c, args)
+		if _, noAnswer := errors.AsType[*url.Error](err); noAnswer && cmd.Context().Err() == nil {
+			return fmt.Errorf("%w: %w", errUnreachable, err)
+		}
+		return err
+	}
+}
+
+// completeTimeout bounds how long a shell waits for a completion.
+const completeTimeout = 2 * time.Second
+
+// complete completes a first argument with ids of the server.
+func (r *remote) complete(ids func(ctx context.Context, c *client.Client) ([]string, error)) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		c, err := r.client(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		ctx, cancel := context.WithTimeoutCause(context.Background(), completeTimeout, errUnreachable)
+		defer cancel()
+		found, err := ids(ctx, c)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		return found, cobra.ShellCompDirectiveNoFileComp
+	}
+}

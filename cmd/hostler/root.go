@@ -1,0 +1,70 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+)
+
+// newRoot is the whole command line.
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hostler",
+		Short: "Pools of warm containers: claim one, use it, give it back",
+		Long: `Hostler keeps pools of warm containers, hands one to a tenant in milliseconds,
+runs the workload author's hooks inside it at every point of its life, takes it
+back, and records all that happened.
+
+` + exitHelp,
+		SilenceUsage:      true,
+		SilenceErrors:     true,
+		DisableAutoGenTag: true,
+		Args:              cobra.NoArgs,
+		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(
+		newServeCmd(),
+		newDemoAppCmd(),
+		newValidateCmd(),
+		newSchemaCmd(),
+		newApplyCmd(),
+		newDeleteCmd(),
+		newGetCmd(),
+		newClaimCmd(),
+		newReleaseCmd(),
+		newScaleCmd(),
+		newDrainCmd(),
+		newEventsCmd(),
+		newLogsCmd(),
+		newVersionCmd(),
+	)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd()
+	strict(root)
+	return root
+}
+
+// strict makes what is wrong with flags and arguments a usage error in every
+// command.
+func strict(cmd *cobra.Command) {
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(cmd *cobra.Command, args []string) error {
+			if err := check(cmd, args); err != nil {
+				return usagef(cmd, "%v", err)
+			}
+			return nil
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
+}
+
+// group is a command that only holds others.
+func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return usagef(cmd, "say what: see the commands below it") },
+	}
+	cmd.AddCommand(subs...)
+	return cmd
+}

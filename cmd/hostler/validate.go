@@ -1,0 +1,118 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// maxFile bounds what is read of a workload file; no valid one is longer.
+const maxFile = 1<<20 + 1
+
+func newValidateCmd() *cobra.Command {
+	var r remote
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Say what is wrong with workload files",
+		Long: `Say all that is wrong with workload files, one fault a line, as compilers do:
+file:line:column: field: message (remedy). "-" is the standard input. No server
+is needed. The exit status is 1 when a file has faults.`,
+		Example: "  hostler validate workload.yaml",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			faults := workload.Faults{}
+			for _, name := range args {
+				source, err := readFile(cmd.InOrStdin(), name)
+				if err != nil {
+					return err
+				}
+				found, err := faultsOf(source, name)
+				if err != nil {
+					return err
+				}
+				faults = append(faults, found...)
+			}
+			err := r.print(cmd.OutOrStdout(), faults, func(w io.Writer) error { return printFaults(w, faults) })
+			if err == nil && len(faults) > 0 {
+				return &exitError{code: exitFailure}
+			}
+			return err
+		},
+	}
+	r.outputFlag(cmd)
+	return cmd
+}
+
+// faultsOf is what is wrong with a file, also with what only its folder knows.
+func faultsOf(source []byte, name string) (workload.Faults, error) {
+	w, err := workload.Parse(source, name)
+	if faults, ok := errors.AsType[workload.Faults](err); ok {
+		return faults, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var faults workload.Faults
+	for _, v := range w.Volumes {
+		if v.Seed == "" || name == "-" {
+			continue
+		}
+		seed := filepath.Join(filepath.Dir(name), v.Seed)
+		if _, err := os.Stat(seed); err != nil {
+			faults = append(faults, workload.Fault{
+				File: name, Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s is not there", seed, v.Name),
+				Remedy: "make the folder, or take the seed out",
+			})
+		}
+	}
+	return faults, nil
+}
+
+func printFaults(w io.Writer, faults workload.Faults) error {
+	for _, f := range faults {
+		if _, err := fmt.Fprintln(w, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readFile reads a file, or the standard input for "-".
+func readFile(in io.Reader, name string) ([]byte, error) {
+	if name != "-" {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("read the workload file: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // it was only read
+		in = f
+	}
+	source, err := io.ReadAll(io.LimitReader(in, maxFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the workload file %s: %w", name, err)
+	}
+	return source, nil
+}
+
+func newSchemaCmd() *cobra.Command {
+	return &cobra.Command{
+		Use:     "schema",
+		Short:   "Print the JSON Schema of workload files, for editors",
+		Example: "  hostler schema > hostler.schema.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			schema, err := workload.Schema()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", schema)
+			return err
+		},
+	}
+}
