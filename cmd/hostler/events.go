@@ -34,6 +34,9 @@ of its own.`,
 		Example: "  hostler events -f --type hook,claim.failed --workload greeter",
 		Args:    cobra.NoArgs,
 		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+			if q.After != "" && q.Since != "" {
+				return usagef(cmd, "name either --after or --since")
+			}
 			if q.After == "" && q.Since == "" {
 				q.Since = "1h"
 			}
@@ -53,7 +56,6 @@ of its own.`,
 	cmd.Flags().StringVar(&q.After, "after", "", "events after this place in the log; 0 for all")
 	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or since so long ago, such as 10m")
 	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or of these things: hook.failed, claim")
-	cmd.MarkFlagsMutuallyExclusive("after", "since")
 	f.flags(cmd, "workload", "tenant", "container", "claim", "point")
 	r.flags(cmd)
 	return cmd

@@ -22,6 +22,8 @@ back, and records all that happened.
 	}
 	root.AddCommand(
 		newServeCmd(),
+		newDemoCmd(),
+		newDemoCmd(),
 		newDemoAppCmd(),
 		newValidateCmd(),
 		newSchemaCmd(),

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/apitest"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+)
+
+var update = flag.Bool("update", false, "write the golden files and docs/cli.md anew")
+
+// hostler runs one command line and returns what it printed.
+func hostler(t *testing.T, in string, args ...string) (code int, out, errOut string) {
+	t.Helper()
+	var o, e bytes.Buffer
+	code = run(t.Context(), args, strings.NewReader(in), &o, &e)
+	return code, o.String(), e.String()
+}
+
+// backend serves one of each thing, and points the command line at it.
+func backend4tests(t *testing.T) *apitest.Backend {
+	t.Helper()
+	t.Setenv("HOSTLER_API_KEY", "")
+	t.Setenv("HOSTLER_API_KEY_FILE", "")
+	t.Setenv("TZ", "UTC")
+	time.Local = time.UTC
+	b := apitest.New()
+	code := 1
+	b.Containers = []pool.Container{
+		{ID: "box-1", Workload: "web", State: pool.Claimed, Health: pool.Healthy, Tenant: "alice", Claim: "claim-alice", CreatedAt: apitest.Time},
+		{ID: "box-2", Workload: "web", State: pool.Idle, CreatedAt: apitest.Time},
+	}
+	b.Claims = []claim.Claim{{
+		ID: "claim-alice", Workload: "web", Tenant: "alice", Container: "box-1", State: claim.Active, Source: claim.Fresh, CreatedAt: apitest.Time,
+		Endpoint: runtime.Endpoint{Host: "10.0.0.2", Ports: []int{80}}, Warnings: []string{"a hook was slow"},
+		Hooks: []claim.HookSummary{{Run: "run-1", Point: hooks.PostClaim, Hook: "init", Attempt: 1, State: hooks.Succeeded, Duration: 3.14}},
+	}}
+	b.Attempts = []hooks.Run{{
+		ID: "run-1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "web", Tenant: "alice", State: hooks.Failed, ExitCode: &code,
+		Stdout: runtime.Output{Head: "half done\n"}, Stderr: runtime.Output{Head: "no disk\n"}, Duration: 12.34, StartedAt: apitest.Time,
+	}}
+	b.Printed = "listening\n"
+	b.Append(
+		activity.Event{Type: activity.ClaimActivated, Workload: "web", Tenant: "alice", Container: "box-1", Message: "claim is active"},
+		activity.Event{Type: activity.HookFailed, Workload: "web", Tenant: "alice", Message: "hook init failed"},
+	)
+	server := httptest.NewServer(api.New(b.Options()))
+	t.Cleanup(server.Close)
+	t.Setenv("HOSTLER_SERVER", server.URL)
+	c, _, e := hostler(t, "id: web\nimage: nginx\npool: {min_idle: 2, max_size: 5}\n", "apply", "-f", "-")
+	require.Equal(t, exitOK, c, e)
+	return b
+}
+
+// What each command prints, word for word.
+func TestGolden(t *testing.T) {
+	tests := []struct{ name, args string }{
+		{"get-workloads", "get workloads"},
+		{"get-pools", "get pools"},
+		{"get-pool-yaml", "get pool web -o yaml"},
+		{"get-containers", "get containers --workload web"},
+		{"get-claims", "get claims --tenant alice"},
+		{"get-claim-json", "get claim claim-alice -o json"},
+		{"get-runs", "get runs --point post_claim"},
+		{"claim", "claim web --tenant alice"},
+		{"claim-new", "claim web --tenant bob --wait 1s"},
+		{"release", "release claim-alice"},
+		{"release-by-name", "release --workload web --tenant alice --discard"},
+		{"scale", "scale web --min-idle 0"},
+		{"drain", "drain web"},
+		{"delete-workload", "delete workload web"},
+		{"delete-container", "delete container box-1 --force"},
+		{"events", "events --after 0"},
+		{"events-json", "events --after 0 --type hook -o json"},
+		{"logs", "logs run-1"},
+		{"logs-container", "logs --container box-1"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			backend4tests(t)
+			code, out, errOut := hostler(t, "", strings.Fields(test.args)...)
+			require.Equal(t, exitOK, code, errOut)
+			golden(t, filepath.Join("testdata", test.name+".txt"), "$ hostler "+test.args+"\n"+out+errOut)
+		})
+	}
+}
+
+func golden(t *testing.T, path, got string) {
+	t.Helper()
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run the tests with -update once")
+	require.Equal(t, string(want), got, path)
+}
+
+// Each kind of fault has its exit code, and one line that says what to do.
+func TestExitCodes(t *testing.T) {
+	hook := &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: hooks.Run{ID: "run-7", Hook: "init", Point: hooks.PostClaim, Error: "it broke"}}}
+	tests := []struct {
+		name, args string
+		fail       error
+		code       int
+		says       string
+	}{
+		{"unknown command", "clame web", nil, exitUsage, "clame"},
+		{"unknown flag", "get pools --nope", nil, exitUsage, "--nope"},
+		{"unknown kind", "get potatoes", nil, exitUsage, "potatoes"},
+		{"missing argument", "drain", nil, exitUsage, "accepts 1 arg"},
+		{"no tenant", "claim web", nil, exitUsage, "--tenant"},
+		{"bad format", "get pools -o xml", nil, exitUsage, "xml"},
+		{"bad wait", "claim web --tenant a --wait soon", nil, exitUsage, "soon"},
+		{"nothing to scale", "scale web", nil, exitUsage, "--min-idle"},
+		{"nothing to release", "release", nil, exitUsage, "--workload"},
+		{"half a name", "release claim-alice --tenant alice", nil, exitUsage, "either"},
+		{"both places", "events --after 1 --since 1h", nil, exitUsage, "after"},
+		{"no file", "apply", nil, exitUsage, "-f"},
+		{"bad server", "get pools --server localhost", nil, exitUsage, "http://"},
+		{"unknown workload", "claim nope --tenant a", nil, exitNotFound, "get workloads"},
+		{"unknown run", "logs nope", nil, exitNotFound, "get runs"},
+		{"no such claim", "release --workload web --tenant zoe", nil, exitNotFound, "zoe holds no claim"},
+		{"claimed", "delete container box-1", nil, exitFailure, "--force"},
+		{"exhausted", "claim web --tenant a", &claim.UnavailableError{Workload: "web", Reason: claim.Exhausted, Detail: "5 of 5 are taken"}, exitUnavailable, "5 of 5 are taken"},
+		{"hook", "claim web --tenant a", hook, exitHook, "hostler logs run-7"},
+		{"no server", "get pools --server http://127.0.0.1:1", nil, exitUnavailable, "hostler serve"},
+		{"no such file", "apply -f /nowhere.yaml", nil, exitFailure, "/nowhere.yaml"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			backend4tests(t).Fail("claim", test.fail)
+			code, out, errOut := hostler(t, "", strings.Fields(test.args)...)
+			require.Equal(t, test.code, code, errOut)
+			require.Contains(t, errOut, test.says)
+			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
+			require.Empty(t, out)
+		})
+	}
+}
+
+// Faults look like a compiler's, from validate as from apply.
+func TestFaults(t *testing.T) {
+	backend4tests(t)
+	file := filepath.Join(t.TempDir(), "w.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("id: web\nimage: x\nvolumes: {state: {target: /s, seed: ./none}}\n"), 0o600))
+	bad := filepath.Join(t.TempDir(), "bad.yaml")
+	require.NoError(t, os.WriteFile(bad, []byte("id: web\nimage: x\nportz: [80]\n"), 0o600))
+
+	code, out, errOut := hostler(t, "", "validate", bad)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, bad+":3:1: portz: ")
+	require.Empty(t, errOut)
+	code, out, _ = hostler(t, "", "validate", "-o", "json", bad)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, `"line": 3`)
+	code, out, _ = hostler(t, "", "validate", file)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, "none of volume state is not there")
+	code, out, _ = hostler(t, "id: web\nimage: x\n", "validate", "-")
+	require.Equal(t, exitOK, code)
+	require.Empty(t, out)
+	code, _, errOut = hostler(t, "", "apply", "-f", bad)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, errOut, bad+":3:1: portz: ")
+	code, out, _ = hostler(t, "", "schema")
+	require.Equal(t, exitOK, code)
+	require.Contains(t, out, "$schema")
+}
+
+// The shell is offered the server's ids.
+func TestCompletion(t *testing.T) {
+	backend4tests(t)
+	for args, want := range map[string]string{
+		"drain ": "web", "get containers box": "box-1", "release ": "claim-alice", "logs ": "run-1", "get pools -o ": "yaml",
+	} {
+		_, out, _ := hostler(t, "", append([]string{"__complete"}, strings.Split(args, " ")...)...)
+		require.Contains(t, out, want, args)
+	}
+}
+
+// A key comes from the environment or from a file like the server's.
+func TestKeyFile(t *testing.T) {
+	for text, want := range map[string]string{
+		"# ours\n\nops: 0123456789abcdef\nother\n": "0123456789abcdef", "0123456789abcdef\n": "0123456789abcdef", "": "",
+	} {
+		require.Equal(t, want, firstKey(text))
+	}
+}

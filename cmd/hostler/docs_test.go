@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+// docs/cli.md is what the commands say of themselves. Run with -update after a
+// change.
+func TestDocs(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("# The command line\n\nWritten by `go test ./cmd/hostler -run TestDocs -update` from the commands' own help.\n\n")
+	b.WriteString("```\n" + exitHelp + "\n```\n\n")
+	b.WriteString("The server is named by `--server` or `HOSTLER_SERVER`, the API key by `--api-key-file`, `HOSTLER_API_KEY_FILE` or, itself, by `HOSTLER_API_KEY`.\n")
+	b.WriteString("Colours and progress are shown on terminals only, and not with `NO_COLOR`.\n")
+	// Defaults that depend on the machine would differ from one to the next.
+	t.Setenv("HOME", "/root")
+	t.Setenv("XDG_DATA_HOME", "")
+	t.Setenv("XDG_STATE_HOME", "")
+	describe(&b, newRoot())
+	golden(t, filepath.Join("..", "..", "docs", "cli.md"), b.String())
+}
+
+func describe(b *strings.Builder, cmd *cobra.Command) {
+	for _, sub := range cmd.Commands() {
+		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
+			continue
+		}
+		if !sub.HasSubCommands() {
+			text := sub.Long
+			if text == "" {
+				text = sub.Short + "."
+			}
+			fmt.Fprintf(b, "\n## %s\n\n%s\n\n```\n%s\n", sub.CommandPath(), text, sub.UseLine())
+			if flags := sub.NonInheritedFlags().FlagUsages(); flags != "" {
+				b.WriteString("\n" + flags)
+			}
+			b.WriteString("```\n")
+			if sub.HasExample() {
+				fmt.Fprintf(b, "\nFor example: `%s`\n", strings.TrimSpace(sub.Example))
+			}
+		}
+		describe(b, sub)
+	}
+}
