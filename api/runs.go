@@ -7,21 +7,9 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// RunFilter says which hook runs to list. Empty fields match all.
-type RunFilter struct {
-	Workload  string
-	Container string
-	Claim     string
-	Tenant    string
-	Point     hooks.Point
-	States    []hooks.RunState
-	After     string // ids after this one, in order of id
-	Limit     int    // attempts at most
-}
-
 // RunReader reads the records of hook runs, in order of id and attempt.
 type RunReader interface {
-	Runs(ctx context.Context, f RunFilter) ([]hooks.Run, error)
+	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	// Run is all attempts of one run, in order; none when there is no such run.
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
 }
@@ -46,7 +34,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	}
 	// As many more as one run has attempts, so that the last run on the page
 	// is sure to be there whole.
-	items, err := a.o.Runs.Runs(ctx, RunFilter{
+	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
 		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
 	})

@@ -58,6 +58,18 @@ type Run struct {
 	Duration  float64        `json:"duration_ms"`
 }
 
+// RunFilter says which attempts to list. Empty fields match all.
+type RunFilter struct {
+	Workload  string
+	Container string
+	Claim     string
+	Tenant    string
+	Point     Point
+	States    []RunState
+	After     string // ids after this one, in order of id
+	Limit     int    // attempts at most; 0: no limit
+}
+
 // Recorder keeps runs and their events. Each call writes the record and its
 // event together, or neither, and returns when both are durable.
 type Recorder interface {

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -92,6 +94,44 @@ func TestLockedByAnother(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, v)
 	require.NoError(t, db.SetMeta(t.Context(), "k", "v"))
+}
+
+// Followers can read an event before the call that made it returns: whoever
+// acts on the answer finds the log complete.
+func TestEventsAreOutBeforeTheAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openTest(t)
+		var returned atomic.Bool
+		published := 0
+		publish := db.writer.publish
+		db.writer.publish = func(events []activity.Event) {
+			synctest.Wait() // until everybody else waits for this
+			require.False(t, returned.Load())
+			published += len(events)
+			publish(events)
+		}
+		require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: "m"}))
+		returned.Store(true)
+		require.Equal(t, 1, published)
+	})
+}
+
+// What was answered survives a power failure only with these settings.
+func TestSettings(t *testing.T) {
+	db := openTest(t)
+	want := map[string]string{
+		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000",
+	}
+	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+		for name, value := range want {
+			var got string
+			require.NoError(t, tx.query(`PRAGMA `+name).Scan(&got))
+			require.Equal(t, value, got, name)
+		}
+		return nil
+	}))
+	_, err := db.read.Exec(`DELETE FROM events`)
+	require.Error(t, err, "readers cannot write")
 }
 
 // The schema knows the same states as the program.

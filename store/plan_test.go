@@ -62,9 +62,9 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 	queries["live claims"] = query{text, "INDEX claims_live"}
 	text, _ = containerQuery(pool.ContainerFilter{})
 	queries["containers that exist"] = query{text, "INDEX containers_live"}
-	text, _ = runQuery(RunFilter{Claim: "c", Point: hooks.PreRelease})
+	text, _ = runQuery(hooks.RunFilter{Claim: "c", Point: hooks.PreRelease})
 	queries["runs of a claim"] = query{text, "runs_claim"}
-	text, _ = runQuery(RunFilter{Container: "k"})
+	text, _ = runQuery(hooks.RunFilter{Container: "k"})
 	queries["runs of a container"] = query{text, "runs_container"}
 
 	for name, q := range queries {

@@ -130,25 +130,13 @@ func exitCode(r hooks.Run) any {
 	return *r.ExitCode
 }
 
-// RunFilter says which runs to list. Empty fields match all.
-type RunFilter struct {
-	Workload  string
-	Container string
-	Claim     string
-	Tenant    string
-	Point     hooks.Point
-	States    []hooks.RunState
-	After     string // ids after this one, in order of id
-	Limit     int    // how many attempts at most; 0: no limit
-}
-
 // Runs lists the attempts that match, in order of id and attempt.
-func (db *DB) Runs(ctx context.Context, f RunFilter) ([]hooks.Run, error) {
+func (db *DB) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
 	return db.runs(ctx, query, args...)
 }
 
-func runQuery(f RunFilter) (string, []any) {
+func runQuery(f hooks.RunFilter) (string, []any) {
 	var w where
 	w.equal("claim", f.Claim)
 	w.equal("container", f.Container)

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 )
@@ -35,7 +34,7 @@ func (b records) Claims(_ context.Context, f claim.Filter) ([]claim.Claim, error
 
 type runs struct{ *Backend }
 
-func (b runs) Runs(_ context.Context, f api.RunFilter) ([]hooks.Run, error) {
+func (b runs) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return take(b.Attempts, f.Limit, func(r hooks.Run) bool {

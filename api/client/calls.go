@@ -127,7 +127,7 @@ func (c *Client) Release(ctx context.Context, id string, discard bool) (claim.Cl
 }
 
 // Runs lists the attempts of hooks that match.
-func (c *Client) Runs(ctx context.Context, f api.RunFilter) ([]hooks.Run, error) {
+func (c *Client) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	q := values("workload", f.Workload, "container", f.Container, "claim", f.Claim, "tenant", f.Tenant,
 		"point", string(f.Point), "state", joined(f.States), "after", f.After)
 	return all[hooks.Run](ctx, c, "/v1/hook-runs", q, f.Limit)

@@ -3,6 +3,7 @@ package client_test
 import (
 	"errors"
 	"fmt"
+	"github.com/hostler/hostler/hooks"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -107,7 +108,7 @@ func TestCalls(t *testing.T) {
 	require.Equal(t, claim.Released, released.State)
 	_, err = c.ClaimRecord(ctx, got.ID)
 	require.NoError(t, err)
-	_, err = c.Runs(ctx, api.RunFilter{})
+	_, err = c.Runs(ctx, hooks.RunFilter{})
 	require.NoError(t, err)
 	gone, err := c.DeleteWorkload(ctx, "web")
 	require.NoError(t, err)

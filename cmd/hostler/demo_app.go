@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"os/signal"
 	"path/filepath"
 	"strings"
@@ -33,6 +34,8 @@ func newDemoAppCmd() *cobra.Command {
 		{"index", appIndex},
 		{"flush", appFlush},
 		{"deregister", appDeregister},
+		{"stubborn", appStubborn},
+		{"daemon", appDaemon},
 	} {
 		cmd.AddCommand(&cobra.Command{
 			Use: sub.use, Args: cobra.NoArgs,
@@ -152,6 +155,34 @@ func appFlush(_ context.Context, out io.Writer) error {
 func appDeregister(_ context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "container %s says goodbye\n", short(os.Getenv("HOSTLER_CONTAINER")))
 	return nil
+}
+
+// appStubborn is a hook that does all that a hook must not.
+func appStubborn(ctx context.Context, out io.Writer) error {
+	signal.Ignore(syscall.SIGTERM)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	daemon := exec.Command(self, "demo-app", "daemon") //nolint:noctx // it is meant to outlive this
+	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := daemon.Start(); err != nil {
+		return err
+	}
+	block := make([]byte, 1<<20)
+	for ctx.Err() == nil {
+		if _, err := out.Write(block); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// appDaemon is what the stubborn hook leaves behind.
+func appDaemon(ctx context.Context, _ io.Writer) error {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // short is the part of an id that tells it apart: the end of it.

@@ -147,7 +147,7 @@ func newGetCmd() *cobra.Command {
 				f.listFlags(cmd, "running, succeeded, failed, timed_out, ...")
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]hooks.Run, error) {
-				return c.Runs(ctx, api.RunFilter{
+				return c.Runs(ctx, hooks.RunFilter{
 					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
 					Point: hooks.Point(f.point), States: as[hooks.RunState](f.states), Limit: f.limit,
 				})

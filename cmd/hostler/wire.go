@@ -123,7 +123,7 @@ func (s *server) recover(ctx context.Context) error {
 	}
 	var hooked []string
 	for _, c := range doomed {
-		begun, err := s.begun(ctx, store.RunFilter{Container: c.ID, Point: hooks.PreDestroy})
+		begun, err := s.begun(ctx, hooks.RunFilter{Container: c.ID, Point: hooks.PreDestroy})
 		if err != nil {
 			return err
 		}
@@ -144,7 +144,7 @@ func (s *server) skipBegunReleases(ctx context.Context) error {
 		return fmt.Errorf("list the releases under way: %w", err)
 	}
 	for _, c := range left {
-		begun, err := s.begun(ctx, store.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
+		begun, err := s.begun(ctx, hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (s *server) skipBegunReleases(ctx context.Context) error {
 }
 
 // begun says whether a hook of these has been begun.
-func (s *server) begun(ctx context.Context, f store.RunFilter) (bool, error) {
+func (s *server) begun(ctx context.Context, f hooks.RunFilter) (bool, error) {
 	f.Limit = 1
 	runs, err := s.db.Runs(ctx, f)
 	if err != nil {

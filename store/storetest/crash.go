@@ -18,7 +18,6 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/store"
 )
 
 // crashDir names the store's folder to the process that is to be killed.
@@ -84,7 +83,7 @@ func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir str
 			ends[e.Run]++
 		}
 	}
-	runs, err := s.Runs(t.Context(), store.RunFilter{})
+	runs, err := s.Runs(t.Context(), hooks.RunFilter{})
 	require.NoError(t, err)
 	require.Len(t, started, len(runs))
 	for _, r := range runs {

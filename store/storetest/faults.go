@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 )
@@ -67,6 +68,44 @@ func isolation(t *testing.T, s Store) {
 	for _, e := range all {
 		require.Equal(t, "good", e.Message)
 	}
+}
+
+// A change that fails after half of its writes leaves none of them, though its
+// neighbours in the transaction stay.
+func isolationHalfway(t *testing.T, s Store) {
+	const n = 40
+	claims := make([]claim.Claim, n)
+	for i := range claims {
+		idle(t, s, rev, "")
+		claims[i] = claimed(t, s, fmt.Sprint("tenant", i))
+		claims[i] = move(t, s, releasing(claims[i].ID))
+	}
+	var g errgroup.Group
+	for i, c := range claims {
+		g.Go(func() error {
+			m := release(c.ID)
+			if i%2 == 1 {
+				// The container is moved first; then the schema refuses the claim.
+				m.Set = func(c *claim.Claim) { c.Source = "nowhere" }
+			}
+			_, err := s.MoveClaim(t.Context(), m)
+			if (err != nil) != (i%2 == 1) {
+				return fmt.Errorf("change %d: %w", i, err)
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	for i, c := range claims {
+		k, err := s.Container(t.Context(), c.Container)
+		require.NoError(t, err)
+		want := pool.Idle
+		if i%2 == 1 {
+			want = pool.Claimed
+		}
+		require.Equal(t, want, k.State, "container of change %d", i)
+	}
+	agree(t, s)
 }
 
 // A mistake in a caller's function is that caller's.

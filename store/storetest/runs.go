@@ -141,19 +141,19 @@ func runLists(t *testing.T, s Store) {
 	require.NoError(t, s.RunEnded(ctx, ended(a1, hooks.Failed, 1)))
 	running := []hooks.RunState{hooks.Running}
 	for name, c := range map[string]struct {
-		f    store.RunFilter
+		f    hooks.RunFilter
 		want string
 	}{
-		"all":        {store.RunFilter{}, "a1 a2 b1 c1"},
-		"workload":   {store.RunFilter{Workload: web}, "a1 a2 b1"},
-		"container":  {store.RunFilter{Container: "k2"}, "b1"},
-		"claim":      {store.RunFilter{Claim: "c1"}, "a1 a2 c1"},
-		"tenant":     {store.RunFilter{Tenant: "ann", Workload: web}, "a1 a2"},
-		"point":      {store.RunFilter{Point: hooks.PostCreate}, "b1"},
-		"running":    {store.RunFilter{States: running}, "a2 b1 c1"},
-		"states":     {store.RunFilter{States: []hooks.RunState{hooks.Failed, hooks.Lost}}, "a1"},
-		"first page": {store.RunFilter{Limit: 3}, "a1 a2 b1"},
-		"next page":  {store.RunFilter{Limit: 3, After: "b"}, "c1"},
+		"all":        {hooks.RunFilter{}, "a1 a2 b1 c1"},
+		"workload":   {hooks.RunFilter{Workload: web}, "a1 a2 b1"},
+		"container":  {hooks.RunFilter{Container: "k2"}, "b1"},
+		"claim":      {hooks.RunFilter{Claim: "c1"}, "a1 a2 c1"},
+		"tenant":     {hooks.RunFilter{Tenant: "ann", Workload: web}, "a1 a2"},
+		"point":      {hooks.RunFilter{Point: hooks.PostCreate}, "b1"},
+		"running":    {hooks.RunFilter{States: running}, "a2 b1 c1"},
+		"states":     {hooks.RunFilter{States: []hooks.RunState{hooks.Failed, hooks.Lost}}, "a1"},
+		"first page": {hooks.RunFilter{Limit: 3}, "a1 a2 b1"},
+		"next page":  {hooks.RunFilter{Limit: 3, After: "b"}, "c1"},
 	} {
 		runs, err := s.Runs(ctx, c.f)
 		require.NoError(t, err, name)

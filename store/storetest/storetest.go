@@ -31,7 +31,7 @@ type Store interface {
 type Reader interface {
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
 	Changed() <-chan struct{}
-	Runs(ctx context.Context, f store.RunFilter) ([]hooks.Run, error)
+	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
 	UnfinishedRuns(ctx context.Context) ([]hooks.Run, error)
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
@@ -84,6 +84,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"one tenant claims at once", oneTenant},
 		{"bound holds in a race", boundInRace},
 		{"failing change spoils no neighbour", isolation},
+		{"change that fails halfway leaves nothing", isolationHalfway},
 		{"panic is contained", panics},
 		{"ended context changes nothing", endedContext},
 		{"meta", meta},

@@ -1,0 +1,341 @@
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"github.com/hostler/hostler/hooks"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
+)
+
+func newDemoCmd() *cobra.Command {
+	var rt string
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show all of it in a minute, and clean up",
+		Long: `Start a server of its own on a free port with a temporary data directory,
+apply an example workload, claim, release, show what the hooks did and every
+event of it, and leave nothing behind.
+
+It runs on Docker when an engine answers, with an image made of this very
+program, and as plain processes of this machine when none does.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return runDemo(ctx, rt, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().StringVar(&rt, "runtime", "auto", "auto, docker or process")
+	return cmd
+}
+
+// demo is a demonstration under way.
+type demo struct {
+	out     io.Writer
+	client  *client.Client
+	image   string // made for the demo; empty for none
+	program string // this program, as the containers see it
+	user    string
+}
+
+// demoWait bounds each thing that the demo waits for.
+const demoWait = time.Minute
+
+// runDemo shows everything and cleans up, whatever happens.
+func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) {
+	data, err := os.MkdirTemp("", "hostler-demo-")
+	if err != nil {
+		return fmt.Errorf("make a temporary directory: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(data)) }()
+
+	config := serveConfig{data: data, runtime: rt, store: "sqlite"}
+	log := slog.New(slog.NewTextHandler(errOut, &slog.HandlerOptions{Level: slog.LevelError}))
+	s, err := wireDemo(ctx, config, log, out)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.close()) }()
+
+	d := &demo{out: out}
+	if err := d.prepare(ctx, s); err != nil {
+		return err
+	}
+	clean := context.WithoutCancel(ctx)
+	if engine, ok := s.rt.(*docker.Runtime); ok {
+		defer func() { err = errors.Join(err, engine.Purge(clean, d.image)) }()
+	}
+
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listen: %w", err)
+	}
+	base := "http://" + listener.Addr().String()
+	if d.client, err = client.New(base, ""); err != nil {
+		return err
+	}
+	d.say("a server is listening on %s, with its data in %s", base, data)
+	serving, stop := context.WithCancel(clean)
+	var g errgroup.Group
+	g.Go(func() error { return s.serve(serving, config, listener, nil) })
+	err = errors.Join(d.show(ctx), d.clean(clean))
+	stop()
+	if err = errors.Join(err, g.Wait()); err == nil {
+		d.say("everything that the demo made is gone; next: README.md, docs/workload-file.md")
+	}
+	return err
+}
+
+// wireDemo builds a server on the best runtime there is.
+func wireDemo(ctx context.Context, c serveConfig, log *slog.Logger, out io.Writer) (*server, error) {
+	if c.runtime != "auto" {
+		return wire(ctx, c, log)
+	}
+	s, err := wire(ctx, c, log)
+	if !errors.Is(err, runtime.ErrUnavailable) {
+		return s, err
+	}
+	fmt.Fprintln(out, "No Docker engine answers: the demo runs plain processes of this machine, without isolation.")
+	c.runtime = "process"
+	return wire(ctx, c, log)
+}
+
+// prepare makes the image that the demo's containers run, where there are
+// images.
+func (d *demo) prepare(ctx context.Context, s *server) error {
+	self, err := os.Executable()
+	if err != nil {
+		return fmt.Errorf("find this program: %w", err)
+	}
+	d.program = self
+	engine, ok := s.rt.(*docker.Runtime)
+	if !ok {
+		return nil
+	}
+	d.image, d.program, d.user = "hostler-demo:"+short(uuid.NewString()), "/hostler", "1000:1000"
+	d.say("making the image %s out of this program", d.image)
+	r, w := io.Pipe()
+	var g errgroup.Group
+	g.Go(func() error {
+		err := packProgram(w, self)
+		w.CloseWithError(err)
+		return err
+	})
+	err = engine.Import(ctx, d.image, r, `CMD ["/hostler", "demo-app", "serve"]`)
+	r.CloseWithError(io.ErrClosedPipe)
+	return errors.Join(err, g.Wait())
+}
+
+// packProgram writes a root filesystem that holds one program.
+func packProgram(w io.Writer, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	t := tar.NewWriter(w)
+	if err := t.WriteHeader(&tar.Header{Name: "hostler", Mode: 0o755, Size: info.Size()}); err != nil {
+		return err
+	}
+	if _, err := io.Copy(t, f); err != nil {
+		return err
+	}
+	return t.Close()
+}
+
+// workload is the demo's workload file.
+func (d *demo) workload(id, hooks string) string {
+	image, user := d.image, ""
+	if image == "" {
+		image = "none" // processes need no image
+	}
+	if d.user != "" {
+		user = fmt.Sprintf("user: %q\nread_only: true\n", d.user)
+	}
+	return fmt.Sprintf(`id: %s
+image: %s
+command: [%q, demo-app, serve]
+%svolumes: { state: { target: /state } }
+healthcheck: { test: [CMD, %q, demo-app, check], interval: 5s }
+pool: { min_idle: 1, max_size: 3, reuse: wipe }
+hooks:
+%s`, id, image, d.program, user, d.program, strings.ReplaceAll(hooks, "APP", fmt.Sprintf("%q, demo-app", d.program)))
+}
+
+const notesHooks = `  post_create: [{ name: warm, command: [APP, warm], timeout: 10s }]
+  post_claim:
+    - { name: migrate, command: [APP, migrate], timeout: 5s, on_error: fail }
+    - { name: index, command: [APP, index], on_error: retry, retries: 2 }
+  pre_release: [{ name: flush, command: [APP, flush], on_error: continue }]
+  pre_destroy: [{ name: deregister, command: [APP, deregister], on_error: continue }]
+`
+
+// A hook that does all that a hook must not: it is deaf to SIGTERM, leaves a
+// daemon behind and writes without end.
+const stubbornHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 1s }]
+`
+
+// show is the demonstration.
+func (d *demo) show(ctx context.Context) error {
+	file := d.workload("notes", notesHooks)
+	d.say("applying a workload:\n\n%s", indent(file))
+	if _, err := d.client.Apply(ctx, "notes", []byte(file)); err != nil {
+		return err
+	}
+	if err := d.await(ctx, "notes", activity.ContainerCreated); err != nil {
+		return err
+	}
+	d.say("a container waits, warmed by post_create; tenant ada claims it")
+	c, _, err := d.client.Claim(ctx, "notes", "ada", demoWait)
+	if err != nil {
+		return err
+	}
+	d.say("claim %s is %s after %.0f ms: a %s container at %q", short(c.ID), c.State, total(c.Timings), c.Source, c.Endpoint.Host)
+	if err := d.runs(ctx, c.ID); err != nil {
+		return err
+	}
+	again, created, err := d.client.Claim(ctx, "notes", "ada", 0)
+	if err != nil {
+		return err
+	}
+	d.say("asking again returns the same claim and runs nothing: %s, new: %t", short(again.ID), created)
+	if err := d.stubborn(ctx); err != nil {
+		return err
+	}
+	d.say("ada releases the claim")
+	if c, err = d.client.Release(ctx, c.ID, false); err != nil {
+		return err
+	}
+	d.say("claim %s is %s after %.0f ms, with %d warnings", short(c.ID), c.State, total(c.Timings), len(c.Warnings))
+	return nil
+}
+
+// stubborn shows what becomes of a hook that will not end.
+func (d *demo) stubborn(ctx context.Context) error {
+	file := d.workload("stubborn", stubbornHooks)
+	d.say("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 1 s")
+	if _, err := d.client.Apply(ctx, "stubborn", []byte(file)); err != nil {
+		return err
+	}
+	if err := d.await(ctx, "stubborn", activity.ContainerCreated); err != nil {
+		return err
+	}
+	begin := time.Now()
+	_, _, err := d.client.Claim(ctx, "stubborn", "bob", demoWait)
+	refused, ok := errors.AsType[*client.Error](err)
+	if !ok || refused.Run == nil {
+		return fmt.Errorf("the stubborn hook should have failed the claim: %w", err)
+	}
+	r := refused.Run
+	d.say("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t, %d processes of it were left and are gone, it wrote %d MB",
+		time.Since(begin).Seconds(), refused.Code, r.State, r.Killed, r.Leaked, r.Stdout.Total>>20)
+	return nil
+}
+
+// await returns when an event of a type has happened to a workload.
+func (d *demo) await(ctx context.Context, workload string, t activity.Type) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("no %s of %s within %s", t, workload, demoWait))
+	defer cancel()
+	seen := errors.New("seen")
+	query := client.EventQuery{Filter: activity.Filter{Workload: workload, Types: []activity.Type{t, activity.PoolWarning}}, After: "0"}
+	err := d.client.Follow(ctx, query, func(e api.FollowedEvent) error {
+		if e.Type == activity.PoolWarning {
+			return errors.New(e.Message)
+		}
+		return seen
+	})
+	if errors.Is(err, seen) {
+		return nil
+	}
+	return errors.Join(err, context.Cause(ctx))
+}
+
+// runs shows what the hooks of a claim did.
+func (d *demo) runs(ctx context.Context, claim string) error {
+	runs, err := d.client.Runs(ctx, hooks.RunFilter{Claim: claim})
+	if err != nil {
+		return err
+	}
+	for _, r := range runs {
+		fmt.Fprintf(d.out, "    %-11s %-10s attempt %d  %-9s %6.1f ms  %s\n", r.Point, r.Hook, r.Attempt, r.State, r.Duration,
+			strings.TrimSpace(strings.SplitN(r.Stdout.String()+r.Stderr.String(), "\n", 2)[0]))
+	}
+	return nil
+}
+
+// clean deletes the workloads, waits for the last container to go, and shows
+// the whole log.
+func (d *demo) clean(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, demoWait)
+	defer cancel()
+	var all error
+	for _, id := range []string{"notes", "stubborn"} {
+		_, err := d.client.DeleteWorkload(ctx, id)
+		if problem, ok := errors.AsType[*client.Error](err); ok && problem.Status == 404 {
+			continue // it did not come to that
+		}
+		if err == nil {
+			err = d.await(ctx, id, activity.WorkloadDeleted)
+		}
+		all = errors.Join(all, err)
+	}
+	page, err := d.client.Events(ctx, client.EventQuery{}, 1000)
+	if err != nil {
+		return errors.Join(all, err)
+	}
+	d.say("all that happened, as `hostler events` shows it")
+	for _, e := range page.Items {
+		fmt.Fprintf(d.out, "    %4d  %-21s %-8s %-8s %s\n", e.Seq, e.Type, e.Workload, short(e.Container), brief(e.Message))
+	}
+	return all
+}
+
+func (d *demo) say(format string, args ...any) {
+	fmt.Fprintf(d.out, "\n==> "+format+"\n", args...)
+}
+
+// total is how long the steps took together, in milliseconds.
+func total(timings map[string]float64) float64 {
+	sum := 0.0
+	for _, ms := range timings {
+		sum += ms
+	}
+	return sum
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
+}
+
+// brief is the beginning of a text, without its line breaks.
+func brief(text string) string {
+	const width = 100
+	r := []rune(strings.Join(strings.Fields(text), " "))
+	if len(r) > width {
+		return string(r[:width]) + "..."
+	}
+	return string(r)
+}
