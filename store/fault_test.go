@@ -122,14 +122,18 @@ func TestSettings(t *testing.T) {
 	want := map[string]string{
 		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000",
 	}
+	got := map[string]string{}
 	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
-		for name, value := range want {
-			var got string
-			require.NoError(t, tx.query(`PRAGMA `+name).Scan(&got))
-			require.Equal(t, value, got, name)
+		for name := range want {
+			var value string
+			if err := tx.query(`PRAGMA ` + name).Scan(&value); err != nil {
+				return err
+			}
+			got[name] = value
 		}
 		return nil
 	}))
+	require.Equal(t, want, got)
 	_, err := db.read.Exec(`DELETE FROM events`)
 	require.Error(t, err, "readers cannot write")
 }
@@ -144,23 +148,33 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 				holder = "c"
 			}
 			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", 1, 1)
-			require.NoError(t, err, s)
+			if err != nil {
+				return err
+			}
 		}
 		for i, s := range claim.States() {
 			c := claim.Claim{ID: fmt.Sprint("c", i), Workload: "w", Tenant: fmt.Sprint("t", i), State: s, Container: fmt.Sprint("k", i)}
-			require.NoError(t, addClaim(tx, normal(c)), s)
-			require.Equal(t, s.Live(), strings.Contains(live, "'"+string(s)+"'"))
+			if err := addClaim(tx, normal(c)); err != nil {
+				return err
+			}
 		}
 		for i, s := range hooks.RunStates() {
 			r := hooks.Run{ID: fmt.Sprint("r", i), Attempt: 1, State: s}
 			if s != hooks.Running {
 				r.EndedAt = &tx.now
 			}
-			require.NoError(t, addRun(tx, r), s)
-			require.Contains(t, tellings, s)
+			if err := addRun(tx, r); err != nil {
+				return err
+			}
 		}
 		return nil
 	}))
+	for _, s := range claim.States() {
+		require.Equal(t, s.Live(), strings.Contains(live, "'"+string(s)+"'"), s)
+	}
+	for _, s := range hooks.RunStates() {
+		require.Contains(t, tellings, s)
+	}
 }
 
 func TestOlder(t *testing.T) {
