@@ -148,6 +148,7 @@ var exitOnce sync.Once
 // container that is a folder has to be cleared by hand.
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
+		s.runs.lose() // before their workers are killed under them
 		if s.config.Shared && !proctree.KillBelow(os.Getpid(), shim.KillBound) {
 			complain("exit", fmt.Errorf("processes outlive SIGKILL"))
 		}

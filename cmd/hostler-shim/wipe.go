@@ -51,8 +51,10 @@ func (s *supervisor) clearFiles(paths []string) error {
 }
 
 // difference is the first path, by name, that is not as it was, and what is
-// the matter with it.
+// the matter with it. A folder changes with what is made in it, so that is
+// told rather than the folder.
 func difference(before, now map[string]fileState) (path, what string) {
+	changed := ""
 	all := maps.Clone(before)
 	maps.Copy(all, now)
 	for _, path := range slices.Sorted(maps.Keys(all)) {
@@ -63,9 +65,12 @@ func difference(before, now map[string]fileState) (path, what string) {
 			return path, "is new"
 		case !there:
 			return path, "is no longer as it was made"
-		case was != is:
-			return path, "has changed"
+		case was != is && changed == "":
+			changed = path
 		}
+	}
+	if changed != "" {
+		return changed, "has changed"
 	}
 	return "", ""
 }

@@ -22,7 +22,6 @@ func (r *Runtime) Destroy(_ context.Context, id string) error {
 		return nil // it cannot be ours
 	}
 	p := r.place(id)
-	r.forget(id)
 	err := os.Rename(p.dir, p.gone())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return unavailable("destroy container "+id, err)
@@ -30,6 +29,8 @@ func (r *Runtime) Destroy(_ context.Context, id string) error {
 	if err := p.killAll(); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
+	// Only now: who waits for a command is to learn that the container ended.
+	r.forget(id)
 	if err := removeAll(p.gone()); err != nil {
 		return unavailable("destroy container "+id, err)
 	}

@@ -65,6 +65,15 @@ func Run(t *testing.T, h Harness) {
 	groups := []group{
 		{"lifecycle", lifecycle},
 		{"exec", execCases},
+		{"input", inputCases},
+		{"output", outputCases},
+		{"killing", killing},
+		{"lost", lost},
+		{"restart", restart},
+		{"files", files},
+		{"recycling", recycling},
+		{"watch", watch},
+		{"reopen", reopen},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { g.run(t, s) })

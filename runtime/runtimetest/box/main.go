@@ -13,7 +13,7 @@
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
 //	box hang [MARKER]      wait for ever
 //	box ignore-term [M]    the same, deaf to SIGTERM
-//	box signal SIG         send SIG to itself (KILL, TERM, ...)
+//	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
 //	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
 //	                       started box) or to "init" (the one that started that)
 //	box double-fork MARKER leave a grandchild that hangs, end with 0

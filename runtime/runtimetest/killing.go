@@ -1,0 +1,156 @@
+package runtimetest
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// killing is what the whole is built for: when Exec returns, nothing of the
+// command is left, however it tries.
+func killing(t *testing.T, s *suite) {
+	cases := []struct {
+		name string
+		run  func(t *testing.T, c *container)
+	}{
+		{"timeout", timeout},
+		{"deaf to SIGTERM", deaf},
+		{"double fork", leftBehind("double-fork")},
+		{"session of its own", leftBehind("setsid")},
+		{"fork storm", forkStorm},
+		{"cancelled", cancelled},
+		{"cancelled before", cancelledBefore},
+		{"others live on", othersLiveOn},
+	}
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.run(t, s.start(t))
+		})
+	}
+}
+
+const (
+	soon       = 300 * time.Millisecond // a timeout
+	shortGrace = 200 * time.Millisecond
+	// tooLong is far below what a command that hangs would take, and far above
+	// what a busy machine needs to kill one.
+	tooLong = 20 * time.Second
+)
+
+// gone asserts that no process of the marker lives.
+func (c *container) gone(t *testing.T, marker string) {
+	t.Helper()
+	require.Empty(t, c.ok(t, "ps", marker))
+}
+
+func timeout(t *testing.T, c *container) {
+	marker := newMarker()
+	cmd := c.command("hang", marker)
+	cmd.Timeout, cmd.Grace = soon, 10*time.Second
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.True(t, result.TimedOut)
+	require.False(t, result.Killed, "SIGTERM was enough")
+	require.False(t, result.OK())
+	require.GreaterOrEqual(t, result.Duration, soon)
+	require.Equal(t, 143, result.ExitCode)
+	require.Equal(t, "SIGTERM", result.Signal)
+	require.Less(t, result.Duration, 10*time.Second, "it did not wait for the grace")
+	c.gone(t, marker)
+}
+
+func deaf(t *testing.T, c *container) {
+	marker := newMarker()
+	cmd := c.command("ignore-term", marker)
+	cmd.Timeout, cmd.Grace = soon, shortGrace
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.True(t, result.TimedOut && result.Killed)
+	require.Equal(t, "SIGKILL", result.Signal)
+	require.Equal(t, 137, result.ExitCode)
+	require.GreaterOrEqual(t, result.Duration, soon+shortGrace)
+	require.Less(t, result.Duration, tooLong)
+	require.Equal(t, "deaf\n", result.Stdout.String(), "what it printed before is kept")
+	c.gone(t, marker)
+}
+
+// A daemon does not outlive its command, and is counted.
+func leftBehind(how string) func(t *testing.T, c *container) {
+	return func(t *testing.T, c *container) {
+		marker := newMarker()
+		result, err := c.run(t, c.command(how, marker))
+		require.NoError(t, err)
+		require.True(t, result.OK(), "the command itself went well")
+		require.Equal(t, 1, result.Leaked)
+		require.False(t, result.TimedOut)
+		c.gone(t, marker)
+	}
+}
+
+func forkStorm(t *testing.T, c *container) {
+	marker := newMarker()
+	cmd := c.command("forkstorm", marker)
+	cmd.Timeout, cmd.Grace = soon, shortGrace
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.True(t, result.TimedOut && result.Killed)
+	require.Less(t, result.Duration, tooLong)
+	c.gone(t, marker)
+}
+
+var errEnough = errors.New("enough")
+
+func cancelled(t *testing.T, c *container) {
+	marker := newMarker()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	done := make(chan error, 1)
+	go func() { // ends with the command
+		_, err := c.rt.Exec(ctx, c.id, c.command("hang", marker))
+		done <- err
+	}()
+	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", marker) != "" })
+	cancel(errEnough)
+	require.ErrorIs(t, <-done, errEnough)
+	c.gone(t, marker)
+	require.Equal(t, "next\n", c.ok(t, "echo", "next"))
+}
+
+func cancelledBefore(t *testing.T, c *container) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errEnough)
+	_, err := c.rt.Exec(ctx, c.id, c.command("write", "/data/written", "x"))
+	require.ErrorIs(t, err, errEnough)
+	result, err := c.run(t, c.command("read", "written"))
+	require.NoError(t, err)
+	require.Equal(t, 1, result.ExitCode, "it never ran")
+}
+
+// Ending one command touches neither another one nor the main process.
+func othersLiveOn(t *testing.T, c *container) {
+	type outcome struct {
+		result runtime.Result
+		err    error
+	}
+	marker, done := newMarker(), make(chan outcome, 1)
+	go func() { // ends with the command
+		cmd := c.command("hang", marker)
+		cmd.Timeout = 3 * time.Second
+		result, err := c.rt.Exec(t.Context(), c.id, cmd)
+		done <- outcome{result, err}
+	}()
+	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", marker) != "" })
+	cmd := c.command("ignore-term", newMarker())
+	cmd.Timeout, cmd.Grace = soon, shortGrace
+	_, err := c.run(t, cmd)
+	require.NoError(t, err)
+	require.NotEmpty(t, c.ok(t, "ps", marker), "the other command runs still")
+	other := <-done
+	require.NoError(t, other.err)
+	require.True(t, other.result.TimedOut)
+	require.Equal(t, runtime.Running, c.state(t, c.id))
+}

@@ -1,0 +1,117 @@
+package runtimetest
+
+import (
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+const kept = runtime.OutputHead + runtime.OutputTail
+
+// outputCases are what is kept of a command's output.
+func outputCases(t *testing.T, s *suite) {
+	c := s.start(t)
+	cases := []struct {
+		name string
+		run  func(t *testing.T, c *container)
+	}{
+		{"none", noOutput},
+		{"stderr only", stderrOnly},
+		{"lengths", lengths},
+		{"characters are whole", wholeCharacters},
+		{"what is no text", noText},
+		{"after the leader's end", afterLeader},
+		{"a gigabyte", gigabyte},
+	}
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
+	}
+}
+
+func noOutput(t *testing.T, c *container) {
+	result, err := c.run(t, c.command("exit", "0"))
+	require.NoError(t, err)
+	require.Zero(t, result.Stdout)
+	require.Zero(t, result.Stderr)
+}
+
+func stderrOnly(t *testing.T, c *container) {
+	result, err := c.run(t, c.command("err", "a warning"))
+	require.NoError(t, err)
+	require.True(t, result.OK())
+	require.Zero(t, result.Stdout)
+	require.Equal(t, runtime.Output{Head: "a warning\n", Total: 10}, result.Stderr)
+}
+
+func lengths(t *testing.T, c *container) {
+	for _, n := range []int{1, runtime.OutputHead, runtime.OutputHead + 1, kept, kept + 1, 3*kept + 7} {
+		result, err := c.run(t, c.command("repeat", "x", strconv.Itoa(n)))
+		require.NoError(t, err)
+		out := result.Stdout
+		require.Equal(t, int64(n), out.Total)
+		require.Equal(t, n > kept, out.Truncated, "%d bytes", n)
+		require.Len(t, out.Head, min(n, runtime.OutputHead))
+		require.Len(t, out.Tail, min(max(0, n-runtime.OutputHead), runtime.OutputTail))
+	}
+}
+
+// A character of three bytes lies across every place where output is cut.
+func wholeCharacters(t *testing.T, c *container) {
+	for _, n := range []int{runtime.OutputHead/3 + 1, kept} {
+		result, err := c.run(t, c.command("repeat", "€", strconv.Itoa(n)))
+		require.NoError(t, err)
+		out := result.Stdout
+		require.Equal(t, int64(3*n), out.Total)
+		for _, part := range []string{out.Head, out.Tail} {
+			require.Empty(t, strings.Trim(part, "€"), "nothing but whole characters")
+		}
+		if !out.Truncated {
+			require.Equal(t, strings.Repeat("€", n), out.String())
+		}
+	}
+}
+
+func noText(t *testing.T, c *container) {
+	cmd := c.command("cat")
+	cmd.Stdin = []byte("a\x00b\xffc\xc3\n")
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	text := result.Stdout.String()
+	require.True(t, utf8.ValidString(text))
+	require.NotContains(t, text, "\x00", "no database takes it")
+	require.Equal(t, "abc\n", strings.ReplaceAll(text, "\uFFFD", ""))
+	require.Equal(t, int64(len(cmd.Stdin)), result.Stdout.Total)
+}
+
+// What a command leaves behind may print until it is gone.
+func afterLeader(t *testing.T, c *container) {
+	result, err := c.run(t, c.command("farewell", "farewell"))
+	require.NoError(t, err)
+	require.Equal(t, "farewell\n", result.Stdout.String())
+	require.Equal(t, 1, result.Leaked)
+	require.True(t, result.OK())
+}
+
+// A flood neither blocks the command nor fills anybody's memory.
+func gigabyte(t *testing.T, c *container) {
+	var before, after goruntime.MemStats
+	goruntime.ReadMemStats(&before)
+	began := time.Now()
+	cmd := c.command("repeat", "x", strconv.Itoa(1<<30))
+	cmd.Timeout = 2 * time.Minute
+	result, err := c.run(t, cmd)
+	goruntime.ReadMemStats(&after)
+	require.NoError(t, err)
+	require.True(t, result.OK(), "%d", result.ExitCode)
+	require.Equal(t, int64(1<<30), result.Stdout.Total)
+	require.True(t, result.Stdout.Truncated)
+	require.Len(t, result.Stdout.Head+result.Stdout.Tail, kept)
+	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
+	t.Logf("a gigabyte in %s", time.Since(began).Round(time.Millisecond))
+}

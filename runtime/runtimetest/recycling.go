@@ -1,0 +1,118 @@
+package runtimetest
+
+import (
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// recycling is Seal and Wipe: nothing of a tenant is left, or it is said.
+func recycling(t *testing.T, s *suite) {
+	cases := []group{
+		{"wipe", wipe},
+		{"without a seal", wipeUnsealed},
+		{"a file elsewhere", wipeChanged},
+		{"processes", wipeProcesses},
+		{"again and again", wipeAgain},
+	}
+	for _, k := range cases {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			k.run(t, s)
+		})
+	}
+}
+
+func wipe(t *testing.T, s *suite) {
+	c := s.start(t)
+	before := c.ok(t, "stat", ".")
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	c.ok(t, "write", "secret", "x")
+	c.ok(t, "write", "deep/er/secret", "x")
+	c.ok(t, "write", ".hidden", "x")
+	c.ok(t, "mkdir", "closed", "0")
+	c.ok(t, "link", "/etc/passwd", "link")
+	c.ok(t, "chmod", ".", "700")
+	temporary := !unable(t, s.Facts.NoTemporary, "a temporary filesystem")
+	if temporary {
+		c.ok(t, "write", c.path(t, "/tmp/secret"), "x")
+	}
+	secret := c.path(t, "/tmp/secret")
+
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	_, err := c.run(t, c.command("exit", "0"))
+	require.ErrorIs(t, err, runtime.ErrNotRunning, "a wipe ends the main process")
+
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	for _, name := range []string{"secret", "deep", ".hidden", "closed", "link", secret} {
+		result, err := c.run(t, c.command("stat", name))
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+	}
+	require.Equal(t, mode(before), mode(c.ok(t, "stat", ".")), "the volume's own mode is back")
+}
+
+// mode is type, mode and owner of what `box stat` prints.
+func mode(stat string) string {
+	for i := len(stat) - 1; i > 0; i-- {
+		if stat[i] == ' ' {
+			return stat[:i]
+		}
+	}
+	return stat
+}
+
+func wipeUnsealed(t *testing.T, s *suite) {
+	c := s.start(t)
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id), runtime.ErrNotClean)
+}
+
+// What is neither on a volume nor temporary must be as it was.
+func wipeChanged(t *testing.T, s *suite) {
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	cmd := c.command("write", c.path(t, "/elsewhere"), "x")
+	if !s.Facts.OneUser {
+		cmd.User = "0"
+	}
+	result, err := c.run(t, cmd)
+	require.NoError(t, err)
+	if !result.OK() {
+		t.Log("the root filesystem cannot be written: there is nothing to find")
+		return
+	}
+	err = s.rt.Wipe(t.Context(), c.id)
+	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorContains(t, err, "/elsewhere")
+}
+
+// A wipe under a running command: the command is lost, nothing lives on.
+func wipeProcesses(t *testing.T, s *suite) {
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	marker, done := newMarker(), make(chan error, 1)
+	go func() { // ends with the wipe
+		_, err := s.rt.Exec(t.Context(), c.id, c.command("forkstorm", marker))
+		done <- err
+	}()
+	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", marker) != "" })
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.ErrorIs(t, <-done, runtime.ErrLost)
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	c.gone(t, marker)
+}
+
+// A container serves many tenants, one after the other.
+func wipeAgain(t *testing.T, s *suite) {
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	for range 3 {
+		c.ok(t, "write", "secret", "x")
+		require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+		require.NoError(t, s.rt.Restart(t.Context(), c.id))
+		result, err := c.run(t, c.command("read", "secret"))
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode)
+	}
+}
