@@ -226,10 +226,11 @@ func (d *demo) show(ctx context.Context) error {
 		return err
 	}
 	d.say("ada releases the claim")
+	before := total(c.Timings)
 	if c, err = d.client.Release(ctx, c.ID, false); err != nil {
 		return err
 	}
-	d.say("claim %s is %s after %.0f ms, with %d warnings", short(c.ID), c.State, total(c.Timings), len(c.Warnings))
+	d.say("claim %s is %s after %.0f ms, with %d warnings", short(c.ID), c.State, total(c.Timings)-before, len(c.Warnings))
 	return nil
 }
 
@@ -250,8 +251,8 @@ func (d *demo) stubborn(ctx context.Context) error {
 		return fmt.Errorf("the stubborn hook should have failed the claim: %w", err)
 	}
 	r := refused.Run
-	d.say("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t, %d processes of it were left and are gone, it wrote %d MB",
-		time.Since(begin).Seconds(), refused.Code, r.State, r.Killed, r.Leaked, r.Stdout.Total>>20)
+	d.say("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t; all of it is gone; it had written %d MB",
+		time.Since(begin).Seconds(), refused.Code, r.State, r.Killed, r.Stdout.Total>>20)
 	return nil
 }
 
