@@ -34,6 +34,9 @@ func (r *Runtime) resolve(ctx context.Context, ref string) (imageConfig, error) 
 		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImage)
 	}
 	found, err := r.inspectImage(ctx, ref)
+	if cerrdefs.IsInvalidArgument(err) {
+		return found, fmt.Errorf("%w: %w", runtime.ErrImage, err)
+	}
 	if !cerrdefs.IsNotFound(err) {
 		return found, r.fault(ctx, err)
 	}

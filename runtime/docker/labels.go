@@ -48,8 +48,11 @@ func (r *Runtime) ours(more ...string) filters.Args {
 	return args
 }
 
-// find looks a container up by its name and makes sure that it is ours: one of
-// somebody else with that name is runtime.ErrInvalid, and left alone.
+// errForeign is a container by the name that ours would have, made by somebody
+// else: for all purposes but that of making ours, there is none.
+var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
+
+// find looks a container up by its name and makes sure that it is ours.
 func (r *Runtime) find(ctx context.Context, id string) (container.InspectResponse, error) {
 	if id == "" {
 		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
@@ -60,7 +63,7 @@ func (r *Runtime) find(ctx context.Context, id string) (container.InspectRespons
 	}
 	if c.Config == nil || c.State == nil || c.Config.Labels[labelInstance] != r.instance ||
 		c.Config.Labels[labelContainer] != id {
-		return c, fmt.Errorf("%w: %s belongs to somebody else", runtime.ErrInvalid, containerName(id))
+		return c, errForeign
 	}
 	return c, nil
 }

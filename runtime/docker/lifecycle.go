@@ -31,9 +31,7 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 
 func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	// The engine refuses the name in the end, but only after a pull.
-	if _, err := r.find(ctx, spec.ID); err == nil {
-		return runtime.ErrExists
-	} else if !errors.Is(err, runtime.ErrNotFound) || spec.ID == "" {
+	if err := r.nameFree(ctx, spec.ID); err != nil {
 		return err
 	}
 	img, err := r.resolve(ctx, spec.Image)
@@ -54,8 +52,7 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	made, err := r.api.ContainerCreate(ctx, config, r.hostConfig(spec, networks[0]), nil, nil,
 		containerName(spec.ID))
 	if cerrdefs.IsConflict(err) {
-		_, err := r.find(ctx, spec.ID)
-		return errors.Join(runtime.ErrExists, err)
+		return errors.Join(err, r.nameFree(ctx, spec.ID))
 	}
 	if err != nil {
 		return r.refusal(ctx, err)
@@ -67,6 +64,21 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 		}
 	}
 	return nil
+}
+
+// nameFree is nil when no container has the name that one of this id would
+// have.
+func (r *Runtime) nameFree(ctx context.Context, id string) error {
+	_, err := r.find(ctx, id)
+	switch {
+	case err == nil:
+		return runtime.ErrExists
+	case id == "" || errors.Is(err, errForeign):
+		return fmt.Errorf("%w: the name %s is not free", runtime.ErrInvalid, containerName(id))
+	case errors.Is(err, runtime.ErrNotFound):
+		return nil
+	}
+	return err
 }
 
 // Start is runtime.Lifecycle.Start.
@@ -96,16 +108,25 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	})
 }
 
-// Restart is runtime.Lifecycle.Restart.
+// Restart is runtime.Lifecycle.Restart. In a container that runs it is the
+// shim's work and takes milliseconds; one that has ended the engine starts.
 func (r *Runtime) Restart(ctx context.Context, id string) error {
-	session, err := r.session(id)
-	if err == nil {
-		err = session.Restart(ctx)
-	}
-	if err != nil {
+	if err := r.restart(ctx, id); err != nil {
 		return fmt.Errorf("restart the container %s: %w", id, err)
 	}
 	return nil
+}
+
+func (r *Runtime) restart(ctx context.Context, id string) error {
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	err = session.Restart(ctx)
+	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
+		return err
+	}
+	return r.start(ctx, id)
 }
 
 // Destroy is runtime.Lifecycle.Destroy.

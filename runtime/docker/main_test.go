@@ -6,6 +6,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -105,7 +107,7 @@ func makeImages(t testing.TB) {
 		opened = rt
 		box, err := os.ReadFile(runtimetest.BuildBox(t))
 		require.NoError(t, err)
-		plain := map[string]string{"box": string(box)}
+		plain := map[string]string{"box": string(box), "tool": buildTool(t)}
 		require.NoError(t, rt.Import(context.Background(), imageBox, rootfs(t, plain)))
 		users := map[string]string{
 			"usr/bin/box": string(box),
@@ -118,6 +120,19 @@ func makeImages(t testing.TB) {
 			`ENTRYPOINT ["box"]`, `CMD ["idle"]`))
 	})
 	require.NotNil(t, opened, "the images could not be made")
+}
+
+// buildTool builds testdata/tool and gives its content.
+func buildTool(t testing.TB) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "tool")
+	cmd := exec.Command("go", "build", "-o", path, "./testdata/tool")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, string(out))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return string(content)
 }
 
 // rootfs packs files, and folders whose names end in a slash.

@@ -1,0 +1,344 @@
+package docker_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Whoever a command runs as, root too, it has no capability and can gain none,
+// and the shim is out of its reach.
+func TestCommandsAreHarmless(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	for _, user := range []string{"", "0:0", "1234:5678"} {
+		id := up(t, rt, func(s *runtime.Spec) { s.User = user })
+		require.Contains(t, say(t, rt, id, "/box", "id"), "caps=0 nnp=1", "as %q", user)
+		for _, path := range []string{"/.hostler/bin/shim", "/.hostler/bin/other"} {
+			for _, act := range [][]string{{"write", path, "x"}, {"remove", path}} {
+				result, err := rt.Exec(t.Context(), id, runtime.Command{Args: append([]string{"/box"}, act...)})
+				require.NoError(t, err)
+				if act[0] == "write" || path == "/.hostler/bin/shim" {
+					require.False(t, result.OK(), "as %q: box %q", user, act)
+				}
+			}
+		}
+		require.Contains(t, say(t, rt, id, "/box", "id"), "caps=0", "it still works")
+	}
+}
+
+// The engine is told the limits, given or default, and is asked for nothing on
+// its own machine: it may be far away.
+func TestEngineIsTold(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	inspect := func(change ...func(*runtime.Spec)) container.InspectResponse {
+		c, err := api.ContainerInspect(t.Context(), "hostler-"+up(t, rt, change...))
+		require.NoError(t, err)
+		return c
+	}
+	plain := inspect()
+	require.EqualValues(t, 512, *plain.HostConfig.PidsLimit)
+	require.EqualValues(t, 512<<20, plain.HostConfig.Memory)
+	require.EqualValues(t, 512<<20, plain.HostConfig.MemorySwap)
+	require.EqualValues(t, 1e9, plain.HostConfig.NanoCPUs)
+	require.Contains(t, plain.HostConfig.SecurityOpt, "no-new-privileges")
+	require.Empty(t, plain.HostConfig.Binds)
+	require.False(t, plain.HostConfig.Privileged)
+	for _, m := range plain.Mounts {
+		require.Equal(t, mount.TypeVolume, m.Type, "%s", m.Destination)
+		require.Equal(t, m.Destination != "/.hostler/bin", m.RW, "%s", m.Destination)
+	}
+	labels := plain.Config.Labels
+	require.Equal(t, "true", labels["hostler.managed"])
+	require.Equal(t, instance, labels["hostler.instance"])
+	require.Equal(t, "hostler-"+labels["hostler.container"], strings.TrimPrefix(plain.Name, "/"))
+	require.Equal(t, []string{"test", "r1"}, []string{labels["hostler.workload"], labels["hostler.revision"]})
+
+	given := inspect(func(s *runtime.Spec) {
+		s.Limits = runtime.Limits{CPUs: 0.5, Memory: 64 << 20, PIDs: 99}
+		s.DNS = []string{"192.0.2.1"}
+		s.ReadOnly = true
+	})
+	require.EqualValues(t, 99, *given.HostConfig.PidsLimit)
+	require.EqualValues(t, 64<<20, given.HostConfig.Memory)
+	require.EqualValues(t, 5e8, given.HostConfig.NanoCPUs)
+	require.Equal(t, []string{"192.0.2.1"}, given.HostConfig.DNS)
+	require.True(t, given.HostConfig.ReadonlyRootfs)
+}
+
+// A read-only root can be written where programs expect it, and nowhere else.
+func TestReadOnlyRoot(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) { s.ReadOnly = true })
+	for _, path := range []string{"/tmp/a", "/var/tmp/a", "/run/a", "/data/a"} {
+		say(t, rt, id, "/box", "write", path, "x")
+	}
+	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", "/a", "x"}})
+	require.NoError(t, err)
+	require.False(t, result.OK())
+}
+
+// What the workload leaves open is the image's: command, user, environment,
+// folder. Files that are put there belong to that user.
+func TestImageDecides(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.Image, s.Command, s.Workdir = imageUsers, nil, ""
+		s.Environment = map[string]string{"FROM_SPEC": "too"}
+	})
+	require.Contains(t, say(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=")
+	require.Equal(t, "/home/alice", strings.TrimSpace(say(t, rt, id, "box", "pwd")))
+	require.Equal(t, "yes", strings.TrimSpace(say(t, rt, id, "box", "env", "FROM_IMAGE")))
+	require.Equal(t, "too", strings.TrimSpace(say(t, rt, id, "box", "env", "FROM_SPEC")))
+	require.NotContains(t, say(t, rt, id, "box", "env"), "HOSTLER_SHIM")
+	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, map[string]string{"f": "x"})))
+	require.Contains(t, say(t, rt, id, "box", "stat", "/data/f"), "1001 1001")
+
+	spec := newSpec()
+	spec.Command = nil // and the image has none
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)
+}
+
+// What is not there is told in words that help.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	for name, test := range map[string]struct {
+		change func(*runtime.Spec)
+		is     error
+		words  string
+	}{
+		"image":      {func(s *runtime.Spec) { s.Image = "127.0.0.1:1/none:latest" }, runtime.ErrImage, "127.0.0.1:1"},
+		"image name": {func(s *runtime.Spec) { s.Image = "NOT A NAME" }, runtime.ErrImage, "NOT A NAME"},
+		"no network": {func(s *runtime.Spec) { s.Networks = []string{"nowhere"} }, runtime.ErrInvalid,
+			"docker network create nowhere"},
+		"the host's network":    {func(s *runtime.Spec) { s.Networks = []string{"host"} }, runtime.ErrInvalid, "host"},
+		"another container's":   {func(s *runtime.Spec) { s.Networks = []string{"container:x"} }, runtime.ErrInvalid, "container:x"},
+		"a target that is none": {func(s *runtime.Spec) { s.Volumes[0].Target = "relative" }, runtime.ErrInvalid, "relative"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec()
+			test.change(&spec)
+			err := rt.Create(t.Context(), spec)
+			require.ErrorIs(t, err, test.is)
+			require.ErrorContains(t, err, test.words)
+			require.NoError(t, rt.Destroy(t.Context(), spec.ID))
+		})
+	}
+}
+
+// A container of somebody else is not touched, whatever its name.
+func TestForeign(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	id := uuid.NewString()
+	foreign := makeForeign(t, id)
+	spec := newSpec()
+	spec.ID = id
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)
+	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/", rootfs(t, nil)), runtime.ErrNotFound)
+	require.ErrorIs(t, rt.Wipe(t.Context(), id), runtime.ErrNotFound)
+	require.NoError(t, rt.Destroy(t.Context(), id))
+	c, err := api.ContainerInspect(t.Context(), foreign)
+	require.NoError(t, err)
+	require.True(t, c.State.Running)
+}
+
+// What happens to a container beside a running command is told, and never as
+// a success.
+func TestContainerEndsUnderCommand(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	second := 1
+	for name, end := range map[string]func(ctx context.Context, id string) error{
+		"killed": func(ctx context.Context, id string) error { return api.ContainerKill(ctx, id, "KILL") },
+		"stopped": func(ctx context.Context, id string) error {
+			return api.ContainerStop(ctx, id, container.StopOptions{Timeout: &second})
+		},
+		"restarted": func(ctx context.Context, id string) error {
+			return api.ContainerRestart(ctx, id, container.StopOptions{Timeout: &second})
+		},
+		"removed": func(ctx context.Context, id string) error {
+			return api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			id := up(t, rt)
+			begun, done := make(chan struct{}), make(chan error, 1)
+			go func() {
+				close(begun)
+				_, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "here"}})
+				done <- err
+			}()
+			<-begun
+			require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "here") != "" },
+				20*time.Second, 5*time.Millisecond)
+			require.NoError(t, end(t.Context(), "hostler-"+id))
+			select {
+			case err := <-done:
+				require.ErrorIs(t, err, runtime.ErrLost)
+			case <-time.After(30 * time.Second):
+				t.Fatal("Exec hangs")
+			}
+		})
+	}
+}
+
+// A paused container takes no commands, and one that is paused in the middle
+// of a command is doomed: nothing in it can be ended.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	fresh := open(t) // has no session yet
+	id := up(t, rt)
+	name := "hostler-" + id
+	require.NoError(t, api.ContainerPause(t.Context(), name))
+	_, err := fresh.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, nil)), runtime.ErrNotRunning)
+	_, err = rt.Exec(t.Context(), id, runtime.Command{
+		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
+	require.ErrorIs(t, err, runtime.ErrDoomed)
+	require.NoError(t, rt.Destroy(t.Context(), id), "frozen as it is")
+}
+
+// On our own network a container is reached from this machine and not from
+// another container.
+func TestTenantsAreApart(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.Command = []string{"/box", "idle", "8080"}
+		s.Ports = []int{8080}
+	})
+	other := up(t, rt)
+	status, err := rt.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, []int{8080}, status.Endpoint.Ports)
+	address := net.JoinHostPort(status.Endpoint.Host, "8080")
+	require.Eventually(t, func() bool {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return false
+		}
+		conn.Close()
+		return true
+	}, 20*time.Second, 20*time.Millisecond, "from this machine")
+	require.Equal(t, "ok\n", say(t, rt, id, "/tool", "dial", "127.0.0.1:8080"), "from itself")
+	require.NotEqual(t, "ok\n", say(t, rt, other, "/tool", "dial", address), "from another tenant's")
+}
+
+// Running out of memory is told as such.
+func TestOutOfMemory(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, deaths, done := make(chan struct{}), make(chan runtime.Death, 64), make(chan error, 1)
+	go func() {
+		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Death) { deaths <- d })
+	}()
+	<-ready
+	spec := newSpec()
+	spec.Command = []string{"/tool", "eat"}
+	spec.Limits.Memory = 64 << 20
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	require.NoError(t, rt.Create(t.Context(), spec))
+	// It may be gone before it can be talked to.
+	if err := rt.Start(t.Context(), spec.ID); err != nil {
+		require.ErrorIs(t, err, runtime.ErrNotRunning)
+	}
+	for d := range deaths {
+		if d.ID == spec.ID {
+			require.Equal(t, 137, d.ExitCode)
+			require.True(t, d.OOMKilled)
+			break
+		}
+	}
+	status, err := rt.Status(t.Context(), spec.ID)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	require.Equal(t, 137, status.ExitCode)
+	require.True(t, status.OOMKilled)
+	cancel()
+	require.NoError(t, <-done)
+}
+
+// Destroy leaves no volume behind, also when only they are left.
+func TestDestroyVolumes(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	id := up(t, rt)
+	volume := "hostler-" + id + "-data"
+	_, err := api.VolumeInspect(t.Context(), volume)
+	require.NoError(t, err)
+	require.NoError(t, api.ContainerRemove(t.Context(), "hostler-"+id, container.RemoveOptions{Force: true}))
+	require.NoError(t, rt.Destroy(t.Context(), id))
+	_, err = api.VolumeInspect(t.Context(), volume)
+	require.Error(t, err)
+}
+
+// Large files go in and out in a stream, whole or not at all.
+func TestFilesAreStreamed(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt)
+	const size = 64 << 20
+	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", bigArchive(size, nil)))
+	files, err := rt.GetFiles(t.Context(), id, "/data")
+	require.NoError(t, err)
+	defer files.Close()
+	n, err := io.Copy(io.Discard, files)
+	require.NoError(t, err)
+	require.Greater(t, n, int64(size))
+
+	broken := fmt.Errorf("the disk fell out")
+	err = rt.PutFiles(t.Context(), id, "/data", bigArchive(size, broken))
+	require.ErrorIs(t, err, broken, "a source that fails is not a short success")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	files, err = rt.GetFiles(ctx, id, "/data")
+	require.NoError(t, err)
+	defer files.Close()
+	cancel()
+	_, err = io.Copy(io.Discard, files)
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+// bigArchive is one file of the size; with err it breaks off half-way.
+func bigArchive(size int64, err error) io.Reader {
+	var head bytes.Buffer
+	w := tar.NewWriter(&head)
+	_ = w.WriteHeader(&tar.Header{Name: "big", Mode: 0o600, Size: size, Typeflag: tar.TypeReg})
+	if err != nil {
+		return io.MultiReader(&head, io.LimitReader(zeros{}, size/2), failing{err})
+	}
+	return io.MultiReader(&head, io.LimitReader(zeros{}, size), io.LimitReader(zeros{}, 1024))
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
