@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -37,6 +38,9 @@ func New(base, key string) (*Client, error) {
 	}
 	return &Client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{}}, nil
 }
+
+// ErrNoAnswer says that the server could not be reached, or broke off.
+var ErrNoAnswer = errors.New("no answer")
 
 // Error is an answer of the server that is an error.
 type Error struct {
@@ -96,7 +100,10 @@ func (c *Client) once(ctx context.Context, what call) (*http.Response, error) {
 	}
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("reach the server at %s: %w", c.base, err)
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // the method and the address are no news to the caller
+		}
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoAnswer, c.base, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -112,7 +113,7 @@ func golden(t *testing.T, path, got string) {
 
 // Each kind of fault has its exit code, and one line that says what to do.
 func TestExitCodes(t *testing.T) {
-	hook := &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: hooks.Run{ID: "run-7", Hook: "init", Point: hooks.PostClaim, Error: "it broke"}}}
+	hook := &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: hooks.Run{ID: "run-7", Hook: "init", Point: hooks.PostClaim, Error: "it broke\nin two lines"}}}
 	tests := []struct {
 		name, args string
 		fail       error
@@ -181,6 +182,27 @@ func TestFaults(t *testing.T) {
 	require.Equal(t, exitOK, code)
 	require.Contains(t, out, "$schema")
 }
+
+// Following shows what is there and ends well when it is interrupted.
+func TestEventsFollow(t *testing.T) {
+	backend4tests(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	var out, errOut bytes.Buffer
+	seen := writerFunc(func(p []byte) (int, error) {
+		out.Write(p)
+		if bytes.Contains(p, []byte("hook.failed")) {
+			interrupt()
+		}
+		return len(p), nil
+	})
+	code := run(ctx, []string{"events", "-f", "--after", "0"}, strings.NewReader(""), seen, &errOut)
+	require.Equal(t, exitOK, code, errOut.String())
+	require.Contains(t, out.String(), "claim.activated")
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // The shell is offered the server's ids.
 func TestCompletion(t *testing.T) {

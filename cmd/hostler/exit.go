@@ -91,7 +91,8 @@ func report(errOut io.Writer, err error) int {
 		if colourful(errOut) {
 			mark = red + mark + plain
 		}
-		fmt.Fprintln(errOut, mark, text)
+		// A hook's output may be in it, of many lines.
+		fmt.Fprintln(errOut, mark, strings.Join(strings.Fields(text), " "))
 	}
 	return code
 }
@@ -120,7 +121,7 @@ func judge(err error) (int, string) {
 		}
 		return exitFailure, text
 	}
-	if errors.Is(err, errUnreachable) {
+	if errors.Is(err, client.ErrNoAnswer) {
 		return exitUnavailable, err.Error() + "; is `hostler serve` running there? name another server with --server"
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {

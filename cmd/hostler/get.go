@@ -97,23 +97,23 @@ func single[T any](get func(*client.Client, context.Context, string) (T, error))
 	}
 }
 
+// whole turns a call for a list without filters into one with them.
+func whole[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client, filters) ([]T, error) {
+	return func(ctx context.Context, c *client.Client, _ filters) ([]T, error) { return list(c, ctx) }
+}
+
+// newGetCmd has a command for each kind of thing.
 func newGetCmd() *cobra.Command {
 	return group("get", "Show workloads, pools, containers, claims or hook runs",
 		kind[api.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
 			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
-			list: func(ctx context.Context, c *client.Client, _ filters) ([]api.Workload, error) {
-				return c.Workloads(ctx)
-			},
-			get: single((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
+			list:   whole((*client.Client).Workloads), get: single((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
 		}.command(),
 		kind[pool.Status]{
 			name: "pools", one: "pool", short: "Show pools: how many containers are in each state, and what the fill loop does",
 			header: "WORKLOAD IDLE CLAIMED CREATING DESTROYING MIN_IDLE MAX_SIZE WAITING FILL LAST_ERROR",
-			list: func(ctx context.Context, c *client.Client, _ filters) ([]pool.Status, error) {
-				return c.Pools(ctx)
-			},
-			get: single((*client.Client).Pool), ids: workloadIDs, row: poolRow,
+			list:   whole((*client.Client).Pools), get: single((*client.Client).Pool), ids: workloadIDs, row: poolRow,
 		}.command(),
 		kind[pool.Container]{
 			name: "containers", one: "container", short: "Show containers that exist, or those in --state gone",

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -16,9 +14,6 @@ import (
 )
 
 const defaultServer = "http://127.0.0.1:8700"
-
-// errUnreachable says that there was no answer at all.
-var errUnreachable = errors.New("the server does not answer")
 
 // remote is the server that a command speaks to, and how it prints answers.
 type remote struct {
@@ -99,11 +94,7 @@ func (r *remote) ask(do func(ctx context.Context, cmd *cobra.Command, c *client.
 		if err != nil {
 			return err
 		}
-		err = do(cmd.Context(), cmd, c, args)
-		if _, noAnswer := errors.AsType[*url.Error](err); noAnswer && cmd.Context().Err() == nil {
-			return fmt.Errorf("%w: %w", errUnreachable, err)
-		}
-		return err
+		return do(cmd.Context(), cmd, c, args)
 	}
 }
 
@@ -120,7 +111,7 @@ func (r *remote) complete(ids func(ctx context.Context, c *client.Client) ([]str
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeoutCause(context.Background(), completeTimeout, errUnreachable)
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), completeTimeout, client.ErrNoAnswer)
 		defer cancel()
 		found, err := ids(ctx, c)
 		if err != nil {
