@@ -24,7 +24,7 @@ import (
 
 // Yard is one server's services.
 type Yard struct {
-	T        *testing.T
+	T        testing.TB
 	RT       *fake.Runtime
 	DB       *store.DB
 	Pools    *pool.Pools
@@ -37,7 +37,7 @@ type Yard struct {
 
 // New opens a yard on an empty database and starts its loops. It is closed
 // when the test ends.
-func New(t *testing.T) *Yard {
+func New(t testing.TB) *Yard {
 	t.Helper()
 	y := Stopped(t)
 	y.Start()
@@ -46,7 +46,7 @@ func New(t *testing.T) *Yard {
 
 // Stopped is New without the loops: nothing is filled, removed or noticed
 // until Start.
-func Stopped(t *testing.T) *Yard {
+func Stopped(t testing.TB) *Yard {
 	t.Helper()
 	y := &Yard{T: t, RT: fake.New(), path: filepath.Join(t.TempDir(), "hostler.db"), stop: func() {}}
 	y.open()

@@ -1,0 +1,53 @@
+package release_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/release"
+)
+
+// BenchmarkClaimRelease is a warm claim and its release, through the flows and
+// a durable database, on the runtime in memory: what Hostler itself costs. The
+// tenants come back to the containers that they had.
+func BenchmarkClaimRelease(b *testing.B) {
+	for _, parallel := range []int{1, 10, 100} {
+		for _, hooks := range []int{0, 1} {
+			b.Run(fmt.Sprintf("parallel=%d/hooks=%d", parallel, hooks), func(b *testing.B) {
+				y := flowtest.New(b)
+				y.Apply(benchFile(parallel, hooks))
+				y.Idle("w", parallel)
+				var tenant atomic.Int64
+				b.SetParallelism((parallel + 1) / 2) // of two processors
+				b.ResetTimer()
+				b.RunParallel(func(pb *testing.PB) {
+					name := fmt.Sprintf("t%d", tenant.Add(1))
+					for pb.Next() {
+						c, _, err := y.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: name})
+						if err != nil {
+							b.Error(err)
+							return
+						}
+						if _, err := y.Releases.Release(b.Context(), c.ID, release.Request{}); err != nil {
+							b.Error(err)
+							return
+						}
+					}
+				})
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "claims+releases/s")
+			})
+		}
+	}
+}
+
+// benchFile is a workload with a container for everybody.
+func benchFile(size, hooks int) string {
+	file := fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d }\n", size, size+4)
+	if hooks > 0 {
+		file += "hooks: { post_claim: [{ command: [box, echo, hi] }] }\n"
+	}
+	return file
+}
