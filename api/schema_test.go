@@ -26,13 +26,41 @@ func TestAnswersMatchDocument(t *testing.T) {
 	compiler.DefaultDraft(jsonschema.Draft2020)
 	require.NoError(t, compiler.AddResource("mem:///openapi.json", doc))
 
-	check := func(path, method, body string, headers ...string) {
+	check := checker(t, base, compiler)
+	for _, get := range []string{
+		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/pools", "/v1/pools/{workload}",
+		"/v1/containers?state=claimed,gone", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
+		"/v1/hook-runs", "/v1/hook-runs/{id=run-1}", "/v1/events?limit=2", "/healthz", "/readyz",
+		// and what is not there
+		"/v1/workloads/{id=x}", "/v1/containers/{id=x}", "/v1/claims/{id=x}", "/v1/hook-runs/{id=x}", "/v1/events?after=99",
+	} {
+		check(get, "GET", "")
+	}
+	check("/v1/workloads/{id=web}", "PUT", file, "application/yaml")
+	check("/v1/workloads/{id=two}", "PUT", "id: two\nimage: x\n", "application/yaml")
+	check("/v1/workloads/{id=web}", "PUT", "id: web\nimag: x\n", "application/yaml")
+	check("/v1/claims", "POST", `{"workload":"web","tenant":"carol"}`)
+	check("/v1/claims", "POST", `{"workload":"web","tenant":"carol"}`)
+	check("/v1/claims", "POST", `{"workload":7}`)
+	b.Fail("claim", &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: b.Attempts[0]}})
+	check("/v1/claims", "POST", `{"workload":"web","tenant":"dora"}`)
+	check("/v1/claims/{id=claim-carol}/release", "POST", "")
+	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
+	check("/v1/pools/{workload}/drain", "POST", "")
+	check("/v1/containers/{id=box-1}", "DELETE", "")
+	check("/v1/containers/{id=box-2}", "DELETE", "")
+	check("/v1/workloads/{id=web}", "DELETE", "")
+}
+
+// checker makes a request and holds the answer against its schema. {id=x} in a
+// path is the parameter id with the value x.
+func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path, method, body string, headers ...string) {
+	return func(path, method, body string, headers ...string) {
 		t.Helper()
 		template, query := path, ""
 		path = strings.NewReplacer("{workload}", "web").Replace(path)
 		path, query, _ = strings.Cut(path, "?")
 		template, _, _ = strings.Cut(template, "?")
-		// {id=web} gives a path parameter its value.
 		for {
 			begin := strings.Index(path, "{id=")
 			if begin < 0 {
@@ -58,28 +86,4 @@ func TestAnswersMatchDocument(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, schema.Validate(got), a.text)
 	}
-
-	for _, get := range []string{
-		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/pools", "/v1/pools/{workload}",
-		"/v1/containers?state=claimed,gone", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
-		"/v1/hook-runs", "/v1/hook-runs/{id=run-1}", "/v1/events?limit=2", "/healthz", "/readyz",
-		// and what is not there
-		"/v1/workloads/{id=x}", "/v1/containers/{id=x}", "/v1/claims/{id=x}", "/v1/hook-runs/{id=x}", "/v1/events?after=99",
-	} {
-		check(get, "GET", "")
-	}
-	check("/v1/workloads/{id=web}", "PUT", file, "application/yaml")
-	check("/v1/workloads/{id=two}", "PUT", "id: two\nimage: x\n", "application/yaml")
-	check("/v1/workloads/{id=web}", "PUT", "id: web\nimag: x\n", "application/yaml")
-	check("/v1/claims", "POST", `{"workload":"web","tenant":"carol"}`)
-	check("/v1/claims", "POST", `{"workload":"web","tenant":"carol"}`)
-	check("/v1/claims", "POST", `{"workload":7}`)
-	b.Fail("claim", &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: b.Attempts[0]}})
-	check("/v1/claims", "POST", `{"workload":"web","tenant":"dora"}`)
-	check("/v1/claims/{id=claim-carol}/release", "POST", "")
-	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
-	check("/v1/pools/{workload}/drain", "POST", "")
-	check("/v1/containers/{id=box-1}", "DELETE", "")
-	check("/v1/containers/{id=box-2}", "DELETE", "")
-	check("/v1/workloads/{id=web}", "DELETE", "")
 }
