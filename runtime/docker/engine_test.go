@@ -1,0 +1,218 @@
+package docker_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
+)
+
+// relay stands between the backend and the engine, and can be cut.
+type relay struct {
+	path string
+
+	mu       sync.Mutex
+	listener net.Listener
+	conns    []net.Conn
+}
+
+// newRelay starts to relay; the engine has to listen on a local socket.
+func newRelay(t *testing.T) *relay {
+	t.Helper()
+	target := needEngine(t).DaemonHost()
+	if filepath.Dir(target) == target || len(target) < 8 || target[:7] != "unix://" {
+		t.Skipf("the engine at %s listens on no local socket", target)
+	}
+	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
+	require.NoError(t, err)
+	l := &relay{path: filepath.Join(dir, "sock")}
+	t.Cleanup(func() { l.cut(); os.RemoveAll(dir) })
+	l.mend(t, target[7:])
+	return l
+}
+
+func (l *relay) mend(t *testing.T, target string) {
+	t.Helper()
+	listener, err := net.Listen("unix", l.path)
+	require.NoError(t, err)
+	l.mu.Lock()
+	l.listener = listener
+	l.mu.Unlock()
+	go func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			far, err := net.Dial("unix", target)
+			if err != nil {
+				near.Close()
+				return
+			}
+			l.mu.Lock()
+			l.conns = append(l.conns, near, far)
+			l.mu.Unlock()
+			go carry(near, far)
+			go carry(far, near)
+		}
+	}()
+}
+
+// carry copies one direction and hands on its end.
+func carry(from, to net.Conn) {
+	_, _ = io.Copy(to, from)
+	_ = to.(*net.UnixConn).CloseWrite()
+}
+
+// cut ends all connections and takes no new ones.
+func (l *relay) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.listener.Close()
+	for _, c := range l.conns {
+		c.Close()
+	}
+	l.conns = nil
+}
+
+// An engine that does not answer is told as such, with its address and what to
+// do; when it is back everything works again, and a command that ran on
+// meanwhile has its own outcome.
+func TestEngineGoesAndComesBack(t *testing.T) {
+	t.Parallel()
+	l := newRelay(t)
+	rt := open(t, func(o *docker.Options) { o.Host = "unix://" + l.path })
+	direct := open(t)
+	id := up(t, direct)
+	require.Equal(t, "hi\n", say(t, rt, id, "/box", "echo", "hi"))
+
+	outcome := make(chan error, 1)
+	watched, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		result, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "through"},
+			Timeout: 3 * time.Second, Grace: 100 * time.Millisecond})
+		if err == nil && !result.TimedOut {
+			err = context.DeadlineExceeded
+		}
+		outcome <- err
+	}()
+	go func() {
+		watched <- rt.Watch(context.Background(), func() { close(ready) }, func(runtime.Death) {})
+	}()
+	<-ready
+	require.Eventually(t, func() bool { return say(t, direct, id, "/box", "ps", "through") != "" },
+		20*time.Second, 5*time.Millisecond)
+	l.cut()
+	require.ErrorIs(t, <-watched, runtime.ErrUnavailable)
+	_, err := rt.Status(t.Context(), id)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorContains(t, err, l.path)
+	require.ErrorContains(t, err, "DOCKER_HOST")
+	_, err = rt.GetFiles(t.Context(), id, "/data")
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	require.ErrorIs(t, rt.Destroy(t.Context(), id), runtime.ErrUnavailable)
+	l.mend(t, needEngine(t).DaemonHost()[7:])
+	require.NoError(t, <-outcome, "the command's own end, by its timeout")
+	require.Equal(t, "hi\n", say(t, rt, id, "/box", "echo", "hi"))
+}
+
+// An engine that takes a connection and then says nothing holds up no call for
+// longer than its context.
+func TestEngineStandsStill(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.Listen("unix", path)
+	require.NoError(t, err)
+	defer listener.Close()
+	needEngine(t) // for the shim's sake: both are of this machine
+	o := options(t)
+	o.Host = "unix://" + path
+	rt, err := docker.New(t.Context(), o)
+	require.NoError(t, err)
+	defer rt.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = rt.Exec(ctx, "x", runtime.Command{Args: []string{"/box"}})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, rt.Destroy(ctx, "x"), context.DeadlineExceeded)
+}
+
+// The volume with the shim is made whole whoever makes it at once, mended when
+// it was left half-made, and made again when somebody has removed it.
+func TestShimVolume(t *testing.T) {
+	t.Parallel()
+	api := needEngine(t)
+	own := filepath.Join(t.TempDir(), "shim")
+	content, err := os.ReadFile(options(t).ShimPath)
+	require.NoError(t, err)
+	// A version of its own, which nobody else uses meanwhile.
+	require.NoError(t, os.WriteFile(own, append(content, instance...), 0o755))
+	fresh := func() *docker.Runtime { return open(t, func(o *docker.Options) { o.ShimPath = own }) }
+
+	var all errgroup.Group
+	var ids [4]string
+	for i := range ids {
+		rt, spec := fresh(), newSpec()
+		ids[i] = spec.ID
+		t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+		all.Go(func() error {
+			if err := rt.Create(t.Context(), spec); err != nil {
+				return err
+			}
+			return rt.Start(t.Context(), spec.ID)
+		})
+	}
+	require.NoError(t, all.Wait(), "four at once")
+
+	rt := fresh()
+	c, err := api.ContainerInspect(t.Context(), "hostler-"+ids[0])
+	require.NoError(t, err)
+	var volume string
+	for _, m := range c.Mounts {
+		if m.Destination == "/.hostler/bin" {
+			volume = m.Name
+		}
+	}
+	for _, id := range ids {
+		require.NoError(t, rt.Destroy(t.Context(), id))
+	}
+	require.NoError(t, api.VolumeRemove(t.Context(), volume, false))
+	require.Equal(t, "hi\n", say(t, rt, up(t, rt), "/box", "echo", "hi"), "after its removal")
+	// What a broken copy looks like: the name, and not the content.
+	other := filepath.Join(t.TempDir(), "shim")
+	require.NoError(t, os.WriteFile(other, append(content, instance+"2"...), 0o755))
+	broken := open(t, func(o *docker.Options) { o.ShimPath = other })
+	spoil(t, broken)
+	require.Equal(t, "hi\n", say(t, broken, up(t, broken), "/box", "echo", "hi"), "after it was spoiled")
+}
+
+// spoil puts something else where the shim of a backend should be, before that
+// backend has ever looked.
+func spoil(t *testing.T, rt *docker.Runtime) {
+	t.Helper()
+	api := needEngine(t)
+	made, err := api.ContainerCreate(t.Context(),
+		&container.Config{Image: imageBox, Cmd: []string{"/box"}},
+		&container.HostConfig{Mounts: []mount.Mount{{
+			Type: mount.TypeVolume, Source: rt.ShimVolume(), Target: "/.hostler/bin",
+			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{
+				"hostler.managed": "true", "hostler.instance": instance}},
+		}}}, nil, nil, "")
+	require.NoError(t, err)
+	err = api.CopyToContainer(t.Context(), made.ID, "/.hostler/bin",
+		rootfs(t, map[string]string{"shim": "half of it"}), container.CopyToContainerOptions{})
+	require.NoError(t, err)
+	require.NoError(t, api.ContainerRemove(t.Context(), made.ID, container.RemoveOptions{}))
+}
