@@ -27,9 +27,9 @@ func BenchmarkClaimRelease(b *testing.B) {
 		grow(b, db, history)
 		for _, parallel := range []int{1, 10, 100} {
 			b.Run(fmt.Sprintf("history=%d/parallel=%d", history, parallel), func(b *testing.B) {
-				name := fmt.Sprintf("w%d", b.N)
-				for i := range parallel {
-					idle(b, db, name, fmt.Sprintf("k%d-%d-%d-%d", history, parallel, b.N, i))
+				name := uuid.NewString() // a workload without earlier claims
+				for range parallel {
+					idle(b, db, name, uuid.Must(uuid.NewV7()).String())
 				}
 				b.ResetTimer()
 				var next atomic.Int64

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	goruntime "runtime"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
@@ -111,6 +112,9 @@ func (w *writer) run() {
 	defer close(w.done)
 	for range w.wake {
 		for {
+			// Those who have just been answered often come with their next
+			// change: let them, and it shares this flush instead of the next.
+			goruntime.Gosched()
 			batch, closed := w.take()
 			if len(batch) == 0 && closed {
 				return
