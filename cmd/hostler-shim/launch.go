@@ -221,7 +221,7 @@ func merge(env []string, over map[string]string, home string) []string {
 	merged := make([]string, 0, len(env)+len(over)+1)
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := over[name]; !replaced {
+		if _, replaced := over[name]; !replaced && entry != "HOME=" {
 			merged = append(merged, entry)
 		}
 	}

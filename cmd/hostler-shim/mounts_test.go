@@ -1,0 +1,59 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestParseMount(t *testing.T) {
+	t.Parallel()
+	cases := map[string]mount{
+		"36 35 98:0 / /data rw,noatime master:1 - ext4 /dev/sda rw,errors=continue":     {"/data", "ext4", true},
+		"36 35 98:0 / /data ro,noatime - ext4 /dev/sda rw":                              {"/data", "ext4", false},
+		"36 35 98:0 / /data rw - tmpfs tmpfs ro,size=1k":                                {"/data", "tmpfs", false},
+		`36 35 98:0 / /a\040b\134c rw shared:2 master:1 - tmpfs tmpfs rw`:               {`/a b\c`, "tmpfs", true},
+		"723 716 0:50 / /dev/mqueue rw,nosuid,nodev,noexec,relatime - mqueue mqueue rw": {"/dev/mqueue", "mqueue", true},
+	}
+	for line, want := range cases {
+		got, ok := parseMount(line)
+		require.True(t, ok, line)
+		require.Equal(t, want, got)
+	}
+	for _, bad := range []string{"", "1 2 3", "36 35 98:0 / /data rw ext4 /dev/sda rw"} {
+		_, ok := parseMount(bad)
+		require.False(t, ok, bad)
+	}
+}
+
+func TestUnder(t *testing.T) {
+	t.Parallel()
+	require.True(t, under("/data", "/data"))
+	require.True(t, under("/data/a", "/data"))
+	require.True(t, under("/a", "/"))
+	require.False(t, under("/database", "/data"))
+}
+
+// Whatever a tenant has named, the difference is found, and told in order.
+func TestDifference(t *testing.T) {
+	t.Parallel()
+	file := fileState{mode: 0o100644, size: 1, inode: 7}
+	touched := file
+	touched.changed.Nsec = 1
+	before := map[string]fileState{"/a": file, "/b": file, "/gone": {missing: true}}
+	cases := []struct {
+		now  map[string]fileState
+		path string
+	}{
+		{map[string]fileState{"/a": file, "/b": file, "/gone": {missing: true}}, ""},
+		{map[string]fileState{"/a": file, "/b": touched, "/gone": {missing: true}}, "/b"},
+		{map[string]fileState{"/a": file, "/b": file, "/gone": file}, "/gone"},
+		{map[string]fileState{"/a": file, "/b": file}, "/gone"},
+		{map[string]fileState{"/a": touched, "/b": file, "/gone": {missing: true}, "/new": file}, "/new"},
+	}
+	for _, c := range cases {
+		path, what := difference(before, c.now)
+		require.Equal(t, c.path, path)
+		require.Equal(t, c.path == "", what == "")
+	}
+}

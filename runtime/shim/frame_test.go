@@ -1,0 +1,146 @@
+package shim
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// A frame survives the way, whatever is in it.
+func TestFrameRoundTrip(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	want := Request{ID: 7, Op: OpRun, Run: &Run{Key: "k", Args: []string{"a", ""}, Stdin: []byte{0, 255}}}
+	require.NoError(t, WriteFrame(&b, KindRequest, want))
+	f, err := ReadFrame(&b, MaxFrame)
+	require.NoError(t, err)
+	got, err := Decode[Request](f, KindRequest)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	_, err = ReadFrame(&b, MaxFrame)
+	require.ErrorIs(t, err, io.EOF, "the stream ends between two frames")
+}
+
+// What is broken ends a session with an error, and allocates nothing for it.
+func TestReadFrameRefuses(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		bytes string
+		want  error
+	}{
+		"empty":       {"", io.EOF},
+		"half header": {"\x00\x00", io.ErrUnexpectedEOF},
+		"half body":   {"\x00\x00\x00\x05Hab", io.ErrUnexpectedEOF},
+		"no body":     {"\x00\x00\x00\x05H", io.ErrUnexpectedEOF},
+		"too large":   {"\x00\x40\x00\x01H", ErrProtocol},
+		"huge":        {"\xff\xff\xff\xffH", ErrProtocol},
+	}
+	for name, c := range cases {
+		_, err := ReadFrame(strings.NewReader(c.bytes), MaxFrame)
+		require.ErrorIs(t, err, c.want, name)
+	}
+	_, err := Decode[Hello](Frame{Kind: KindAnswer, Body: []byte("{}")}, KindHello)
+	require.ErrorIs(t, err, ErrProtocol, "another kind")
+	_, err = Decode[Hello](Frame{Kind: KindHello, Body: []byte("[")}, KindHello)
+	require.ErrorIs(t, err, ErrProtocol, "no JSON")
+	require.ErrorIs(t, WriteFrame(io.Discard, KindRequest, strings.Repeat("x", MaxFrame)), ErrProtocol)
+}
+
+// Every error of the contract comes out at the other end as what it was.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	for _, want := range []error{
+		runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed, runtime.ErrNotClean,
+		runtime.ErrUnavailable, runtime.ErrBadArchive, runtime.ErrNoFile,
+	} {
+		line, err := json.Marshal(NewFault(want))
+		require.NoError(t, err)
+		require.ErrorIs(t, ToolError(1, "some noise\n"+string(line)+"\n"), want)
+	}
+	start := &runtime.StartError{Reason: runtime.StartNoUser, Detail: "no user"}
+	require.Equal(t, start, NewFault(start).Err())
+	require.NoError(t, ToolError(0, "noise"))
+	require.ErrorContains(t, ToolError(2, "usage: ..."), "code 2")
+	require.ErrorContains(t, NewFault(errors.New("odd")).Err(), "odd")
+}
+
+func TestConfig(t *testing.T) {
+	t.Parallel()
+	_, err := Config{}.Env()
+	require.Error(t, err, "no argv")
+	env, err := Config{Args: []string{"/x"}, TokenHash: TokenHash("t")}.Env()
+	require.NoError(t, err)
+	c, err := ParseConfig(env)
+	require.NoError(t, err)
+	require.Equal(t, "/", c.Root)
+	require.Equal(t, SocketPath, c.Socket)
+	require.Equal(t, DefaultLonely, c.Lonely)
+	for _, bad := range []string{"", "{", "{}", `{"args":["x"]}`} {
+		_, err := ParseConfig(bad)
+		require.Error(t, err, bad)
+	}
+}
+
+// A token is one container's and one secret's.
+func TestToken(t *testing.T) {
+	t.Parallel()
+	a := Token([]byte("secret"), "a")
+	require.Equal(t, a, Token([]byte("secret"), "a"))
+	require.NotEqual(t, a, Token([]byte("secret"), "b"))
+	require.NotEqual(t, a, Token([]byte("other"), "a"))
+	require.NotEqual(t, a, TokenHash(a))
+}
+
+// Whatever bytes come, reading ends, and what was read is written the same.
+func FuzzReadFrame(f *testing.F) {
+	f.Add([]byte("\x00\x00\x00\x02H{}"))
+	f.Add([]byte("\x00\x00\x00\x0dA{\"id\":1}     \xff"))
+	f.Add([]byte("\xff\xff\xff\xff"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := bytes.NewReader(b)
+		for {
+			frame, err := ReadFrame(r, MaxHello)
+			if err != nil {
+				return
+			}
+			require.LessOrEqual(t, len(frame.Body), MaxHello)
+		}
+	})
+}
+
+// The messages of both ends decode to themselves or to an error.
+func FuzzDecode(f *testing.F) {
+	f.Add([]byte(`{"version":1,"token":"x"}`))
+	f.Add([]byte(`{"id":1,"op":"run","run":{"key":"k","args":["a"],"timeout":1}}`))
+	f.Add([]byte(`{"id":1,"result":{"ExitCode":3},"fault":{"error":"start"}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		again(t, b, KindHello, Hello{})
+		again(t, b, KindWelcome, Welcome{})
+		again(t, b, KindRequest, Request{})
+		again(t, b, KindNote, Note{})
+		again(t, b, KindAnswer, Answer{})
+	})
+}
+
+func again[T any](t *testing.T, b []byte, kind Kind, _ T) {
+	t.Helper()
+	message, err := Decode[T](Frame{Kind: kind, Body: b}, kind)
+	if err != nil {
+		require.ErrorIs(t, err, ErrProtocol)
+		return
+	}
+	var wire bytes.Buffer
+	if WriteFrame(&wire, kind, message) != nil {
+		return // it grew beyond what a frame holds
+	}
+	frame, err := ReadFrame(&wire, MaxFrame)
+	require.NoError(t, err)
+	_, err = Decode[T](frame, kind)
+	require.NoError(t, err)
+}

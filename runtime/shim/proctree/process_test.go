@@ -1,0 +1,104 @@
+package proctree
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// The name of a process is its own choice, and must not confuse us.
+func TestParseStat(t *testing.T) {
+	t.Parallel()
+	rest := " 7 8 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 THREADS 0 123456 1 2\n"
+	line := func(name, state, threads string) []byte {
+		s := "42 (" + name + ") " + state + rest
+		for i := 0; i+7 <= len(s); i++ {
+			if s[i:i+7] == "THREADS" {
+				return []byte(s[:i] + threads + s[i+7:])
+			}
+		}
+		return []byte(s)
+	}
+	cases := map[string]struct {
+		line []byte
+		dead bool
+	}{
+		"plain":               {line("sh", "S", "1"), false},
+		"brackets in it":      {line("a) Z 1 (b", "R", "1"), false},
+		"zombie":              {line("sh", "Z", "1"), true},
+		"only its first gone": {line("sh", "Z", "3"), false},
+	}
+	for name, c := range cases {
+		p, err := parseStat(42, c.line)
+		require.NoError(t, err, name)
+		want := Process{ID: ID{PID: 42, Start: 123456}, Parent: 7, Group: 8, Dead: c.dead}
+		require.Equal(t, want, p, name)
+	}
+	for _, bad := range []string{"", "42", "42 (sh) S 1", "42 (sh)"} {
+		_, err := parseStat(42, []byte(bad))
+		require.ErrorIs(t, err, errBadStat, bad)
+	}
+}
+
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	p := func(pid, parent int, dead bool) Process {
+		return Process{ID: ID{PID: pid}, Parent: parent, Dead: dead}
+	}
+	all := []Process{p(1, 0, false), p(2, 1, false), p(3, 2, true), p(4, 3, false), p(5, 1, false),
+		p(8, 9, false), p(9, 8, false)} // a circle, as a torn picture may hold one
+	require.Equal(t, []Process{p(2, 1, false), p(5, 1, false), p(4, 3, false)}, Below(all, 1),
+		"all levels, and below a dead one")
+	require.Empty(t, Below(all, 5))
+	require.Len(t, Below(all, 8), 2)
+}
+
+// A signal is for the process that was seen, not for its number.
+func TestSignalIsExact(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("sleep", "60")
+	require.NoError(t, c.Start())
+	p, err := Read(c.Process.Pid)
+	require.NoError(t, err)
+	require.True(t, p.Alive())
+
+	other := p.ID
+	other.Start++
+	require.False(t, other.Alive())
+	other.Signal(unix.SIGKILL)
+	require.True(t, p.Alive(), "another process of the same number was meant")
+	ID{PID: 0}.Signal(unix.SIGKILL)  // our own group
+	ID{PID: -1}.Signal(unix.SIGKILL) // everybody
+
+	p.Signal(unix.SIGKILL)
+	require.Error(t, c.Wait())
+	require.False(t, p.Alive())
+}
+
+// A whole tree goes, whoever forks meanwhile.
+func TestKillBelow(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("sh", "-c", `while :; do (sleep 1 & wait) & sleep 0.01; done`)
+	require.NoError(t, c.Start())
+	top, err := Read(c.Process.Pid)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool {
+		all, err := Scan()
+		return err == nil && len(Below(all, top.PID)) > 3
+	}, 10*time.Second, time.Millisecond)
+	require.True(t, Kill(10*time.Second, func() ([]Process, error) {
+		all, err := Scan()
+		found := Below(all, top.PID)
+		for _, p := range all {
+			if p.ID == top.ID && !p.Dead {
+				found = append(found, p)
+			}
+		}
+		return found, err
+	}))
+	require.Error(t, c.Wait())
+	require.True(t, KillBelow(top.PID, time.Second), "nothing is below it now")
+}

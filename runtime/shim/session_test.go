@@ -1,0 +1,230 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// peer is the program's end of one connection, played by a test.
+type peer struct {
+	t    *testing.T
+	conn net.Conn
+}
+
+// welcome does the program's part of the greeting.
+func (p peer) welcome(boot string) {
+	f, err := ReadFrame(p.conn, MaxHello)
+	if err != nil {
+		return
+	}
+	hello, err := Decode[Hello](f, KindHello)
+	require.NoError(p.t, err)
+	require.Equal(p.t, "token", hello.Token)
+	p.send(KindWelcome, Welcome{Version: Version, Boot: boot, Main: MainRunning})
+}
+
+func (p peer) send(kind Kind, message any) { _ = WriteFrame(p.conn, kind, message) }
+
+// next is the next request; false when the client has gone.
+func (p peer) next() (Request, bool) {
+	f, err := ReadFrame(p.conn, MaxFrame)
+	if err != nil {
+		return Request{}, false
+	}
+	r, err := Decode[Request](f, KindRequest)
+	require.NoError(p.t, err)
+	return r, true
+}
+
+// scripted is a session whose first connection is played by the first script,
+// and so on. Without a script the container is gone.
+func scripted(t *testing.T, scripts ...func(p peer)) *Session {
+	n := 0
+	s := NewSession(func(context.Context) (io.ReadWriteCloser, error) {
+		if n == len(scripts) {
+			return nil, runtime.ErrNotRunning
+		}
+		ours, theirs := net.Pipe()
+		script := scripts[n]
+		n++
+		go func() { // ends with the script
+			defer theirs.Close()
+			script(peer{t, theirs})
+		}()
+		return ours, nil
+	}, "token")
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// answerRun answers one run with an exit code.
+func answerRun(p peer, code int) {
+	if r, ok := p.next(); ok {
+		p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{ExitCode: code}})
+	}
+}
+
+var hello = runtime.Command{Key: "key", Args: []string{"hello"}}
+
+func TestExec(t *testing.T) {
+	t.Parallel()
+	lose := func(p peer) { p.welcome("a"); p.next() }
+	cases := map[string]struct {
+		scripts []func(p peer)
+		code    int
+		err     error
+	}{
+		"answered": {scripts: []func(p peer){func(p peer) { p.welcome("a"); answerRun(p, 3) }}, code: 3},
+		"lost once, asked again": {scripts: []func(p peer){lose,
+			func(p peer) { p.welcome("a"); answerRun(p, 5) }}, code: 5},
+		"lost while greeting": {scripts: []func(p peer){lose, func(peer) {}, func(peer) {},
+			func(p peer) { p.welcome("a"); answerRun(p, 6) }}, code: 6},
+		"another boot":        {scripts: []func(p peer){lose, func(p peer) { p.welcome("b"); p.next() }}, err: runtime.ErrLost},
+		"gone after sending":  {scripts: []func(p peer){lose}, err: runtime.ErrLost},
+		"gone before sending": {err: runtime.ErrNotRunning},
+		"nonsense instead of a welcome": {scripts: []func(p peer){func(p peer) {
+			_, _ = ReadFrame(p.conn, MaxHello)
+			_, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
+		}}, err: runtime.ErrDoomed},
+		"another version": {scripts: []func(p peer){func(p peer) {
+			_, _ = ReadFrame(p.conn, MaxHello)
+			p.send(KindWelcome, Welcome{Version: Version + 1, Boot: "a"})
+		}}, err: runtime.ErrDoomed},
+		"an answer without a result": {scripts: []func(p peer){func(p peer) {
+			p.welcome("a")
+			r, _ := p.next()
+			p.send(KindAnswer, Answer{ID: r.ID})
+		}}, err: runtime.ErrDoomed},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := scripted(t, c.scripts...)
+				defer s.Close()
+				result, err := s.Exec(t.Context(), hello)
+				if c.err != nil {
+					require.ErrorIs(t, err, c.err)
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, c.code, result.ExitCode)
+			})
+		})
+	}
+}
+
+// A program that never answers does not hold its caller for ever.
+func TestExecIsBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scripted(t, func(p peer) {
+			p.welcome("a")
+			for ok := true; ok; {
+				_, ok = p.next()
+			}
+		})
+		defer s.Close()
+		began := time.Now()
+		cmd := hello
+		cmd.Timeout, cmd.Grace = time.Minute, time.Second
+		_, err := s.Exec(t.Context(), cmd)
+		require.ErrorIs(t, err, runtime.ErrDoomed)
+		require.Equal(t, time.Minute+time.Second+KillBound+margin, time.Since(began))
+	})
+}
+
+// A command that waits for its turn has its whole time from when it starts.
+func TestQueuedExec(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scripted(t, func(p peer) {
+			p.welcome("a")
+			r, _ := p.next()
+			p.send(KindNote, Note{ID: r.ID, Turn: TurnQueued})
+			time.Sleep(4 * time.Minute)
+			p.send(KindNote, Note{ID: r.ID, Turn: TurnStarted})
+			time.Sleep(30 * time.Second)
+			p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{}})
+		})
+		defer s.Close()
+		result, err := s.Exec(t.Context(), hello)
+		require.NoError(t, err)
+		require.True(t, result.OK())
+	})
+}
+
+var errEnough = errors.New("enough")
+
+// A cancelled Exec tells the program, and waits until the command is over.
+func TestCancelledExec(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]error{"ended": nil, "doomed": runtime.ErrDoomed} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				over := false
+				s := scripted(t, func(p peer) {
+					p.welcome("a")
+					r, _ := p.next()
+					c, _ := p.next()
+					require.Equal(t, Request{Op: OpCancel, Key: "key"}, c)
+					time.Sleep(time.Second)
+					over = true
+					answer := Answer{ID: r.ID, Result: &runtime.Result{ExitCode: 143}}
+					if fault != nil {
+						answer = Answer{ID: r.ID, Fault: NewFault(fault)}
+					}
+					p.send(KindAnswer, answer)
+				})
+				defer s.Close()
+				ctx, cancel := context.WithCancelCause(t.Context())
+				time.AfterFunc(time.Second, func() { cancel(errEnough) })
+				_, err := s.Exec(ctx, hello)
+				require.ErrorIs(t, err, errEnough)
+				require.True(t, over)
+				if fault != nil {
+					require.ErrorIs(t, err, fault)
+				}
+			})
+		})
+	}
+}
+
+// A restart that is lost in the middle is asked for again.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := scripted(t, func(p peer) { p.welcome("a"); p.next() }, func(p peer) {
+			p.welcome("a")
+			r, _ := p.next()
+			require.Equal(t, OpRestart, r.Op)
+			p.send(KindAnswer, Answer{ID: r.ID})
+			p.next()
+		})
+		require.NoError(t, s.Restart(t.Context()))
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, s.Restart(t.Context()), runtime.ErrUnavailable, "closed")
+	})
+}
+
+// Why a main process did not start is what opening a session says.
+func TestOpenTellsWhyMainFailed(t *testing.T) {
+	t.Parallel()
+	want := &runtime.StartError{Reason: runtime.StartNoBinary, Detail: "none"}
+	s := scripted(t, func(p peer) {
+		_, _ = ReadFrame(p.conn, MaxHello)
+		p.send(KindWelcome, Welcome{Version: Version, Boot: "a", Main: MainFailed, Fault: NewFault(want)})
+	})
+	var got *runtime.StartError
+	require.ErrorAs(t, s.Open(t.Context()), &got)
+	require.Equal(t, want, got)
+}
