@@ -117,7 +117,7 @@ func (f file) checkImport(imported string) []string {
 	for _, o := range small {
 		foreign := strings.Contains(strings.Split(imported, "/")[0], ".")
 		allowed := slices.ContainsFunc(o.list, func(m string) bool { return within(imported, m) })
-		if f.pkg == o.pkg && foreign && !allowed && !f.test {
+		if matches(f.pkg, []string{o.pkg}) && foreign && !allowed && !f.test {
 			faults = append(faults, fmt.Sprintf(
 				"%s: imports %s, but %s: %s may use the standard library%s only",
 				f.name, imported, o.why, o.pkg, and(o.list)))

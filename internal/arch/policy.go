@@ -15,8 +15,9 @@ var layers = []layer{
 
 	// What runs containers. Backends know the contract and the shim.
 	{"runtime/shim", []string{"runtime"}},
+	{"runtime/shim/proctree", nil},
 	{"runtime/docker", []string{"runtime", "runtime/shim"}},
-	{"runtime/process", []string{"runtime", "runtime/shim"}},
+	{"runtime/process", []string{"runtime", "runtime/shim/..."}},
 	{"runtime/kubernetes", []string{"runtime", "runtime/shim"}},
 	{"runtime/fake", []string{"runtime"}},
 	{"runtime/runtimetest", []string{"runtime"}},
@@ -40,7 +41,7 @@ var layers = []layer{
 
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
-	{"cmd/hostler-shim", []string{"runtime", "runtime/shim"}},
+	{"cmd/hostler-shim", []string{"runtime", "runtime/shim/..."}},
 	{"e2e/...", []string{"..."}},
 	{"examples/...", nil},
 }
@@ -70,7 +71,7 @@ var owners = []owner{
 // others and the standard library.
 var small = []owner{
 	{"cmd/hostler-shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
-	{"runtime/shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
+	{"runtime/shim/...", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime", nil, "the contract of the backends stands on nothing"},
 	{"activity", nil, "events stand on nothing"},
 	{"internal/flow", nil, "flows stand on nothing"},

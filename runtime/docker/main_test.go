@@ -107,7 +107,7 @@ func makeImages(t testing.TB) {
 		opened = rt
 		box, err := os.ReadFile(runtimetest.BuildBox(t))
 		require.NoError(t, err)
-		plain := map[string]string{"box": string(box), "tool": buildTool(t)}
+		plain := map[string]string{"box": string(box), "tool": buildProgram(t, "tool"), "echo": buildProgram(t, "echo")}
 		require.NoError(t, rt.Import(context.Background(), imageBox, rootfs(t, plain)))
 		users := map[string]string{
 			"usr/bin/box": string(box),
@@ -122,11 +122,11 @@ func makeImages(t testing.TB) {
 	require.NotNil(t, opened, "the images could not be made")
 }
 
-// buildTool builds testdata/tool and gives its content.
-func buildTool(t testing.TB) string {
+// buildProgram builds a program of testdata and gives its content.
+func buildProgram(t testing.TB, name string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "tool")
-	cmd := exec.Command("go", "build", "-o", path, "./testdata/tool")
+	path := filepath.Join(t.TempDir(), name)
+	cmd := exec.Command("go", "build", "-ldflags=-s -w", "-o", path, "./testdata/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
