@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,9 +29,10 @@ type serveConfig struct {
 	shim       string
 	logLevel   string
 	logFormat  string
+	retention  time.Duration
 }
 
-// serverFlags defines the flags of serve.
+// flags defines the flags of serve.
 func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:8700", "address to serve the API on")
 	f.StringVar(&c.data, "data", defaultData(), "directory for the database and everything else that is kept")
@@ -41,6 +43,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: beside this program)")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
+	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 
@@ -118,6 +121,9 @@ func (c *serveConfig) check() error {
 		if !slices.Contains(allowed, value) {
 			faults = errors.Join(faults, fmt.Errorf("--%s %q: it takes %s", flag, value, strings.Join(allowed, ", ")))
 		}
+	}
+	if c.retention < 0 {
+		faults = errors.Join(faults, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
 	}
 	oneOf("runtime", c.runtime, "auto", "docker", "process")
 	oneOf("store", c.store, "sqlite")

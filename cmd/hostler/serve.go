@@ -20,6 +20,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -118,6 +119,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.run(gctx) })
+	g.Go(func() error { return s.prune(gctx, c.retention) })
 	g.Go(func() error {
 		if c.workloads == "" {
 			return nil
@@ -206,5 +208,27 @@ func (s *server) follow(ctx context.Context, dir string) error {
 	})
 }
 
-// poolManager makes sure that the pools are what the API asks for.
+// pruning is how often what is too old is removed.
+const pruning = time.Hour
+
+// prune removes what is older than the retention, now and then, until ctx ends.
+func (s *server) prune(ctx context.Context, retention time.Duration) error {
+	if retention == 0 {
+		return nil
+	}
+	ticker := time.NewTicker(pruning)
+	defer ticker.Stop()
+	for {
+		before := time.Now().Add(-retention)
+		if _, err := s.db.Prune(ctx, store.Retention{Before: before}); err != nil && ctx.Err() == nil {
+			s.log.Error("remove what is older than the retention", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
 var _ api.Pools = (*pool.Pools)(nil)
