@@ -29,7 +29,6 @@ func (r *Runtime) Destroy(_ context.Context, id string) error {
 	if err := p.killAll(); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
-	// Only now: who waits for a command is to learn that the container ended.
 	r.forget(id)
 	if err := removeAll(p.gone()); err != nil {
 		return unavailable("destroy container "+id, err)

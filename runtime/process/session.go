@@ -30,15 +30,12 @@ func (r *Runtime) session(id string) *shim.Session {
 	return s
 }
 
-// forget ends the session of a container that is to go.
+// forget drops the session of a container that is gone, and does not close it:
+// who waits on it is to learn why its connection breaks.
 func (r *Runtime) forget(id string) {
 	r.mu.Lock()
-	s := r.sessions[id]
+	defer r.mu.Unlock()
 	delete(r.sessions, id)
-	r.mu.Unlock()
-	if s != nil {
-		s.Close()
-	}
 }
 
 // Close ends all sessions. The containers live on.
