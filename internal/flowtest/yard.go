@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/store"
 )
@@ -25,14 +26,15 @@ import (
 // Yard is one server's services.
 type Yard struct {
 	T        testing.TB
-	RT       *fake.Runtime
+	RT       *fake.Runtime // nil when the yard is on another runtime
 	DB       *store.DB
 	Pools    *pool.Pools
 	Claims   *claim.Service
 	Releases *release.Service
 
-	path string
-	stop func()
+	runtime runtime.Runtime
+	path    string
+	stop    func()
 }
 
 // New opens a yard on an empty database and starts its loops. It is closed
@@ -44,11 +46,27 @@ func New(t testing.TB) *Yard {
 	return y
 }
 
+// On is New on another runtime, which stays the caller's to close.
+func On(t testing.TB, rt runtime.Runtime) *Yard {
+	t.Helper()
+	y := prepared(t, rt)
+	y.Start()
+	return y
+}
+
 // Stopped is New without the loops: nothing is filled, removed or noticed
 // until Start.
 func Stopped(t testing.TB) *Yard {
 	t.Helper()
-	y := &Yard{T: t, RT: fake.New(), path: filepath.Join(t.TempDir(), "hostler.db"), stop: func() {}}
+	rt := fake.New()
+	y := prepared(t, rt)
+	y.RT = rt
+	return y
+}
+
+func prepared(t testing.TB, rt runtime.Runtime) *Yard {
+	t.Helper()
+	y := &Yard{T: t, runtime: rt, path: filepath.Join(t.TempDir(), "hostler.db"), stop: func() {}}
 	y.open()
 	t.Cleanup(func() {
 		y.stop()
@@ -61,11 +79,11 @@ func (y *Yard) open() {
 	db, err := store.Open(context.Background(), y.path)
 	require.NoError(y.T, err)
 	log := slog.New(slog.DiscardHandler)
-	runner := hooks.NewRunner(y.RT, db)
+	runner := hooks.NewRunner(y.runtime, db)
 	y.DB = db
-	y.Pools = pool.New(db, y.RT, runner, log)
-	y.Claims = claim.NewService(db, y.Pools, y.RT, runner, log)
-	y.Releases = release.NewService(db, y.Claims, y.Pools, y.RT, runner, log)
+	y.Pools = pool.New(db, y.runtime, runner, log)
+	y.Claims = claim.NewService(db, y.Pools, y.runtime, runner, log)
+	y.Releases = release.NewService(db, y.Claims, y.Pools, y.runtime, runner, log)
 }
 
 // Start starts the loops.
