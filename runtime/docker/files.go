@@ -6,6 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"strings"
+
+	"github.com/docker/docker/api/types/container"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -34,7 +38,7 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return err
 	}
-	s, err := r.run(ctx, c.ID, untarArgs(c.Config.Labels[labelUser], dir)...)
+	s, err := r.run(ctx, c.ID, untarArgs(c.Config.Labels[labelUser], writable(c.Mounts, dir))...)
 	if err != nil {
 		return err
 	}
@@ -57,6 +61,26 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 		return context.Cause(ctx)
 	}
 	return putOutcome(failure, sendErr, readErr)
+}
+
+// writable is where a folder can be written: itself, or, on a volume that the
+// container may only read, the same folder where the volume is mounted aside.
+func writable(mounts []container.MountPoint, dir string) string {
+	dir = path.Clean(dir)
+	var on container.MountPoint // what dir is on: the longest target above it
+	aside := make(map[string]string)
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Destination, asideDir+"/") {
+			aside[m.Name] = m.Destination
+		} else if (dir == m.Destination || strings.HasPrefix(dir, m.Destination+"/")) &&
+			len(m.Destination) > len(on.Destination) {
+			on = m
+		}
+	}
+	if other, ok := aside[on.Name]; ok && !on.RW {
+		return other + strings.TrimPrefix(dir, on.Destination)
+	}
+	return dir
 }
 
 // putOutcome says what went wrong. What the caller's reader failed with counts

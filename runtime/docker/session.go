@@ -135,9 +135,17 @@ func (r *Runtime) changed(ctx context.Context, id string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask what has changed: %w", r.fault(ctx, err))
 	}
-	paths := make([]string, len(changes))
-	for i, change := range changes {
-		paths[i] = change.Path
+	// Where a volume is mounted, a process in the container sees the volume's
+	// own folder, whose times change when Hostler fills it.
+	mounted := make(map[string]bool)
+	for _, m := range c.Mounts {
+		mounted[m.Destination] = true
+	}
+	paths := make([]string, 0, len(changes))
+	for _, change := range changes {
+		if !mounted[change.Path] {
+			paths = append(paths, change.Path)
+		}
 	}
 	return paths, nil
 }

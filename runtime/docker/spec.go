@@ -43,6 +43,15 @@ var capabilities = []string{
 	"SETGID",       // and its groups
 }
 
+// asideDir is where volumes that the workload may only read are mounted a
+// second time, for the shim to fill and to empty. It belongs to a user that
+// nobody is and is closed to all others, which binds root as well when it has
+// no capabilities. It is not below the shim's own folder, which is never wiped.
+const (
+	asideDir     = "/.hostler-volumes"
+	asideOptions = "rw,noexec,nosuid,nodev,size=64k,mode=0700,uid=4294967294,gid=4294967294"
+)
+
 // tmpfs are the temporary filesystems: with them, what programs scribble is
 // gone after a Wipe, where in the image's own folders it would make the
 // container unfit for the next tenant.
@@ -164,6 +173,9 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 			all[t.path] = t.options
 		}
 	}
+	if slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool { return v.ReadOnly }) {
+		all[asideDir] = asideOptions
+	}
 	return all
 }
 
@@ -180,6 +192,11 @@ func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 				NoCopy: true, Labels: r.labels(map[string]string{labelContainer: spec.ID}),
 			},
 		})
+		if v.ReadOnly {
+			again := all[len(all)-1]
+			again.Target, again.ReadOnly = asideDir+"/"+v.Name, false
+			all = append(all, again)
+		}
 	}
 	return all
 }
