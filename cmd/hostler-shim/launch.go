@@ -141,14 +141,15 @@ func (l launch) find() (string, error) {
 		Detail: fmt.Sprintf("%q is not in PATH", name)})
 	for _, dir := range filepath.SplitList(variable(l.env, "PATH", defaultPath)) {
 		path := l.absolute(filepath.Join(dir, name))
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil {
+			continue // also in a folder of PATH that is closed to this user
+		}
 		err := executable(name, path)
 		if err == nil {
 			return path, nil
 		}
-		start, _ := errors.AsType[*runtime.StartError](err)
-		if start.Reason == runtime.StartNotExec {
-			notFound = err
-		}
+		notFound = err
 	}
 	return "", notFound
 }

@@ -50,12 +50,11 @@ func goBuild(pkg, name string) (string, error) {
 		return "", err
 	}
 	own := filepath.Join(dir, fmt.Sprintf("%s.%d", name, os.Getpid()))
-	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", own, pkg)
+	c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", own, pkg)
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}
-	// The folder may be closed to other users, whom a container's main process
-	// may run as: the file has to be reachable by them.
-	return own, os.Chmod(own, 0o755)
+	path := filepath.Join(dir, name)
+	return path, os.Rename(own, path)
 }
