@@ -144,10 +144,15 @@ func (b bridge) Read(p []byte) (int, error) {
 		text, _ := io.ReadAll(io.LimitReader(b.out.from, stderrKept))
 		return 0, fmt.Errorf("%w: %s", runtime.ErrUnavailable, strings.TrimSpace(string(p[:n])+string(text)))
 	}
-	if errors.Is(err, io.EOF) && b.out.stderr.Len() > 0 {
-		err = shim.ToolError(1, b.out.stderr.String())
+	switch {
+	case err == nil:
+		return n, nil
+	case b.out.stderr.Len() > 0:
+		return n, shim.ToolError(1, b.out.stderr.String())
 	}
-	return n, err
+	// Not io.EOF, which would look like an engine that broke off: it may be the
+	// container alone that has ended.
+	return n, fmt.Errorf("the session's bridge ended: %s", err.Error())
 }
 
 // demux reads the stdout of a stream in which the engine has packed stdout and
