@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"unsafe"
@@ -233,4 +234,16 @@ func merge(env []string, over map[string]string, home string) []string {
 		merged = append(merged, "HOME="+home)
 	}
 	return merged
+}
+
+// withoutOwnHome drops the HOME that an engine has set because init runs as
+// root. Everybody else has another one, which merge looks up.
+func withoutOwnHome(env []string) []string {
+	as, err := containerAccounts.lookup("")
+	if err != nil {
+		return env
+	}
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return entry == "HOME="+as.home
+	})
 }

@@ -101,7 +101,7 @@ func newSupervisor(config shim.Config) *supervisor {
 	s := &supervisor{
 		config:   config,
 		boot:     rand.Text(),
-		env:      merge(os.Environ(), config.Environment, ""),
+		env:      merge(withoutOwnHome(os.Environ()), config.Environment, ""),
 		reaper:   newReaper(),
 		runs:     newRuns(),
 		changing: make(chan struct{}, 1),

@@ -55,3 +55,13 @@ func TestMerge(t *testing.T) {
 	require.ElementsMatch(t, []string{"A=x", "B=2=3", "HOME=/home/a"}, env)
 	require.Equal(t, "/b", variable(merge([]string{"HOME=/b"}, nil, "/a"), "HOME", ""))
 }
+
+// The HOME that init was given as root is nobody else's; one that an image sets
+// is everybody's.
+func TestOwnHome(t *testing.T) {
+	t.Parallel()
+	as, err := containerAccounts.lookup("")
+	require.NoError(t, err)
+	require.Equal(t, []string{"A=1"}, withoutOwnHome([]string{"A=1", "HOME=" + as.home}))
+	require.Equal(t, []string{"HOME=/app"}, withoutOwnHome([]string{"HOME=/app"}))
+}
