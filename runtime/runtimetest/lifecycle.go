@@ -104,6 +104,9 @@ func mainExits(t *testing.T, s *suite) {
 // end has the main process end by itself, and waits until Status knows.
 func (c *container) end(t *testing.T) {
 	t.Helper()
+	eventually(t, "the main process listens to SIGTERM", func() bool {
+		return c.log(t, 1<<20) != ""
+	})
 	// The answer may be lost with the container: that is not the question here.
 	_, _ = c.run(t, c.command("kill", "init", "TERM"))
 	eventually(t, "the container ends with its main process", func() bool {
@@ -165,19 +168,21 @@ func foreign(t *testing.T, s *suite) {
 
 func logs(t *testing.T, s *suite) {
 	c := s.start(t)
-	read := func(tail int64) string {
-		r, err := s.rt.Logs(t.Context(), c.id, tail)
-		require.NoError(t, err)
-		defer r.Close()
-		text, err := io.ReadAll(r)
-		require.NoError(t, err)
-		return string(text)
-	}
 	eventually(t, "the log has what the main process prints", func() bool {
-		return read(1<<20) == "idle\n"
+		return c.log(t, 1<<20) == "idle\n"
 	})
-	require.Equal(t, "le\n", read(3), "the last bytes")
+	require.Equal(t, "le\n", c.log(t, 3), "the last bytes")
 	c.ok(t, "echo", "not in the log")
-	require.Equal(t, "idle\n", read(1<<20), "a command's output is no log")
+	require.Equal(t, "idle\n", c.log(t, 1<<20), "a command's output is no log")
+}
 
+// log is the last bytes of what the main process has printed.
+func (c *container) log(t *testing.T, tail int64) string {
+	t.Helper()
+	r, err := c.rt.Logs(t.Context(), c.id, tail)
+	require.NoError(t, err, "Logs")
+	defer r.Close()
+	text, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(text)
 }

@@ -14,9 +14,9 @@ import (
 )
 
 func idle(args []string) error {
-	fmt.Println("idle")
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
+	fmt.Println("idle") // from here on SIGTERM is heard
 	failed := make(chan error, 1)
 	if len(args) > 0 {
 		// It ends with the process.
