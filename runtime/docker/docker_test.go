@@ -13,6 +13,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
+	"github.com/docker/docker/api/types/network"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
@@ -174,6 +175,26 @@ func TestRefusals(t *testing.T) {
 			require.NoError(t, rt.Destroy(t.Context(), spec.ID))
 		})
 	}
+}
+
+// A network that goes between Create and Start is a container that cannot be
+// started, not one that is not there.
+func TestNetworkGoes(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	name := instance + "-brief"
+	made, err := api.NetworkCreate(t.Context(), name, network.CreateOptions{
+		Labels: map[string]string{"hostler.managed": "true", "hostler.instance": instance}})
+	require.NoError(t, err)
+	spec := newSpec()
+	spec.Networks = []string{name}
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	require.NoError(t, rt.Create(t.Context(), spec))
+	require.NoError(t, api.NetworkRemove(t.Context(), made.ID))
+	err = rt.Start(t.Context(), spec.ID)
+	require.ErrorIs(t, err, runtime.ErrInvalid)
+	require.NotErrorIs(t, err, runtime.ErrNotFound)
+	require.ErrorContains(t, err, name)
 }
 
 // A container of somebody else is not touched, whatever its name.

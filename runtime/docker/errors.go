@@ -50,11 +50,11 @@ var faults = []struct {
 }
 
 // refusal is fault for creating and starting: there, what the engine answers
-// is its judgement of the spec.
+// is its judgement of the spec. What it does not find is then a part of the
+// container, such as a network or the image, and not the container.
 func (r *Runtime) refusal(ctx context.Context, err error) error {
 	turned := r.fault(ctx, err)
-	known := errors.Is(turned, runtime.ErrNotFound) || errors.Is(turned, runtime.ErrInvalid)
-	if err == nil || known || ctx.Err() != nil || unreachable(err) {
+	if err == nil || ctx.Err() != nil || unreachable(err) || errors.Is(turned, runtime.ErrInvalid) {
 		return turned
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)

@@ -95,6 +95,9 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 		return err
 	}
 	if err := r.api.ContainerStart(ctx, c.ID, container.StartOptions{}); err != nil {
+		if _, gone := r.find(ctx, id); errors.Is(gone, runtime.ErrNotFound) {
+			return gone // removed meanwhile, not refused
+		}
 		return r.refusal(ctx, err)
 	}
 	session, err := r.session(id)
