@@ -1,0 +1,218 @@
+package e2e
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/process"
+)
+
+// backend is one that servers are tested on.
+type backend interface {
+	// name is what serve calls it.
+	name() string
+	// image is what its containers are made of, with all programs in it.
+	image(t testing.TB) string
+	// program is where its containers see a program.
+	program(t testing.TB, name string) string
+	// open opens it beside the server.
+	open(t testing.TB, instance, data string, secret []byte) runtime.Runtime
+	// incarnation tells a container from another that took its place.
+	incarnation(t testing.TB, s *server, id string) string
+	// runs says whether a process with a marker among its arguments runs in a
+	// container.
+	runs(t testing.TB, id, marker string) bool
+	// left is everything that there is of an installation's containers.
+	left(t testing.TB, s *server) []string
+}
+
+// onEach runs a test on each backend, at the same time as others.
+func onEach(t *testing.T, test func(t *testing.T, rt backend)) {
+	t.Helper()
+	for _, rt := range []backend{dockerBackend{}, processBackend{}} {
+		t.Run(rt.name(), func(t *testing.T) {
+			t.Parallel()
+			need(t, rt)
+			test(t, rt)
+		})
+	}
+}
+
+// need skips, loudly, where the backend is not to be had, and fails where it
+// has to be.
+func need(t testing.TB, rt backend) {
+	t.Helper()
+	if rt.name() != "docker" {
+		return
+	}
+	_, err := theEngine()
+	if err == nil {
+		return
+	}
+	if strings.Contains(","+os.Getenv("REQUIRE")+",", ",docker,") {
+		t.Fatalf("REQUIRE names docker and no Docker engine answers: %v", err)
+	}
+	t.Skipf("no Docker engine answers: %v", err)
+}
+
+// workload is a workload file of a backend. In what follows the head, BOX and
+// APP are the programs.
+func workload(t testing.TB, rt backend, id, rest string) string {
+	t.Helper()
+	box, app := rt.program(t, "box"), rt.program(t, "app")
+	text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [BOX, idle]\nvolumes: { state: { target: /state } }\n%s",
+		id, rt.image(t), rest)
+	return strings.NewReplacer("BOX", `"`+box+`"`, "APP", `"`+app+`"`).Replace(text)
+}
+
+// dockerBackend is the Docker engine of this machine.
+type dockerBackend struct{}
+
+func (dockerBackend) name() string                             { return "docker" }
+func (dockerBackend) program(_ testing.TB, name string) string { return "/" + name }
+
+func (dockerBackend) image(t testing.TB) string {
+	t.Helper()
+	ref, err := importOnce()
+	require.NoError(t, err)
+	return ref
+}
+
+// importOnce makes the image of the tests, out of nothing but our programs.
+var importOnce = sync.OnceValues(func() (string, error) {
+	dir, err := built()
+	if err != nil {
+		return "", err
+	}
+	var rootfs bytes.Buffer
+	w := tar.NewWriter(&rootfs)
+	for _, name := range []string{"box", "app", "hostler"} {
+		content, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return "", err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			return "", err
+		}
+		if _, err := w.Write(content); err != nil {
+			return "", err
+		}
+	}
+	if err := w.Close(); err != nil {
+		return "", err
+	}
+	rt, err := openDocker(run, []byte("unused"))
+	if err != nil {
+		return "", err
+	}
+	ref := run + "/programs:latest"
+	atEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
+	return ref, rt.Import(context.Background(), ref, &rootfs)
+})
+
+// openDocker opens the engine on behalf of an instance. What the instance has
+// made besides containers is removed when all tests have ended: tests share
+// the network and the shim.
+func openDocker(instance string, secret []byte) (*docker.Runtime, error) {
+	dir, err := built()
+	if err != nil {
+		return nil, err
+	}
+	rt, err := docker.New(context.Background(), docker.Options{
+		Instance: instance, Secret: secret, ShimPath: filepath.Join(dir, "hostler-shim"),
+	})
+	if err == nil {
+		atEnd(func(ctx context.Context) error { return rt.Purge(ctx) })
+	}
+	return rt, err
+}
+
+func (dockerBackend) open(t testing.TB, instance, _ string, secret []byte) runtime.Runtime {
+	t.Helper()
+	rt, err := openDocker(instance, secret)
+	require.NoError(t, err)
+	return rt
+}
+
+// incarnation is the engine's own id.
+func (dockerBackend) incarnation(t testing.TB, _ *server, id string) string {
+	t.Helper()
+	var c struct{ ID string }
+	ask(t, "/containers/hostler-"+id+"/json", &c)
+	return c.ID
+}
+
+func (dockerBackend) runs(t testing.TB, id, marker string) bool {
+	t.Helper()
+	var top struct{ Processes [][]string }
+	ask(t, "/containers/hostler-"+id+"/top", &top)
+	return strings.Contains(fmt.Sprint(top.Processes), marker)
+}
+
+func (dockerBackend) left(t testing.TB, s *server) []string {
+	t.Helper()
+	return ofInstance(t, s.instance)
+}
+
+// processBackend is plain processes.
+type processBackend struct{}
+
+func (processBackend) name() string                             { return "process" }
+func (processBackend) image(testing.TB) string                  { return "none" }
+func (processBackend) program(t testing.TB, name string) string { return program(t, name) }
+
+func (processBackend) open(t testing.TB, _, data string, secret []byte) runtime.Runtime {
+	t.Helper()
+	rt, err := process.New(filepath.Join(data, "process"), program(t, "hostler-shim"), secret)
+	require.NoError(t, err)
+	return rt
+}
+
+// incarnation is the record of its process.
+func (processBackend) incarnation(t testing.TB, s *server, id string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(s.data, "process", "run", id))
+	require.NoError(t, err)
+	return string(b)
+}
+
+func (processBackend) runs(t testing.TB, id, marker string) bool {
+	t.Helper()
+	for _, p := range processes(t, marker) {
+		env, err := os.ReadFile(filepath.Join(p, "environ"))
+		if err == nil && bytes.Contains(env, []byte(id)) {
+			return true
+		}
+	}
+	return false
+}
+
+// left is folders and processes.
+func (processBackend) left(t testing.TB, s *server) []string {
+	t.Helper()
+	var all []string
+	for _, dir := range []string{"containers", "run"} {
+		entries, err := os.ReadDir(filepath.Join(s.data, "process", dir))
+		require.NoError(t, err)
+		for _, e := range entries {
+			all = append(all, filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, p := range processesOf(t, s.data) {
+		if p != fmt.Sprintf("/proc/%d", s.cmd.Process.Pid) {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,150 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// of selects events of one type and workload.
+func of(workload string, types ...activity.Type) activity.Filter {
+	return activity.Filter{Workload: workload, Types: types}
+}
+
+// await returns the nth event that matches, as soon as it has happened.
+func (s *server) await(f activity.Filter, n int) activity.Event {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	seen := errors.New("seen")
+	var nth activity.Event
+	err := s.Follow(ctx, client.EventQuery{Filter: f, After: "0"}, func(e api.FollowedEvent) error {
+		nth = e.Event
+		if n--; n == 0 {
+			return seen
+		}
+		return nil
+	})
+	if !errors.Is(err, seen) {
+		require.NoError(s.t, err)
+		s.t.Fatalf("no such event within %s: %+v; there are\n%s", patience, f, s.story())
+	}
+	return nth
+}
+
+// events are all that match so far.
+func (s *server) events(f activity.Filter) []activity.Event {
+	s.t.Helper()
+	var all []activity.Event
+	q := client.EventQuery{Filter: f, After: "0"}
+	for {
+		page, err := s.Events(s.t.Context(), q, 1000)
+		require.NoError(s.t, err)
+		all = append(all, page.Items...)
+		if next := strconv.FormatInt(page.Next, 10); next != q.After {
+			q.After = next
+			continue
+		}
+		return all
+	}
+}
+
+// story is all that happened, for when a test fails.
+func (s *server) story() string {
+	text := ""
+	for _, e := range s.events(activity.Filter{}) {
+		text += fmt.Sprintf("%4d %-21s %s %s %s\n", e.Seq, e.Type, e.Workload, e.Container, e.Message)
+	}
+	return text
+}
+
+// types are those of events, in order.
+func types(events []activity.Event) []activity.Type {
+	all := make([]activity.Type, len(events))
+	for i, e := range events {
+		all[i] = e.Type
+	}
+	return all
+}
+
+// apply applies a workload file.
+func (s *server) apply(id, rest string) {
+	s.t.Helper()
+	_, err := s.Apply(s.t.Context(), id, []byte(workload(s.t, s.rt, id, rest)))
+	require.NoError(s.t, err)
+}
+
+// delete deletes a workload and returns when its last container is gone.
+func (s *server) delete(id string) {
+	s.t.Helper()
+	_, err := s.DeleteWorkload(s.t.Context(), id)
+	require.NoError(s.t, err)
+	s.await(of(id, activity.WorkloadDeleted), 1)
+}
+
+// runsOf are the records of a workload's hooks.
+func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
+	s.t.Helper()
+	runs, err := s.Runs(s.t.Context(), f)
+	require.NoError(s.t, err)
+	return runs
+}
+
+// outputs are what the runs printed, by the hook's name.
+func outputs(runs []hooks.Run) map[string]string {
+	all := map[string]string{}
+	for _, r := range runs {
+		all[r.Hook] += r.Stdout.String()
+	}
+	return all
+}
+
+// requireEnds checks that every attempt that has begun has ended, and once.
+func (s *server) requireEnds() {
+	s.t.Helper()
+	begun, ended := map[string]int{}, map[string]int{}
+	for _, e := range s.events(of("", "hook")) {
+		switch e.Type {
+		case activity.HookStarted:
+			begun[e.Run]++
+		case activity.HookCompleted, activity.HookFailed:
+			ended[e.Run]++
+		}
+	}
+	require.Equal(s.t, begun, ended, "every start has one end")
+	records := map[string]int{}
+	for _, r := range s.runsOf(hooks.RunFilter{}) {
+		require.NotEqual(s.t, hooks.Running, r.State, "run %s of %s", r.ID, r.Hook)
+		if r.State != hooks.Skipped {
+			records[r.ID]++
+		}
+	}
+	require.Equal(s.t, begun, records, "every start has one record")
+}
+
+// requireInStep checks that the engine has the containers of the database and
+// no others.
+func (s *server) requireInStep() {
+	s.t.Helper()
+	there, err := s.engine.List(s.t.Context())
+	require.NoError(s.t, err)
+	known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
+	require.NoError(s.t, err)
+	var have, want []string
+	for _, c := range there {
+		have = append(have, c.ID)
+	}
+	for _, c := range known {
+		want = append(want, c.ID)
+	}
+	require.ElementsMatch(s.t, want, have, "containers of the engine and of the database")
+}

@@ -1,0 +1,100 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// serverLog takes what a server writes and wakes those who wait for a line.
+type serverLog struct {
+	mu      sync.Mutex // guards what follows
+	text    bytes.Buffer
+	partial []byte
+	lines   []logLine
+	ended   bool
+	changed chan struct{} // closed with each change, and made anew
+}
+
+// logLine is one line, as JSON.
+type logLine map[string]any
+
+// says tells whether the line has this message.
+func (l logLine) says(message string) bool { return l["msg"] == message }
+
+func newServerLog() *serverLog { return &serverLog{changed: make(chan struct{})} }
+
+// Write takes a part of the log.
+func (l *serverLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(p)
+	l.partial = append(l.partial, p...)
+	for {
+		line, rest, whole := bytes.Cut(l.partial, []byte("\n"))
+		if !whole {
+			break
+		}
+		l.partial = rest
+		var parsed logLine
+		if json.Unmarshal(line, &parsed) == nil {
+			l.lines = append(l.lines, parsed)
+		}
+	}
+	l.wake()
+	return len(p), nil
+}
+
+// end says that nothing more will come.
+func (l *serverLog) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended = true
+	l.wake()
+}
+
+func (l *serverLog) wake() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+func (l *serverLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// find returns the first line that matches, and else what to wait on for more.
+func (l *serverLog) find(match func(logLine) bool) (logLine, bool, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, line := range l.lines {
+		if match(line) {
+			return line, l.ended, l.changed
+		}
+	}
+	return nil, l.ended, l.changed
+}
+
+// await returns the first line that matches as soon as it is written.
+func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) logLine {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		line, ended, changed := l.find(match)
+		if line != nil {
+			return line
+		}
+		if ended {
+			t.Fatalf("the server ended before it wrote %s:\n%s", what, l)
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatal(fmt.Sprintf("the server did not write %s within %s:\n%s", what, patience, l))
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+)
+
+// policy is one on_error, with what becomes of a point whose first hook fails
+// with it.
+type policy struct {
+	name  string
+	hook  string // of the file, with the fields of its policy
+	fails bool   // the point does
+	runs  []hooks.RunState
+}
+
+func policies() []policy {
+	bad := "{ name: bad, command: [BOX, exit, '3'], on_error: "
+	return []policy{
+		{"fail", bad + "fail }", true, []hooks.RunState{hooks.Failed, hooks.Skipped}},
+		{"continue", bad + "continue }", false, []hooks.RunState{hooks.Failed, hooks.Succeeded}},
+		{"retry", bad + "retry, retries: 1 }", true, []hooks.RunState{hooks.Failed, hooks.Failed, hooks.Skipped}},
+		{"flaky", "{ name: bad, command: [APP, flaky, /state/tried], on_error: retry, retries: 2 }",
+			false, []hooks.RunState{hooks.Failed, hooks.Succeeded, hooks.Succeeded}},
+	}
+}
+
+// ends says how to lead a container to a point, and what the point's failure
+// does to the flow.
+func ends() map[hooks.Point]func(s *server, id string, p policy) {
+	return map[hooks.Point]func(s *server, id string, p policy){
+		hooks.PostCreate: (*server).endOfCreate,
+		hooks.PostClaim:  (*server).endOfClaim,
+		hooks.PreRelease: (*server).endOfRelease,
+		hooks.PreDestroy: (*server).endOfDestroy,
+	}
+}
+
+// At each point each policy does what it is documented to do, every attempt
+// that begins has one end, and nothing is left behind.
+func TestPolicies(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		t.Run("at", func(t *testing.T) {
+			for point, end := range ends() {
+				for _, p := range policies() {
+					id := fmt.Sprintf("%s-%s", p.name, map[hooks.Point]string{
+						hooks.PostCreate: "make", hooks.PostClaim: "claim", hooks.PreRelease: "release", hooks.PreDestroy: "destroy",
+					}[point])
+					t.Run(id, func(t *testing.T) {
+						t.Parallel()
+						mine := *s
+						mine.t = t
+						mine.apply(id, fmt.Sprintf("pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks:\n"+
+							"  %s:\n    - %s\n    - { name: after, command: [BOX, echo, after] }\n", point, p.hook))
+						end(&mine, id, p)
+						mine.delete(id)
+						mine.requireAttempts(id, point, p)
+					})
+				}
+			}
+		})
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
+}
+
+// requireAttempts checks the first container's records of a point against the
+// policy, and its events against the records.
+func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
+	s.t.Helper()
+	first := s.events(of(id, activity.ContainerCreating))[0].Container
+	ends := map[hooks.RunState]activity.Type{
+		hooks.Failed: activity.HookFailed, hooks.Succeeded: activity.HookCompleted, hooks.Skipped: activity.HookSkipped,
+	}
+	var got []hooks.RunState
+	var want []activity.Type
+	for _, r := range s.runsOf(hooks.RunFilter{Container: first, Point: point}) {
+		got = append(got, r.State)
+		if r.State != hooks.Skipped {
+			want = append(want, activity.HookStarted)
+		}
+		want = append(want, ends[r.State])
+	}
+	require.Equal(s.t, p.runs, got)
+	f := of(id, "hook")
+	f.Container, f.Point = first, string(point)
+	require.Equal(s.t, want, types(s.events(f)))
+}
+
+// A container whose post_create fails is destroyed and the pool says why; it
+// never waits.
+func (s *server) endOfCreate(id string, p policy) {
+	s.t.Helper()
+	if !p.fails {
+		s.await(of(id, activity.ContainerCreated), 1)
+		return
+	}
+	warning := s.await(of(id, activity.PoolWarning), 1)
+	require.Contains(s.t, warning.Message, `hook "bad"`)
+	require.Contains(s.t, warning.Message, "exited with code 3")
+	s.await(of(id, activity.ContainerDestroyed), 1)
+	require.Empty(s.t, s.events(of(id, activity.ContainerCreated)))
+}
+
+// A claim whose post_claim fails tells its caller what failed, and takes its
+// container with it.
+func (s *server) endOfClaim(id string, p policy) {
+	s.t.Helper()
+	s.await(of(id, activity.ContainerCreated), 1)
+	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
+	if !p.fails {
+		require.NoError(s.t, err)
+		require.Equal(s.t, claim.Active, c.State)
+		if p.name == "continue" {
+			require.Len(s.t, c.Warnings, 1)
+			require.Contains(s.t, c.Warnings[0], "exited with code 3")
+		} else {
+			require.Empty(s.t, c.Warnings, "it succeeded in the end")
+		}
+		_, err = s.Release(s.t.Context(), c.ID, false)
+		require.NoError(s.t, err)
+		return
+	}
+	failed, ok := errors.AsType[*client.Error](err)
+	require.True(s.t, ok, "%v", err)
+	require.Equal(s.t, api.HookFailed, failed.Code)
+	require.Equal(s.t, "post_claim", failed.Step)
+	require.Equal(s.t, 3, *failed.Run.ExitCode)
+	container := s.await(of(id, activity.ClaimFailed), 1).Container
+	f := of(id, activity.ContainerDestroyed)
+	f.Container = container
+	s.await(f, 1)
+}
+
+// A release goes on when its pre_release fails, with a warning.
+func (s *server) endOfRelease(id string, p policy) {
+	s.t.Helper()
+	s.await(of(id, activity.ContainerCreated), 1)
+	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
+	require.NoError(s.t, err)
+	c, err = s.Release(s.t.Context(), c.ID, false)
+	require.NoError(s.t, err)
+	require.Equal(s.t, claim.Released, c.State)
+	require.Equal(s.t, p.fails, len(c.Warnings) > 0, "warnings: %q", c.Warnings)
+	if p.fails {
+		require.Contains(s.t, c.Warnings[0], "exited with code 3")
+	}
+	s.await(of(id, activity.ContainerReleased), 1)
+}
+
+// A container is destroyed whatever its pre_destroy did.
+func (s *server) endOfDestroy(id string, _ policy) {
+	s.t.Helper()
+	c := s.await(of(id, activity.ContainerCreated), 1).Container
+	_, err := s.DestroyContainer(s.t.Context(), c, false)
+	require.NoError(s.t, err)
+	s.await(of(id, activity.ContainerDestroyed), 1)
+}

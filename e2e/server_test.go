@@ -1,0 +1,131 @@
+package e2e
+
+import (
+	"context"
+	"encoding/hex"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store"
+)
+
+// server is one installation of Hostler, whose server may end and be started
+// again. While it runs it is also a client of it.
+type server struct {
+	*client.Client
+	t        *testing.T
+	rt       backend
+	data     string
+	instance string
+	engine   runtime.Runtime // what the server runs on, for looking at it
+	args     []string        // more of them, for serve
+	env      []string
+
+	base  string
+	log   *serverLog
+	cmd   *exec.Cmd
+	ended chan struct{} // closed when the process is gone
+}
+
+// install makes an installation whose server does not run yet. Its identity is
+// ours to choose, so that we can tell what it makes on the engine.
+func install(t *testing.T, rt backend, args ...string) *server {
+	t.Helper()
+	// The path is short: a container of processes has a socket below it.
+	data, err := os.MkdirTemp("", "e2e-")
+	require.NoError(t, err)
+	s := &server{t: t, rt: rt, data: data, args: args, instance: run + "-" + uuid.NewString()[:8]}
+	secret := []byte("a secret of these tests")
+	db, err := store.Open(t.Context(), filepath.Join(data, "hostler.db"))
+	require.NoError(t, err)
+	require.NoError(t, db.SetMeta(t.Context(), "installation", s.instance))
+	require.NoError(t, db.SetMeta(t.Context(), "secret", hex.EncodeToString(secret)))
+	require.NoError(t, db.Close())
+	s.engine = rt.open(t, s.instance, data, secret)
+	t.Cleanup(s.remove)
+	return s
+}
+
+// serve makes an installation and starts its server.
+func serve(t *testing.T, rt backend, args ...string) *server {
+	t.Helper()
+	s := install(t, rt, args...)
+	s.start()
+	return s
+}
+
+// start starts the server and returns when it serves.
+func (s *server) start() {
+	s.t.Helper()
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.args...)
+	log, ended := newServerLog(), make(chan struct{})
+	cmd := exec.Command(program(s.t, "hostler"), args...)
+	cmd.Env, cmd.Stderr = environment(s.env...), log
+	require.NoError(s.t, cmd.Start())
+	s.log, s.cmd, s.ended = log, cmd, ended
+	go func() { // ends with the process, which remove sees to
+		cmd.Wait() //nolint:errcheck // whoever asks looks at its state
+		log.end()
+		close(ended)
+	}()
+	line := log.await(s.t, "where it serves", func(l logLine) bool { return l.says("serving") })
+	s.base = line["address"].(string)
+	var err error
+	s.Client, err = client.New(s.base, "")
+	require.NoError(s.t, err)
+}
+
+// end sends the server a signal and returns its exit code.
+func (s *server) end(signal syscall.Signal) int {
+	s.t.Helper()
+	require.NoError(s.t, s.cmd.Process.Signal(signal))
+	<-s.ended
+	return s.cmd.ProcessState.ExitCode()
+}
+
+// kill ends the server without giving it time for anything.
+func (s *server) kill() {
+	s.t.Helper()
+	require.Equal(s.t, -1, s.end(syscall.SIGKILL), "the server was killed")
+}
+
+// remove ends the server and removes all that it made.
+func (s *server) remove() {
+	if s.cmd != nil {
+		s.cmd.Process.Kill() //nolint:errcheck // it may have ended
+		<-s.ended
+		if s.t.Failed() {
+			s.t.Logf("the server's log:\n%s", s.log)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	all, err := s.engine.List(ctx)
+	require.NoError(s.t, err)
+	for _, c := range all {
+		require.NoError(s.t, s.engine.Destroy(ctx, c.ID))
+	}
+	require.NoError(s.t, os.RemoveAll(s.data))
+}
+
+// cli runs a command of the command line against the server.
+func (s *server) cli(args ...string) outcome {
+	s.t.Helper()
+	return hostler(s.t, []string{"HOSTLER_SERVER=" + s.base}, "", args...)
+}
+
+// must runs a command that has to succeed and returns what it printed.
+func (s *server) must(args ...string) string {
+	s.t.Helper()
+	got := s.cli(args...)
+	require.Zero(s.t, got.code, "hostler %q: %s", args, got.err)
+	return got.out
+}

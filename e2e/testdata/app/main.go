@@ -1,0 +1,116 @@
+// Command app is what the hooks of these tests run, besides box: what needs a
+// file of its own, or ill will.
+//
+//	app append FILE TEXT  add TEXT to FILE
+//	app read FILE         print FILE
+//	app files DIR...      print every file below the folders
+//	app flaky FILE        fail when FILE is not there, and make it
+//	app stubborn MARKER   be deaf to SIGTERM, leave two daemons behind, write a
+//	                      gigabyte without a line's end, and hang
+//
+// Paths are the container's, also where a container is only a folder.
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+func main() {
+	commands := map[string]func(args []string) error{
+		"append": add, "read": read, "files": files, "flaky": flaky,
+		"stubborn": stubborn, "between": between, "hang": hang,
+	}
+	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "app:", err)
+		os.Exit(1)
+	}
+}
+
+// inside is a path of the container.
+func inside(path string) string { return filepath.Join(os.Getenv("HOSTLER_ROOT"), path) }
+
+func add(args []string) error {
+	f, err := os.OpenFile(inside(args[0]), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(args[1])
+	return errors.Join(err, f.Close())
+}
+
+func read(args []string) error {
+	b, err := os.ReadFile(inside(args[0]))
+	if err != nil {
+		return err
+	}
+	_, err = os.Stdout.Write(b)
+	return err
+}
+
+func files(args []string) error {
+	for _, dir := range args {
+		err := filepath.WalkDir(inside(dir), func(path string, d fs.DirEntry, err error) error {
+			if err == nil && !d.IsDir() {
+				fmt.Println(path)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func flaky(args []string) error {
+	if _, err := os.Stat(inside(args[0])); err == nil {
+		return nil
+	}
+	if err := add([]string{args[0], "tried"}); err != nil {
+		return err
+	}
+	return errors.New("not yet, try again")
+}
+
+// stubborn leaves one daemon that forked twice, and one in a session of its
+// own. Both and itself are deaf to SIGTERM, which children inherit.
+func stubborn(args []string) error {
+	signal.Ignore(syscall.SIGTERM)
+	if err := start(&syscall.SysProcAttr{Setsid: true}, "hang", args[0]); err != nil {
+		return err
+	}
+	if err := start(nil, "between", args[0]); err != nil {
+		return err
+	}
+	piece := bytes.Repeat([]byte("x"), 1<<16)
+	for range 1 << 30 / len(piece) {
+		if _, err := os.Stdout.Write(piece); err != nil {
+			return err
+		}
+	}
+	return hang(nil)
+}
+
+// between ends at once and leaves its child.
+func between(args []string) error { return start(nil, "hang", args[0]) }
+
+func start(attr *syscall.SysProcAttr, args ...string) error {
+	c := exec.Command("/proc/self/exe", args...)
+	c.Args[0], c.SysProcAttr, c.Stdout, c.Stderr = os.Args[0], attr, os.Stdout, os.Stderr
+	return c.Start()
+}
+
+func hang([]string) error {
+	for {
+		time.Sleep(time.Hour)
+	}
+}
