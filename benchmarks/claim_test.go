@@ -1,0 +1,189 @@
+// Package benchmarks measures Hostler as its users meet it: whole claims on a
+// real engine, beside what the engine itself offers, in one run. See README.md
+// for how the figures were made and the raw results beside it.
+package benchmarks
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// burst is how many tenants come at once.
+const burst = 20
+
+// BenchmarkWarmClaim is a claim of a fresh idle container on Docker with 0, 1
+// and 3 post_claim hooks: one after another, with the pool full before each.
+func BenchmarkWarmClaim(b *testing.B) {
+	rt, image := engine(b)
+	for _, hooks := range []int{0, 1, 3} {
+		b.Run(fmt.Sprintf("hooks=%d", hooks), func(b *testing.B) {
+			y := flowtest.On(b, rt)
+			defer empty(b, y)
+			y.Apply(file(image, hooks, 2, 6))
+			y.Idle("w", 2)
+			var took []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				y.Idle("w", 2)
+				b.StartTimer()
+				begin := time.Now()
+				c := y.Claim("w", tenant())
+				took = append(took, time.Since(begin))
+				b.StopTimer()
+				discard(b, y, c)
+				b.StartTimer()
+			}
+			report(b, took)
+		})
+	}
+}
+
+// BenchmarkBurst is twenty tenants at once on twenty idle containers, beside
+// one claim alone in the same run.
+func BenchmarkBurst(b *testing.B) {
+	rt, image := engine(b)
+	y := flowtest.On(b, rt)
+	defer empty(b, y)
+	y.Apply(file(image, 1, burst, 2*burst+4))
+	var alone, together []time.Duration
+	for b.Loop() {
+		b.StopTimer()
+		y.Idle("w", burst)
+		begin := time.Now()
+		one := y.Claim("w", tenant())
+		alone = append(alone, time.Since(begin))
+		y.Idle("w", burst)
+		b.StartTimer()
+		claims, took := all(b, y)
+		b.StopTimer()
+		together = append(together, took...)
+		for _, c := range append(claims, one) {
+			discard(b, y, c)
+		}
+		b.StartTimer()
+	}
+	report(b, together)
+	b.ReportMetric(ms(quantile(alone, .5)), "alone-p50-ms")
+	b.ReportMetric(float64(quantile(together, .95))/float64(quantile(alone, .5)), "burst-p95/alone-p50")
+}
+
+// all claims for a burst of tenants at once.
+func all(b *testing.B, y *flowtest.Yard) ([]claim.Claim, []time.Duration) {
+	b.Helper()
+	claims, took := make([]claim.Claim, burst), make([]time.Duration, burst)
+	var g errgroup.Group
+	for i := range burst {
+		g.Go(func() (err error) {
+			begin := time.Now()
+			claims[i], _, err = y.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: tenant(), Wait: time.Minute})
+			took[i] = time.Since(begin)
+			return err
+		})
+	}
+	require.NoError(b, g.Wait())
+	return claims, took
+}
+
+// file is a workload of the box program with so many hooks.
+func file(image string, hooks, idle, most int) string {
+	text := fmt.Sprintf("id: w\nimage: %s\ncommand: [/box, idle]\npool: { min_idle: %d, max_size: %d, reuse: never }\n", image, idle, most)
+	if hooks > 0 {
+		text += "hooks:\n  post_claim:\n" + strings.Repeat("    - command: [/box, echo, hi]\n", hooks)
+	}
+	return text
+}
+
+func tenant() string { return "t-" + uuid.NewString() }
+
+// discard gives a claim back and its container up.
+func discard(b *testing.B, y *flowtest.Yard, c claim.Claim) {
+	b.Helper()
+	_, err := y.Releases.Release(b.Context(), c.ID, release.Request{Discard: true})
+	require.NoError(b, err)
+}
+
+// empty ends a pool.
+func empty(b *testing.B, y *flowtest.Yard) {
+	b.Helper()
+	_, err := y.Pools.Drain(context.Background(), "w")
+	require.NoError(b, err)
+	y.Idle("w", 0)
+}
+
+// report prints the distribution of what was measured.
+func report(b *testing.B, took []time.Duration) {
+	b.Helper()
+	for _, q := range []float64{.5, .95, .99} {
+		b.ReportMetric(ms(quantile(took, q)), fmt.Sprintf("p%d-ms", int(q*100)))
+	}
+}
+
+func quantile(took []time.Duration, q float64) time.Duration {
+	slices.Sort(took)
+	return took[min(int(q*float64(len(took))), len(took)-1)]
+}
+
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// opened is the engine's backend, once a benchmark has needed it.
+var opened *docker.Runtime
+
+// image is what the benchmarks' containers run.
+var image = "hostler-bench:" + uuid.NewString()[:8]
+
+// engine connects to the engine, or skips.
+func engine(b *testing.B) (*docker.Runtime, string) {
+	b.Helper()
+	if opened != nil {
+		return opened, image
+	}
+	rt, err := docker.New(b.Context(), docker.Options{
+		Instance: "bench-" + uuid.NewString()[:8], Secret: []byte("of the benchmarks"), ShimPath: runtimetest.BuildShim(b),
+	})
+	require.NoError(b, err)
+	if err := rt.Ping(b.Context()); err != nil {
+		if strings.Contains(","+os.Getenv("REQUIRE")+",", ",docker,") {
+			b.Fatalf("REQUIRE names docker and no Docker engine answers: %v", err)
+		}
+		b.Skipf("no Docker engine answers: %v", err)
+	}
+	box, err := os.ReadFile(runtimetest.BuildBox(b))
+	require.NoError(b, err)
+	var rootfs bytes.Buffer
+	t := tar.NewWriter(&rootfs)
+	require.NoError(b, t.WriteHeader(&tar.Header{Name: "box", Mode: 0o755, Size: int64(len(box))}))
+	_, err = t.Write(box)
+	require.NoError(b, err)
+	require.NoError(b, t.Close())
+	require.NoError(b, rt.Import(b.Context(), image, &rootfs))
+	opened = rt
+	return rt, image
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if opened != nil {
+		if err := opened.Purge(context.Background(), image); err != nil {
+			fmt.Fprintln(os.Stderr, "clean up after the benchmarks:", err)
+			code = max(code, 1)
+		}
+	}
+	os.Exit(code)
+}
