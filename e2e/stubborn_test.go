@@ -1,0 +1,121 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+)
+
+// stubbornHooks look around first, so that each tenant's hooks tell what the
+// one before has left.
+const stubbornHooks = `
+read_only: true
+pool: { min_idle: 0, max_size: 1, reuse: wipe }
+hooks:
+  post_claim:
+    - { name: processes, command: [BOX, ps, MARKER] }
+    - { name: files, command: [APP, files, /state, /tmp] }
+    - { name: environment, command: [BOX, env] }
+    - { name: note, command: [APP, append, /state/note, secret] }
+    - { name: litter, command: [APP, append, /tmp/litter, secret] }
+    - { name: stubborn, command: [APP, stubborn, MARKER], timeout: 1s, on_error: continue }
+`
+
+// flat is how much more memory a server may need at its worst for a hook that
+// writes a gigabyte.
+const flat = 48 << 10 // KiB
+
+// A hook that does all that a hook must not is ended with everything that it
+// started, costs the server nothing, and leaves nothing for the next tenant of
+// the same container.
+func TestStubbornHook(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		marker := "stubborn-" + uuid.NewString()[:8]
+		text := strings.ReplaceAll(stubbornHooks, "MARKER", marker)
+		if rt.name() == "docker" { // folders of the test are closed to other users
+			text += "user: '1000:1000'\n"
+		}
+		s.apply("stubborn", text)
+
+		before := memory(t, s.cmd.Process.Pid, "VmRSS")
+		first := s.claimAndLook("ada")
+		require.Less(t, memory(t, s.cmd.Process.Pid, "VmHWM")-before, flat, "KiB more than before")
+		require.False(t, rt.runs(t, first.Container, marker), "a process of the hook lives")
+		incarnation := rt.incarnation(t, s, first.Container)
+		_, err := s.Release(t.Context(), first.ID, false)
+		require.NoError(t, err)
+
+		second := s.claimAndLook("bob")
+		require.Equal(t, claim.Recycled, second.Source)
+		require.Equal(t, first.Container, second.Container)
+		require.Equal(t, incarnation, rt.incarnation(t, s, second.Container))
+		s.requireEnds()
+	})
+}
+
+// claimAndLook claims, and checks what the hooks found and what became of the
+// stubborn one.
+func (s *server) claimAndLook(tenant string) claim.Claim {
+	s.t.Helper()
+	c, _, err := s.Claim(s.t.Context(), "stubborn", tenant, patience)
+	require.NoError(s.t, err)
+	require.Len(s.t, c.Warnings, 1)
+	runs := s.runsOf(hooks.RunFilter{Claim: c.ID})
+	said := outputs(runs)
+	require.Empty(s.t, said["processes"], "processes that %s finds", tenant)
+	require.Empty(s.t, said["files"], "files that %s finds", tenant)
+	require.Contains(s.t, said["environment"], "HOSTLER_TENANT="+tenant+"\n")
+	require.Equal(s.t, tenant == "ada", strings.Contains(said["environment"], "ada"), said["environment"])
+
+	last := runs[len(runs)-1]
+	require.Equal(s.t, "stubborn", last.Hook)
+	require.Equal(s.t, hooks.TimedOut, last.State)
+	require.True(s.t, last.TimedOut)
+	require.True(s.t, last.Killed, "it is deaf to SIGTERM")
+	require.True(s.t, last.Stdout.Truncated)
+	require.Greater(s.t, last.Stdout.Total, int64(10<<20), "it was not held up")
+	require.Less(s.t, len(last.Stdout.String()), 100_000, "only its ends are kept")
+	return c
+}
+
+const spoilingHooks = `
+pool: { min_idle: 0, max_size: 1, reuse: wipe }
+hooks:
+  post_claim: [{ name: spoil, command: [APP, append, /spoilt, x] }]
+  pre_release: [{ name: show, command: [APP, read, /spoilt] }]
+`
+
+// A container whose own files a tenant has changed cannot be proven clean: the
+// next tenant gets another.
+func TestUnprovableWipe(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("spoilt", spoilingHooks)
+		first, _, err := s.Claim(t.Context(), "spoilt", "ada", patience)
+		require.NoError(t, err)
+		_, err = s.Release(t.Context(), first.ID, false)
+		require.NoError(t, err)
+
+		second, _, err := s.Claim(t.Context(), "spoilt", "bob", patience)
+		require.NoError(t, err)
+		require.Equal(t, claim.Fresh, second.Source)
+		require.NotEqual(t, first.Container, second.Container)
+		f := of("spoilt", activity.ContainerDestroyed)
+		f.Container = first.Container
+		require.Contains(t, s.await(f, 1).Message, "/spoilt")
+		_, err = s.Release(t.Context(), second.ID, false)
+		require.NoError(t, err)
+		shown := s.runsOf(hooks.RunFilter{Claim: second.ID, Point: hooks.PreRelease})
+		require.Equal(t, map[string]string{"show": "x"}, outputs(shown))
+		s.requireInStep()
+	})
+}
