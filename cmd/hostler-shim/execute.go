@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 	"time"
 
@@ -10,8 +11,8 @@ import (
 
 // execute runs a command that nobody has asked for before, and records its
 // outcome.
-func (s *supervisor) execute(r *run, spec shim.Run) {
-	result, err := s.perform(r, spec)
+func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run) {
+	result, err := s.perform(ctx, r, spec)
 	if err != nil {
 		s.runs.finish(r, shim.Answer{Fault: shim.NewFault(err)})
 		return
@@ -19,8 +20,8 @@ func (s *supervisor) execute(r *run, spec shim.Run) {
 	s.runs.finish(r, shim.Answer{Result: &result})
 }
 
-func (s *supervisor) perform(r *run, spec shim.Run) (runtime.Result, error) {
-	if err := s.await(r); err != nil {
+func (s *supervisor) perform(ctx context.Context, r *run, spec shim.Run) (runtime.Result, error) {
+	if err := s.await(ctx, r); err != nil {
 		return runtime.Result{}, err
 	}
 	defer func() { <-s.workers.slots }()
@@ -32,14 +33,14 @@ func (s *supervisor) perform(r *run, spec shim.Run) (runtime.Result, error) {
 		return runtime.Result{}, startFailed("%s", err)
 	}
 	defer s.workers.put(w)
-	return w.run(r.ctx, s.complete(spec))
+	return w.run(ctx, s.complete(spec))
 }
 
 // notRunning refuses a command beside a main process that is not there.
 var notRunning = (&shim.Fault{Code: shim.CodeNotRunning, Detail: "its main process does not run"}).Err()
 
 // await takes a slot, in turn.
-func (s *supervisor) await(r *run) error {
+func (s *supervisor) await(ctx context.Context, r *run) error {
 	select {
 	case s.workers.slots <- struct{}{}:
 		return nil
@@ -53,7 +54,7 @@ func (s *supervisor) await(r *run) error {
 	select {
 	case s.workers.slots <- struct{}{}:
 		return nil
-	case <-r.ctx.Done():
+	case <-ctx.Done():
 		return busy.Err()
 	case <-limit.C:
 		return busy.Err()

@@ -29,11 +29,10 @@ type runs struct {
 // run is one command by its key.
 type run struct {
 	key    string
-	ctx    context.Context // ends when the command is to be ended
-	cancel context.CancelFunc
-	queued chan struct{} // closed when it has to wait its turn
-	begun  chan struct{} // closed when its turn has come
-	done   chan struct{} // closed when answer is set
+	cancel context.CancelFunc // ends the command as its timeout would
+	queued chan struct{}      // closed when it has to wait its turn
+	begun  chan struct{}      // closed when its turn has come
+	done   chan struct{}      // closed when answer is set
 	answer shim.Answer
 
 	lost bool // the container's processes were ended under it; guarded by runs.mu
@@ -41,16 +40,16 @@ type run struct {
 
 func newRuns() *runs { return &runs{byKey: make(map[string]*run)} }
 
-// find gives the run of a key, and whether it is new.
-func (r *runs) find(key string) (found *run, fresh bool) {
+// find gives the run of a key, and whether it is new: then cancel is what ends
+// it.
+func (r *runs) find(key string, cancel context.CancelFunc) (found *run, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if known, ok := r.byKey[key]; ok {
 		return known, false
 	}
-	ctx, cancel := context.WithCancel(context.Background())
 	made := &run{
-		key: key, ctx: ctx, cancel: cancel,
+		key: key, cancel: cancel,
 		queued: make(chan struct{}), begun: make(chan struct{}), done: make(chan struct{}),
 	}
 	r.byKey[key] = made

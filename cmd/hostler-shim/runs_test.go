@@ -21,9 +21,9 @@ func TestRunsAreKept(t *testing.T) {
 	r := newRuns()
 	output := strings.Repeat("x", 64<<10)
 	for i := range keptRuns + 10 {
-		one, fresh := r.find(fmt.Sprint(i))
+		one, fresh := r.find(fmt.Sprint(i), func() {})
 		require.True(t, fresh)
-		again, fresh := r.find(fmt.Sprint(i))
+		again, fresh := r.find(fmt.Sprint(i), func() {})
 		require.False(t, fresh)
 		require.Same(t, one, again)
 		r.finish(one, shim.Answer{Result: &runtime.Result{ExitCode: i, Stdout: runtime.Output{Head: output, Total: 1}}})
@@ -37,19 +37,19 @@ func TestRunsAreKept(t *testing.T) {
 	require.Equal(t, r.bytes, total)
 	require.LessOrEqual(t, total, keptBytes)
 
-	_, fresh := r.find("5")
+	_, fresh := r.find("5", func() {})
 	require.True(t, fresh, "the oldest are forgotten")
-	old, fresh := r.find("20")
+	old, fresh := r.find("20", func() {})
 	require.False(t, fresh)
 	result := r.outcome(old).Result
 	require.Equal(t, 20, result.ExitCode)
 	require.True(t, result.Stdout.Truncated, "its output is not kept, and that is said")
 	require.Empty(t, result.Stdout.Head)
-	last, _ := r.find(fmt.Sprint(keptRuns + 9))
+	last, _ := r.find(fmt.Sprint(keptRuns+9), func() {})
 	require.Equal(t, output, r.outcome(last).Result.Stdout.Head)
 
 	r.forget()
-	_, fresh = r.find("20")
+	_, fresh = r.find("20", func() {})
 	require.True(t, fresh, "a wipe forgets another tenant's outcomes")
 }
 
@@ -57,14 +57,17 @@ func TestRunsAreKept(t *testing.T) {
 func TestLostRuns(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
-	over, _ := r.find("over")
+	over, _ := r.find("over", func() {})
 	r.finish(over, shim.Answer{Result: &runtime.Result{}})
-	under, _ := r.find("under")
+	under, _ := r.find("under", func() {})
 	require.Equal(t, []*run{under}, r.lose())
 	r.finish(under, shim.Answer{Result: &runtime.Result{}})
 	require.Equal(t, shim.CodeLost, r.outcome(under).Fault.Code)
 	require.Nil(t, r.outcome(over).Fault)
 }
+
+// pass lets time go by in a synctest bubble.
+func pass(d time.Duration) { <-time.After(d) }
 
 // Commands that nobody can be waiting for are ended, but not at once: a server
 // that starts again is there soon.
@@ -76,17 +79,17 @@ func TestLonely(t *testing.T) {
 		a, b := &session{}, &session{}
 		g.enter(a, proctree.ID{PID: 1})
 		g.enter(b, proctree.ID{PID: 2})
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		g.leave(a)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Zero(t, alone.Load(), "one is there")
 		g.leave(b)
-		time.Sleep(59 * time.Second)
+		pass(59 * time.Second)
 		g.enter(a, proctree.ID{PID: 1})
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Zero(t, alone.Load(), "it was back in time")
 		g.leave(a)
-		time.Sleep(time.Minute + time.Second)
+		pass(time.Minute + time.Second)
 		require.Equal(t, int64(1), alone.Load())
 	})
 }

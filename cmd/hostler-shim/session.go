@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/subtle"
 	"errors"
 	"os"
@@ -116,9 +117,13 @@ func (c *session) handle(r shim.Request) bool {
 		if r.Run == nil || r.Run.Key == "" || len(r.Run.Args) == 0 || r.Run.Timeout <= 0 {
 			return false
 		}
-		known, fresh := c.init.runs.find(r.Run.Key)
+		// The command outlives the session that asks for it.
+		ctx, cancel := context.WithCancel(context.Background())
+		known, fresh := c.init.runs.find(r.Run.Key, cancel)
 		if fresh {
-			go c.init.execute(known, *r.Run) // ends with the command
+			go c.init.execute(ctx, known, *r.Run) // ends with the command
+		} else {
+			cancel()
 		}
 		go c.follow(r.ID, known) // ends with the command or the session
 		return true

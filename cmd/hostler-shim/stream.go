@@ -54,7 +54,7 @@ func (d *drain) run() {
 	buf := make([]byte, drainBuffer)
 	for {
 		n, err := d.from.Read(buf)
-		d.capture.Write(buf[:n])
+		_, _ = d.capture.Write(buf[:n]) // it never fails
 		if err != nil {
 			return
 		}
@@ -85,7 +85,7 @@ func (d *drain) readRest(fd int) {
 		if err != nil || n <= 0 {
 			return
 		}
-		d.capture.Write(buf[:n])
+		_, _ = d.capture.Write(buf[:n]) // it never fails
 		read += n
 	}
 }

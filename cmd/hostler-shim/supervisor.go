@@ -39,7 +39,6 @@ var forwarded = []os.Signal{
 type supervisor struct {
 	config  shim.Config
 	boot    string
-	as      identity // whom the main process runs as
 	env     []string // what every process here gets
 	reaper  *reaper
 	workers *workers

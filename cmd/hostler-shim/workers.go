@@ -198,5 +198,5 @@ func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, 
 // somebody: what it had started has nobody who knows it.
 func (p *workerProcess) lost(err error) error {
 	p.spent = true
-	return fmt.Errorf("%w: the command's worker is lost: %s", runtime.ErrDoomed, err)
+	return fmt.Errorf("%w: the command's worker is lost: %w", runtime.ErrDoomed, err)
 }

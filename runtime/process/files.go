@@ -26,19 +26,21 @@ func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	c := exec.CommandContext(ctx, r.shim, "untar", "--root", p.root(), "--user", spec.User, dir)
 	var stderr bytes.Buffer
 	c.Stdin, c.Stderr = tar, &stderr
-	if err := toolError(ctx, c.Run(), &stderr); err != nil {
+	err = c.Run()
+	if err := toolError(context.Cause(ctx), err, &stderr); err != nil {
 		return fmt.Errorf("put files into %s of %s: %w", dir, id, err)
 	}
 	return nil
 }
 
-// toolError is what a run of the shim's tools means.
-func toolError(ctx context.Context, err error, stderr fmt.Stringer) error {
+// toolError is what the end of one of the shim's tools means; cause is why we
+// ended it, if we did.
+func toolError(cause, err error, stderr fmt.Stringer) error {
 	if err == nil {
 		return nil
 	}
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
+	if cause != nil {
+		return cause
 	}
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return shim.ToolError(exit.ExitCode(), strings.TrimSpace(stderr.String()))
@@ -54,7 +56,7 @@ func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	c := exec.CommandContext(ctx, r.shim, "tar", "--root", p.root(), dir)
-	a := &archive{command: c, ctx: ctx, cancel: cancel, what: "get files from " + dir + " of " + id}
+	a := &archive{command: c, cause: func() error { return context.Cause(ctx) }, cancel: cancel, what: "get files from " + dir + " of " + id}
 	c.Stderr = &a.stderr
 	out, err := c.StdoutPipe()
 	if err == nil {
@@ -76,7 +78,7 @@ func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 // archive is the output of a tar that runs.
 type archive struct {
 	command *exec.Cmd
-	ctx     context.Context // the command's own: it ends with Close
+	cause   func() error // why the command was ended, if it was
 	cancel  context.CancelFunc
 	what    string
 	out     *bufio.Reader
@@ -100,7 +102,8 @@ func (a *archive) Read(b []byte) (int, error) {
 
 func (a *archive) finish(read error) error {
 	a.waited = true
-	if err := toolError(a.ctx, a.command.Wait(), &a.stderr); err != nil {
+	err := a.command.Wait()
+	if err := toolError(a.cause(), err, &a.stderr); err != nil {
 		return fmt.Errorf("%s: %w", a.what, err)
 	}
 	return read
