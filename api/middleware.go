@@ -90,7 +90,7 @@ func (a *API) recovered(rec *recorder, r *http.Request) {
 	switch {
 	case p == nil:
 		return
-	case p == http.ErrAbortHandler:
+	case isAbort(p):
 		panic(p) // the server's own way to break an answer off
 	case rec.failed != nil:
 		// Encoding an answer panics when the client is gone.
@@ -102,6 +102,11 @@ func (a *API) recovered(rec *recorder, r *http.Request) {
 		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
 	}
 	newProblem(r.Context(), Internal, "The server's log has the details, under the request id "+requestID(r.Context())+".").write(rec)
+}
+
+func isAbort(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
 // saneURL refuses what no id, name or filter has: bytes that are no text. The
@@ -164,9 +169,9 @@ func readBody(rec *recorder, r *http.Request) *Problem {
 		return nil
 	}
 	// Tests have no connection, and so no deadline; nothing else fails here.
-	rec.control.SetReadDeadline(time.Now().Add(bodyTimeout)) //nolint:errcheck
+	_ = rec.control.SetReadDeadline(time.Now().Add(bodyTimeout))
 	body, err := io.ReadAll(http.MaxBytesReader(rec.ResponseWriter, r.Body, maxBody))
-	rec.control.SetReadDeadline(time.Time{}) //nolint:errcheck
+	_ = rec.control.SetReadDeadline(time.Time{})
 	if err == nil {
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return nil

@@ -69,7 +69,7 @@ func (rec *recorder) FlushError() error {
 // deadline is not there in tests without a connection, and never fails with
 // one.
 func (rec *recorder) deadline() {
-	rec.control.SetWriteDeadline(time.Now().Add(rec.timeout)) //nolint:errcheck
+	_ = rec.control.SetWriteDeadline(time.Now().Add(rec.timeout))
 }
 
 // abort breaks an answer off whose status is sent, so that the client does not

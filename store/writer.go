@@ -33,11 +33,10 @@ type writer struct {
 
 // change is a closure that waits for its turn, and then for its answer.
 type change struct {
-	do     func(*tx) error
-	taken  atomic.Bool // by the writer, or by a caller who no longer waits
-	err    error       // the answer; read after done is closed
-	done   chan struct{}
-	events []activity.Event
+	do    func(*tx) error
+	taken atomic.Bool // by the writer, or by a caller who no longer waits
+	err   error       // the answer; read after done is closed
+	done  chan struct{}
 }
 
 // errPanic says that a change panicked. It has changed nothing.
