@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+)
+
+// hanging is a hook that is still under way when its server is killed.
+const hanging = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
+
+// counted are hooks that tell how often they ran: in the container itself,
+// whatever the records say.
+const counted = `
+pool: { min_idle: 1, max_size: 1 }
+hooks:
+  post_create: [{ command: [APP, append, /state/log, made] }]
+  post_claim: [{ command: [APP, append, /state/log, claimed] }]
+  pre_release: [{ name: show, command: [APP, read, /state/log] }]
+`
+
+// crash is what one workload is doing when the server is killed.
+type crash struct {
+	s         *server
+	id        string
+	marker    string
+	container string
+	claim     string
+	was       string // the container's incarnation
+}
+
+// crashes are the situations: how to get into each, and what must have become
+// of it when the next server has taken over.
+func crashes() map[string]struct {
+	file          string
+	before, after func(c *crash)
+} {
+	type situation = struct {
+		file          string
+		before, after func(c *crash)
+	}
+	hangs := func(point string) string {
+		return "pool: { min_idle: 1, max_size: 1 }\nhooks: { " + point + ": " + hanging + " }\n"
+	}
+	return map[string]situation{
+		"idle":       {counted, (*crash).waits, (*crash).stillWaits},
+		"held":       {counted, (*crash).holds, (*crash).stillHolds},
+		"in-create":  {hangs("post_create"), (*crash).creates, (*crash).wasUndone},
+		"in-claim":   {hangs("post_claim"), (*crash).claims, (*crash).claimFailed},
+		"in-release": {hangs("pre_release"), (*crash).releases, (*crash).wasReleased},
+		"in-destroy": {hangs("pre_destroy"), (*crash).destroys, (*crash).wasUndone},
+	}
+}
+
+// A server that is killed while containers wait, are claimed, and in the
+// middle of every kind of hook is followed by one that has the same claims on
+// the same containers, gives up what was half made, runs no hook again, and
+// touches nothing of others.
+func TestKilledInEverySituation(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		foreign := makeForeign(t, s)
+		var underWay errgroup.Group
+		all := map[string]*crash{}
+		for id, situation := range crashes() {
+			c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
+			all[id] = c
+			s.apply(id, strings.ReplaceAll(situation.file, "MARKER", c.marker))
+			underWay.Go(func() error { situation.before(c); return nil })
+		}
+		for _, c := range all {
+			c.ready()
+		}
+		s.kill()
+		require.NoError(t, underWay.Wait())
+		orphan := makeOrphan(t, s)
+		s.start()
+		for id, situation := range crashes() {
+			situation.after(all[id])
+			s.delete(id)
+		}
+		s.log.await(t, "that it removes the orphan", func(l logLine) bool { return l["container"] == orphan })
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+		foreign()
+	})
+}
+
+// ready returns when the situation is there to be broken into.
+func (c *crash) ready() {
+	c.s.t.Helper()
+	switch c.id {
+	case "idle":
+		c.container = c.s.await(of(c.id, activity.ContainerCreated), 1).Container
+	case "held":
+		c.container = c.s.await(of(c.id, activity.ClaimActivated), 1).Container
+	default:
+		// Nobody tells when a hook has got to its own code, so we look.
+		c.container = c.s.await(of(c.id, activity.HookStarted), 1).Container
+		require.Eventually(c.s.t, func() bool { return c.s.rt.runs(c.s.t, c.container, c.marker) },
+			patience, 20*time.Millisecond, "the hook of %s does not run", c.id)
+	}
+	c.was = c.s.rt.incarnation(c.s.t, c.s, c.container)
+}
+
+func (c *crash) waits()   {}
+func (c *crash) creates() {}
+
+func (c *crash) holds() {
+	got, _, err := c.s.Claim(c.s.t.Context(), c.id, "ada", patience)
+	if err == nil {
+		c.claim = got.ID
+	}
+}
+
+// claims asks for what will not be answered.
+func (c *crash) claims() { c.holds() }
+
+func (c *crash) releases() {
+	c.holds()
+	_, _ = c.s.Release(c.s.t.Context(), c.claim, false) // the server is killed meanwhile
+}
+
+func (c *crash) destroys() {
+	made := c.s.await(of(c.id, activity.ContainerCreated), 1)
+	_, _ = c.s.DestroyContainer(c.s.t.Context(), made.Container, false) // the same
+}
+
+func (c *crash) stillWaits() {
+	t := c.s.t
+	got, _, err := c.s.Claim(t.Context(), c.id, "ada", 0)
+	require.NoError(t, err)
+	require.Equal(t, claim.Fresh, got.Source)
+	c.stillThere(got)
+}
+
+func (c *crash) stillHolds() {
+	t := c.s.t
+	got, created, err := c.s.Claim(t.Context(), c.id, "ada", 0)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, c.claim, got.ID)
+	c.stillThere(got)
+}
+
+// stillThere checks that the claim has the container of before, in which each
+// hook has run once.
+func (c *crash) stillThere(got claim.Claim) {
+	t := c.s.t
+	require.Equal(t, c.container, got.Container)
+	require.Equal(t, c.was, c.s.rt.incarnation(t, c.s, got.Container))
+	_, err := c.s.Release(t.Context(), got.ID, false)
+	require.NoError(t, err)
+	require.Equal(t, "madeclaimed", outputs(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
+}
+
+// wasUndone checks that the container goes and that its hook has begun once.
+func (c *crash) wasUndone() {
+	t := c.s.t
+	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
+	c.s.await(f, 1)
+	runs := c.s.runsOf(hooks.RunFilter{Container: c.container})
+	require.Len(t, runs, 1)
+	require.Equal(t, hooks.Unknown, runs[0].State, "nobody can say how it ended")
+	require.NotContains(t, c.s.rt.left(t, c.s), "/hostler-"+c.container)
+}
+
+func (c *crash) claimFailed() {
+	c.wasUndone()
+	failed := c.s.await(of(c.id, activity.ClaimFailed), 1)
+	got, err := c.s.ClaimRecord(c.s.t.Context(), failed.Claim)
+	require.NoError(c.s.t, err)
+	require.Equal(c.s.t, claim.Failed, got.State)
+}
+
+func (c *crash) wasReleased() {
+	c.wasUndone()
+	got, err := c.s.ClaimRecord(c.s.t.Context(), c.claim)
+	require.NoError(c.s.t, err)
+	require.Equal(c.s.t, claim.Released, got.State)
+	require.NotEmpty(c.s.t, got.Warnings)
+}
+
+// makeOrphan makes a container with the installation's label that its database
+// has never heard of.
+func makeOrphan(t *testing.T, s *server) string {
+	t.Helper()
+	id := uuid.NewString()
+	makeContainer(t, s.rt, s.engine, id)
+	return id
+}
+
+func makeContainer(t *testing.T, rt backend, in runtime.Runtime, id string) {
+	t.Helper()
+	require.NoError(t, in.Create(t.Context(), runtime.Spec{
+		ID: id, Workload: "somebody", Revision: "1", Image: rt.image(t),
+		Command: []string{rt.program(t, "box"), "idle"},
+	}))
+	require.NoError(t, in.Start(t.Context(), id))
+}
+
+// makeForeign makes another installation's container. What it returns checks
+// that nobody has touched it.
+func makeForeign(t *testing.T, s *server) func() {
+	t.Helper()
+	other := install(t, s.rt)
+	id := uuid.NewString()
+	makeContainer(t, s.rt, other.engine, id)
+	was := s.rt.incarnation(t, other, id)
+	return func() {
+		t.Helper()
+		status, err := other.engine.Status(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, runtime.Running, status.State)
+		require.Equal(t, was, s.rt.incarnation(t, other, id))
+	}
+}
+
+// A server that is told to stop ends well and leaves containers and claims as
+// they are.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("kept", counted)
+		got, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+		require.NoError(t, err)
+		was := rt.incarnation(t, s, got.Container)
+		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Equal(t, was, rt.incarnation(t, s, got.Container))
+		s.start()
+		box, err := s.Container(t.Context(), got.Container)
+		require.NoError(t, err)
+		require.Equal(t, pool.Claimed, box.State)
+		held := &crash{s: s, id: "kept", claim: got.ID, container: got.Container, was: was}
+		held.stillHolds()
+		s.requireEnds()
+		s.requireInStep()
+	})
+}

@@ -1,0 +1,194 @@
+package e2e
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+)
+
+// faulty has faults of several kinds.
+const faulty = `id: Faulty
+image: x
+comand: [a]
+pool: { min_idle: many }
+hooks:
+  post_claim: [{ command: [a], timeout: soon }]
+`
+
+// faults are all that is wrong with it, at their places.
+func faults() []string {
+	return []string{
+		":1:5: id: ", ":3:1: comand: ", ":4:19: pool.min_idle: ", ":6:41: hooks.post_claim[0].timeout: ",
+	}
+}
+
+// What is wrong with a file is told all at once, each fault at its place, the
+// same by validate, by apply and by the API.
+func TestFaultyFile(t *testing.T) {
+	t.Parallel()
+	s := serve(t, processBackend{})
+	file := filepath.Join(t.TempDir(), "faulty.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(faulty), 0o600))
+	validated, applied := s.cli("validate", file), s.cli("apply", "-f", file)
+	require.Equal(t, 1, validated.code)
+	require.Equal(t, 1, applied.code)
+	require.Equal(t, validated.out, applied.err)
+	for _, fault := range faults() {
+		require.Contains(t, validated.out, file+fault)
+	}
+	require.Contains(t, validated.out, "command", "the remedy of the misspelt field")
+	require.Equal(t, len(faults()), strings.Count(validated.out, "\n"), validated.out)
+
+	_, err := s.Apply(t.Context(), "faulty", []byte(faulty))
+	refused := problem(t, err)
+	require.Equal(t, api.InvalidWorkload, refused.Code)
+	require.Len(t, refused.Faults, len(faults()))
+	require.Equal(t, 3, refused.Faults[1].Line)
+	require.Equal(t, "comand", refused.Faults[1].Field)
+	require.NotEmpty(t, refused.Faults[1].Remedy)
+}
+
+// Text that is no YAML at all is told with its line, and nothing breaks.
+func TestBrokenYAML(t *testing.T) {
+	t.Parallel()
+	s := serve(t, processBackend{})
+	for _, text := range []string{"id: [a\n", "\tid: a\n", "", "- a\n", "id: a\nid: b\nimage: x\n", "\x00\xff", "a: &a [*a]\n"} {
+		got := hostler(t, nil, text, "validate", "-")
+		require.Equal(t, 1, got.code, "%q", text)
+		require.NotEmpty(t, got.out, "%q", text)
+		_, err := s.Apply(t.Context(), "a", []byte(text))
+		require.Equal(t, http.StatusUnprocessableEntity, problem(t, err).Status, "%q: %v", text, err)
+	}
+}
+
+// problem is the server's refusal.
+func problem(t testing.TB, err error) *client.Error {
+	t.Helper()
+	var refused *client.Error
+	require.ErrorAs(t, err, &refused)
+	return refused
+}
+
+// Commands that make no sense, or ask for what there is not, say so in a line
+// that names the remedy, with the exit code that the help promises.
+func TestBadCommands(t *testing.T) {
+	t.Parallel()
+	s := serve(t, processBackend{})
+	for _, test := range []struct {
+		args string
+		code int
+		says string
+	}{
+		{"claim nothing --tenant ada", 3, "hostler get workloads"},
+		{"release nothing", 3, "hostler get claims"},
+		{"release --workload nothing --tenant ada", 3, "hostler get claims"},
+		{"get container nothing", 3, "hostler get containers"},
+		{"get run nothing", 3, "hostler get runs"},
+		{"logs nothing", 3, "hostler get runs"},
+		{"scale nothing --min-idle 1", 3, "hostler get workloads"},
+		{"delete workload nothing", 3, "hostler get workloads"},
+		{"claim", 2, "--help"},
+		{"claim nothing", 2, "--tenant"},
+		{"claim nothing --tenant ada --colour", 2, "--colour"},
+		{"claim nothing --tenant ada --wait soon", 2, "soon"},
+		{"claim nothing --tenant ada --wait 1h", 1, "5m"},
+		{"scale nothing", 2, "--min-idle"},
+		{"get pools -o xml", 2, "xml"},
+		{"get claims --state sleeping", 1, "sleeping"},
+		{"events --type hook.exploded", 1, "hook.exploded"},
+		{"frobnicate", 2, "frobnicate"},
+		{"apply", 2, "-f"},
+		{"apply -f /nowhere.yaml", 1, "/nowhere.yaml"},
+		{"validate /nowhere.yaml", 1, "/nowhere.yaml"},
+		{"get pools --server http://127.0.0.1:1", 4, "hostler serve"},
+		{"get pools --server nonsense", 2, "nonsense"},
+		{"serve --listen 127.0.0.1:0 --runtime vms", 2, "docker"},
+		{"serve --listen 127.0.0.1:0 --nonsense", 2, "--nonsense"},
+		{"serve --listen nonsense", 1, "--listen"},
+		{"serve --listen 127.0.0.1:0 --config /nowhere.yaml", 1, "/nowhere.yaml"},
+		{"serve --listen 0.0.0.0:0 --runtime process --data /nowhere", 1, "--api-key-file"},
+		{"serve --listen 127.0.0.1:0 --runtime process --data " + s.data, 1, "is held by process"},
+		{"serve --listen 127.0.0.1:0 --runtime process --data /proc/nowhere", 1, "/proc/nowhere"},
+		{"serve --listen " + strings.TrimPrefix(s.base, "http://") + " --runtime process --data /nowhere", 1, "--listen"},
+	} {
+		got := s.cli(strings.Fields(test.args)...)
+		require.Equal(t, test.code, got.code, "hostler %s: %s", test.args, got.err)
+		require.Contains(t, got.err, test.says, "hostler %s", test.args)
+		require.NotContains(t, got.err, "goroutine ", "hostler %s", test.args)
+	}
+}
+
+// With keys everybody needs one, but for the probes.
+func TestKeys(t *testing.T) {
+	t.Parallel()
+	keys := filepath.Join(t.TempDir(), "keys")
+	const key = "0123456789abcdef-ada"
+	require.NoError(t, os.WriteFile(keys, []byte("# of the tests\nada: "+key+"\n"), 0o600))
+	s := serve(t, processBackend{}, "--api-key-file", keys, "--listen", "0.0.0.0:0")
+	s.base = strings.Replace(s.base, "[::]", "127.0.0.1", 1)
+	for _, test := range []struct {
+		key  string
+		code int
+	}{{"", 6}, {key + "x", 6}, {key, 0}} {
+		got := hostler(t, []string{"HOSTLER_SERVER=" + s.base, "HOSTLER_API_KEY=" + test.key}, "", "get", "pools")
+		require.Equal(t, test.code, got.code, got.err)
+	}
+	require.Zero(t, s.cli("get", "pools", "--api-key-file", keys).code)
+	anybody, err := client.New(s.base, "")
+	require.NoError(t, err)
+	_, err = anybody.Health(t.Context())
+	require.NoError(t, err)
+	_, err = anybody.Pools(t.Context())
+	require.Equal(t, http.StatusUnauthorized, problem(t, err).Status)
+}
+
+// What a valid file cannot know, that there is no such program or user, is
+// told where the hook was to run.
+func TestHookThatCannotStart(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		for id, hook := range map[string]string{
+			"program": "command: [/no/such/program]",
+			"user":    "command: [BOX, echo], user: nobody-by-this-name",
+		} {
+			s.apply(id, "pool: { min_idle: 0, max_size: 1 }\nhooks: { post_claim: [{ "+hook+", on_error: retry, retries: 3 }] }\n")
+			_, _, err := s.Claim(t.Context(), id, "ada", patience)
+			refused := problem(t, err)
+			require.Equal(t, api.HookFailed, refused.Code)
+			require.Equal(t, "start_failed", string(refused.Run.State))
+			require.Contains(t, refused.Detail, strings.Trim(strings.Fields(hook)[len(strings.Fields(hook))-1], "[],"))
+			require.Len(t, s.events(of(id, activity.HookStarted)), 1, "it would not start the next time either")
+			s.delete(id)
+		}
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
+}
+
+// An image that there is not fails the pool and not the server.
+func TestMissingImage(t *testing.T) {
+	t.Parallel()
+	rt := dockerBackend{}
+	need(t, rt)
+	s := serve(t, rt)
+	text := "id: ghost\nimage: 127.0.0.1:1/no/such:image\ncommand: [/x]\npool: { min_idle: 1, max_size: 1 }\n"
+	_, err := s.Apply(t.Context(), "ghost", []byte(text))
+	require.NoError(t, err)
+	require.Contains(t, s.await(of("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
+	require.Contains(t, s.must("get", "pools"), "backing_off")
+	_, _, err = s.Claim(t.Context(), "ghost", "ada", 0)
+	refused := problem(t, err)
+	require.Equal(t, api.PoolNotReady, refused.Code)
+	require.Equal(t, "fill_failing", refused.Reason)
+	s.delete("ghost")
+	require.Empty(t, rt.left(t, s))
+}

@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+)
+
+const allPoints = `
+pool: { min_idle: 1, max_size: 1, reuse: wipe }
+hooks:
+  post_create: [{ name: make, command: [APP, append, /state/log, m] }]
+  post_claim: [{ name: claim, command: [APP, append, /state/log, c] }]
+  pre_release: [{ name: release, command: [APP, append, /state/log, r] }]
+  pre_destroy: [{ name: destroy, command: [APP, append, /state/log, d] }]
+`
+
+// moments are the events at which a server is killed: right after each, the
+// deed that it announces is about to be done.
+func moments() []activity.Filter {
+	at := func(t activity.Type, point hooks.Point) activity.Filter {
+		return activity.Filter{Types: []activity.Type{t}, Point: string(point)}
+	}
+	all := []activity.Filter{
+		at(activity.ContainerCreating, ""), at(activity.ContainerCreated, ""),
+		at(activity.ClaimRequested, ""), at(activity.ContainerClaimed, ""), at(activity.ClaimActivated, ""),
+		at(activity.ClaimReleasing, ""), at(activity.ClaimReleased, ""), at(activity.ContainerWiped, ""),
+		at(activity.ContainerDestroying, ""),
+	}
+	for _, p := range []hooks.Point{hooks.PostCreate, hooks.PostClaim, hooks.PreRelease, hooks.PreDestroy} {
+		all = append(all, at(activity.HookStarted, p), at(activity.HookCompleted, p))
+	}
+	return all
+}
+
+// A server may be killed at any moment: the next one loses no claim that was
+// answered, begins no hook again, and leaves nothing behind.
+func TestKilledAtEveryEvent(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		for i, moment := range moments() {
+			id := fmt.Sprintf("round-%d", i)
+			moment.Workload = id
+			told := &visitor{promised: map[string]claim.State{}}
+			var busy errgroup.Group
+			busy.Go(func() error { return s.killAt(moment) })
+			busy.Go(func() error { told.visit(s, id); return nil })
+			require.NoError(t, busy.Wait(), "waiting for %s of %s", moment.Types, moment.Point)
+			<-s.ended
+			s.start()
+			told.check(s)
+			s.releaseAll(id)
+			s.delete(id)
+			s.requireEnds()
+			s.requireOnce(id)
+			require.Empty(t, rt.left(t, s), "after %s of %s", moment.Types, moment.Point)
+		}
+	})
+}
+
+// killAt kills the server as soon as something has happened.
+func (s *server) killAt(moment activity.Filter) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	seen := errors.New("seen")
+	err := s.Follow(ctx, client.EventQuery{Filter: moment, After: "0"}, func(api.FollowedEvent) error { return seen })
+	if errors.Is(err, seen) {
+		return s.cmd.Process.Kill()
+	}
+	return errors.Join(fmt.Errorf("it did not happen within %s", patience), err)
+}
+
+// visitor is tenants who come one after the other, until the server dies, and
+// what the server has promised them.
+type visitor struct {
+	promised map[string]claim.State
+}
+
+func (v *visitor) visit(s *server, id string) {
+	ctx := s.t.Context()
+	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPoints))); err != nil {
+		return
+	}
+	for _, tenant := range []string{"ada", "bob"} {
+		got, _, err := s.Claim(ctx, id, tenant, patience)
+		if err != nil {
+			return
+		}
+		v.promised[got.ID] = claim.Active
+		if tenant == "bob" {
+			// Forced, so that all the moments come to pass.
+			delete(v.promised, got.ID)
+			_, _ = s.DestroyContainer(ctx, got.Container, true)
+			return
+		}
+		delete(v.promised, got.ID) // until it is answered, nobody knows
+		if _, err := s.Release(ctx, got.ID, false); err != nil {
+			return
+		}
+		v.promised[got.ID] = claim.Released
+	}
+}
+
+// check holds the server to what it has promised.
+func (v *visitor) check(s *server) {
+	s.t.Helper()
+	for id, state := range v.promised {
+		got, err := s.ClaimRecord(s.t.Context(), id)
+		require.NoError(s.t, err)
+		require.Equal(s.t, state, got.State)
+	}
+}
+
+// releaseAll gives back what the tenants of a workload hold.
+func (s *server) releaseAll(id string) {
+	s.t.Helper()
+	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id})
+	require.NoError(s.t, err)
+	for _, c := range live {
+		got, err := s.Release(s.t.Context(), c.ID, false)
+		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
+		require.Equal(s.t, claim.Released, got.State)
+	}
+}
+
+// requireOnce checks that no hook has begun twice for one claim or container.
+func (s *server) requireOnce(id string) {
+	s.t.Helper()
+	begun := map[string]bool{}
+	for _, r := range s.runsOf(hooks.RunFilter{Workload: id}) {
+		what := strings.Join([]string{r.Hook, r.Container, r.Claim}, " ")
+		require.False(s.t, begun[what], "%s has begun twice", what)
+		begun[what] = r.State != hooks.Skipped
+	}
+}
