@@ -97,6 +97,7 @@ func (a *API) routes() {
 	handle(a, op("claim", "POST /v1/claims", "Claim a container"), a.claim)
 	handle(a, op("list-claims", "GET /v1/claims", "List claims"), a.listClaims)
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
+	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Say that a claim is still in use"), a.touch)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
 
 	handle(a, op("list-runs", "GET /v1/hook-runs", "List hook runs"), a.listRuns)

@@ -12,6 +12,9 @@ import (
 // Claimer hands out containers.
 type Claimer interface {
 	Claim(ctx context.Context, r claim.Request) (c claim.Claim, created bool, err error)
+	// Touch notes that a claim is still in use. One that has ended is returned
+	// as it is.
+	Touch(ctx context.Context, id string) (claim.Claim, error)
 }
 
 // Releaser takes containers back.
@@ -106,6 +109,14 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 
 func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
 	c, err := a.o.Claims.Claim(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+}
+
+func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
+	c, err := a.o.Claimer.Touch(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ const (
 	Conflict         Code = "conflict"
 	ContainerInUse   Code = "container_in_use"
 	ClaimAborted     Code = "claim_aborted"
+	ClaimReleasing   Code = "claim_releasing"
 	TooLarge         Code = "payload_too_large"
 	UnsupportedType  Code = "unsupported_media_type"
 	PoolExhausted    Code = "pool_exhausted"
@@ -66,6 +67,7 @@ var statuses = map[Code]struct {
 	Conflict:         {http.StatusConflict, "The state has changed meanwhile"},
 	ContainerInUse:   {http.StatusConflict, "A claim holds the container"},
 	ClaimAborted:     {http.StatusConflict, "The claim was released before it was active"},
+	ClaimReleasing:   {http.StatusConflict, "The tenant's last claim is still being released"},
 	TooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedType:  {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are taken"},
@@ -96,7 +98,7 @@ var table = []struct {
 	{claim.ErrTenant, InvalidRequest},
 	{pool.ErrScale, InvalidRequest},
 	{pool.ErrInUse, ContainerInUse},
-	{claim.ErrAborted, ClaimAborted},
+	{claim.ErrReleasing, ClaimReleasing},
 	{pool.ErrSeed, SyncFailed},
 	{pool.ErrUnhealthy, NotHealthy},
 	{runtime.ErrImage, ImageUnavailable},
@@ -127,6 +129,9 @@ func classify(err error, p *Problem) Code {
 	if failed, ok := errors.AsType[*claim.FailedError](err); ok {
 		p.Claim = failed.Claim.ID
 		p.Step = failed.Step
+	}
+	if errors.Is(err, claim.ErrAborted) {
+		return ClaimAborted
 	}
 	if faults, ok := errors.AsType[workload.Faults](err); ok {
 		p.Faults = faults

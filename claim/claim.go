@@ -59,9 +59,12 @@ type Claim struct {
 	Timings  map[string]float64 `json:"timings" doc:"Milliseconds by step."`
 	Warnings []string           `json:"warnings"`
 	// Reason is why it failed or was released.
-	Reason     string     `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Discard says that nothing of what the tenant left may stay.
+	Discard    bool       `json:"discard,omitempty"`
 	CreatedAt  time.Time  `json:"created_at"`
 	ActiveAt   *time.Time `json:"active_at,omitempty"`
+	TouchedAt  *time.Time `json:"touched_at,omitempty" doc:"When its tenant last asked for it or touched it, where the pool has a claim_idle_ttl."`
 	ReleasedAt *time.Time `json:"released_at,omitempty" doc:"When it ended, released or failed."`
 }
 

@@ -71,7 +71,7 @@ func TestOrder(t *testing.T) {
 		again := y.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
 		require.Equal(t, c.Container, again.Container)
-		require.Equal(t, []string{"exec box echo migrated"}, trace(y, c.Container))
+		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(y, c.Container), "the release has restarted it")
 		y.Release(again)
 
 		y.RT.ForgetCalls()

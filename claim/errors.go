@@ -14,6 +14,8 @@ var (
 	ErrNoClaim = errors.New("no such claim")
 	// ErrNoneIdle says that no container could be reserved.
 	ErrNoneIdle = errors.New("no container is idle")
+	// ErrReleasing says that the tenant's last claim is still being released.
+	ErrReleasing = errors.New("the tenant's claim is being released")
 	// ErrTenant says that the tenant's name cannot be one.
 	ErrTenant = errors.New("bad tenant")
 )

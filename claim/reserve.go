@@ -41,7 +41,7 @@ func (m *making) reserve(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return m.left(ctx)
 		case <-deadline.C:
 			return m.unavailable(ctx)
 		case <-ticket.Turn():
@@ -67,14 +67,48 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 		Revision: m.record.Revision, Reuse: m.current.Pool.Reuse, Queue: queue,
 	})
 	if err != nil && !errors.Is(err, ErrNoneIdle) {
-		return fmt.Errorf("%w: reserve a container: %w", errBeforeRow, err)
+		if m.claim.State == "" {
+			err = fmt.Errorf("%w: %w", errBeforeRow, err)
+		}
+		return fmt.Errorf("reserve a container: %w", err)
 	}
 	m.held = c.ID != m.claim.ID
+	switch {
+	case m.held && c.State == Pending:
+		// Nobody works on it: one flight at a time makes a tenant's claims, and
+		// this is it. Storage failed when its own was to be ended.
+		if err := m.bury(ctx, c); err != nil {
+			return err
+		}
+		return m.ask(ctx, queue)
+	case m.held && c.State != Active:
+		return fmt.Errorf("%w: %w: claim %s is %s", errBeforeRow, ErrReleasing, c.ID, c.State)
+	}
 	m.claim = c
 	if err == nil && !m.held && c.Container == "" {
 		err = ErrNoneIdle
 	}
 	return err
+}
+
+// bury ends a claim that was left half made.
+func (m *making) bury(ctx context.Context, c Claim) error {
+	_, err := m.store.MoveClaim(context.WithoutCancel(ctx), failure(c.ID, stoppedReason, nil))
+	if err != nil && !errors.Is(err, pool.ErrMoved) {
+		return fmt.Errorf("%w: end claim %s, which was left half made: %w", errBeforeRow, c.ID, err)
+	}
+	m.pools.Wake(c.Workload)
+	return nil
+}
+
+// left is why a claim ends whose wait was cut off: its caller left, unless
+// somebody else released it.
+func (m *making) left(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", errCallerLeft, cause)
+	}
+	return cause
 }
 
 // hopeless says why waiting any longer makes no sense: for a caller who did not

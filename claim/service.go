@@ -62,6 +62,9 @@ type Request struct {
 // queries and object names.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
 
+// errCallerLeft says that the caller left while it waited for a container.
+var errCallerLeft = errors.New("the caller left while waiting")
+
 // ErrAborted is why a claim failed that was released before it was active.
 var ErrAborted = errors.New("the claim was released before it was active")
 
@@ -92,7 +95,8 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 			return Claim{}, false, context.Cause(ctx)
 		}
 		// What the other caller was not willing to wait for, this one may be.
-		if _, ok := errors.AsType[*UnavailableError](f.err); ok && time.Since(begin) < r.Wait {
+		_, unavailable := errors.AsType[*UnavailableError](f.err)
+		if errors.Is(f.err, errCallerLeft) || unavailable && time.Since(begin) < r.Wait {
 			continue
 		}
 		return f.c, false, f.err
@@ -149,6 +153,19 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 	return err
 }
 
+// Touch notes that the tenant of an active claim still uses it, for pools with
+// a claim_idle_ttl. A claim that is not active any more is returned as it is.
+func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
+	now := time.Now().UTC()
+	c, err := s.store.MoveClaim(ctx, Move{
+		ID: id, From: []State{Active}, To: Active, Set: func(c *Claim) { c.TouchedAt = &now },
+	})
+	if errors.Is(err, pool.ErrMoved) {
+		return s.store.Claim(ctx, id)
+	}
+	return c, err
+}
+
 // Close ends the making of every claim: the server stops.
 func (s *Service) Close(cause error) {
 	s.mu.Lock()
@@ -166,12 +183,16 @@ func (s *Service) Recover(ctx context.Context) error {
 		return fmt.Errorf("list the pending claims: %w", err)
 	}
 	for _, c := range pending {
-		if _, err := s.store.MoveClaim(ctx, failure(c.ID, "the server stopped while the claim was being made", nil)); err != nil {
+		_, err := s.store.MoveClaim(ctx, failure(c.ID, stoppedReason, nil))
+		if err != nil && !errors.Is(err, pool.ErrMoved) {
 			return fmt.Errorf("fail claim %s: %w", c.ID, err)
 		}
 	}
 	return nil
 }
+
+// stoppedReason is why a claim failed that nobody works on any more.
+const stoppedReason = "the server stopped while the claim was being made"
 
 // newID makes a claim id that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -29,6 +29,7 @@ type making struct {
 	claim   Claim
 	held    bool               // the tenant holds it already
 	w       *workload.Workload // as the reserved container was made
+	changed bool               // something was done to the container
 	seeds   string
 	runs    []hooks.Run
 	timings flow.Timings
@@ -51,7 +52,7 @@ func (s *Service) make(ctx, work context.Context, id string, r Request, w *workl
 	for tries := 1; ; tries++ {
 		err = m.prepare(wait, work)
 		if err == nil && m.held {
-			return m.claim, false, nil
+			return m.touch(work)
 		}
 		if err == nil {
 			err = m.activate(work)
@@ -85,23 +86,20 @@ func (m *making) prepare(wait, work context.Context) error {
 		return nil
 	}
 	m.pools.Fill(m.claim.Workload)
-	changed := false
 	timings, err := flow.Run(work,
 		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
-		flow.Step{Name: "wipe", Do: only(m.claim.Source == Recycled, func(ctx context.Context) error {
-			changed = true
-			return m.wipe(ctx)
-		})},
+		flow.Step{Name: "wipe", Do: only(m.claim.Source == Recycled, m.wipe)},
 		flow.Step{Name: "seed", Do: only(m.claim.Source == Recycled, func(ctx context.Context) error {
 			_, err := pool.Seed(ctx, m.rt, m.claim.Container, m.w, m.seeds)
 			return err
 		})},
 		flow.Step{Name: "restart", Do: only(m.claim.Source == Recycled || m.current.Restart == workload.RestartAlways, func(ctx context.Context) error {
-			changed = true
+			m.changed = true
+			m.pools.Health.Restarted(m.claim.Container)
 			return m.rt.Restart(ctx, m.claim.Container)
 		})},
 		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			if !changed && m.pools.Health.Fresh(m.w, m.claim.Container) {
+			if m.pools.Health.Fresh(m.w, m.claim.Container) {
 				return nil
 			}
 			_, err := m.pools.Health.Await(ctx, m.w, m.claim.Container)
@@ -138,25 +136,68 @@ func (m *making) find(ctx context.Context) error {
 	return err
 }
 
-// giveUp takes an unfit container from the claim and has it destroyed.
+// giveUp takes an unfit container from the claim and has it destroyed. One of
+// which only the engine's silence is known, and to which nothing was done, is
+// put back: a lost engine must not cost what is in the containers.
 func (m *making) giveUp(ctx context.Context, cause error) error {
+	if errors.Is(cause, runtime.ErrUnavailable) && !m.changed {
+		return m.putBack(ctx)
+	}
+	m.changed = false
 	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "it was unfit for a claim: "+cause.Error())
-	c, err := m.store.MoveClaim(ctx, Move{
-		ID: m.claim.ID, From: []State{Pending}, To: Pending, Container: &destroy,
-		Set: func(c *Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
-	})
-	if err != nil {
+	if err := m.part(ctx, &destroy); err != nil {
 		return fmt.Errorf("give container %s up: %w", m.claim.Container, err)
 	}
-	m.claim = c
 	m.pools.Wake(m.claim.Workload)
 	return errUnfit
+}
+
+// putBack gives the container back to the pool as it was.
+func (m *making) putBack(ctx context.Context) error {
+	fresh := m.claim.Source == Fresh
+	back := pool.Move{
+		From: []pool.State{pool.Claimed}, To: pool.Idle,
+		Set: func(c *pool.Container) {
+			c.Claim = ""
+			if fresh {
+				c.Tenant = "" // nothing of the tenant has been in it
+			}
+		},
+		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again: the engine did not answer"}},
+	}
+	if err := m.part(ctx, &back); err != nil {
+		return fmt.Errorf("put container %s back: %w", m.claim.Container, err)
+	}
+	return nil
+}
+
+// part takes the container from the claim, which stays pending.
+func (m *making) part(ctx context.Context, container *pool.Move) error {
+	c, err := m.store.MoveClaim(ctx, Move{
+		ID: m.claim.ID, From: []State{Pending}, To: Pending, Container: container,
+		Set: func(c *Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
+	})
+	if err == nil {
+		m.claim = c
+	}
+	return err
+}
+
+// touch notes that the tenant of a claim that is held still wants it, where
+// that matters.
+func (m *making) touch(ctx context.Context) (Claim, bool, error) {
+	if m.current.Pool.ClaimIdleTTL <= 0 {
+		return m.claim, false, nil
+	}
+	c, err := m.Touch(ctx, m.claim.ID)
+	return c, false, err
 }
 
 // wipe empties a container that held another tenant. It comes after the
 // reservation, so that nobody can have claimed what is being wiped; what
 // cannot be proven clean is given up.
 func (m *making) wipe(ctx context.Context) error {
+	m.changed = true
 	if err := m.rt.Wipe(ctx, m.claim.Container); err != nil {
 		return err
 	}
@@ -186,6 +227,9 @@ func (m *making) enact(ctx context.Context) error {
 		Set: func(c *Claim) {
 			c.Hooks, c.Timings = Summaries(m.runs), m.timings
 			c.Warnings, c.ActiveAt = warnings(m.runs), &now
+			if m.current.Pool.ClaimIdleTTL > 0 {
+				c.TouchedAt = &now
+			}
 		},
 		Events: []activity.Event{{
 			Type: activity.ClaimActivated, Message: "claim is active",

@@ -28,6 +28,9 @@ type breaker struct {
 	last     string
 	lastAt   time.Time
 	next     time.Time
+	// perished says that the last one could be made and did not live: another
+	// that can be made proves nothing until it has lived for a while.
+	perished bool
 }
 
 func newBreakers() *breakers { return &breakers{of: map[string]*breaker{}} }
@@ -43,7 +46,7 @@ func (b *breakers) get(workload, revision string) breaker {
 }
 
 // fail counts a failure and sets when to try again.
-func (b *breakers) fail(workload, revision string, err error) breaker {
+func (b *breakers) fail(workload, revision string, err error, perished bool) breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.of[workload]
@@ -52,6 +55,7 @@ func (b *breakers) fail(workload, revision string, err error) breaker {
 		b.of[workload] = k
 	}
 	now := time.Now()
+	k.perished = perished
 	// Containers that were begun together fail together: that is one failure.
 	if now.Before(k.next) {
 		k.last, k.lastAt = err.Error(), now
@@ -64,16 +68,38 @@ func (b *breakers) fail(workload, revision string, err error) breaker {
 	return *k
 }
 
-// succeed forgets the failures and returns what they were.
+// succeed forgets the failures and returns what they were, unless what was
+// made has yet to live.
 func (b *breakers) succeed(workload string) breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	k := b.of[workload]
-	delete(b.of, workload)
-	if k == nil {
+	if k == nil || k.perished {
 		return breaker{}
 	}
+	delete(b.of, workload)
 	return *k
+}
+
+// survival is how long nothing must perish for the pool to be well again. It
+// is longer than the longest pause, or the failures would never add up.
+const survival = 2 * longestPause
+
+// expire forgets the failures of containers that perished when none has for
+// long enough, and returns what they were; else it says when that will be,
+// zero when there is nothing to forget.
+func (b *breakers) expire(workload string) (breaker, time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	k := b.of[workload]
+	if k == nil || !k.perished {
+		return breaker{}, time.Time{}
+	}
+	if at := k.lastAt.Add(survival); time.Now().Before(at) {
+		return breaker{}, at
+	}
+	delete(b.of, workload)
+	return *k, time.Time{}
 }
 
 // status is how an operator sees it, given how many containers are being made.

@@ -17,7 +17,7 @@ func TestBreaker(t *testing.T) {
 		broken := errors.New("no such image")
 		want := time.Second
 		for i := range 12 {
-			k := b.fail("w", "r1", broken)
+			k := b.fail("w", "r1", broken, false)
 			require.Equal(t, i+1, k.failures)
 			require.InDelta(t, want.Seconds(), time.Until(k.next).Seconds(), want.Seconds()*jitter+0.001)
 			want = min(2*want, longestPause)
@@ -29,7 +29,7 @@ func TestBreaker(t *testing.T) {
 		require.NotNil(t, s.NextTry)
 
 		require.Zero(t, b.get("w", "r2").failures)
-		require.Equal(t, 1, b.fail("w", "r2", broken).failures)
+		require.Equal(t, 1, b.fail("w", "r2", broken, false).failures)
 		require.Equal(t, BackingOff, b.get("w", "r2").status(0, false).State)
 		require.Equal(t, FillStopped, b.get("w", "r2").status(0, true).State)
 
@@ -45,7 +45,7 @@ func TestBreakerCountsABurstOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakers()
 		for range 4 {
-			b.fail("w", "r", errors.New("no such image"))
+			b.fail("w", "r", errors.New("no such image"), false)
 		}
 		require.Equal(t, 1, b.get("w", "r").failures)
 	})

@@ -11,15 +11,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
-// parallelCreates bounds how many containers are made at once, over all pools.
-// An engine serialises most of the work: more at once only take longer each.
-const parallelCreates = 4
+// How many containers are made at once, in all and of one workload. An engine
+// serialises most of the work: more at once only take longer each. No workload
+// may take all the places: its image may hang.
+const (
+	parallelCreates    = 8
+	createsPerWorkload = 4
+)
 
-// createTime bounds how long making one container may take in all, beyond its
-// hooks' own timeouts: it ends an engine call that hangs.
+// createTime bounds how long making one container may take beyond its hooks'
+// own timeouts: it ends an engine call that hangs, and a health that never
+// comes.
 const createTime = 15 * time.Minute
 
 // Filler keeps the pools filled. It is woken by whatever changes a pool, never
@@ -30,18 +37,20 @@ const createTime = 15 * time.Minute
 // old until then; makes room for a waiting claim by giving up an idle
 // container that the claim cannot have; and empties pools that drain.
 type Filler struct {
-	store     Store
-	catalog   *Catalog
-	maker     *Maker
-	remover   *Remover
-	queue     *Queue
-	breakers  *breakers
-	log       *slog.Logger
-	slots     chan struct{} // one for each container being made
-	mu        sync.Mutex    // guards dirty
-	dirty     map[string]bool
-	wake      chan struct{} // holds one signal: dirty is not empty
-	retryable map[string]time.Time
+	store    Store
+	catalog  *Catalog
+	maker    *Maker
+	remover  *Remover
+	queue    *Queue
+	breakers *breakers
+	log      *slog.Logger
+	wake     chan struct{} // holds one signal: dirty is not empty
+
+	mu        sync.Mutex           // guards what follows
+	dirty     map[string]bool      // pools to be looked at
+	retryable map[string]time.Time // pools to be looked at then
+	busy      int                  // containers being made
+	busyOf    map[string]int       // by workload
 }
 
 // Store is all that the pool needs of storage.
@@ -55,8 +64,8 @@ type Store interface {
 func NewFiller(store Store, catalog *Catalog, maker *Maker, remover *Remover, queue *Queue, log *slog.Logger) *Filler {
 	return &Filler{
 		store: store, catalog: catalog, maker: maker, remover: remover, queue: queue, log: log,
-		breakers: newBreakers(), slots: make(chan struct{}, parallelCreates),
-		dirty: map[string]bool{}, wake: make(chan struct{}, 1), retryable: map[string]time.Time{},
+		breakers: newBreakers(), wake: make(chan struct{}, 1),
+		dirty: map[string]bool{}, retryable: map[string]time.Time{}, busyOf: map[string]int{},
 	}
 }
 
@@ -65,10 +74,7 @@ func (f *Filler) Wake(workload string) {
 	f.mu.Lock()
 	f.dirty[workload] = true
 	f.mu.Unlock()
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
+	f.signal()
 }
 
 // Run fills the pools until ctx ends, and returns when no container is being
@@ -85,25 +91,15 @@ func (f *Filler) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		next := time.Now().Add(time.Hour)
 		for _, id := range f.take() {
 			again, err := f.fill(ctx, &creating, id)
 			if err != nil && ctx.Err() == nil {
 				f.log.Error("fill a pool", "workload", id, "error", err)
 				again = time.Now().Add(firstPause)
 			}
-			if again.IsZero() {
-				delete(f.retryable, id)
-			} else {
-				f.retryable[id] = again
-			}
+			f.retry(id, again)
 		}
-		for _, at := range f.retryable {
-			if at.Before(next) {
-				next = at
-			}
-		}
-		timer.Reset(time.Until(next))
+		timer.Reset(time.Until(f.next()))
 		select {
 		case <-ctx.Done():
 			return nil
@@ -138,6 +134,30 @@ func (f *Filler) take() []string {
 	return ids
 }
 
+// retry sets when to look at a pool again; zero for when it is woken.
+func (f *Filler) retry(id string, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at.IsZero() {
+		delete(f.retryable, id)
+		return
+	}
+	f.retryable[id] = at
+}
+
+// next is when the first of those is due.
+func (f *Filler) next() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	next := time.Now().Add(time.Hour)
+	for _, at := range f.retryable {
+		if at.Before(next) {
+			next = at
+		}
+	}
+	return next
+}
+
 // markDue marks the pools whose time to try again has come.
 func (f *Filler) markDue(now time.Time) {
 	f.mu.Lock()
@@ -164,6 +184,8 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 		return time.Time{}, fmt.Errorf("count the containers: %w", err)
 	}
 	t := tally(counts, r.Revision, w.Pool.Reuse)
+	mended, until := f.breakers.expire(id)
+	f.succeeded(ctx, id, mended)
 	if r.Draining {
 		return time.Time{}, f.drain(ctx, r, t)
 	}
@@ -172,42 +194,64 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	if err := f.retire(ctx, w, r, t, missing, room); err != nil {
 		return time.Time{}, err
 	}
-	again := f.expiry(ctx, w, r, t)
+	again := sooner(f.expiry(ctx, w, r, t), until)
 	n := min(missing, room)
 	if n <= 0 {
 		return again, nil
 	}
 	if k := f.breakers.get(id, r.Revision); k.failures > 0 {
 		if wait := time.Until(k.next); wait > 0 {
-			return k.next, nil
+			return sooner(k.next, again), nil
 		}
 		n = min(n, probe-t.creating)
 	}
 	return again, f.begin(ctx, creating, w, r, n)
 }
 
+// sooner is the earlier of two times, of which zero is never.
+func sooner(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// longest is how long hooks may take at worst, with all that is tried again.
+func longest(hs []hooks.Hook) time.Duration {
+	total := time.Duration(0)
+	for _, h := range hs {
+		total += time.Duration(h.Retries+1) * (h.Timeout + runtime.DefaultGrace + time.Minute)
+	}
+	return total
+}
+
+// perished counts a container against its workload that died or fell ill soon
+// after it was made, before anybody had it: a program that ends at once is as
+// broken as an image that is not there.
+func (f *Filler) perished(ctx context.Context, c Container) {
+	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < survival {
+		f.failed(ctx, c, errors.New(c.Reason), true)
+		f.queue.Shake(c.Workload)
+	}
+}
+
 // begin records n containers and has them made, as far as there are slots. The
 // end of each wakes the pool again.
 func (f *Filler) begin(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
 	for range n {
-		select {
-		case f.slots <- struct{}{}:
-		default:
-			// All slots are busy, maybe with other pools' containers: look
-			// again when one is free.
-			f.retrySoon(r.ID)
+		if !f.slot(r.ID) {
 			return nil
 		}
 		c, err := f.maker.add(ctx, r)
 		if err != nil {
-			f.free()
+			f.free(r.ID)
 			if errors.Is(err, ErrFull) {
 				return nil
 			}
 			return fmt.Errorf("record a container: %w", err)
 		}
 		creating.Go(func() error {
-			defer f.free()
+			defer f.free(r.ID)
 			f.make(ctx, c, w, r.Dir)
 			return nil
 		})
@@ -216,43 +260,43 @@ func (f *Filler) begin(ctx context.Context, creating *errgroup.Group, w *workloa
 }
 
 // make makes one container and tells everybody how it went.
-func (f *Filler) make(ctx context.Context, c Container, w *workload.Workload, seeds string) {
-	ctx, cancel := context.WithTimeout(ctx, createTime)
+func (f *Filler) make(parent context.Context, c Container, w *workload.Workload, seeds string) {
+	limit := createTime + longest(w.Hooks[hooks.PostCreate])
+	ctx, cancel := context.WithTimeoutCause(parent, limit, fmt.Errorf("it took longer than %s", limit))
 	defer cancel()
 	err := f.maker.create(ctx, c, w, seeds)
 	switch {
 	case err == nil:
-		f.succeeded(ctx, c)
+		f.succeeded(ctx, c.Workload, f.breakers.succeed(c.Workload))
 		f.queue.Wake(c.Workload)
-	case ctx.Err() != nil:
-		f.remover.Wake()
+	case parent.Err() != nil:
+		f.remover.Wake() // the server stops: that is nobody's fault
 	default:
-		f.failed(ctx, c, err)
+		f.failed(parent, c, err, false)
 		f.remover.Wake()
 		f.queue.Shake(c.Workload)
 	}
 	f.Wake(c.Workload)
 }
 
-// succeeded closes the workload's breaker.
-func (f *Filler) succeeded(ctx context.Context, c Container) {
-	k := f.breakers.succeed(c.Workload)
+// succeeded tells of a breaker that was closed.
+func (f *Filler) succeeded(ctx context.Context, workload string, k breaker) {
 	if k.failures == 0 {
 		return
 	}
 	f.tell(ctx, activity.Event{
-		Type: activity.PoolRecovered, Workload: c.Workload,
+		Type: activity.PoolRecovered, Workload: workload,
 		Message: fmt.Sprintf("a container could be made again after %d failures", k.failures),
 	})
 }
 
 // failed opens the workload's breaker further.
-func (f *Filler) failed(ctx context.Context, c Container, err error) {
-	k := f.breakers.fail(c.Workload, c.Revision, err)
+func (f *Filler) failed(ctx context.Context, c Container, err error, perished bool) {
+	k := f.breakers.fail(c.Workload, c.Revision, err, perished)
 	f.log.Warn("a container could not be made", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
 	f.tell(ctx, activity.Event{
 		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
-		Message: "a container could not be made: " + err.Error(),
+		Message: "a container could not be made, or did not live: " + err.Error(),
 		Data: activity.Data(map[string]any{
 			"failures": k.failures, "next_try": k.next.UTC().Format(time.RFC3339), "revision": c.Revision,
 		}),
@@ -266,23 +310,37 @@ func (f *Filler) tell(ctx context.Context, e activity.Event) {
 	}
 }
 
-// free gives a slot back and has those who wanted one look again.
-func (f *Filler) free() {
-	<-f.slots
+// slot takes one of the places for making containers. When there is none, the
+// pool is looked at again as soon as one is free.
+func (f *Filler) slot(id string) bool {
 	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.busy >= parallelCreates || f.busyOf[id] >= createsPerWorkload {
+		f.dirty[id] = true
+		return false
+	}
+	f.busy++
+	f.busyOf[id]++
+	return true
+}
+
+// free gives a place back and has those who wanted one look again.
+func (f *Filler) free(id string) {
+	f.mu.Lock()
+	f.busy--
+	if f.busyOf[id]--; f.busyOf[id] == 0 {
+		delete(f.busyOf, id)
+	}
 	waiting := len(f.dirty) > 0
 	f.mu.Unlock()
 	if waiting {
-		select {
-		case f.wake <- struct{}{}:
-		default:
-		}
+		f.signal()
 	}
 }
 
-// retrySoon marks the pool without waking the loop: the next free slot does.
-func (f *Filler) retrySoon(id string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.dirty[id] = true
+func (f *Filler) signal() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }

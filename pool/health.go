@@ -28,7 +28,7 @@ const (
 )
 
 // parallelChecks bounds how many checks of waiting containers run at once.
-const parallelChecks = 8
+const parallelChecks = 32
 
 // Checker runs the workloads' health checks. They are Hostler's own, not the
 // engine's: the same on every backend, fast after a start, and one stuck check
@@ -37,28 +37,30 @@ type Checker struct {
 	rt    runtime.Runtime
 	store Containers
 	log   *slog.Logger
-	// Condemned is told when an idle container was given to the remover.
-	condemned func(workload string)
+	// condemned is told when an idle container was given to the remover.
+	condemned func(Container)
 
-	mu      sync.Mutex // guards watched
-	watched map[string]*watched
-	changed chan struct{} // holds one signal: watched has changed
+	mu       sync.Mutex // guards watched and verified
+	watched  map[string]*watched
+	verified map[string]bool // found to run since this server started
+	changed  chan struct{}   // holds one signal: watched has changed
 }
 
 // watched is a container with a health check.
 type watched struct {
 	w        *workload.Workload
 	next     time.Time
-	healthy  time.Time // when it last passed
+	healthy  time.Time // when it last passed; zero since it was restarted
+	lenient  time.Time // until then it is starting, and failures do not count
 	failures int       // in a row
 	checking bool
 }
 
 // NewChecker returns a checker; call Run for the checks of waiting containers.
-func NewChecker(rt runtime.Runtime, store Containers, condemned func(workload string), log *slog.Logger) *Checker {
+func NewChecker(rt runtime.Runtime, store Containers, condemned func(Container), log *slog.Logger) *Checker {
 	return &Checker{
 		rt: rt, store: store, log: log, condemned: condemned,
-		watched: map[string]*watched{}, changed: make(chan struct{}, 1),
+		watched: map[string]*watched{}, verified: map[string]bool{}, changed: make(chan struct{}, 1),
 	}
 }
 
@@ -131,28 +133,46 @@ func (c *Checker) check(ctx context.Context, h *workload.Healthcheck, id string)
 	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, said)
 }
 
-// Fresh says whether the container passed its check less than one interval
-// ago, or has none to pass.
+// Fresh says whether the container may be handed out unasked: this server has
+// found it running, and it passed its check less than one interval ago, and
+// after its last restart, or has none to pass.
 func (c *Checker) Fresh(w *workload.Workload, id string) bool {
-	if w.Healthcheck == nil {
-		return true
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if w.Healthcheck == nil {
+		return c.verified[id]
+	}
 	k := c.watched[id]
 	return k != nil && k.failures == 0 && time.Since(k.healthy) < w.Healthcheck.Interval
 }
 
-// Watch has the container checked at its interval from now on.
-func (c *Checker) Watch(id string, w *workload.Workload) {
+// Watch has the container checked at its interval from now on. It was last
+// found healthy at that time, zero for never by this server.
+func (c *Checker) Watch(id string, w *workload.Workload, healthy time.Time) {
 	if w.Healthcheck == nil {
 		return
 	}
-	now := time.Now()
 	c.mu.Lock()
-	c.watched[id] = &watched{w: w, next: now.Add(w.Healthcheck.Interval), healthy: now}
+	k := &watched{w: w, healthy: healthy, next: time.Now()}
+	if !healthy.IsZero() {
+		k.next = healthy.Add(w.Healthcheck.Interval)
+	}
+	c.watched[id] = k
 	c.mu.Unlock()
 	c.signal()
+}
+
+// Restarted says that the container's main process has begun anew: until its
+// start period has passed, a check that fails does not count against it.
+func (c *Checker) Restarted(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.watched[id]; k != nil {
+		h := k.w.Healthcheck
+		k.healthy, k.failures = time.Time{}, 0
+		k.lenient = time.Now().Add(h.StartPeriod)
+		k.next = time.Now().Add(min(slowestWait, h.Interval))
+	}
 }
 
 // Forget ends that.
@@ -160,12 +180,14 @@ func (c *Checker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.watched, id)
+	delete(c.verified, id)
 }
 
 // passed notes that the container has just been found healthy.
 func (c *Checker) passed(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.verified[id] = true
 	if k := c.watched[id]; k != nil {
 		k.healthy, k.failures = time.Now(), 0
 		k.next = k.healthy.Add(k.w.Healthcheck.Interval)
@@ -257,11 +279,14 @@ func (c *Checker) settle(id string, err error, void bool) int {
 		return 0
 	}
 	k.checking = false
-	k.next = time.Now().Add(k.w.Healthcheck.Interval)
+	now := time.Now()
+	k.next = now.Add(k.w.Healthcheck.Interval)
 	switch {
 	case void:
 	case err == nil:
-		k.failures, k.healthy = 0, time.Now()
+		k.failures, k.healthy = 0, now
+	case now.Before(k.lenient):
+		k.next = now.Add(min(slowestWait, k.w.Healthcheck.Interval))
 	default:
 		k.failures++
 	}
@@ -276,10 +301,11 @@ func (c *Checker) judge(ctx context.Context, k Container, w *workload.Workload, 
 	case unhealthy && k.State == Idle:
 		m := Condemn(k.ID, []State{Idle}, err.Error())
 		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
+		k.Reason = err.Error()
 		if _, err := c.store.MoveContainer(ctx, m); err != nil {
 			return err
 		}
-		c.condemned(k.Workload)
+		c.condemned(k)
 		return nil
 	case unhealthy && k.Health == Healthy:
 		return c.report(ctx, k, Unhealthy, err.Error())

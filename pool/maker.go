@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -44,7 +45,9 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID}
 	_, err := flow.Run(ctx,
 		flow.Step{Name: "record", Do: done, Undo: func(ctx context.Context, cause error) error {
-			return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+			return insist(ctx, func(ctx context.Context) error {
+				return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+			})
 		}},
 		flow.Step{Name: "create", Do: func(ctx context.Context) error {
 			return m.rt.Create(ctx, w.Spec(c.ID))
@@ -82,9 +85,17 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 			})
 			return err
 		}},
+		// A death is reported of what is idle: one that came before went unseen.
+		flow.Step{Name: "confirm", Do: func(ctx context.Context) error {
+			status, err := m.rt.Status(ctx, c.ID)
+			if err == nil && status.State != runtime.Running {
+				err = fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+			}
+			return err
+		}},
 	)
 	if err == nil {
-		m.health.Watch(c.ID, w)
+		m.health.Watch(c.ID, w, time.Now())
 	}
 	return err
 }
@@ -120,7 +131,9 @@ func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, 
 	if !hooked && w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 {
 		m.preDestroy(ctx, c, w)
 	}
-	if err := m.rt.Destroy(ctx, c.ID); err != nil {
+	removing, cancel := context.WithTimeout(ctx, removeTime)
+	defer cancel()
+	if err := m.rt.Destroy(removing, c.ID); err != nil {
 		return fmt.Errorf("remove container %s: %w", c.ID, err)
 	}
 	_, err := m.store.MoveContainer(ctx, Move{
@@ -150,6 +163,33 @@ func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workloa
 	}
 	if err != nil {
 		m.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)
+	}
+}
+
+// removeTime bounds one try to remove a container: an engine that hangs must
+// not keep its place in the line for ever.
+const removeTime = 5 * time.Minute
+
+// insisting bounds how long a write that must not be lost is tried.
+const insisting = 2 * time.Minute
+
+// insist does what must be written down, again and again when storage fails:
+// a full disk or a locked database passes, a row that nobody leaves does not.
+func insist(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, insisting)
+	defer cancel()
+	for pause := firstPause / 10; ; pause = min(2*pause, 10*firstPause) {
+		err := write(ctx)
+		if err == nil || isMoved(err) {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		case <-t.C:
+		}
 	}
 }
 

@@ -32,6 +32,21 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	if err := acceptable(w, file, dir); err != nil {
 		return Applied{}, err
 	}
+	for range contention {
+		applied, err := m.apply(ctx, w, dir)
+		if !errors.Is(err, ErrMoved) {
+			return applied, err
+		}
+	}
+	return Applied{}, fmt.Errorf("workload %s: %w again and again", w.ID, ErrMoved)
+}
+
+// contention is how often a change is tried that somebody else's overtakes.
+const contention = 10
+
+// apply does it once, or is ErrMoved when somebody else's change came between.
+func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (Applied, error) {
+	source := w.Source
 	before, err := m.store.Workload(ctx, w.ID)
 	created := errors.Is(err, ErrNoWorkload)
 	if err != nil && !created {
@@ -61,6 +76,9 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 		return Applied{}, fmt.Errorf("keep workload %s: %w", w.ID, err)
 	}
 	m.pools.Wake(w.ID)
+	if after, err = m.store.Workload(ctx, w.ID); err != nil {
+		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
+	}
 	return Applied{Record: after, Created: created, Changed: true}, nil
 }
 
@@ -114,7 +132,7 @@ func seedThere(dir, seed string) error {
 // keepScale keeps what an operator has scaled, unless the file itself now asks
 // for something else than it did.
 func keepScale(after *Record, before Record, id string) {
-	after.CreatedAt = before.CreatedAt
+	after.CreatedAt, after.UpdatedAt = before.CreatedAt, before.UpdatedAt
 	old, err := workload.Parse(before.Source, id)
 	if err == nil && old.Pool.MinIdle == after.MinIdle && old.Pool.MaxSize == after.MaxSize && !before.Draining {
 		after.MinIdle, after.MaxSize = before.MinIdle, before.MaxSize
@@ -206,6 +224,15 @@ func (m *Manager) shrink(ctx context.Context, r Record) error {
 // change alters a workload's record. An event without a message gets one that
 // tells the new bounds.
 func (m *Manager) change(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
+	for range contention {
+		if err := m.changeOnce(ctx, id, e, set); !errors.Is(err, ErrMoved) {
+			return err
+		}
+	}
+	return fmt.Errorf("workload %s: %w again and again", id, ErrMoved)
+}
+
+func (m *Manager) changeOnce(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
 		return fmt.Errorf("workload %s: %w", id, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -23,16 +24,17 @@ type Pools struct {
 	remover *Remover
 	watcher *Watcher
 	store   Store
+	log     *slog.Logger
 }
 
 // New wires the pools. Nothing happens before Run.
 func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Pools {
-	p := &Pools{Catalog: NewCatalog(store), Queue: NewQueue(), store: store}
-	p.Health = NewChecker(rt, store, p.Wake, log)
+	p := &Pools{Catalog: NewCatalog(store), Queue: NewQueue(), store: store, log: log}
+	p.Health = NewChecker(rt, store, p.lost, log)
 	maker := NewMaker(store, rt, runner, p.Health, log)
 	p.remover = NewRemover(store, p.Catalog, maker, p.Wake, log)
 	p.filler = NewFiller(store, p.Catalog, maker, p.remover, p.Queue, log)
-	p.watcher = NewWatcher(store, rt, p.Wake, log)
+	p.watcher = NewWatcher(store, rt, p.lost, log)
 	p.Manager = &Manager{store: store, rt: rt, pools: p}
 	return p
 }
@@ -44,8 +46,25 @@ func (p *Pools) Wake(workload string) {
 	p.Queue.Wake(workload)
 }
 
+// lost has what follows done when a container has died or fallen ill; c is its
+// record before, with the reason.
+func (p *Pools) lost(c Container) {
+	p.filler.perished(context.Background(), c)
+	p.Wake(c.Workload)
+}
+
 // Fill has the fill loop look at the workload's pool, and nobody else.
 func (p *Pools) Fill(workload string) { p.filler.Wake(workload) }
+
+// Condemn makes a move to Destroying. A container that is no longer where the
+// move expects it is left as it is.
+func (p *Pools) Condemn(ctx context.Context, m Move) error {
+	if _, err := p.store.MoveContainer(ctx, m); err != nil && !isMoved(err) {
+		return err
+	}
+	p.remover.Wake()
+	return nil
+}
 
 // Wiped records that nothing of an earlier tenant is left in a container that
 // is claimed by another.
@@ -79,9 +98,12 @@ func (p *Pools) Recover(ctx context.Context, hooked []string) error {
 		}
 		w, _, err := p.Catalog.Revision(ctx, c.Workload, c.Revision)
 		if err != nil {
-			return err
+			// Its container still runs, and can be claimed no more; one bad
+			// record must not keep the server down.
+			p.log.Error("read a container's workload", "container", c.ID, "error", err)
+			continue
 		}
-		p.Health.Watch(c.ID, w)
+		p.Health.Watch(c.ID, w, time.Time{})
 	}
 	return nil
 }

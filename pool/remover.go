@@ -2,8 +2,6 @@ package pool
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -11,8 +9,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// parallelDestroys bounds how many containers are destroyed at once.
-const parallelDestroys = 8
+// How many containers are destroyed at once, in all and of one workload: slow
+// pre_destroy hooks of one must not hold up the others.
+const (
+	parallelDestroys    = 16
+	destroysPerWorkload = 8
+)
 
 // Remover destroys every container that is in state Destroying. Whoever wants
 // one gone records that (Condemn) and wakes the remover: a crash between the
@@ -25,10 +27,12 @@ type Remover struct {
 	log     *slog.Logger
 	wake    chan struct{}
 
-	mu     sync.Mutex // guards what follows
-	busy   map[string]bool
-	again  map[string]retry
-	hooked map[string]bool
+	mu   sync.Mutex // guards what follows
+	busy map[string]bool
+	// working is how many of each workload are being destroyed.
+	working map[string]int
+	again   map[string]retry
+	hooked  map[string]bool
 }
 
 type retry struct {
@@ -40,7 +44,7 @@ type retry struct {
 func NewRemover(store Containers, catalog *Catalog, maker *Maker, gone func(workload string), log *slog.Logger) *Remover {
 	return &Remover{
 		store: store, catalog: catalog, maker: maker, gone: gone, log: log, wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, again: map[string]retry{}, hooked: map[string]bool{},
+		busy: map[string]bool{}, working: map[string]int{}, again: map[string]retry{}, hooked: map[string]bool{},
 	}
 }
 
@@ -63,7 +67,6 @@ func (r *Remover) SkipHooks(id string) {
 // Run destroys until ctx ends, and returns when no removal is under way.
 func (r *Remover) Run(ctx context.Context) error {
 	var g errgroup.Group
-	g.SetLimit(parallelDestroys)
 	defer g.Wait() //nolint:errcheck // the functions return nil
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -85,7 +88,7 @@ func (r *Remover) Run(ctx context.Context) error {
 		}
 		next := time.Now().Add(time.Hour)
 		for _, c := range doomed {
-			if at, ok := r.begin(c.ID); !ok {
+			if at, ok := r.begin(c.ID, c.Workload); !ok {
 				if at.Before(next) && !at.IsZero() {
 					next = at
 				}
@@ -99,30 +102,31 @@ func (r *Remover) Run(ctx context.Context) error {
 
 // begin says whether the container may be worked on now, and if it failed
 // lately, when it may.
-func (r *Remover) begin(id string) (time.Time, bool) {
+func (r *Remover) begin(id, workload string) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if k, ok := r.again[id]; r.busy[id] || ok && time.Now().Before(k.at) {
+	if r.busy[id] {
+		return time.Time{}, false // its end wakes the loop
+	}
+	if k, ok := r.again[id]; ok && time.Now().Before(k.at) {
 		return k.at, false
 	}
+	if r.working[workload] >= destroysPerWorkload || len(r.busy) >= parallelDestroys {
+		return time.Time{}, false
+	}
+	r.working[workload]++
 	r.busy[id] = true
 	return time.Time{}, true
 }
 
 // remove destroys one container; a failure is tried again later, for ever.
 func (r *Remover) remove(ctx context.Context, c Container) {
-	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
-	if err != nil && !errors.Is(err, ErrNoWorkload) {
-		err = fmt.Errorf("find its workload: %w", err)
-	} else {
-		r.mu.Lock()
-		hooked := r.hooked[c.ID]
-		r.hooked[c.ID] = true
-		r.mu.Unlock()
-		err = r.maker.destroy(ctx, c, w, hooked)
-	}
+	err := r.destroy(ctx, c)
 	r.mu.Lock()
 	delete(r.busy, c.ID)
+	if r.working[c.Workload]--; r.working[c.Workload] == 0 {
+		delete(r.working, c.Workload)
+	}
 	if err == nil {
 		delete(r.again, c.ID)
 		delete(r.hooked, c.ID)
@@ -141,4 +145,23 @@ func (r *Remover) remove(ctx context.Context, c Container) {
 		return
 	}
 	r.gone(c.Workload)
+}
+
+// destroy does it once. The list that named the container may be older than
+// its end.
+func (r *Remover) destroy(ctx context.Context, c Container) error {
+	now, err := r.store.Container(ctx, c.ID)
+	if err != nil || now.State != Destroying {
+		return err
+	}
+	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil {
+		// Without its workload there are no hooks to run. It goes all the same.
+		r.log.Warn("a container is destroyed without its hooks", "container", c.ID, "error", err)
+	}
+	r.mu.Lock()
+	hooked := r.hooked[c.ID]
+	r.hooked[c.ID] = true
+	r.mu.Unlock()
+	return r.maker.destroy(ctx, now, w, hooked)
 }

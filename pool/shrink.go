@@ -17,6 +17,7 @@ type sums struct {
 	used     int // idle ones of the current revision that only their tenant may have
 	outdated int // idle ones of older revisions
 	creating int // of the current revision
+	sick     int // idle ones that nobody may have
 	leaving  int // being destroyed
 }
 
@@ -32,9 +33,10 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 		case k.State == Destroying:
 			t.leaving += k.N
 		case k.State != Idle:
+		case !k.Healthy:
+			t.sick += k.N
 		case !current:
 			t.outdated += k.N
-		case !k.Healthy:
 		case k.Used && reuse != workload.ReuseWipe:
 			t.used += k.N
 		default:
@@ -52,6 +54,12 @@ func (f *Filler) retire(ctx context.Context, w *workload.Workload, r Record, t s
 	old := func(c Container) bool { return c.Revision != r.Revision }
 	cramped := missing > 0 && room <= 0 && t.leaving == 0 && t.creating == 0
 	broken := f.breakers.get(r.ID, r.Revision).failures > 0
+	if t.sick > 0 {
+		sick := func(c Container) bool { return c.Health == Unhealthy || c.Health == Dead }
+		if err := f.evict(ctx, r.ID, t.sick, "it is not healthy", sick); err != nil {
+			return err
+		}
+	}
 	switch {
 	case t.outdated > 0 && missing <= 0 && t.creating == 0:
 		return f.evict(ctx, r.ID, t.outdated, "its revision is outdated", old)
@@ -84,6 +92,7 @@ func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t s
 		case surplus > 0 && !ends.After(now):
 			if err := f.maker.condemn(ctx, c.ID, []State{Idle}, "it was idle for "+w.Pool.IdleTimeout.String()); err != nil {
 				f.log.Error("give up an idle container", "container", c.ID, "error", err)
+				return now.Add(firstPause)
 			}
 			surplus--
 		case next.IsZero() || ends.Before(next):
@@ -120,7 +129,7 @@ func (f *Filler) evict(ctx context.Context, id string, n int, reason string, mat
 // deleted and nothing is left.
 func (f *Filler) drain(ctx context.Context, r Record, t sums) error {
 	f.queue.Shake(r.ID)
-	if t.usable+t.used+t.outdated > 0 {
+	if t.usable+t.used+t.outdated+t.sick > 0 {
 		err := f.evict(ctx, r.ID, t.total, "the pool is draining", func(Container) bool { return true })
 		if err != nil {
 			return err

@@ -86,7 +86,8 @@ type Record struct {
 type Workloads interface {
 	// PutWorkload adds or replaces the record, keeps its source under its
 	// revision for as long as a container has that revision, and writes the
-	// events.
+	// events. r.UpdatedAt is what was read, zero for a record that is not
+	// there; when somebody else has written it since, it is ErrMoved.
 	PutWorkload(ctx context.Context, r Record, events ...activity.Event) error
 	// Workload is one record; ErrNoWorkload.
 	Workload(ctx context.Context, id string) (Record, error)
@@ -95,7 +96,8 @@ type Workloads interface {
 	// Revision is the source and the seed folder of a revision that is current
 	// or has containers; ErrNoWorkload.
 	Revision(ctx context.Context, workload, revision string) (Record, error)
-	// RemoveWorkload removes the record of a workload that has no container but
-	// Gone ones, with the event. With containers left it is ErrInUse.
+	// RemoveWorkload removes the record of a workload that is Deleting and has
+	// no container but Gone ones, with the event. With containers left it is
+	// ErrInUse; one that is not Deleting, or not there, is ErrNoWorkload.
 	RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error
 }

@@ -16,12 +16,12 @@ import (
 type Watcher struct {
 	store Containers
 	rt    runtime.Runtime
-	died  func(workload string)
+	died  func(Container)
 	log   *slog.Logger
 }
 
 // NewWatcher returns a watcher; died is called after each change it makes.
-func NewWatcher(store Containers, rt runtime.Runtime, died func(workload string), log *slog.Logger) *Watcher {
+func NewWatcher(store Containers, rt runtime.Runtime, died func(Container), log *slog.Logger) *Watcher {
 	return &Watcher{store: store, rt: rt, died: died, log: log}
 }
 
@@ -32,14 +32,19 @@ const longestSilence = 10 * time.Second
 func (w *Watcher) Run(ctx context.Context) error {
 	wait := firstPause / 4
 	for {
-		err := w.rt.Watch(ctx,
+		// A comparison that fails ends the watch: both are begun again.
+		watch, end := context.WithCancelCause(ctx)
+		err := w.rt.Watch(watch,
 			func() {
-				wait = firstPause / 4
-				if err := w.Reconcile(ctx); err != nil && ctx.Err() == nil {
-					w.log.Error("compare the engine's containers with the database", "error", err)
+				if err := w.Reconcile(watch); err != nil {
+					end(fmt.Errorf("compare the engine's containers with the database: %w", err))
+					return
 				}
+				wait = firstPause / 4
 			},
 			func(d runtime.Death) { w.report(ctx, d) })
+		err = errors.Join(err, context.Cause(watch))
+		end(nil)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -68,11 +73,10 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
 	byID := make(map[string]runtime.Status, len(there))
+	var all error
 	for _, s := range there {
 		byID[s.ID] = s
-		if err := w.reclaim(ctx, s); err != nil {
-			return err
-		}
+		all = errors.Join(all, w.reclaim(ctx, s))
 	}
 	rows, err := w.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
@@ -90,12 +94,13 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 				continue
 			}
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				return fmt.Errorf("ask for container %s: %w", c.ID, err)
+				all = errors.Join(all, fmt.Errorf("ask for container %s: %w", c.ID, err))
+				continue
 			}
 		}
 		w.report(ctx, runtime.Death{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
-	return nil
+	return all
 }
 
 // reclaim removes a container that no live row knows.
@@ -109,7 +114,7 @@ func (w *Watcher) reclaim(ctx context.Context, s runtime.Status) error {
 	}
 	w.log.Warn("removing a container that was made here and is no longer known", "container", s.ID, "workload", s.Workload)
 	if err := w.rt.Destroy(ctx, s.ID); err != nil {
-		w.log.Error("remove a container that is no longer known", "container", s.ID, "error", err)
+		return fmt.Errorf("remove container %s, which is no longer known: %w", s.ID, err)
 	}
 	return nil
 }
@@ -118,9 +123,28 @@ func (w *Watcher) reclaim(ctx context.Context, s runtime.Status) error {
 // reported and stays its tenant's until released. One that is being made or
 // destroyed is its flow's to notice.
 func (w *Watcher) report(ctx context.Context, d runtime.Death) {
+	var c Container
+	died := false
+	err := insist(ctx, func(ctx context.Context) (err error) {
+		c, died, err = w.record(ctx, d)
+		return err
+	})
+	if err != nil {
+		if !isMoved(err) && ctx.Err() == nil {
+			w.log.Error("record that a container died", "container", d.ID, "error", err)
+		}
+		return
+	}
+	if died {
+		w.died(c)
+	}
+}
+
+// record writes a death down, and says whether there was anything to write.
+func (w *Watcher) record(ctx context.Context, d runtime.Death) (Container, bool, error) {
 	c, err := w.store.Container(ctx, d.ID)
 	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Dead {
-		return
+		return c, false, err
 	}
 	reason := fmt.Sprintf("its main process ended with exit code %d", d.ExitCode)
 	if d.OOMKilled {
@@ -140,9 +164,6 @@ func (w *Watcher) report(ctx context.Context, d runtime.Death) {
 			Events: []activity.Event{event},
 		})
 	}
-	if err != nil && !isMoved(err) {
-		w.log.Error("record that a container died", "container", c.ID, "error", err)
-		return
-	}
-	w.died(c.Workload)
+	c.Reason = reason
+	return c, err == nil, err
 }

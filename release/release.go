@@ -29,10 +29,11 @@ type Service struct {
 	rt     runtime.Runtime
 	runner *hooks.Runner
 	log    *slog.Logger
+	failed chan struct{} // holds one signal: a release could not be finished
 
 	mu       sync.Mutex // guards what follows
 	inflight map[string]*flight
-	hooked   map[string]bool // claims whose pre_release was begun by an earlier server
+	hooked   map[string]hooked // claims whose pre_release has been begun
 }
 
 // flight is a release under way. Callers who ask for the same one wait for it.
@@ -46,8 +47,8 @@ type flight struct {
 // are finished by Recover.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
-		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log,
-		inflight: map[string]*flight{}, hooked: map[string]bool{},
+		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, failed: make(chan struct{}, 1),
+		inflight: map[string]*flight{}, hooked: map[string]hooked{},
 	}
 }
 
@@ -56,7 +57,20 @@ func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt 
 func (s *Service) SkipHooks(claim string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hooked[claim] = true
+	s.hooked[claim] = interrupted
+}
+
+// hooked is what became of the pre_release hooks of a claim.
+type hooked struct {
+	runs     []hooks.Run
+	warnings []string
+	spoiled  string // why the container cannot go back to the pool
+}
+
+// interrupted is what is known of hooks that have begun, until they end.
+var interrupted = hooked{
+	warnings: []string{"the server stopped while pre_release hooks ran; they are not run again"},
+	spoiled:  "a hook may not have ended",
 }
 
 // Request says how to release.
@@ -70,8 +84,9 @@ type Request struct {
 // Release ends a claim and returns it, released. One that is being made is
 // aborted first; one that has ended is returned as it is; one that is being
 // released is waited for. The work goes on when ctx ends. Errors:
-// claim.ErrNoClaim, and those of storage: the claim then stays releasing, and
-// calling again goes on with it.
+// claim.ErrNoClaim, and those of storage and of the engine: the claim then stays
+// releasing with its container as it is, and is gone on with by and by, or by
+// calling again.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil {
@@ -95,6 +110,9 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Claim, error) {
 	f, first := s.enter(c.ID)
 	if !first {
+		if err := s.join(ctx, c, r); err != nil {
+			return claim.Claim{}, err
+		}
 		select {
 		case <-f.done:
 			return f.c, f.err
@@ -109,8 +127,35 @@ func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Cla
 		s.mu.Unlock()
 		close(f.done)
 	}()
+	// What was read before this flight began may have come to its end since,
+	// and the container may be somebody else's.
+	if c, f.err = s.store.Claim(ctx, c.ID); f.err != nil || !c.State.Live() {
+		f.c = c
+		return f.c, f.err
+	}
 	f.c, f.err = s.run(context.WithoutCancel(ctx), c, r)
+	if f.err != nil {
+		select {
+		case s.failed <- struct{}{}:
+		default:
+		}
+	}
 	return f.c, f.err
+}
+
+// join adds what a second caller wants to the release that is under way.
+func (s *Service) join(ctx context.Context, c claim.Claim, r Request) error {
+	if !r.Discard {
+		return nil
+	}
+	_, err := s.store.MoveClaim(ctx, claim.Move{
+		ID: c.ID, From: []claim.State{claim.Releasing}, To: claim.Releasing,
+		Set: func(c *claim.Claim) { c.Discard = true },
+	})
+	if errors.Is(err, pool.ErrMoved) {
+		return nil // it has ended, or has yet to begin: its own wish counts
+	}
+	return err
 }
 
 // enter joins the flight of a claim, or begins one.
@@ -125,7 +170,8 @@ func (s *Service) enter(id string) (f *flight, first bool) {
 	return f, true
 }
 
-// Recover finishes the releases that an earlier server left half done.
+// Recover finishes the releases that an earlier server, or an engine that went
+// away, left half done. It tries each once and joins what goes wrong.
 func (s *Service) Recover(ctx context.Context) error {
 	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
@@ -133,7 +179,10 @@ func (s *Service) Recover(ctx context.Context) error {
 	}
 	var all error
 	for _, c := range left {
-		if _, err := s.once(ctx, c, Request{Reason: c.Reason}); err != nil {
+		if ctx.Err() != nil {
+			return all
+		}
+		if _, err := s.once(ctx, c, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
 			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
 		}
 	}

@@ -23,12 +23,8 @@ type releasing struct {
 	request   Request
 	w         *workload.Workload
 	container pool.Container
-	runs      []hooks.Run
-	warnings  []string
 	timings   flow.Timings
-	// spoiled is why the container cannot go back to the pool; empty when it
-	// can.
-	spoiled string
+	hooked    // of pre_release; spoiled grows
 }
 
 // run does all that a release does, in order. There is nothing to undo: each
@@ -59,7 +55,7 @@ func (m *releasing) begin(ctx context.Context) error {
 	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
 		c, err := m.store.MoveClaim(ctx, claim.Move{
 			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-			Set: func(c *claim.Claim) { c.Reason = m.request.Reason },
+			Set: func(c *claim.Claim) { c.Reason, c.Discard = m.request.Reason, m.request.Discard },
 			Events: []activity.Event{{
 				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
 			}},
@@ -73,28 +69,32 @@ func (m *releasing) begin(ctx context.Context) error {
 	if m.container, err = m.pools.Container(ctx, m.claim.Container); err != nil {
 		return fmt.Errorf("container %s: %w", m.claim.Container, err)
 	}
+	if m.container.Claim != m.claim.ID {
+		return fmt.Errorf("container %s is not claim %s's: %w", m.claim.Container, m.claim.ID, pool.ErrMoved)
+	}
 	m.w, _, err = m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
 	return err
 }
 
-// preRelease runs the hooks of that point. What fails is a warning.
+// preRelease runs the hooks of that point, once for a claim however often its
+// release is begun. What fails is a warning.
 func (m *releasing) preRelease(ctx context.Context) error {
 	hs := m.w.Hooks[hooks.PreRelease]
+	if len(hs) == 0 {
+		return nil
+	}
+	if before, ok := m.beginHooks(); ok {
+		m.hooked = before
+		return nil
+	}
 	subject := hooks.Subject{
 		Workload: m.claim.Workload, Container: m.claim.Container,
 		Claim: m.claim.ID, Tenant: m.claim.Tenant, Source: string(m.claim.Source),
 	}
 	var err error
-	switch {
-	case len(hs) == 0:
-		return nil
-	case m.begunBefore():
-		m.warnings = append(m.warnings, "the server stopped while pre_release hooks ran; they are not run again")
-		m.spoiled = "a hook may not have ended"
-		return nil
-	case m.container.Health == pool.Dead:
+	if m.container.Health == pool.Dead {
 		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, 0, subject, "the container is dead")
-	default:
+	} else {
 		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, subject)
 	}
 	for _, r := range m.runs {
@@ -108,17 +108,23 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	if errors.Is(err, runtime.ErrDoomed) {
 		m.spoiled = "a process of a hook may still run"
 	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.Service.hooked[m.claim.ID] = m.hooked
 	return nil
 }
 
-// begunBefore says whether an earlier server began the hooks, and marks them
-// as begun: a release that storage interrupts is gone on with by calling again.
-func (m *releasing) begunBefore() bool {
+// beginHooks marks the claim's hooks as begun. When they were before, it says
+// what is known of them: a release that storage or the engine interrupts is
+// begun again.
+func (m *releasing) beginHooks() (before hooked, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	before := m.hooked[m.claim.ID]
-	m.hooked[m.claim.ID] = true
-	return before
+	before, ok = m.Service.hooked[m.claim.ID]
+	if !ok {
+		m.Service.hooked[m.claim.ID] = interrupted
+	}
+	return before, ok
 }
 
 // settle decides whether the container may go back to the pool, and ends
@@ -134,7 +140,14 @@ func (m *releasing) settle(ctx context.Context) error {
 	if m.spoiled != "" {
 		return nil
 	}
-	if err := m.rt.Restart(ctx, m.claim.Container); err != nil {
+	m.pools.Health.Restarted(m.claim.Container)
+	err := m.rt.Restart(ctx, m.claim.Container)
+	if errors.Is(err, runtime.ErrUnavailable) {
+		// Nothing is known of the container. The claim stays as it is, with all
+		// that is in it, until the engine answers.
+		return fmt.Errorf("end what the tenant left running: %w", err)
+	}
+	if err != nil {
 		m.log.Info("a released container could not be restarted and is destroyed", "container", m.claim.Container, "error", err)
 		m.spoiled = "it could not be restarted: " + err.Error()
 	}
@@ -151,7 +164,7 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 		return "", err
 	}
 	switch {
-	case m.request.Discard:
+	case m.claim.Discard:
 		return "its tenant discarded it", nil
 	case record.Draining:
 		return "the pool is draining", nil
@@ -197,8 +210,15 @@ func (m *releasing) finish(ctx context.Context) error {
 		return fmt.Errorf("record the release: %w", err)
 	}
 	m.claim = c
+	if c.Discard && m.spoiled == "" {
+		// The wish came while the container was given back.
+		gone := pool.Condemn(c.Container, []pool.State{pool.Idle}, "its tenant discarded it")
+		if err := m.pools.Condemn(ctx, gone); err != nil {
+			return fmt.Errorf("discard container %s: %w", c.Container, err)
+		}
+	}
 	m.mu.Lock()
-	delete(m.hooked, c.ID)
+	delete(m.Service.hooked, c.ID)
 	m.mu.Unlock()
 	return nil
 }

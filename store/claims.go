@@ -21,15 +21,15 @@ const live = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 // A claim's health is its container's.
 const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
-		warnings, reason, created_at, active_at, released_at`
+		warnings, reason, discard, created_at, active_at, touched_at, released_at`
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
 	selectClaims = `SELECT ` + claimColumns + `, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
 	insertClaim  = `INSERT INTO claims (` + claimColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
-			warnings = $9, reason = $10, active_at = $11, released_at = $12
+			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14
 		WHERE id = $1`
 )
 
@@ -108,7 +108,7 @@ func saveClaim(t *tx, c claim.Claim) error {
 		return err
 	}
 	_, err = t.exec(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
-		texts[0], texts[1], texts[2], texts[3], c.Reason, maybe(c.ActiveAt), maybe(c.ReleasedAt))
+		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt))
 	return err
 }
 
@@ -119,8 +119,8 @@ func addClaim(t *tx, c claim.Claim) error {
 		return err
 	}
 	_, err = t.exec(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
-		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason,
-		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.ReleasedAt))
+		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
+		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt))
 	return err
 }
 
@@ -180,17 +180,20 @@ func claimQuery(f claim.Filter) (string, []any) {
 func scanClaim(r row) (claim.Claim, error) {
 	var c claim.Claim
 	var endpoint, hooks, timings, warnings string
-	var created, active, released int64
+	var discard int
+	var created, active, touched, released int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
 		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
-		&created, &active, &released, &c.Health)
+		&discard, &created, &active, &touched, &released, &c.Health)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrNoClaim
 	}
 	if err != nil {
 		return claim.Claim{}, translate(err)
 	}
+	c.Discard = discard == 1
 	c.CreatedAt, c.ActiveAt, c.ReleasedAt = instant(created), moment(active), moment(released)
+	c.TouchedAt = moment(touched)
 	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
 		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
 	return normal(c), err
@@ -209,6 +212,7 @@ func normal(c claim.Claim) claim.Claim {
 		c.Warnings = []string{}
 	}
 	c.ActiveAt, c.ReleasedAt = moment(maybe(c.ActiveAt)), moment(maybe(c.ReleasedAt))
+	c.TouchedAt = moment(maybe(c.TouchedAt))
 	if !c.State.Live() {
 		c.Health = ""
 	}

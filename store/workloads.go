@@ -28,8 +28,10 @@ const (
 	// outgoing notes when a revision was current for the last time.
 	outgoing = `UPDATE revisions SET updated_at = $2
 		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
-	selectRevision  = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
-	deleteWorkload  = `DELETE FROM workloads WHERE id = $1`
+	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
+	// One that was applied again meanwhile is not being deleted any more.
+	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
+	writtenAt       = `SELECT updated_at FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
 
@@ -40,6 +42,9 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		r.Source = []byte{}
 	}
 	err := db.writer.do(ctx, func(t *tx) error {
+		if err := unchanged(t, r); err != nil {
+			return err
+		}
 		if _, err := t.exec(outgoing, r.ID, nanos(t.now)); err != nil {
 			return err
 		}
@@ -55,6 +60,19 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 	})
 	if err != nil {
 		return fmt.Errorf("put workload %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// unchanged says whether the record is still as the caller read it.
+func unchanged(t *tx, r pool.Record) error {
+	var at int64
+	err := t.query(writtenAt, r.ID).Scan(&at)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return translate(err)
+	}
+	if at != nanos(r.UpdatedAt) {
+		return fmt.Errorf("%w: somebody else has written it", pool.ErrMoved)
 	}
 	return nil
 }

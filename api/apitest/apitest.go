@@ -291,6 +291,10 @@ func (b claims) Claim(_ context.Context, r claim.Request) (claim.Claim, bool, er
 	return c, true, nil
 }
 
+func (b claims) Touch(ctx context.Context, id string) (claim.Claim, error) {
+	return records(b).Claim(ctx, id)
+}
+
 func (b claims) Release(_ context.Context, id string, r release.Request) (claim.Claim, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

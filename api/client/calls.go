@@ -120,6 +120,12 @@ func (c *Client) ClaimRecord(ctx context.Context, id string) (claim.Claim, error
 	return get[claim.Claim](ctx, c, path("/v1/claims", id))
 }
 
+// Touch says that a claim is still in use, for pools with a claim_idle_ttl.
+func (c *Client) Touch(ctx context.Context, id string) (claim.Claim, error) {
+	out, _, err := post[claim.Claim](ctx, c, path("/v1/claims", id)+"/touch", struct{}{})
+	return out, err
+}
+
 // Release ends a claim.
 func (c *Client) Release(ctx context.Context, id string, discard bool) (claim.Claim, error) {
 	out, _, err := post[claim.Claim](ctx, c, path("/v1/claims", id)+"/release", api.ReleaseRequest{Discard: discard})

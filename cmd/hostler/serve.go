@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -109,6 +110,7 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 // serve runs the loops and the API until ctx ends, and then ends in order:
 // no new requests, the answers under way, the claims in the making, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
+	defer listener.Close() // it may come to an end before anybody serves
 	if err := s.recover(ctx); err != nil {
 		return fmt.Errorf("take up what an earlier server left: %w", err)
 	}
@@ -181,31 +183,84 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	}
 }
 
-// follow loads the workload files of a directory and applies their changes. A
-// file that is removed leaves its workload as it is: a lost mount must not
-// drain a pool.
+// follow loads the workload files of a directory and applies their changes,
+// until ctx ends. A directory that cannot be followed is tried again: a lost
+// mount must neither stop the server nor drain a pool, so that a file which is
+// removed leaves its workload as it is.
 func (s *server) follow(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("find the directory of workloads: %w", err)
 	}
-	var folder workload.Folder
-	return folder.Run(ctx, dir, func(ctx context.Context, change workload.Change) {
-		log := s.log.With("file", change.File)
-		switch {
-		case change.Err != nil:
-			log.Error("a workload file is not applied", "error", change.Err)
-		case change.Workload == nil:
-			log.Warn("a workload file is gone; its workload stays until it is deleted", "workload", change.ID)
-		default:
-			applied, err := s.pools.Apply(ctx, change.Workload.Source, change.File, dir)
+	if _, err := os.ReadDir(dir); err != nil {
+		return fmt.Errorf("read the directory of workloads: %w", err)
+	}
+	for {
+		var folder workload.Folder
+		err := folder.Run(ctx, dir, func(ctx context.Context, c workload.Change) { s.applyChange(ctx, dir, c) })
+		if ctx.Err() != nil {
+			return nil
+		}
+		s.log.Error("the directory of workloads cannot be followed and is tried again", "wait", again, "error", err)
+		t := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-t.C:
+		}
+	}
+}
+
+// again is how long to wait before what failed is tried once more.
+const again = 5 * time.Second
+
+// applyChange does what a change of a workload file asks for. Faults are the
+// author's to mend; anything else is tried again until it is done.
+func (s *server) applyChange(ctx context.Context, dir string, c workload.Change) {
+	log := s.log.With("file", c.File)
+	if c.Err != nil {
+		log.Error("a workload file is not applied", "error", c.Err)
+		return
+	}
+	if c.Workload == nil {
+		log.Warn("a workload file is gone; its workload stays until it is deleted", "workload", c.ID)
+		return
+	}
+	for {
+		err := s.applyFile(ctx, dir, c, log)
+		if _, faulty := errors.AsType[workload.Faults](err); err == nil || faulty || ctx.Err() != nil {
 			if err != nil {
 				log.Error("a workload file is not applied", "error", err)
-				return
 			}
-			log.Info("workload applied", "workload", applied.Record.ID, "revision", applied.Record.Revision, "changed", applied.Changed)
+			return
 		}
-	})
+		log.Error("a workload file is not applied yet", "wait", again, "error", err)
+		t := time.NewTimer(again)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// applyFile applies a file, unless it is what is applied already: a server
+// that starts again must not undo a drain.
+func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, log *slog.Logger) error {
+	record, err := s.pools.Workload(ctx, c.Workload.ID)
+	if err == nil && record.Dir == dir && bytes.Equal(record.Source, c.Workload.Source) {
+		return nil
+	}
+	if err != nil && !errors.Is(err, pool.ErrNoWorkload) {
+		return err
+	}
+	applied, err := s.pools.Apply(ctx, c.Workload.Source, c.File, dir)
+	if err == nil {
+		log.Info("workload applied", "workload", applied.Record.ID, "revision", applied.Record.Revision, "changed", applied.Changed)
+	}
+	return err
 }
 
 // pruning is how often what is too old is removed.

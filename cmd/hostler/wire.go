@@ -169,12 +169,7 @@ func (s *server) begun(ctx context.Context, f hooks.RunFilter) (bool, error) {
 func (s *server) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
-	g.Go(func() error {
-		if err := s.releases.Recover(ctx); err != nil && ctx.Err() == nil {
-			s.log.Error("finish what an earlier server was releasing", "error", err)
-		}
-		return nil
-	})
+	g.Go(func() error { return s.releases.Run(ctx) })
 	return g.Wait()
 }
 

@@ -51,7 +51,7 @@ func pruneRecords(t *testing.T, s Store) {
 	ctx := t.Context()
 	future := store.Retention{Before: time.Now().Add(time.Hour)}
 	for _, revision := range []string{oldRev, rev} {
-		require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: revision, Source: []byte("s")}))
+		put(t, s, pool.Record{ID: web, Revision: revision, Source: []byte("s")})
 	}
 	outdated := add(t, s, oldRev)
 	idle(t, s, rev, "")

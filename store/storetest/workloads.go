@@ -24,8 +24,12 @@ func workloads(t *testing.T, s Store) {
 	want.CreatedAt, want.UpdatedAt = first.CreatedAt, first.UpdatedAt
 	require.Equal(t, want, first)
 
+	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrNoWorkload, "it is not being deleted")
 	r.Draining, r.Deleting, r.MaxSize = true, true, 9
+	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrMoved, "it was written since the caller looked")
+	r.UpdatedAt = first.UpdatedAt
 	require.NoError(t, s.PutWorkload(ctx, r))
+	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrMoved)
 	second, err := s.Workload(ctx, web)
 	require.NoError(t, err)
 	require.Equal(t, first.CreatedAt, second.CreatedAt)
@@ -51,12 +55,23 @@ func workloads(t *testing.T, s Store) {
 		types(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
 }
 
+// put replaces the record, whatever it was.
+func put(t *testing.T, s Store, r pool.Record) {
+	t.Helper()
+	before, err := s.Workload(t.Context(), r.ID)
+	if err != nil {
+		require.ErrorIs(t, err, pool.ErrNoWorkload)
+	}
+	r.UpdatedAt = before.UpdatedAt
+	require.NoError(t, s.PutWorkload(t.Context(), r))
+}
+
 // Containers of an older revision are destroyed by its file, not the new one.
 func revisions(t *testing.T, s Store) {
 	ctx := t.Context()
 	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: oldRev, Source: []byte("old"), Dir: "/old"}))
 	add(t, s, oldRev)
-	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: rev, Source: []byte("new"), Dir: "/new"}))
+	put(t, s, pool.Record{ID: web, Revision: rev, Source: []byte("new"), Dir: "/new"})
 	for revision, want := range map[string]string{oldRev: "old", rev: "new"} {
 		r, err := s.Revision(ctx, web, revision)
 		require.NoError(t, err)

@@ -94,8 +94,10 @@ CREATE TABLE claims (
     timings     TEXT   NOT NULL,
     warnings    TEXT   NOT NULL,
     reason      TEXT   NOT NULL,
+    discard     INTEGER NOT NULL CHECK (discard IN (0, 1)),
     created_at  BIGINT NOT NULL,
     active_at   BIGINT NOT NULL,
+    touched_at  BIGINT NOT NULL,
     released_at BIGINT NOT NULL,
     CHECK (state NOT IN ('active', 'releasing', 'release_failed') OR container <> '')
 );

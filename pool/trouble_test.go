@@ -1,0 +1,182 @@
+package pool_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+// A program that ends soon after it was started is as broken as an image that
+// is not there: no hot loop, and the pool says why.
+func TestShortLives(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.RT.After("start", func(_ context.Context, call fake.Call) error {
+			time.AfterFunc(100*time.Millisecond, func() { y.RT.Kill(call.ID) })
+			return nil
+		})
+		y.Apply(plain)
+		<-time.After(10 * time.Minute)
+		require.Less(t, len(y.Events(activity.ContainerCreating)), 45)
+		status, err := y.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Equal(t, pool.FillFailing, status.Fill.State)
+		require.Contains(t, status.Fill.LastError, "exit code 137")
+	})
+}
+
+// A container that dies in the moment before it is idle is not handed out.
+func TestDeathBeforeIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		first := true
+		y.RT.After("seal", func(_ context.Context, call fake.Call) error {
+			if first {
+				first = false
+				y.RT.Kill(call.ID)
+			}
+			return nil
+		})
+		y.Apply(strings.Replace(plain, "min_idle: 2", "min_idle: 1", 1))
+		y.Until("the death to be found", func() bool { return len(y.Events(activity.PoolWarning)) == 1 })
+		y.Idle("w", 1)
+		there, err := y.RT.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, there, 1)
+		require.Equal(t, runtime.Running, there[0].State)
+	})
+}
+
+// Engine calls that take for ever end, count against their workload, and leave
+// room for others.
+func TestHangingCreates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.RT.Before("create", func(ctx context.Context, call fake.Call) error {
+			c, err := y.Pools.Container(ctx, call.ID)
+			if err != nil || c.Workload != "w" {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		y.Apply(strings.Replace(plain, "min_idle: 2, max_size: 4", "min_idle: 8, max_size: 8", 1))
+		synctest.Wait()
+		y.Apply(strings.Replace(plain, "id: w", "id: v", 1))
+		y.Idle("v", 2)
+		<-time.After(20 * time.Minute)
+		status, err := y.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Contains(t, status.Fill.LastError, "it took longer than 15m")
+	})
+}
+
+// Slow pre_destroy hooks of one workload do not hold up another's removals.
+func TestSlowRemovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(plain, "min_idle: 2, max_size: 4", "min_idle: 20, max_size: 20", 1) +
+			"hooks: { pre_destroy: [{ command: [box, hang], timeout: 5m }] }\n")
+		y.Apply(strings.Replace(plain, "id: w", "id: v", 1))
+		y.Idle("w", 20)
+		y.Idle("v", 2)
+		for _, id := range []string{"w", "v"} {
+			_, err := y.Pools.Drain(t.Context(), id)
+			require.NoError(t, err)
+		}
+		begin := time.Now()
+		y.Idle("v", 0)
+		require.Less(t, time.Since(begin), time.Second)
+	})
+}
+
+// A container that fell ill while it was released does not stay in the pool.
+func TestIllWhileReleased(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(plain, "min_idle: 2, max_size: 4", "min_idle: 1, max_size: 1", 1))
+		c := y.Claim("w", "ada")
+		y.RT.After("restart", func(ctx context.Context, call fake.Call) error {
+			_, err := y.DB.MoveContainer(ctx, pool.Move{
+				ID: call.ID, From: []pool.State{pool.Claimed}, To: pool.Claimed,
+				Set: func(c *pool.Container) { c.Health = pool.Unhealthy },
+			})
+			return err
+		})
+		y.Release(c)
+		y.Until("another to take its place", func() bool {
+			k, err := y.Pools.Container(t.Context(), c.Container)
+			require.NoError(t, err)
+			return k.State == pool.Gone && y.Count("w", pool.Idle) == 1
+		})
+	})
+}
+
+// A workload that starts slowly has its start period after every restart.
+func TestSlowStarter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		started := map[string]time.Time{}
+		note := func(_ context.Context, call fake.Call) error { started[call.ID] = time.Now(); return nil }
+		y.RT.After("start", note)
+		y.RT.After("restart", note)
+		y.RT.Program("app", func(context.Context, *fake.Proc) int { return fake.Park })
+		y.RT.Program("probe", func(context.Context, *fake.Proc) int {
+			for _, at := range started {
+				if time.Since(at) < 30*time.Second {
+					return 1
+				}
+			}
+			return 0
+		})
+		y.Apply("id: w\nimage: box\ncommand: [app]\npool: { min_idle: 1, max_size: 1 }\n" +
+			"healthcheck: { test: [CMD, probe], interval: 5s, retries: 3, start_period: 60s }\n")
+		y.Idle("w", 1)
+		c := y.Claim("w", "ada")
+		y.Release(c)
+		begin := time.Now()
+		again := y.Claim("w", "ada")
+		require.Equal(t, c.Container, again.Container)
+		require.GreaterOrEqual(t, time.Since(begin), 29*time.Second, "it is not handed out before it is healthy")
+		require.Empty(t, y.Events(activity.ContainerUnhealthy))
+	})
+}
+
+// Deleting a workload and applying it again in the same moment leaves it
+// there, and changes that come together are all made.
+func TestChangesAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain)
+		y.Idle("w", 2)
+		var g errgroup.Group
+		for i := range 20 {
+			g.Go(func() error {
+				if i%2 == 0 {
+					return y.Pools.Delete(t.Context(), "w")
+				}
+				_, err := y.Pools.Apply(t.Context(), []byte(plain), "w.yaml", "")
+				return err
+			})
+		}
+		err := g.Wait()
+		if err != nil {
+			require.ErrorIs(t, err, pool.ErrNoWorkload)
+		}
+		y.Apply(plain)
+		y.Idle("w", 2)
+		require.Equal(t, claim.Active, y.Claim("w", "ada").State)
+	})
+}

@@ -1,0 +1,127 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+)
+
+// How the loop of this package waits: after a failure, and at most between two
+// looks for idle claims, for a workload may be applied at any time.
+const (
+	firstRetry   = time.Second
+	longestRetry = time.Minute
+	longestLook  = 30 * time.Second
+)
+
+// parallelReaps bounds how many idle claims are released at once.
+const parallelReaps = 8
+
+// Run finishes releases that could not be finished when they were asked for,
+// and releases claims whose tenants have been idle for the claim_idle_ttl of
+// their pool, until ctx ends. Being active is: the claim becoming active, its
+// tenant asking for it again, and Touch. Nothing else is: what a container
+// does by itself, and who looks at a claim, says nothing about its tenant.
+func (s *Service) Run(ctx context.Context) error {
+	retry := firstRetry
+	for {
+		next, err := s.reap(ctx)
+		err = errors.Join(s.Recover(ctx), err)
+		wait := max(time.Until(next), 0)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)
+			wait, retry = retry, min(2*retry, longestRetry)
+		} else {
+			retry = firstRetry
+		}
+		t := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-s.failed:
+			t.Stop()
+			if !pause(ctx, firstRetry) {
+				return nil
+			}
+		case <-t.C:
+		}
+	}
+}
+
+// pause waits, and says whether ctx lives on.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// reap releases the idle claims of all pools and returns when to look again.
+func (s *Service) reap(ctx context.Context) (time.Time, error) {
+	now := time.Now()
+	next := now.Add(longestLook)
+	records, err := s.pools.Workloads(ctx)
+	if err != nil {
+		return next, fmt.Errorf("list the workloads: %w", err)
+	}
+	var all error
+	for _, r := range records {
+		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
+		if err != nil || w.Pool.ClaimIdleTTL <= 0 {
+			continue // gone since, or nobody is idle there
+		}
+		at, err := s.reapPool(ctx, r.ID, w.Pool.ClaimIdleTTL, now)
+		all = errors.Join(all, err)
+		if at.Before(next) {
+			next = at
+		}
+	}
+	return next, all
+}
+
+// reapPool releases the idle claims of one pool and returns when the next one
+// may be idle.
+func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Duration, now time.Time) (time.Time, error) {
+	next := now.Add(ttl)
+	claims, err := s.store.Claims(ctx, claim.Filter{Workload: workload, States: []claim.State{claim.Active}})
+	if err != nil {
+		return next, fmt.Errorf("list the claims of %s: %w", workload, err)
+	}
+	var g errgroup.Group
+	g.SetLimit(parallelReaps)
+	for _, c := range claims {
+		ends := lastActive(c).Add(ttl)
+		if ends.After(now) {
+			if ends.Before(next) {
+				next = ends
+			}
+			continue
+		}
+		g.Go(func() error {
+			_, err := s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
+			return err
+		})
+	}
+	return next, g.Wait()
+}
+
+// lastActive is when the tenant of an active claim last showed itself.
+func lastActive(c claim.Claim) time.Time {
+	if c.TouchedAt != nil {
+		return *c.TouchedAt
+	}
+	if c.ActiveAt != nil {
+		return *c.ActiveAt
+	}
+	return c.CreatedAt
+}

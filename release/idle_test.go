@@ -1,0 +1,109 @@
+package release_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+)
+
+// running has the loop of releases run until the test ends.
+func running(t *testing.T, y *flowtest.Yard) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return y.Releases.Run(ctx) })
+	t.Cleanup(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			t.Errorf("the loop of releases ended with %v", err)
+		}
+	})
+}
+
+// A claim whose tenant shows no sign of life is released after the pool's
+// claim_idle_ttl, hooks and all; asking for it again, and Touch, are such signs.
+func TestIdleClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		running(t, y)
+		idle, busy := y.Claim("w", "idle"), y.Claim("w", "busy")
+		<-time.After(6 * time.Minute)
+		_, err := y.Claims.Touch(t.Context(), busy.ID)
+		require.NoError(t, err)
+		<-time.After(5 * time.Minute)
+		ended, err := y.DB.Claim(t.Context(), idle.ID)
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, ended.State)
+		require.Contains(t, ended.Reason, "idle for 10m")
+		require.Len(t, y.Events(activity.HookCompleted), 1)
+
+		again := y.Claim("w", "busy")
+		require.Equal(t, busy.ID, again.ID)
+		<-time.After(9 * time.Minute)
+		held, err := y.DB.Claim(t.Context(), busy.ID)
+		require.NoError(t, err)
+		require.Equal(t, claim.Active, held.State, "asked for nine minutes ago")
+		<-time.After(2 * time.Minute)
+		held, err = y.DB.Claim(t.Context(), busy.ID)
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, held.State)
+	})
+}
+
+// An engine that goes away in the middle of a release costs nothing: the claim
+// stays releasing, with its container as it is, and is finished by itself.
+func TestEngineAwayAtRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: same_tenant", 1))
+		running(t, y)
+		c := y.Claim("w", "ada")
+		mend := y.RT.Break("restart", runtime.ErrUnavailable)
+		_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		_, _, err = y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorIs(t, err, claim.ErrReleasing)
+		mend()
+		y.Until("the release to be finished", func() bool { return len(y.Events(activity.ClaimReleased)) == 1 })
+		require.Len(t, y.Events(activity.HookStarted), 1, "pre_release does not run again")
+		again := y.Claim("w", "ada")
+		require.Equal(t, c.Container, again.Container, "and what is in the container is kept")
+	})
+}
+
+// A second caller who wants the container discarded gets that, though the
+// first did not ask for it.
+func TestDiscardJoins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(file)
+		c := y.Claim("w", "ada")
+		reached, unblock := y.RT.Block("restart")
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			return err
+		})
+		<-reached
+		g.Go(func() error {
+			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+			return err
+		})
+		synctest.Wait()
+		unblock()
+		require.NoError(t, g.Wait())
+		require.Contains(t, gone(y, c.Container), "discarded")
+	})
+}
