@@ -429,3 +429,83 @@ func TestCrashInAHook(t *testing.T) {
 		require.Contains(t, y.Events(activity.ClaimFailed)[0].Message, "the server stopped")
 	})
 }
+
+// A claim that storage left pending, because its end could not be written, is
+// nobody's: asking again ends it and makes another.
+func TestStrayPendingClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		y.Idle("w", 1)
+		stray, err := y.DB.Reserve(t.Context(), claim.Reservation{Claim: "stray", Workload: "w", Tenant: "ada", Revision: y.Apply(hooked).Record.Revision})
+		require.NoError(t, err)
+		c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.True(t, created)
+		require.NotEqual(t, stray.Container, c.Container)
+		ended, err := y.DB.Claim(t.Context(), "stray")
+		require.NoError(t, err)
+		require.Equal(t, claim.Failed, ended.State)
+	})
+}
+
+// A caller who leaves does not take along those who wait for the same claim.
+func TestLeaderLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(1))
+		first := y.Claim("w", "first")
+		ctx, leave := context.WithCancel(t.Context())
+		var leader, joiner errgroup.Group
+		ask := func(ctx context.Context) func() error {
+			return func() error {
+				_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada", Wait: time.Hour})
+				return err
+			}
+		}
+		leader.Go(ask(ctx))
+		synctest.Wait()
+		joiner.Go(ask(t.Context()))
+		synctest.Wait()
+		leave()
+		require.ErrorIs(t, leader.Wait(), context.Canceled)
+		synctest.Wait()
+		y.Release(first)
+		require.NoError(t, joiner.Wait())
+	})
+}
+
+// An engine that does not answer costs no container that nothing was done to.
+func TestEngineAwayAtClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(hooked, "pool: { min_idle: 1, max_size: 2 }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
+		c := y.Claim("w", "ada")
+		y.Release(c)
+		mend := y.RT.Break("exec * box echo healthy", runtime.ErrUnavailable)
+		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		mend()
+		again := y.Claim("w", "ada")
+		require.Equal(t, c.Container, again.Container)
+		require.Equal(t, claim.Affinity, again.Source)
+	})
+}
+
+// A server that starts again trusts no container before it has looked: one
+// that died meanwhile is not handed out.
+func TestNothingIsTrustedAfterAStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.ReplaceAll(small(2), "min_idle: 0", "min_idle: 1"))
+		y.Idle("w", 1)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		// The watch must not be what finds it.
+		y.RT.Block("watch")
+		y.Crash()
+		y.RT.Kill(idle[0].ID)
+		c := y.Claim("w", "ada")
+		require.NotEqual(t, idle[0].ID, c.Container)
+	})
+}

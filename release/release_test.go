@@ -248,3 +248,23 @@ func TestCrashInRelease(t *testing.T) {
 		require.Contains(t, gone(y, c.Container), "may not have ended")
 	})
 }
+
+// Whoever goes on with a release on what was read before it ended does nothing
+// to the container, which is another tenant's by now.
+func TestStaleRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "max_size: 2", "max_size: 1", 1))
+		c := y.Claim("w", "ada")
+		stale, err := y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
+		require.NoError(t, err)
+		y.Release(c)
+		other := y.Claim("w", "bob")
+		require.Equal(t, c.Container, other.Container)
+		y.RT.ForgetCalls()
+		ended, err := release.Once(y.Releases, t.Context(), stale, release.Request{})
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, ended.State)
+		require.Empty(t, y.RT.Calls())
+	})
+}
