@@ -70,7 +70,7 @@ func newLogger(w io.Writer, c serveConfig) *slog.Logger {
 		level = slog.LevelInfo
 	}
 	if c.logFormat == "text" || c.logFormat == "auto" && isTerminal(w) {
-		return slog.New(tint.NewHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w)}))
+		return slog.New(tint.NewTextHandler(w, &tint.Options{Level: level, NoColor: !isTerminal(w)}))
 	}
 	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level}))
 }
