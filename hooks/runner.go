@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -104,7 +105,7 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string) ([]
 			}
 			return runs, &Error{Run: ended}
 		}
-		if err := pause(ctx, backoff(run.Attempt)); err != nil {
+		if err := flow.Pause(ctx, backoff(run.Attempt)); err != nil {
 			return runs, errors.Join(&Error{Run: ended}, err)
 		}
 		run.Attempt++
@@ -145,7 +146,7 @@ func (r *Runner) recordEnd(ctx context.Context, run Run) error {
 		if err == nil {
 			return nil
 		}
-		if pause(ctx, backoff(attempt)) != nil {
+		if flow.Pause(ctx, backoff(attempt)) != nil {
 			return err
 		}
 	}
@@ -208,18 +209,6 @@ func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegu
 
 // backoff is how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
 func backoff(attempt int) time.Duration { return time.Second << (attempt - 1) }
-
-// pause waits, or returns the context's cause.
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-t.C:
-		return nil
-	}
-}
 
 // newID makes an id that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -101,12 +102,8 @@ func (c *Checker) await(ctx context.Context, h *workload.Healthcheck, id string)
 			}
 			wait = h.Interval
 		}
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			t.Stop()
-			return context.Cause(ctx)
-		case <-t.C:
+		if err := flow.Pause(ctx, wait); err != nil {
+			return err
 		}
 		wait = min(2*wait, slowestWait, h.Interval)
 	}

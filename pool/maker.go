@@ -183,12 +183,8 @@ func insist(ctx context.Context, write func(context.Context) error) error {
 		if err == nil || isMoved(err) {
 			return err
 		}
-		t := time.NewTimer(pause)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if flow.Pause(ctx, pause) != nil {
 			return err
-		case <-t.C:
 		}
 	}
 }

@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -178,5 +179,86 @@ func TestChangesAtOnce(t *testing.T) {
 		y.Apply(plain)
 		y.Idle("w", 2)
 		require.Equal(t, claim.Active, y.Claim("w", "ada").State)
+	})
+}
+
+// An engine that is away at the start, or goes away, loses nothing: what it
+// could not do is done when it is back.
+func TestEngineAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.Stopped(t)
+		y.RT.SetDown(true)
+		y.Start()
+		y.Apply(plain)
+		<-time.After(time.Minute)
+		status, err := y.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Contains(t, status.Fill.LastError, runtime.ErrUnavailable.Error())
+		y.RT.SetDown(false)
+		y.Idle("w", 2)
+		there, err := y.RT.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, there, 2)
+
+		y.RT.SetDown(true)
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), there[0].ID, false))
+		y.RT.Kill(there[1].ID) // unseen
+		<-time.After(time.Minute)
+		y.RT.SetDown(false)
+		y.Until("both to be replaced", func() bool {
+			return len(y.Events(activity.ContainerDestroyed)) >= 2 && y.Count("w", pool.Idle) == 2
+		})
+	})
+}
+
+// A server that was killed finds its containers again, destroys what was half
+// made, removes what it made and no longer knows, and touches nothing else.
+func TestCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		ctx := t.Context()
+		y.Apply(plain)
+		y.Idle("w", 2)
+		c := y.Claim("w", "ada")
+		y.Idle("w", 2)
+		y.RT.Foreign("somebody-elses")
+		require.NoError(t, y.RT.Create(ctx, runtime.Spec{ID: "forgotten", Image: "box", Command: []string{"box", "idle"}}))
+		y.Crash()
+		y.Idle("w", 2)
+		y.Until("the forgotten to go", func() bool {
+			_, err := y.RT.Status(ctx, "forgotten")
+			if !errors.Is(err, runtime.ErrNotFound) {
+				// Its removal writes no event: make the wait look again.
+				require.NoError(t, y.DB.Append(ctx, activity.Event{Type: activity.PoolWarning, Message: "looking"}))
+				synctest.Wait()
+				return false
+			}
+			return true
+		})
+		again, created, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, c.ID, again.ID)
+		require.Equal(t, c.Container, again.Container)
+		require.Empty(t, y.Events(activity.ContainerDied))
+	})
+}
+
+// pre_destroy runs once, whatever the engine does, and never keeps a container.
+func TestPreDestroyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain + "hooks: { pre_destroy: [{ command: [box, exit, '1'] }] }\n")
+		y.Idle("w", 2)
+		mend := y.RT.Break("destroy", runtime.ErrUnavailable)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(time.Minute)
+		mend()
+		y.Idle("w", 2)
+		require.Len(t, y.Events(activity.HookStarted), 1)
+		require.Len(t, y.Events(activity.HookFailed), 1)
+		require.Len(t, y.Events(activity.ContainerDestroyed), 1)
 	})
 }

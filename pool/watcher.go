@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -49,12 +50,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 			return nil
 		}
 		w.log.Warn("the container engine is lost and is tried again", "wait", wait, "error", err)
-		t := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if flow.Pause(ctx, wait) != nil {
 			return nil
-		case <-t.C:
 		}
 		wait = min(2*wait, longestSilence)
 	}

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flow"
 )
 
 // How the loop of this package waits: after a failure, and at most between two
@@ -46,23 +47,11 @@ func (s *Service) Run(ctx context.Context) error {
 			return nil
 		case <-s.failed:
 			t.Stop()
-			if !pause(ctx, firstRetry) {
+			if flow.Pause(ctx, firstRetry) != nil {
 				return nil
 			}
 		case <-t.C:
 		}
-	}
-}
-
-// pause waits, and says whether ctx lives on.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

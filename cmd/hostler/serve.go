@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
@@ -202,12 +203,8 @@ func (s *server) follow(ctx context.Context, dir string) error {
 			return nil
 		}
 		s.log.Error("the directory of workloads cannot be followed and is tried again", "wait", again, "error", err)
-		t := time.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if flow.Pause(ctx, again) != nil {
 			return nil
-		case <-t.C:
 		}
 	}
 }
@@ -236,12 +233,8 @@ func (s *server) applyChange(ctx context.Context, dir string, c workload.Change)
 			return
 		}
 		log.Error("a workload file is not applied yet", "wait", again, "error", err)
-		t := time.NewTimer(again)
-		select {
-		case <-ctx.Done():
-			t.Stop()
+		if flow.Pause(ctx, again) != nil {
 			return
-		case <-t.C:
 		}
 	}
 }

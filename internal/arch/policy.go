@@ -24,7 +24,7 @@ var layers = []layer{
 	{"runtime/runtimetest/box", nil},
 
 	// What Hostler does, each on top of the one before.
-	{"hooks", []string{"activity", "runtime"}},
+	{"hooks", []string{"activity", "runtime", "internal/flow"}},
 	{"workload", []string{"activity", "runtime", "hooks"}},
 	{"snapshot", []string{"activity", "runtime", "hooks", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "workload", "snapshot", "internal/flow"}},
@@ -95,8 +95,6 @@ var badNames = []string{"util", "utils", "common", "helper", "helpers", "types",
 const maxLines = 400
 
 var longFiles = map[string]string{
-	"claim/claim_test.go": "the cases of one flow, which share its fixture",
-	"pool/pool_test.go":   "the cases of one flow, which share its fixture",
 }
 
 // layer is one package and what it may import of ours.
