@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,9 @@ type logLine map[string]any
 
 // says tells whether the line has this message.
 func (l logLine) says(message string) bool { return l["msg"] == message }
+
+// mentions tells whether the error of the line has a text in it.
+func (l logLine) mentions(text string) bool { return strings.Contains(fmt.Sprint(l["error"]), text) }
 
 func newServerLog() *serverLog { return &serverLog{changed: make(chan struct{})} }
 

@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The demonstration works, shows what it promises to show, and leaves nothing
+// on the machine.
+func TestDemo(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		dir := t.TempDir()
+		out := &demoOutput{t: t, instances: map[string]bool{}}
+		var errOut bytes.Buffer
+		c := exec.CommandContext(t.Context(), program(t, "hostler"), "demo", "--runtime", rt.name())
+		c.Env, c.Stdout, c.Stderr = environment("TMPDIR="+dir), out, &errOut
+		require.NoError(t, c.Run(), "%s%s", out.text.String(), errOut.String())
+		require.Empty(t, errOut.String())
+		for _, shown := range []string{
+			`index +attempt 2 +succeeded`, `the hook timed_out, killed: true`, `with 0 warnings`,
+			`workload\.deleted +notes`, `everything that the demo made is gone`,
+		} {
+			require.Regexp(t, shown, out.text.String())
+		}
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		require.Empty(t, left, "temporary files")
+		require.Empty(t, processesOf(t, dir+"/hostler-demo-"))
+		if rt.name() == "docker" {
+			out.requireGone()
+		}
+	})
+}
+
+// demoOutput reads along, and looks at the engine while the demonstration's
+// containers are there: afterwards nobody could say which were its own.
+type demoOutput struct {
+	t         *testing.T
+	mu        sync.Mutex // guards what follows
+	text      bytes.Buffer
+	image     string
+	instances map[string]bool
+}
+
+var demoImage = regexp.MustCompile(`making the image (hostler-demo:\w+)`)
+
+// Write is called by the demonstration's own output, which waits for it.
+func (o *demoOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	if m := demoImage.FindSubmatch(o.text.Bytes()); m != nil && bytes.Contains(p, []byte("is active after")) {
+		o.image = string(m[1])
+		var containers []struct{ Labels map[string]string }
+		ask(o.t, filtered("/containers/json?", "ancestor", o.image), &containers)
+		for _, c := range containers {
+			o.instances[c.Labels["hostler.instance"]] = true
+		}
+	}
+	return len(p), nil
+}
+
+// requireGone checks that the engine has nothing of the demonstration.
+func (o *demoOutput) requireGone() {
+	o.t.Helper()
+	require.Len(o.t, o.instances, 1, "the demo's containers bear its label")
+	var images []struct{ ID string }
+	ask(o.t, filtered("/images/json?", "reference", o.image), &images)
+	require.Empty(o.t, images)
+	for instance := range o.instances {
+		require.Empty(o.t, ofInstance(o.t, instance))
+	}
+}

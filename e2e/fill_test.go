@@ -1,0 +1,85 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+// A workload whose containers can never be made costs ever less, says why, and
+// is mended at once by a file that is mended.
+func TestPostCreateThatAlwaysFails(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		failing := "pool: { min_idle: 2, max_size: 4 }\nhooks: { post_create: [{ name: warm, command: [BOX, %s] }] }\n"
+		s.apply("broken", fmt.Sprintf(failing, "nonsense"))
+		fourth := s.await(of("broken", activity.PoolWarning), 4)
+		// Two at once, then one after each pause.
+		require.LessOrEqual(t, len(s.events(of("broken", activity.ContainerCreating))), 5)
+
+		status, err := s.Pool(t.Context(), "broken")
+		require.NoError(t, err)
+		require.Contains(t, []pool.FillState{pool.BackingOff, pool.FillFailing}, status.Fill.State)
+		require.Contains(t, status.Fill.LastError, "box: no such command")
+		require.Contains(t, s.must("get", "pools"), string(status.Fill.State))
+		require.Contains(t, s.must("get", "pools", "-o", "yaml"), "box: no such command")
+
+		s.apply("broken", fmt.Sprintf(failing, "echo, warm"))
+		created := s.await(of("broken", activity.ContainerCreated), 1)
+		require.Greater(t, created.Seq, fourth.Seq)
+		require.True(t, created.Time.Before(*status.Fill.NextTry), "not at once, but after the pause of before")
+		s.await(of("broken", activity.ContainerCreated), 2)
+		s.delete("broken")
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
+}
+
+// A folder of files is loaded and followed: what is added and changed is
+// applied, what is broken or removed leaves what was in force.
+func TestFolderOfWorkloads(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		dir := t.TempDir()
+		write := func(name, rest string) {
+			// As editors and configuration management do, so that nobody sees a half.
+			hidden := filepath.Join(dir, "."+name)
+			require.NoError(t, os.WriteFile(hidden, []byte(workload(t, rt, name[:len(name)-len(".yaml")], rest)), 0o600))
+			require.NoError(t, os.Rename(hidden, filepath.Join(dir, name)))
+		}
+		one := "pool: { min_idle: 1, max_size: 2 }\n"
+		write("first.yaml", one)
+		s := serve(t, rt, "--workloads", dir)
+		first := s.await(of("first", activity.ContainerCreated), 1)
+		write("second.yaml", one)
+		s.await(of("second", activity.ContainerCreated), 1)
+
+		write("first.yaml", one+"environment: { NEW: value }\n")
+		f := of("first", activity.ContainerDestroyed)
+		f.Container = first.Container
+		s.await(f, 1)
+		changed, err := s.Workload(t.Context(), "first")
+		require.NoError(t, err)
+
+		write("first.yaml", one+"nonsense: true\n")
+		s.log.await(t, "that the file is faulty", func(l logLine) bool {
+			return l.says("a workload file is not applied") && l.mentions("first.yaml:6:1: nonsense: ")
+		})
+		require.NoError(t, os.Remove(filepath.Join(dir, "second.yaml")))
+		s.log.await(t, "that the file is gone", func(l logLine) bool { return l["workload"] == "second" && l["level"] == "WARN" })
+		for id, revision := range map[string]string{"first": changed.Revision, "second": ""} {
+			w, err := s.Workload(t.Context(), id)
+			require.NoError(t, err)
+			require.True(t, revision == "" || w.Revision == revision)
+			_, _, err = s.Claim(t.Context(), id, "ada", patience)
+			require.NoError(t, err)
+		}
+	})
+}
