@@ -77,7 +77,7 @@ func TestKilledInEverySituation(t *testing.T) {
 		for id, situation := range crashes() {
 			c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
 			all[id] = c
-			s.apply(id, strings.ReplaceAll(situation.file, "MARKER", c.marker))
+			s.apply(id, withMarker(situation.file, c.marker))
 			underWay.Go(func() error { situation.before(c); return nil })
 		}
 		for _, c := range all {
@@ -98,6 +98,17 @@ func TestKilledInEverySituation(t *testing.T) {
 	})
 }
 
+// withMarker puts what tells a test's processes from others into a file.
+func withMarker(text, marker string) string { return strings.ReplaceAll(text, "MARKER", marker) }
+
+// seen returns when a process with the marker runs in the container. Nobody
+// tells when a hook has got to its own code, so we look.
+func (s *server) seen(container, marker string) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool { return s.rt.runs(s.t, container, marker) },
+		patience, 50*time.Millisecond, "nothing with %s runs", marker)
+}
+
 // ready returns when the situation is there to be broken into.
 func (c *crash) ready() {
 	c.s.t.Helper()
@@ -107,10 +118,8 @@ func (c *crash) ready() {
 	case "held":
 		c.container = c.s.await(of(c.id, activity.ClaimActivated), 1).Container
 	default:
-		// Nobody tells when a hook has got to its own code, so we look.
 		c.container = c.s.await(of(c.id, activity.HookStarted), 1).Container
-		require.Eventually(c.s.t, func() bool { return c.s.rt.runs(c.s.t, c.container, c.marker) },
-			patience, 20*time.Millisecond, "the hook of %s does not run", c.id)
+		c.s.seen(c.container, c.marker)
 	}
 	c.was = c.s.rt.incarnation(c.s.t, c.s, c.container)
 }
