@@ -76,7 +76,10 @@ func filtered(path, key, value string) string {
 	return path + "filters=" + url.QueryEscape(string(f))
 }
 
-// ofInstance lists the containers of an instance and their volumes.
+// ofInstance lists the containers of an instance and their volumes. Left out is
+// what belongs to no container: the volume with the shim, and the carrier that
+// filled it, when the server was killed over that: it never runs, and a server
+// that starts ten minutes later removes it.
 func ofInstance(t testing.TB, instance string) []string {
 	t.Helper()
 	label := "hostler.instance=" + instance
@@ -86,10 +89,12 @@ func ofInstance(t testing.TB, instance string) []string {
 	ask(t, filtered("/volumes?", "label", label), &volumes)
 	var all []string
 	for _, c := range containers {
-		all = append(all, c.Names...)
+		if !strings.HasPrefix(c.Names[0], "/hostler-carrier-") {
+			all = append(all, c.Names...)
+		}
 	}
 	for _, v := range volumes.Volumes {
-		if !strings.HasPrefix(v.Name, "hostler-shim-") { // kept for the next container
+		if !strings.HasPrefix(v.Name, "hostler-shim-") {
 			all = append(all, v.Name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
 )
 
 const outageHooks = `
@@ -66,7 +67,11 @@ func TestEngineGoesAway(t *testing.T) {
 	held, _, err := s.Claim(t.Context(), "kept", "ada", patience)
 	require.NoError(t, err)
 	was := rt.incarnation(t, s, held.Container)
-	idle := s.await(of("kept", activity.ContainerCreated), 2).Container
+	s.await(of("kept", activity.ContainerCreated), 2)
+	waiting, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	require.NoError(t, err)
+	require.Len(t, waiting, 1)
+	idle := waiting[0].ID
 
 	way.cut()
 	_, err = s.DestroyContainer(t.Context(), idle, false)

@@ -1,0 +1,120 @@
+package soak
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// behaviour is what a tenant's hook may do, and how that may end. Whatever it
+// does, its container can be killed meanwhile, and the engine be lost for so
+// long that nobody knows any more: hooks.Lost and hooks.Unknown are always
+// possible, and so is that it is skipped.
+type behaviour struct {
+	name   string
+	weight int
+	ends   []hooks.RunState
+	exit   int // its code when it ended as hooks.Failed; -1: any
+	leaves bool
+}
+
+// behaviours are those of the program in testdata/guest.
+var behaviours = []behaviour{
+	{name: "ok", weight: 40, ends: []hooks.RunState{hooks.Succeeded}},
+	{name: "daemon", weight: 6, ends: []hooks.RunState{hooks.Succeeded}},
+	{name: "fork", weight: 4, ends: []hooks.RunState{hooks.Succeeded}, leaves: true},
+	{name: "session", weight: 4, ends: []hooks.RunState{hooks.Succeeded}, leaves: true},
+	{name: "litter", weight: 2, ends: []hooks.RunState{hooks.Succeeded}},
+	{name: "spam", weight: 4, ends: []hooks.RunState{hooks.Succeeded, hooks.TimedOut}},
+	{name: "fail", weight: 4, ends: []hooks.RunState{hooks.Failed}, exit: 3},
+	{name: "hang", weight: 4, ends: []hooks.RunState{hooks.TimedOut}},
+	{name: "deaf", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
+	{name: "storm", weight: 3, ends: []hooks.RunState{hooks.TimedOut}},
+	{name: "hog", weight: 2, ends: []hooks.RunState{hooks.Failed, hooks.TimedOut}, exit: 137},
+	{name: "kill-main", weight: 2, ends: []hooks.RunState{hooks.Succeeded, hooks.Failed}, exit: -1},
+	{name: "kill-init", weight: 2, ends: []hooks.RunState{hooks.TimedOut, hooks.Failed}, exit: -1},
+	{name: "kill-worker", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
+	{name: "stop-worker", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
+}
+
+// behave is the behaviour of a tenant at a point.
+func behave(tenant string, p hooks.Point) behaviour {
+	parts := strings.Split(tenant, ".")
+	name := map[hooks.Point]string{hooks.PostClaim: parts[1], hooks.PreRelease: parts[2]}[p]
+	i := slices.IndexFunc(behaviours, func(b behaviour) bool { return b.name == name })
+	return behaviours[i]
+}
+
+// allows says whether an attempt of the hook that behaves may have ended so.
+func (b behaviour) allows(r hooks.Run) error {
+	always := []hooks.RunState{hooks.Lost, hooks.Unknown, hooks.Skipped}
+	switch {
+	case slices.Contains(always, r.State):
+		return nil
+	case !slices.Contains(b.ends, r.State):
+		return fmt.Errorf("%s ended as %s (exit code %v, %s)", b.name, r.State, deref(r.ExitCode), r.Error)
+	case r.State == hooks.Failed && b.exit >= 0 && deref(r.ExitCode) != b.exit:
+		return fmt.Errorf("%s failed with exit code %v", b.name, deref(r.ExitCode))
+	case r.State == hooks.Succeeded && b.leaves && r.Leaked == 0:
+		return fmt.Errorf("%s left a process behind that nobody has seen", b.name)
+	}
+	return nil
+}
+
+func deref(code *int) int {
+	if code == nil {
+		return -1
+	}
+	return *code
+}
+
+// crowd is the tenants of one workload. Each is visited by one at a time.
+type crowd struct {
+	mu   sync.Mutex // guards free
+	free []string
+}
+
+// newCrowd makes n tenants, each with its behaviours for good: a tenant who
+// comes again behaves as before.
+func newCrowd(n int, random *rand.Rand) *crowd {
+	c := &crowd{}
+	for i := range n {
+		c.free = append(c.free, fmt.Sprintf("tenant-%d.%s.%s", i, pick(random), pick(random)))
+	}
+	return c
+}
+
+// pick draws a behaviour by weight.
+func pick(random *rand.Rand) string {
+	total := 0
+	for _, b := range behaviours {
+		total += b.weight
+	}
+	n := random.IntN(total)
+	for _, b := range behaviours {
+		if n -= b.weight; n < 0 {
+			return b.name
+		}
+	}
+	panic("the weights do not add up")
+}
+
+// take draws a tenant that nobody plays.
+func (c *crowd) take(random *rand.Rand) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := random.IntN(len(c.free))
+	tenant := c.free[i]
+	c.free = slices.Delete(c.free, i, i+1)
+	return tenant
+}
+
+func (c *crowd) give(tenant string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.free = append(c.free, tenant)
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// tenants are names as the soak gives them.
+var tenants = regexp.MustCompile(`tenant-[0-9]+\.[a-z-]+\.[a-z-]+`)
+
+// places are where traces are left.
+var places = []string{"/state", "/tmp", "/dev/shm"}
+
+// look finds what should not be there, and leaves what the next must not find.
+func look() int {
+	me := os.Getenv("HOSTLER_TENANT")
+	entering := os.Getenv("HOSTLER_POINT") == "post_claim"
+	returning := os.Getenv("HOSTLER_CLAIM_SOURCE") == "affinity"
+	var found []string
+	own := 0
+	for _, dir := range places {
+		for _, name := range files(dir) {
+			if filepath.Base(name) == "trace-"+me && (!entering || returning) {
+				own++
+				continue
+			}
+			found = append(found, "file "+name)
+		}
+	}
+	if own == 0 && (!entering || returning) {
+		found = append(found, "none of the tenant's own files")
+	}
+	found = append(found, lookAtProcesses(me, entering)...)
+	for _, f := range found {
+		fmt.Println("FOUND", f)
+	}
+	if len(found) > 0 {
+		return 97
+	}
+	return leaveTraces(me)
+}
+
+// leaveTraces writes a file in every place that can be written.
+func leaveTraces(me string) int {
+	for i, dir := range places {
+		err := os.WriteFile(filepath.Join(dir, "trace-"+me), []byte(me), 0o600)
+		if err != nil && i == 0 {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	return 0
+}
+
+// files are all below a folder but folders.
+func files(dir string) []string {
+	var all []string
+	// What cannot be read, or is not there, holds nothing that can be seen.
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			all = append(all, path)
+		}
+		return nil
+	})
+	return all
+}
+
+// lookAtProcesses finds those that bear another tenant's name, and those that
+// nobody should have left.
+func lookAtProcesses(me string, entering bool) []string {
+	var found []string
+	for _, p := range processes() {
+		what := fmt.Sprintf("process %d %q", p.pid, p.args)
+		for _, name := range tenants.FindAllString(strings.Join(p.args, " ")+"\n"+p.environment, -1) {
+			if name != me {
+				found = append(found, what+" of "+name)
+			}
+		}
+		if len(p.args) < 2 || filepath.Base(p.args[0]) != filepath.Base(os.Args[0]) {
+			continue
+		}
+		// What the main process has left may live until the release.
+		ofMain := len(p.args) > 2 && p.args[2] == "of-main" && !entering
+		if p.args[1] != "main" && p.args[1] != "check" && !ofMain {
+			found = append(found, what)
+		}
+	}
+	return found
+}
+
+// process is one that lives.
+type process struct {
+	pid         int
+	args        []string
+	environment string
+}
+
+// processes are all that can be seen, this one apart. One that ends while it
+// is looked at is left out.
+func processes() []process {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var all []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		args, err := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		if err != nil || len(args) == 0 {
+			continue // a zombie has no arguments
+		}
+		environment, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		all = append(all, process{pid, strings.Split(strings.TrimRight(string(args), "\x00"), "\x00"), string(environment)})
+	}
+	return all
+}
