@@ -53,7 +53,7 @@ containers and claims stay, and the next server takes them up again.`,
 				return err
 			}
 			if err := c.check(); err != nil {
-				return err
+				return usagef(cmd, "%v", err)
 			}
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
