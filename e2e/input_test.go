@@ -119,10 +119,12 @@ func TestBadCommands(t *testing.T) {
 		{"serve --listen 127.0.0.1:0 --runtime process --data /proc/nowhere", 1, "/proc/nowhere"},
 		{"serve --listen " + strings.TrimPrefix(s.base, "http://") + " --runtime process --data /nowhere", 1, "--listen"},
 	} {
-		got := s.cli(strings.Fields(test.args)...)
-		require.Equal(t, test.code, got.code, "hostler %s: %s", test.args, got.err)
-		require.Contains(t, got.err, test.says, "hostler %s", test.args)
-		require.NotContains(t, got.err, "goroutine ", "hostler %s", test.args)
+		t.Run(test.args, func(t *testing.T) {
+			got := s.cli(strings.Fields(test.args)...)
+			require.Equal(t, test.code, got.code, got.err)
+			require.Contains(t, got.err, test.says)
+			require.NotContains(t, got.err, "goroutine ")
+		})
 	}
 }
 
