@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -32,6 +33,7 @@ func (s *supervisor) restart([]string) error {
 	if err := s.endAll(); err != nil {
 		return err
 	}
+	s.workers.reopen()
 	if err := s.startMain(); err != nil {
 		time.AfterFunc(failedTold, s.exitFailed)
 		return err
@@ -43,21 +45,18 @@ func (s *supervisor) restart([]string) error {
 // stop ends every process.
 func (s *supervisor) stop([]string) error { return s.endAll() }
 
-// endAll ends every process of the container but init, the workers, and the
-// bridges that carry sessions.
+// endAll ends every process of the container but init and the bridges that
+// carry sessions. The workers go too: what a command may have done to one ends
+// here.
 func (s *supervisor) endAll() error {
 	s.main.set(shim.MainStopped, 0, nil)
 	under := s.runs.lose()
-	sweep := proctree.Sweeper{Targets: s.strangers, Gone: func(pause time.Duration) bool {
-		return s.noStrangers(pause) && allOver(under, pause)
+	s.workers.retire()
+	sweep := proctree.Sweeper{Targets: s.others, Gone: func(pause time.Duration) bool {
+		return s.alone(pause) && allOver(under, pause)
 	}}
 	if !sweep.Kill(shim.KillBound) {
 		return fmt.Errorf("%w: processes outlive SIGKILL", runtime.ErrDoomed)
-	}
-	// What a command may have done to an idle worker ends here.
-	s.workers.retire()
-	if !sweep.Kill(shim.KillBound) {
-		return fmt.Errorf("%w: a worker outlives SIGKILL", runtime.ErrDoomed)
 	}
 	return nil
 }
@@ -76,31 +75,42 @@ func allOver(under []*run, pause time.Duration) bool {
 	return true
 }
 
-// strangers are the processes that are not part of this program. In a
-// container they are all others; on a shared machine, all below this one.
-func (s *supervisor) strangers() ([]proctree.Process, error) {
+// others are the processes to be ended. In a container they are all but init
+// and the bridges; on a shared machine, all below init.
+func (s *supervisor) others() ([]proctree.Process, error) {
+	if s.config.Shared {
+		return proctree.Descendants(os.Getpid())
+	}
 	all, err := proctree.Scan()
 	if err != nil {
 		return nil, err
 	}
-	if s.config.Shared {
-		all = proctree.Below(all, os.Getpid())
-	}
-	workers, bridges := s.workers.living(), s.guests.bridges()
-	var others []proctree.Process
-	for _, p := range all {
-		if !p.Dead && p.PID != os.Getpid() && !workers[p.ID] && !bridges[p.ID] {
-			others = append(others, p)
-		}
-	}
-	return others, nil
+	bridges := s.guests.bridges()
+	return slices.DeleteFunc(all, func(p proctree.Process) bool {
+		return p.Dead || p.PID == os.Getpid() || bridges[p.ID]
+	}), nil
 }
 
-func (s *supervisor) noStrangers(pause time.Duration) bool {
-	others, err := s.strangers()
+// alone says whether no other process is left, having waited for pause at most.
+// That init has no child is the kernel's word; in a container there may be
+// processes besides that the engine has put there.
+func (s *supervisor) alone(pause time.Duration) bool {
+	limit := time.NewTimer(pause)
+	defer limit.Stop()
+	for !s.reaper.reapAll() {
+		select {
+		case <-s.reaper.reaped:
+		case <-limit.C:
+			return false
+		}
+	}
+	if s.config.Shared {
+		return true
+	}
+	others, err := s.others()
 	if err == nil && len(others) == 0 {
 		return true
 	}
-	<-time.After(pause)
+	<-limit.C
 	return false
 }

@@ -30,7 +30,7 @@ func (s *supervisor) perform(ctx context.Context, r *run, spec shim.Run) (runtim
 	}
 	w, err := s.workers.take()
 	if err != nil {
-		return runtime.Result{}, startFailed("%s", err)
+		return runtime.Result{}, err
 	}
 	defer s.workers.put(w)
 	return w.run(ctx, s.complete(spec))

@@ -230,6 +230,5 @@ func (j *job) terminate() {
 }
 
 func (j *job) descendants() ([]proctree.Process, error) {
-	all, err := proctree.Scan()
-	return proctree.Below(all, os.Getpid()), err
+	return proctree.Descendants(os.Getpid())
 }

@@ -16,10 +16,14 @@ type reaper struct {
 	// is reaped before somebody waits for it.
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
+
+	// reaped holds a token when children may have been reaped. The one who
+	// ends every process waits for it.
+	reaped chan struct{}
 }
 
 func newReaper() *reaper {
-	return &reaper{waiting: make(map[int]chan unix.WaitStatus)}
+	return &reaper{waiting: make(map[int]chan unix.WaitStatus), reaped: make(chan struct{}, 1)}
 }
 
 // start starts a child and gives the channel on which its end will come.
@@ -43,11 +47,17 @@ func (r *reaper) run() {
 	signal.Notify(died, syscall.SIGCHLD)
 	for {
 		r.reapAll()
+		select {
+		case r.reaped <- struct{}{}:
+		default:
+		}
 		<-died
 	}
 }
 
-func (r *reaper) reapAll() {
+// reapAll says whether the kernel knows of no child any more. Then nothing that
+// descends from us lives, for orphans become our children.
+func (r *reaper) reapAll() (childless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for {
@@ -57,7 +67,7 @@ func (r *reaper) reapAll() {
 			continue
 		}
 		if err != nil || pid <= 0 {
-			return
+			return err == unix.ECHILD
 		}
 		if ended, ok := r.waiting[pid]; ok {
 			delete(r.waiting, pid)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"sync"
 	"syscall"
@@ -33,10 +32,11 @@ type workers struct {
 	slots  chan struct{} // one token for each command that runs
 
 	// mu guards what follows. It is held while a worker is started, so that
-	// none can be seen that is not known.
-	mu   sync.Mutex
-	idle []*workerProcess
-	all  map[proctree.ID]bool // the workers that live
+	// none is left out when all are retired.
+	mu     sync.Mutex
+	idle   []*workerProcess
+	all    map[proctree.ID]bool // the workers that live
+	closed bool                 // every process is being ended
 }
 
 // workerProcess is one worker as init sees it.
@@ -46,55 +46,67 @@ type workerProcess struct {
 	spent  bool // not to be used again
 }
 
-// warmUp starts the first worker, so that the first command finds it.
+// warmUp starts the first worker, so that the first command finds it, or waits
+// for less.
 func (w *workers) warmUp() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || len(w.all) > 0 {
+		return
+	}
 	p, err := w.spawn()
 	if err != nil {
 		complain("start a worker", err)
 		return
 	}
-	w.put(p)
+	w.idle = append(w.idle, p)
 }
 
 // take gives an idle worker, or a new one.
 func (w *workers) take() (*workerProcess, error) {
-	if p := w.takeIdle(); p != nil {
-		return p, nil
-	}
-	return w.spawn()
-}
-
-// takeIdle skips workers that somebody has killed.
-func (w *workers) takeIdle() *workerProcess {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.closed {
+		return nil, notRunning
+	}
 	for len(w.idle) > 0 {
 		last := len(w.idle) - 1
 		p := w.idle[last]
 		w.idle = w.idle[:last]
 		if w.all[p.id] {
-			return p
+			return p, nil
 		}
-		p.socket.Close()
+		p.socket.Close() // somebody has killed it
 	}
-	return nil
+	p, err := w.spawn()
+	if err != nil {
+		return nil, startFailed("%s", err)
+	}
+	return p, nil
 }
 
-// retire ends every worker. From now on they count as anybody's processes.
+// retire gives up every worker, and starts none until reopen.
 func (w *workers) retire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.idle {
 		p.socket.Close()
 	}
-	w.idle = nil
+	w.idle, w.closed = nil, true
 	clear(w.all)
+}
+
+// reopen allows workers again.
+func (w *workers) reopen() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = false
 }
 
 // put takes a worker back when its command is over.
 func (w *workers) put(p *workerProcess) {
 	w.mu.Lock()
-	keep := !p.spent && len(w.idle) < maxIdle
+	keep := !p.spent && w.all[p.id] && len(w.idle) < maxIdle
 	if keep {
 		w.idle = append(w.idle, p)
 	}
@@ -104,13 +116,7 @@ func (w *workers) put(p *workerProcess) {
 	}
 }
 
-// living tells which processes are workers.
-func (w *workers) living() map[proctree.ID]bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return maps.Clone(w.all)
-}
-
+// spawn starts a worker. The caller holds mu.
 func (w *workers) spawn() (*workerProcess, error) {
 	ours, theirs, err := pair()
 	if err != nil {
@@ -123,8 +129,6 @@ func (w *workers) spawn() (*workerProcess, error) {
 		return nil, fmt.Errorf("open a worker's input: %w", err)
 	}
 	defer unix.Close(null)
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	var p proctree.Process
 	_, ended, err := w.reaper.start(func() (pid int, err error) {
 		pid, err = syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "worker"}, &syscall.ProcAttr{

@@ -24,9 +24,7 @@ type Sweeper struct {
 func (s Sweeper) Kill(bound time.Duration) bool {
 	deadline := time.Now().Add(bound)
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
-		s.stopAll()
-		all, _ := s.Targets() // without a list nothing is gone
-		for _, p := range all {
+		for _, p := range s.stopAll() {
 			p.Signal(unix.SIGKILL)
 		}
 		if s.Gone(pause) {
@@ -38,13 +36,14 @@ func (s Sweeper) Kill(bound time.Duration) bool {
 	}
 }
 
-// stopAll sends SIGSTOP until a look finds nobody new.
-func (s Sweeper) stopAll() {
+// stopAll sends SIGSTOP until a look finds nobody new, and gives what the last
+// look found.
+func (s Sweeper) stopAll() (all []Process) {
 	seen := make(map[ID]bool)
 	for range sweepPasses {
-		all, err := s.Targets()
-		if err != nil {
-			return // Kill goes on until it is out of time
+		var err error
+		if all, err = s.Targets(); err != nil {
+			return nil // Kill goes on until it is out of time
 		}
 		fresh := 0
 		for _, p := range all {
@@ -56,9 +55,10 @@ func (s Sweeper) stopAll() {
 			p.Signal(unix.SIGSTOP)
 		}
 		if fresh == 0 {
-			return
+			break
 		}
 	}
+	return all
 }
 
 // KillBelow kills all that descends from top, and says whether it is gone.

@@ -1,0 +1,76 @@
+package proctree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+)
+
+// Descendants lists the live processes that descend from top, which may be
+// more than Below finds in a Scan, or less: while it looks, a process can move
+// from a parent that ends to one that was looked at already. Who has to know
+// that nothing is left asks the kernel for the children of a subreaper.
+//
+// It costs as much as there are descendants, not as the machine has processes.
+func Descendants(top int) ([]Process, error) {
+	var found []Process
+	seen := map[int]bool{top: true}
+	for next := []int{top}; len(next) > 0; next = next[1:] {
+		pids, err := children(next[0])
+		if errors.Is(err, errNoChildren) {
+			all, err := Scan()
+			return Below(all, top), err
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, pid := range pids {
+			if seen[pid] {
+				continue
+			}
+			seen[pid] = true
+			next = append(next, pid)
+			if p, err := Read(pid); err == nil && !p.Dead {
+				found = append(found, p)
+			}
+		}
+	}
+	return found, nil
+}
+
+// errNoChildren is a kernel that was built without CONFIG_PROC_CHILDREN.
+var errNoChildren = errors.New("the kernel does not list children")
+
+// children are those of each thread of a process. One that is gone has none.
+func children(pid int) ([]int, error) {
+	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
+	dir, err := os.Open(tasks)
+	if err != nil {
+		return nil, nil
+	}
+	defer dir.Close()
+	threads, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, nil
+	}
+	var pids []int
+	for _, thread := range threads {
+		b, err := os.ReadFile(tasks + "/" + thread + "/children")
+		if err != nil {
+			if _, gone := os.Stat(tasks + "/" + thread); gone == nil {
+				return nil, errNoChildren
+			}
+			continue
+		}
+		for _, field := range bytes.Fields(b) {
+			child, err := strconv.Atoi(string(field))
+			if err != nil {
+				return nil, fmt.Errorf("read the children of %d: %w", pid, err)
+			}
+			pids = append(pids, child)
+		}
+	}
+	return pids, nil
+}
