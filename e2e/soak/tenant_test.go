@@ -72,20 +72,25 @@ func deref(code *int) int {
 	return *code
 }
 
-// crowd is the tenants of one workload. Each is visited by one at a time.
+// crowd is the tenants of one workload. Each is played by one at a time.
 type crowd struct {
-	mu   sync.Mutex // guards free
-	free []string
+	mu    sync.Mutex // guards what follows
+	free  []string
+	known int // how many there have been
 }
 
-// newCrowd makes n tenants, each with its behaviours for good: a tenant who
-// comes again behaves as before.
 func newCrowd(n int, random *rand.Rand) *crowd {
 	c := &crowd{}
-	for i := range n {
-		c.free = append(c.free, fmt.Sprintf("tenant-%d.%s.%s", i, pick(random), pick(random)))
+	for range n {
+		c.come(random)
 	}
 	return c
+}
+
+// come adds a tenant with behaviours of its own for good.
+func (c *crowd) come(random *rand.Rand) {
+	c.known++
+	c.free = append(c.free, fmt.Sprintf("tenant-%d.%s.%s", c.known, pick(random), pick(random)))
 }
 
 // pick draws a behaviour by weight.
@@ -113,8 +118,14 @@ func (c *crowd) take(random *rand.Rand) string {
 	return tenant
 }
 
-func (c *crowd) give(tenant string) {
+// give has the tenant come again some time, or another one instead: in the
+// long run everybody meets everybody's containers.
+func (c *crowd) give(tenant string, random *rand.Rand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if random.IntN(3) == 0 {
+		c.come(random)
+		return
+	}
 	c.free = append(c.free, tenant)
 }

@@ -1,0 +1,155 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// history is what the log says, as far as it has been read.
+type history struct {
+	started, ended map[string]int    // attempts of hooks, by run and attempt
+	open           map[string]bool   // claims that were asked for and have not ended
+	active         map[string]bool   // claims that have become active
+	holds          map[string]string // claims by their containers
+}
+
+// requireLog reads the whole log: nobody ever had somebody else's container,
+// and whatever began has one end.
+func (s *soak) requireLog(t *testing.T) {
+	t.Helper()
+	h := &history{
+		started: map[string]int{}, ended: map[string]int{},
+		open: map[string]bool{}, active: map[string]bool{}, holds: map[string]string{},
+	}
+	var after int64
+	for {
+		page, err := s.yard.DB.Events(t.Context(), activity.Filter{}, after, 1000)
+		require.NoError(t, err)
+		if len(page.Items) == 0 {
+			break
+		}
+		for _, e := range page.Items {
+			require.NoError(t, h.read(e), "event %d: %s", e.Seq, e.Message)
+		}
+		after = page.Next
+	}
+	require.Equal(t, h.started, h.ended, "attempts of hooks that began and that ended")
+	require.Empty(t, h.open, "claims without an end")
+	require.Empty(t, h.holds, "containers with a holder")
+}
+
+// read takes one event, which must fit those before.
+func (h *history) read(e activity.Event) error {
+	switch e.Type {
+	case activity.HookStarted, activity.HookCompleted, activity.HookFailed:
+		return h.readHook(e)
+	case activity.ContainerClaimed:
+		if holder := h.holds[e.Container]; holder != "" {
+			return fmt.Errorf("claim %s gets container %s, which claim %s has", e.Claim, e.Container, holder)
+		}
+		h.holds[e.Container] = e.Claim
+	case activity.ContainerReleased, activity.ContainerDestroying:
+		delete(h.holds, e.Container)
+	case activity.ClaimRequested, activity.ClaimActivated, activity.ClaimFailed, activity.ClaimReleased:
+		return h.readClaim(e)
+	}
+	return nil
+}
+
+func (h *history) readHook(e activity.Event) error {
+	var data struct{ Attempt int }
+	if err := json.Unmarshal(e.Data, &data); err != nil {
+		return err
+	}
+	attempt := fmt.Sprintf("%s.%d", e.Run, data.Attempt)
+	if e.Type == activity.HookStarted {
+		if h.started[attempt]++; h.started[attempt] > 1 {
+			return fmt.Errorf("attempt %s has begun before", attempt)
+		}
+		return nil
+	}
+	if h.ended[attempt]++; h.ended[attempt] > h.started[attempt] {
+		return fmt.Errorf("attempt %s has ended before, or never began", attempt)
+	}
+	return nil
+}
+
+func (h *history) readClaim(e activity.Event) error {
+	if e.Type == activity.ClaimRequested {
+		if h.open[e.Claim] {
+			return fmt.Errorf("claim %s was asked for before", e.Claim)
+		}
+		h.open[e.Claim] = true
+		return nil
+	}
+	if !h.open[e.Claim] {
+		return fmt.Errorf("claim %s has ended before, or was never asked for", e.Claim)
+	}
+	if e.Type == activity.ClaimActivated {
+		if h.active[e.Claim] {
+			return fmt.Errorf("claim %s was active before", e.Claim)
+		}
+		h.active[e.Claim] = true
+		return nil
+	}
+	if failed := e.Type == activity.ClaimFailed; failed == h.active[e.Claim] {
+		return fmt.Errorf("claim %s ends so, and its having been active is %t", e.Claim, h.active[e.Claim])
+	}
+	delete(h.open, e.Claim)
+	return nil
+}
+
+// requireRuns looks at every attempt of every hook: each ended in a way that
+// its behaviour allows, none ran twice for a claim or a container, and none
+// found anything of somebody else.
+func (s *soak) requireRuns(t *testing.T) {
+	t.Helper()
+	unfinished, err := s.yard.DB.UnfinishedRuns(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, unfinished)
+	require.NoError(t, s.everyContainer(t.Context(), func(c pool.Container) error {
+		runs, err := s.yard.DB.Runs(t.Context(), hooks.RunFilter{Container: c.ID})
+		if err != nil {
+			return err
+		}
+		once := map[string]string{}
+		for _, r := range runs {
+			what := fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
+			if before, ok := once[what]; ok && before != r.ID {
+				return fmt.Errorf("container %s: %s ran as %s and as %s", c.ID, what, before, r.ID)
+			}
+			once[what] = r.ID
+			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
+			if err := judge(r); err != nil {
+				return fmt.Errorf("container %s, %s, run %s attempt %d: %w", c.ID, what, r.ID, r.Attempt, err)
+			}
+		}
+		return nil
+	}))
+	ended, err := s.yard.DB.Claims(t.Context(), claim.Filter{States: claim.States()})
+	require.NoError(t, err)
+	for _, c := range ended {
+		require.Contains(t, []claim.State{claim.Released, claim.Failed}, c.State, c.ID)
+	}
+}
+
+// judge says what is wrong with an attempt.
+func judge(r hooks.Run) error {
+	if r.Hook == "act" {
+		return behave(r.Tenant, r.Point).allows(r)
+	}
+	fine := []hooks.RunState{hooks.Succeeded, hooks.Lost, hooks.Unknown, hooks.Skipped}
+	if !slices.Contains(fine, r.State) {
+		return fmt.Errorf("tenant %q: it ended as %s (%s): %s", r.Tenant, r.State, r.Error, r.Stdout)
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+)
+
+// until returns when cond holds of every pool. It looks again whenever
+// something has been written to the log.
+func (s *soak) until(t *testing.T, what string, cond func(pool.Status) bool) {
+	t.Helper()
+	deadline := time.After(patience)
+	for {
+		changed := s.yard.DB.Changed()
+		all, err := s.yard.Pools.Statuses(t.Context())
+		require.NoError(t, err)
+		holds := true
+		for _, p := range all {
+			holds = holds && cond(p)
+		}
+		if holds {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			require.FailNow(t, "waited in vain", "%s: %+v", what, all)
+		}
+	}
+}
+
+// rest waits until the pools are filled and nothing else is going on, and
+// measures what that takes.
+func (s *soak) rest(t *testing.T) usage {
+	t.Helper()
+	s.until(t, "pools to be filled", func(p pool.Status) bool {
+		return p.Containers[pool.Idle] == p.MinIdle && p.Waiting == 0 && p.Outdated == 0 &&
+			p.Containers[pool.Creating]+p.Containers[pool.Claimed]+p.Containers[pool.Destroying] == 0
+	})
+	return measure(t)
+}
+
+// requireHealthy checks that what is idle is as good as it is said to be.
+func (s *soak) requireHealthy(t *testing.T) {
+	t.Helper()
+	idle, err := s.yard.Pools.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	require.NoError(t, err)
+	require.Len(t, idle, len(s.workloads), "every pool has one")
+	there, err := s.engine.containers(t.Context(), s.instance)
+	require.NoError(t, err)
+	require.Len(t, there, len(idle), "nothing else is on the engine")
+	for _, c := range idle {
+		require.Equal(t, pool.Healthy, c.Health, c.ID)
+		status, err := s.rt.Status(t.Context(), c.ID)
+		require.NoError(t, err)
+		require.Equal(t, runtime.Running, status.State)
+		result, err := s.rt.Exec(t.Context(), c.ID, runtime.Command{Args: []string{"/" + s.guest, "check"}})
+		require.NoError(t, err)
+		require.True(t, result.OK())
+	}
+	live, err := s.yard.DB.Claims(t.Context(), claim.Filter{})
+	require.NoError(t, err)
+	require.Empty(t, live, "claims that live")
+}
+
+// drain empties the pools.
+func (s *soak) drain(t *testing.T) {
+	t.Helper()
+	for _, w := range s.workloads {
+		_, err := s.yard.Pools.Drain(t.Context(), w.id)
+		require.NoError(t, err)
+	}
+	s.until(t, "pools to be empty", func(p pool.Status) bool {
+		total := 0
+		for _, n := range p.Containers {
+			total += n
+		}
+		return total == 0
+	})
+}
+
+// requireNothingLeft looks at the engine and at this machine.
+func (s *soak) requireNothingLeft(t *testing.T) {
+	t.Helper()
+	containers, err := s.engine.containers(t.Context(), s.instance)
+	require.NoError(t, err)
+	require.Empty(t, containers, "containers")
+	volumes, err := s.engine.volumes(t.Context(), s.instance)
+	require.NoError(t, err)
+	require.Empty(t, volumes, "volumes")
+	require.Empty(t, processes(s.guest), "processes of tenants")
+}
+
+// everyContainer calls do with each container that there has ever been.
+func (s *soak) everyContainer(ctx context.Context, do func(pool.Container) error) error {
+	all, err := s.yard.Pools.Containers(ctx, pool.ContainerFilter{States: pool.States()})
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.State != pool.Gone {
+			return fmt.Errorf("container %s is %s", c.ID, c.State)
+		}
+		if err := do(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,214 @@
+package soak
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// shortSoak is how long it lasts when SOAK does not say.
+const shortSoak = 20 * time.Second
+
+// patience bounds whatever is waited for. It is above the longest pause that a
+// pool makes before it tries again what failed.
+const patience = 3 * time.Minute
+
+// visitors is how many tenants there are at any time: more than containers.
+const visitors = 14
+
+// soak is what everybody in it shares.
+type soak struct {
+	engine    *engine
+	link      *link
+	yard      *flowtest.Yard
+	rt        *docker.Runtime // the yard's
+	instance  string
+	guest     string // the program, by a name that nobody else has
+	image     string
+	workloads []*workload
+	tally     tally
+
+	mu      sync.Mutex        // guards holders
+	holders map[string]string // tenants by their containers
+}
+
+// workload is one of the few that tenants claim.
+type workload struct {
+	id, file   string
+	minIdle    int
+	crowd      *crowd
+	generation int // changed by one goroutine only
+}
+
+// Tenants that behave in every bad way, on containers that die and a
+// connection that breaks, leave nothing behind and never meet.
+func TestSoak(t *testing.T) {
+	length, seed := fromEnvironment(t)
+	random := rand.New(rand.NewPCG(seed, 0))
+	s := begin(t, random)
+	s.last(t, length/4, random)
+	early := s.rest(t)
+	s.last(t, length-length/4, random)
+	late := s.rest(t)
+	s.requireHealthy(t)
+	s.drain(t)
+	s.requireNothingLeft(t)
+	s.requireLog(t)
+	s.requireRuns(t)
+	t.Logf("soaked for %s with SOAK_SEED=%d:%s\n  after a quarter: %s\n  at the end: %s", length, seed, &s.tally, early, late)
+	requireFlat(t, early, late)
+}
+
+func fromEnvironment(t *testing.T) (length time.Duration, seed uint64) {
+	t.Helper()
+	length, seed = shortSoak, rand.Uint64()
+	var err error
+	if text := os.Getenv("SOAK"); text != "" {
+		length, err = time.ParseDuration(text)
+		require.NoError(t, err, "SOAK")
+	}
+	if text := os.Getenv("SOAK_SEED"); text != "" {
+		seed, err = strconv.ParseUint(text, 10, 64)
+		require.NoError(t, err, "SOAK_SEED")
+	}
+	t.Logf("SOAK=%s SOAK_SEED=%d", length, seed)
+	return length, seed
+}
+
+// begin opens a yard behind a link that can be cut.
+func begin(t *testing.T, random *rand.Rand) *soak {
+	t.Helper()
+	e := theEngine(t)
+	name := "soak-" + uuid.NewString()[:8]
+	s := &soak{
+		engine: e, link: newLink(t, e), instance: name, guest: "guest-" + name, image: name + "/guest:latest",
+		holders: map[string]string{},
+	}
+	rt, err := docker.New(t.Context(), docker.Options{
+		Instance: s.instance, Secret: []byte("of the soak"), ShimPath: runtimetest.BuildShim(t), Host: "unix://" + s.link.path,
+	})
+	require.NoError(t, err)
+	s.rt = rt
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		require.NoError(t, rt.Purge(ctx, s.image))
+		require.NoError(t, rt.Close())
+	})
+	require.NoError(t, rt.Import(t.Context(), s.image, s.rootfs(t)))
+	s.yard = flowtest.On(t, rt)
+	ctx, stop := context.WithCancel(context.Background())
+	var releases errgroup.Group
+	releases.Go(func() error { return s.yard.Releases.Run(ctx) })
+	t.Cleanup(func() {
+		stop()
+		require.NoError(t, releases.Wait())
+	})
+	s.workloads = workloads(random)
+	for _, w := range s.workloads {
+		require.NoError(t, s.apply(w))
+	}
+	return s
+}
+
+// rootfs is the image of the containers: nothing but our program.
+func (s *soak) rootfs(t *testing.T) *bytes.Buffer {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "guest")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./testdata/guest")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	var rootfs bytes.Buffer
+	w := tar.NewWriter(&rootfs)
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: s.guest, Mode: 0o755, Size: int64(len(content))}))
+	_, err = w.Write(content)
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	return &rootfs
+}
+
+// file is what the workloads have in common. Ten containers at most are there
+// at any time, in all.
+const file = `
+id: ID
+image: IMAGE
+command: [/GUEST, main]
+environment: { GENERATION: "NUMBER" }
+deploy: { resources: { limits: { memory: 64m, pids: 100 } } }
+healthcheck: { test: [CMD, /GUEST, check], interval: 5s, timeout: 4s, retries: 3, start_period: 5s }
+volumes: { state: { target: /state } }
+hooks:
+  post_create: [{ name: made, command: [/GUEST, check] }]
+  post_claim:
+    - { name: look, command: [/GUEST, look] }
+    - { name: act, command: [/GUEST, act], timeout: 1s, POLICY }
+  pre_release:
+    - { name: look, command: [/GUEST, look] }
+    - { name: act, command: [/GUEST, act], timeout: 1s, POLICY }
+  pre_destroy: [{ name: gone, command: [/GUEST, check], timeout: 5s }]
+`
+
+// workloads are one of each kind of reuse, with another policy each.
+func workloads(random *rand.Rand) []*workload {
+	kinds := []struct {
+		id, rest, policy string
+		minIdle          int
+	}{
+		{"wiped", "pool: { min_idle: 1, max_size: 4, reuse: wipe, idle_timeout: 1s }\nread_only: true\nuser: '1000:1000'", "on_error: continue", 1},
+		{"same", "pool: { min_idle: 1, max_size: 3, reuse: same_tenant, idle_timeout: 1s }", "on_error: retry, retries: 1", 1},
+		{"never", "pool: { min_idle: 1, max_size: 3, reuse: never, idle_timeout: 1s }", "on_error: fail", 1},
+	}
+	var all []*workload
+	for _, k := range kinds {
+		text := strings.NewReplacer("ID", k.id, "POLICY", k.policy).Replace(file) + k.rest + "\n"
+		all = append(all, &workload{id: k.id, file: text, minIdle: k.minIdle, crowd: newCrowd(visitors+6, random)})
+	}
+	return all
+}
+
+// apply applies a workload's present generation.
+func (s *soak) apply(w *workload) error {
+	text := strings.NewReplacer("IMAGE", s.image, "GUEST", s.guest, "NUMBER", strconv.Itoa(w.generation)).Replace(w.file)
+	_, err := s.yard.Pools.Apply(context.Background(), []byte(text), w.id+".yaml", "")
+	if err != nil {
+		return fmt.Errorf("apply %s: %w", w.id, err)
+	}
+	return nil
+}
+
+// last lets tenants come and trouble happen for so long.
+func (s *soak) last(t *testing.T, length time.Duration, random *rand.Rand) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), length)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	for range visitors {
+		// Its own source, or who draws first would depend on the machine.
+		own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
+		g.Go(func() error { return s.come(ctx, own) })
+	}
+	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
+	g.Go(func() error { return s.trouble(ctx, own) })
+	require.NoError(t, g.Wait())
+}

@@ -1,0 +1,117 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hostler/hostler/internal/flow"
+)
+
+// trouble is something that goes wrong, and how often of all that does.
+type trouble struct {
+	name   string
+	weight int
+	// make does it, and says whether there was anything to do it to.
+	make func(s *soak, ctx context.Context, random *rand.Rand) (bool, error)
+}
+
+var troubles = []trouble{
+	{"sessions cut", 60, (*soak).cutSession},
+	{"claimed containers killed", 20, (*soak).killClaimed},
+	{"idle or unfinished containers killed", 2, (*soak).killAny},
+	{"engine lost", 6, (*soak).loseEngine},
+	{"workloads changed", 3, (*soak).changeWorkload},
+}
+
+// trouble makes trouble until ctx ends.
+func (s *soak) trouble(ctx context.Context, random *rand.Rand) error {
+	total := 0
+	for _, t := range troubles {
+		total += t.weight
+	}
+	for {
+		if flow.Pause(ctx, time.Duration(100+random.IntN(900))*time.Millisecond) != nil {
+			return nil
+		}
+		n := random.IntN(total)
+		i := slices.IndexFunc(troubles, func(t trouble) bool { n -= t.weight; return n < 0 })
+		done, err := troubles[i].make(s, context.WithoutCancel(ctx), random)
+		if err != nil {
+			return fmt.Errorf("trouble, %s: %w", troubles[i].name, err)
+		}
+		if done {
+			s.tally.add("trouble: " + troubles[i].name)
+		}
+	}
+}
+
+// cutSession kills the bridge between Hostler and the shim of one of our
+// containers. Where the engine's processes cannot be seen there is none.
+func (s *soak) cutSession(ctx context.Context, random *rand.Rand) (bool, error) {
+	ours, err := s.engine.containers(ctx, s.instance)
+	if err != nil {
+		return false, err
+	}
+	var bridges []int
+	for _, dir := range processes("/shim\x00connect\x00") {
+		group, err := os.ReadFile(filepath.Join(dir, "cgroup"))
+		if err != nil || !slices.ContainsFunc(ours, func(c found) bool { return strings.Contains(string(group), c.ID) }) {
+			continue // it has ended, or is somebody else's
+		}
+		pid, err := strconv.Atoi(filepath.Base(dir))
+		if err != nil {
+			return false, err
+		}
+		bridges = append(bridges, pid)
+	}
+	if len(bridges) == 0 {
+		return false, nil
+	}
+	// One that has ended in between is cut already.
+	return syscall.Kill(bridges[random.IntN(len(bridges))], syscall.SIGKILL) == nil, nil
+}
+
+// killClaimed kills a container that a tenant has.
+func (s *soak) killClaimed(ctx context.Context, random *rand.Rand) (bool, error) {
+	s.mu.Lock()
+	held := slices.Sorted(maps.Keys(s.holders))
+	s.mu.Unlock()
+	if len(held) == 0 {
+		return false, nil
+	}
+	// It may have been released and destroyed in between.
+	return s.engine.kill(ctx, "hostler-"+held[random.IntN(len(held))]) == nil, nil
+}
+
+// killAny kills any container. A pool whose fresh containers die makes new
+// ones ever more slowly, as it should, so this is rare.
+func (s *soak) killAny(ctx context.Context, random *rand.Rand) (bool, error) {
+	ours, err := s.engine.containers(ctx, s.instance)
+	if err != nil || len(ours) == 0 {
+		return false, err
+	}
+	return s.engine.kill(ctx, ours[random.IntN(len(ours))].ID) == nil, nil
+}
+
+// loseEngine cuts the link for a moment or for a while.
+func (s *soak) loseEngine(ctx context.Context, random *rand.Rand) (bool, error) {
+	s.link.cut()
+	defer s.link.mend()
+	return true, flow.Pause(ctx, time.Duration(random.IntN(2000))*time.Millisecond)
+}
+
+// changeWorkload has all containers of a workload replaced.
+func (s *soak) changeWorkload(_ context.Context, random *rand.Rand) (bool, error) {
+	w := s.workloads[random.IntN(len(s.workloads))]
+	w.generation++
+	return true, s.apply(w)
+}
