@@ -1,0 +1,149 @@
+// Command chart draws the results of `make bench` as SVG files.
+//
+//	chart RAW DIR
+//
+// RAW is what `go test -bench` printed, DIR where the pictures go. A picture is
+// a row of the table charts: the benchmarks whose names begin alike, and the
+// unit that they report.
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// chart is one picture: a bar for each benchmark and unit that match.
+type chart struct {
+	file, title string
+	prefix      string   // of the benchmarks' names
+	units       []string // one bar each
+	unit        string   // what the axis says
+}
+
+var charts = []chart{
+	{"exec.svg", "One command, median", "BenchmarkExec-", []string{"session-p50-ms", "engine-p50-ms", "cli-p50-ms", "host-p50-ms"}, "ms"},
+	{"restart.svg", "A restart of the main process, median", "BenchmarkRestart-", []string{"session-p50-ms", "engine-p50-ms"}, "ms"},
+	{"claim.svg", "A warm claim on Docker, one after another", "BenchmarkWarmClaim/", []string{"p50-ms", "p95-ms", "p99-ms"}, "ms"},
+	{"burst.svg", "Twenty claims at once on twenty idle containers", "BenchmarkBurst-", []string{"alone-p50-ms", "p50-ms", "p95-ms", "p99-ms"}, "ms"},
+	{"throughput.svg", "Claims with their releases, durable, runtime in memory", "BenchmarkClaimRelease/", []string{"claims+releases/s"}, "a second"},
+}
+
+// result is one figure of one benchmark.
+type result struct {
+	name  string
+	value float64
+}
+
+func main() {
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: chart RAW DIR")
+		os.Exit(2)
+	}
+	if err := draw(os.Args[1], os.Args[2]); err != nil {
+		fmt.Fprintln(os.Stderr, "chart:", err)
+		os.Exit(1)
+	}
+}
+
+// draw makes all pictures for which there are figures.
+func draw(raw, dir string) error {
+	lines, err := read(raw)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for _, c := range charts {
+		bars := c.bars(lines)
+		if len(bars) == 0 {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, c.file), []byte(svg(c, bars)), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read gives the fields of every line that is a benchmark's.
+func read(raw string) ([][]string, error) {
+	f, err := os.Open(raw)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var lines [][]string
+	s := bufio.NewScanner(f)
+	for s.Scan() {
+		if fields := strings.Fields(s.Text()); len(fields) >= 4 && strings.HasPrefix(fields[0], "Benchmark") {
+			lines = append(lines, fields)
+		}
+	}
+	return lines, s.Err()
+}
+
+// bars are the figures that belong into the picture.
+func (c chart) bars(lines [][]string) []result {
+	var bars []result
+	for _, fields := range lines {
+		if !strings.HasPrefix(fields[0], c.prefix) {
+			continue
+		}
+		name := strings.TrimPrefix(fields[0], c.prefix)
+		if i := strings.LastIndex(name, "-"); i >= 0 {
+			name = name[:i] // the number of processors
+		} else {
+			name = ""
+		}
+		for _, unit := range c.units {
+			if v, ok := value(fields, unit); ok {
+				label := strings.TrimSuffix(strings.TrimSuffix(unit, "-ms"), "claims+releases/s")
+				bars = append(bars, result{strings.TrimSpace(name + " " + label), v})
+			}
+		}
+	}
+	return bars
+}
+
+// value finds the figure of a unit in a benchmark's line.
+func value(fields []string, unit string) (float64, bool) {
+	for i := 2; i+1 < len(fields); i += 2 {
+		if fields[i+1] == unit {
+			v, err := strconv.ParseFloat(fields[i], 64)
+			return v, err == nil
+		}
+	}
+	return 0, false
+}
+
+// The measures of a picture, in pixels.
+const (
+	width, label, bar, gap, top = 760, 220, 20, 8, 48
+)
+
+// svg draws horizontal bars with their figures.
+func svg(c chart, bars []result) string {
+	most := 0.0
+	for _, b := range bars {
+		most = max(most, b.value)
+	}
+	height := top + len(bars)*(bar+gap) + gap
+	var s strings.Builder
+	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", width, height)
+	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
+	fmt.Fprintf(&s, `<text x="%d" y="26" font-size="16" fill="#222">%s (%s)</text>`+"\n", gap, c.title, c.unit)
+	for i, b := range bars {
+		y := top + i*(bar+gap)
+		w := b.value / most * (width - label - 90)
+		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end" fill="#222">%s</text>`+"\n", label-gap, y+15, b.name)
+		fmt.Fprintf(&s, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="#3b6ea5"/>`+"\n", label, y, max(w, 1), bar)
+		fmt.Fprintf(&s, `<text x="%.1f" y="%d" fill="#222">%s</text>`+"\n", label+w+gap, y+15, strconv.FormatFloat(b.value, 'g', 4, 64))
+	}
+	s.WriteString("</svg>\n")
+	return s.String()
+}

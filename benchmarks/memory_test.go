@@ -1,0 +1,61 @@
+package benchmarks
+
+import (
+	goruntime "runtime"
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/internal/flowtest"
+)
+
+// BenchmarkIdleMemory is what a server keeps in memory for containers that do
+// nothing: a thousand on the runtime in memory, whose own books are part of the
+// figure, and twenty on Docker, each with an open session.
+func BenchmarkIdleMemory(b *testing.B) {
+	b.Run("fake=1000", func(b *testing.B) {
+		before := settled()
+		y := flowtest.New(b)
+		y.Apply(strings.ReplaceAll(file("box", 1, 1000, 1000), "/box", "box"))
+		y.Idle("w", 1000)
+		for b.Loop() { //nolint:revive // what is measured is there, not done
+		}
+		weigh(b, before, 1000)
+		empty(b, y)
+	})
+	b.Run("docker=20", func(b *testing.B) {
+		rt, image := engine(b)
+		before := settled()
+		y := flowtest.On(b, rt)
+		y.Apply(file(image, 1, 20, 20))
+		y.Idle("w", 20)
+		for b.Loop() { //nolint:revive // what is measured is there, not done
+		}
+		weigh(b, before, 20)
+		empty(b, y)
+	})
+}
+
+// usage is what a process holds.
+type usage struct {
+	heap       uint64
+	goroutines int
+}
+
+// settled is the usage after everything that can be collected is.
+func settled() usage {
+	var m goruntime.MemStats
+	goruntime.GC()
+	goruntime.GC()
+	goruntime.ReadMemStats(&m)
+	return usage{m.HeapAlloc, goruntime.NumGoroutine()}
+}
+
+// weigh reports what n containers have added.
+func weigh(b *testing.B, before usage, n int) {
+	b.Helper()
+	after := settled()
+	added := max(int64(after.heap)-int64(before.heap), 0)
+	b.ReportMetric(float64(after.heap)/(1<<20), "heap-MB")
+	b.ReportMetric(float64(added)/float64(n)/1024, "KB/container")
+	b.ReportMetric(float64(after.goroutines-before.goroutines)/float64(n), "goroutines/container")
+}
