@@ -98,7 +98,7 @@ func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) l
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatal(fmt.Sprintf("the server did not write %s within %s:\n%s", what, patience, l))
+			t.Fatalf("the server did not write %s within %s:\n%s", what, patience, l)
 		}
 	}
 }
