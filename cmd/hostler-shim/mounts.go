@@ -23,9 +23,8 @@ var kernelKinds = []string{
 	"bpf", "pstore", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "nsfs", "efivarfs",
 }
 
-// writableMounts lists the mounts on which a tenant may have left something:
-// not the root, which is compared path by path, not the kernel's, not ours.
-func writableMounts() ([]mount, error) {
+// mounts lists all that is mounted where this process can see it.
+func mounts() ([]mount, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, fmt.Errorf("list mounts: %w", err)
@@ -36,11 +35,18 @@ func writableMounts() ([]mount, error) {
 		if !ok {
 			return nil, fmt.Errorf("list mounts: unreadable line %q", line)
 		}
-		if m.writable && m.path != "/" && !slices.Contains(kernelKinds, m.kind) && !isOurs(m.path) {
-			found = append(found, m)
-		}
+		found = append(found, m)
 	}
 	return found, nil
+}
+
+// writableMounts lists the mounts on which a tenant may have left something:
+// not the root, which is compared path by path, not the kernel's, not ours.
+func writableMounts() ([]mount, error) {
+	all, err := mounts()
+	return slices.DeleteFunc(all, func(m mount) bool {
+		return !m.writable || m.path == "/" || slices.Contains(kernelKinds, m.kind) || isOurs(m.path)
+	}), err
 }
 
 // isOurs spares the shim's own mounts, and those by which engines mask parts

@@ -23,7 +23,7 @@ type place struct {
 	uid    int
 	gid    int
 	keep   map[string]bool // names directly in it that are the engine's
-	inner  []string        // places below it, relative to it
+	inner  []string        // what is mounted below it, relative to it
 }
 
 // placePaths are the folders that a wipe empties.
@@ -58,6 +58,10 @@ func (s *supervisor) places() ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
+	mounted, err := s.mountPoints(paths)
+	if err != nil {
+		return nil, err
+	}
 	var all []place
 	for _, path := range paths {
 		var st unix.Stat_t
@@ -71,7 +75,7 @@ func (s *supervisor) places() ([]place, error) {
 		p := place{
 			path: path, device: st.Dev, inode: st.Ino,
 			mode: st.Mode & 0o7777, uid: int(st.Uid), gid: int(st.Gid),
-			inner: innerPlaces(path, paths),
+			inner: below(path, mounted),
 		}
 		if p.keep, err = namesToKeep(path); err != nil {
 			return nil, err
@@ -81,17 +85,32 @@ func (s *supervisor) places() ([]place, error) {
 	return all, nil
 }
 
-// innerPlaces are those of the paths that are below dir, relative to it.
-func innerPlaces(dir string, paths []string) []string {
+// mountPoints are the paths that are passed over when a folder above them is
+// emptied. What is mounted there is a place itself, or cannot be written, or is
+// the kernel's; the mount point could not be removed.
+func (s *supervisor) mountPoints(places []string) ([]string, error) {
+	if s.config.Shared {
+		return places, nil // folders that stand for mounts
+	}
+	all, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	paths := make([]string, 0, len(all))
+	for _, m := range all {
+		paths = append(paths, m.path)
+	}
+	return paths, nil
+}
+
+// below are those of the paths that are below dir, relative to it.
+func below(dir string, paths []string) []string {
 	var inner []string
 	for _, path := range paths {
 		rel, err := filepath.Rel(dir, path)
 		if err == nil && rel != "." && filepath.IsLocal(rel) {
 			inner = append(inner, rel)
 		}
-	}
-	if dir == devDir {
-		inner = append(inner, filepath.Base(ptsDir))
 	}
 	return inner
 }

@@ -81,51 +81,6 @@ func TestEngineIsTold(t *testing.T) {
 	require.True(t, given.HostConfig.ReadonlyRootfs)
 }
 
-// A read-only root can be written where programs expect it, and nowhere else.
-func TestReadOnlyRoot(t *testing.T) {
-	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) { s.ReadOnly = true })
-	for _, path := range []string{"/tmp/a", "/var/tmp/a", "/run/a", "/data/a"} {
-		say(t, rt, id, "/box", "write", path, "x")
-	}
-	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", "/a", "x"}})
-	require.NoError(t, err)
-	require.False(t, result.OK())
-}
-
-// A volume that the workload may only read is filled and emptied by Hostler,
-// and by nobody in the container, whoever that is.
-func TestReadOnlyVolume(t *testing.T) {
-	t.Parallel()
-	rt := open(t)
-	for _, user := range []string{"0:0", "1234:5678"} {
-		id := up(t, rt, func(s *runtime.Spec) {
-			s.User, s.ReadOnly = user, true
-			s.Volumes = append(s.Volumes, runtime.Volume{Name: "keys", Target: "/keys", ReadOnly: true})
-		})
-		files := map[string]string{"f": "x"}
-		require.NoError(t, rt.Seal(t.Context(), id))
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)))
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, files)))
-		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
-		for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
-			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "y"}})
-			require.NoError(t, err)
-			require.False(t, result.OK(), "as %s: %s was written", user, path)
-		}
-		require.NoError(t, rt.Wipe(t.Context(), id))
-		require.NoError(t, rt.Restart(t.Context(), id))
-		for _, path := range []string{"/keys/f", "/data/f"} {
-			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "read", path}})
-			require.NoError(t, err)
-			require.False(t, result.OK(), "as %s: %s is still there", user, path)
-		}
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
-		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
-	}
-}
-
 // What the workload leaves open is the image's: command, user, environment,
 // folder. Files that are put there belong to that user.
 func TestImageDecides(t *testing.T) {

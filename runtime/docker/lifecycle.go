@@ -94,7 +94,11 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.api.ContainerStart(ctx, c.ID, container.StartOptions{}); err != nil {
+	err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
+	if ambiguous(err) && r.ensureNetwork(ctx) == nil {
+		err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
+	}
+	if err != nil {
 		if _, gone := r.find(ctx, id); errors.Is(gone, runtime.ErrNotFound) {
 			return gone // removed meanwhile, not refused
 		}

@@ -1,11 +1,14 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	cerrdefs "github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
 	"github.com/docker/docker/api/types/network"
 
 	"github.com/hostler/hostler/runtime"
@@ -45,38 +48,80 @@ func (r *Runtime) networks(ctx context.Context, names []string) ([]string, error
 func (r *Runtime) ensureNetwork(ctx context.Context) error {
 	r.networkMu.Lock()
 	defer r.networkMu.Unlock()
-	err := r.checkNetwork(ctx)
-	if !cerrdefs.IsNotFound(err) {
+	found, err := r.ownNetworks(ctx)
+	if err == nil && len(found) == 0 {
+		err = r.makeNetwork(ctx)
+		if err == nil {
+			found, err = r.ownNetworks(ctx)
+		}
+	}
+	if err != nil {
 		return err
 	}
-	_, err = r.api.NetworkCreate(ctx, ownNetwork, network.CreateOptions{
+	if len(found) > 1 {
+		found = r.dropSurplus(ctx, found)
+	}
+	if len(found) == 0 {
+		return fmt.Errorf("%w: the network %s has vanished again", runtime.ErrUnavailable, ownNetwork)
+	}
+	return checkNetwork(found[0])
+}
+
+// ownNetworks are the networks of our network's name, the oldest first. An
+// engine makes two when two ask at the same time.
+func (r *Runtime) ownNetworks(ctx context.Context) ([]network.Summary, error) {
+	found, err := r.api.NetworkList(ctx, network.ListOptions{
+		Filters: filters.NewArgs(filters.Arg("name", ownNetwork))})
+	if err != nil {
+		return nil, fmt.Errorf("look up the network %s: %w", ownNetwork, r.fault(ctx, err))
+	}
+	// The filter is content with a part of the name.
+	found = slices.DeleteFunc(found, func(n network.Summary) bool { return n.Name != ownNetwork })
+	slices.SortFunc(found, func(a, b network.Summary) int {
+		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+func (r *Runtime) makeNetwork(ctx context.Context) error {
+	_, err := r.api.NetworkCreate(ctx, ownNetwork, network.CreateOptions{
 		Driver:  "bridge",
 		Options: map[string]string{noTalk: "false"},
 		Labels:  r.labels(nil),
 	})
-	if cerrdefs.IsConflict(err) { // another Hostler was faster
-		return r.checkNetwork(ctx)
-	}
-	if err != nil {
+	if err != nil && !cerrdefs.IsConflict(err) { // another Hostler was faster
 		return fmt.Errorf("make the network %s: %w", ownNetwork, r.refusal(ctx, err))
 	}
 	return nil
 }
 
-// checkNetwork looks the network up and refuses one of the name that would let
-// tenants talk to each other. That there is none comes back as the engine's
-// own error.
-func (r *Runtime) checkNetwork(ctx context.Context) error {
-	found, err := r.api.NetworkInspect(ctx, ownNetwork, network.InspectOptions{})
-	if cerrdefs.IsNotFound(err) {
-		return err
+// dropSurplus removes networks until there is one of the name: with two the
+// engine starts no container on either. It begins with the newest; one that
+// has containers is refused by the engine and stays, and then an older one
+// without any can go.
+func (r *Runtime) dropSurplus(ctx context.Context, found []network.Summary) []network.Summary {
+	for i := len(found) - 1; i >= 0 && len(found) > 1; i-- {
+		if checkNetwork(found[i]) != nil {
+			continue
+		}
+		if err := r.api.NetworkRemove(ctx, found[i].ID); err == nil || cerrdefs.IsNotFound(err) {
+			found = slices.Delete(found, i, i+1)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("look up the network %s: %w", ownNetwork, r.fault(ctx, err))
-	}
+	return found
+}
+
+// checkNetwork refuses a network that would let tenants talk to each other.
+func checkNetwork(found network.Summary) error {
 	if found.Labels[labelManaged] != "true" || found.Options[noTalk] != "false" {
 		return fmt.Errorf("%w: there is a network %q that Hostler did not make; "+
 			"name a network in the workload, or remove that one", runtime.ErrInvalid, ownNetwork)
 	}
 	return nil
+}
+
+// ambiguous says whether the engine does not know which network of a name is
+// meant. It has no code for that.
+func ambiguous(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "is ambiguous")
 }

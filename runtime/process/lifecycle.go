@@ -112,7 +112,7 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 	config := shim.Config{
 		Args: spec.Command, User: spec.User, Root: p.root(), Workdir: p.at(spec.Workdir),
 		Shared: true, Socket: p.socket(), ExitFile: p.exit(),
-		TokenHash: shim.TokenHash(shim.Token(r.secret, p.id)),
+		TokenHash: shim.TokenHash(shim.Token(r.secret, p.id)), Lonely: r.lonely,
 	}
 	for _, v := range spec.Volumes {
 		config.Volumes = append(config.Volumes, v.Target)

@@ -30,6 +30,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"sync"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -42,6 +43,7 @@ type Runtime struct {
 	dir    string
 	shim   string // the path of hostler-shim
 	secret []byte
+	lonely time.Duration // shim.Config.Lonely; zero for the shim's own
 
 	// mu guards sessions.
 	mu       sync.Mutex

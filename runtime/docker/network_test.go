@@ -1,0 +1,67 @@
+package docker_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/network"
+	"github.com/docker/docker/client"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// An older engine that is asked by two at once makes two networks of a name,
+// and starts no container on either. What is too many goes, before a container
+// is made as well as before it is started.
+func TestNetworkTwice(t *testing.T) {
+	rt, api := open(t), needEngine(t)
+	up(t, rt) // one is there now
+	makeSecond(t, api)
+	up(t, rt)
+	require.Equal(t, 1, ownNetworks(t, api))
+
+	spec := newSpec()
+	require.NoError(t, rt.Create(t.Context(), spec))
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	makeSecond(t, api)
+	require.NoError(t, rt.Start(t.Context(), spec.ID))
+	require.Equal(t, 1, ownNetworks(t, api))
+	status, err := rt.Status(t.Context(), spec.ID)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Running, status.State)
+}
+
+// makeSecond asks as the client does not: without a look at what there is.
+func makeSecond(t *testing.T, api *client.Client) {
+	t.Helper()
+	dial := api.Dialer()
+	engine := http.Client{Transport: &http.Transport{
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}}
+	defer engine.CloseIdleConnections()
+	answer, err := engine.Post("http://docker/networks/create", "application/json",
+		strings.NewReader(`{"Name":"hostler","Driver":"bridge","Labels":{"hostler.managed":"true",
+			"hostler.instance":"`+instance+`"},"Options":{"com.docker.network.bridge.enable_icc":"false"}}`))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	said, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	if answer.StatusCode == http.StatusConflict {
+		t.Skip("this engine has no two networks of a name")
+	}
+	require.Equal(t, http.StatusCreated, answer.StatusCode, string(said))
+}
+
+func ownNetworks(t *testing.T, api *client.Client) int {
+	t.Helper()
+	found, err := api.NetworkList(t.Context(), network.ListOptions{
+		Filters: filters.NewArgs(filters.Arg("name", "^hostler$"))})
+	require.NoError(t, err)
+	return len(found)
+}

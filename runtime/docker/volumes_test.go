@@ -1,0 +1,86 @@
+package docker_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// A read-only root can be written where programs expect it, and nowhere else.
+func TestReadOnlyRoot(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) { s.ReadOnly = true })
+	for _, path := range []string{"/tmp/a", "/var/tmp/a", "/run/a", "/data/a"} {
+		say(t, rt, id, "/box", "write", path, "x")
+	}
+	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", "/a", "x"}})
+	require.NoError(t, err)
+	require.False(t, result.OK())
+}
+
+// A volume that the workload may only read is filled and emptied by Hostler,
+// and by nobody in the container, whoever that is.
+func TestReadOnlyVolume(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	for _, user := range []string{"0:0", "1234:5678"} {
+		id := up(t, rt, func(s *runtime.Spec) {
+			s.User, s.ReadOnly = user, true
+			s.Volumes = append(s.Volumes, runtime.Volume{Name: "keys", Target: "/keys", ReadOnly: true})
+		})
+		files := map[string]string{"f": "x"}
+		require.NoError(t, rt.Seal(t.Context(), id))
+		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)))
+		require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, files)))
+		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
+		for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
+			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "y"}})
+			require.NoError(t, err)
+			require.False(t, result.OK(), "as %s: %s was written", user, path)
+		}
+		require.NoError(t, rt.Wipe(t.Context(), id))
+		require.NoError(t, rt.Restart(t.Context(), id))
+		for _, path := range []string{"/keys/f", "/data/f"} {
+			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "read", path}})
+			require.NoError(t, err)
+			require.False(t, result.OK(), "as %s: %s is still there", user, path)
+		}
+		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
+		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
+	}
+}
+
+// What is mounted inside a folder that is emptied stays where it is, and what
+// lies beside it goes.
+func TestMountsInsideEmptied(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.ReadOnly = true
+		s.Volumes = append(s.Volumes,
+			runtime.Volume{Name: "secrets", Target: "/run/secrets", ReadOnly: true},
+			runtime.Volume{Name: "deep", Target: "/data/a/b", ReadOnly: true},
+			runtime.Volume{Name: "state", Target: "/run/state"})
+	})
+	require.NoError(t, rt.Seal(t.Context(), id))
+	files := []string{"/run/secrets/f", "/data/a/b/f", "/run/state/f", "/run/f", "/data/f", "/data/a/f"}
+	for range 2 {
+		for _, path := range files[:2] {
+			require.NoError(t, rt.PutFiles(t.Context(), id, filepath.Dir(path), rootfs(t, map[string]string{"f": "x"})))
+		}
+		for _, path := range files[2:] {
+			say(t, rt, id, "/box", "write", path, "x")
+		}
+		require.NoError(t, rt.Wipe(t.Context(), id))
+		require.NoError(t, rt.Restart(t.Context(), id))
+		for _, path := range files {
+			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "read", path}})
+			require.NoError(t, err)
+			require.False(t, result.OK(), "%s is still there", path)
+		}
+	}
+}
