@@ -150,9 +150,9 @@ func TestQueuedExec(t *testing.T) {
 			p.welcome("a")
 			r, _ := p.next()
 			p.send(KindNote, Note{ID: r.ID, Turn: TurnQueued})
-			time.Sleep(4 * time.Minute)
+			<-time.After(4 * time.Minute)
 			p.send(KindNote, Note{ID: r.ID, Turn: TurnStarted})
-			time.Sleep(30 * time.Second)
+			<-time.After(30 * time.Second)
 			p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{}})
 		})
 		defer s.Close()
@@ -177,7 +177,7 @@ func TestCancelledExec(t *testing.T) {
 					r, _ := p.next()
 					c, _ := p.next()
 					require.Equal(t, Request{Op: OpCancel, Key: "key"}, c)
-					time.Sleep(time.Second)
+					<-time.After(time.Second)
 					over = true
 					answer := Answer{ID: r.ID, Result: &runtime.Result{ExitCode: 143}}
 					if fault != nil {

@@ -56,6 +56,29 @@ func TestBelow(t *testing.T) {
 	require.Len(t, Below(all, 8), 2)
 }
 
+// The list of children finds what a scan of the whole machine finds.
+func TestDescendants(t *testing.T) {
+	t.Parallel()
+	c := exec.Command("sh", "-c", "sh -c 'sleep 60 & sleep 60; :' & sleep 60; :")
+	require.NoError(t, c.Start())
+	defer func() {
+		require.True(t, KillBelow(c.Process.Pid, 10*time.Second))
+		require.NoError(t, c.Wait(), "the shell goes on when its sleep is killed")
+	}()
+	var got []Process
+	require.Eventually(t, func() bool {
+		var err error
+		got, err = Descendants(c.Process.Pid)
+		return err == nil && len(got) == 4
+	}, 10*time.Second, time.Millisecond)
+	all, err := Scan()
+	require.NoError(t, err)
+	require.ElementsMatch(t, Below(all, c.Process.Pid), got)
+	none, err := Descendants(1 << 30)
+	require.NoError(t, err)
+	require.Empty(t, none)
+}
+
 // A signal is for the process that was seen, not for its number.
 func TestSignalIsExact(t *testing.T) {
 	t.Parallel()
