@@ -30,7 +30,9 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// The process must stay small: there is one in every container.
+// The process must stay small: three are in every container. What each has for
+// itself, measured idle on amd64: init 1.5 MB, its worker 1.4 MB, the bridge of
+// a session 0.8 MB; the program's text is in memory once for all.
 const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20

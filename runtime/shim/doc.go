@@ -10,5 +10,8 @@
 // has a key: a session that is lost in the middle is opened again and asks for
 // the outcome by that key, so nothing is ever run twice.
 //
+// A session that nobody uses costs its server one goroutine and about 6 kB, the
+// connection's own buffers not counted: BenchmarkIdleSessions.
+//
 // How the byte stream comes about is left to the backends (see Dial).
 package shim
