@@ -12,7 +12,7 @@ import (
 // a pipe when its writers are gone: the kernel lets nobody without rights make
 // one larger.
 const (
-	drainBuffer = 64 << 10
+	drainBuffer = 16 << 10
 	drainMost   = 1 << 20
 )
 
@@ -40,21 +40,21 @@ func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 type drain struct {
 	capture capture
 	from    *os.File
+	buf     []byte // run's until done is closed, finish's from then on
 	done    chan struct{}
 }
 
 func newDrain(from *os.File) *drain {
-	d := &drain{from: from, done: make(chan struct{})}
+	d := &drain{from: from, buf: make([]byte, drainBuffer), done: make(chan struct{})}
 	go d.run() // ends at the stream's end, or when finish tells it to
 	return d
 }
 
 func (d *drain) run() {
 	defer close(d.done)
-	buf := make([]byte, drainBuffer)
 	for {
-		n, err := d.from.Read(buf)
-		_, _ = d.capture.Write(buf[:n]) // it never fails
+		n, err := d.from.Read(d.buf)
+		_, _ = d.capture.Write(d.buf[:n]) // it never fails
 		if err != nil {
 			return
 		}
@@ -76,16 +76,15 @@ func (d *drain) finish() {
 }
 
 func (d *drain) readRest(fd int) {
-	buf := make([]byte, drainBuffer)
 	for read := 0; read < drainMost; {
-		n, err := unix.Read(fd, buf)
+		n, err := unix.Read(fd, d.buf)
 		if err == unix.EINTR {
 			continue
 		}
 		if err != nil || n <= 0 {
 			return
 		}
-		_, _ = d.capture.Write(buf[:n]) // it never fails
+		_, _ = d.capture.Write(d.buf[:n]) // it never fails
 		read += n
 	}
 }
