@@ -16,6 +16,7 @@ LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
 
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
+SOAK ?= 10m
 
 .PHONY: help
 help: ## show this list
@@ -65,6 +66,10 @@ test: ## all tests, with the race detector; REQUIRE=docker fails where an engine
 .PHONY: e2e
 e2e: ## only the tests that drive the real program
 	@.ci/go-test -count=1 ./e2e/...
+
+.PHONY: soak
+soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED chooses again what a run chose
+	REQUIRE=docker SOAK=$(SOAK) go test -count=1 -v -timeout 24h ./e2e/soak
 
 .PHONY: cover
 cover: ## coverage of all packages, in coverage.txt

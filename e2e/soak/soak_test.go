@@ -29,7 +29,7 @@ const shortSoak = 20 * time.Second
 
 // patience bounds whatever is waited for. It is above the longest pause that a
 // pool makes before it tries again what failed.
-const patience = 3 * time.Minute
+const patience = 100 * time.Second
 
 // visitors is how many tenants there are at any time: more than containers.
 const visitors = 14

@@ -23,12 +23,13 @@ func (s *soak) come(ctx context.Context, random *rand.Rand) error {
 	for ctx.Err() == nil {
 		w := s.workloads[random.IntN(len(s.workloads))]
 		tenant := w.crowd.take(random)
-		// A visit that has begun is brought to its end.
-		err := s.visit(context.WithoutCancel(ctx), random, w.id, tenant)
-		w.crowd.give(tenant, random)
-		if err != nil {
-			return fmt.Errorf("tenant %s of %s: %w", tenant, w.id, err)
+		for again := true; again; again = ctx.Err() == nil && random.IntN(2) == 0 {
+			// A visit that has begun is brought to its end.
+			if err := s.visit(context.WithoutCancel(ctx), random, w.id, tenant); err != nil {
+				return fmt.Errorf("tenant %s of %s: %w", tenant, w.id, err)
+			}
 		}
+		w.crowd.give(tenant, random)
 	}
 	return nil
 }
