@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -116,30 +117,55 @@ func (s *soak) requireRuns(t *testing.T) {
 	unfinished, err := s.yard.DB.UnfinishedRuns(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
+	var faults []string
 	require.NoError(t, s.everyContainer(t.Context(), func(c pool.Container) error {
 		runs, err := s.yard.DB.Runs(t.Context(), hooks.RunFilter{Container: c.ID})
 		if err != nil {
 			return err
 		}
-		once := map[string]string{}
 		for _, r := range runs {
-			what := fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
-			if before, ok := once[what]; ok && before != r.ID {
-				return fmt.Errorf("container %s: %s ran as %s and as %s", c.ID, what, before, r.ID)
-			}
-			once[what] = r.ID
 			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
-			if err := judge(r); err != nil {
-				return fmt.Errorf("container %s, %s, run %s attempt %d: %w", c.ID, what, r.ID, r.Attempt, err)
-			}
+		}
+		if err := judgeAll(runs); err != nil {
+			faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, story(runs)))
 		}
 		return nil
 	}))
+	require.Empty(t, strings.Join(faults, "\n"))
 	ended, err := s.yard.DB.Claims(t.Context(), claim.Filter{States: claim.States()})
 	require.NoError(t, err)
 	for _, c := range ended {
 		require.Contains(t, []claim.State{claim.Released, claim.Failed}, c.State, c.ID)
 	}
+}
+
+// story is what ran in a container, for whoever has to find out.
+func story(runs []hooks.Run) string {
+	var b strings.Builder
+	for _, r := range runs {
+		fmt.Fprintf(&b, "\n    %s +%.0fms %s.%d %s %s of %q: %s, code %d, leaked %d, %s", r.StartedAt.Format("15:04:05.000"),
+			r.Duration, r.ID, r.Attempt, r.Point, r.Hook, r.Tenant, r.State, deref(r.ExitCode), r.Leaked, r.Error)
+	}
+	return b.String()
+}
+
+// judgeAll says what is wrong with the attempts in one container.
+func judgeAll(runs []hooks.Run) error {
+	once, doomed := map[string]string{}, false
+	for _, r := range runs {
+		what := fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
+		if before, ok := once[what]; ok && before != r.ID {
+			return fmt.Errorf("%s ran as %s and as %s", what, before, r.ID)
+		}
+		once[what] = r.ID
+		// What is left of a hook of which nobody knows the end may be in the way
+		// of the last one, until the container is gone.
+		if err := judge(r); err != nil && !(doomed && r.Point == hooks.PreDestroy) {
+			return fmt.Errorf("%s, run %s attempt %d: %w", what, r.ID, r.Attempt, err)
+		}
+		doomed = doomed || r.State == hooks.Unknown
+	}
+	return nil
 }
 
 // judge says what is wrong with an attempt.

@@ -64,16 +64,17 @@ func TestSoak(t *testing.T) {
 	length, seed := fromEnvironment(t)
 	random := rand.New(rand.NewPCG(seed, 0))
 	s := begin(t, random)
+	defer func() { t.Logf("SOAK=%s SOAK_SEED=%d:%s", length, seed, &s.tally) }()
 	s.last(t, length/4, random)
 	early := s.rest(t)
 	s.last(t, length-length/4, random)
 	late := s.rest(t)
+	t.Logf("after a quarter: %s; at the end: %s", early, late)
 	s.requireHealthy(t)
 	s.drain(t)
 	s.requireNothingLeft(t)
 	s.requireLog(t)
 	s.requireRuns(t)
-	t.Logf("soaked for %s with SOAK_SEED=%d:%s\n  after a quarter: %s\n  at the end: %s", length, seed, &s.tally, early, late)
 	requireFlat(t, early, late)
 }
 
