@@ -60,6 +60,11 @@ type Runtime struct {
 	shimMu   sync.Mutex
 	shimMade string
 
+	// leaving has room for one: containers leave their networks one after
+	// another. Engine 20.10 locks up for good when several leave one network of
+	// ours at once (libnetwork: sbLeave against the removal of an endpoint).
+	leaving chan struct{}
+
 	// networkMu keeps two calls from making the network at once.
 	networkMu sync.Mutex
 
@@ -99,6 +104,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		secret:   o.Secret,
 		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
 		sessions: make(map[string]*shim.Session),
+		leaving:  make(chan struct{}, 1),
 	}
 	return r, nil
 }

@@ -156,6 +156,12 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 // already.
 func (r *Runtime) remove(ctx context.Context, engineID string) error {
 	return r.until(ctx, removePause, func() (bool, error) {
+		select {
+		case r.leaving <- struct{}{}:
+			defer func() { <-r.leaving }()
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
 		err := r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		if err == nil || cerrdefs.IsNotFound(err) {
 			return true, nil

@@ -42,7 +42,7 @@ func (r *Runtime) Purge(ctx context.Context, images ...string) error {
 	for _, c := range containers {
 		all = errors.Join(all, r.Destroy(ctx, c.ID))
 	}
-	all = errors.Join(all, r.purgeVolumes(ctx), r.purgeNetworks(ctx))
+	all = errors.Join(all, r.sweepCarriers(ctx, 0), r.purgeVolumes(ctx), r.purgeNetworks(ctx))
 	for _, ref := range images {
 		_, err := r.api.ImageRemove(ctx, ref, image.RemoveOptions{PruneChildren: true})
 		if err != nil && !cerrdefs.IsNotFound(err) && !cerrdefs.IsConflict(err) {

@@ -32,7 +32,7 @@ func (r *Runtime) ensureShim(ctx context.Context, image string) error {
 	if made, err := r.shimVolumeMade(ctx); err != nil || made != "" && made == r.shimMade {
 		return err
 	}
-	if err := r.sweepCarriers(ctx); err != nil {
+	if err := r.sweepCarriers(ctx, carrierAge); err != nil {
 		return err
 	}
 	if err := r.fillShim(ctx, image); err != nil {
@@ -102,15 +102,16 @@ func (r *Runtime) dropCarrier(ctx context.Context, id string) {
 	_ = r.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 }
 
-// sweepCarriers removes what a killed Hostler has left.
-func (r *Runtime) sweepCarriers(ctx context.Context) error {
+// sweepCarriers removes carriers that are older than that: what a killed
+// Hostler has left.
+func (r *Runtime) sweepCarriers(ctx context.Context, age time.Duration) error {
 	left, err := r.api.ContainerList(ctx, container.ListOptions{
 		All: true, Filters: r.ours(labelRole + "=" + roleCarrier)})
 	if err != nil {
 		return r.fault(ctx, err)
 	}
 	for _, c := range left {
-		if time.Since(time.Unix(c.Created, 0)) > carrierAge {
+		if time.Since(time.Unix(c.Created, 0)) >= age {
 			r.dropCarrier(ctx, c.ID)
 		}
 	}
