@@ -43,7 +43,7 @@ var layers = []layer{
 	{"cmd/hostler", []string{"..."}},
 	{"cmd/hostler-shim", []string{"runtime", "runtime/shim/..."}},
 	{"e2e/...", []string{"..."}},
-	{"benchmarks", []string{"..."}},
+	{"benchmarks/...", []string{"..."}},
 	{"examples/...", nil},
 }
 
