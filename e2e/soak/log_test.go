@@ -125,6 +125,9 @@ func (s *soak) requireRuns(t *testing.T) {
 		}
 		for _, r := range runs {
 			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
+			if r.Hook == "act" {
+				s.tally.add(fmt.Sprintf("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State))
+			}
 		}
 		if err := judgeAll(runs); err != nil {
 			faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, story(runs)))
