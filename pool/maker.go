@@ -2,6 +2,7 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -88,10 +89,15 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 		// A death is reported of what is idle: one that came before went unseen.
 		flow.Step{Name: "confirm", Do: func(ctx context.Context) error {
 			status, err := m.rt.Status(ctx, c.ID)
-			if err == nil && status.State != runtime.Running {
-				err = fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+			switch {
+			case errors.Is(err, runtime.ErrNotFound):
+				return err
+			case err != nil:
+				return nil // when the engine is back, all containers are looked at
+			case status.State != runtime.Running:
+				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
 			}
-			return err
+			return nil
 		}},
 	)
 	if err == nil {

@@ -309,7 +309,7 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 	}
 	_, err = m.store.MoveContainer(ctx, Condemn(id, []State{Idle}, reason))
 	if isMoved(err) {
-		return fmt.Errorf("container %s: %w", id, ErrInUse)
+		return m.DestroyContainer(ctx, id, force) // it is somewhere else now: look again
 	}
 	if err != nil {
 		return fmt.Errorf("give up container %s: %w", id, err)

@@ -262,3 +262,23 @@ func TestPreDestroyOnce(t *testing.T) {
 		require.Len(t, y.Events(activity.ContainerDestroyed), 1)
 	})
 }
+
+// An engine that goes away in the moment after a container was made does not
+// cost that container.
+func TestEngineAwayAfterCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		seen := map[string]int{}
+		y.RT.Before("status", func(_ context.Context, call fake.Call) error {
+			if seen[call.ID]++; seen[call.ID] == 2 { // the first is of the health
+				return runtime.ErrUnavailable
+			}
+			return nil
+		})
+		y.Apply(strings.Replace(plain, "min_idle: 2", "min_idle: 1", 1))
+		y.Idle("w", 1)
+		<-time.After(time.Minute)
+		require.Len(t, y.Events(activity.ContainerCreating), 1)
+		require.Empty(t, y.Events(activity.PoolWarning))
+	})
+}
