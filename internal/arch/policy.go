@@ -94,8 +94,7 @@ var badNames = []string{"util", "utils", "common", "helper", "helpers", "types",
 // maxLines is how long a file may be; longFiles are those that may be longer.
 const maxLines = 400
 
-var longFiles = map[string]string{
-}
+var longFiles = map[string]string{}
 
 // layer is one package and what it may import of ours.
 type layer struct {
