@@ -3,6 +3,7 @@ package soak
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -125,6 +126,9 @@ func (s *soak) requireRuns(t *testing.T) {
 		}
 		for _, r := range runs {
 			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
+			if r.State == hooks.Unknown {
+				s.tally.add("unknown ends: " + names.ReplaceAllString(r.Error, "X"))
+			}
 			if r.Hook == "act" {
 				s.tally.add(fmt.Sprintf("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State))
 			}
@@ -141,6 +145,9 @@ func (s *soak) requireRuns(t *testing.T) {
 		require.Contains(t, []claim.State{claim.Released, claim.Failed}, c.State, c.ID)
 	}
 }
+
+// names are what makes two errors of one kind differ.
+var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|/tmp/soak[0-9]+`)
 
 // story is what ran in a container, for whoever has to find out.
 func story(runs []hooks.Run) string {

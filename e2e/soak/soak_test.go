@@ -163,10 +163,10 @@ hooks:
   post_create: [{ name: made, command: [/GUEST, check] }]
   post_claim:
     - { name: look, command: [/GUEST, look] }
-    - { name: act, command: [/GUEST, act], timeout: 1s, POLICY }
+    - { name: act, command: [/GUEST, act], timeout: 2s, POLICY }
   pre_release:
     - { name: look, command: [/GUEST, look] }
-    - { name: act, command: [/GUEST, act], timeout: 1s, POLICY }
+    - { name: act, command: [/GUEST, act], timeout: 2s, POLICY }
   pre_destroy: [{ name: gone, command: [/GUEST, check], timeout: 5s }]
 `
 

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -49,11 +50,12 @@ func (u usage) String() string {
 		float64(u.heap)/(1<<20), float64(u.resident)/(1<<20), u.goroutines, u.files)
 }
 
-// measure looks after two collections: the second frees what finalizers held.
+// measure looks when all that is not in use is given back to the system. The
+// second collection frees what finalizers held.
 func measure(t *testing.T) usage {
 	t.Helper()
 	goruntime.GC()
-	goruntime.GC()
+	debug.FreeOSMemory()
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	files, err := filepath.Glob("/proc/self/fd/*")
