@@ -127,7 +127,8 @@ func (s *soak) requireRuns(t *testing.T) {
 		for _, r := range runs {
 			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
 			if r.State == hooks.Unknown {
-				s.tally.add("unknown ends: " + names.ReplaceAllString(r.Error, "X"))
+				why := names.ReplaceAllString(r.Error, "X")
+				s.tally.add("unknown ends: " + why[:min(len(why), 240)])
 			}
 			if r.Hook == "act" {
 				s.tally.add(fmt.Sprintf("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State))
@@ -147,7 +148,7 @@ func (s *soak) requireRuns(t *testing.T) {
 }
 
 // names are what makes two errors of one kind differ.
-var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|/tmp/soak[0-9]+`)
+var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|soak[0-9]+`)
 
 // story is what ran in a container, for whoever has to find out.
 func story(runs []hooks.Run) string {
