@@ -50,7 +50,7 @@ func TestInitKilled(t *testing.T) {
 	require.NoError(t, rt.Destroy(t.Context(), "c"))
 	for _, one := range tree {
 		// A worker ends by itself when its init is gone, as soon as it is told.
-		require.True(t, waitDead(one, lastBreath), "process %d", one.PID)
+		require.True(t, waitDead(one.ID, lastBreath), "process %d", one.PID)
 	}
 }
 
