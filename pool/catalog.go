@@ -13,13 +13,20 @@ import (
 type Catalog struct {
 	store Workloads
 
-	mu     sync.Mutex // guards parsed
-	parsed map[[2]string]*workload.Workload
+	mu        sync.Mutex // guards what follows
+	parsed    map[[2]string]*workload.Workload
+	revisions map[[2]string]made
+}
+
+// made is what the containers of one revision are made of.
+type made struct {
+	w *workload.Workload
+	r Record
 }
 
 // NewCatalog returns a catalog of the workloads in store.
 func NewCatalog(store Workloads) *Catalog {
-	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}}
+	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]made{}}
 }
 
 // Current returns the workload as it is applied now, with its record, which
@@ -37,12 +44,28 @@ func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, R
 // Revision returns the workload as a container of that revision was made;
 // ErrNoWorkload.
 func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.Workload, Record, error) {
+	key := [2]string{id, revision}
+	c.mu.Lock()
+	known, ok := c.revisions[key]
+	c.mu.Unlock()
+	if ok {
+		return known.w, known.r, nil
+	}
 	r, err := c.store.Revision(ctx, id, revision)
 	if err != nil {
 		return nil, Record{}, fmt.Errorf("revision %s of workload %s: %w", revision, id, err)
 	}
 	w, err := c.parse(r, r.Revision+string(r.Source))
-	return w, r, err
+	if err != nil {
+		return nil, Record{}, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.revisions) >= maxParsed {
+		clear(c.revisions)
+	}
+	c.revisions[key] = made{w, r}
+	return w, r, nil
 }
 
 // maxParsed bounds the cache: it starts over when so many sources were seen.

@@ -88,29 +88,9 @@ type Request struct {
 // releasing with its container as it is, and is gone on with by and by, or by
 // calling again.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
-	c, err := s.store.Claim(ctx, id)
-	if err != nil {
-		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
-	}
-	if c.State == claim.Pending {
-		if err := s.claims.Abort(ctx, c); err != nil {
-			return claim.Claim{}, fmt.Errorf("abort claim %s: %w", id, err)
-		}
-		if c, err = s.store.Claim(ctx, id); err != nil {
-			return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
-		}
-	}
-	if !c.State.Live() {
-		return c, nil
-	}
-	return s.once(ctx, c, r)
-}
-
-// once runs the release of c, or waits for the one that is under way.
-func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Claim, error) {
-	f, first := s.enter(c.ID)
+	f, first := s.enter(id)
 	if !first {
-		if err := s.join(ctx, c, r); err != nil {
+		if err := s.join(ctx, id, r); err != nil {
 			return claim.Claim{}, err
 		}
 		select {
@@ -123,17 +103,16 @@ func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Cla
 	f.err = errors.New("the release was cut off") // unless it ends
 	defer func() {
 		s.mu.Lock()
-		delete(s.inflight, c.ID)
+		delete(s.inflight, id)
 		s.mu.Unlock()
 		close(f.done)
 	}()
-	// What was read before this flight began may have come to its end since,
-	// and the container may be somebody else's.
-	if c, f.err = s.store.Claim(ctx, c.ID); f.err != nil || !c.State.Live() {
-		f.c = c
+	// It is read within the flight: what was read before may have come to its
+	// end since, and the container may be somebody else's.
+	if f.c, f.err = s.settled(ctx, id); f.err != nil || !f.c.State.Live() {
 		return f.c, f.err
 	}
-	f.c, f.err = s.run(context.WithoutCancel(ctx), c, r)
+	f.c, f.err = s.run(context.WithoutCancel(ctx), f.c, r)
 	if f.err != nil {
 		select {
 		case s.failed <- struct{}{}:
@@ -143,13 +122,28 @@ func (s *Service) once(ctx context.Context, c claim.Claim, r Request) (claim.Cla
 	return f.c, f.err
 }
 
+// settled is a claim that is not being made any more: one that is, is aborted.
+func (s *Service) settled(ctx context.Context, id string) (claim.Claim, error) {
+	c, err := s.store.Claim(ctx, id)
+	if err == nil && c.State == claim.Pending {
+		if err := s.claims.Abort(ctx, c); err != nil {
+			return c, fmt.Errorf("abort claim %s: %w", id, err)
+		}
+		c, err = s.store.Claim(ctx, id)
+	}
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
+	}
+	return c, nil
+}
+
 // join adds what a second caller wants to the release that is under way.
-func (s *Service) join(ctx context.Context, c claim.Claim, r Request) error {
+func (s *Service) join(ctx context.Context, id string, r Request) error {
 	if !r.Discard {
 		return nil
 	}
 	_, err := s.store.MoveClaim(ctx, claim.Move{
-		ID: c.ID, From: []claim.State{claim.Releasing}, To: claim.Releasing,
+		ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing,
 		Set: func(c *claim.Claim) { c.Discard = true },
 	})
 	if errors.Is(err, pool.ErrMoved) {
@@ -182,7 +176,7 @@ func (s *Service) Recover(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return all
 		}
-		if _, err := s.once(ctx, c, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
+		if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
 			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
 		}
 	}

@@ -249,20 +249,20 @@ func TestCrashInRelease(t *testing.T) {
 	})
 }
 
-// Whoever goes on with a release on what was read before it ended does nothing
-// to the container, which is another tenant's by now.
+// Whoever releases a claim that has ended does nothing to its container, which
+// is another tenant's by now.
 func TestStaleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		y.Apply(strings.Replace(file, "max_size: 2", "max_size: 1", 1))
 		c := y.Claim("w", "ada")
-		stale, err := y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
+		_, err := y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
 		y.Release(c)
 		other := y.Claim("w", "bob")
 		require.Equal(t, c.Container, other.Container)
 		y.RT.ForgetCalls()
-		ended, err := release.Once(y.Releases, t.Context(), stale, release.Request{})
+		ended, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, ended.State)
 		require.Empty(t, y.RT.Calls())
