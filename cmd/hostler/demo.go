@@ -41,6 +41,8 @@ program, and as plain processes of this machine when none does.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
+			// Whoever stops reading must not keep the demo from cleaning up.
+			signal.Ignore(syscall.SIGPIPE)
 			return runDemo(ctx, rt, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
