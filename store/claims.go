@@ -146,15 +146,7 @@ func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 // Claims lists the records that match, in order of id.
 func (db *DB) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
 	query, args := claimQuery(f)
-	rows, err := db.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list claims: %w", translate(err))
-	}
-	all, err := collect(rows, scanClaim)
-	if err != nil {
-		return nil, fmt.Errorf("list claims: %w", translate(err))
-	}
-	return all, nil
+	return list(ctx, db, "claims", query, args, scanClaim)
 }
 
 func claimQuery(f claim.Filter) (string, []any) {

@@ -162,15 +162,7 @@ func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) 
 // Containers lists the records that match, in order of id.
 func (db *DB) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	query, args := containerQuery(f)
-	rows, err := db.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", translate(err))
-	}
-	all, err := collect(rows, scanContainer)
-	if err != nil {
-		return nil, fmt.Errorf("list containers: %w", translate(err))
-	}
-	return all, nil
+	return list(ctx, db, "containers", query, args, scanContainer)
 }
 
 func containerQuery(f pool.ContainerFilter) (string, []any) {

@@ -134,3 +134,16 @@ func collect[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
 	}
 	return all, rows.Err()
 }
+
+// list reads all that a query finds. What names it, for errors.
+func list[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {
+	rows, err := db.read.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, translate(err))
+	}
+	all, err := collect(rows, scan)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", what, translate(err))
+	}
+	return all, nil
+}

@@ -88,15 +88,7 @@ func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
 
 // Workloads lists all records by id.
 func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
-	rows, err := db.read.QueryContext(ctx, selectWorkloads)
-	if err != nil {
-		return nil, fmt.Errorf("list workloads: %w", translate(err))
-	}
-	all, err := collect(rows, scanWorkload)
-	if err != nil {
-		return nil, fmt.Errorf("list workloads: %w", translate(err))
-	}
-	return all, nil
+	return list(ctx, db, "workloads", selectWorkloads, nil, scanWorkload)
 }
 
 // Revision is the source and the seed folder of a revision.
