@@ -8,8 +8,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Catalog finds the parsed workload of a revision. Revisions never change, so
-// it parses each one once; what is current is always asked of storage.
+// Catalog finds the parsed workload of a revision. What a revision says never
+// changes, so each is read and parsed once, until its workload is applied
+// again; what is current is always asked of storage.
 type Catalog struct {
 	store Workloads
 
@@ -66,6 +67,18 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	}
 	c.revisions[key] = made{w, r}
 	return w, r, nil
+}
+
+// forget has the workload's revisions read anew: the folder of its seeds, which
+// a revision does not name, may be another one now.
+func (c *Catalog) forget(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key := range c.revisions {
+		if key[0] == id {
+			delete(c.revisions, key)
+		}
+	}
 }
 
 // maxParsed bounds the cache: it starts over when so many sources were seen.

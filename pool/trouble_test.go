@@ -263,6 +263,21 @@ func TestPreDestroyOnce(t *testing.T) {
 	})
 }
 
+// A workload that is applied from another folder takes its seeds from there,
+// though its revision is the same.
+func TestSeedsMove(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		for _, dir := range []string{t.TempDir(), t.TempDir()} {
+			applied, err := y.Pools.Apply(t.Context(), []byte(plain), "w.yaml", dir)
+			require.NoError(t, err)
+			_, r, err := y.Pools.Catalog.Revision(t.Context(), "w", applied.Record.Revision)
+			require.NoError(t, err)
+			require.Equal(t, dir, r.Dir)
+		}
+	})
+}
+
 // An engine that goes away in the moment after a container was made does not
 // cost that container.
 func TestEngineAwayAfterCreate(t *testing.T) {
