@@ -14,6 +14,10 @@ GOBUILD := CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)'
 LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2 }' tools/lint/go.mod)
 LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
 
+# So is the S3 server that the tests of the S3 sink want.
+S3_VERSION := $(shell awk '/versity\/versitygw / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/s3/go.mod)
+S3 := $(CURDIR)/bin/tools/versitygw-$(S3_VERSION)
+
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 SOAK ?= 10m
@@ -58,6 +62,15 @@ $(LINT): tools/lint/go.mod
 
 .PHONY: lint-tool
 lint-tool: $(LINT) # build the linter and do not run it
+
+.PHONY: s3-tool
+s3-tool: $(S3) ## build the S3 server that tests of the S3 sink run against; takes minutes
+
+$(S3): tools/s3/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building versitygw $(S3_VERSION), once"
+	cd tools/s3 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/versity/versitygw/cmd/versitygw
+	@mv $@.part $@ && touch $@
 
 .PHONY: test
 test: ## all tests, with the race detector; REQUIRE=docker fails where an engine is missing

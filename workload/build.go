@@ -116,16 +116,14 @@ func (f *file) sync() *Sync {
 	if f.Sync == nil {
 		return nil
 	}
-	s3, dir, policy := f.Sync.Sink.s3, f.Sync.Sink.dir, f.Sync.Policy
-	s := &Sync{Policy: SyncPolicy{
-		OnClaim: policy.OnClaim, OnRelease: policy.OnRelease,
-		Interval: time.Duration(policy.Interval), Manual: policy.Manual,
-	}}
-	s.Sink = Sink{
-		Type: s3.Type + dir.Type, Path: dir.Path, // one of the two is empty
-		Bucket: s3.Bucket, Region: s3.Region, Endpoint: s3.Endpoint,
-		Prefix:      closed(string(s3.Prefix + dir.Prefix)),
-		AccessKeyID: s3.AccessKeyID, SecretAccessKey: s3.SecretAccessKey,
+	policy := f.Sync.Policy
+	s := &Sync{
+		Sink: f.Sync.Sink.sink(),
+		Policy: SyncPolicy{
+			OnClaim: policy.OnClaim, OnRelease: policy.OnRelease,
+			Interval: time.Duration(policy.Interval), Manual: policy.Manual,
+		},
+		Keep: f.Sync.Keep, MaxSize: int64(f.Sync.MaxSize), MaxFiles: f.Sync.MaxFiles,
 	}
 	mappings := f.Sync.Mappings
 	if len(mappings) == 0 {
@@ -133,16 +131,13 @@ func (f *file) sync() *Sync {
 	}
 	for _, m := range mappings {
 		s.Mappings = append(s.Mappings, Mapping{
-			Path: f.mappingPath(m.Path), Pattern: m.Pattern, SinkPath: f.sinkPath(m),
-			Direction: m.Direction, Mode: m.Mode,
+			Path: f.mappingPath(m.Path), Volume: f.volumeOf(f.mappingPath(m.Path)),
+			Pattern: m.Pattern, SinkPath: f.sinkPath(m),
+			Direction: Direction(m.Direction), Mode: Mode(m.Mode),
 		})
 	}
 	return s
 }
-
-// closed ends a prefix with a slash. Without it the objects of tenant "a"
-// would be found among those of tenant "ab".
-func closed(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }
 
 // mappingPath is the absolute path of a mapping. Relative ones, and /, are
 // below the state volume.
@@ -151,6 +146,16 @@ func (f *file) mappingPath(p string) string {
 		return path.Clean(p)
 	}
 	return path.Join(f.Volumes.State.Target, p)
+}
+
+// volumeOf is the target of the volume that a path is in, "" for none.
+func (f *file) volumeOf(p string) string {
+	for _, v := range f.volumes() {
+		if below(p, v.Target) {
+			return v.Target
+		}
+	}
+	return ""
 }
 
 // sinkPath is where a mapping is kept below the prefix: relative, without a

@@ -150,20 +150,18 @@ func (v *owner) schema(_ *generator, _ rule) schema {
 // template is a path of the sink with ${tenantId} in it.
 type template string
 
-const tenantID = "${tenantId}"
-
 func (v *template) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	s := d.text(n, at, rule{})
 	*v = template(s)
 	if d.faulty[at] {
 		return
 	}
-	rest := strings.ReplaceAll(s, tenantID, "")
+	rest := strings.ReplaceAll(s, TenantID, "")
 	switch {
 	case rest == s:
-		d.fault(n, at, "does not hold "+tenantID, "without it tenants would share their state: write tenants/"+tenantID+"/")
+		d.fault(n, at, "does not hold "+TenantID, "without it tenants would share their state: write tenants/"+TenantID+"/")
 	case strings.Contains(rest, "${"):
-		d.fault(n, at, "holds another variable than "+tenantID, "write only that one")
+		d.fault(n, at, "holds another variable than "+TenantID, "write only that one")
 	case !clean(strings.TrimSuffix(s, "/")):
 		d.fault(n, at, fmt.Sprintf("is %q, which is no relative path", short(s)), "write it without a / in front, // and ..")
 	}

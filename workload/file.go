@@ -96,30 +96,53 @@ type syncFile struct {
 	Sink     sinkFile      `yaml:"sink" required:"true" doc:"The place for tenants' state."`
 	Mappings []mappingFile `yaml:"mappings" items:"1" doc:"What is kept. The state volume if left out."`
 	Policy   policyFile    `yaml:"policy" doc:"When it is moved."`
+	Keep     int           `yaml:"keep" default:"3" min:"1" max:"100" doc:"How many snapshots of each tenant are kept, the current one too."`
+	MaxSize  size          `yaml:"max_size" default:"10g" min:"1k" max:"16t" doc:"The most that a tenant's state may take, unpacked. A larger one is not uploaded."`
+	MaxFiles int           `yaml:"max_files" default:"1000000" min:"1" max:"10000000" doc:"How many files, folders and links a tenant's state may hold at most."`
 }
 
 type s3SinkFile struct {
-	Type            string   `yaml:"type" required:"true" enum:"s3" doc:"A bucket of S3, or of a service that speaks its protocol."`
-	Bucket          string   `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
-	Region          string   `yaml:"region" pattern:"^[A-Za-z0-9-]{1,64}$" hint:"a region's name" doc:"Its region."`
-	Endpoint        string   `yaml:"endpoint" pattern:"^https?://[^\\s]+$" hint:"an http:// or https:// address" doc:"The service's address, where it is not Amazon's."`
-	Prefix          template `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
-	AccessKeyID     string   `yaml:"access_key_id" doc:"A key of its own. The server's credentials if left out."`
-	SecretAccessKey string   `yaml:"secret_access_key" doc:"The secret of access_key_id."`
+	Type        string           `yaml:"type" required:"true" enum:"s3" doc:"A bucket of S3, or of a service that speaks its protocol."`
+	Bucket      string           `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
+	Region      string           `yaml:"region" pattern:"^[A-Za-z0-9-]{1,64}$" hint:"a region's name" doc:"Its region."`
+	Endpoint    string           `yaml:"endpoint" pattern:"^https?://[^\\s@]+$" hint:"an http:// or https:// address without a password" doc:"The service's address, where it is not Amazon's."`
+	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Credentials *credentialsFile `yaml:"credentials" doc:"Where its keys are. Amazon's standard chain if left out."`
+}
+
+type gcsSinkFile struct {
+	Type        string           `yaml:"type" required:"true" enum:"gcs" doc:"A bucket of Google Cloud Storage."`
+	Bucket      string           `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
+	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Credentials *credentialsFile `yaml:"credentials" doc:"Where its key is, as JSON. Google's application default credentials if left out."`
+}
+
+type azureSinkFile struct {
+	Type        string           `yaml:"type" required:"true" enum:"azure" doc:"A container of Azure Blob Storage."`
+	Account     string           `yaml:"account" required:"true" pattern:"^[a-z0-9]{3,24}$" hint:"a storage account's name" doc:"The storage account."`
+	Container   string           `yaml:"container" required:"true" pattern:"^[a-z0-9][a-z0-9-]{2,62}$" hint:"a container's name" doc:"The container. It must exist."`
+	Endpoint    string           `yaml:"endpoint" pattern:"^https?://[^\\s@?]+$" hint:"an http:// or https:// address without a password" doc:"The account's address, where it is not the usual one."`
+	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the container a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Credentials *credentialsFile `yaml:"credentials" doc:"Where its connection string is. Azure's default credential if left out."`
 }
 
 type dirSinkFile struct {
 	Type   string   `yaml:"type" required:"true" enum:"file" doc:"A folder of the machine that the server runs on."`
-	Path   string   `yaml:"path" required:"true" pattern:"^/" hint:"an absolute path" doc:"The folder."`
+	Path   string   `yaml:"path" pattern:"^/" hint:"an absolute path" doc:"The folder. It must be one that the server's operator allows. The server's own if left out."`
 	Prefix template `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the folder a tenant's files are. ${tenantId} stands for the tenant and must be in it."`
+}
+
+type credentialsFile struct {
+	File string `yaml:"file" pattern:"^[A-Za-z0-9_-][A-Za-z0-9._-]*(/[A-Za-z0-9_-][A-Za-z0-9._-]*)*$" hint:"a name in the server's folder of credentials, without a / in front" doc:"A file in the server's folder of credentials."`
+	Env  string `yaml:"env" pattern:"^HOSTLER_SINK_[A-Z0-9_]+$" hint:"a variable that begins with HOSTLER_SINK_" doc:"A variable of the server's environment that holds what the file would hold."`
 }
 
 type mappingFile struct {
 	Path      string `yaml:"path" required:"true" pattern:"^.+$" hint:"a path" doc:"A folder of the container. A relative path is below the state volume, and / is the state volume itself."`
 	Pattern   string `yaml:"pattern" default:"**" pattern:"^.+$" hint:"a glob" doc:"Which files below path, as a glob; ** stands for any folders."`
-	SinkPath  string `yaml:"sink_path" doc:"Where below the sink's prefix. If left out: the path below the state volume, or the path in the container."`
-	Direction string `yaml:"direction" default:"bidirectional" enum:"bidirectional,upload,download" doc:"Which way it goes: both, at releases only, or at claims only."`
-	Mode      string `yaml:"mode" default:"sync" enum:"sync,copy" doc:"sync removes what is gone at the source; copy only adds and replaces."`
+	SinkPath  string `yaml:"sink_path" doc:"Its name below the sink's prefix. If left out: the path below the state volume, or the path in the container."`
+	Direction string `yaml:"direction" default:"bidirectional" enum:"bidirectional,upload,download" doc:"Which way it goes: kept at releases and put back at claims; kept only; or files that somebody else has put below sink_path, put in at claims and never kept."`
+	Mode      string `yaml:"mode" default:"sync" enum:"sync,copy" doc:"sync: what is gone from the container is gone from the next snapshot; copy: a snapshot only adds and replaces."`
 }
 
 type policyFile struct {
@@ -158,5 +181,7 @@ var retired = map[string]string{
 	"pool.dns":                      "write dns at the top of the file",
 	"healthcheck.disable":           "write test: [NONE], or leave out healthcheck",
 	"deploy.resources.reservations": "only limits are enforced: remove it",
+	"sync.sink.access_key_id":       "secrets do not belong into the file: write credentials",
+	"sync.sink.secret_access_key":   "secrets do not belong into the file: write credentials",
 	"sync.sink.rclone_flags":        "nothing here runs rclone: remove it",
 }

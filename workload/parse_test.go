@@ -50,8 +50,9 @@ func TestParseWhole(t *testing.T) {
 		Restart: RestartOnChange,
 		Sync: &Sync{
 			Sink:     Sink{Type: "s3", Bucket: "b", Region: "us-east-1", Endpoint: "http://127.0.0.1:9000", Prefix: "tenants/${tenantId}/"},
-			Mappings: []Mapping{{Path: "/home/node/.openclaw", Pattern: "**", Direction: "bidirectional", Mode: "sync"}},
+			Mappings: []Mapping{{Path: "/home/node/.openclaw", Volume: "/home/node/.openclaw", Pattern: "**", Direction: "bidirectional", Mode: "sync"}},
 			Policy:   SyncPolicy{OnClaim: true, OnRelease: true, Interval: 5 * time.Minute, Manual: true},
+			Keep:     3, MaxSize: 10 << 30, MaxFiles: 1_000_000,
 		},
 		Hooks: map[hooks.Point][]hooks.Hook{
 			hooks.PostCreate: {{Name: "post_create[0]", Action: exec("node", "warm.js"), Timeout: 2 * time.Minute, OnError: hooks.Fail}},
@@ -107,8 +108,8 @@ func TestParseBoilerhouse(t *testing.T) {
 	w = accepted(t, "boilerhouse-nanobot.yaml")
 	require.True(t, w.Volumes[1].ReadOnly)
 	require.Equal(t, []Mapping{
-		{Path: "/root/.nanobot/sessions", Pattern: "**", SinkPath: "sessions", Direction: "bidirectional", Mode: "sync"},
-		{Path: "/root/.nanobot", Pattern: "config.json", Direction: "download", Mode: "copy"},
+		{Path: "/root/.nanobot/sessions", Volume: "/root/.nanobot", Pattern: "**", SinkPath: "sessions", Direction: "bidirectional", Mode: "sync"},
+		{Path: "/root/.nanobot", Volume: "/root/.nanobot", Pattern: "config.json", Direction: "download", Mode: "copy"},
 	}, w.Sync.Mappings)
 }
 
@@ -133,7 +134,7 @@ func TestParseJSON(t *testing.T) {
 	w := accepted(t, "file-sink.json")
 	require.Equal(t, `café 😀 / \ud83d`, w.Name)
 	require.Equal(t, Sink{Type: "file", Path: "/srv/state", Prefix: "${tenantId}/"}, w.Sync.Sink)
-	require.Equal(t, []Mapping{{Path: "/data", Pattern: "**", Direction: "bidirectional", Mode: "sync"}}, w.Sync.Mappings)
+	require.Equal(t, []Mapping{{Path: "/data", Volume: "/data", Pattern: "**", Direction: "bidirectional", Mode: "sync"}}, w.Sync.Mappings)
 	require.Equal(t, 0, w.Pool.MinIdle)
 }
 
@@ -238,4 +239,31 @@ func TestRevision(t *testing.T) {
 		require.NotContains(t, seen, rev, "%s and %s", other, seen[rev])
 		seen[rev] = other
 	}
+}
+
+// Every kind of sink says where its secret is and holds none; a mapping knows
+// its volume.
+func TestParseSinks(t *testing.T) {
+	parse := func(sync string) *Sync {
+		w, err := Parse([]byte(body("volumes: {state: {target: /a}, custom: [{name: b, target: /b}]}\nsync: "+sync)), "x.yaml")
+		require.NoError(t, err)
+		return w.Sync
+	}
+	const prefix = "tenants/${tenantId}/"
+	for source, want := range map[string]Sink{
+		"{sink: {type: file}}": {Type: SinkFile, Prefix: prefix},
+		"{sink: {type: gcs, bucket: b, credentials: {file: gcs/key.json}}}": {
+			Type: SinkGCS, Bucket: "b", Prefix: prefix, Credentials: Credentials{File: "gcs/key.json"}},
+		"{sink: {type: azure, account: acc, container: con, credentials: {env: HOSTLER_SINK_AZ}}}": {
+			Type: SinkAzure, Account: "acc", Bucket: "con", Prefix: prefix, Credentials: Credentials{Env: "HOSTLER_SINK_AZ"}},
+	} {
+		require.Equal(t, want, parse(source).Sink, source)
+	}
+	s := parse("{sink: {type: file}, keep: 7, max_size: 1m, max_files: 5, mappings: [{path: /b/c}, {path: /d}, {path: x, direction: upload, mode: copy}]}")
+	require.Equal(t, []Mapping{
+		{Path: "/b/c", Volume: "/b", Pattern: "**", SinkPath: "b/c", Direction: Bidirectional, Mode: ModeSync},
+		{Path: "/d", Pattern: "**", SinkPath: "d", Direction: Bidirectional, Mode: ModeSync},
+		{Path: "/a/x", Volume: "/a", Pattern: "**", SinkPath: "x", Direction: Upload, Mode: ModeCopy},
+	}, s.Mappings)
+	require.Equal(t, []int{7, 1 << 20, 5}, []int{s.Keep, int(s.MaxSize), s.MaxFiles})
 }

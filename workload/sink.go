@@ -3,14 +3,17 @@ package workload
 import (
 	"reflect"
 	"slices"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 )
 
 // sinkFile is one of the kinds of sink; its key type says which.
 type sinkFile struct {
-	s3  s3SinkFile
-	dir dirSinkFile
+	s3    s3SinkFile
+	gcs   gcsSinkFile
+	azure azureSinkFile
+	dir   dirSinkFile
 }
 
 // sinkKinds are the kinds, by the value of type.
@@ -19,6 +22,8 @@ var sinkKinds = []struct {
 	of   func(*sinkFile) reflect.Value
 }{
 	{"s3", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.s3).Elem() }},
+	{"gcs", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.gcs).Elem() }},
+	{"azure", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.azure).Elem() }},
 	{"file", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.dir).Elem() }},
 }
 
@@ -31,7 +36,7 @@ func (v *sinkFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	all := pairs(n)
 	i := slices.IndexFunc(all, func(p pair) bool { return p.key.Value == "type" })
 	if i < 0 {
-		d.fault(n, below, "is missing", "write one of s3, file")
+		d.fault(n, below, "is missing", "write one of "+strings.Join(sinkNames(), ", "))
 		return
 	}
 	name := d.text(all[i].value, below, rule{enum: sinkNames()})
@@ -57,3 +62,28 @@ func (v *sinkFile) schema(g *generator, _ rule) schema {
 	}
 	return schema{"oneOf": kinds}
 }
+
+// sink is what the file says of the one kind that was given; the others are
+// empty.
+func (v *sinkFile) sink() Sink {
+	return Sink{
+		Type: SinkType(v.s3.Type + v.gcs.Type + v.azure.Type + v.dir.Type), Path: v.dir.Path,
+		Bucket: v.s3.Bucket + v.gcs.Bucket + v.azure.Container, Account: v.azure.Account,
+		Region: v.s3.Region, Endpoint: v.s3.Endpoint + v.azure.Endpoint,
+		Prefix:      closed(string(v.s3.Prefix + v.gcs.Prefix + v.azure.Prefix + v.dir.Prefix)),
+		Credentials: v.credentials(),
+	}
+}
+
+func (v *sinkFile) credentials() Credentials {
+	for _, c := range []*credentialsFile{v.s3.Credentials, v.gcs.Credentials, v.azure.Credentials} {
+		if c != nil {
+			return Credentials{File: c.File, Env: c.Env}
+		}
+	}
+	return Credentials{}
+}
+
+// closed ends a prefix with a slash. Without it the objects of tenant "a"
+// would be found among those of tenant "ab".
+func closed(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }

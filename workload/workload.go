@@ -92,28 +92,72 @@ type Sync struct {
 	Sink     Sink
 	Mappings []Mapping
 	Policy   SyncPolicy
+	Keep     int   // snapshots of a tenant, the current one too
+	MaxSize  int64 // bytes of a tenant's state, unpacked
+	MaxFiles int   // entries of a tenant's state
 }
 
-// Sink is a place for tenants' state.
+// Sink is a place for tenants' state. It holds no secret, only where one is.
 type Sink struct {
-	Type            string // s3 or file
-	Path            string // file
-	Bucket          string // s3
-	Region          string
-	Endpoint        string
-	Prefix          string // holds ${tenantId}, ends with a slash
-	AccessKeyID     string
-	SecretAccessKey string
+	Type        SinkType
+	Path        string // file; empty for the server's own folder
+	Bucket      string // s3 and gcs; the container of azure
+	Account     string // azure
+	Region      string // s3
+	Endpoint    string // where the provider's own is not meant
+	Prefix      string // holds ${tenantId}, ends with a slash
+	Credentials Credentials
 }
+
+// SinkType is a kind of sink.
+type SinkType string
+
+// The kinds of sinks.
+const (
+	SinkS3    SinkType = "s3"
+	SinkGCS   SinkType = "gcs"
+	SinkAzure SinkType = "azure"
+	SinkFile  SinkType = "file"
+)
+
+// Credentials say where a sink's secret is. Without either it is the
+// provider's standard chain.
+type Credentials struct {
+	File string // a name in the server's folder of credentials
+	Env  string // a variable of the server's environment
+}
+
+// TenantID is what stands for the tenant in a sink's prefix.
+const TenantID = "${tenantId}"
 
 // Mapping is a part of the container that is kept.
 type Mapping struct {
 	Path      string // absolute and clean
+	Volume    string // the target of the volume that Path is in; empty for none
 	Pattern   string // a glob below Path; ** stands for any folders
 	SinkPath  string // below the sink's prefix; empty for the prefix itself
-	Direction string // upload, download or bidirectional
-	Mode      string // sync or copy
+	Direction Direction
+	Mode      Mode
 }
+
+// Direction is which way a mapping's files go.
+type Direction string
+
+// The directions.
+const (
+	Bidirectional Direction = "bidirectional"
+	Upload        Direction = "upload"   // kept, and not put back at claims
+	Download      Direction = "download" // somebody else's files, put in at claims
+)
+
+// Mode is what becomes of files that are gone.
+type Mode string
+
+// The modes.
+const (
+	ModeSync Mode = "sync" // they are gone from the snapshot too
+	ModeCopy Mode = "copy" // they are kept: a snapshot only adds and replaces
+)
 
 // SyncPolicy is when state is moved.
 type SyncPolicy struct {
