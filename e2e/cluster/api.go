@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"time"
+)
+
+// api asks the API server as the administrator. It is all that starting a
+// cluster needs of a client; tests have the real one.
+type api struct {
+	client *http.Client
+	url    string
+}
+
+// insecure is for parts that make their own certificates, on the loopback.
+var insecure = &http.Client{
+	Timeout: 2 * time.Second,
+	Transport: &http.Transport{
+		DisableKeepAlives: true,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true},
+	},
+}
+
+func newAPI(l layout) (*api, error) {
+	pair, err := tls.LoadX509KeyPair(l.Path("pki/admin.crt"), l.Path("pki/admin.key"))
+	if err != nil {
+		return nil, fmt.Errorf("read the administrator's certificate: %w", err)
+	}
+	pem, err := os.ReadFile(l.Path("pki/ca.crt"))
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the authority's certificate is broken")
+	}
+	return &api{
+		url: l.URL(),
+		client: &http.Client{
+			Timeout: 5 * time.Second,
+			Transport: &http.Transport{
+				// A proxy of the environment does not know this address.
+				Proxy:             nil,
+				DisableKeepAlives: true,
+				TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool},
+			},
+		},
+	}, nil
+}
+
+// get reads what is at path into v, if v is not nil.
+func (a *api) get(ctx context.Context, path string, v any) error {
+	body, err := fetch(ctx, a.client, a.url+path)
+	if err != nil || v == nil {
+		return err
+	}
+	if err := json.Unmarshal(body, v); err != nil {
+		return fmt.Errorf("read %s: %w", path, err)
+	}
+	return nil
+}
+
+// probe asks whether a URL answers with 200.
+func probe(ctx context.Context, client *http.Client, url string) error {
+	_, err := fetch(ctx, client, url)
+	return err
+}
+
+func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", url, err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answers %s: %s", url, response.Status, lastLines(body, 5))
+	}
+	return body, nil
+}
+
+// node is what of a node says whether pods can run on it.
+type node struct {
+	Spec struct {
+		Taints []struct {
+			Key string `json:"key"`
+		} `json:"taints"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type, Status, Message string
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+// schedulable is nil when pods can run on the node, else why they cannot.
+func (n node) schedulable() error {
+	ready := errors.New("the node has no condition yet")
+	for _, c := range n.Status.Conditions {
+		if c.Type != "Ready" {
+			continue
+		}
+		ready = nil
+		if c.Status != "True" {
+			ready = fmt.Errorf("the node is not ready: %s", c.Message)
+		}
+	}
+	if ready == nil && len(n.Spec.Taints) > 0 {
+		return fmt.Errorf("the node is tainted: %s", n.Spec.Taints[0].Key)
+	}
+	return ready
+}
+
+func nodeReady(ctx context.Context, l layout) error {
+	api, err := newAPI(l)
+	if err != nil {
+		return err
+	}
+	var n node
+	if err := api.get(ctx, "/api/v1/nodes/"+nodeName, &n); err != nil {
+		return err
+	}
+	return n.schedulable()
+}
+
+// accountReady says whether a pod could be made in the namespace default: the
+// controllers make its service account and the certificate that goes with it.
+func accountReady(ctx context.Context, l layout) error {
+	api, err := newAPI(l)
+	if err != nil {
+		return err
+	}
+	if err := api.get(ctx, "/api/v1/namespaces/default/serviceaccounts/default", nil); err != nil {
+		return err
+	}
+	return api.get(ctx, "/api/v1/namespaces/default/configmaps/kube-root-ca.crt", nil)
+}

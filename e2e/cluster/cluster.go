@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// cluster is one cluster and how to talk about it.
+type cluster struct {
+	layout
+	tools tools
+	out   io.Writer
+}
+
+const (
+	patience = 90 * time.Second // for a part to work; a slow machine takes 10
+	interval = 50 * time.Millisecond
+)
+
+func (c cluster) say(format string, args ...any) {
+	fmt.Fprintf(c.out, "cluster: "+format+"\n", args...)
+}
+
+// alone does one thing to a cluster at a time, whoever asks.
+func (c cluster) alone(do func() error) error {
+	if os.Geteuid() != 0 {
+		return errors.New("a node needs root")
+	}
+	file, err := os.OpenFile(c.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return fmt.Errorf("lock %s: %w", file.Name(), err)
+	}
+	return do()
+}
+
+func (c cluster) withPart(name string, do func(part) error) error {
+	p, err := partNamed(name)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	return c.alone(func() error { return do(p) })
+}
+
+// step is one of the things to do until there is a cluster.
+type step struct {
+	name string
+	do   func(ctx context.Context) error
+}
+
+func (c cluster) upSteps() []step {
+	return []step{
+		{"removed what a former one left", c.clean},
+		{"configured", func(context.Context) error { return configure(c.layout) }},
+		{"network and control groups made", func(ctx context.Context) error {
+			return errors.Join(makeNetwork(ctx, c.layout), makeGroups(c.layout))
+		}},
+		{"etcd, API server and containerd started", c.launch("etcd", "apiserver", "containerd")},
+		{"containerd works", c.await("containerd")},
+		{"pause image loaded", func(ctx context.Context) error { return loadPause(ctx, c.layout, c.tools.pause) }},
+		{"API server works", c.await("etcd", "apiserver")},
+		{"controllers, scheduler and kubelet started", c.launch("controllers", "scheduler", "kubelet")},
+		{"scheduler and controllers work", c.await("scheduler", "controllers")},
+		{"node is ready for pods", c.await("kubelet")},
+		{"kernel's settings restored", func(context.Context) error { return restoreSettings(c.layout) }},
+	}
+}
+
+// up starts the cluster unless it works already. One that works in part is
+// taken down first: its state is a test's, and worth nothing to another test.
+func (c cluster) up(ctx context.Context) error {
+	if c.works(ctx) {
+		c.say("is up already, kubeconfig %s", c.Kubeconfig())
+		return nil
+	}
+	if _, err := os.Stat(c.tools.node); err != nil {
+		return fmt.Errorf("find the node program: %w", err)
+	}
+	begun := time.Now()
+	for _, s := range c.upSteps() {
+		if err := s.do(ctx); err != nil {
+			// What was started is of no use, and would be in the way.
+			undo := c.clean(context.WithoutCancel(ctx))
+			return errors.Join(err, undo)
+		}
+		c.say("%5.2f s  %s", time.Since(begun).Seconds(), s.name)
+	}
+	c.say("is up, kubeconfig %s", c.Kubeconfig())
+	return nil
+}
+
+// works says whether every part runs and does its work.
+func (c cluster) works(ctx context.Context) bool {
+	for _, p := range parts {
+		if running, err := p.running(c.layout); err != nil || !running {
+			return false
+		}
+	}
+	for _, p := range parts {
+		if p.ready(ctx, c.layout) != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// launch starts parts and does not wait for them.
+func (c cluster) launch(names ...string) func(context.Context) error {
+	return func(context.Context) error {
+		for _, name := range names {
+			p, err := partNamed(name)
+			if err != nil {
+				return err
+			}
+			if name == "kubelet" {
+				if err := rememberSettings(c.layout); err != nil {
+					return err
+				}
+			}
+			if err := p.start(c.layout, c.tools); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// await waits until parts work. One that has ended is not waited for; what it
+// wrote last is in the error.
+func (c cluster) await(names ...string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, name := range names {
+			p, err := partNamed(name)
+			if err != nil {
+				return err
+			}
+			if err := c.awaitPart(ctx, p); err != nil {
+				return fmt.Errorf("wait for the %s: %w; the end of %s:\n%s",
+					p.name, err, c.Log(p.name), c.endOfLog(p))
+			}
+		}
+		return nil
+	}
+}
+
+func (c cluster) awaitPart(ctx context.Context, p part) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return await(ctx, interval, func(ctx context.Context) error {
+		running, err := p.running(c.layout)
+		if err != nil {
+			return err
+		}
+		if !running {
+			return &finalError{errors.New("it has ended")}
+		}
+		return p.ready(ctx, c.layout)
+	})
+}
+
+func (c cluster) endOfLog(p part) string {
+	data, err := os.ReadFile(c.Log(p.name))
+	if err != nil {
+		return err.Error()
+	}
+	return lastLines(data, 30)
+}
+
+// lastLines is the end of a text.
+func lastLines(text []byte, n int) string {
+	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}
+
+// load gives the node the images of files.
+func (c cluster) load(ctx context.Context, files []string) error {
+	for _, file := range files {
+		path, err := filepath.Abs(file)
+		if err != nil {
+			return err
+		}
+		if err := load(ctx, c.layout, path); err != nil {
+			return err
+		}
+		c.say("loaded %s", file)
+	}
+	return nil
+}
+
+// stop kills a part, as a crash would.
+func (c cluster) stop(ctx context.Context, p part) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := killAll(ctx, func(argv []string) bool { return p.is(c.layout, argv) }); err != nil {
+		return fmt.Errorf("stop the %s: %w", p.name, err)
+	}
+	c.say("stopped the %s", p.name)
+	return nil
+}
+
+// start starts a part that was stopped.
+func (c cluster) start(ctx context.Context, p part) error {
+	running, err := p.running(c.layout)
+	if err != nil {
+		return err
+	}
+	if !running {
+		if _, err := os.Stat(c.Kubeconfig()); err != nil {
+			return fmt.Errorf("there is no cluster: %w", err)
+		}
+		if err := c.launch(p.name)(ctx); err != nil {
+			return err
+		}
+	}
+	if err := c.await(p.name)(ctx); err != nil {
+		return err
+	}
+	if p.name == "kubelet" {
+		if err := restoreSettings(c.layout); err != nil {
+			return err
+		}
+	}
+	c.say("the %s works", p.name)
+	return nil
+}

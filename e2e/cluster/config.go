@@ -1,0 +1,152 @@
+package main
+
+import (
+	"embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+)
+
+//go:embed config
+var configFiles embed.FS
+
+// folders are what a cluster's folder holds from the start. The etcd's and the
+// keys are nobody else's to read.
+var folders = []string{"etc", "etc/cni", "etcd", "log", "pki", "run"}
+
+// subjects are all who take part, and the user that each is to Kubernetes.
+func subjects(l layout) map[string]subject {
+	return map[string]subject{
+		"admin": {name: "admin", group: "system:masters"},
+		// With a role of their own they would wait for it to be made first.
+		"controllers": {name: "system:kube-controller-manager", group: "system:masters"},
+		"scheduler":   {name: "system:kube-scheduler"},
+		"kubelet":     {name: "system:node:" + nodeName, group: "system:nodes"},
+		// The API server, as a client of the kubelet.
+		"apiserver-client": {name: "apiserver", group: "system:masters"},
+		"kubelet-server":   {name: nodeName, hosts: []string{nodeName, l.Gateway()}},
+		"apiserver": {name: "kube-apiserver", hosts: []string{
+			l.APIServer(), "kubernetes", "kubernetes.default", "kubernetes.default.svc",
+			"kubernetes.default.svc.cluster.local",
+		}},
+	}
+}
+
+// files are the configuration files that are the same whoever reads them: the
+// template, and where its result goes.
+var files = map[string]string{
+	"containerd.toml":  "etc/containerd.toml",
+	"kubelet.yaml":     "etc/kubelet.yaml",
+	"network.conflist": "etc/cni/10-bridge.conflist",
+}
+
+// kubeconfigs are whose kubeconfig goes where.
+var kubeconfigs = map[string]string{
+	"admin":       "kubeconfig",
+	"controllers": "etc/controllers.kubeconfig",
+	"scheduler":   "etc/scheduler.kubeconfig",
+	"kubelet":     "etc/kubelet.kubeconfig",
+}
+
+// configure writes all credentials and configuration anew.
+func configure(l layout) error {
+	if err := os.RemoveAll(l.Path("log")); err != nil { // the former cluster's
+		return err
+	}
+	for _, folder := range folders {
+		if err := os.MkdirAll(l.Path(folder), 0o755); err != nil {
+			return err
+		}
+	}
+	if err := os.Chmod(l.Path("pki"), 0o700); err != nil {
+		return err
+	}
+	credentials, authority, err := issueAll(l)
+	if err != nil {
+		return err
+	}
+	for user, file := range kubeconfigs {
+		if err := writeKubeconfig(l, user, file, authority.pem, credentials[user]); err != nil {
+			return err
+		}
+	}
+	plugins, err := findPlugins()
+	if err != nil {
+		return err
+	}
+	data := struct {
+		layout
+		CNIPlugins, PauseImage string
+	}{l, plugins, pauseImage}
+	for source, file := range files {
+		if err := render(source, l.Path(file), data); err != nil {
+			return err
+		}
+	}
+	// There is no name server in the cluster, and the machine's is not for pods.
+	return os.WriteFile(l.Path("etc/resolv.conf"), nil, 0o644)
+}
+
+func issueAll(l layout) (map[string]credential, *authority, error) {
+	authority, err := newAuthority(time.Now())
+	if err != nil {
+		return nil, nil, err
+	}
+	dir := l.Path("pki")
+	if err := os.WriteFile(filepath.Join(dir, "ca.crt"), authority.pem, 0o600); err != nil {
+		return nil, nil, err
+	}
+	credentials := map[string]credential{}
+	for name, subject := range subjects(l) {
+		c, err := authority.Issue(subject)
+		if err != nil {
+			return nil, nil, err
+		}
+		if err := c.write(dir, name); err != nil {
+			return nil, nil, err
+		}
+		credentials[name] = c
+	}
+	return credentials, authority, writeSigningKey(dir)
+}
+
+// writeKubeconfig writes one that refers to no other file, so that a test can
+// hand it on as it is.
+func writeKubeconfig(l layout, user, file string, authority []byte, c credential) error {
+	return render("kubeconfig.yaml", l.Path(file), struct {
+		layout
+		User, CA, Certificate, Key string
+	}{
+		l, user,
+		base64.StdEncoding.EncodeToString(authority),
+		base64.StdEncoding.EncodeToString(c.certificate),
+		base64.StdEncoding.EncodeToString(c.key),
+	})
+}
+
+func render(source, file string, data any) error {
+	t, err := template.ParseFS(configFiles, "config/"+source)
+	if err != nil {
+		return fmt.Errorf("read the template %s: %w", source, err)
+	}
+	var text strings.Builder
+	if err := t.Option("missingkey=error").Execute(&text, data); err != nil {
+		return fmt.Errorf("fill in the template %s: %w", source, err)
+	}
+	return os.WriteFile(file, []byte(text.String()), 0o600)
+}
+
+// findPlugins gives the folder of the network plugins.
+func findPlugins() (string, error) {
+	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
+		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {
+			return dir, nil
+		}
+	}
+	return "", errors.New("the network plugins are not installed (Debian: containernetworking-plugins)")
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// down removes the cluster. Its logs stay until the next one starts.
+func (c cluster) down(ctx context.Context) error {
+	if _, err := os.Stat(c.dir); errors.Is(err, os.ErrNotExist) {
+		c.say("there is none")
+		return nil
+	}
+	begun := time.Now()
+	if err := c.clean(ctx); err != nil {
+		return err
+	}
+	c.say("is down after %.2f s, logs in %s", time.Since(begun).Seconds(), c.Path("log"))
+	return nil
+}
+
+// clean stops and removes whatever there is of the cluster but its logs,
+// however much of it runs. Nothing of it is asked to end: nobody will miss its
+// state. Each step is safe to do again.
+func (c cluster) clean(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	l := c.layout
+	sockets := shimSockets(l)
+	for _, s := range []step{
+		// Before the containers' processes: the parts would start new ones.
+		{"kill the parts", func(ctx context.Context) error {
+			return killAll(ctx, func(argv []string) bool { return ours(l, argv) })
+		}},
+		{"kill the pods", func(ctx context.Context) error { return removeGroups(ctx, l) }},
+		{"restore the kernel's settings", func(context.Context) error { return restoreSettings(l) }},
+		{"unmount", func(context.Context) error { return unmountAll(l) }},
+		{"remove the network", func(ctx context.Context) error { return removeNetwork(ctx, l) }},
+		{"remove files", func(context.Context) error { return removeFiles(l, sockets) }},
+	} {
+		if err := s.do(ctx); err != nil {
+			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// shimSockets are what the containers' shims listen on. They lie in a folder
+// that all containerds share, under names that only the shims' folders tell.
+func shimSockets(l layout) []string {
+	var sockets []string
+	files, _ := filepath.Glob(l.Path("run/containerd/io.containerd.runtime.v2.task/k8s.io/*/address"))
+	for _, file := range files {
+		address, err := os.ReadFile(file)
+		if err != nil {
+			continue // its container has just been removed
+		}
+		if socket, ok := strings.CutPrefix(string(address), "unix://"); ok {
+			sockets = append(sockets, socket)
+		}
+	}
+	return sockets
+}
+
+// removeFiles removes the folder's content but the parts' logs, and what parts
+// keep at places of their own.
+func removeFiles(l layout, sockets []string) error {
+	for _, socket := range sockets {
+		_ = os.Remove(socket) // the shim may have done so
+	}
+	if err := removeLinks("/var/log/containers", l.dir+"/"); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(l.dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	for _, entry := range entries {
+		if entry.Name() == "log" {
+			continue
+		}
+		if err := os.RemoveAll(l.Path(entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeLinks removes the links of a folder that lead below a prefix.
+func removeLinks(dir, prefix string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path := filepath.Join(dir, entry.Name())
+		target, err := os.Readlink(path)
+		if err != nil || !strings.HasPrefix(target, prefix) {
+			continue
+		}
+		if err := os.Remove(path); err != nil {
+			return err
+		}
+	}
+	removeIfEmpty(dir)
+	return nil
+}

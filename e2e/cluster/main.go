@@ -1,0 +1,118 @@
+// Command cluster runs a Kubernetes node of one machine, for tests.
+//
+// It makes the credentials and the configuration, starts etcd, the API server,
+// the controllers, the scheduler, the kubelet and a containerd of its own, and
+// waits until a pod can be made. All of it lives below one folder. What lies
+// elsewhere (the bridge, the control groups, one packet filter rule) bears the
+// cluster's name, and `cluster down` removes it, also after a crash.
+//
+// It leaves it to .ci/cluster to build the programs and to install Debian's,
+// and to README.md to say what this cluster is not.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const usage = `usage: cluster VERB
+
+  up             start the cluster; does nothing when it is up
+  down           stop it and remove all of it but its logs
+  load FILE...   give the node the images of tars, as docker save writes them
+  stop-PART      kill a part, to see what an outage does
+  start-PART     start it again and wait until it works
+
+parts: %s
+
+environment:
+  HOSTLER_CLUSTER_DIR    folder of the cluster; /tmp/hostler-cluster
+  HOSTLER_CLUSTER_INDEX  0 to 255, for several clusters at a time; 0
+  HOSTLER_CLUSTER_NODE   the node program; the only node-* beside this one
+  HOSTLER_CLUSTER_PAUSE  the pause program; the one beside this one
+
+exit codes: 0 done, 1 failed, 2 not understood
+`
+
+// errUsage is a command line that says nothing that can be done.
+var errUsage = errors.New("not understood")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:], os.Getenv, os.Stdout)
+	stop()
+	if errors.Is(err, errUsage) {
+		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintf(os.Stderr, usage, strings.Join(partNames(), ", "))
+		os.Exit(2)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "cluster:", err)
+		os.Exit(1)
+	}
+}
+
+func partNames() []string {
+	var names []string
+	for _, p := range parts {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// verbs are what can be asked of a cluster, but for the outages of its parts.
+var verbs = map[string]func(ctx context.Context, c cluster, args []string) error{
+	"up":   func(ctx context.Context, c cluster, _ []string) error { return c.up(ctx) },
+	"down": func(ctx context.Context, c cluster, _ []string) error { return c.down(ctx) },
+	"load": func(ctx context.Context, c cluster, args []string) error { return c.load(ctx, args) },
+}
+
+// command does what the arguments say and prints to out.
+func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
+	if len(args) == 0 {
+		return fmt.Errorf("%w: no verb", errUsage)
+	}
+	verb, args := args[0], args[1:]
+	if (verb == "load") != (len(args) > 0) {
+		return fmt.Errorf("%w: load takes files, and nothing else takes an argument", errUsage)
+	}
+	l, err := layoutOf(getenv)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUsage, err)
+	}
+	c := cluster{layout: l, tools: toolsOf(getenv), out: out}
+	if do, ok := verbs[verb]; ok {
+		return c.alone(func() error { return do(ctx, c, args) })
+	}
+	if name, ok := strings.CutPrefix(verb, "stop-"); ok {
+		return c.withPart(name, func(p part) error { return c.stop(ctx, p) })
+	}
+	if name, ok := strings.CutPrefix(verb, "start-"); ok {
+		return c.withPart(name, func(p part) error { return c.start(ctx, p) })
+	}
+	return fmt.Errorf("%w: no verb %q", errUsage, verb)
+}
+
+// toolsOf finds our programs: they are built into one folder.
+func toolsOf(getenv func(string) string) tools {
+	t := tools{node: getenv("HOSTLER_CLUSTER_NODE"), pause: getenv("HOSTLER_CLUSTER_PAUSE")}
+	self, err := os.Executable()
+	if err != nil {
+		return t
+	}
+	dir := filepath.Dir(self)
+	if t.pause == "" {
+		t.pause = filepath.Join(dir, "pause")
+	}
+	if found, _ := filepath.Glob(filepath.Join(dir, "node-*")); t.node == "" && len(found) == 1 {
+		t.node = found[0]
+	}
+	return t
+}

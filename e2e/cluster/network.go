@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// The machine and the pods meet on a bridge. Pods have a route to it and to the
+// API server's address, which is the machine's, and no other: whatever else the
+// machine can reach is out of their reach, without a firewall.
+
+// makeNetwork makes the bridge. The plugin would do so for the first pod only,
+// and would turn on forwarding for the whole machine.
+func makeNetwork(ctx context.Context, l layout) error {
+	bridge := l.Bridge()
+	for _, args := range [][]string{
+		{"link", "add", bridge, "type", "bridge"},
+		{"addr", "add", l.Gateway() + "/24", "dev", bridge},
+		{"addr", "add", l.APIServer() + "/32", "dev", bridge},
+		{"link", "set", bridge, "up"},
+	} {
+		if err := run(ctx, "ip", args...); err != nil {
+			return fmt.Errorf("make the bridge %s: %w", bridge, err)
+		}
+	}
+	if !filtered() {
+		return nil
+	}
+	if err := run(ctx, "iptables", append([]string{"--wait", "--insert"}, acceptRule(l)...)...); err != nil {
+		return fmt.Errorf("let pods reach each other: %w", err)
+	}
+	return nil
+}
+
+// acceptRule lets packets pass that stay on the bridge: where a Docker engine
+// runs, bridged packets are filtered as if forwarded, and dropped by default.
+func acceptRule(l layout) []string {
+	return []string{
+		"FORWARD", "--in-interface", l.Bridge(), "--out-interface", l.Bridge(),
+		"--match", "comment", "--comment", l.Name(), "--jump", "ACCEPT",
+	}
+}
+
+// filtered says whether there is a packet filter that could be asked.
+func filtered() bool {
+	_, err := lookPath("iptables")
+	return err == nil
+}
+
+// removeNetwork removes what makeNetwork and the pods' network made.
+func removeNetwork(ctx context.Context, l layout) error {
+	var faults []error
+	if filtered() {
+		rule := acceptRule(l)
+		for run(ctx, "iptables", append([]string{"--wait", "--check"}, rule...)...) == nil {
+			if err := run(ctx, "iptables", append([]string{"--wait", "--delete"}, rule...)...); err != nil {
+				faults = append(faults, fmt.Errorf("remove the packet filter's rule: %w", err))
+				break
+			}
+		}
+	}
+	device := filepath.Join("/sys/class/net", l.Bridge())
+	// Without this the pods' ends stay until the kernel has time for them.
+	ports, _ := filepath.Glob(filepath.Join(device, "brif", "*"))
+	for _, port := range ports {
+		// One that is gone already is as good.
+		_ = run(ctx, "ip", "link", "delete", filepath.Base(port))
+	}
+	if _, err := os.Stat(device); err == nil {
+		if err := run(ctx, "ip", "link", "delete", l.Bridge()); err != nil {
+			faults = append(faults, fmt.Errorf("remove the bridge: %w", err))
+		}
+	}
+	return errors.Join(append(faults, removeResults(l))...)
+}
+
+// removeResults removes the plugins' memory of our network's pods, the one that
+// they keep at a place of their own.
+func removeResults(l layout) error {
+	const memory = "/var/lib/cni"
+	results, err := filepath.Glob(filepath.Join(memory, "results", l.Name()+"-*"))
+	if err != nil {
+		return err
+	}
+	for _, file := range results {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	removeIfEmpty(filepath.Join(memory, "results"), memory)
+	return nil
+}
+
+// removeIfEmpty removes folders that hold nothing any more.
+func removeIfEmpty(dirs ...string) {
+	for _, dir := range dirs {
+		// It refuses what is not empty, and what is not there is removed already.
+		_ = os.Remove(dir)
+	}
+}

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// There are no files with process numbers: a number may belong to somebody else
+// by now. What a process is, its command line says.
+
+// process is a process that was seen, with its command line then.
+type process struct {
+	pid  int
+	argv []string
+}
+
+// processes lists all that run; of those that have ended and wait for their
+// parent the command line is empty, so they are not in the list.
+func processes() ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("list the processes: %w", err)
+	}
+	var list []process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue
+		}
+		if argv := commandLine(pid); len(argv) > 0 {
+			list = append(list, process{pid: pid, argv: argv})
+		}
+	}
+	return list, nil
+}
+
+func commandLine(pid int) []string {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
+}
+
+// programs are the only ones that are ever taken for a cluster's: somebody may
+// well read a log of it, or use its kubeconfig. The node program's name ends
+// with its version.
+var programs = []string{"containerd", "containerd-shim-runc-v2", "runc", "node"}
+
+// ours says whether a command line is of this cluster.
+func ours(l layout, argv []string) bool {
+	name := filepath.Base(argv[0])
+	if strings.HasPrefix(name, "node-") {
+		name = "node"
+	}
+	return slices.Contains(programs, name) &&
+		slices.ContainsFunc(argv[1:], func(arg string) bool { return strings.Contains(arg, l.dir+"/") })
+}
+
+// is says whether a command line is of this part of the cluster.
+func (p part) is(l layout, argv []string) bool {
+	if !ours(l, argv) {
+		return false
+	}
+	first := argv[:min(2, len(argv))]
+	return slices.ContainsFunc(first, func(arg string) bool { return filepath.Base(arg) == p.word })
+}
+
+// running says whether the part runs.
+func (p part) running(l layout) (bool, error) {
+	list, err := processes()
+	if err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(list, func(q process) bool { return p.is(l, q.argv) }), nil
+}
+
+// start starts the part and lets go of it: it outlives this program.
+func (p part) start(l layout, t tools) error {
+	argv := p.argv(l, t)
+	path, err := lookPath(argv[0])
+	if err != nil {
+		return err
+	}
+	log, err := os.OpenFile(l.Log(p.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(path, argv[1:]...)
+	cmd.Env = environment(l)
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return cmd.Process.Release()
+}
+
+// environment is ours with all folders of programs, and with no proxy between
+// the parts: containerd may need one to pull images.
+func environment(l layout) []string {
+	direct := strings.Join([]string{l.Loopback(), l.Pods(), l.Services()}, ",")
+	if others := os.Getenv("NO_PROXY"); others != "" {
+		direct += "," + others
+	}
+	path := strings.Join(append([]string{os.Getenv("PATH")}, sbin...), ":")
+	return append(os.Environ(), "PATH="+path, "NO_PROXY="+direct, "no_proxy="+direct)
+}
+
+// killAll kills every process that match picks, again and again until there is
+// none: one of them may just be starting another.
+func killAll(ctx context.Context, match func(argv []string) bool) error {
+	return await(ctx, 20*time.Millisecond, func(context.Context) error {
+		list, err := processes()
+		if err != nil {
+			return err
+		}
+		var left []string
+		for _, q := range list {
+			if !match(q.argv) {
+				continue
+			}
+			left = append(left, fmt.Sprintf("%d (%s)", q.pid, filepath.Base(q.argv[0])))
+			if err := kill(q.pid, match); err != nil {
+				return err
+			}
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("still there: %s", strings.Join(left, ", "))
+		}
+		return nil
+	})
+}
+
+// kill kills a process if match still picks it. The handle is taken before the
+// second look, so that a number that was given anew does no harm.
+func kill(pid int, match func(argv []string) bool) error {
+	handle, err := os.FindProcess(pid)
+	if err != nil {
+		return fmt.Errorf("find process %d: %w", pid, err)
+	}
+	defer handle.Release() //nolint:errcheck // it only gives back a descriptor
+	argv := commandLine(pid)
+	if len(argv) == 0 || !match(argv) {
+		return nil
+	}
+	if err := handle.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// await asks until the answer is nil or ctx ends; then the error is the last
+// answer.
+func await(ctx context.Context, every time.Duration, ask func(context.Context) error) error {
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		err := ask(ctx)
+		if err == nil {
+			return nil
+		}
+		var final *finalError
+		if errors.As(err, &final) {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// finalError is an answer that no waiting changes.
+type finalError struct{ err error }
+
+func (e *finalError) Error() string { return e.err.Error() }
+func (e *finalError) Unwrap() error { return e.err }
