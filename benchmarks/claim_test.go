@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func BenchmarkWarmClaim(b *testing.B) {
 		b.Run(fmt.Sprintf("hooks=%d", hooks), func(b *testing.B) {
 			y := flowtest.On(b, rt)
 			defer empty(b, y)
-			y.Apply(file(image, hooks, 2, 6))
+			y.Apply(file(image, hooks, 2, 6, "echo", "hi"))
 			y.Idle("w", 2)
 			var took []time.Duration
 			for b.Loop() {
@@ -56,56 +57,81 @@ func BenchmarkWarmClaim(b *testing.B) {
 }
 
 // BenchmarkBurst is twenty tenants at once on twenty idle containers, beside
-// one claim alone in the same run.
+// one claim alone in the same run: with a hook that computes and with one that
+// waits, as one that asks another service does. What the machine itself takes
+// for twenty at once is beside them: bare processes of the same commands.
 func BenchmarkBurst(b *testing.B) {
 	rt, image := engine(b)
-	y := flowtest.On(b, rt)
-	defer empty(b, y)
-	y.Apply(file(image, 1, burst, 2*burst+4))
-	var alone, together []time.Duration
-	for b.Loop() {
-		b.StopTimer()
-		y.Idle("w", burst)
-		begin := time.Now()
-		one := y.Claim("w", tenant())
-		alone = append(alone, time.Since(begin))
-		y.Idle("w", burst)
-		b.StartTimer()
-		claims, took := all(b, y)
-		b.StopTimer()
-		together = append(together, took...)
-		for _, c := range append(claims, one) {
-			discard(b, y, c)
-		}
-		b.StartTimer()
+	for _, hook := range [][]string{{"echo", "hi"}, {"pause", "20"}} {
+		b.Run("hook="+hook[0], func(b *testing.B) {
+			y := flowtest.On(b, rt)
+			defer empty(b, y)
+			y.Apply(file(image, 1, burst, 2*burst+4, hook...))
+			var alone, together, bareAlone, bare []time.Duration
+			for b.Loop() {
+				b.StopTimer()
+				y.Idle("w", burst)
+				var one claim.Claim
+				alone = append(alone, atOnce(b, 1, func(int) (err error) { one, err = ask(b, y); return err })...)
+				bareAlone = append(bareAlone, atOnce(b, 1, func(int) error { return fork(b, hook) })...)
+				bare = append(bare, atOnce(b, burst, func(int) error { return fork(b, hook) })...)
+				y.Idle("w", burst)
+				claims := make([]claim.Claim, burst)
+				b.StartTimer()
+				took := atOnce(b, burst, func(i int) (err error) { claims[i], err = ask(b, y); return err })
+				b.StopTimer()
+				together = append(together, took...)
+				for _, c := range append(claims, one) {
+					discard(b, y, c)
+				}
+				b.StartTimer()
+			}
+			report(b, together)
+			b.ReportMetric(ms(quantile(alone, .5)), "alone-p50-ms")
+			b.ReportMetric(ratio(together, alone), "burst-p95/alone-p50")
+			b.ReportMetric(ratio(bare, bareAlone), "bare-p95/bare-p50")
+		})
 	}
-	report(b, together)
-	b.ReportMetric(ms(quantile(alone, .5)), "alone-p50-ms")
-	b.ReportMetric(float64(quantile(together, .95))/float64(quantile(alone, .5)), "burst-p95/alone-p50")
 }
 
-// all claims for a burst of tenants at once.
-func all(b *testing.B, y *flowtest.Yard) ([]claim.Claim, []time.Duration) {
+// ratio is the slow end of many against the middle of one.
+func ratio(many, one []time.Duration) float64 {
+	return float64(quantile(many, .95)) / float64(quantile(one, .5))
+}
+
+// atOnce does something so many times at once, and tells how long each took.
+func atOnce(b *testing.B, times int, do func(i int) error) []time.Duration {
 	b.Helper()
-	claims, took := make([]claim.Claim, burst), make([]time.Duration, burst)
+	took := make([]time.Duration, times)
 	var g errgroup.Group
-	for i := range burst {
-		g.Go(func() (err error) {
+	for i := range times {
+		g.Go(func() error {
 			begin := time.Now()
-			claims[i], _, err = y.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: tenant(), Wait: time.Minute})
+			err := do(i)
 			took[i] = time.Since(begin)
 			return err
 		})
 	}
 	require.NoError(b, g.Wait())
-	return claims, took
+	return took
 }
 
-// file is a workload of the box program with so many hooks.
-func file(image string, hooks, idle, most int) string {
+// ask claims for somebody new.
+func ask(b *testing.B, y *flowtest.Yard) (claim.Claim, error) {
+	c, _, err := y.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: tenant(), Wait: time.Minute})
+	return c, err
+}
+
+// fork runs a hook's command as a process of this machine.
+func fork(b *testing.B, hook []string) error {
+	return exec.CommandContext(b.Context(), runtimetest.BuildBox(b), hook...).Run()
+}
+
+// file is a workload of the box program with so many hooks of one command.
+func file(image string, hooks, idle, most int, command ...string) string {
 	text := fmt.Sprintf("id: w\nimage: %s\ncommand: [/box, idle]\npool: { min_idle: %d, max_size: %d, reuse: never }\n", image, idle, most)
 	if hooks > 0 {
-		text += "hooks:\n  post_claim:\n" + strings.Repeat("    - command: [/box, echo, hi]\n", hooks)
+		text += "hooks:\n  post_claim:\n" + strings.Repeat("    - command: [/box, "+strings.Join(command, ", ")+"]\n", hooks)
 	}
 	return text
 }

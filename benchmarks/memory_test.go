@@ -15,7 +15,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 	b.Run("fake=1000", func(b *testing.B) {
 		before := settled()
 		y := flowtest.New(b)
-		y.Apply(strings.ReplaceAll(file("box", 1, 1000, 1000), "/box", "box"))
+		y.Apply(strings.ReplaceAll(file("box", 1, 1000, 1000, "echo", "hi"), "/box", "box"))
 		y.Idle("w", 1000)
 		for b.Loop() { //nolint:revive // what is measured is there, not done
 		}
@@ -26,7 +26,7 @@ func BenchmarkIdleMemory(b *testing.B) {
 		rt, image := engine(b)
 		before := settled()
 		y := flowtest.On(b, rt)
-		y.Apply(file(image, 1, 20, 20))
+		y.Apply(file(image, 1, 20, 20, "echo", "hi"))
 		y.Idle("w", 20)
 		for b.Loop() { //nolint:revive // what is measured is there, not done
 		}

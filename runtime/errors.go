@@ -16,6 +16,8 @@ var (
 	ErrNotRunning = errors.New("the container is not running")
 	// ErrLost says that the container ended in the middle of the call.
 	ErrLost = errors.New("the container ended")
+	// ErrNoRun says that the container knows no command of that key.
+	ErrNoRun = errors.New("the container knows no such command")
 	// ErrDoomed says that something in the container can no longer be
 	// controlled. Nothing but Destroy is safe.
 	ErrDoomed = errors.New("the container is out of control and must be destroyed")

@@ -84,6 +84,13 @@ type Execer interface {
 	// When ctx ends first, the command is ended as by its timeout and the error
 	// is the context's cause.
 	Exec(ctx context.Context, id string, cmd Command) (Result, error)
+	// Outcome tells of a command that was begun before, perhaps by a server that
+	// is no more, what Exec would have: it waits for its end, and starts
+	// nothing. The command is named by its Key; its Timeout and Grace say how
+	// long that may take. ErrNoRun means that the container knows no such
+	// command: it never began, or it did before the container was started
+	// anew, or too long ago.
+	Outcome(ctx context.Context, id string, cmd Command) (Result, error)
 }
 
 // Files moves files in and out as tar streams.

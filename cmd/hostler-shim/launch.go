@@ -32,9 +32,13 @@ type launch struct {
 // *runtime.StartError.
 func (l launch) start() (int, error) {
 	// A pipe belongs to whoever makes it. A program that opens /dev/stdout
-	// again has to be allowed to.
+	// again has to be allowed to. Nothing else changes hands: /dev/null is
+	// everybody's.
 	for _, fd := range l.files {
-		_ = unix.Fchown(fd, l.as.uid, l.as.gid) // a file that is not ours stays so
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // one that is not ours stays so
+		}
 	}
 	var pid int
 	var err error

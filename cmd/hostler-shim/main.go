@@ -36,7 +36,7 @@ var version = "dev"
 const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
-	processors  = 4 // each system call that waits may hold one for a moment
+	processors  = 2 // a system call that waits may hold one for a moment
 )
 
 // exitUsage and exitFailed are the tool's own codes. Those of init are the

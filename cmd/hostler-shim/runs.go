@@ -56,6 +56,13 @@ func (r *runs) find(key string, cancel context.CancelFunc) (found *run, fresh bo
 	return made, true
 }
 
+// known gives the run of a key; nil when there is none.
+func (r *runs) known(key string) *run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.byKey[key]
+}
+
 // finish records the outcome of a run.
 func (r *runs) finish(over *run, answer shim.Answer) {
 	r.mu.Lock()

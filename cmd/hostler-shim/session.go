@@ -128,6 +128,10 @@ func (c *session) handle(r shim.Request) bool {
 		go c.follow(r.ID, known) // ends with the command or the session
 		return true
 	}
+	if r.Op == shim.OpOutcome {
+		go c.tell(r) // ends with the command or the session
+		return true
+	}
 	change, ok := changes[r.Op]
 	if !ok {
 		return false
@@ -141,6 +145,16 @@ func (c *session) handle(r shim.Request) bool {
 		_ = c.send(shim.KindAnswer, answer) // the client asks again
 	}()
 	return true
+}
+
+// tell answers what became of a run that another request has begun.
+func (c *session) tell(r shim.Request) {
+	if known := c.init.runs.known(r.Key); known != nil {
+		c.follow(r.ID, known)
+		return
+	}
+	fault := &shim.Fault{Code: shim.CodeNoRun, Detail: r.Key}
+	_ = c.send(shim.KindAnswer, shim.Answer{ID: r.ID, Fault: fault}) // the client asks again
 }
 
 // follow tells the client how a run gets on.

@@ -22,6 +22,14 @@ import (
 
 // Whoever a command runs as, root too, it has no capability and can gain none,
 // and the shim is out of its reach.
+// Devices are everybody's: running a command as somebody hands none over.
+func TestDevicesStay(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) { s.User = "1234:5678" })
+	require.Contains(t, say(t, rt, id, "/box", "stat", "/dev/null"), " 0 0 ", "uid and gid")
+}
+
 func TestCommandsAreHarmless(t *testing.T) {
 	t.Parallel()
 	rt := open(t)

@@ -84,6 +84,19 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	return result, nil
 }
 
+// Outcome is runtime.Execer.Outcome.
+func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	session, err := r.session(id)
+	if err != nil {
+		return runtime.Result{}, err
+	}
+	result, err := session.Outcome(ctx, cmd)
+	if err != nil {
+		return result, fmt.Errorf("ask the container %s for an outcome: %w", id, err)
+	}
+	return result, nil
+}
+
 // Seal is runtime.Recycler.Seal.
 func (r *Runtime) Seal(ctx context.Context, id string) error {
 	session, err := r.session(id)

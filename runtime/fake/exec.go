@@ -37,6 +37,34 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 	return result, nil
 }
 
+// Outcome waits for a command that was begun before.
+func (rt *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	var result runtime.Result
+	call := Call{Op: "outcome", ID: id, Command: cmd}
+	err := rt.do(ctx, call, func(c *container) error {
+		c.mu.Lock()
+		r, ok := c.runs[cmd.Key]
+		running := c.main != nil
+		c.mu.Unlock()
+		switch {
+		case !running:
+			return runtime.ErrNotRunning
+		case !ok:
+			return runtime.ErrNoRun
+		}
+		select {
+		case <-r.over:
+		case <-ctx.Done():
+			r.end()
+			<-r.over
+			return context.Cause(ctx)
+		}
+		result = r.result
+		return r.err
+	})
+	return result, err
+}
+
 // run is one command, from its start until all of it is gone.
 type run struct {
 	c     *container
@@ -84,7 +112,10 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	}
 	leader.Stdout, leader.Stderr = &pipe{leader, &r.stdout}, &pipe{leader, &r.stderr}
 	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {
-		return nil, nil, err
+		r.err = err
+		close(r.over)
+		c.remember(cmd.Key, r)
+		return r, nil, nil
 	}
 	c.enter(leader)
 	c.active[r] = true

@@ -19,6 +19,18 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	return result, nil
 }
 
+// Outcome is runtime.Execer.Outcome.
+func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	if _, err := r.find(id); err != nil {
+		return runtime.Result{}, fmt.Errorf("ask for an outcome: %w", err)
+	}
+	result, err := r.session(id).Outcome(ctx, cmd)
+	if err != nil {
+		return result, fmt.Errorf("ask container %s for an outcome: %w", id, err)
+	}
+	return result, nil
+}
+
 // Seal is runtime.Recycler.Seal. Init walks the container's folder by itself.
 func (r *Runtime) Seal(ctx context.Context, id string) error {
 	if _, err := r.find(id); err != nil {

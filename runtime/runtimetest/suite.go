@@ -69,6 +69,7 @@ func Run(t *testing.T, h Harness) {
 		{"output", outputCases},
 		{"killing", killing},
 		{"lost", lost},
+		{"outcome", outcomes},
 		{"restart", restart},
 		{"files", files},
 		{"recycling", recycling},

@@ -88,6 +88,9 @@ func reopen(t *testing.T, s *suite) {
 	require.NoError(t, err, "the outcome of a command of the first server")
 	require.True(t, result.OK())
 	require.Equal(t, "x", again.ok(t, "read", "once"), "it did not run again")
+	result, err = again.outcome(t, cmd)
+	require.NoError(t, err, "the outcome of a command of the first server")
+	require.True(t, result.OK())
 
 	deaths, stop := second.watch(t)
 	require.Equal(t, "both\n", c.ok(t, "echo", "both"), "the first one goes on")

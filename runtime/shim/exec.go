@@ -30,10 +30,21 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 	if err != nil {
 		return runtime.Result{}, err
 	}
+	return s.execute(ctx, run, Request{Op: OpRun, Run: &run})
+}
+
+// Outcome is runtime.Execer.Outcome, bounded as Exec.
+func (s *Session) Outcome(ctx context.Context, cmd runtime.Command) (runtime.Result, error) {
+	run := bounded(cmd)
+	return s.execute(ctx, run, Request{Op: OpOutcome, Key: run.Key})
+}
+
+// execute asks for a run and waits for its outcome.
+func (s *Session) execute(ctx context.Context, run Run, request Request) (runtime.Result, error) {
 	if ctx.Err() != nil {
 		return runtime.Result{}, context.Cause(ctx)
 	}
-	e := &execution{session: s, run: run, end: run.Grace + KillBound + margin}
+	e := &execution{session: s, run: run, request: request, end: run.Grace + KillBound + margin}
 	e.limit = time.NewTimer(run.Timeout + e.end)
 	defer e.limit.Stop()
 	result, err := e.wait(ctx)
@@ -49,12 +60,21 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 // newRun fills in what a command leaves open and refuses what no kernel would
 // take.
 func newRun(cmd runtime.Command) (Run, error) {
+	run := bounded(cmd)
+	if run.Key == "" {
+		run.Key = newKey()
+	}
+	if fault := inputFault(cmd); fault != "" {
+		return run, &runtime.StartError{Reason: runtime.StartBadInput, Detail: fault}
+	}
+	return run, nil
+}
+
+// bounded is a command with its times filled in.
+func bounded(cmd runtime.Command) Run {
 	run := Run{
 		Key: cmd.Key, Args: cmd.Args, Environment: cmd.Environment, User: cmd.User,
 		Workdir: cmd.Workdir, Stdin: cmd.Stdin, Timeout: cmd.Timeout, Grace: cmd.Grace,
-	}
-	if run.Key == "" {
-		run.Key = newKey()
 	}
 	if run.Timeout <= 0 {
 		run.Timeout = runtime.DefaultTimeout
@@ -62,10 +82,7 @@ func newRun(cmd runtime.Command) (Run, error) {
 	if run.Grace <= 0 {
 		run.Grace = runtime.DefaultGrace
 	}
-	if fault := inputFault(cmd); fault != "" {
-		return run, &runtime.StartError{Reason: runtime.StartBadInput, Detail: fault}
-	}
-	return run, nil
+	return run
 }
 
 // inputFault is what is wrong with a command on the face of it.
@@ -89,10 +106,11 @@ func inputFault(cmd runtime.Command) string {
 	return ""
 }
 
-// execution is one Exec, over as many links as it takes.
+// execution is one Exec or Outcome, over as many links as it takes.
 type execution struct {
 	session   *Session
 	run       Run
+	request   Request       // what asks for it
 	end       time.Duration // how long ending the command may take
 	limit     *time.Timer   // when to give up
 	boot      string        // of the container the run was sent to; empty before
@@ -155,7 +173,7 @@ func (e *execution) attempt(ctx context.Context, l *link) (runtime.Result, error
 	if e.boot != "" && e.boot != l.boot {
 		return runtime.Result{}, fmt.Errorf("%w: it was started anew", runtime.ErrLost)
 	}
-	id, events, err := l.ask(Request{Op: OpRun, Run: &e.run})
+	id, events, err := l.ask(e.request)
 	if errors.Is(err, errTooLarge) {
 		return runtime.Result{}, &runtime.StartError{
 			Reason: runtime.StartBadInput, Detail: "the command and its input are too long"}

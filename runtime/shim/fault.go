@@ -17,6 +17,7 @@ const (
 	CodeStart      Code = "start"
 	CodeNotRunning Code = "not_running"
 	CodeLost       Code = "lost"
+	CodeNoRun      Code = "no_run"
 	CodeDoomed     Code = "doomed"
 	CodeNotClean   Code = "not_clean"
 	CodeBusy       Code = "busy"
@@ -32,6 +33,7 @@ const (
 var causes = map[Code]error{
 	CodeNotRunning: runtime.ErrNotRunning,
 	CodeLost:       runtime.ErrLost,
+	CodeNoRun:      runtime.ErrNoRun,
 	CodeDoomed:     runtime.ErrDoomed,
 	CodeNotClean:   runtime.ErrNotClean,
 	CodeBusy:       runtime.ErrUnavailable,

@@ -39,7 +39,8 @@ type Op string
 // The requests.
 const (
 	OpRun     Op = "run"
-	OpCancel  Op = "cancel" // ends the run of Key as its timeout would; has no answer
+	OpOutcome Op = "outcome" // of the run of Key, which another request has begun
+	OpCancel  Op = "cancel"  // ends the run of Key as its timeout would; has no answer
 	OpRestart Op = "restart"
 	OpStop    Op = "stop"
 	OpSeal    Op = "seal"

@@ -11,6 +11,7 @@
 //	box cat                copy stdin to stdout
 //	box pwd                print the working directory
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
+//	box pause MS           wait so many milliseconds
 //	box hang [MARKER]      wait for ever
 //	box ignore-term [M]    the same, deaf to SIGTERM
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
@@ -59,6 +60,7 @@ func commands() map[string]command {
 		"cat":         {0, cat},
 		"pwd":         {0, pwd},
 		"id":          {0, id},
+		"pause":       {1, pause},
 		"hang":        {0, hang},
 		"ignore-term": {0, ignoreTerm},
 		"signal":      {1, signalSelf},

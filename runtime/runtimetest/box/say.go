@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 func idle(args []string) error {
@@ -33,6 +34,12 @@ func idle(args []string) error {
 }
 
 func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
+
+func pause(args []string) error {
+	n, err := strconv.Atoi(args[0])
+	time.Sleep(time.Duration(n) * time.Millisecond)
+	return err
+}
 
 func exit(args []string) error {
 	code, err := strconv.Atoi(args[0])

@@ -1,0 +1,74 @@
+package runtimetest
+
+import (
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// outcomes are commands that are asked about by their keys.
+func outcomes(t *testing.T, s *suite) {
+	t.Run("over", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("append", "once", "x")
+		cmd.Key = newMarker()
+		first, err := c.run(t, cmd)
+		require.NoError(t, err)
+		again, err := c.outcome(t, cmd)
+		require.NoError(t, err)
+		require.Equal(t, first, again)
+		require.Equal(t, "x", c.ok(t, "read", "once"), "asking runs nothing")
+	})
+	t.Run("under way", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("hang", newMarker())
+		cmd.Key = newMarker()
+		done := make(chan error, 1)
+		go func() { // ends with the command
+			_, err := c.run(t, cmd)
+			done <- err
+		}()
+		eventually(t, "the command runs", func() bool { return c.ok(t, "ps", cmd.Args[2]) != "" })
+		asked := make(chan error, 1)
+		go func() { // the same
+			_, err := c.outcome(t, cmd)
+			asked <- err
+		}()
+		require.NoError(t, c.rt.Restart(t.Context(), c.id))
+		require.ErrorIs(t, <-done, runtime.ErrLost)
+		require.Error(t, <-asked, "lost, or forgotten when the question came late")
+	})
+	t.Run("never begun", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("append", "once", "x")
+		cmd.Key = newMarker()
+		_, err := c.outcome(t, cmd)
+		require.ErrorIs(t, err, runtime.ErrNoRun)
+		c.ok(t, "append", "once", "y")
+		require.Equal(t, "y", c.ok(t, "read", "once"), "asking runs nothing")
+	})
+	t.Run("did not start", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := runtime.Command{Key: newMarker(), Args: []string{"/there/is/none"}}
+		for _, ask := range []func(*testing.T, runtime.Command) (runtime.Result, error){c.run, c.outcome} {
+			_, err := ask(t, cmd)
+			require.Equal(t, runtime.StartNoBinary, startError(t, err))
+		}
+	})
+	t.Run("no container", func(t *testing.T) {
+		t.Parallel()
+		_, err := s.rt.Outcome(t.Context(), NewID(), runtime.Command{Key: "k"})
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+	})
+}
+
+// outcome asks what became of a command.
+func (c *container) outcome(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
+	t.Helper()
+	return c.rt.Outcome(t.Context(), c.id, cmd)
+}
