@@ -1,0 +1,44 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// beganBefore says whether the main process of this container has been started
+// by an earlier init, and notes that it is from now on. Without a note it is
+// better started twice than never.
+func beganBefore(note string) bool {
+	if note == "" {
+		return false
+	}
+	f, err := os.OpenFile(note, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return true
+	}
+	if err != nil {
+		complain("note that the main process began", err)
+		return false
+	}
+	f.Close()
+	return false
+}
+
+// park is begin for a container that has ended before: its volumes can be
+// read, and the main process is started by a Restart.
+func (s *supervisor) park() {
+	s.main.set(shim.MainStopped, 0, nil)
+}
+
+// settleWorkdir finds out what the folder "." is, while init is still in it.
+func settleWorkdir(config *shim.Config) error {
+	if config.Workdir != "." {
+		return nil
+	}
+	var err error
+	config.Workdir, err = os.Getwd()
+	return err
+}

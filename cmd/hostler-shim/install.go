@@ -1,0 +1,72 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// runInstall puts this program where a container will mount it, and makes
+// folders what the container expects, for an engine that cannot: Kubernetes
+// makes every volume open to all.
+//
+//	hostler-shim install FILE [MODE:OWNER:DIR]...
+func runInstall(args []string) int {
+	if len(args) == 0 {
+		return exitUsage
+	}
+	err := install(args[0])
+	for _, arg := range args[1:] {
+		err = errors.Join(err, prepareFolder(arg))
+	}
+	if err != nil {
+		complain("install", err)
+		return exitFailed
+	}
+	return 0
+}
+
+// install copies this program. It is not there, or whole.
+func install(path string) error {
+	self, err := os.Open("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	defer self.Close()
+	part, err := os.CreateTemp(filepath.Dir(path), "part-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(part.Name())
+	_, err = io.Copy(part, self)
+	if err = errors.Join(err, part.Chmod(0o555), part.Close()); err != nil {
+		return fmt.Errorf("copy this program: %w", err)
+	}
+	return os.Rename(part.Name(), path)
+}
+
+// prepareFolder sets the mode and the owner of a folder. The owner comes last:
+// afterwards the mode is no longer ours to set.
+func prepareFolder(arg string) error {
+	fields := strings.SplitN(arg, ":", 3)
+	if len(fields) != 3 {
+		return fmt.Errorf("%q is no MODE:OWNER:DIR", arg)
+	}
+	mode, err1 := strconv.ParseUint(fields[0], 8, 12)
+	owner, err2 := strconv.ParseUint(fields[1], 10, 32)
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("%q is no MODE:OWNER:DIR: %w", arg, err)
+	}
+	bits := os.FileMode(mode & 0o777)
+	if mode&0o1000 != 0 {
+		bits |= os.ModeSticky
+	}
+	if err := os.Chmod(fields[2], bits); err != nil {
+		return err
+	}
+	return os.Chown(fields[2], int(owner), int(owner))
+}

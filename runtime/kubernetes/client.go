@@ -1,0 +1,100 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/gentype"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+)
+
+// scheme knows the few kinds that we speak of. The one that comes with the
+// client knows all there are and makes the program three times as large.
+var scheme = newScheme()
+
+// parameters turns options into a request's query.
+var parameters = k8sruntime.NewParameterCodec(scheme)
+
+func newScheme() *k8sruntime.Scheme {
+	s := k8sruntime.NewScheme()
+	s.AddKnownTypes(corev1.SchemeGroupVersion,
+		&corev1.Pod{}, &corev1.PodList{}, &corev1.PodExecOptions{}, &corev1.PodLogOptions{})
+	metav1.AddToGroupVersion(s, corev1.SchemeGroupVersion)
+	return s
+}
+
+// loadConfig finds the cluster and the namespace.
+func loadConfig(path, namespace string) (*rest.Config, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = path
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("find the cluster: %w; name a kubeconfig, or run in a pod with a service account", err)
+	}
+	if namespace == "" {
+		if namespace, _, err = loaded.Namespace(); err != nil {
+			return nil, "", fmt.Errorf("find the namespace: %w", err)
+		}
+	}
+	config.APIPath = "/api"
+	config.GroupVersion = &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.ContentType = k8sruntime.ContentTypeProtobuf
+	config.AcceptContentTypes = k8sruntime.ContentTypeProtobuf + "," + k8sruntime.ContentTypeJSON
+	config.UserAgent = "hostler"
+	// The server is fair to its clients by itself; the client's own limit of
+	// five requests a second would make a pool that fills up wait for nothing.
+	config.QPS = -1
+	return config, namespace, nil
+}
+
+func newPods(client rest.Interface, namespace string) *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
+	return gentype.NewClientWithList("pods", client, parameters, namespace,
+		func() *corev1.Pod { return &corev1.Pod{} },
+		func() *corev1.PodList { return &corev1.PodList{} },
+		gentype.PrefersProtobuf[*corev1.Pod]())
+}
+
+// hearClient takes over what the client's libraries write to the process's
+// standard error: all that matters of it reaches us as an error as well. They
+// have one logger for all, so the last one to ask gets it.
+func hearClient(log *slog.Logger) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	klog.SetSlogLogger(slog.New(lowered{log.Handler()}))
+}
+
+// lowered makes every record one for debugging.
+type lowered struct{ slog.Handler }
+
+func (l lowered) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelInfo && l.Handler.Enabled(ctx, slog.LevelDebug)
+}
+
+func (l lowered) Handle(ctx context.Context, record slog.Record) error {
+	record.Level = slog.LevelDebug
+	return l.Handler.Handle(ctx, record)
+}
+
+func (l lowered) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return lowered{l.Handler.WithAttrs(attrs)}
+}
+func (l lowered) WithGroup(name string) slog.Handler { return lowered{l.Handler.WithGroup(name)} }
+
+// execURL is where a program is started in a pod's container.
+func (r *Runtime) execURL(pod string, args []string) *url.URL {
+	return r.client.Post().Namespace(r.namespace).Resource("pods").Name(pod).SubResource("exec").
+		VersionedParams(&corev1.PodExecOptions{
+			Container: mainContainer, Command: args, Stdin: true, Stdout: true, Stderr: true,
+		}, parameters).URL()
+}

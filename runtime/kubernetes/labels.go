@@ -1,0 +1,73 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// The labels on what we make, by which it is selected. The names are those of
+// the Docker backend, so that an operator learns them once.
+const (
+	labelManaged   = "hostler.managed"
+	labelInstance  = "hostler.instance"
+	labelContainer = "hostler.container"
+	labelWorkload  = "hostler.workload"
+	labelRevision  = "hostler.revision"
+)
+
+// The annotations: what a later Hostler must know of a container.
+const (
+	noteUser  = "hostler.user"  // whom the container's files belong to
+	notePorts = "hostler.ports" // decimal, with commas between
+	// noteRevived is how many of its deaths the container was brought back
+	// from: see lived.
+	noteRevived = "hostler.revived"
+)
+
+// podName is the name of the pod of an id.
+func podName(id string) string { return "hostler-" + id }
+
+// checkID refuses an id that no pod can be named after. The server would too,
+// in words that speak of pods.
+func checkID(id string) error {
+	if faults := validation.IsDNS1123Label(podName(id)); id == "" || len(faults) > 0 {
+		return fmt.Errorf("%w: no pod can be named after the id %q: %s",
+			runtime.ErrInvalid, id, strings.Join(faults, "; "))
+	}
+	return nil
+}
+
+// ours selects what bears this instance's labels.
+func (r *Runtime) ours() string {
+	return labelManaged + "=true," + labelInstance + "=" + r.instance + "," + labelContainer
+}
+
+// errForeign is a pod by the name that ours would have, made by somebody else:
+// for all purposes but that of making ours, there is none.
+var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
+
+// find looks a container's pod up by its name and makes sure that it is ours.
+func (r *Runtime) find(ctx context.Context, id string) (*corev1.Pod, error) {
+	if checkID(id) != nil {
+		return nil, fmt.Errorf("%w: none can have the id %q", runtime.ErrNotFound, id)
+	}
+	pod, err := r.pods.Get(ctx, podName(id), metav1.GetOptions{})
+	if err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	if !r.isOurs(pod) || pod.Labels[labelContainer] != id {
+		return nil, errForeign
+	}
+	return pod, nil
+}
+
+func (r *Runtime) isOurs(pod *corev1.Pod) bool {
+	return pod.Labels[labelManaged] == "true" && pod.Labels[labelInstance] == r.instance
+}

@@ -1,0 +1,270 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// How long the cluster is given to answer again, or to remove a pod, and how
+// often it is asked meanwhile.
+const (
+	patience    = 30 * time.Second
+	followPause = 500 * time.Millisecond
+	awaitPause  = 500 * time.Millisecond
+	openPause   = 20 * time.Millisecond
+)
+
+// Create is runtime.Lifecycle.Create.
+func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
+	if err := r.create(ctx, spec); err != nil {
+		return fmt.Errorf("create the container %s: %w", spec.ID, err)
+	}
+	return nil
+}
+
+func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
+	if err := checkID(spec.ID); err != nil {
+		return err
+	}
+	if len(spec.Networks) > 0 {
+		return fmt.Errorf("%w: networks are a Docker engine's; on Kubernetes, leave them out and select "+
+			"the pods with a NetworkPolicy by their label %s", runtime.ErrInvalid, labelWorkload)
+	}
+	img, err := r.images.resolve(ctx, spec)
+	if err != nil {
+		return err
+	}
+	pod, err := r.pod(spec, img)
+	if err != nil {
+		return err
+	}
+	_, err = r.pods.Create(ctx, pod, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return r.nameTaken(ctx, spec.ID)
+	}
+	return r.refusal(ctx, err)
+}
+
+// nameTaken says whose the pod is that has the name of this id.
+func (r *Runtime) nameTaken(ctx context.Context, id string) error {
+	_, err := r.find(ctx, id)
+	switch {
+	case err == nil:
+		return runtime.ErrExists
+	case errors.Is(err, errForeign):
+		return fmt.Errorf("%w: the name %s is not free", runtime.ErrInvalid, podName(id))
+	case errors.Is(err, runtime.ErrNotFound): // it has just gone
+		return fmt.Errorf("%w: the name %s was not free", runtime.ErrUnavailable, podName(id))
+	}
+	return err
+}
+
+// Start is runtime.Lifecycle.Start.
+func (r *Runtime) Start(ctx context.Context, id string) error {
+	if err := r.start(ctx, id); err != nil {
+		return fmt.Errorf("start the container %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Runtime) start(ctx context.Context, id string) error {
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		if pod, err = r.patch(ctx, pod, map[string]any{"spec": map[string]any{"schedulingGates": []any{}}}); err != nil {
+			return fmt.Errorf("let the scheduler at it: %w", err)
+		}
+	}
+	if stateOf(pod) == runtime.Exited {
+		return r.revive(ctx, pod)
+	}
+	if stateOf(pod) == runtime.Created {
+		if pod, err = r.awaitRunning(ctx, pod); err != nil {
+			return err
+		}
+	}
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	// The kubelet is done when process 1 is there, which is before it listens.
+	err = until(ctx, openPause, func() (bool, error) {
+		err := session.Open(ctx)
+		return err == nil, err
+	})
+	if _, failed := errors.AsType[*runtime.StartError](err); err != nil && !failed && stateOf(pod) == runtime.Running {
+		return r.endedMeanwhile(ctx, id, err)
+	}
+	return err
+}
+
+// endedMeanwhile explains why a container that did run cannot be talked to.
+func (r *Runtime) endedMeanwhile(ctx context.Context, id string, err error) error {
+	pod, findErr := r.find(ctx, id)
+	if findErr == nil && stateOf(pod) == runtime.Exited {
+		return fmt.Errorf("%w: it ended with exit code %d: %w", runtime.ErrNotRunning, lifeOf(pod).last.code, err)
+	}
+	return err
+}
+
+// awaitRunning waits until process 1 runs, or until it is known that it will
+// not.
+func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	var waiting *time.Timer // for a node
+	err := r.await(ctx, pod, func(now *corev1.Pod) (bool, error) {
+		if now == nil {
+			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
+		}
+		pod = now
+		why, _ := unschedulable(now)
+		switch {
+		case why == "" && waiting != nil:
+			waiting.Stop()
+			waiting = nil
+		case why != "" && waiting == nil:
+			waiting = time.AfterFunc(schedulingPatience, func() {
+				giveUp(fmt.Errorf("%w: no node takes it: %s", runtime.ErrInvalid, why))
+			})
+		}
+		return lifeOf(now).running, startFault(now)
+	})
+	if waiting != nil {
+		waiting.Stop()
+	}
+	return pod, err
+}
+
+// revive starts the main process of a container that has ended. The kubelet
+// has started the shim again, or will; the later that is, the more often the
+// container has ended of late.
+func (r *Runtime) revive(ctx context.Context, pod *corev1.Pod) error {
+	if over(pod) {
+		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(pod))
+	}
+	var deaths int
+	err := r.await(ctx, pod, func(now *corev1.Pod) (bool, error) {
+		if now == nil {
+			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
+		}
+		if over(now) {
+			return false, fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(now))
+		}
+		l := lifeOf(now)
+		deaths = l.deaths
+		return l.running, nil
+	})
+	if err != nil {
+		return err
+	}
+	session, err := r.session(pod.Labels[labelContainer])
+	if err != nil {
+		return err
+	}
+	err = until(ctx, openPause, func() (bool, error) {
+		err := session.Restart(ctx)
+		return err == nil, err
+	})
+	if err != nil {
+		return err
+	}
+	// Noted after the deed: killed in between, we leave a container that is
+	// taken for ended, and not one that is taken for alive.
+	_, err = r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
+		"annotations": map[string]any{noteRevived: strconv.Itoa(deaths)}}})
+	return err
+}
+
+// patch changes this very pod: one of the same name and another identity is a
+// conflict.
+func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]any) (*corev1.Pod, error) {
+	meta, ok := change["metadata"].(map[string]any)
+	if !ok {
+		meta = make(map[string]any)
+		change["metadata"] = meta
+	}
+	meta["uid"] = string(pod.UID)
+	body, err := json.Marshal(change)
+	if err != nil {
+		return nil, err
+	}
+	patched, err := r.pods.Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{})
+	return patched, r.fault(ctx, err)
+}
+
+// Restart is runtime.Lifecycle.Restart. In a container that runs it is the
+// shim's work and takes milliseconds.
+func (r *Runtime) Restart(ctx context.Context, id string) error {
+	if err := r.restart(ctx, id); err != nil {
+		return fmt.Errorf("restart the container %s: %w", id, err)
+	}
+	return nil
+}
+
+func (r *Runtime) restart(ctx context.Context, id string) error {
+	session, err := r.session(id)
+	if err != nil {
+		return err
+	}
+	if session.IsOpen() { // so process 1 is the one it was
+		err := session.Restart(ctx)
+		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
+			return err
+		}
+	}
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	if stateOf(pod) == runtime.Running {
+		return session.Restart(ctx)
+	}
+	return r.start(ctx, id)
+}
+
+// Destroy is runtime.Lifecycle.Destroy. The pod is gone from the cluster when
+// its node says that nothing of it runs.
+func (r *Runtime) Destroy(ctx context.Context, id string) error {
+	if err := r.destroy(ctx, id); err != nil {
+		return fmt.Errorf("destroy the container %s: %w", id, err)
+	}
+	r.forget(id)
+	return nil
+}
+
+func (r *Runtime) destroy(ctx context.Context, id string) error {
+	pod, err := r.find(ctx, id)
+	if errors.Is(err, runtime.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	grace := stopGrace
+	err = r.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return r.fault(ctx, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf(
+		"%w: the node %s does not say that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
+	defer cancel()
+	return r.await(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })
+}

@@ -1,0 +1,90 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// listPage bounds one answer of the server.
+const listPage = 500
+
+// Status is runtime.Observer.Status.
+func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
+	}
+	return statusOf(pod), nil
+}
+
+// List is runtime.Observer.List.
+func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+	all := []runtime.Status{}
+	for page := ""; ; {
+		found, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.ours(), Limit: listPage, Continue: page})
+		if err != nil {
+			return nil, fmt.Errorf("list the containers: %w", r.fault(ctx, err))
+		}
+		for i := range found.Items {
+			all = append(all, statusOf(&found.Items[i]))
+		}
+		if page = found.Continue; page == "" {
+			return all, nil
+		}
+	}
+}
+
+// Logs is runtime.Observer.Logs.
+func (r *Runtime) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
+	text, err := r.logs(ctx, id, tail)
+	if err != nil {
+		return nil, fmt.Errorf("read the log of the container %s: %w", id, err)
+	}
+	return io.NopCloser(bytes.NewReader(text)), nil
+}
+
+func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, error) {
+	pod, err := r.find(ctx, id)
+	if err != nil || tail <= 0 {
+		return nil, err
+	}
+	if c := containerStatus(pod); c == nil || c.ContainerID == "" {
+		return nil, nil // nothing has run that could have printed
+	}
+	// The server counts in lines. As many of them hold at least as many bytes.
+	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(&corev1.PodLogOptions{Container: mainContainer, TailLines: &tail}, parameters).Stream(ctx)
+	if err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	defer log.Close()
+	last := lastBytes{limit: int(tail)}
+	if _, err := io.Copy(&last, log); err != nil {
+		return nil, r.fault(ctx, err)
+	}
+	return last.bytes(), nil
+}
+
+// lastBytes keeps the last limit bytes of what is written to it, in memory of
+// at most twice that.
+type lastBytes struct {
+	limit int
+	kept  []byte
+}
+
+func (l *lastBytes) Write(p []byte) (int, error) {
+	l.kept = append(l.kept, p[max(0, len(p)-l.limit):]...)
+	if len(l.kept) > 2*l.limit {
+		l.kept = append(l.kept[:0], l.bytes()...)
+	}
+	return len(p), nil
+}
+
+func (l *lastBytes) bytes() []byte { return l.kept[max(0, len(l.kept)-l.limit):] }

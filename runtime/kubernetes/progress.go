@@ -1,0 +1,104 @@
+package kubernetes
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// schedulingPatience is for how long a pod may find no node. What another one
+// leaves is free a moment later; an autoscaler that makes room sees a pod that
+// waits this long, and the next one finds the node.
+const schedulingPatience = 20 * time.Second
+
+// faultsOfStart is what the kubelet's reasons for waiting mean. All of them it
+// repeats for ever; to us the first time is enough, for the pool tries again
+// with a pod of its own. What is not here (ContainerCreating, PodInitializing)
+// takes its time.
+var faultsOfStart = map[string]error{
+	"ErrImagePull":               runtime.ErrImage,
+	"ImagePullBackOff":           runtime.ErrImage,
+	"InvalidImageName":           runtime.ErrImage,
+	"ErrImageNeverPull":          runtime.ErrImage,
+	"ImageInspectError":          runtime.ErrImage,
+	"RegistryUnavailable":        runtime.ErrImage,
+	"SignatureValidationFailed":  runtime.ErrImage,
+	"CreateContainerConfigError": runtime.ErrInvalid,
+	"CreateContainerError":       runtime.ErrInvalid,
+	"PreCreateHookError":         runtime.ErrInvalid,
+	"PreStartHookError":          runtime.ErrInvalid,
+	"PostStartHookError":         runtime.ErrInvalid,
+	"RunContainerError":          runtime.ErrInvalid,
+}
+
+// startFault is why a pod that should start will not, in the cluster's words;
+// nil while it may.
+func startFault(pod *corev1.Pod) error {
+	if over(pod) {
+		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(pod))
+	}
+	for _, c := range pod.Status.InitContainerStatuses {
+		if err := waitingFault(c); err != nil {
+			return err
+		}
+		if t := ending(c); t != nil && t.ExitCode != 0 {
+			return fmt.Errorf("%w: the shim could not be installed from %s: %s (%s, exit code %d)",
+				runtime.ErrInvalid, c.Image, t.Message, t.Reason, t.ExitCode)
+		}
+	}
+	if c := containerStatus(pod); c != nil {
+		return containerFault(*c)
+	}
+	return nil
+}
+
+func containerFault(c corev1.ContainerStatus) error {
+	if err := waitingFault(c); err != nil {
+		return err
+	}
+	// Process 1 could not be started at all.
+	if t := ending(c); t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
+		return fmt.Errorf("%w: %s", runtime.ErrInvalid, t.Message)
+	}
+	return nil
+}
+
+func waitingFault(c corev1.ContainerStatus) error {
+	if w := c.State.Waiting; w != nil && faultsOfStart[w.Reason] != nil {
+		return fmt.Errorf("%w: %s: %s (%s)", faultsOfStart[w.Reason], c.Image, w.Message, w.Reason)
+	}
+	return nil
+}
+
+// ending is how the container ended last, if it did.
+func ending(c corev1.ContainerStatus) *corev1.ContainerStateTerminated {
+	if c.State.Terminated != nil {
+		return c.State.Terminated
+	}
+	return c.LastTerminationState.Terminated
+}
+
+// unschedulable is the scheduler's reason why no node takes the pod, and since
+// when; empty while it has none.
+func unschedulable(pod *corev1.Pod) (why string, since time.Time) {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Message, c.LastTransitionTime.Time
+		}
+	}
+	return "", time.Time{}
+}
+
+// lastWords is why a pod is over.
+func lastWords(pod *corev1.Pod) string {
+	switch {
+	case pod.DeletionTimestamp != nil:
+		return "its pod is being deleted"
+	case pod.Status.Reason != "" || pod.Status.Message != "":
+		return fmt.Sprintf("its pod is over: %s %s", pod.Status.Reason, pod.Status.Message)
+	}
+	return fmt.Sprintf("its pod is over (%s)", pod.Status.Phase)
+}

@@ -1,0 +1,201 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// The containers of a pod.
+const (
+	mainContainer    = "workload"
+	installContainer = "hostler-shim"
+)
+
+// startGate keeps a pod from being scheduled until Start removes it: Create
+// starts nothing.
+const startGate = "hostler/start"
+
+// What a container may use when its spec leaves it open, and what is set aside
+// for it in any case: little, so that a warm pool, which mostly waits, packs
+// well. How many processes there may be is the kubelet's to say.
+const (
+	defaultMemory = 512 << 20
+	defaultCPUs   = 1
+
+	requestedMemory = 64 << 20
+	requestedCPUs   = 0.025
+)
+
+// stopGrace is how long the kubelet waits between asking a container to end and
+// killing it, in seconds. With none, the pod would be gone from the API while
+// its processes still run.
+const stopGrace = int64(1)
+
+// capabilities are what the shim keeps of those of root. It gives none of them
+// on: the workload's processes have none.
+var capabilities = []corev1.Capability{
+	"CHOWN",        // give volumes and unpacked files to the container's user
+	"DAC_OVERRIDE", // empty folders that a tenant has closed to others
+	"FOWNER",       // set the mode of what belongs to the container's user
+	"KILL",         // end processes of other users
+	"SETUID",       // run commands as the container's user
+	"SETGID",       // and its groups
+}
+
+// pod is the container as the cluster is told of it.
+func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
+	env, err := r.shimEnv(spec, img)
+	if err != nil {
+		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run", runtime.ErrInvalid, spec.Image)
+	}
+	all := folders(spec)
+	seen, install := preparations(all)
+	no, grace := false, stopGrace
+	p := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: podName(spec.ID), Namespace: r.namespace,
+			Labels: map[string]string{
+				"app.kubernetes.io/managed-by": "hostler",
+				labelManaged:                   "true",
+				labelInstance:                  r.instance,
+				labelContainer:                 spec.ID,
+				labelWorkload:                  spec.Workload,
+				labelRevision:                  spec.Revision,
+			},
+			Annotations: map[string]string{noteUser: img.user, notePorts: formatPorts(spec.Ports)},
+		},
+		Spec: corev1.PodSpec{
+			SchedulingGates: []corev1.PodSchedulingGate{{Name: startGate}},
+			// The kubelet starts an ended container again in the same pod, with
+			// its volumes. The shim then waits to be told: see shim.Config.Began.
+			RestartPolicy:                 corev1.RestartPolicyAlways,
+			TerminationGracePeriodSeconds: &grace,
+			AutomountServiceAccountToken:  &no,
+			EnableServiceLinks:            &no,
+			ShareProcessNamespace:         &no,
+			SecurityContext: &corev1.PodSecurityContext{
+				SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+			},
+			Volumes: volumes(all),
+			InitContainers: []corev1.Container{{
+				Name: installContainer, Image: r.shimImage, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: install, VolumeMounts: seen,
+				SecurityContext: confined(true, "CHOWN", "FOWNER"),
+				Resources:       resources(requestedCPUs, requestedMemory, defaultCPUs, requestedMemory),
+				// What it prints last is why it failed.
+				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+			}},
+			Containers: []corev1.Container{{
+				Name: mainContainer, Image: img.ref, ImagePullPolicy: corev1.PullIfNotPresent,
+				Command: []string{shimPath, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all),
+				SecurityContext: confined(spec.ReadOnly, capabilities...),
+				Resources:       limits(spec.Limits),
+				Ports:           ports(spec.Ports),
+			}},
+		},
+	}
+	resolve(&p.Spec, spec.DNS)
+	return p, nil
+}
+
+// shimEnv is the entry with what the shim is told: what an engine would have
+// done. Environment and, when nobody says otherwise, folder are the image's,
+// which the kubelet sets for process 1.
+func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, error) {
+	c := shim.Config{
+		Args:        img.args,
+		Environment: spec.Environment,
+		User:        img.user,
+		Workdir:     cmp.Or(spec.Workdir, "."),
+		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
+		Began:       shim.RunDir + "/began",
+		NoDiff:      true,
+	}
+	for _, v := range spec.Volumes {
+		if !v.ReadOnly { // the shim could not give that one to anybody
+			c.Volumes = append(c.Volumes, v.Target)
+		}
+	}
+	entry, err := c.Env()
+	name, value, _ := strings.Cut(entry, "=")
+	// The kubelet replaces $(NAME), and $$ by $.
+	return corev1.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$", "$$")}, err
+}
+
+// confined is the security context of a container that runs as root with these
+// capabilities only. The shim starts the workload's command as its own user.
+func confined(readOnly bool, keep ...corev1.Capability) *corev1.SecurityContext {
+	root, no := int64(0), false
+	return &corev1.SecurityContext{
+		RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
+		Privileged: &no, AllowPrivilegeEscalation: &no,
+		ReadOnlyRootFilesystem: &readOnly,
+		Capabilities:           &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: keep},
+	}
+}
+
+func limits(l runtime.Limits) corev1.ResourceRequirements {
+	cpus, memory := l.CPUs, l.Memory
+	if cpus <= 0 {
+		cpus = defaultCPUs
+	}
+	if memory <= 0 {
+		memory = defaultMemory
+	}
+	return resources(min(cpus, requestedCPUs), min(memory, requestedMemory), cpus, memory)
+}
+
+func resources(cpus float64, memory int64, maxCPUs float64, maxMemory int64) corev1.ResourceRequirements {
+	list := func(cpus float64, memory int64) corev1.ResourceList {
+		return corev1.ResourceList{
+			corev1.ResourceCPU:    *resource.NewMilliQuantity(max(1, int64(cpus*1000)), resource.DecimalSI),
+			corev1.ResourceMemory: *resource.NewQuantity(memory, resource.BinarySI),
+		}
+	}
+	return corev1.ResourceRequirements{Requests: list(cpus, memory), Limits: list(maxCPUs, maxMemory)}
+}
+
+// resolve sets the resolvers, when the workload names some.
+func resolve(p *corev1.PodSpec, servers []string) {
+	if len(servers) == 0 {
+		return
+	}
+	p.DNSPolicy = corev1.DNSNone
+	p.DNSConfig = &corev1.PodDNSConfig{Nameservers: servers}
+}
+
+func ports(numbers []int) []corev1.ContainerPort {
+	all := make([]corev1.ContainerPort, 0, len(numbers))
+	for _, n := range numbers {
+		all = append(all, corev1.ContainerPort{ContainerPort: int32(n), Protocol: corev1.ProtocolTCP}) //nolint:gosec // a port
+	}
+	return all
+}
+
+func formatPorts(ports []int) string {
+	texts := make([]string, len(ports))
+	for i, p := range ports {
+		texts[i] = strconv.Itoa(p)
+	}
+	return strings.Join(texts, ",")
+}
+
+// parsePorts reads what formatPorts wrote; what it did not write is left out.
+func parsePorts(text string) []int {
+	ports := []int{}
+	for field := range strings.SplitSeq(text, ",") {
+		if p, err := strconv.Atoi(field); err == nil {
+			ports = append(ports, p)
+		}
+	}
+	return ports
+}

@@ -1,0 +1,105 @@
+package kubernetes
+
+import (
+	"strconv"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// A pod outlives its container: the kubelet starts an ended one again, with the
+// volumes it had, and the shim then waits to be told to start the main process.
+// So a container has ended when it has died more often than Start or Restart
+// have brought it back, which is noted on the pod.
+
+// unknownCode is the exit code of what disappeared without having ended before
+// anybody's eyes.
+const unknownCode = -1
+
+// killedCode is the exit code of a process that SIGKILL ended. Running out of
+// memory ends one that way; a container in which another process ran out of
+// memory ends with a code of its own.
+const killedCode = 137
+
+// end is how a container ended.
+type end struct {
+	code int
+	oom  bool
+	time time.Time
+}
+
+// life is what a pod's status says of the container's main process.
+type life struct {
+	deaths  int // how often it has ended
+	revived int // how often it was brought back
+	last    end // meaningful when it has ended
+	running bool
+}
+
+func lifeOf(pod *corev1.Pod) life {
+	l := life{last: end{code: unknownCode}}
+	l.revived, _ = strconv.Atoi(pod.Annotations[noteRevived]) // none is 0
+	c := containerStatus(pod)
+	if c == nil {
+		return l
+	}
+	l.deaths = int(c.RestartCount)
+	ended := c.LastTerminationState.Terminated
+	if c.State.Terminated != nil {
+		l.deaths, ended = l.deaths+1, c.State.Terminated
+	}
+	if ended != nil {
+		code := int(ended.ExitCode)
+		l.last = end{code: code, time: ended.FinishedAt.Time, oom: ended.Reason == "OOMKilled" && code == killedCode}
+	}
+	l.running = c.State.Running != nil
+	return l
+}
+
+// containerStatus is the status of the workload's container; nil before the
+// kubelet has looked at the pod.
+func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
+	for i := range pod.Status.ContainerStatuses {
+		if c := &pod.Status.ContainerStatuses[i]; c.Name == mainContainer {
+			return c
+		}
+	}
+	return nil
+}
+
+// over says whether the pod can never run again: evicted, its node refused or
+// lost it, or it is being deleted.
+func over(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp != nil ||
+		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
+}
+
+// stateOf is the state in the words of the contract.
+func stateOf(pod *corev1.Pod) runtime.State {
+	l := lifeOf(pod)
+	switch {
+	case over(pod) || l.deaths > l.revived:
+		return runtime.Exited
+	case l.running:
+		return runtime.Running
+	}
+	return runtime.Created
+}
+
+// statusOf is all that the contract tells of a container.
+func statusOf(pod *corev1.Pod) runtime.Status {
+	s := runtime.Status{
+		ID:       pod.Labels[labelContainer],
+		Workload: pod.Labels[labelWorkload],
+		Revision: pod.Labels[labelRevision],
+		State:    stateOf(pod),
+		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: parsePorts(pod.Annotations[notePorts])},
+	}
+	if s.State == runtime.Exited {
+		last := lifeOf(pod).last
+		s.ExitCode, s.OOMKilled = last.code, last.oom
+	}
+	return s
+}

@@ -1,0 +1,193 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/remotecommand"
+	"k8s.io/client-go/util/exec"
+	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// stderrKept is how much a program of ours can say about its failure.
+const stderrKept = 16 << 10
+
+// stream is one of our own programs that the kubelet runs in a container: what
+// is written goes to its stdin, what is read comes from its stdout.
+type stream struct {
+	r      *Runtime
+	id     string // of the container
+	in     *io.PipeWriter
+	out    *io.PipeReader
+	stderr firstBytes
+	cancel context.CancelFunc
+	over   chan struct{} // closed when err is there
+	err    error         // how the program ended
+}
+
+// run starts one of our programs in a container, as root. That it could not be
+// started is told by its end, as is all that the cluster has to say.
+func (r *Runtime) run(id string, args ...string) (*stream, error) {
+	executor, err := r.executor(podName(id), args)
+	if err != nil {
+		return nil, err
+	}
+	// A program outlives the call that starts it: its stream is closed.
+	ctx, cancel := context.WithCancel(context.Background())
+	inReader, in := io.Pipe()
+	out, outWriter := io.Pipe()
+	s := &stream{
+		r: r, id: id, in: in, out: out, cancel: cancel, over: make(chan struct{}),
+		stderr: firstBytes{limit: stderrKept},
+	}
+	// The goroutine ends with the program, with the connection, or by Close.
+	go func() {
+		s.err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{
+			Stdin: inReader, Stdout: outWriter, Stderr: &s.stderr})
+		close(s.over)
+		outWriter.Close()
+		inReader.CloseWithError(io.ErrClosedPipe)
+		cancel()
+	}()
+	return s, nil
+}
+
+// executor speaks WebSocket and, to a server or past a proxy that does not,
+// SPDY. One is good for one program.
+func (r *Runtime) executor(pod string, args []string) (remotecommand.Executor, error) {
+	target := r.execURL(pod, args)
+	modern, err := remotecommand.NewWebSocketExecutor(r.config, "GET", target.String())
+	if err != nil {
+		return nil, fmt.Errorf("prepare to run a program: %w", err)
+	}
+	old, err := remotecommand.NewSPDYExecutor(r.config, "POST", target)
+	if err != nil {
+		return nil, fmt.Errorf("prepare to run a program: %w", err)
+	}
+	return remotecommand.NewFallbackExecutor(modern, old, fallBack)
+}
+
+// fallBack says whether the other protocol may do better. Some servers answer
+// 403 to the GET, for they allow their users to create an exec and not to get
+// one. That the pod is not there is told by both, and the second one's word is
+// the plainer.
+func fallBack(err error) bool {
+	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) || apierrors.IsForbidden(err)
+}
+
+func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
+func (s *stream) Write(p []byte) (int, error) { return s.in.Write(p) }
+
+// CloseWrite ends the program's stdin.
+func (s *stream) CloseWrite() error { return s.in.Close() }
+
+// Close gives up on the program, which may run on.
+func (s *stream) Close() error {
+	s.cancel()
+	s.in.Close()
+	return s.out.Close()
+}
+
+// result is how the program ended, after its output did. An exit code that the
+// cluster does not know is an error, never 0.
+func (s *stream) result(ctx context.Context) error {
+	select {
+	case <-s.over:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if s.err == nil {
+		return nil
+	}
+	code, exited := errors.AsType[exec.CodeExitError](s.err)
+	if exited && s.stderr.text() != "" {
+		return shim.ToolError(code.Code, s.stderr.text())
+	}
+	return s.r.brokenOff(ctx, s.id, s.err)
+}
+
+// brokenOff explains why a program that should run does not: mostly, because
+// its container does not either. Behind a connection that was to be taken over
+// an error has lost its kind, so the pod is asked.
+func (r *Runtime) brokenOff(ctx context.Context, id string, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	pod, findErr := r.find(ctx, id)
+	switch {
+	case findErr != nil:
+		return errors.Join(findErr, err)
+	case stateOf(pod) != runtime.Running || containerGone(err):
+		return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+	}
+	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+}
+
+// containerGone says whether the node's container runtime knows already that
+// the container has ended. The API server learns it up to a second later.
+func containerGone(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "container not found") || strings.Contains(text, "CONTAINER_EXITED") ||
+		strings.Contains(text, "cannot exec in a stopped")
+}
+
+// running finds the pod of a container that commands can be run in. One that
+// was started again runs as far as the kubelet can see: its shim says that the
+// main process does not.
+func (r *Runtime) running(ctx context.Context, id string) (*corev1.Pod, error) {
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if l := lifeOf(pod); !l.running || over(pod) {
+		return nil, fmt.Errorf("%w: it is %s", runtime.ErrNotRunning, stateOf(pod))
+	}
+	return pod, nil
+}
+
+// bridge is the stream of a session. Instead of a bare end it reports what the
+// bridge or the cluster had to say.
+type bridge struct{ *stream }
+
+func (b bridge) Read(p []byte) (int, error) {
+	n, err := b.out.Read(p)
+	if n > 0 || !errors.Is(err, io.EOF) {
+		return n, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if err := b.result(ctx); err != nil {
+		return 0, err
+	}
+	return 0, errors.New("the session's bridge ended")
+}
+
+// firstBytes keeps the first limit bytes of what is written to it.
+type firstBytes struct {
+	limit int
+
+	mu   sync.Mutex // guards kept
+	kept []byte
+}
+
+func (f *firstBytes) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.kept = append(f.kept, p[:min(len(p), f.limit-len(f.kept))]...)
+	return len(p), nil
+}
+
+func (f *firstBytes) text() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return string(f.kept)
+}

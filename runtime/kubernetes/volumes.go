@@ -1,0 +1,124 @@
+package kubernetes
+
+import (
+	"path"
+	"strconv"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+const (
+	// binDir is where the shim is mounted, and shimPath the program.
+	binDir   = shim.Mount + "/bin"
+	shimFile = "shim"
+	shimPath = binDir + "/" + shimFile
+
+	// asideDir is where volumes that the workload may only read are mounted a
+	// second time, for the shim to fill and to empty. It belongs to a user that
+	// nobody is and is closed to all others, which binds root as well when it
+	// has no capabilities. It is not below the shim's own folder, which is
+	// never wiped.
+	asideDir = "/.hostler-volumes"
+
+	// prepareDir is where the init container sees the folders that it prepares.
+	prepareDir = "/hostler"
+)
+
+// nobody owns what only the shim may enter. The kernel knows one number above.
+const nobody = 1<<32 - 2
+
+// folder is an emptyDir of the pod. What is in it ends with the pod and
+// outlives its container.
+type folder struct {
+	name     string
+	target   string // where the container sees it
+	mode     string // octal; the kubelet makes every one 0777
+	owner    int64
+	memory   string // a tmpfs of that size; empty for the node's disk
+	readOnly bool   // for the workload
+}
+
+// temporary are the temporary filesystems: with them, what programs scribble is
+// gone after a Wipe, where in the image's own folders it would make the
+// container unfit for the next tenant. Their pages count as the container's.
+var temporary = []struct {
+	folder
+	always bool // with a root filesystem that can be written, too
+}{
+	{folder{name: "hostler-tmp", target: "/tmp", mode: "1777", memory: "100Mi"}, true},
+	{folder{name: "hostler-var-tmp", target: "/var/tmp", mode: "1777", memory: "100Mi"}, true},
+	{folder{name: "hostler-root-run", target: "/run", mode: "0755", memory: "10Mi"}, false},
+	{folder{name: "hostler-run", target: shim.RunDir, mode: "0700", memory: "1Mi"}, true},
+}
+
+// folders are all of a pod's.
+func folders(spec runtime.Spec) []folder {
+	all := []folder{{name: "hostler-bin", target: binDir, mode: "0755", readOnly: true}}
+	taken, aside := make(map[string]bool), false
+	for i, v := range spec.Volumes {
+		taken[path.Clean(v.Target)] = true
+		aside = aside || v.ReadOnly
+		all = append(all, folder{name: volumeName(i), target: v.Target, mode: "0755", readOnly: v.ReadOnly})
+	}
+	for _, t := range temporary {
+		if !taken[t.target] && (t.always || spec.ReadOnly) {
+			all = append(all, t.folder)
+		}
+	}
+	if aside {
+		all = append(all, folder{name: "hostler-aside", target: asideDir, mode: "0700", owner: nobody, memory: "64Ki"})
+	}
+	return all
+}
+
+// volumeName is the pod's name for a volume. The workload's own names may be
+// longer than Kubernetes allows.
+func volumeName(i int) string { return "volume-" + strconv.Itoa(i) }
+
+// volumes are the folders as the pod declares them.
+func volumes(all []folder) []corev1.Volume {
+	declared := make([]corev1.Volume, 0, len(all))
+	for _, f := range all {
+		source := &corev1.EmptyDirVolumeSource{}
+		if f.memory != "" {
+			size := resource.MustParse(f.memory)
+			source.Medium, source.SizeLimit = corev1.StorageMediumMemory, &size
+		}
+		declared = append(declared, corev1.Volume{Name: f.name, VolumeSource: corev1.VolumeSource{EmptyDir: source}})
+	}
+	return declared
+}
+
+// mounts are the folders as the workload sees them. A folder must come before
+// what is mounted in it; the kubelet and the container runtime sort them.
+func mounts(spec runtime.Spec, all []folder) []corev1.VolumeMount {
+	seen := make([]corev1.VolumeMount, 0, len(all))
+	for _, f := range all {
+		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly})
+	}
+	for i, v := range spec.Volumes {
+		if v.ReadOnly {
+			seen = append(seen, corev1.VolumeMount{Name: volumeName(i), MountPath: aside(i)})
+		}
+	}
+	return seen
+}
+
+// aside is where a volume that is mounted read-only can be written.
+func aside(i int) string { return asideDir + "/" + volumeName(i) }
+
+// preparations are the folders as the init container sees them, and what it is
+// told to do with them.
+func preparations(all []folder) (seen []corev1.VolumeMount, args []string) {
+	args = []string{"hostler-shim", "install", prepareDir + "/" + all[0].name + "/" + shimFile}
+	for _, f := range all {
+		at := prepareDir + "/" + f.name
+		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: at})
+		args = append(args, f.mode+":"+strconv.FormatInt(f.owner, 10)+":"+at)
+	}
+	return seen, args
+}
