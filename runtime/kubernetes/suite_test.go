@@ -1,0 +1,41 @@
+package kubernetes_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// The backend keeps the contract, on a real node.
+func TestSuite(t *testing.T) {
+	needCluster(t)
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(t *testing.T) runtime.Runtime { return open(t) },
+		Reopen: func(t *testing.T) runtime.Runtime { return open(t) },
+		Spec:   func(t *testing.T) runtime.Spec { return newSpec(t) },
+		Foreign: func(t *testing.T) string {
+			id := uuid.NewString()
+			makeForeign(t, id)
+			return id
+		},
+	})
+}
+
+// makeForeign makes a pod with the name that ours would have, and with the
+// labels of another instance.
+func makeForeign(t *testing.T, id string) {
+	t.Helper()
+	c := needCluster(t)
+	require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces/"+run+"/pods", fmt.Sprintf(`{
+		"metadata": {"name": "hostler-%s", "labels": {
+			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": "%s"}},
+		"spec": {"terminationGracePeriodSeconds": 0, "containers": [
+			{"name": "main", "image": "%s", "command": ["/box", "idle"]}]}}`, id, id, testImages(t).box)))
+	t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", pod(id), "")) })
+}
