@@ -27,12 +27,6 @@ func beganBefore(note string) bool {
 	return false
 }
 
-// park is begin for a container that has ended before: its volumes can be
-// read, and the main process is started by a Restart.
-func (s *supervisor) park() {
-	s.main.set(shim.MainStopped, 0, nil)
-}
-
 // settleWorkdir finds out what the folder "." is, while init is still in it.
 func settleWorkdir(config *shim.Config) error {
 	if config.Workdir != "." {

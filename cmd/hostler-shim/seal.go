@@ -15,6 +15,7 @@ import (
 type seal struct {
 	files  map[string]fileState // what must be the same
 	places []place              // what is emptied
+	root   census               // of a root filesystem that nobody else tells of
 }
 
 // fileState is all that tells whether a path is as it was. Nobody can set the
@@ -66,7 +67,7 @@ func (s *supervisor) sealFiles(paths []string) error {
 	if err != nil {
 		return err
 	}
-	s.seal = &seal{files: files, places: places}
+	s.seal = &seal{files: files, places: places, root: s.remember()}
 	return nil
 }
 

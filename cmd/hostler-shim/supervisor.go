@@ -69,6 +69,10 @@ func runInit(args []string) int {
 		return exitUsage
 	}
 	os.Unsetenv(shim.EnvName)
+	if err := settleWorkdir(&config); err != nil {
+		complain("start", err)
+		return exitFailed
+	}
 	hide()
 	if os.Getpid() != 1 {
 		// As process 1 does without being asked.
@@ -89,7 +93,11 @@ func runInit(args []string) int {
 	go s.reaper.run()
 	go s.forward(signals)
 	s.prepareVolumes()
-	s.begin()
+	if beganBefore(config.Began) {
+		s.main.set(shim.MainStopped, 0, nil)
+	} else {
+		s.begin()
+	}
 	daemon.listening()
 	go s.workers.warmUp()
 	s.accept(listener) // returns only when the socket is unusable

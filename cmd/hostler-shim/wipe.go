@@ -47,7 +47,7 @@ func (s *supervisor) clearFiles(paths []string) error {
 	if path, what := difference(s.seal.files, now); what != "" {
 		return fmt.Errorf("%w: %s %s", runtime.ErrNotClean, path, what)
 	}
-	return nil
+	return s.compare(s.seal.root)
 }
 
 // difference is the first path, by name, that is not as it was, and what is

@@ -34,7 +34,8 @@ type Config struct {
 	// User is the main process's: uid, uid:gid, name or name:group, looked up in
 	// the container. Empty is whoever init runs as.
 	User string `json:"user,omitempty"`
-	// Workdir is an absolute path as init sees it. Empty is Root.
+	// Workdir is an absolute path as init sees it. Empty is Root; "." is where
+	// init was started, for an engine that knows the image's folder better.
 	Workdir string `json:"workdir,omitempty"`
 	// Root is "/" (or empty) in a container, and the private folder of a
 	// container that is only a folder.
@@ -53,6 +54,14 @@ type Config struct {
 	// ExitFile is written with the main process's exit code when it ends, for
 	// want of an engine that remembers it. Empty for none.
 	ExitFile string `json:"exit_file,omitempty"`
+	// Began is a file that init makes when it starts the main process for the
+	// first time, for an engine that starts an ended container again unasked.
+	// An init that finds it leaves the main process to a Restart. Empty for an
+	// engine that does not.
+	Began string `json:"began,omitempty"`
+	// NoDiff says that the engine does not tell what has changed on the root
+	// filesystem: init looks for itself.
+	NoDiff bool `json:"no_diff,omitempty"`
 	// Lonely is for how long commands run on while no session is connected.
 	Lonely time.Duration `json:"lonely,omitempty"`
 }
