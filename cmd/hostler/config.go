@@ -27,6 +27,9 @@ type serveConfig struct {
 	workloads  string
 	apiKeyFile string
 	shim       string
+	shimImage  string
+	kubeconfig string
+	namespace  string
 	logLevel   string
 	logFormat  string
 	retention  time.Duration
@@ -36,11 +39,14 @@ type serveConfig struct {
 func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:8700", "address to serve the API on")
 	f.StringVar(&c.data, "data", defaultData(), "directory for the database and everything else that is kept")
-	f.StringVar(&c.runtime, "runtime", "auto", "what runs the containers: auto, docker or process (no isolation: for trying only)")
+	f.StringVar(&c.runtime, "runtime", "auto", "what runs the containers: auto (docker), docker, kubernetes, or process (no isolation: for trying only)")
 	f.StringVar(&c.store, "store", "sqlite", "where records are kept: sqlite, a file in the data directory")
 	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and follow")
 	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key a line; without it only this machine is served")
 	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: beside this program)")
+	f.StringVar(&c.shimImage, "shim-image", "", "on kubernetes, the image from which the nodes get hostler-shim: this program's own")
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "on kubernetes, the file that says how to reach the cluster (default: KUBECONFIG, or the pod's service account)")
+	f.StringVar(&c.namespace, "namespace", "", "on kubernetes, the namespace of the containers (default: the kubeconfig's, or the pod's own)")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
 	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")
@@ -125,7 +131,10 @@ func (c *serveConfig) check() error {
 	if c.retention < 0 {
 		faults = errors.Join(faults, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
 	}
-	oneOf("runtime", c.runtime, "auto", "docker", "process")
+	oneOf("runtime", c.runtime, "auto", "docker", "kubernetes", "process")
+	if c.runtime == "kubernetes" && c.shimImage == "" {
+		faults = errors.Join(faults, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
+	}
 	oneOf("store", c.store, "sqlite")
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "auto", "text", "json")

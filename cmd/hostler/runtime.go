@@ -9,13 +9,18 @@ import (
 	"path/filepath"
 
 	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/process"
 )
 
 // openRuntime opens the backend that the configuration names. With auto it is
 // the Docker engine, and nothing else by accident: a server without isolation
-// must be asked for.
+// must be asked for, and so must one that fills the cluster it happens to run
+// in.
 func openRuntime(ctx context.Context, c serveConfig, id identity, log *slog.Logger) (backend, error) {
+	if c.runtime == "kubernetes" {
+		return openKubernetes(ctx, c, id, log)
+	}
 	shim, err := findShim(c.shim)
 	if err != nil {
 		return nil, err
@@ -34,6 +39,21 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, log *slog.Logg
 				"start Docker, set DOCKER_HOST, or try Hostler without isolation with --runtime process", err), rt.Close())
 		}
 		log.Error("the container engine does not answer; serving all the same, and trying again", "error", err)
+	}
+	return rt, nil
+}
+
+// openKubernetes needs no shim on this machine: the nodes get it from an image.
+func openKubernetes(ctx context.Context, c serveConfig, id identity, log *slog.Logger) (backend, error) {
+	rt, err := kubernetes.New(kubernetes.Options{
+		Instance: id.id, Secret: id.secret, ShimImage: c.shimImage,
+		Kubeconfig: c.kubeconfig, Namespace: c.namespace, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := rt.Ping(ctx); err != nil {
+		log.Error("the cluster does not answer; serving all the same, and trying again", "error", err)
 	}
 	return rt, nil
 }
