@@ -32,6 +32,7 @@ var layers = []layer{
 	{"release", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "internal/flow"}},
 
 	// What the tests of those share.
+	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
@@ -59,6 +60,10 @@ var owners = []owner{
 	{"modernc.org/sqlite", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"github.com/jackc/pgx", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"github.com/pressly/goose", []string{"store/..."}, "package store is the only one that knows SQL"},
+	{"gocloud.dev", []string{"snapshot"}, "only package snapshot talks to object storage"},
+	{"github.com/aws", []string{"snapshot"}, "only package snapshot talks to object storage"},
+	{"github.com/Azure/azure-sdk-for-go", []string{"snapshot"}, "only package snapshot talks to object storage"},
+	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
 	{"gopkg.in/yaml.v3", []string{"workload", "api/...", "cmd/hostler"},
 		"YAML is read by package workload and printed by the API and the command line"},
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},

@@ -1,0 +1,136 @@
+package snapshot
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// cloudBucket keeps objects with a provider of object storage.
+type cloudBucket struct {
+	bucket  *blob.Bucket
+	secrets []string // that no error may show
+	part    int      // bytes of each part of a large object
+}
+
+var _ Bucket = (*cloudBucket)(nil)
+
+// How large objects are sent: parts are held in memory until they have been.
+const (
+	leastPart = 8 << 20
+	mostParts = 8000 // S3 allows 10,000
+	senders   = 2
+)
+
+// newCloudBucket makes a bucket for objects of up to most bytes.
+func newCloudBucket(b *blob.Bucket, most int64, secrets []string) *cloudBucket {
+	return &cloudBucket{bucket: b, secrets: secrets, part: int(max(leastPart, most/mostParts))}
+}
+
+// Close closes the bucket.
+func (b *cloudBucket) Close() error { return b.fault(b.bucket.Close()) }
+
+// Put is Bucket.Put.
+func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
+	return b.fault(b.bucket.Upload(ctx, key, r, &blob.WriterOptions{
+		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: senders,
+	}))
+}
+
+// Create is Bucket.Create.
+func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
+	return b.fault(b.bucket.WriteAll(ctx, key, data, &blob.WriterOptions{
+		ContentType: "application/json", IfNotExist: true,
+	}))
+}
+
+// Get is Bucket.Get.
+func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	r, err := b.bucket.NewReader(ctx, key, nil)
+	if err != nil {
+		return nil, b.fault(err)
+	}
+	return &cloudReader{b, r}, nil
+}
+
+// cloudReader is an object being read.
+type cloudReader struct {
+	bucket *cloudBucket
+	from   *blob.Reader
+}
+
+func (r *cloudReader) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = r.bucket.fault(err)
+	}
+	return n, err
+}
+
+// Close ends the reading.
+func (r *cloudReader) Close() error { return r.bucket.fault(r.from.Close()) }
+
+// List is Bucket.List.
+func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
+	list := b.bucket.List(&blob.ListOptions{Prefix: prefix})
+	for {
+		o, err := list.Next(ctx)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return b.fault(err)
+		}
+		if err := each(Object{Key: o.Key, Size: o.Size, Time: o.ModTime}); err != nil {
+			return err
+		}
+	}
+}
+
+// Delete is Bucket.Delete.
+func (b *cloudBucket) Delete(ctx context.Context, key string) error {
+	err := b.fault(b.bucket.Delete(ctx, key))
+	if errors.Is(err, ErrNoObject) {
+		return nil
+	}
+	return err
+}
+
+// faults are the provider's errors that are ours.
+var faults = map[gcerrors.ErrorCode]error{
+	gcerrors.NotFound:           ErrNoObject,
+	gcerrors.FailedPrecondition: ErrExists,
+	gcerrors.AlreadyExists:      ErrExists,
+}
+
+// fault turns a provider's error into ours, without a secret in it.
+func (b *cloudBucket) fault(err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	for _, secret := range b.secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	if text != err.Error() {
+		err = &masked{text, err}
+	}
+	if ours, ok := faults[gcerrors.Code(err)]; ok {
+		return fmt.Errorf("%w: %w", ours, err)
+	}
+	return err
+}
+
+// masked is an error whose text was changed.
+type masked struct {
+	text string
+	err  error
+}
+
+func (m *masked) Error() string { return m.text }
+func (m *masked) Unwrap() error { return m.err }

@@ -1,0 +1,217 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Destination is where a download goes and for whom.
+type Destination struct {
+	Owner
+	Container string
+	// Progress is as in Origin.
+	Progress func(received int64)
+}
+
+// download is one download under way.
+type download struct {
+	*Sink
+	files runtime.Files
+	to    Destination
+	at    string
+	done  Transfer
+}
+
+// Download puts the tenant's current snapshot into a container whose volumes
+// are empty, and the files of mappings that only download. What is in the
+// container stays but for what it replaces.
+//
+// A checksum is known to be right only at the end of a stream, when most of it
+// is unpacked: after an error the container holds anything, and must neither
+// be used nor uploaded.
+func (s *Sink) Download(ctx context.Context, files runtime.Files, to Destination) (Transfer, error) {
+	begin := time.Now()
+	d := &download{Sink: s, files: files, to: to}
+	err := d.run(ctx)
+	d.done.Duration = time.Since(begin)
+	if err != nil {
+		return d.done, fmt.Errorf("download the state of tenant %q of workload %s: %w", to.Tenant, to.Workload, err)
+	}
+	return d.done, nil
+}
+
+func (d *download) run(ctx context.Context) error {
+	var err error
+	if d.at, err = folder(d.sync.Sink, d.to.Owner); err != nil {
+		return err
+	}
+	h, err := d.head(ctx, d.at, d.to.Owner)
+	if err != nil {
+		return err
+	}
+	d.done.Snapshot, _ = h.current()
+	for _, m := range d.sync.Mappings {
+		switch m.Direction {
+		case workload.Upload:
+			continue
+		case workload.Download:
+			err = d.plain(ctx, m)
+		case workload.Bidirectional:
+			err = d.part(ctx, m, find(d.done.Snapshot.Parts, m.SinkPath))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.Path, err)
+		}
+	}
+	return nil
+}
+
+// part unpacks what a mapping has kept.
+func (d *download) part(ctx context.Context, m workload.Mapping, p *Part) error {
+	if p == nil || p.Files == 0 {
+		return nil
+	}
+	return d.put(ctx, m, func(w *tar.Writer, below string) error {
+		limits := bounds{bytes: p.Bytes, files: p.Files}
+		return d.read(ctx, d.at, *p, d.progress, func(archive io.Reader) error {
+			return d.unpack(w, archive, below, &limits)
+		})
+	})
+}
+
+func (d *download) progress(n int64) {
+	d.done.Sent += n
+	if d.to.Progress != nil {
+		d.to.Progress(d.done.Sent)
+	}
+}
+
+// unpack takes an archive's entries over to one for the container.
+func (d *download) unpack(w *tar.Writer, archive io.Reader, below string, limits *bounds) error {
+	r := tar.NewReader(archive)
+	buf := make([]byte, 128<<10)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return broken(err)
+		}
+		name, err := localName(h.Name)
+		if err == nil && !kept[h.Typeflag] {
+			err = badArchive("%.200q is neither file, folder nor symbolic link", name)
+		}
+		if err == nil {
+			err = limits.take(h.Size)
+		}
+		if err != nil {
+			return err
+		}
+		if h, err = canonical(h, path.Join(below, name)); err != nil {
+			return err
+		}
+		if err := d.write(w, h, r, buf); err != nil {
+			return err
+		}
+	}
+}
+
+func (d *download) write(w *tar.Writer, h *tar.Header, content io.Reader, buf []byte) error {
+	if err := w.WriteHeader(h); err != nil {
+		return err
+	}
+	n, err := io.CopyBuffer(w, content, buf)
+	if err == nil && n != h.Size {
+		err = fmt.Errorf("%w: %.200q has another size than it says", ErrCorrupt, h.Name)
+	}
+	d.done.Files++
+	d.done.Bytes += n
+	return broken(err)
+}
+
+// put streams an archive that fill writes into the folder of a mapping, which
+// need not exist. Fill is told what to put before names.
+func (d *download) put(ctx context.Context, m workload.Mapping, fill func(w *tar.Writer, below string) error) error {
+	if m.Volume != "" {
+		return d.stream(ctx, m.Volume, relative(m.Path, m.Volume), fill)
+	}
+	before := d.done
+	err := d.stream(ctx, m.Path, "", fill)
+	if !isMissing(err) {
+		return err
+	}
+	d.done = before
+	return d.stream(ctx, "/", relative(m.Path, "/"), fill)
+}
+
+// relative is the path from a folder to what lies in it, "" for itself.
+func relative(p, dir string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(p, dir), "/")
+}
+
+func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar.Writer, string) error) error {
+	r, w := io.Pipe()
+	var g errgroup.Group
+	g.Go(func() error {
+		t := tar.NewWriter(w)
+		err := fill(t, below)
+		// Only now is the end written: what is not sound never looks whole.
+		if err == nil {
+			err = t.Close()
+		}
+		w.CloseWithError(err)
+		return err
+	})
+	err := d.files.PutFiles(ctx, d.to.Container, dir, r)
+	r.CloseWithError(errGivenUp)
+	if fillErr := g.Wait(); fillErr != nil && !errors.Is(fillErr, errGivenUp) {
+		return fillErr
+	}
+	return err
+}
+
+// read reads the archive of a part and makes sure that it is what was stored.
+func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64), use func(archive io.Reader) error) error {
+	object, err := s.bucket.Get(ctx, at+p.Object)
+	if errors.Is(err, ErrNoObject) {
+		return fmt.Errorf("%w: %s is not there", ErrCorrupt, p.Object)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", p.Object, err)
+	}
+	defer object.Close()
+	m := newMeter(object, progress)
+	z, err := newDecoder(m)
+	if err != nil {
+		return err
+	}
+	defer z.Close()
+	archive := decoded{m, z}
+	err = use(archive)
+	// Its end has not been read by whoever stopped at the archive's end mark.
+	if err == nil {
+		_, err = io.Copy(io.Discard, io.LimitReader(archive, maxTail))
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, m)
+	}
+	if err == nil && (m.n != p.Size || m.sha256() != p.SHA256) {
+		err = fmt.Errorf("%w: its checksum is not what it was", ErrCorrupt)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", p.Object, err)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"path"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+func badArchive(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
+}
+
+// Bounds of one entry, far above what a file system takes.
+const (
+	maxPath   = 64 << 10
+	maxTarget = 64 << 10
+)
+
+// localName is an entry's name without what says nothing: "." for the folder
+// itself. Names that lead outside, or that could be read as such, are refused.
+func localName(name string) (string, error) {
+	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || path.IsAbs(name) {
+		return "", badArchive("the name %.200q is not one of a file below", name)
+	}
+	for part := range strings.SplitSeq(name, "/") {
+		if part == ".." {
+			return "", badArchive("the name %.200q points upwards", name)
+		}
+	}
+	return path.Clean(name), nil
+}
+
+// kept are the kinds of entries that are kept; dropped are those that mean
+// nothing outside of their container. Any other, a hard link above all, would
+// be a file that is lost: it is refused.
+var (
+	kept    = map[byte]bool{tar.TypeReg: true, tar.TypeDir: true, tar.TypeSymlink: true}
+	dropped = map[byte]bool{tar.TypeFifo: true, tar.TypeChar: true, tar.TypeBlock: true}
+)
+
+// permissionBits are those that are kept: not setuid and setgid.
+const permissionBits = 0o1777
+
+// canonical is an entry without what belongs to one container: owners, times of
+// access and change, anything that we do not know.
+func canonical(h *tar.Header, name string) (*tar.Header, error) {
+	c := &tar.Header{
+		Typeflag: h.Typeflag, Name: name, Mode: h.Mode & permissionBits,
+		ModTime: h.ModTime, Format: tar.FormatPAX,
+	}
+	switch h.Typeflag {
+	case tar.TypeDir:
+		c.Name += "/"
+	case tar.TypeReg:
+		c.Size = h.Size
+	case tar.TypeSymlink:
+		if h.Linkname == "" || len(h.Linkname) > maxTarget || strings.ContainsRune(h.Linkname, 0) {
+			return nil, badArchive("the link %.200q has no target that can be", name)
+		}
+		c.Linkname = h.Linkname
+	}
+	return c, nil
+}
+
+// newEntryHash begins the hash of an entry with what its header says; its
+// content follows. Not in it are the times of folders and links: those of a
+// folder change with what is in it, and neither says what there is.
+func newEntryHash(h *tar.Header) hash.Hash {
+	sum := sha256.New()
+	var n [8]byte
+	number := func(v int64) {
+		binary.BigEndian.PutUint64(n[:], uint64(v)) //nolint:gosec // any bits do
+		sum.Write(n[:])
+	}
+	text := func(s string) {
+		number(int64(len(s)))
+		sum.Write([]byte(s))
+	}
+	sum.Write([]byte{h.Typeflag})
+	text(h.Name)
+	text(h.Linkname)
+	number(h.Mode)
+	if h.Typeflag == tar.TypeReg {
+		number(h.Size)
+		number(h.ModTime.UnixNano())
+	}
+	return sum
+}

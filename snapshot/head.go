@@ -1,0 +1,198 @@
+package snapshot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"slices"
+	"strconv"
+)
+
+// headVersion is the form of a head. One of a later form is refused: who does
+// not know what it says must not build on it.
+const headVersion = 1
+
+// maxHead bounds what is read as a head: far above keep's most.
+const maxHead = 64 << 20
+
+// head says which snapshots a tenant has. It is never changed: each change is
+// the head of the next generation, and the highest one counts. A snapshot that
+// a head does not list is gone.
+type head struct {
+	Version    int        `json:"version"`
+	Generation int64      `json:"generation"`
+	Fence      int64      `json:"fence"`
+	Workload   string     `json:"workload"`
+	Tenant     string     `json:"tenant"`
+	Snapshots  []Snapshot `json:"snapshots"` // the current one first
+}
+
+// current is the newest snapshot, if there is one.
+func (h head) current() (Snapshot, bool) {
+	if len(h.Snapshots) == 0 {
+		return Snapshot{}, false
+	}
+	return h.Snapshots[0], true
+}
+
+// objects are those that the snapshots need.
+func (h head) objects() map[string]bool {
+	all := map[string]bool{}
+	for _, s := range h.Snapshots {
+		for _, p := range s.Parts {
+			all[p.Object] = true
+		}
+	}
+	return all
+}
+
+// with is the head after h with another current snapshot, of which keep stay.
+func (h head) with(s Snapshot, keep int) head {
+	h.Snapshots = append([]Snapshot{s}, h.Snapshots...)
+	return h.cut(keep)
+}
+
+// cut is the head after h with at most keep snapshots.
+func (h head) cut(keep int) head {
+	h.Snapshots = slices.Clone(h.Snapshots[:min(len(h.Snapshots), max(keep, 1))])
+	return h
+}
+
+const headFolder = "heads/"
+
+func headKey(folder string, generation int64) string {
+	return fmt.Sprintf("%s%s%016d.json", folder, headFolder, generation)
+}
+
+var headName = regexp.MustCompile(`/heads/([0-9]{16})\.json$`)
+
+// generations lists the heads that there are, in no order.
+func (s *Sink) generations(ctx context.Context, folder string) ([]int64, error) {
+	var list []int64
+	err := s.bucket.List(ctx, folder+headFolder, func(o Object) error {
+		if m := headName.FindStringSubmatch(o.Key); m != nil {
+			n, err := strconv.ParseInt(m[1], 10, 64)
+			if err != nil {
+				return err
+			}
+			list = append(list, n)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// maxTries is how often a head that went away while we looked is looked for
+// again: whoever removed it has made a newer one.
+const maxTries = 10
+
+// head reads the head that counts. Its generation is 0 when there is none.
+func (s *Sink) head(ctx context.Context, folder string, o Owner) (head, error) {
+	for range maxTries {
+		list, err := s.generations(ctx, folder)
+		if err != nil {
+			return head{}, fmt.Errorf("look for snapshots: %w", err)
+		}
+		if len(list) == 0 {
+			return head{Version: headVersion, Workload: o.Workload, Tenant: o.Tenant}, nil
+		}
+		h, err := s.readHead(ctx, folder, slices.Max(list))
+		if errors.Is(err, ErrNoObject) {
+			continue
+		}
+		if err == nil && (h.Workload != o.Workload || h.Tenant != o.Tenant) {
+			err = fmt.Errorf("%w: the list of snapshots is tenant %q's of workload %s", ErrCorrupt, h.Tenant, h.Workload)
+		}
+		if err != nil {
+			return head{}, fmt.Errorf("read the list of snapshots: %w", err)
+		}
+		return h, nil
+	}
+	return head{}, fmt.Errorf("read the list of snapshots: %w", ErrConflict)
+}
+
+func (s *Sink) readHead(ctx context.Context, folder string, generation int64) (head, error) {
+	r, err := s.bucket.Get(ctx, headKey(folder, generation))
+	if err != nil {
+		return head{}, err
+	}
+	defer r.Close()
+	data, err := io.ReadAll(io.LimitReader(r, maxHead))
+	if err != nil {
+		return head{}, err
+	}
+	var h head
+	if err := json.Unmarshal(data, &h); err != nil {
+		return head{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
+	}
+	if h.Version > headVersion {
+		return head{}, fmt.Errorf("the list of snapshots is of form %d, made by a newer Hostler", h.Version)
+	}
+	if h.Generation != generation {
+		return head{}, fmt.Errorf("%w: the list of snapshots %d says that it is %d", ErrCorrupt, generation, h.Generation)
+	}
+	return h, nil
+}
+
+// commit makes next the head that counts, in place of before: the one step by
+// which anything changes. ErrConflict says that before did not count any more,
+// and that nothing was changed.
+func (s *Sink) commit(ctx context.Context, folder string, before, next head) error {
+	next.Generation = before.Generation + 1
+	data, err := json.Marshal(next)
+	if err != nil {
+		return fmt.Errorf("write the list of snapshots: %w", err)
+	}
+	err = s.bucket.Create(ctx, headKey(folder, next.Generation), data)
+	if errors.Is(err, ErrExists) && s.isOurs(ctx, folder, next) {
+		err = nil
+	}
+	if errors.Is(err, ErrExists) {
+		return ErrConflict
+	}
+	if err != nil {
+		return fmt.Errorf("write the list of snapshots: %w", err)
+	}
+	// Somebody whose head was removed since may have been here before us, far
+	// ahead: ours counts only if it is the highest.
+	list, err := s.generations(ctx, folder)
+	if err != nil {
+		return fmt.Errorf("look for snapshots: %w", err)
+	}
+	if slices.Max(append(list, 0)) != next.Generation {
+		return ErrConflict
+	}
+	s.sweep(ctx, folder, list, before, next)
+	return nil
+}
+
+// isOurs says whether a head that exists is the one that we wanted to create: a
+// client that got no answer the first time has created it and tried again.
+func (s *Sink) isOurs(ctx context.Context, folder string, want head) bool {
+	got, err := s.readHead(ctx, folder, want.Generation)
+	if err != nil || len(got.Snapshots) == 0 || len(want.Snapshots) == 0 {
+		return false
+	}
+	return got.Snapshots[0].ID == want.Snapshots[0].ID && got.Fence == want.Fence
+}
+
+// sweep removes what nothing needs any more now that next counts: older heads,
+// and objects that before needed and next does not. Nobody can need those
+// again, for whoever builds on before fails to commit. What cannot be removed
+// now is left to Prune.
+func (s *Sink) sweep(ctx context.Context, folder string, list []int64, before, next head) {
+	for _, generation := range list {
+		if generation < next.Generation {
+			_ = s.bucket.Delete(ctx, headKey(folder, generation))
+		}
+	}
+	needed := next.objects()
+	for object := range before.objects() {
+		if !needed[object] {
+			_ = s.bucket.Delete(ctx, folder+object)
+		}
+	}
+}

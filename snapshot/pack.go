@@ -1,0 +1,238 @@
+package snapshot
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"slices"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// contents are the figures of what an archive holds.
+type contents struct {
+	Digest  string
+	Files   int
+	Bytes   int64
+	Skipped int
+}
+
+// bounds are what is left of a state's limits.
+type bounds struct {
+	bytes int64
+	files int
+}
+
+// take takes an entry off; ErrTooLarge when it is too much.
+func (b *bounds) take(size int64) error {
+	b.files--
+	if b.files < 0 {
+		return fmt.Errorf("%w: it has more files than max_files allows", ErrTooLarge)
+	}
+	if size < 0 || size > b.bytes {
+		return fmt.Errorf("%w: it has more bytes than max_size allows", ErrTooLarge)
+	}
+	b.bytes -= size
+	return nil
+}
+
+// packer writes entries of one or two archives to a canonical one. It remembers
+// 50 bytes or so of each entry: the hash of its name, and its digest.
+type packer struct {
+	out     *tar.Writer
+	bounds  *bounds
+	pattern string
+	buf     []byte
+
+	sum     contents
+	digests [][sha256.Size]byte
+	names   map[nameHash]bool      // of the entries seen, and whether a folder
+	folders map[string]*tar.Header // that stand only for what may come in them
+}
+
+type nameHash [16]byte
+
+func hashName(name string) nameHash {
+	sum := sha256.Sum256([]byte(name))
+	return nameHash(sum[:16])
+}
+
+func newPacker(out io.Writer, pattern string, b *bounds) *packer {
+	return &packer{
+		out: tar.NewWriter(out), bounds: b, pattern: pattern, buf: make([]byte, 128<<10),
+		names: map[nameHash]bool{}, folders: map[string]*tar.Header{},
+	}
+}
+
+// maxTail bounds what may follow the end mark of an archive.
+const maxTail = 1 << 20
+
+// add takes an archive over, each entry through accept, which may leave it
+// out. It reads the archive to its end, for only there its reader knows that
+// it was whole.
+func (p *packer) add(archive io.Reader, accept func(h *tar.Header, name string) error) error {
+	r := tar.NewReader(archive)
+	for {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return broken(err)
+		}
+		if err := p.entry(h, r, accept); err != nil {
+			return err
+		}
+	}
+	n, err := io.CopyBuffer(io.Discard, io.LimitReader(archive, maxTail), p.buf)
+	if err == nil && n == maxTail {
+		err = badArchive("there is more than %d bytes behind its end", maxTail)
+	}
+	return err
+}
+
+// broken tells a bad archive from a reader that failed.
+func broken(err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return badArchive("%w", err)
+	}
+	return err
+}
+
+// errLeaveOut is how accept leaves an entry out.
+var errLeaveOut = errors.New("left out")
+
+func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header, string) error) error {
+	if h.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	name, err := localName(h.Name)
+	if err != nil || name == "." {
+		return err
+	}
+	if dropped[h.Typeflag] {
+		p.sum.Skipped++
+		return p.bounds.take(0)
+	}
+	if !kept[h.Typeflag] {
+		return badArchive("%.200q is neither file, folder nor symbolic link", name)
+	}
+	c, err := canonical(h, name)
+	if err != nil {
+		return err
+	}
+	err = accept(c, name)
+	if errors.Is(err, errLeaveOut) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return p.write(c, name, content)
+}
+
+// fromContainer accepts what a mapping's pattern matches. What lies below
+// something that is no folder is refused: unpacked, it could lead outside.
+func (p *packer) fromContainer(h *tar.Header, name string) error {
+	if p.belowFile(name) {
+		return badArchive("%.200q is in something that is no folder", name)
+	}
+	if matches(p.pattern, name) {
+		return p.writeFolders(name)
+	}
+	if h.Typeflag == tar.TypeDir && len(p.folders) < p.bounds.files {
+		p.folders[name] = h
+	}
+	return errLeaveOut
+}
+
+// writeFolders writes the folders above a name that no pattern matches and
+// that have not been written, so that they keep their modes.
+func (p *packer) writeFolders(name string) error {
+	if len(p.folders) == 0 {
+		return nil
+	}
+	var above []string
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if p.folders[dir] != nil {
+			above = append(above, dir)
+		}
+	}
+	for _, dir := range slices.Backward(above) {
+		h := p.folders[dir]
+		delete(p.folders, dir)
+		if err := p.write(h, dir, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// notInContainer accepts entries of the snapshot before, for a mapping that
+// only adds: those that are not in the container and not in its way.
+func (p *packer) notInContainer(_ *tar.Header, name string) error {
+	if _, there := p.names[hashName(name)]; there || p.belowFile(name) {
+		return errLeaveOut
+	}
+	return nil
+}
+
+// belowFile says whether a name lies in something that is no folder.
+func (p *packer) belowFile(name string) bool {
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if folder, there := p.names[hashName(dir)]; there {
+			return !folder
+		}
+	}
+	return false
+}
+
+func (p *packer) write(h *tar.Header, name string, content io.Reader) error {
+	if err := p.bounds.take(h.Size); err != nil {
+		return err
+	}
+	p.names[hashName(name)] = h.Typeflag == tar.TypeDir
+	if err := p.out.WriteHeader(h); err != nil {
+		return fmt.Errorf("pack %.200q: %w", name, err)
+	}
+	sum := newEntryHash(h)
+	if h.Typeflag == tar.TypeReg {
+		n, err := io.CopyBuffer(io.MultiWriter(p.out, sum), content, p.buf)
+		if err == nil && n != h.Size {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return fmt.Errorf("pack %.200q: %w", name, broken(err))
+		}
+	}
+	p.digests = append(p.digests, [sha256.Size]byte(sum.Sum(nil)))
+	p.sum.Files++
+	p.sum.Bytes += h.Size
+	return nil
+}
+
+// finish ends the archive. The digest is of the set of entries: in which order
+// a container lists its files says nothing about them.
+func (p *packer) finish() (contents, error) {
+	if err := p.out.Close(); err != nil {
+		return contents{}, err
+	}
+	slices.SortFunc(p.digests, func(a, b [sha256.Size]byte) int { return slices.Compare(a[:], b[:]) })
+	sum := sha256.New()
+	for _, d := range p.digests {
+		sum.Write(d[:])
+	}
+	p.sum.Digest = hex.EncodeToString(sum.Sum(nil))
+	return p.sum, nil
+}
+
+// isMissing says whether the folder to pack is not there, which is as good as
+// empty.
+func isMissing(err error) bool { return errors.Is(err, runtime.ErrNoFile) }

@@ -1,0 +1,47 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// Sink keeps the state of one workload's tenants in a bucket. It may be used
+// by many goroutines at once.
+type Sink struct {
+	bucket Bucket
+	sync   *workload.Sync
+}
+
+// On is the sink of a workload's sync on a bucket that is open already. Sinks
+// opens the one that the workload names.
+func On(bucket Bucket, sync *workload.Sync) *Sink {
+	return &Sink{bucket: bucket, sync: sync}
+}
+
+// Current is the snapshot that a download would put into a container;
+// ErrNoSnapshot when there is none.
+func (s *Sink) Current(ctx context.Context, o Owner) (Snapshot, error) {
+	list, err := s.List(ctx, o)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if len(list) == 0 {
+		return Snapshot{}, fmt.Errorf("tenant %q of workload %s: %w", o.Tenant, o.Workload, ErrNoSnapshot)
+	}
+	return list[0], nil
+}
+
+// List lists the snapshots that are kept, the current one first.
+func (s *Sink) List(ctx context.Context, o Owner) ([]Snapshot, error) {
+	at, err := folder(s.sync.Sink, o)
+	if err != nil {
+		return nil, err
+	}
+	h, err := s.head(ctx, at, o)
+	if err != nil {
+		return nil, fmt.Errorf("list the snapshots of tenant %q of workload %s: %w", o.Tenant, o.Workload, err)
+	}
+	return h.Snapshots, nil
+}

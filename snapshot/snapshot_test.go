@@ -1,0 +1,220 @@
+package snapshot_test
+
+import (
+	"archive/tar"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
+)
+
+// What a tenant leaves in one container it finds in the next: files, folders,
+// links, modes and odd names.
+func TestStateComesBack(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	files := []file{
+		reg("a", "text"), dir("empty"), dir("sub"), {"sub/secret", tar.TypeReg, 0o600, "s"}, {"sub/run", tar.TypeReg, 0o755, "#!"},
+		link("link", "sub/secret"), link("out", "/etc/passwd"), reg("odd\nname \xff", "odd"), reg(strings.Repeat("n", 255), "long"),
+		reg(strings.Repeat("deep/", 100)+"f", "deep"), reg("zero", ""),
+	}
+	first := y.container(files...)
+	up := y.upload(first)
+	require.NotEmpty(t, up.Snapshot.ID)
+	require.False(t, up.Unchanged)
+	require.Equal(t, len(y.has(first, "/data")), up.Files)
+
+	second, down := y.download()
+	require.Equal(t, y.has(first, "/data"), y.has(second, "/data"))
+	require.Equal(t, up.Snapshot.ID, down.Snapshot.ID)
+	require.Equal(t, []any{up.Files, up.Bytes, up.Sent}, []any{down.Files, down.Bytes, down.Sent})
+}
+
+// A tenant that has kept nothing gets nothing, and is told so.
+func TestNothingKept(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	_, down := y.download()
+	require.Empty(t, down.Snapshot.ID)
+	require.Zero(t, down.Files)
+	_, err := y.sink.Current(t.Context(), y.owner)
+	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
+}
+
+// A state that is the same is not stored again, in whatever order and container
+// its files are; any difference that comes back is a difference.
+func TestUnchangedIsNotStored(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	first := y.upload(y.container(reg("a", "1"), dir("d"), reg("d/b", "2"), link("l", "a")))
+	puts := len(y.bucket.Calls("put"))
+
+	back, _ := y.download()
+	again := y.upload(back)
+	require.True(t, again.Unchanged)
+	require.Equal(t, first.Snapshot.ID, again.Snapshot.ID)
+	require.Zero(t, again.Sent)
+	require.Len(t, y.bucket.Calls("put"), puts)
+
+	for what, change := range map[string]file{
+		"content": reg("a", "x"), "mode": {"a", tar.TypeReg, 0o600, "1"}, "link": link("l", "d/b"),
+		"more": reg("c", ""), "folder's mode": {"d", tar.TypeDir, 0o700, ""},
+	} {
+		c, _ := y.download()
+		y.put(c, "/data", change)
+		require.False(t, y.upload(c).Unchanged, what)
+	}
+}
+
+// Mirrored state loses what the container lost; copied state only grows.
+func TestModes(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]map[string]string{
+		"sync": {"new": "3", "changed": "2", "file": "now"},
+		"copy": {"new": "3", "changed": "2", "file": "now", "old": "1", "kept/": "755", "kept/x": "k"},
+	} {
+		y := newYard(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		y.upload(y.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a folder", "")))
+		c := y.container(reg("new", "3"), reg("changed", "2"), reg("file", "now"))
+		require.False(t, y.upload(c).Unchanged)
+		require.Equal(t, want, y.kept(), mode)
+		back, _ := y.download()
+		require.True(t, y.upload(back).Unchanged, mode)
+		require.True(t, y.upload(c).Unchanged, mode)
+	}
+}
+
+// A pattern chooses files; the folders above them keep their modes.
+func TestPattern(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
+	y.upload(y.container(reg("a.json", "1"), reg("b.txt", "2"), file{"d", tar.TypeDir, 0o750, ""}, dir("d/e"), reg("d/e/c.json", "3"), dir("f"), reg("f/x", "")))
+	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, y.kept())
+}
+
+// Mappings are kept apart, and together: one that is the same is not stored
+// again when another one changes, folders that are not there are made, and
+// what the workload no longer names stays.
+func TestMappings(t *testing.T) {
+	t.Parallel()
+	both := "{sink: {type: file}, mappings: [{path: sub/state}, {path: /more}, {path: /root/x, direction: upload}]}"
+	y := newYard(t, both)
+	c := y.container(reg("sub/state/a", "1"), reg("other", "2"))
+	y.put(c, "/more", reg("m", "3"))
+	first := y.upload(c).Snapshot
+	require.Len(t, first.Parts, 3)
+
+	back, _ := y.download()
+	require.Equal(t, map[string]string{"sub/": "755", "sub/state/": "755", "sub/state/a": "644 1"}, y.has(back, "/data"))
+	require.Equal(t, map[string]string{"m": "644 3"}, y.has(back, "/more"))
+	y.put(back, "/more", reg("m", "4"))
+	second := y.upload(back).Snapshot
+	require.Equal(t, first.Parts[0].Object, second.Parts[0].Object)
+	require.NotEqual(t, first.Parts[1].Object, second.Parts[1].Object)
+
+	y.apply("{sink: {type: file}, mappings: [{path: sub/state}]}")
+	y.upload(y.container(reg("sub/state/a", "5")))
+	y.apply(both)
+	back, _ = y.download()
+	require.Equal(t, map[string]string{"m": "644 4"}, y.has(back, "/more"))
+}
+
+// A mapping that is in no volume is put where it was, though the folder is not
+// there. One that only uploads does not come back.
+func TestOutsideOfVolumes(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
+	c := y.container(reg("only up", "x"))
+	y.put(c, "/", reg("root/a/b/c", "1"))
+	require.Equal(t, 2, y.upload(c).Files)
+	back, down := y.download()
+	require.Equal(t, 1, down.Files)
+	require.Equal(t, map[string]string{"c": "644 1"}, y.has(back, "/root/a/b"))
+	require.Empty(t, y.has(back, "/data"))
+}
+
+// Files that somebody else has put into the sink reach the container, those
+// that the pattern matches, and are never uploaded.
+func TestPlainFiles(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
+	y.upload(y.container(reg("sessions/s", "1"), reg("config.json", "tenant's")))
+	for key, body := range map[string]string{
+		"alice/config.json": "ours", "alice/sub/x.json": "no", "alice/readme": "no", "alice/dir/": "", "alicf/a.json": "other",
+	} {
+		y.bucket.Set("tenants/"+key, []byte(body), start)
+	}
+	require.Equal(t, map[string]string{"config.json": "ours", "sessions/": "755", "sessions/s": "1"}, y.kept())
+	for key, body := range y.bucket.Objects() {
+		require.False(t, strings.Contains(key, "data/") && strings.Contains(string(body), "tenant's"), key)
+	}
+}
+
+// The archive of a tenant is believed in nothing.
+func TestHostileContainer(t *testing.T) {
+	t.Parallel()
+	for what, files := range map[string][]file{
+		"upwards":              {reg("../f", "x")},
+		"upwards later":        {reg("a/../../f", "x")},
+		"absolute":             {reg("/etc/f", "x")},
+		"through a link":       {link("out", "/etc"), reg("out/passwd", "x")},
+		"through a link, deep": {link("out", "/etc"), reg("out/a/b/c", "x")},
+		"through a file":       {reg("f", ""), reg("f/g", "x")},
+		"hard link":            {reg("f", "x"), {"hard", tar.TypeLink, 0o644, "f"}},
+	} {
+		y := newYard(t, "")
+		_, err := y.sink.Upload(t.Context(), stream(pack(t, files...)), y.origin("c"))
+		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
+		require.Empty(t, y.bucket.Objects(), what)
+	}
+}
+
+// Pipes and devices are left out, and counted. Owners and setuid are not kept.
+func TestSpecialFiles(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	archive := pack(t, file{"pipe", tar.TypeFifo, 0o644, ""}, file{"null", tar.TypeChar, 0o644, ""}, file{"su", tar.TypeReg, 0o4755, "x"})
+	up, err := y.sink.Upload(t.Context(), stream(archive), y.origin("c"))
+	require.NoError(t, err)
+	require.Equal(t, 2, up.Snapshot.Parts[0].Skipped)
+	back, _ := y.download()
+	require.Equal(t, map[string]string{"su": "755 x"}, y.has(back, "/data"))
+}
+
+// A broken stream out of a container is an error, wherever it breaks, and is
+// never taken for a smaller state.
+func TestBrokenStream(t *testing.T) {
+	t.Parallel()
+	archive := pack(t, reg("a", strings.Repeat("x", 700)), reg("b", "y"))
+	for n := range archive {
+		y := newYard(t, "")
+		_, err := y.sink.Upload(t.Context(), stream(archive).cut(n), y.origin("c"))
+		require.ErrorIs(t, err, errCut, "after %d bytes", n)
+		require.Empty(t, y.bucket.Objects())
+	}
+	y := newYard(t, "")
+	_, err := y.sink.Upload(t.Context(), stream(append(archive, make([]byte, 2<<20)...)), y.origin("c"))
+	require.ErrorIs(t, err, runtime.ErrBadArchive, "an endless tail")
+}
+
+// A state beyond its bounds is refused before it is stored.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		sync  string
+		files []file
+	}{
+		"bytes":             {"{sink: {type: file}, max_size: 1k}", []file{reg("a", strings.Repeat("x", 600)), reg("b", strings.Repeat("x", 600))}},
+		"files":             {"{sink: {type: file}, max_files: 2}", []file{reg("a", ""), dir("b"), link("c", "a")}},
+		"in several places": {"{sink: {type: file}, max_files: 2, mappings: [{path: a}, {path: b}]}", []file{reg("a/1", ""), reg("a/2", ""), reg("b/1", "")}},
+	} {
+		y := newYard(t, c.sync)
+		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(c.files...)))
+		require.ErrorIs(t, err, snapshot.ErrTooLarge, what)
+		_, err = y.sink.Current(t.Context(), y.owner)
+		require.ErrorIs(t, err, snapshot.ErrNoSnapshot, what)
+	}
+}

@@ -1,0 +1,246 @@
+// Package snapshottest is a bucket in memory that can be broken, for tests of
+// snapshots and of the flows that move them.
+//
+// It promises what snapshot.Bucket asks of every bucket, also while it is
+// broken: an object is there whole or not at all. It starts no goroutine and
+// reads no clock but package time's, so that it may be used within
+// testing/synctest.
+package snapshottest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/snapshot"
+)
+
+var _ snapshot.Bucket = (*Memory)(nil)
+
+// ErrBroken is what calls fail with that a test has broken.
+var ErrBroken = errors.New("the bucket is broken by a test")
+
+// Call is one call of a bucket.
+type Call struct {
+	Op  string // put, create, get, list or delete
+	Key string
+}
+
+// Memory keeps objects in memory.
+type Memory struct {
+	// mu guards what follows.
+	mu      sync.Mutex
+	objects map[string]object
+	calls   []Call
+	left    int // what it may do still, in bytes and calls; below 0: anything
+	before  func(Call) error
+	after   func(Call) error
+}
+
+type object struct {
+	data []byte
+	time time.Time
+}
+
+// NewMemory makes an empty bucket.
+func NewMemory() *Memory { return &Memory{objects: map[string]object{}, left: -1} }
+
+// Before has f called before each call; what it returns the call fails with.
+func (m *Memory) Before(f func(Call) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.before = f
+}
+
+// After has f called after each call that succeeded: what it returns is the
+// answer, though the deed is done, as when an answer is lost.
+func (m *Memory) After(f func(Call) error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.after = f
+}
+
+// DieAfter lets the bucket do n more things, each byte written or read and
+// each call being one, and fail from then on.
+func (m *Memory) DieAfter(n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left = n
+}
+
+// Revive ends DieAfter, Before and After.
+func (m *Memory) Revive() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.left, m.before, m.after = -1, nil, nil
+}
+
+// Objects are all objects and their contents.
+func (m *Memory) Objects() map[string][]byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := map[string][]byte{}
+	for key, o := range m.objects {
+		all[key] = bytes.Clone(o.data)
+	}
+	return all
+}
+
+// Set puts an object there as it is, as old as it says.
+func (m *Memory) Set(key string, data []byte, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[key] = object{bytes.Clone(data), at}
+}
+
+// Calls are the calls so far with an operation; all with "".
+func (m *Memory) Calls(op string) []Call {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var list []Call
+	for _, c := range m.calls {
+		if op == "" || c.Op == op {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// spend takes from what the bucket may do.
+func (m *Memory) spend(n int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.left < 0 {
+		return nil
+	}
+	if n > m.left {
+		m.left = 0
+		return ErrBroken
+	}
+	m.left -= n
+	return nil
+}
+
+// do makes a call, unless it is to fail.
+func (m *Memory) do(ctx context.Context, op, key string, deed func() error) error {
+	call := Call{op, key}
+	m.mu.Lock()
+	m.calls = append(m.calls, call)
+	before, after := m.before, m.after
+	m.mu.Unlock()
+	err := context.Cause(ctx)
+	if err == nil {
+		err = m.spend(1)
+	}
+	if err == nil && before != nil {
+		err = before(call)
+	}
+	if err == nil {
+		err = deed()
+	}
+	if err == nil && after != nil {
+		err = after(call)
+	}
+	if err != nil {
+		return fmt.Errorf("%s %s: %w", op, key, err)
+	}
+	return nil
+}
+
+// Put is snapshot.Bucket.Put.
+func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
+	return m.do(ctx, "put", key, func() error { return m.store(ctx, key, r) })
+}
+
+// Create is snapshot.Bucket.Create.
+func (m *Memory) Create(ctx context.Context, key string, data []byte) error {
+	return m.do(ctx, "create", key, func() error { return m.store(ctx, key, bytes.NewReader(data)) })
+}
+
+func (m *Memory) store(ctx context.Context, key string, r io.Reader) error {
+	data, err := io.ReadAll(&metered{ctx, m, r})
+	if err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.objects[key]; there {
+		return snapshot.ErrExists
+	}
+	m.objects[key] = object{data, time.Now()}
+	return nil
+}
+
+// metered spends what is read through it, and ends with its context.
+type metered struct {
+	ctx  context.Context //nolint:containedctx // of the one call that reads it
+	m    *Memory
+	from io.Reader
+}
+
+func (r *metered) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	n, err := r.from.Read(p)
+	if spent := r.m.spend(n); spent != nil {
+		return 0, spent
+	}
+	return n, err
+}
+
+// Get is snapshot.Bucket.Get.
+func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	var r io.Reader
+	err := m.do(ctx, "get", key, func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		o, there := m.objects[key]
+		if !there {
+			return snapshot.ErrNoObject
+		}
+		r = &metered{ctx, m, bytes.NewReader(o.data)}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return io.NopCloser(r), nil
+}
+
+// List is snapshot.Bucket.List.
+func (m *Memory) List(ctx context.Context, prefix string, each func(snapshot.Object) error) error {
+	return m.do(ctx, "list", prefix, func() error {
+		m.mu.Lock()
+		var list []snapshot.Object
+		for _, key := range slices.Sorted(maps.Keys(m.objects)) {
+			if o := m.objects[key]; strings.HasPrefix(key, prefix) {
+				list = append(list, snapshot.Object{Key: key, Size: int64(len(o.data)), Time: o.time})
+			}
+		}
+		m.mu.Unlock()
+		for _, o := range list {
+			if err := each(o); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Delete is snapshot.Bucket.Delete.
+func (m *Memory) Delete(ctx context.Context, key string) error {
+	return m.do(ctx, "delete", key, func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.objects, key)
+		return nil
+	})
+}
