@@ -31,9 +31,9 @@ type obituary struct {
 
 // lived is what was told of one pod.
 type lived struct {
-	id     string
-	deaths int  // how many of its deaths are told
-	ended  bool // it does not run, and that is told
+	id      string
+	revived int  // as lifeOf saw it last
+	ended   bool // it does not run, and that is told
 }
 
 func newObituary(ready func(), died func(runtime.Death)) *obituary {
@@ -47,7 +47,7 @@ func (o *obituary) all(pods []*corev1.Pod) {
 		o.known = make(map[types.UID]*lived)
 		for _, pod := range pods {
 			now := lifeOf(pod)
-			o.known[pod.UID] = &lived{id: pod.Labels[labelContainer], deaths: now.deaths, ended: hasEnded(pod, now)}
+			o.known[pod.UID] = &lived{id: pod.Labels[labelContainer], revived: now.revived, ended: hasEnded(pod, now)}
 		}
 		o.ready()
 		return
@@ -78,10 +78,11 @@ func (o *obituary) changed(pod *corev1.Pod) {
 	}
 	now := lifeOf(pod)
 	ended := hasEnded(pod, now)
-	if now.deaths > l.deaths || ended && !l.ended {
+	// One that was brought back and has ended again may be seen at once.
+	if ended && (!l.ended || now.revived > l.revived) {
 		o.tell(l.id, now.last)
 	}
-	l.deaths, l.ended = max(l.deaths, now.deaths), ended
+	l.revived, l.ended = now.revived, ended
 }
 
 func (o *obituary) gone(pod *corev1.Pod) {
