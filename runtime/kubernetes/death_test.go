@@ -1,0 +1,139 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+)
+
+// obituaries follows the deaths of one container.
+func obituaries(t *testing.T, rt *kubernetes.Runtime, id string) <-chan runtime.Death {
+	t.Helper()
+	deaths, ready := make(chan runtime.Death, 100), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { // ends with ctx
+		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Death) {
+			if d.ID == id {
+				deaths <- d
+			}
+		})
+	}()
+	<-ready
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done, "Watch")
+	})
+	return deaths
+}
+
+func await(t *testing.T, deaths <-chan runtime.Death) runtime.Death {
+	t.Helper()
+	select {
+	case d := <-deaths:
+		return d
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "a death was not told")
+		return runtime.Death{}
+	}
+}
+
+// However a container ends, its death is told once, with what the cluster knows
+// of it.
+func TestDeaths(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end  func(t *testing.T, rt *kubernetes.Runtime, id string)
+		code int
+		oom  bool
+		gone bool // the pod, with the container
+	}{
+		"its main process ends": {code: 0, end: func(t *testing.T, rt *kubernetes.Runtime, id string) {
+			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+		}},
+		"deleted by somebody": {code: 0, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).do(t.Context(), "DELETE", pod(id), ""))
+		}},
+		"deleted by force": {code: -1, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).do(t.Context(), "DELETE", pod(id), `{"gracePeriodSeconds": 0}`))
+		}},
+		"evicted": {code: 0, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).do(t.Context(), "POST", pod(id)+"/eviction",
+				`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "hostler-`+id+`"}}`))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rt := open(t)
+			id := up(t, rt)
+			require.Eventually(t, func() bool { return logged(t, rt, id) }, 20*time.Second, 20*time.Millisecond)
+			deaths := obituaries(t, rt, id)
+			test.end(t, rt, id)
+			d := await(t, deaths)
+			require.Equal(t, test.code, d.ExitCode)
+			require.Equal(t, test.oom, d.OOMKilled)
+			require.False(t, d.Time.IsZero())
+			require.NoError(t, rt.Destroy(t.Context(), id))
+			require.Eventually(t, func() bool {
+				_, err := rt.Status(t.Context(), id)
+				return errors.Is(err, runtime.ErrNotFound)
+			}, 20*time.Second, 20*time.Millisecond)
+			require.Empty(t, deaths, "a second time")
+			_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box"}})
+			require.ErrorIs(t, err, runtime.ErrNotFound)
+		})
+	}
+}
+
+func logged(t *testing.T, rt *kubernetes.Runtime, id string) bool {
+	t.Helper()
+	log, err := rt.Logs(t.Context(), id, 100)
+	require.NoError(t, err)
+	text, err := io.ReadAll(log)
+	require.NoError(t, err)
+	return string(text) != ""
+}
+
+// A container that has ended is one until it is brought back; its volumes can
+// be read before that.
+func TestRevival(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt)
+	deaths := obituaries(t, rt, id)
+	say(t, rt, id, "/box", "write", "kept", "x")
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+	await(t, deaths)
+	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	// The kubelet starts the shim again, and the main process stays ended.
+	require.Eventually(t, func() bool {
+		files, err := rt.GetFiles(t.Context(), id, "/data")
+		if err != nil {
+			return false
+		}
+		text, err := io.ReadAll(files)
+		return err == nil && len(text) > 0 && files.Close() == nil
+	}, 30*time.Second, 100*time.Millisecond)
+	status, err := rt.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	_, err = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+
+	second := open(t) // a server that starts again knows it too
+	require.NoError(t, second.Restart(t.Context(), id))
+	status, err = second.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Running, status.State)
+	require.Equal(t, "x", say(t, rt, id, "/box", "read", "kept"))
+	require.Empty(t, deaths)
+}

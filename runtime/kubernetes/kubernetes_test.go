@@ -1,0 +1,212 @@
+package kubernetes_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+)
+
+// What the workload leaves open is the image's own: command, environment,
+// user, its groups, home and folder.
+func TestImageConfiguration(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.Image, s.Command, s.Workdir, s.User = testImages(t).users, nil, "", ""
+	})
+	require.Contains(t, say(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=50 caps=0 nnp=1")
+	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "pwd"))
+	require.Equal(t, "yes\n", say(t, rt, id, "box", "env", "FROM_IMAGE"))
+	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "env", "HOME"))
+	require.Contains(t, say(t, rt, id, "box", "ps", "box idle"), "box idle")
+}
+
+// With command and user in the workload nobody asks the registry; the image's
+// environment and folder apply all the same.
+func TestNoRegistry(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.Image, s.Command, s.Workdir, s.User = testImages(t).users, []string{"box", "idle"}, "", "1001"
+	})
+	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "pwd"))
+	require.Equal(t, "yes\n", say(t, rt, id, "box", "env", "FROM_IMAGE"))
+}
+
+// Nobody's program runs as root because its image's user could not be asked
+// for.
+func TestRegistryAway(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	spec := newSpec(t)
+	spec.User, spec.Image = "", "127.0.0.1:1/nothing/there:1"
+	err := rt.Create(t.Context(), spec)
+	require.ErrorIs(t, err, runtime.ErrImage)
+	require.ErrorContains(t, err, "say command and user in the workload")
+	spec.Image = strings.Replace(testImages(t).box, "box:1", "no-such:1", 1)
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImage)
+	spec.Image = "Not An Image"
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImage)
+}
+
+// Values reach the container as they are, though the kubelet has its own ideas
+// of dollars.
+func TestValuesAreLiteral(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	value := `$(HOSTNAME) $$(HOSTNAME) $$ ${X} "quoted" \n`
+	id := up(t, rt, func(s *runtime.Spec) { s.Environment = map[string]string{"VALUE": value} })
+	require.Equal(t, value+"\n", say(t, rt, id, "/box", "env", "VALUE"))
+}
+
+// A read-only root cannot be written, what is temporary can, and a volume that
+// the workload may only read is filled and emptied all the same.
+func TestReadOnly(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.ReadOnly, s.User = true, "1000:1000"
+		s.Volumes = append(s.Volumes, runtime.Volume{Name: "A_rather.odd name", Target: "/seed", ReadOnly: true})
+	})
+	for _, path := range []string{"/elsewhere", "/seed/x", "/.hostler/bin/x", "/.hostler/run/x", "/.hostler-volumes/x"} {
+		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "x"}})
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode, "%s: %+v", path, result)
+	}
+	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x"} {
+		say(t, rt, id, "/box", "write", path, "x")
+	}
+	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.PutFiles(t.Context(), id, "/seed", strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
+	require.Equal(t, "seeded", say(t, rt, id, "/box", "read", "/seed/file"))
+	require.NoError(t, rt.Wipe(t.Context(), id))
+	require.NoError(t, rt.Restart(t.Context(), id))
+	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x", "/seed/file"} {
+		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "stat", path}})
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode, path)
+	}
+}
+
+// What cannot be started is said at once, in the cluster's words, and not when
+// somebody's patience ends.
+func TestStartFaults(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		change func(*runtime.Spec)
+		shim   string
+		means  error
+		words  string
+	}{
+		"no such image": {change: func(s *runtime.Spec) { s.Image = strings.Replace(s.Image, "box:1", "no-such:1", 1) },
+			means: runtime.ErrImage, words: "no-such"},
+		"no such registry": {change: func(s *runtime.Spec) { s.Image = "127.0.0.1:1/nothing/there:1" },
+			means: runtime.ErrImage, words: "connection refused"},
+		"no such shim": {shim: "127.0.0.1:1/nothing/there:1", means: runtime.ErrImage, words: "nothing/there"},
+		"a shim's image without one": {shim: "box", means: runtime.ErrInvalid, words: "hostler-shim"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rt := open(t, func(o *kubernetes.Options) {
+				if test.shim == "box" {
+					o.ShimImage = testImages(t).box
+				} else if test.shim != "" {
+					o.ShimImage = test.shim
+				}
+			})
+			spec := newSpec(t)
+			if test.change != nil {
+				test.change(&spec)
+			}
+			t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+			require.NoError(t, rt.Create(t.Context(), spec))
+			begun := time.Now()
+			err := rt.Start(t.Context(), spec.ID)
+			require.ErrorIs(t, err, test.means)
+			require.ErrorContains(t, err, test.words)
+			require.Less(t, time.Since(begun), 20*time.Second)
+		})
+	}
+}
+
+// A pod that no node takes is given up after a while, with the scheduler's
+// reason.
+func TestUnschedulable(t *testing.T) {
+	t.Parallel()
+	rt, c := open(t), needCluster(t)
+	spec := newSpec(t)
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	require.NoError(t, rt.Create(t.Context(), spec))
+	// While it is gated, a pod may still be given a narrower choice of nodes.
+	require.NoError(t, c.do(t.Context(), "PATCH", pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`))
+	err := rt.Start(t.Context(), spec.ID)
+	require.ErrorIs(t, err, runtime.ErrInvalid)
+	require.ErrorContains(t, err, "nodes are available")
+}
+
+// What the server refuses is said in its words.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	for name, test := range map[string]struct {
+		change func(*runtime.Spec)
+		words  string
+	}{
+		"networks":      {func(s *runtime.Spec) { s.Networks = []string{"egress"} }, "NetworkPolicy"},
+		"an id":         {func(s *runtime.Spec) { s.ID = "Not_A_Name" }, "Not_A_Name"},
+		"no id":         {func(s *runtime.Spec) { s.ID = "" }, "no pod can be named"},
+		"a workload":    {func(s *runtime.Spec) { s.Workload = "not a label" }, "not a label"},
+		"a resolver":    {func(s *runtime.Spec) { s.DNS = []string{"nonsense"} }, "nonsense"},
+		"a port":        {func(s *runtime.Spec) { s.Ports = []int{700000} }, "containerPort"},
+		"one target":    {func(s *runtime.Spec) { s.Volumes = append(s.Volumes, s.Volumes[0]) }, "must be unique"},
+		"little memory": {func(s *runtime.Spec) { s.Limits.Memory = -1; s.Image = "" }, "names none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec(t)
+			test.change(&spec)
+			err := rt.Create(t.Context(), spec)
+			require.Error(t, err)
+			require.ErrorContains(t, err, test.words)
+			if name != "little memory" {
+				require.ErrorIs(t, err, runtime.ErrInvalid)
+			}
+		})
+	}
+}
+
+// Pod Security: the baseline level lets Hostler's pods in, and what the
+// restricted level has against them is told.
+func TestPodSecurity(t *testing.T) {
+	t.Parallel()
+	c := needCluster(t)
+	for level, want := range map[string]error{"baseline": nil, "restricted": runtime.ErrInvalid} {
+		t.Run(level, func(t *testing.T) {
+			t.Parallel()
+			namespace := run + "-" + level
+			require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces", fmt.Sprintf(
+				`{"metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": %q}}}`, namespace, level)))
+			t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+namespace, "")) })
+			require.Eventually(t, func() bool {
+				return c.do(t.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", "") == nil
+			}, 20*time.Second, 20*time.Millisecond)
+			rt := open(t, func(o *kubernetes.Options) { o.Namespace = namespace })
+			spec := newSpec(t)
+			err := rt.Create(t.Context(), spec)
+			require.ErrorIs(t, err, want)
+			if want != nil {
+				require.ErrorContains(t, err, "violates PodSecurity")
+				return
+			}
+			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			require.NoError(t, rt.Destroy(t.Context(), spec.ID))
+		})
+	}
+}
