@@ -48,6 +48,10 @@ const (
 	HookCompleted Type = "hook.completed"
 	HookFailed    Type = "hook.failed"
 	HookSkipped   Type = "hook.skipped"
+
+	SyncStarted   Type = "sync.started"
+	SyncCompleted Type = "sync.completed"
+	SyncFailed    Type = "sync.failed"
 )
 
 // types lists every Type, for validation and documentation.
@@ -58,6 +62,7 @@ var types = []Type{
 	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
 	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimReleased,
 	HookStarted, HookCompleted, HookFailed, HookSkipped,
+	SyncStarted, SyncCompleted, SyncFailed,
 }
 
 // Types returns every type, in the order of the documentation.
