@@ -47,7 +47,7 @@ func (db *DB) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) 
 }
 
 func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
-	before, err := scanClaim(t.query(selectClaim, m.ID))
+	before, err := scanClaim(t.query(selectClaim+forUpdate, m.ID))
 	if err != nil {
 		return before, err
 	}
@@ -107,9 +107,8 @@ func saveClaim(t *tx, c claim.Claim) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
+	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
 		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt))
-	return err
 }
 
 // addClaim writes a new record.
@@ -136,7 +135,7 @@ func claimTexts(c claim.Claim) (texts [4]string, err error) {
 
 // Claim is one record.
 func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
-	c, err := scanClaim(db.read.QueryRowContext(ctx, selectClaim, id))
+	c, err := one(ctx, db, scanClaim, selectClaim, clean(id))
 	if err != nil {
 		return c, fmt.Errorf("read claim %s: %w", id, err)
 	}

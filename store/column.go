@@ -99,7 +99,7 @@ func (w *where) text(condition string) { w.conditions = append(w.conditions, con
 // second condition is the one of the partial indexes on such columns.
 func (w *where) equal(column, value string) {
 	if value != "" {
-		w.text(column + " = " + w.arg(value))
+		w.text(column + " = " + w.arg(clean(value)))
 		w.text(column + " <> ''")
 	}
 }
@@ -108,7 +108,7 @@ func (w *where) equal(column, value string) {
 func oneOf[T ~string](w *where, column string, values []T) {
 	names := make([]string, len(values))
 	for i, v := range values {
-		names[i] = w.arg(string(v))
+		names[i] = w.arg(clean(string(v)))
 	}
 	w.text(column + " IN (" + strings.Join(names, ", ") + ")")
 }

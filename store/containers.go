@@ -35,6 +35,9 @@ func (db *DB) AddContainer(ctx context.Context, c pool.Container, max int) error
 }
 
 func addContainer(t *tx, c pool.Container, max int) error {
+	if err := t.exclude(c.Workload); err != nil { // or two would count the same
+		return err
+	}
 	var n int
 	if err := t.query(countContainers, c.Workload).Scan(&n); err != nil {
 		return translate(err)
@@ -52,7 +55,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
+	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
 		c.Tenant, c.Claim, endpoint, clean(c.Reason), nanos(c.CreatedAt), nanos(c.ChangedAt))
 	if err != nil {
 		return err
@@ -65,7 +68,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 // promise gives a container that is about to be created to the pending claim
 // which it is created for.
 func promise(t *tx, c *pool.Container) error {
-	k, err := scanClaim(t.query(selectClaim, c.Claim))
+	k, err := scanClaim(t.query(selectClaim+forUpdate, c.Claim))
 	if err != nil {
 		return err
 	}
@@ -91,7 +94,7 @@ func (db *DB) MoveContainer(ctx context.Context, m pool.Move) (pool.Container, e
 }
 
 func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
-	before, err := scanContainer(t.query(selectContainer, m.ID))
+	before, err := scanContainer(t.query(selectContainer+forUpdate, m.ID))
 	if err != nil {
 		return before, err
 	}
@@ -129,9 +132,8 @@ func saveContainer(t *tx, c *pool.Container) error {
 		return err
 	}
 	c.Reason = clean(c.Reason)
-	_, err = t.exec(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
+	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
 		c.Reason, nanos(c.ChangedAt))
-	return err
 }
 
 // about fills in what the event left out, from the record.
@@ -152,7 +154,7 @@ func fill(field *string, value string) {
 
 // Container is one record.
 func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) {
-	c, err := scanContainer(db.read.QueryRowContext(ctx, selectContainer, id))
+	c, err := one(ctx, db, scanContainer, selectContainer, clean(id))
 	if err != nil {
 		return c, fmt.Errorf("read container %s: %w", id, err)
 	}
@@ -189,18 +191,7 @@ const countByKind = `SELECT revision, state, tenant <> '', health IN ('', 'healt
 
 // Counts counts the workload's containers that are not gone.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
-	rows, err := db.read.QueryContext(ctx, countByKind, workload)
-	if err != nil {
-		return nil, fmt.Errorf("count containers of %s: %w", workload, translate(err))
-	}
-	counts, err := collect(rows, func(r row) (n pool.Count, err error) {
-		err = r.Scan(&n.Revision, &n.State, &n.Used, &n.Healthy, &n.N)
-		return n, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("count containers of %s: %w", workload, translate(err))
-	}
-	return counts, nil
+	return list(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
 }
 
 const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'gone' GROUP BY workload, state`
@@ -208,26 +199,31 @@ const countByState = `SELECT workload, state, count(*) FROM containers WHERE sta
 // CountContainers counts the containers of every workload by state, those that
 // are gone left out.
 func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]int, error) {
-	rows, err := db.read.QueryContext(ctx, countByState)
-	if err != nil {
-		return nil, fmt.Errorf("count containers: %w", translate(err))
+	type count struct {
+		workload string
+		state    pool.State
+		n        int
 	}
-	counts := map[string]map[pool.State]int{}
-	_, err = collect(rows, func(r row) (none struct{}, err error) {
-		var workload string
-		var state pool.State
-		var n int
-		err = r.Scan(&workload, &state, &n)
-		if counts[workload] == nil {
-			counts[workload] = map[pool.State]int{}
-		}
-		counts[workload][state] = n
-		return none, err
+	all, err := list(ctx, db, "counts of containers", countByState, nil, func(r row) (c count, err error) {
+		err = r.Scan(&c.workload, &c.state, &c.n)
+		return c, err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("count containers: %w", translate(err))
+		return nil, err
+	}
+	counts := map[string]map[pool.State]int{}
+	for _, c := range all {
+		if counts[c.workload] == nil {
+			counts[c.workload] = map[pool.State]int{}
+		}
+		counts[c.workload][c.state] = c.n
 	}
 	return counts, nil
+}
+
+func scanCount(r row) (n pool.Count, err error) {
+	err = r.Scan(&n.Revision, &n.State, &n.Used, &n.Healthy, &n.N)
+	return n, err
 }
 
 func scanContainer(r row) (pool.Container, error) {

@@ -30,12 +30,13 @@ func (db *DB) Append(ctx context.Context, events ...activity.Event) error {
 // waits on it misses nothing.
 func (db *DB) Changed() <-chan struct{} { return db.tail.wait() }
 
+const selectLast = `SELECT last FROM log WHERE id = 1`
+
 // LastSeq is the number of the newest event, 0 before the first.
 func (db *DB) LastSeq(ctx context.Context) (int64, error) {
-	var last int64
-	err := db.read.QueryRowContext(ctx, `SELECT last FROM log WHERE id = 1`).Scan(&last)
+	last, err := one(ctx, db, scanNumber, selectLast)
 	if err != nil {
-		return 0, fmt.Errorf("read the log's end: %w", translate(err))
+		return 0, fmt.Errorf("read the log's end: %w", err)
 	}
 	return last, nil
 }
@@ -61,6 +62,12 @@ const eventColumns = `seq, time, type, workload, container, tenant, claim, run, 
 
 // stored reads a page from the database.
 func (db *DB) stored(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	return patiently(ctx, db, func(ctx context.Context) (activity.Page, error) {
+		return db.storedNow(ctx, f, after, limit)
+	})
+}
+
+func (db *DB) storedNow(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
 	var p activity.Page
 	err := db.readTx(ctx, func(tx *sql.Tx) error {
 		var last, pruned int64
@@ -119,31 +126,4 @@ func scanEvent(r row) (activity.Event, error) {
 		e.Data = json.RawMessage(data)
 	}
 	return e, err
-}
-
-// collect scans all rows and closes them.
-func collect[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer rows.Close() //nolint:errcheck // Err says what went wrong
-	var all []T
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, v)
-	}
-	return all, rows.Err()
-}
-
-// list reads all that a query finds. What names it, for errors.
-func list[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {
-	rows, err := db.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", what, translate(err))
-	}
-	all, err := collect(rows, scan)
-	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", what, translate(err))
-	}
-	return all, nil
 }

@@ -103,8 +103,9 @@ func TestEventsAreOutBeforeTheAnswer(t *testing.T) {
 		db := openTest(t)
 		var returned atomic.Bool
 		published := 0
-		publish := db.writer.publish
-		db.writer.publish = func(events []activity.Event) {
+		writer := db.writer.(*sqliteWriter)
+		publish := writer.publish
+		writer.publish = func(events []activity.Event) {
 			synctest.Wait() // until everybody else waits for this
 			require.False(t, returned.Load())
 			published += len(events)
@@ -184,6 +185,6 @@ func TestOlder(t *testing.T) {
 	}{
 		{"3.51.3", false}, {"3.51.2", true}, {"3.9.10", true}, {"3.52.0", false}, {"4.0.0", false}, {"?", true},
 	} {
-		require.Equal(t, c.want, older(c.version, oldest), c.version)
+		require.Equal(t, c.want, older(c.version, oldestSQLite), c.version)
 	}
 }

@@ -16,23 +16,19 @@ const (
 // Meta is a value that this installation remembers about itself, empty when it
 // has none of that key.
 func (db *DB) Meta(ctx context.Context, key string) (string, error) {
-	var value string
-	err := db.read.QueryRowContext(ctx, selectMeta, key).Scan(&value)
+	value, err := one(ctx, db, scanText, selectMeta, key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fmt.Errorf("read meta %s: %w", key, translate(err))
+		return "", fmt.Errorf("read meta %s: %w", key, err)
 	}
 	return value, nil
 }
 
 // SetMeta sets such a value.
 func (db *DB) SetMeta(ctx context.Context, key, value string) error {
-	err := db.writer.do(ctx, func(t *tx) error {
-		_, err := t.exec(putMeta, key, value)
-		return err
-	})
+	err := db.writer.do(ctx, func(t *tx) error { return t.later(putMeta, key, value) })
 	if err != nil {
 		return fmt.Errorf("set meta %s: %w", key, err)
 	}

@@ -16,12 +16,12 @@ var migrations embed.FS
 
 // migrate brings the schema up to what this program knows. A schema of a newer
 // program is left alone: what it means is not known here.
-func migrate(ctx context.Context, db *sql.DB) error {
-	files, err := fs.Sub(migrations, "migrations/sqlite")
+func migrate(ctx context.Context, db *sql.DB, d dialect) error {
+	files, err := fs.Sub(migrations, d.migrations)
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, files,
+	p, err := goose.NewProvider(d.goose, db, files,
 		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	if err != nil {
 		return fmt.Errorf("prepare migrations: %w", err)

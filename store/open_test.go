@@ -104,8 +104,8 @@ func TestOpenRefuses(t *testing.T) {
 			require.NotErrorIs(t, err, store.ErrInUse, "the lock was given back")
 		})
 	}
-	_, err := store.Open(t.Context(), "postgres://localhost/hostler")
-	require.ErrorContains(t, err, "postgres")
+	_, err := store.Open(t.Context(), "mysql://localhost/hostler")
+	require.ErrorContains(t, err, "mysql")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = store.Open(ctx, filepath.Join(t.TempDir(), "hostler.db"))

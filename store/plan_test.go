@@ -90,7 +90,7 @@ func eventText(f activity.Filter) string {
 func explain(t *testing.T, db *DB, text string) string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "$"))
-	rows, err := db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+	rows, err := db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+unlocked(text), args...)
 	require.NoError(t, err)
 	steps, err := collect(rows, func(r row) (step string, err error) {
 		var id, parent, unused int

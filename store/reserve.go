@@ -12,12 +12,15 @@ import (
 )
 
 const (
-	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + live
+	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + live + forUpdate
 
 	// The conditions are those of the indexes on idle containers.
 	candidates = `SELECT ` + containerColumns + ` FROM containers
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
 	longestIdle = ` ORDER BY changed_at LIMIT 1`
+	// Of containers that are all the same one that somebody else is taking is
+	// passed over.
+	longestFree = longestIdle + skipLocked
 )
 
 // preference is one kind of container that a claim may get.
@@ -31,9 +34,9 @@ type preference struct {
 
 // preferences are in the order in which they are tried.
 var preferences = []preference{
-	{ // The tenant's own, as it was left.
+	{ // The tenant's own, as it was left. It is waited for, not passed over.
 		claim.Affinity,
-		candidates + ` AND tenant = $2 AND revision = $3` + longestIdle,
+		candidates + ` AND tenant = $2 AND revision = $3` + longestIdle + forUpdate,
 		func(r claim.Reservation) []any {
 			if r.Reuse == workload.ReuseNever {
 				return nil
@@ -43,12 +46,12 @@ var preferences = []preference{
 	},
 	{ // Never claimed.
 		claim.Fresh,
-		candidates + ` AND tenant = '' AND revision = $2` + longestIdle,
+		candidates + ` AND tenant = '' AND revision = $2` + longestFree,
 		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
 	},
 	{ // Another tenant's, to be wiped.
 		claim.Recycled,
-		candidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3` + longestIdle,
+		candidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3` + longestFree,
 		func(r claim.Reservation) []any {
 			if r.Reuse != workload.ReuseWipe {
 				return nil
@@ -58,7 +61,7 @@ var preferences = []preference{
 	},
 	{ // Outdated but never claimed: better than none.
 		claim.Fresh,
-		candidates + ` AND tenant = '' AND revision <> $2` + longestIdle,
+		candidates + ` AND tenant = '' AND revision <> $2` + longestFree,
 		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
 	},
 }
@@ -93,26 +96,34 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 		c = normal(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now,
 		})
-		if err := t.event(requested(c)); err != nil {
+		if err := begin(t, c); err != nil {
 			return c, err
 		}
 	}
-	if !r.Queue {
-		if err := take(t, r, &c); err != nil {
-			return c, err
-		}
+	if r.Queue {
+		return c, nil
 	}
-	if isNew {
-		err = addClaim(t, c)
-		if errors.Is(err, ErrExists) {
-			err = fmt.Errorf("%w: claim %s has ended", pool.ErrMoved, c.ID)
-		}
+	if err := take(t, r, &c); err != nil || c.Container == "" {
 		return c, err
 	}
-	if c.Container == "" {
-		return c, nil // it waits on
-	}
 	return c, saveClaim(t, c)
+}
+
+// begin adds the claim before a container is looked for: if somebody else is
+// just making one for this tenant, it waits for them with no container in its
+// hands that others would pass over.
+func begin(t *tx, c claim.Claim) error {
+	err := addClaim(t, c)
+	if errors.Is(err, ErrExists) {
+		return fmt.Errorf("%w: claim %s has ended", pool.ErrMoved, c.ID)
+	}
+	if errors.Is(err, pool.ErrMoved) {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	if err != nil {
+		return err
+	}
+	return t.event(requested(c))
 }
 
 // take reserves the best container there is for the claim, if there is any.

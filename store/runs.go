@@ -75,7 +75,7 @@ func addRun(t *tx, r hooks.Run) error {
 	if err != nil {
 		return err
 	}
-	_, err = t.exec(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
+	err = t.later(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
 		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), exitCode(r), r.Signal,
 		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
 		nanos(r.StartedAt), maybe(r.EndedAt), r.Duration)
@@ -133,7 +133,7 @@ func exitCode(r hooks.Run) any {
 // Runs lists the attempts that match, in order of id and attempt.
 func (db *DB) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
-	return db.runs(ctx, query, args...)
+	return list(ctx, db, "hook runs", query, args, scanRun)
 }
 
 func runQuery(f hooks.RunFilter) (string, []any) {
@@ -159,7 +159,7 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 // Run is every attempt of one id, the first first; none when there is no such
 // run.
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
-	return db.runs(ctx, selectRuns+` WHERE id = $1`+oldestRuns, id)
+	return list(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+oldestRuns, []any{clean(id)}, scanRun)
 }
 
 // running is the condition of the index on running attempts, word for word.
@@ -168,19 +168,7 @@ const running = `state = 'running'`
 // UnfinishedRuns lists the attempts that have started and not ended: right
 // after a start of the server, those that the last one left behind.
 func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
-	return db.runs(ctx, selectRuns+` WHERE `+running+oldestRuns)
-}
-
-func (db *DB) runs(ctx context.Context, query string, args ...any) ([]hooks.Run, error) {
-	rows, err := db.read.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, fmt.Errorf("list hook runs: %w", translate(err))
-	}
-	runs, err := collect(rows, scanRun)
-	if err != nil {
-		return nil, fmt.Errorf("list hook runs: %w", translate(err))
-	}
-	return runs, nil
+	return list(ctx, db, "hook runs", selectRuns+` WHERE `+running+oldestRuns, nil, scanRun)
 }
 
 func scanRun(row row) (hooks.Run, error) {

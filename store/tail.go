@@ -1,6 +1,7 @@
 package store
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -13,35 +14,86 @@ const tailLength = 2048
 
 // tail is the newest end of the log, kept in memory so that followers, who
 // nearly always want what has just been written, cost the database nothing.
-// The database stays the truth: whoever asks for what the tail has dropped
-// reads it there. It is whole because this process alone writes the database.
+// The database stays the truth: whoever asks for what the tail has dropped, or
+// does not have yet, reads it there.
 type tail struct {
 	mu      sync.RWMutex     // guards what follows
 	events  []activity.Event // without a gap, up to last
 	last    int64
-	changed chan struct{} // closed and replaced when events come
+	ahead   map[int64]activity.Event // committed here before what comes before them was heard of
+	known   int64                    // the newest event that was heard of, maybe after a gap
+	changed chan struct{}            // closed and replaced when events come
 	closed  bool
 }
 
-func newTail() *tail { return &tail{changed: make(chan struct{})} }
+func newTail() *tail {
+	return &tail{ahead: map[int64]activity.Event{}, changed: make(chan struct{})}
+}
 
-// begin sets the tail to the end of a log that was there before.
+// begin sets the tail to the end of the log: the number of the last event, and
+// the newest ones. A tail that has come further stays as it is.
 func (t *tail) begin(last int64, newest []activity.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if n := len(newest); n > 0 {
+		last = max(last, newest[n-1].Seq) // some may have come after the number was read
+	}
+	if last <= t.last {
+		return
+	}
 	t.last, t.events = last, newest
+	maps.DeleteFunc(t.ahead, func(seq int64, _ activity.Event) bool { return seq <= last })
+	t.join()
+	t.wake()
 }
 
-// add appends committed events and wakes the followers.
+// add takes committed events, in order of their numbers, and wakes the
+// followers if it did not know of them. With one server that makes one change
+// at a time there are no gaps; others commit in between, and two transactions
+// may be told of in another order than that of their commits.
 func (t *tail) add(events []activity.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.last = events[len(events)-1].Seq
-	t.events = append(t.events, events...)
+	news := false
+	for _, e := range events {
+		if _, early := t.ahead[e.Seq]; early || e.Seq <= t.last {
+			continue
+		}
+		news = true
+		if e.Seq == t.last+1 {
+			t.events, t.last = append(t.events, e), e.Seq
+			continue
+		}
+		t.ahead[e.Seq] = e
+		t.known = max(t.known, e.Seq)
+	}
+	if news {
+		t.join()
+		t.wake()
+	}
+}
+
+// join appends what waited for the events before it, and forgets what is old.
+// It is called with mu held.
+func (t *tail) join() {
+	for e, ok := t.ahead[t.last+1]; ok; e, ok = t.ahead[t.last+1] {
+		delete(t.ahead, e.Seq)
+		t.events, t.last = append(t.events, e), e.Seq
+	}
+	t.known = max(t.known, t.last)
+	if len(t.ahead) > tailLength {
+		clear(t.ahead) // the database has them
+	}
 	if len(t.events) > 2*tailLength {
 		t.events = slices.Clone(t.events[len(t.events)-tailLength:])
 	}
-	t.wake()
+}
+
+// end is the number of the last event without a gap before it.
+func (t *tail) end() int64 {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.last
 }
 
 // drop forgets the events up to seq: retention has removed them.
@@ -79,7 +131,7 @@ func (t *tail) wait() <-chan struct{} {
 }
 
 // page is the page of matching events after seq; ok is false when the tail
-// does not reach back so far.
+// does not reach back so far, or knows that it misses some.
 func (t *tail) page(f activity.Filter, after int64, limit int) (p activity.Page, ok bool, err error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -90,7 +142,7 @@ func (t *tail) page(f activity.Filter, after int64, limit int) (p activity.Page,
 	if len(t.events) > 0 {
 		first = t.events[0].Seq
 	}
-	if after < first-1 {
+	if after < first-1 || t.last < t.known {
 		return p, false, nil
 	}
 	p.Next = max(after, t.last)

@@ -10,11 +10,50 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// tx is what a change sees of the transaction that it is part of. Statements
-// run without a context: the transaction is shared, and the end of one
-// caller's context must not spoil it for the others.
+// writer makes changes of the database.
+type writer interface {
+	// do runs f in a transaction, with the events that f asks for, and returns
+	// when all of it is durable, or an error when none of it has happened. An
+	// end of ctx is an error only as long as f has not begun. f may run more
+	// than once, each time as if it had never run before, and may not block.
+	do(ctx context.Context, f func(*tx) error) error
+	// close finishes the changes that were asked for, and refuses later ones
+	// with ErrClosed. Closing twice is nil.
+	close() error
+}
+
+// session runs statements in the transaction of a change. They take no
+// context: the end of one caller's must not spoil what others share.
+type session interface {
+	// exec runs a statement and returns how many rows it changed.
+	exec(query string, args ...any) (int64, error)
+	// later runs a statement at the latest when the transaction ends, and
+	// before any other that comes after it. Whatever it returns, the
+	// transaction fails if the statement does. A database that is not in this
+	// process is told of it together with what comes next.
+	later(query string, args ...any) error
+	// query runs a query for one row, whose Scan is sql.ErrNoRows without one.
+	query(query string, args ...any) row
+	// exclude lets no two changes that ask for it with the same workload go on
+	// at once: what rests on a row that is not there, or on a count of rows,
+	// finds no row to lock.
+	exclude(workload string) error
+}
+
+// How queries lock what they find until the end of the transaction. A change
+// locks in this order, so that no two wait for each other: workload, claim,
+// container, log. SQLite, which makes one change at a time, is not told.
+const (
+	// forUpdate waits for whoever changes the row, and then sees what became
+	// of it.
+	forUpdate = ` FOR UPDATE`
+	// skipLocked passes over rows that somebody else has locked.
+	skipLocked = forUpdate + ` SKIP LOCKED`
+)
+
+// tx is what a change sees of the transaction that it is part of.
 type tx struct {
-	writer *writer
+	session
 	now    time.Time
 	events []activity.Event
 }
@@ -25,20 +64,6 @@ func (t *tx) begin() {
 	t.events = t.events[:0]
 }
 
-// exec runs a statement and returns how many rows it changed.
-func (t *tx) exec(query string, args ...any) (int64, error) {
-	stmt, err := t.writer.prepare(query)
-	if err != nil {
-		return 0, err
-	}
-	res, err := stmt.ExecContext(context.Background(), args...)
-	if err != nil {
-		return 0, translate(err)
-	}
-	n, err := res.RowsAffected()
-	return n, translate(err)
-}
-
 // row is what both *sql.Row and *sql.Rows offer.
 type row interface{ Scan(dest ...any) error }
 
@@ -46,15 +71,6 @@ type row interface{ Scan(dest ...any) error }
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
-
-// query runs a query for one row, whose Scan is sql.ErrNoRows without one.
-func (t *tx) query(query string, args ...any) row {
-	stmt, err := t.writer.prepare(query)
-	if err != nil {
-		return failedRow{err}
-	}
-	return stmt.QueryRowContext(context.Background(), args...)
-}
 
 // event has the events written with the change.
 func (t *tx) event(events ...activity.Event) error {
@@ -64,41 +80,40 @@ func (t *tx) event(events ...activity.Event) error {
 		}
 		e.Time = t.now
 		e.Message = clean(e.Message)
+		e.Data = json.RawMessage(clean(string(e.Data)))
 		t.events = append(t.events, e)
 	}
 	return nil
 }
 
+// The numbers of a transaction's events are taken all at once, last of all:
+// whoever holds the log's row commits next, so that numbers grow in the order
+// of commits and have no gaps. An event says how far before the last of them
+// its own number is, so that it can be sent before that is known.
 const (
 	takeSeqs    = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
 	insertEvent = `INSERT INTO events (` + eventColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+		VALUES ((SELECT last FROM log WHERE id = 1) - $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
-// log numbers the events and appends them to the log.
-func (t *tx) log(events []activity.Event) error {
-	if len(events) == 0 {
-		return nil
+// eventArgs are the arguments of insertEvent for the i-th of n events.
+func eventArgs(e activity.Event, i, n int) []any {
+	return []any{
+		n - 1 - i, nanos(e.Time), string(e.Type), e.Workload, e.Container,
+		e.Tenant, e.Claim, e.Run, e.Point, e.Message, string(e.Data),
 	}
-	var last int64
-	if err := t.query(takeSeqs, len(events)).Scan(&last); err != nil {
-		return fmt.Errorf("number events: %w", translate(err))
-	}
+}
+
+// numberEvents gives the events their numbers, of which the last is known.
+func numberEvents(events []activity.Event, last int64) {
 	for i := range events {
-		e := &events[i]
-		e.Seq = last - int64(len(events)-1-i)
-		_, err := t.exec(insertEvent, e.Seq, nanos(e.Time), string(e.Type), e.Workload, e.Container,
-			e.Tenant, e.Claim, e.Run, e.Point, e.Message, string(e.Data))
-		if err != nil {
-			return fmt.Errorf("append event %s: %w", e.Type, err)
-		}
+		events[i].Seq = last - int64(len(events)-1-i)
 	}
-	return nil
 }
 
 // readTx runs f in a read transaction: all that f reads is of one moment.
 func (db *DB) readTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot})
 	if err != nil {
 		return translate(err)
 	}

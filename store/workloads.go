@@ -45,15 +45,15 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		if err := unchanged(t, r); err != nil {
 			return err
 		}
-		if _, err := t.exec(outgoing, r.ID, nanos(t.now)); err != nil {
+		if err := t.later(outgoing, r.ID, nanos(t.now)); err != nil {
 			return err
 		}
-		_, err := t.exec(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
+		err := t.later(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
 			number(r.Draining), number(r.Deleting), nanos(t.now))
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(putRevision, r.ID, r.Revision, r.Source, r.Dir, nanos(t.now)); err != nil {
+		if err := t.later(putRevision, r.ID, r.Revision, r.Source, r.Dir, nanos(t.now)); err != nil {
 			return err
 		}
 		return workloadEvents(t, r.ID, events)
@@ -64,8 +64,12 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 	return nil
 }
 
-// unchanged says whether the record is still as the caller read it.
+// unchanged says whether the record is still as the caller read it, and keeps
+// others from changing it.
 func unchanged(t *tx, r pool.Record) error {
+	if err := t.exclude(r.ID); err != nil {
+		return err
+	}
 	var at int64
 	err := t.query(writtenAt, r.ID).Scan(&at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -79,7 +83,7 @@ func unchanged(t *tx, r pool.Record) error {
 
 // Workload is one record.
 func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
-	r, err := scanWorkload(db.read.QueryRowContext(ctx, selectWorkload, id))
+	r, err := one(ctx, db, scanWorkload, selectWorkload, clean(id))
 	if err != nil {
 		return r, fmt.Errorf("read workload %s: %w", id, err)
 	}
@@ -93,22 +97,23 @@ func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
 
 // Revision is the source and the seed folder of a revision.
 func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Record, error) {
-	r := pool.Record{ID: workload, Revision: revision}
-	var updated int64
-	err := db.read.QueryRowContext(ctx, selectRevision, workload, revision).Scan(&r.Source, &r.Dir, &updated)
+	r, err := one(ctx, db, scanRevision, selectRevision, clean(workload), clean(revision))
 	if errors.Is(err, sql.ErrNoRows) {
 		err = pool.ErrNoWorkload
 	}
 	if err != nil {
-		return pool.Record{}, fmt.Errorf("read revision %s of workload %s: %w", revision, workload, translate(err))
+		return pool.Record{}, fmt.Errorf("read revision %s of workload %s: %w", revision, workload, err)
 	}
-	r.UpdatedAt = instant(updated)
+	r.ID, r.Revision = workload, revision
 	return r, nil
 }
 
 // RemoveWorkload removes the record of a workload that has no container.
 func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
 	err := db.writer.do(ctx, func(t *tx) error {
+		if err := t.exclude(id); err != nil { // nobody adds a container meanwhile
+			return err
+		}
 		var left int
 		if err := t.query(countContainers, id).Scan(&left); err != nil {
 			return translate(err)
@@ -123,7 +128,7 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if n == 0 {
 			return pool.ErrNoWorkload
 		}
-		if _, err := t.exec(deleteRevisions, id); err != nil {
+		if err := t.later(deleteRevisions, id); err != nil {
 			return err
 		}
 		return workloadEvents(t, id, events)
@@ -143,6 +148,13 @@ func workloadEvents(t *tx, id string, events []activity.Event) error {
 		}
 	}
 	return nil
+}
+
+func scanRevision(r row) (w pool.Record, err error) {
+	var updated int64
+	err = r.Scan(&w.Source, &w.Dir, &updated)
+	w.UpdatedAt = instant(updated)
+	return w, err
 }
 
 func scanWorkload(r row) (pool.Record, error) {

@@ -17,12 +17,11 @@ import (
 // the first of them waits for the last.
 const batchLimit = 256
 
-// writer runs all changes of the database, one after another, and commits all
-// that have queued up together: a flush to disk costs the same for one change
-// as for a hundred.
-type writer struct {
-	conn    *sql.Conn
-	stmts   map[string]*sql.Stmt   // used by the writer's goroutine only
+// sqliteWriter runs all changes of an SQLite database, one after another, and
+// commits all that have queued up together: a flush to disk costs the same for
+// one change as for a hundred.
+type sqliteWriter struct {
+	*sqliteSession
 	publish func([]activity.Event) // told of committed events, before their callers are
 	wake    chan struct{}          // holds a token when the queue may have changes
 	done    chan struct{}          // closed when the goroutine has ended
@@ -42,14 +41,15 @@ type change struct {
 // errPanic says that a change panicked. It has changed nothing.
 var errPanic = errors.New("a change of a record panicked")
 
-// startWriter starts the writer's goroutine, which ends when close is called.
-func startWriter(ctx context.Context, db *sql.DB, publish func([]activity.Event)) (*writer, error) {
+// startSQLiteWriter starts the writer's goroutine, which ends when close is
+// called.
+func startSQLiteWriter(ctx context.Context, db *sql.DB, publish func([]activity.Event)) (*sqliteWriter, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect the writer: %w", err)
 	}
-	w := &writer{
-		conn: conn, stmts: map[string]*sql.Stmt{}, publish: publish,
+	w := &sqliteWriter{
+		sqliteSession: &sqliteSession{conn: conn, stmts: map[string]*sql.Stmt{}}, publish: publish,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	go w.run()
@@ -58,7 +58,7 @@ func startWriter(ctx context.Context, db *sql.DB, publish func([]activity.Event)
 
 // do runs a change and waits until it is durable. The change is done or not
 // done at all; an end of ctx is an error only as long as it has not begun.
-func (w *writer) do(ctx context.Context, f func(*tx) error) error {
+func (w *sqliteWriter) do(ctx context.Context, f func(*tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (w *writer) do(ctx context.Context, f func(*tx) error) error {
 	return c.err
 }
 
-func (w *writer) nudge() {
+func (w *sqliteWriter) nudge() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // there is a token already
@@ -93,7 +93,7 @@ func (w *writer) nudge() {
 
 // close refuses further changes, lets the queued ones finish and waits for the
 // goroutine to end.
-func (w *writer) close() error {
+func (w *sqliteWriter) close() error {
 	w.mu.Lock()
 	again := w.closed
 	w.closed = true
@@ -107,7 +107,7 @@ func (w *writer) close() error {
 }
 
 // run commits batches until the writer is closed and its queue empty.
-func (w *writer) run() {
+func (w *sqliteWriter) run() {
 	defer close(w.done)
 	for range w.wake {
 		for {
@@ -128,7 +128,7 @@ func (w *writer) run() {
 
 // take removes the next batch from the queue, leaving out the changes that
 // nobody waits for any more.
-func (w *writer) take() (batch []*change, closed bool) {
+func (w *sqliteWriter) take() (batch []*change, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.queue) > 0 && len(batch) < batchLimit {
@@ -143,7 +143,7 @@ func (w *writer) take() (batch []*change, closed bool) {
 }
 
 // commit runs a batch in one transaction and answers each of its changes.
-func (w *writer) commit(batch []*change) {
+func (w *sqliteWriter) commit(batch []*change) {
 	events, err := w.transact(batch)
 	if err != nil {
 		// What one of them did is undone as well, so none may be told that it
@@ -166,11 +166,11 @@ func (w *writer) commit(batch []*change) {
 // transact runs the changes, each undone by itself if it fails, then appends
 // the events of those that succeeded and commits. Its own error means that all
 // of it is to be undone.
-func (w *writer) transact(batch []*change) ([]activity.Event, error) {
-	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
+	if err := w.later("BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("begin a transaction: %w", err)
 	}
-	t := &tx{writer: w}
+	t := &tx{session: w.sqliteSession}
 	var events []activity.Event
 	for _, c := range batch {
 		// Alone in its transaction a change needs no savepoint.
@@ -184,20 +184,20 @@ func (w *writer) transact(batch []*change) ([]activity.Event, error) {
 	if len(batch) == 1 && batch[0].err != nil {
 		return nil, batch[0].err
 	}
-	if err := t.log(events); err != nil {
+	if err := w.log(events); err != nil {
 		return nil, err
 	}
-	if err := w.exec("COMMIT"); err != nil {
+	if err := w.later("COMMIT"); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	return events, nil
 }
 
 // apply runs one change. Its error means that the transaction is lost.
-func (w *writer) apply(t *tx, c *change, shared bool) error {
+func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
 	t.begin()
 	if shared {
-		if err := w.exec("SAVEPOINT change"); err != nil {
+		if err := w.later("SAVEPOINT change"); err != nil {
 			return fmt.Errorf("begin a change: %w", err)
 		}
 	}
@@ -208,11 +208,11 @@ func (w *writer) apply(t *tx, c *change, shared bool) error {
 	if c.err != nil {
 		// A full disk makes SQLite undo the whole transaction by itself: then
 		// there is no savepoint any more, and nothing to go on with.
-		if err := w.exec("ROLLBACK TO change"); err != nil {
+		if err := w.later("ROLLBACK TO change"); err != nil {
 			return c.err
 		}
 	}
-	if err := w.exec("RELEASE change"); err != nil {
+	if err := w.later("RELEASE change"); err != nil {
 		return fmt.Errorf("end a change: %w", err)
 	}
 	return nil
@@ -231,27 +231,22 @@ func call(f func(*tx) error, t *tx) (err error) {
 
 // rollback ends the transaction. It fails when SQLite has ended it already,
 // and then there is nothing to undo.
-func (w *writer) rollback() { _ = w.exec("ROLLBACK") }
+func (w *sqliteWriter) rollback() { _ = w.later("ROLLBACK") }
 
-func (w *writer) exec(query string) error {
-	stmt, err := w.prepare(query)
-	if err != nil {
-		return err
+// log numbers the events and appends them to the log.
+func (w *sqliteWriter) log(events []activity.Event) error {
+	if len(events) == 0 {
+		return nil
 	}
-	_, err = stmt.ExecContext(context.Background())
-	return translate(err)
-}
-
-// prepare compiles a statement once. The texts are a closed set: none is made
-// of what a caller asks for.
-func (w *writer) prepare(query string) (*sql.Stmt, error) {
-	if stmt, ok := w.stmts[query]; ok {
-		return stmt, nil
+	var last int64
+	if err := w.query(takeSeqs, len(events)).Scan(&last); err != nil {
+		return fmt.Errorf("number events: %w", translate(err))
 	}
-	stmt, err := w.conn.PrepareContext(context.Background(), query)
-	if err != nil {
-		return nil, translate(err)
+	numberEvents(events, last)
+	for i, e := range events {
+		if err := w.later(insertEvent, eventArgs(e, i, len(events))...); err != nil {
+			return fmt.Errorf("append event %s: %w", e.Type, err)
+		}
 	}
-	w.stmts[query] = stmt
-	return stmt, nil
+	return nil
 }

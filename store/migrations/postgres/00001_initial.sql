@@ -1,0 +1,143 @@
+-- +goose Up
+
+-- Ids are TEXT, times BIGINT nanoseconds since 1970 (0: never), objects JSON
+-- in TEXT. What may never be is forbidden here, whatever the program does.
+-- Keys are compared as bytes ("C"), so that lists have the same order on every
+-- server and ids made later come later.
+
+CREATE TABLE meta (
+    key   TEXT COLLATE "C" PRIMARY KEY,
+    value TEXT NOT NULL
+);
+
+-- The log's one row. A transaction takes the numbers of its events from it
+-- last of all: whoever holds the row commits next, so numbers grow in the
+-- order of commits. Events up to pruned have been removed by retention.
+CREATE TABLE log (
+    id     BIGINT PRIMARY KEY CHECK (id = 1),
+    last   BIGINT NOT NULL,
+    pruned BIGINT NOT NULL CHECK (pruned <= last)
+) WITH (fillfactor = 10); -- room for the next versions of a row that every change changes
+INSERT INTO log (id, last, pruned) VALUES (1, 0, 0);
+
+CREATE TABLE events (
+    seq       BIGINT PRIMARY KEY,
+    time      BIGINT NOT NULL,
+    type      TEXT   NOT NULL CHECK (type <> ''),
+    workload  TEXT COLLATE "C" NOT NULL,
+    container TEXT COLLATE "C" NOT NULL,
+    tenant    TEXT COLLATE "C" NOT NULL,
+    claim     TEXT COLLATE "C" NOT NULL,
+    run       TEXT   NOT NULL,
+    point     TEXT   NOT NULL,
+    message   TEXT   NOT NULL,
+    data      TEXT   NOT NULL
+);
+CREATE INDEX events_container ON events (container, seq) WHERE container <> '';
+CREATE INDEX events_tenant    ON events (tenant, seq)    WHERE tenant <> '';
+CREATE INDEX events_claim     ON events (claim, seq)     WHERE claim <> '';
+
+CREATE TABLE workloads (
+    id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    revision   TEXT COLLATE "C" NOT NULL,
+    source     BYTEA   NOT NULL,
+    dir        TEXT    NOT NULL,
+    min_idle   BIGINT NOT NULL CHECK (min_idle >= 0),
+    max_size   BIGINT NOT NULL CHECK (max_size >= 0),
+    draining   BIGINT NOT NULL CHECK (draining IN (0, 1)),
+    deleting   BIGINT NOT NULL CHECK (deleting IN (0, 1)),
+    created_at BIGINT  NOT NULL,
+    updated_at BIGINT  NOT NULL
+);
+
+-- The sources of revisions that containers may still be of.
+CREATE TABLE revisions (
+    workload   TEXT COLLATE "C" NOT NULL,
+    revision   TEXT COLLATE "C" NOT NULL,
+    source     BYTEA  NOT NULL,
+    dir        TEXT   NOT NULL,
+    updated_at BIGINT NOT NULL,
+    PRIMARY KEY (workload, revision)
+);
+
+CREATE TABLE containers (
+    id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    workload   TEXT COLLATE "C" NOT NULL CHECK (workload <> ''),
+    revision   TEXT COLLATE "C" NOT NULL,
+    state      TEXT   NOT NULL CHECK (state IN ('creating', 'idle', 'claimed', 'destroying', 'gone')),
+    health     TEXT   NOT NULL CHECK (health IN ('', 'healthy', 'unhealthy', 'dead')),
+    tenant     TEXT COLLATE "C" NOT NULL,
+    claim      TEXT COLLATE "C" NOT NULL CHECK (claim = '' OR state NOT IN ('idle', 'gone')),
+    endpoint   TEXT   NOT NULL,
+    reason     TEXT   NOT NULL,
+    created_at BIGINT NOT NULL,
+    changed_at BIGINT NOT NULL,
+    -- Whoever is claimed is claimed by somebody.
+    CHECK (state <> 'claimed' OR (claim <> '' AND tenant <> ''))
+);
+-- A claim holds at most one container.
+CREATE UNIQUE INDEX containers_claim ON containers (claim) WHERE claim <> '';
+-- Counting and listing what exists never reads what is gone.
+CREATE INDEX containers_live ON containers (workload, state, revision, tenant, health) WHERE state <> 'gone';
+-- Reserving: a tenant's own and the never claimed ones, then any.
+CREATE INDEX containers_idle ON containers (workload, tenant, revision, changed_at) WHERE state = 'idle';
+CREATE INDEX containers_used ON containers (workload, revision, changed_at) WHERE state = 'idle' AND tenant <> '';
+
+CREATE TABLE claims (
+    id          TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    workload    TEXT COLLATE "C" NOT NULL CHECK (workload <> ''),
+    tenant      TEXT COLLATE "C" NOT NULL CHECK (tenant <> ''),
+    container   TEXT COLLATE "C" NOT NULL,
+    revision    TEXT COLLATE "C" NOT NULL,
+    state       TEXT   NOT NULL CHECK (state IN ('pending', 'active', 'releasing', 'release_failed', 'released', 'failed')),
+    source      TEXT   NOT NULL CHECK (source IN ('', 'fresh', 'affinity', 'recycled')),
+    endpoint    TEXT   NOT NULL,
+    hooks       TEXT   NOT NULL,
+    timings     TEXT   NOT NULL,
+    warnings    TEXT   NOT NULL,
+    reason      TEXT   NOT NULL,
+    discard     BIGINT NOT NULL CHECK (discard IN (0, 1)),
+    created_at  BIGINT NOT NULL,
+    active_at   BIGINT NOT NULL,
+    touched_at  BIGINT NOT NULL,
+    released_at BIGINT NOT NULL,
+    CHECK (state NOT IN ('active', 'releasing', 'release_failed') OR container <> '')
+);
+-- A tenant has at most one live claim on a workload.
+CREATE UNIQUE INDEX claims_live ON claims (workload, tenant)
+    WHERE state IN ('pending', 'active', 'releasing', 'release_failed');
+-- A container has at most one live claim.
+CREATE UNIQUE INDEX claims_container ON claims (container)
+    WHERE state IN ('pending', 'active', 'releasing', 'release_failed') AND container <> '';
+CREATE INDEX claims_tenant ON claims (tenant, id);
+
+CREATE TABLE runs (
+    id         TEXT COLLATE "C" NOT NULL CHECK (id <> ''),
+    attempt    BIGINT NOT NULL CHECK (attempt >= 1),
+    point      TEXT    NOT NULL,
+    hook       TEXT    NOT NULL,
+    place      BIGINT NOT NULL,
+    action     TEXT    NOT NULL,
+    command    TEXT    NOT NULL,
+    workload   TEXT COLLATE "C" NOT NULL,
+    container  TEXT COLLATE "C" NOT NULL,
+    claim      TEXT COLLATE "C" NOT NULL,
+    tenant     TEXT COLLATE "C" NOT NULL,
+    state      TEXT    NOT NULL CHECK (state IN ('running', 'succeeded', 'failed', 'timed_out', 'start_failed', 'lost', 'cancelled', 'unknown', 'skipped')),
+    exit_code  BIGINT,
+    signal     TEXT    NOT NULL,
+    timed_out  BIGINT NOT NULL CHECK (timed_out IN (0, 1)),
+    killed     BIGINT NOT NULL CHECK (killed IN (0, 1)),
+    leaked     BIGINT NOT NULL,
+    stdout     TEXT    NOT NULL,
+    stderr     TEXT    NOT NULL,
+    error      TEXT    NOT NULL,
+    started_at BIGINT  NOT NULL,
+    ended_at   BIGINT  NOT NULL,
+    duration   DOUBLE PRECISION    NOT NULL,
+    PRIMARY KEY (id, attempt),
+    CHECK ((state = 'running') = (ended_at = 0))
+);
+CREATE INDEX runs_running   ON runs (id, attempt)   WHERE state = 'running';
+CREATE INDEX runs_claim     ON runs (claim, id)     WHERE claim <> '';
+CREATE INDEX runs_container ON runs (container, id) WHERE container <> '';

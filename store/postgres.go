@@ -1,0 +1,221 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+)
+
+// How PostgreSQL is used.
+const (
+	// oldestPostgres is the first version that can be asked what became of a
+	// transaction whose answer was lost.
+	oldestPostgres = 130000
+	// poolSize is how many connections there are for changes, and how many for
+	// reads, unless the URL says so with pool_max_conns.
+	poolSize = 8
+	// connecting bounds one attempt to connect, unless the URL says so.
+	connecting = 5 * time.Second
+)
+
+var postgresDialect = dialect{
+	goose: goose.DialectPostgres, migrations: "migrations/postgres",
+	snapshot: sql.LevelRepeatableRead, silence: stuck,
+}
+
+// isPostgres says whether the dsn is the URL of a PostgreSQL database.
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// openPostgres opens the database behind the URL. What has been opened when it
+// fails, Close closes.
+func (db *DB) openPostgres(ctx context.Context, dsn string) error {
+	db.dialect = postgresDialect
+	config, err := postgresConfig(dsn)
+	if err != nil {
+		return err
+	}
+	write, err := db.connect(ctx, config, safeCommits)
+	if err != nil {
+		return err
+	}
+	place, err := checkPostgres(ctx, write)
+	if err != nil {
+		return err
+	}
+	if err := migratePostgres(ctx, write, place, db.dialect); err != nil {
+		return err
+	}
+	read, err := db.connect(ctx, config, readOnly)
+	if err != nil {
+		return err
+	}
+	db.read = stdlib.OpenDBFromPool(read)
+	db.closers = append(db.closers, db.read.Close)
+	if err := db.warm(ctx); err != nil {
+		return err
+	}
+	listener := startListener(db, config.ConnConfig, place)
+	db.closers = append(db.closers, listener.close)
+	db.writer = &postgresWriter{pool: write, place: place, publish: db.tail.add, missed: db.catchUp}
+	return nil
+}
+
+// connect opens a pool of connections, each prepared with the statement, and
+// makes sure that one can be had.
+func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare string) (*pgxpool.Pool, error) {
+	config = config.Copy()
+	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, prepare)
+		return err
+	}
+	pool, err := pgxpool.NewWithConfig(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	db.closers = append(db.closers, func() error { pool.Close(); return nil })
+	return pool, pool.Ping(ctx)
+}
+
+// How connections are prepared. Whatever the server's defaults are, what was
+// answered is on its disk, and a server of ours that is stopped in the middle
+// of a change does not stop the others for longer than this.
+const (
+	safeCommits = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '10s'`
+	readOnly    = `SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '60s'`
+)
+
+// postgresConfig reads the URL. Its password is taken out first, so that no
+// parser's complaint can have it in it.
+func postgresConfig(dsn string) (*pgxpool.Config, error) {
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("it is no URL; are the password's special characters percent-encoded?")
+	}
+	query := u.Query()
+	password, given := u.User.Password()
+	if p := query.Get("password"); p != "" {
+		password, given = p, true
+	}
+	query.Del("password")
+	if u.User != nil {
+		u.User = url.User(u.User.Username())
+	}
+	sized := query.Has("pool_max_conns")
+	hurried := query.Has("connect_timeout")
+	u.RawQuery = query.Encode()
+	config, err := pgxpool.ParseConfig(u.String())
+	if err != nil {
+		return nil, err
+	}
+	if given {
+		config.ConnConfig.Password = password
+	}
+	if !sized {
+		config.MaxConns = poolSize
+	}
+	if !hurried {
+		config.ConnConfig.ConnectTimeout = connecting
+	}
+	// Of a URL with several hosts the one that can be written is meant; and
+	// after a failover the old one is none any more.
+	if config.ConnConfig.ValidateConnect == nil {
+		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
+	}
+	if config.ConnConfig.RuntimeParams["application_name"] == "" {
+		config.ConnConfig.RuntimeParams["application_name"] = "hostler"
+	}
+	return config, nil
+}
+
+// Redact is the dsn as it may be shown: without a password.
+func Redact(dsn string) string {
+	if !isPostgres(dsn) {
+		return dsn
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "postgres://..."
+	}
+	query := u.Query()
+	for _, secret := range []string{"password", "sslpassword"} {
+		if query.Has(secret) {
+			query.Set(secret, "xxxxx")
+		}
+	}
+	u.RawQuery = query.Encode()
+	return u.Redacted()
+}
+
+// place is where in the database the tables are: several installations may
+// share one, each in a schema of its own.
+type place struct {
+	schema int64
+	server string // which of the servers that use it we are
+}
+
+// channel is what changes are announced on.
+func (p place) channel() string { return fmt.Sprintf("hostler_%d", p.schema) }
+
+// key is the number of an advisory lock. Two things with one number would
+// only wait for each other without need.
+func (p place) key(kind, name string) int64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "hostler %d %s %s", p.schema, kind, name) // a hash takes anything
+	return int64(h.Sum64())                                         //nolint:gosec // any number will do
+}
+
+const findPlace = `SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
+	current_setting('server_encoding'),
+	coalesce((SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()), 0)`
+
+// checkPostgres refuses a server that cannot do what is needed.
+func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (place, error) {
+	p := place{server: uuid.NewString()}
+	var number int64
+	var version, encoding string
+	if err := pool.QueryRow(ctx, findPlace).Scan(&number, &version, &encoding, &p.schema); err != nil {
+		return p, fmt.Errorf("read the server's version: %w", err)
+	}
+	if number < oldestPostgres {
+		return p, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest that will do", version, oldestPostgres/10000)
+	}
+	if encoding != "UTF8" {
+		return p, fmt.Errorf("the database's encoding is %s: it has to be UTF8", encoding)
+	}
+	if p.schema == 0 {
+		return p, fmt.Errorf("no schema of the connection's search_path is there to make tables in")
+	}
+	return p, nil
+}
+
+// migratePostgres brings the schema up to date, one server after another.
+func migratePostgres(ctx context.Context, pool *pgxpool.Pool, p place, d dialect) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, p.key("migrate", "")); err != nil {
+		return fmt.Errorf("wait for another server's migration: %w", err)
+	}
+	db := stdlib.OpenDBFromPool(pool)
+	err = migrate(ctx, db, d)
+	_ = db.Close() // the pool stays
+	if _, e := conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, p.key("migrate", "")); e != nil && err == nil {
+		err = fmt.Errorf("end the migration: %w", e)
+	}
+	return err
+}

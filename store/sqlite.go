@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	_ "modernc.org/sqlite" // the driver "sqlite"
+)
+
+// How SQLite is used.
+const (
+	// oldestSQLite is the first one without a fault that could corrupt a
+	// database when its write-ahead log was reset.
+	oldestSQLite = "3.51.3"
+	// busy is how long to wait for another program, such as a backup, that
+	// holds the database.
+	busy = 5 * time.Second
+	// sqliteReaders is how many reads go on at once.
+	sqliteReaders = 4
+)
+
+var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite"}
+
+// openSQLite opens the file. What has been opened when it fails, Close closes.
+func (db *DB) openSQLite(ctx context.Context, path string) error {
+	db.dialect = sqliteDialect
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	lock, err := lock(path + ".lock")
+	if err != nil {
+		return err
+	}
+	db.closers = append(db.closers, lock.Close)
+	if err := private(path); err != nil {
+		return err
+	}
+	write, err := sql.Open("sqlite", uri(path, writing))
+	if err != nil {
+		return err
+	}
+	db.closers = append(db.closers, write.Close)
+	write.SetMaxOpenConns(1)
+	if err := checkVersion(ctx, write); err != nil {
+		return err
+	}
+	if err := migrate(ctx, write, db.dialect); err != nil {
+		return err
+	}
+	if db.read, err = sql.Open("sqlite", uri(path, reading)); err != nil {
+		return err
+	}
+	db.closers = append(db.closers, db.read.Close)
+	db.read.SetMaxOpenConns(sqliteReaders)
+	db.read.SetMaxIdleConns(sqliteReaders)
+	if err := db.warm(ctx); err != nil {
+		return err
+	}
+	// This process alone writes: what it commits is all that there is.
+	db.writer, err = startSQLiteWriter(ctx, write, db.tail.add)
+	return err
+}
+
+// writing and reading are the settings of the two kinds of connections.
+// synchronous FULL has every commit on disk before it is answered. A larger
+// write-ahead log (pages of 4 KiB) is copied back less often.
+var (
+	writing = []string{
+		"_txlock=immediate",
+		pragma("journal_mode", "WAL"), pragma("synchronous", "FULL"),
+		pragma("wal_autocheckpoint", "4000"), pragma("journal_size_limit", "67108864"),
+		pragma("cache_size", "-16000"),
+	}
+	reading = []string{
+		"mode=ro", pragma("query_only", "1"), pragma("cache_size", "-4000"),
+	}
+)
+
+func pragma(name, value string) string { return "_pragma=" + name + "(" + value + ")" }
+
+// uri is the driver's name for the file with settings.
+func uri(path string, settings []string) string {
+	u := url.URL{Scheme: "file", Path: path}
+	all := append([]string{
+		pragma("busy_timeout", fmt.Sprint(busy.Milliseconds())), pragma("foreign_keys", "1"),
+	}, settings...)
+	u.RawQuery = strings.Join(all, "&")
+	return u.String()
+}
+
+// private makes the file, readable by its owner only: it holds what hooks have
+// printed. SQLite gives its side files the same mode.
+func private(path string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// checkVersion refuses an SQLite that may damage the file.
+func checkVersion(ctx context.Context, db *sql.DB) error {
+	var version string
+	if err := db.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
+		return fmt.Errorf("read SQLite's version: %w", err)
+	}
+	if older(version, oldestSQLite) {
+		return fmt.Errorf("SQLite %s may damage the database: %s is the oldest that does not", version, oldestSQLite)
+	}
+	return nil
+}
+
+// older compares versions of three numbers.
+func older(a, b string) bool {
+	var x, y [3]int
+	_, errA := fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
+	_, errB := fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
+	if errA != nil || errB != nil {
+		return true // what cannot be read is not trusted
+	}
+	for i := range x {
+		if x[i] != y[i] {
+			return x[i] < y[i]
+		}
+	}
+	return false
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"fmt"
+	"strings"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/hostler/hostler/pool"
+)
+
+// sqliteCodes says what SQLite's primary result codes mean to us.
+var sqliteCodes = map[int]error{
+	sqlite3.SQLITE_FULL:     ErrDiskFull,
+	sqlite3.SQLITE_BUSY:     ErrLocked,
+	sqlite3.SQLITE_LOCKED:   ErrLocked,
+	sqlite3.SQLITE_READONLY: ErrUnwritable,
+	sqlite3.SQLITE_IOERR:    ErrUnwritable,
+	sqlite3.SQLITE_CORRUPT:  ErrDamaged,
+	sqlite3.SQLITE_NOTADB:   ErrDamaged,
+}
+
+// sqliteUniques says what it means that a row would have been the second of its
+// kind, by the columns that SQLite names.
+var sqliteUniques = []struct {
+	columns string
+	err     error
+}{
+	{"claims.workload, claims.tenant", pool.ErrMoved}, // the tenant has another live claim
+	{"claims.container", pool.ErrInUse},
+	{"containers.claim", pool.ErrInUse},
+	{"claims.id", ErrExists},
+	{"containers.id", ErrExists},
+	{"runs.id, runs.attempt", ErrExists},
+}
+
+func translateSQLite(err error, foreign *sqlite.Error) error {
+	const primary = 0xff // the low byte; the rest says more precisely
+	if foreign.Code()&primary == sqlite3.SQLITE_CONSTRAINT {
+		for _, u := range sqliteUniques {
+			if strings.Contains(foreign.Error(), "UNIQUE constraint failed: "+u.columns+" (") {
+				return fmt.Errorf("%w (%w)", u.err, err)
+			}
+		}
+		return err
+	}
+	if ours, ok := sqliteCodes[foreign.Code()&primary]; ok {
+		return fmt.Errorf("%w (%w)", ours, err)
+	}
+	return err
+}

@@ -1,0 +1,64 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+// sqliteSession runs the statements of all changes on the one connection that
+// writes. It is used by the writer's goroutine only.
+type sqliteSession struct {
+	conn  *sql.Conn
+	stmts map[string]*sql.Stmt
+}
+
+func (s *sqliteSession) exec(query string, args ...any) (int64, error) {
+	stmt, err := s.prepare(query)
+	if err != nil {
+		return 0, err
+	}
+	res, err := stmt.ExecContext(context.Background(), args...)
+	if err != nil {
+		return 0, translate(err)
+	}
+	n, err := res.RowsAffected()
+	return n, translate(err)
+}
+
+func (s *sqliteSession) query(query string, args ...any) row {
+	stmt, err := s.prepare(query)
+	if err != nil {
+		return failedRow{err}
+	}
+	return stmt.QueryRowContext(context.Background(), args...)
+}
+
+func (s *sqliteSession) later(query string, args ...any) error {
+	_, err := s.exec(query, args...)
+	return err
+}
+
+// exclude does nothing: changes are made one at a time.
+func (s *sqliteSession) exclude(string) error { return nil }
+
+// prepare compiles a statement once. The texts are a closed set: none is made
+// of what a caller asks for.
+func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {
+	if stmt, ok := s.stmts[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := s.conn.PrepareContext(context.Background(), unlocked(query))
+	if err != nil {
+		return nil, translate(err)
+	}
+	s.stmts[query] = stmt
+	return stmt, nil
+}
+
+// unlocked is the query without its locks: there is nothing to lock where
+// changes are made one at a time.
+func unlocked(query string) string {
+	text, _, _ := strings.Cut(query, forUpdate)
+	return text
+}
