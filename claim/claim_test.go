@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -260,34 +259,54 @@ func TestCallerLeaves(t *testing.T) {
 	})
 }
 
-// A server that is killed in the middle of a hook leaves neither a claim nor a
-// container of it, and the hook's run has one end.
+// A server that is killed in the middle of a claim's hooks is followed by one
+// that finishes the claim: the hook that was under way ends as it ends, and the
+// next one runs.
 func TestCrashInAHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
-		y.Apply(hooked)
+		y.Apply(strings.Replace(hooked, "post_claim: [", "post_claim: [{ name: long, command: [box, echo, long] }, ", 1))
 		y.Idle("w", 1)
-		reached, unblock := y.RT.Block("exec * box echo migrated")
-		// What a killed server would have written is what is there when the
-		// hook is reached: the claim is taken back to that moment below.
+		reached, unblock := y.RT.Block("exec * box echo long")
 		var g errgroup.Group
-		g.Go(func() error {
-			_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
-			return err
+		g.Go(func() error { // the last server's, whose answer nobody gets
+			_, _, _ = y.Claims.Claim(context.Background(), claim.Request{Workload: "w", Tenant: "ada"})
+			return nil
 		})
 		<-reached
-		unfinished, err := y.DB.UnfinishedRuns(t.Context())
+		asked, answer := y.RT.Block("outcome *")
+		y.Crash()
+		<-asked
+		pending, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
 		require.NoError(t, err)
-		require.Len(t, unfinished, 1)
-		require.NoError(t, hooks.Settle(t.Context(), y.DB, unfinished))
-		require.NoError(t, y.Claims.Recover(t.Context()))
+		require.Len(t, pending, 1)
 		unblock()
-		require.Error(t, g.Wait(), "the claim has failed under it")
+		require.NoError(t, g.Wait())
+		answer()
+		c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, pending[0].ID, c.ID)
+		require.Equal(t, claim.Active, c.State)
+		require.Equal(t, pending[0].Container, c.Container)
+		require.Len(t, y.Events(activity.HookStarted), 2)
+		require.Len(t, y.Events(activity.HookCompleted), 2, "every started run has exactly one end")
+	})
+}
+
+// A claim that was killed before its hooks began is given up: nobody waits for
+// its answer, and nobody knows how far its container was made ready.
+func TestCrashBeforeTheHooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		revision := y.Apply(hooked).Record.Revision
+		y.Idle("w", 1)
+		_, err := y.DB.Reserve(t.Context(), claim.Reservation{Claim: "half", Workload: "w", Tenant: "ada", Revision: revision})
+		require.NoError(t, err)
+		y.Crash()
 		y.Idle("w", 1)
 		require.Zero(t, y.Count("w", pool.Claimed))
-		require.Len(t, y.Events(activity.HookStarted), 1)
-		ends := slices.Concat(y.Events(activity.HookCompleted), y.Events(activity.HookFailed))
-		require.Len(t, ends, 1, "every started run has exactly one end")
+		require.Empty(t, y.Events(activity.HookStarted))
 		require.Contains(t, y.Events(activity.ClaimFailed)[0].Message, "the server stopped")
 	})
 }

@@ -25,8 +25,9 @@ type Service struct {
 	runner *hooks.Runner
 	log    *slog.Logger
 
-	mu       sync.Mutex // guards inflight
+	mu       sync.Mutex // guards what follows
 	inflight map[key]*flight
+	left     []leftover
 }
 
 // key is what a tenant has at most one live claim of.
@@ -85,7 +86,7 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	}
 	begin := time.Now()
 	for {
-		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant})
+		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant}, newID())
 		if first {
 			return s.lead(ctx, work, f, r, w, record)
 		}
@@ -103,32 +104,38 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	}
 }
 
-// enter joins the flight for k, or begins one, whose work outlives ctx.
-func (s *Service) enter(ctx context.Context, k key) (work context.Context, f *flight, first bool) {
+// enter joins the flight for k, or begins one for the claim of that id, whose
+// work outlives ctx.
+func (s *Service) enter(ctx context.Context, k key, id string) (work context.Context, f *flight, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.inflight[k]; f != nil {
 		return nil, f, false
 	}
 	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f = &flight{claim: newID(), cancel: cancel, done: make(chan struct{})}
+	f = &flight{
+		claim: id, cancel: cancel, done: make(chan struct{}),
+		err: errors.New("the making of the claim was cut off"), // unless it ends
+	}
 	s.inflight[k] = f
 	return work, f, true
 }
 
 // lead makes the claim of flight f and tells those who wait for it.
 func (s *Service) lead(ctx, work context.Context, f *flight, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
-	f.err = errors.New("the making of the claim was cut off") // unless it ends
-	defer func() {
-		f.cancel(nil)
-		s.mu.Lock()
-		delete(s.inflight, key{r.Workload, r.Tenant})
-		s.mu.Unlock()
-		close(f.done)
-	}()
+	defer s.land(f, key{r.Workload, r.Tenant})
 	c, created, err := s.make(ctx, work, f.claim, r, w, record)
 	f.c, f.err = c, err
 	return c, created, err
+}
+
+// land ends a flight.
+func (s *Service) land(f *flight, k key) {
+	f.cancel(nil)
+	s.mu.Lock()
+	delete(s.inflight, k)
+	s.mu.Unlock()
+	close(f.done)
 }
 
 // Abort ends the making of a claim, as its release does, and returns when its
@@ -174,25 +181,6 @@ func (s *Service) Close(cause error) {
 		f.cancel(cause)
 	}
 }
-
-// Recover fails the claims that an earlier server left half made: their hooks
-// may have half changed the container, and nobody waits for the answer.
-func (s *Service) Recover(ctx context.Context) error {
-	pending, err := s.store.Claims(ctx, Filter{States: []State{Pending}})
-	if err != nil {
-		return fmt.Errorf("list the pending claims: %w", err)
-	}
-	for _, c := range pending {
-		_, err := s.store.MoveClaim(ctx, failure(c.ID, stoppedReason, nil))
-		if err != nil && !errors.Is(err, pool.ErrMoved) {
-			return fmt.Errorf("fail claim %s: %w", c.ID, err)
-		}
-	}
-	return nil
-}
-
-// stoppedReason is why a claim failed that nobody works on any more.
-const stoppedReason = "the server stopped while the claim was being made"
 
 // newID makes a claim id that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -217,12 +217,17 @@ func (m *making) postClaim(ctx context.Context) error {
 	if len(hs) == 0 {
 		return nil
 	}
-	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, hooks.Subject{
-		Workload: m.claim.Workload, Container: m.claim.Container,
-		Claim: m.claim.ID, Tenant: m.claim.Tenant, Source: string(m.claim.Source),
-	})
+	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, subject(m.claim))
 	m.runs = runs
 	return err
+}
+
+// subject is what the hooks of a claim are about.
+func subject(c Claim) hooks.Subject {
+	return hooks.Subject{
+		Workload: c.Workload, Container: c.Container,
+		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
+	}
 }
 
 // enact makes the claim active: from here on it stands.

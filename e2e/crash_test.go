@@ -20,6 +20,9 @@ import (
 // hanging is a hook that is still under way when its server is killed.
 const hanging = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
 
+// ending is one that ends well, before or after the next server is there.
+const ending = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout: 30s }, { name: then, command: [APP, append, /state/log, then] }]"
+
 // counted are hooks that tell how often they ran: in the container itself,
 // whatever the records say.
 const counted = `
@@ -53,20 +56,22 @@ func crashes() map[string]struct {
 	hangs := func(point string) string {
 		return "pool: { min_idle: 1, max_size: 1 }\nhooks: { " + point + ": " + hanging + " }\n"
 	}
+	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hanging, ending) }
 	return map[string]situation{
 		"idle":       {counted, (*crash).waits, (*crash).stillWaits},
 		"held":       {counted, (*crash).holds, (*crash).stillHolds},
-		"in-create":  {hangs("post_create"), (*crash).creates, (*crash).wasUndone},
+		"in-create":  {hangs("post_create"), (*crash).creates, (*crash).wasGivenUp},
 		"in-claim":   {hangs("post_claim"), (*crash).claims, (*crash).claimFailed},
+		"in-claim-2": {ends("post_claim"), (*crash).claims, (*crash).claimStands},
 		"in-release": {hangs("pre_release"), (*crash).releases, (*crash).wasReleased},
-		"in-destroy": {hangs("pre_destroy"), (*crash).destroys, (*crash).wasUndone},
+		"in-destroy": {hangs("pre_destroy"), (*crash).destroys, (*crash).wasDestroyed},
 	}
 }
 
 // A server that is killed while containers wait, are claimed, and in the
 // middle of every kind of hook is followed by one that has the same claims on
-// the same containers, gives up what was half made, runs no hook again, and
-// touches nothing of others.
+// the same containers, goes on with hooks that are under way, gives up what was
+// half made, runs no hook again, and touches nothing of others.
 func TestKilledInEverySituation(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, rt backend) {
@@ -175,31 +180,73 @@ func (c *crash) stillThere(got claim.Claim) {
 	require.Equal(t, "madeclaimed", outputs(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
 }
 
-// wasUndone checks that the container goes and that its hook has begun once.
-func (c *crash) wasUndone() {
-	t := c.s.t
-	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
-	c.s.await(f, 1)
+// onceAs checks that the one hook of the container has begun once, and how it
+// has ended.
+func (c *crash) onceAs(state hooks.RunState) {
 	runs := c.s.runsOf(hooks.RunFilter{Container: c.container})
-	require.Len(t, runs, 1)
-	require.Equal(t, hooks.Unknown, runs[0].State, "nobody can say how it ended")
-	require.NotContains(t, c.s.rt.left(t, c.s), "/hostler-"+c.container)
+	require.Len(c.s.t, runs, 1)
+	require.Equal(c.s.t, state, runs[0].State)
 }
 
+// isGone waits until the container is.
+func (c *crash) isGone() {
+	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
+	c.s.await(f, 1)
+	require.NotContains(c.s.t, c.s.rt.left(c.s.t, c.s), "/hostler-"+c.container)
+}
+
+// wasGivenUp checks a container that was being made.
+func (c *crash) wasGivenUp() {
+	c.isGone()
+	c.onceAs(hooks.Unknown)
+}
+
+// wasDestroyed checks that the last hook of a container was taken up.
+func (c *crash) wasDestroyed() {
+	c.isGone()
+	c.onceAs(hooks.TimedOut)
+}
+
+// claimFailed checks a claim whose hook was taken up and ran into its timeout.
 func (c *crash) claimFailed() {
-	c.wasUndone()
+	c.wasDestroyed()
 	failed := c.s.await(of(c.id, activity.ClaimFailed), 1)
 	got, err := c.s.ClaimRecord(c.s.t.Context(), failed.Claim)
 	require.NoError(c.s.t, err)
 	require.Equal(c.s.t, claim.Failed, got.State)
 }
 
+// claimStands checks a claim whose hook was taken up and ended well: the next
+// one has run, and the tenant who asks again has it.
+func (c *crash) claimStands() {
+	t := c.s.t
+	got, created, err := c.s.Claim(t.Context(), c.id, "ada", patience)
+	require.NoError(t, err)
+	require.False(t, created, "the one that was being made")
+	require.Equal(t, claim.Active, got.State)
+	require.Equal(t, c.container, got.Container)
+	require.Equal(t, c.was, c.s.rt.incarnation(t, c.s, got.Container))
+	runs := c.s.runsOf(hooks.RunFilter{Claim: got.ID})
+	require.Len(t, runs, 2)
+	for _, r := range runs {
+		require.Equal(t, hooks.Succeeded, r.State, r.Hook)
+	}
+	require.Len(t, got.Hooks, 2)
+	_, err = c.s.Release(t.Context(), got.ID, false)
+	require.NoError(t, err)
+}
+
 func (c *crash) wasReleased() {
-	c.wasUndone()
-	got, err := c.s.ClaimRecord(c.s.t.Context(), c.claim)
-	require.NoError(c.s.t, err)
-	require.Equal(c.s.t, claim.Released, got.State)
-	require.NotEmpty(c.s.t, got.Warnings)
+	t := c.s.t
+	c.s.await(of(c.id, activity.ClaimReleased), 1)
+	c.onceAs(hooks.TimedOut)
+	got, err := c.s.ClaimRecord(t.Context(), c.claim)
+	require.NoError(t, err)
+	require.Equal(t, claim.Released, got.State)
+	require.NotEmpty(t, got.Warnings)
+	box, err := c.s.Container(t.Context(), c.container)
+	require.NoError(t, err)
+	require.Equal(t, pool.Idle, box.State, "the hook is over, and the container fit")
 }
 
 // makeOrphan makes a container with the installation's label that its database

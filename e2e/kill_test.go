@@ -129,6 +129,9 @@ func (s *server) releaseAll(id string) {
 	for _, c := range live {
 		got, err := s.Release(s.t.Context(), c.ID, false)
 		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
+		if c.State == claim.Pending && got.State == claim.Failed {
+			continue // the new server was about to finish it
+		}
 		require.Equal(s.t, claim.Released, got.State)
 	}
 }

@@ -35,3 +35,8 @@ func (e Exec) Run(ctx context.Context, c Call) (runtime.Result, error) {
 		Timeout:     c.Timeout,
 	})
 }
+
+// Outcome asks the container.
+func (e Exec) Outcome(ctx context.Context, c Call) (runtime.Result, error) {
+	return c.Runtime.Outcome(ctx, c.Container, runtime.Command{Key: c.Key, Timeout: c.Timeout})
+}

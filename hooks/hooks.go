@@ -56,6 +56,10 @@ type Action interface {
 	// error that says why it is not or why it never began: those of
 	// runtime.Execer.
 	Run(ctx context.Context, c Call) (runtime.Result, error)
+	// Outcome waits for the end of what a Run with the same key has begun,
+	// perhaps of a server that is no more, and does nothing else.
+	// runtime.ErrNoRun when nobody can say.
+	Outcome(ctx context.Context, c Call) (runtime.Result, error)
 }
 
 // Call is one attempt, as an action needs to know it.

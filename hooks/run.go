@@ -81,6 +81,8 @@ type Recorder interface {
 	RunEnded(ctx context.Context, r Run) error
 	// RunSkipped adds a record that never started.
 	RunSkipped(ctx context.Context, r Run) error
+	// Runs lists the records that match, by id and attempt.
+	Runs(ctx context.Context, f RunFilter) ([]Run, error)
 }
 
 // Error says which hook failed a point. It carries the run for the caller of

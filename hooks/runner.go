@@ -38,42 +38,75 @@ const recording = 30 * time.Second
 // Run runs the hooks one after another, as their policies say, and returns a
 // record of every attempt and of every hook that was skipped.
 //
+// What a flow before this one has begun, perhaps that of a server that is no
+// more, is taken up from its records: what has ended stays ended, an attempt
+// that was under way is asked for its outcome, and only what never began is
+// run.
+//
 // The error is an *Error when a hook failed its point; the records then end
 // with the skipped ones. It matches runtime.ErrDoomed when something of a hook
 // may still run, whatever the policy: the container must be destroyed. Any
-// other error means that a record could not be written. No hooks cost nothing.
+// other error means that a record could not be read or written. No hooks cost
+// nothing.
 func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run, error) {
+	if len(hs) == 0 {
+		return nil, nil
+	}
+	before, err := r.before(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
 	var runs []Run
 	for i, h := range hs {
-		base := Run{
-			ID: newID(), Point: p, Hook: h.Name, Index: i, Attempt: 1,
-			Action: h.Action.Kind(), Command: h.Action.Line(),
-			Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
-		}
-		done, err := r.runOne(ctx, h, base, s.Source)
+		done, err := r.runOne(ctx, h, newRun(p, h, i, s), s.Source, before[i])
 		runs = append(runs, done...)
 		if err != nil {
 			why := fmt.Sprintf("hook %q of the same point failed", h.Name)
-			skipped, skipErr := r.Skip(ctx, p, hs[i+1:], i+1, s, why)
+			skipped, skipErr := r.skip(ctx, p, hs, i+1, s, why, before)
 			return append(runs, skipped...), errors.Join(err, skipErr)
 		}
 	}
 	return runs, nil
 }
 
-// Skip records that hooks, the first of which has the index from, were not run.
-func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, why string) ([]Run, error) {
+// newRun is the record of a hook's first attempt.
+func newRun(p Point, h Hook, index int, s Subject) Run {
+	return Run{
+		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
+		Action: h.Action.Kind(), Command: h.Action.Line(),
+		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
+	}
+}
+
+// Skip records that the hooks of a point were not run, and ends those that a
+// flow before this one has begun.
+func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, why string) ([]Run, error) {
+	before, err := r.before(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
+	return r.skip(ctx, p, hs, 0, s, why, before)
+}
+
+// skip skips the hooks from the index from on.
+func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, why string, before map[int][]Run) ([]Run, error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
 	defer cancel()
 	var runs []Run
-	for i, h := range hs {
-		now := time.Now()
-		run := Run{
-			ID: newID(), Point: p, Hook: h.Name, Index: from + i, Attempt: 1,
-			Action: h.Action.Kind(), Command: h.Action.Line(),
-			Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
-			State: Skipped, Error: why, StartedAt: now, EndedAt: &now,
+	for i, h := range hs[from:] {
+		for _, run := range before[from+i] {
+			ended, err := r.takeUp(ctx, h, run)
+			if err != nil {
+				return runs, err
+			}
+			runs = append(runs, ended)
 		}
+		if len(before[from+i]) > 0 {
+			continue
+		}
+		now := time.Now()
+		run := newRun(p, h, from+i, s)
+		run.State, run.Error, run.StartedAt, run.EndedAt = Skipped, why, now, &now
 		if err := r.rec.RunSkipped(ctx, run); err != nil {
 			return runs, fmt.Errorf("record that hook %q was skipped: %w", h.Name, err)
 		}
@@ -82,19 +115,30 @@ func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, from int, s Subje
 	return runs, nil
 }
 
-// runOne runs one hook as often as its policy says. Its error ends the point.
-func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string) ([]Run, error) {
+// runOne runs one hook as often as its policy says, less what was done before.
+// Its error ends the point.
+func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, before []Run) ([]Run, error) {
 	var runs []Run
 	for {
-		ended, err := r.attempt(ctx, h, run, source)
+		var ended Run
+		var err error
+		if len(before) > 0 {
+			ended, err = r.takeUp(ctx, h, before[0])
+			run.ID, run.Attempt, before = before[0].ID, before[0].Attempt, before[1:]
+		} else {
+			ended, err = r.attempt(ctx, h, run, source)
+		}
 		if ended.State != "" {
 			runs = append(runs, ended)
 		}
 		if err != nil {
 			return runs, err
 		}
-		if ended.State == Succeeded {
+		if ended.State == Succeeded || ended.State == Skipped {
 			return runs, nil
+		}
+		if len(before) > 0 {
+			continue // it was tried again
 		}
 		if run.Attempt > h.Retries || !worthRetrying(ended.State) {
 			if h.OnError == Continue && over(ended.State) {
@@ -120,15 +164,25 @@ func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (R
 	if err := r.rec.RunStarted(ctx, run); err != nil {
 		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	res, err := h.Action.Run(ctx, Call{
-		Runtime: r.rt, Container: run.Container, Timeout: h.Timeout,
-		Key:         run.ID + "." + strconv.Itoa(run.Attempt),
-		Environment: environment(run, source),
-	})
-	run = settle(ctx, run, res, err)
+	call := r.call(h, run)
+	call.Environment = environment(run, source)
+	res, err := h.Action.Run(ctx, call)
+	return r.end(ctx, run, res, err)
+}
 
+// call is an attempt as its action needs to know it.
+func (r *Runner) call(h Hook, run Run) Call {
+	return Call{
+		Runtime: r.rt, Container: run.Container, Timeout: h.Timeout,
+		Key: run.ID + "." + strconv.Itoa(run.Attempt),
+	}
+}
+
+// end writes down how an attempt ended.
+func (r *Runner) end(ctx context.Context, run Run, res runtime.Result, err error) (Run, error) {
+	run = settle(ctx, run, res, err)
 	if recErr := r.recordEnd(ctx, run); recErr != nil {
-		return run, fmt.Errorf("record the end of hook %q: %w", h.Name, errors.Join(recErr, err))
+		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(recErr, err))
 	}
 	if errors.Is(err, runtime.ErrDoomed) {
 		return run, errors.Join(&Error{Run: run}, err)

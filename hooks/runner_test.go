@@ -20,6 +20,15 @@ type script struct {
 	mu    sync.Mutex
 	ends  map[string][]end // consumed one by one; the last one stays
 	calls []runtime.Command
+	asked []runtime.Command // for an outcome
+	fates []end             // of those that are asked for; consumed one by one
+}
+
+func (s *script) Outcome(_ context.Context, _ string, c runtime.Command) (runtime.Result, error) {
+	s.asked = append(s.asked, c)
+	e := s.fates[0]
+	s.fates = s.fates[1:]
+	return e.res, e.err
 }
 
 type end struct {
@@ -48,6 +57,7 @@ func (s *script) Exec(_ context.Context, _ string, c runtime.Command) (runtime.R
 type book struct {
 	trace   []string
 	runs    []Run
+	before  []Run // what was recorded earlier
 	breaks  map[string]error
 	recover int // failures of a broken call before it works again
 }
@@ -70,6 +80,8 @@ func (b *book) write(call string, r Run) error {
 func (b *book) RunStarted(_ context.Context, r Run) error { return b.write("start", r) }
 func (b *book) RunEnded(_ context.Context, r Run) error   { return b.write("end", r) }
 func (b *book) RunSkipped(_ context.Context, r Run) error { return b.write("skip", r) }
+
+func (b *book) Runs(context.Context, RunFilter) ([]Run, error) { return b.before, b.breaks["list"] }
 
 var (
 	ok       = end{}
@@ -249,13 +261,4 @@ func TestPoints(t *testing.T) {
 		require.NotEmpty(t, r.Doc)
 	}
 	require.False(t, Point("post_clam").Known())
-}
-
-// What an earlier server left running is ended once, as unknown.
-func TestSettle(t *testing.T) {
-	b := &book{}
-	require.NoError(t, Settle(t.Context(), b, []Run{{ID: "r", Hook: "a", Attempt: 2, State: Running, StartedAt: time.Now()}}))
-	require.Equal(t, []string{"end a.2 unknown"}, b.trace)
-	require.NotNil(t, b.runs[0].EndedAt)
-	require.Nil(t, b.runs[0].ExitCode)
 }

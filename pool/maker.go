@@ -130,12 +130,13 @@ func Condemn(id string, from []State, reason string) Move {
 }
 
 // destroy carries out what Condemn has recorded: pre_destroy, stop, remove.
-// It is safe to run again after any of it. hooked says that the hooks of
-// pre_destroy have been begun before: none runs twice.
-func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, hooked bool) error {
+// It is safe to run again after any of it.
+func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload) error {
 	m.health.Forget(c.ID)
-	if !hooked && w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 {
-		m.preDestroy(ctx, c, w)
+	if w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 {
+		if err := m.preDestroy(ctx, c, w); err != nil {
+			return fmt.Errorf("run pre_destroy in container %s: %w", c.ID, err)
+		}
 	}
 	removing, cancel := context.WithTimeout(ctx, removeTime)
 	defer cancel()
@@ -156,20 +157,25 @@ func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, 
 }
 
 // preDestroy runs the hooks of that point if there is a main process to run
-// beside, and says that they were skipped if not. Nothing that goes wrong
-// keeps the container alive.
-func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workload) {
+// beside, and says that they were skipped if not. No hook keeps the container
+// alive; an error means that the engine or the database has to come back first.
+func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
 	hs := w.Hooks[hooks.PreDestroy]
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, Tenant: c.Tenant}
 	status, err := m.rt.Status(ctx, c.ID)
-	if err != nil || status.State != runtime.Running {
-		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, 0, subject, "the container is not running")
-	} else {
+	switch {
+	case errors.Is(err, runtime.ErrUnavailable):
+		return err
+	case err != nil || status.State != runtime.Running:
+		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
+	default:
 		_, err = m.runner.Run(ctx, hooks.PreDestroy, hs, subject)
 	}
-	if err != nil {
+	if _, failed := errors.AsType[*hooks.Error](err); failed {
 		m.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)
+		return nil
 	}
+	return err
 }
 
 // removeTime bounds one try to remove a container: an engine that hangs must

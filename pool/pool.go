@@ -78,12 +78,9 @@ func (p *Pools) Wiped(ctx context.Context, id string) (Container, error) {
 }
 
 // Recover takes up what an earlier server left. It is called once, before
-// Run, with the ids of containers whose pre_destroy hooks have been begun.
-// Containers that were being made are given up: nobody knows how far they got.
-func (p *Pools) Recover(ctx context.Context, hooked []string) error {
-	for _, id := range hooked {
-		p.remover.SkipHooks(id)
-	}
+// Run. Containers that were being made are given up: nobody knows how far they
+// got.
+func (p *Pools) Recover(ctx context.Context) error {
 	made, err := p.store.Containers(ctx, ContainerFilter{States: []State{Creating, Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)

@@ -32,7 +32,6 @@ type Remover struct {
 	// working is how many of each workload are being destroyed.
 	working map[string]int
 	again   map[string]retry
-	hooked  map[string]bool
 }
 
 type retry struct {
@@ -44,7 +43,7 @@ type retry struct {
 func NewRemover(store Containers, catalog *Catalog, maker *Maker, gone func(workload string), log *slog.Logger) *Remover {
 	return &Remover{
 		store: store, catalog: catalog, maker: maker, gone: gone, log: log, wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, working: map[string]int{}, again: map[string]retry{}, hooked: map[string]bool{},
+		busy: map[string]bool{}, working: map[string]int{}, again: map[string]retry{},
 	}
 }
 
@@ -54,14 +53,6 @@ func (r *Remover) Wake() {
 	case r.wake <- struct{}{}:
 	default:
 	}
-}
-
-// SkipHooks says that pre_destroy has been begun for the container before: by
-// the server that ran until this one started.
-func (r *Remover) SkipHooks(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.hooked[id] = true
 }
 
 // Run destroys until ctx ends, and returns when no removal is under way.
@@ -129,7 +120,6 @@ func (r *Remover) remove(ctx context.Context, c Container) {
 	}
 	if err == nil {
 		delete(r.again, c.ID)
-		delete(r.hooked, c.ID)
 	} else {
 		k := r.again[c.ID]
 		k.failures++
@@ -159,9 +149,5 @@ func (r *Remover) destroy(ctx context.Context, c Container) error {
 		// Without its workload there are no hooks to run. It goes all the same.
 		r.log.Warn("a container is destroyed without its hooks", "container", c.ID, "error", err)
 	}
-	r.mu.Lock()
-	hooked := r.hooked[c.ID]
-	r.hooked[c.ID] = true
-	r.mu.Unlock()
-	return r.maker.destroy(ctx, now, w, hooked)
+	return r.maker.destroy(ctx, now, w)
 }

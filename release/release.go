@@ -33,7 +33,6 @@ type Service struct {
 
 	mu       sync.Mutex // guards what follows
 	inflight map[string]*flight
-	hooked   map[string]hooked // claims whose pre_release has been begun
 }
 
 // flight is a release under way. Callers who ask for the same one wait for it.
@@ -48,29 +47,8 @@ type flight struct {
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, failed: make(chan struct{}, 1),
-		inflight: map[string]*flight{}, hooked: map[string]hooked{},
+		inflight: map[string]*flight{},
 	}
-}
-
-// SkipHooks says that pre_release has been begun for the claim before, by the
-// server that ran until this one started: none of its hooks runs twice.
-func (s *Service) SkipHooks(claim string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.hooked[claim] = interrupted
-}
-
-// hooked is what became of the pre_release hooks of a claim.
-type hooked struct {
-	runs     []hooks.Run
-	warnings []string
-	spoiled  string // why the container cannot go back to the pool
-}
-
-// interrupted is what is known of hooks that have begun, until they end.
-var interrupted = hooked{
-	warnings: []string{"the server stopped while pre_release hooks ran; they are not run again"},
-	spoiled:  "a hook may not have ended",
 }
 
 // Request says how to release.
@@ -162,23 +140,4 @@ func (s *Service) enter(id string) (f *flight, first bool) {
 	f = &flight{done: make(chan struct{})}
 	s.inflight[id] = f
 	return f, true
-}
-
-// Recover finishes the releases that an earlier server, or an engine that went
-// away, left half done. It tries each once and joins what goes wrong.
-func (s *Service) Recover(ctx context.Context) error {
-	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
-	if err != nil {
-		return fmt.Errorf("list the releases under way: %w", err)
-	}
-	var all error
-	for _, c := range left {
-		if ctx.Err() != nil {
-			return all
-		}
-		if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
-			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
-		}
-	}
-	return all
 }

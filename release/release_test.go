@@ -4,12 +4,14 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -237,15 +239,22 @@ func TestCrashInRelease(t *testing.T) {
 		require.Equal(t, claim.Released, r.State)
 		require.Len(t, y.Events(activity.HookCompleted), 1)
 
+		// A hook that had begun, and of which the container knows nothing.
 		c = y.Claim("w", "ada")
 		_, err = y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
-		y.Releases.SkipHooks(c.ID)
-		r = y.Release(c)
+		require.NoError(t, y.DB.RunStarted(t.Context(), hooks.Run{
+			ID: "begun", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Action: "exec", Command: []string{"box"},
+			Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada", State: hooks.Running, StartedAt: time.Now(),
+		}))
+		y.Crash()
+		r, err = y.DB.Claim(t.Context(), c.ID)
+		require.NoError(t, err)
 		require.Equal(t, claim.Released, r.State)
 		require.Len(t, r.Warnings, 1)
-		require.Len(t, y.Events(activity.HookStarted), 1, "begun before: not again")
-		require.Contains(t, gone(y, c.Container), "may not have ended")
+		require.Len(t, y.Events(activity.HookStarted), 2, "begun before: not again")
+		require.Len(t, y.Events(activity.HookFailed), 1)
+		require.Contains(t, gone(y, c.Container), "ended as unknown")
 	})
 }
 

@@ -24,7 +24,9 @@ type releasing struct {
 	w         *workload.Workload
 	container pool.Container
 	timings   flow.Timings
-	hooked    // of pre_release; spoiled grows
+	runs      []hooks.Run // of pre_release
+	warnings  []string
+	spoiled   string // why the container cannot go back to the pool
 }
 
 // run does all that a release does, in order. There is nothing to undo: each
@@ -76,15 +78,11 @@ func (m *releasing) begin(ctx context.Context) error {
 	return err
 }
 
-// preRelease runs the hooks of that point, once for a claim however often its
-// release is begun. What fails is a warning.
+// preRelease runs the hooks of that point, each once for a claim however often
+// its release is begun. What fails is a warning.
 func (m *releasing) preRelease(ctx context.Context) error {
 	hs := m.w.Hooks[hooks.PreRelease]
 	if len(hs) == 0 {
-		return nil
-	}
-	if before, ok := m.beginHooks(); ok {
-		m.hooked = before
 		return nil
 	}
 	subject := hooks.Subject{
@@ -93,7 +91,7 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	}
 	var err error
 	if m.container.Health == pool.Dead {
-		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, 0, subject, "the container is dead")
+		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, subject, "the container is dead")
 	} else {
 		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, subject)
 	}
@@ -102,29 +100,14 @@ func (m *releasing) preRelease(ctx context.Context) error {
 			m.spoiled = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
 		}
 	}
-	if err != nil {
-		m.warnings = append(m.warnings, err.Error())
-	}
 	if errors.Is(err, runtime.ErrDoomed) {
 		m.spoiled = "a process of a hook may still run"
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.Service.hooked[m.claim.ID] = m.hooked
-	return nil
-}
-
-// beginHooks marks the claim's hooks as begun. When they were before, it says
-// what is known of them: a release that storage or the engine interrupts is
-// begun again.
-func (m *releasing) beginHooks() (before hooked, ok bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before, ok = m.Service.hooked[m.claim.ID]
-	if !ok {
-		m.Service.hooked[m.claim.ID] = interrupted
+	if _, failed := errors.AsType[*hooks.Error](err); failed {
+		m.warnings = append(m.warnings, err.Error())
+		return nil
 	}
-	return before, ok
+	return err
 }
 
 // settle decides whether the container may go back to the pool, and ends
@@ -217,8 +200,5 @@ func (m *releasing) finish(ctx context.Context) error {
 			return fmt.Errorf("discard container %s: %w", c.Container, err)
 		}
 	}
-	m.mu.Lock()
-	delete(m.Service.hooked, c.ID)
-	m.mu.Unlock()
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -93,16 +94,20 @@ func (g containerGauge) Collect(ch chan<- prometheus.Metric) {
 }
 
 // recorder counts the runs that rec records.
-func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder { return countedRuns{rec, m} }
+func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder {
+	return countedRuns{rec, m, new(sync.Map)}
+}
 
 type countedRuns struct {
 	hooks.Recorder
-	m *metrics
+	m       *metrics
+	started *sync.Map // the runs of this server that have not ended, by id
 }
 
 func (c countedRuns) RunStarted(ctx context.Context, r hooks.Run) error {
 	err := c.Recorder.RunStarted(ctx, r)
 	if err == nil {
+		c.started.Store(r.ID, nil)
 		c.m.inflight.WithLabelValues(string(r.Point)).Inc()
 	}
 	return err
@@ -114,7 +119,9 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 		return err
 	}
 	point := string(r.Point)
-	c.m.inflight.WithLabelValues(point).Dec()
+	if _, ours := c.started.LoadAndDelete(r.ID); ours {
+		c.m.inflight.WithLabelValues(point).Dec()
+	}
 	c.m.runs.WithLabelValues(r.Workload, point, r.Action, string(r.State)).Observe(r.Duration / 1000)
 	c.m.leaked.WithLabelValues(r.Workload, point).Add(float64(r.Leaked))
 	if r.Stdout.Truncated || r.Stderr.Truncated {

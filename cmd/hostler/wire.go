@@ -107,68 +107,20 @@ func randomBytes(n int) []byte {
 // recover takes up what an earlier server left, before anything new begins.
 // What needs the engine or may take long is left to run.
 func (s *server) recover(ctx context.Context) error {
-	unfinished, err := s.db.UnfinishedRuns(ctx)
-	if err != nil {
-		return fmt.Errorf("list the unfinished hook runs: %w", err)
-	}
-	if err := hooks.Settle(ctx, s.db, unfinished); err != nil {
-		return err
-	}
 	if err := s.claims.Recover(ctx); err != nil {
 		return err
 	}
-	doomed, err := s.db.Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Destroying}})
-	if err != nil {
-		return fmt.Errorf("list the containers to be destroyed: %w", err)
-	}
-	var hooked []string
-	for _, c := range doomed {
-		begun, err := s.begun(ctx, hooks.RunFilter{Container: c.ID, Point: hooks.PreDestroy})
-		if err != nil {
-			return err
-		}
-		if begun {
-			hooked = append(hooked, c.ID)
-		}
-	}
-	if err := s.pools.Recover(ctx, hooked); err != nil {
+	if err := s.pools.Recover(ctx); err != nil {
 		return err
 	}
-	return s.skipBegunReleases(ctx)
-}
-
-// skipBegunReleases notes which releases had begun their hooks.
-func (s *server) skipBegunReleases(ctx context.Context) error {
-	left, err := s.db.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
-	if err != nil {
-		return fmt.Errorf("list the releases under way: %w", err)
-	}
-	for _, c := range left {
-		begun, err := s.begun(ctx, hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
-		if err != nil {
-			return err
-		}
-		if begun {
-			s.releases.SkipHooks(c.ID)
-		}
-	}
-	return nil
-}
-
-// begun says whether a hook of these has been begun.
-func (s *server) begun(ctx context.Context, f hooks.RunFilter) (bool, error) {
-	f.Limit = 1
-	runs, err := s.db.Runs(ctx, f)
-	if err != nil {
-		return false, fmt.Errorf("look hook runs up: %w", err)
-	}
-	return len(runs) > 0, nil
+	return s.releases.Abandon(ctx)
 }
 
 // run keeps the pools until ctx ends.
 func (s *server) run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
+	g.Go(func() error { return s.claims.Run(ctx) })
 	g.Go(func() error { return s.releases.Run(ctx) })
 	return g.Wait()
 }

@@ -91,6 +91,7 @@ func (y *Yard) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return y.Pools.Run(ctx) })
+	g.Go(func() error { return y.Claims.Run(ctx) })
 	y.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
@@ -108,11 +109,9 @@ func (y *Yard) Crash() {
 	require.NoError(y.T, y.DB.Close())
 	y.open()
 	ctx := y.T.Context()
-	unfinished, err := y.DB.UnfinishedRuns(ctx)
-	require.NoError(y.T, err)
-	require.NoError(y.T, hooks.Settle(ctx, y.DB, unfinished))
 	require.NoError(y.T, y.Claims.Recover(ctx))
-	require.NoError(y.T, y.Pools.Recover(ctx, nil))
+	require.NoError(y.T, y.Pools.Recover(ctx))
+	require.NoError(y.T, y.Releases.Abandon(ctx))
 	y.Start()
 	require.NoError(y.T, y.Releases.Recover(ctx))
 }

@@ -20,8 +20,6 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Whoever a command runs as, root too, it has no capability and can gain none,
-// and the shim is out of its reach.
 // Devices are everybody's: running a command as somebody hands none over.
 func TestDevicesStay(t *testing.T) {
 	t.Parallel()
@@ -30,6 +28,8 @@ func TestDevicesStay(t *testing.T) {
 	require.Contains(t, say(t, rt, id, "/box", "stat", "/dev/null"), " 0 0 ", "uid and gid")
 }
 
+// Whoever a command runs as, root too, it has no capability and can gain none,
+// and the shim is out of its reach.
 func TestCommandsAreHarmless(t *testing.T) {
 	t.Parallel()
 	rt := open(t)

@@ -1,0 +1,85 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+)
+
+// takingUp is how much longer than its timeout the outcome of an attempt is
+// asked for: an engine may be on its way up, as this server is.
+const takingUp = 5 * time.Minute
+
+// before lists what has been recorded of a point already, by the hooks' places
+// and in the order of the attempts.
+func (r *Runner) before(ctx context.Context, p Point, s Subject) (map[int][]Run, error) {
+	runs, err := r.rec.Runs(ctx, RunFilter{Container: s.Container, Claim: s.Claim, Point: p})
+	if err != nil {
+		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
+	}
+	before := make(map[int][]Run, len(runs))
+	for _, run := range runs {
+		before[run.Index] = append(before[run.Index], run)
+	}
+	return before, nil
+}
+
+// Begun says whether a hook of the point has been begun for the subject.
+func (r *Runner) Begun(ctx context.Context, p Point, s Subject) (bool, error) {
+	before, err := r.before(ctx, p, s)
+	return len(before) > 0, err
+}
+
+// takeUp ends an attempt that was begun before, if it has not ended, with what
+// the container says has become of it. It is never begun again.
+func (r *Runner) takeUp(ctx context.Context, h Hook, run Run) (Run, error) {
+	if run.State != Running {
+		return run, nil
+	}
+	res, err := r.outcome(ctx, h, run)
+	if err != nil {
+		err = fmt.Errorf("the server stopped while it ran: %w", err)
+	}
+	return r.end(ctx, run, res, err)
+}
+
+// outcome asks until the engine answers.
+func (r *Runner) outcome(ctx context.Context, h Hook, run Run) (runtime.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, h.Timeout+takingUp)
+	defer cancel()
+	for n := 1; ; n++ {
+		res, err := h.Action.Outcome(ctx, r.call(h, run))
+		if !errors.Is(err, runtime.ErrUnavailable) || flow.Pause(ctx, backoff(min(n, 4))) != nil {
+			return res, err
+		}
+	}
+}
+
+// Abandon ends the attempts that nobody will take up: their flows are not gone
+// on with. How they ended is Unknown, and none is run again.
+func (r *Runner) Abandon(ctx context.Context, goesOn func(context.Context, Run) (bool, error)) error {
+	left, err := r.rec.Runs(ctx, RunFilter{States: []RunState{Running}})
+	if err != nil {
+		return fmt.Errorf("list the hook runs under way: %w", err)
+	}
+	for _, run := range left {
+		taken, err := goesOn(ctx, run)
+		if err != nil {
+			return err
+		}
+		if taken {
+			continue
+		}
+		if _, err := r.end(ctx, run, runtime.Result{}, errAbandoned); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errAbandoned is why nobody knows how an attempt ended.
+var errAbandoned = errors.New("the server stopped while it ran, and what it was for is given up")

@@ -1,0 +1,56 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// Abandon ends the hook runs that an earlier server left running and that no
+// flow takes up again. It is called once, after the claims and the pools have
+// recovered: what they gave up is on record then.
+func (s *Service) Abandon(ctx context.Context) error { return s.runner.Abandon(ctx, s.goesOn) }
+
+// goesOn says whether the flow of a hook run is gone on with, which takes the
+// run up.
+func (s *Service) goesOn(ctx context.Context, r hooks.Run) (bool, error) {
+	switch r.Point {
+	case hooks.PostClaim, hooks.PreRelease:
+		c, err := s.store.Claim(ctx, r.Claim)
+		if errors.Is(err, claim.ErrNoClaim) {
+			return false, nil
+		}
+		during := map[hooks.Point]claim.State{hooks.PostClaim: claim.Pending, hooks.PreRelease: claim.Releasing}
+		return c.State == during[r.Point], err
+	case hooks.PreDestroy:
+		c, err := s.pools.Container(ctx, r.Container)
+		if errors.Is(err, pool.ErrNoContainer) {
+			return false, nil
+		}
+		return c.State == pool.Destroying, err
+	}
+	return false, nil // a container that was being made is given up
+}
+
+// Recover finishes the releases that an earlier server, or an engine that went
+// away, left half done. It tries each once and joins what goes wrong.
+func (s *Service) Recover(ctx context.Context) error {
+	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	if err != nil {
+		return fmt.Errorf("list the releases under way: %w", err)
+	}
+	var all error
+	for _, c := range left {
+		if ctx.Err() != nil {
+			return all
+		}
+		if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
+			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
+		}
+	}
+	return all
+}
