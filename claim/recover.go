@@ -12,13 +12,6 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// leftover is a claim that an earlier server left in the middle of its hooks.
-type leftover struct {
-	claim  Claim
-	work   context.Context
-	flight *flight
-}
-
 // Recover takes up what an earlier server left half made. It is called once,
 // before Run. A claim whose hooks have begun is for Run to finish: all that
 // comes before them is done, and what they have done is on record. Any other
@@ -36,7 +29,11 @@ func (s *Service) Recover(ctx context.Context) error {
 		}
 		if begun {
 			work, f, _ := s.enter(ctx, key{c.Workload, c.Tenant}, c.ID)
-			s.left = append(s.left, leftover{c, work, f})
+			s.left = append(s.left, func(ctx context.Context) {
+				defer s.land(f, key{c.Workload, c.Tenant})
+				defer context.AfterFunc(ctx, func() { f.cancel(context.Cause(ctx)) })()
+				f.c, f.err = s.finish(work, c)
+			})
 			continue
 		}
 		_, err = s.store.MoveClaim(ctx, failure(c.ID, stoppedReason, nil))
@@ -54,16 +51,8 @@ const stoppedReason = "the server stopped while the claim was being made"
 // active or has failed. Who asks for one meanwhile waits for it.
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
-	for _, l := range s.left {
-		g.Go(func() error {
-			defer s.land(l.flight, key{l.claim.Workload, l.claim.Tenant})
-			defer context.AfterFunc(ctx, func() { l.flight.cancel(context.Cause(ctx)) })()
-			l.flight.c, l.flight.err = s.finish(l.work, l.claim)
-			if l.flight.err != nil {
-				s.log.Warn("a claim of the last server could not be finished", "claim", l.claim.ID, "error", l.flight.err)
-			}
-			return nil
-		})
+	for _, finish := range s.left {
+		g.Go(func() error { finish(ctx); return nil })
 	}
 	s.left = nil
 	return g.Wait()
@@ -81,6 +70,7 @@ func (s *Service) finish(work context.Context, c Claim) (Claim, error) {
 		err = m.activate(work)
 	}
 	if err != nil {
+		s.log.Warn("a claim of the last server could not be finished", "claim", c.ID, "error", err)
 		return m.fail(work, err)
 	}
 	return m.claim, nil

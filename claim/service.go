@@ -27,7 +27,7 @@ type Service struct {
 
 	mu       sync.Mutex // guards what follows
 	inflight map[key]*flight
-	left     []leftover
+	left     []func(ctx context.Context) // the claims to be finished
 }
 
 // key is what a tenant has at most one live claim of.
