@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 )
 
-// runInstall puts this program where a container will mount it, and makes
-// folders what the container expects, for an engine that cannot: Kubernetes
-// makes every volume open to all.
+// runInstall puts this program where a container will mount it, and prepares
+// the folders that the container will mount, for an engine that cannot:
+// Kubernetes makes every volume root's and open to all.
 //
 //	hostler-shim install FILE [MODE:OWNER:DIR]...
 func runInstall(args []string) int {
@@ -49,8 +50,8 @@ func install(path string) error {
 	return os.Rename(part.Name(), path)
 }
 
-// prepareFolder sets the mode and the owner of a folder. The owner comes last:
-// afterwards the mode is no longer ours to set.
+// prepareFolder makes a folder, or takes one that is there, and sets its mode
+// and owner. The owner comes last: afterwards the mode is no longer ours to set.
 func prepareFolder(arg string) error {
 	fields := strings.SplitN(arg, ":", 3)
 	if len(fields) != 3 {
@@ -65,7 +66,10 @@ func prepareFolder(arg string) error {
 	if mode&0o1000 != 0 {
 		bits |= os.ModeSticky
 	}
-	if err := os.Chmod(fields[2], bits); err != nil {
+	if err := os.Mkdir(fields[2], 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Chmod(fields[2], bits); err != nil || int(owner) == os.Geteuid() {
 		return err
 	}
 	return os.Chown(fields[2], int(owner), int(owner))

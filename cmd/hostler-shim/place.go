@@ -151,8 +151,11 @@ func (p place) empty() error {
 		}
 	}
 	// Also before it is emptied: a tenant may have taken its own rights away.
-	if err := unix.Fchmod(fd, p.mode); err != nil {
-		return fmt.Errorf("restore the mode of %s: %w", p.path, err)
+	// A folder of somebody else's, which we could not change, neither could it.
+	if st.Mode&0o7777 != p.mode || os.Geteuid() == 0 {
+		if err := unix.Fchmod(fd, p.mode); err != nil {
+			return fmt.Errorf("restore the mode of %s: %w", p.path, err)
+		}
 	}
 	if err := dropAttributes(fd); err != nil {
 		return fmt.Errorf("restore the attributes of %s: %w", p.path, err)

@@ -30,6 +30,7 @@ type serveConfig struct {
 	shimImage  string
 	kubeconfig string
 	namespace  string
+	nonRoot    bool
 	logLevel   string
 	logFormat  string
 	retention  time.Duration
@@ -47,6 +48,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.shimImage, "shim-image", "", "on kubernetes, the image from which the nodes get hostler-shim: this program's own")
 	f.StringVar(&c.kubeconfig, "kubeconfig", "", "on kubernetes, the file that says how to reach the cluster (default: KUBECONFIG, or the pod's service account)")
 	f.StringVar(&c.namespace, "namespace", "", "on kubernetes, the namespace of the containers (default: the kubeconfig's, or the pod's own)")
+	f.BoolVar(&c.nonRoot, "non-root", false, "on kubernetes, run nothing as root, for namespaces of the Pod Security level restricted")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
 	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")

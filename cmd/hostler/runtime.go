@@ -47,7 +47,7 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, log *slog.Logg
 func openKubernetes(ctx context.Context, c serveConfig, id identity, log *slog.Logger) (backend, error) {
 	rt, err := kubernetes.New(kubernetes.Options{
 		Instance: id.id, Secret: id.secret, ShimImage: c.shimImage,
-		Kubeconfig: c.kubeconfig, Namespace: c.namespace, Log: log,
+		Kubeconfig: c.kubeconfig, Namespace: c.namespace, NonRoot: c.nonRoot, Log: log,
 	})
 	if err != nil {
 		return nil, err

@@ -2,7 +2,6 @@ package kubernetes
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,9 +14,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// untarArgs is our program that unpacks its stdin for a user.
+// untarArgs is our program that unpacks its stdin for a user; empty for whoever
+// process 1 is.
 func untarArgs(user, dir string) []string {
-	return []string{shimPath, "untar", "--user", cmp.Or(user, "0:0"), "--", dir}
+	return []string{shimPath, "untar", "--user", user, "--", dir}
 }
 
 // tarArgs is our program that packs a folder.

@@ -50,6 +50,10 @@ type Options struct {
 	// Namespace is where the pods are. Empty means that of the kubeconfig's
 	// context or of the pod that Hostler runs in.
 	Namespace string
+	// NonRoot runs every container wholly as its workload's user, for clusters
+	// that admit no root, even without power over anything. Every workload then
+	// needs a numeric user, and commands run as no other.
+	NonRoot bool
 	// Log gets what the cluster's client has to say besides its errors, for
 	// debugging. Nil means nobody.
 	Log *slog.Logger
@@ -64,6 +68,7 @@ type Runtime struct {
 	instance  string
 	secret    []byte
 	shimImage string
+	nonRoot   bool
 	images    images
 
 	// mu guards what follows. It is held for no I/O.
@@ -98,6 +103,7 @@ func New(o Options) (*Runtime, error) {
 		instance:  o.Instance,
 		secret:    o.Secret,
 		shimImage: o.ShimImage,
+		nonRoot:   o.NonRoot,
 		sessions:  make(map[string]*shim.Session),
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -109,7 +110,7 @@ func TestStartFaults(t *testing.T) {
 			means: runtime.ErrImage, words: "no-such"},
 		"no such registry": {change: func(s *runtime.Spec) { s.Image = "127.0.0.1:1/nothing/there:1" },
 			means: runtime.ErrImage, words: "connection refused"},
-		"no such shim": {shim: "127.0.0.1:1/nothing/there:1", means: runtime.ErrImage, words: "nothing/there"},
+		"no such shim":               {shim: "127.0.0.1:1/nothing/there:1", means: runtime.ErrImage, words: "nothing/there"},
 		"a shim's image without one": {shim: "box", means: runtime.ErrInvalid, words: "hostler-shim"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -186,17 +187,10 @@ func TestRefusals(t *testing.T) {
 // restricted level has against them is told.
 func TestPodSecurity(t *testing.T) {
 	t.Parallel()
-	c := needCluster(t)
 	for level, want := range map[string]error{"baseline": nil, "restricted": runtime.ErrInvalid} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			namespace := run + "-" + level
-			require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces", fmt.Sprintf(
-				`{"metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": %q}}}`, namespace, level)))
-			t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+namespace, "")) })
-			require.Eventually(t, func() bool {
-				return c.do(t.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", "") == nil
-			}, 20*time.Second, 20*time.Millisecond)
+			namespace := secured(t, level)
 			rt := open(t, func(o *kubernetes.Options) { o.Namespace = namespace })
 			spec := newSpec(t)
 			err := rt.Create(t.Context(), spec)
@@ -209,4 +203,33 @@ func TestPodSecurity(t *testing.T) {
 			require.NoError(t, rt.Destroy(t.Context(), spec.ID))
 		})
 	}
+}
+
+// secured makes a namespace that admits this level only.
+func secured(t *testing.T, level string) string {
+	t.Helper()
+	c, namespace := needCluster(t), run+"-"+level+"-"+uuid.NewString()[:4]
+	require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces", fmt.Sprintf(
+		`{"metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": %q}}}`, namespace, level)))
+	t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+namespace, "")) })
+	require.Eventually(t, func() bool {
+		return c.do(t.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", "") == nil
+	}, 20*time.Second, 20*time.Millisecond)
+	return namespace
+}
+
+// Without root the workload's user must be known by number.
+func TestNonRootRefusals(t *testing.T) {
+	t.Parallel()
+	rt := open(t, func(o *kubernetes.Options) { o.NonRoot = true })
+	for user, words := range map[string]string{"0": "above 0", "alice": "alice", "1000:staff": "staff", "-1": "above 0"} {
+		spec := newSpec(t)
+		spec.User = user
+		err := rt.Create(t.Context(), spec)
+		require.ErrorIs(t, err, runtime.ErrInvalid)
+		require.ErrorContains(t, err, words)
+	}
+	spec := newSpec(t)
+	spec.User, spec.Volumes[0].ReadOnly = "1000", true
+	require.ErrorContains(t, rt.Create(t.Context(), spec), "volume data")
 }

@@ -50,7 +50,7 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	return bridge{s}, nil
+	return &bridge{stream: s}, nil
 }
 
 // Exec is runtime.Execer.Exec. On an open session it asks nothing of the

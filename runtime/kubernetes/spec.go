@@ -40,25 +40,19 @@ const (
 // its processes still run.
 const stopGrace = int64(1)
 
-// capabilities are what the shim keeps of those of root. It gives none of them
-// on: the workload's processes have none.
-var capabilities = []corev1.Capability{
-	"CHOWN",        // give volumes and unpacked files to the container's user
-	"DAC_OVERRIDE", // empty folders that a tenant has closed to others
-	"FOWNER",       // set the mode of what belongs to the container's user
-	"KILL",         // end processes of other users
-	"SETUID",       // run commands as the container's user
-	"SETGID",       // and its groups
-}
-
 // pod is the container as the cluster is told of it.
 func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
+	as, err := r.accountFor(spec, img.user)
+	if err != nil {
+		return nil, err
+	}
+	img.user = as.shimUser(img.user)
 	env, err := r.shimEnv(spec, img)
 	if err != nil {
 		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run", runtime.ErrInvalid, spec.Image)
 	}
 	all := folders(spec)
-	seen, install := preparations(all)
+	seen, install := preparations(all, as)
 	no, grace := false, stopGrace
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,7 +65,13 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 				labelWorkload:                  spec.Workload,
 				labelRevision:                  spec.Revision,
 			},
-			Annotations: map[string]string{noteUser: img.user, notePorts: formatPorts(spec.Ports)},
+			Annotations: map[string]string{
+				noteUser: img.user, notePorts: formatPorts(spec.Ports),
+				// A pod may hold what a tenant has nowhere else. Whoever saves
+				// nodes must not end it for that.
+				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+				"karpenter.sh/do-not-disrupt":                    "true",
+			},
 		},
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: startGate}},
@@ -89,15 +89,15 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 			InitContainers: []corev1.Container{{
 				Name: installContainer, Image: r.shimImage, ImagePullPolicy: corev1.PullIfNotPresent,
 				Command: install, VolumeMounts: seen,
-				SecurityContext: confined(true, "CHOWN", "FOWNER"),
+				SecurityContext: as.confined(true, "CHOWN", "FOWNER"),
 				Resources:       resources(requestedCPUs, requestedMemory, defaultCPUs, requestedMemory),
 				// What it prints last is why it failed.
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
 			Containers: []corev1.Container{{
 				Name: mainContainer, Image: img.ref, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{shimPath, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all),
-				SecurityContext: confined(spec.ReadOnly, capabilities...),
+				Command: []string{shimPath, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all, as),
+				SecurityContext: as.confined(spec.ReadOnly, capabilities...),
 				Resources:       limits(spec.Limits),
 				Ports:           ports(spec.Ports),
 			}},
@@ -129,18 +129,6 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 	name, value, _ := strings.Cut(entry, "=")
 	// The kubelet replaces $(NAME), and $$ by $.
 	return corev1.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$", "$$")}, err
-}
-
-// confined is the security context of a container that runs as root with these
-// capabilities only. The shim starts the workload's command as its own user.
-func confined(readOnly bool, keep ...corev1.Capability) *corev1.SecurityContext {
-	root, no := int64(0), false
-	return &corev1.SecurityContext{
-		RunAsUser: &root, RunAsGroup: &root, RunAsNonRoot: &no,
-		Privileged: &no, AllowPrivilegeEscalation: &no,
-		ReadOnlyRootFilesystem: &readOnly,
-		Capabilities:           &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: keep},
-	}
 }
 
 func limits(l runtime.Limits) corev1.ResourceRequirements {

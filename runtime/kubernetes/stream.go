@@ -154,19 +154,27 @@ func (r *Runtime) running(ctx context.Context, id string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// bridge is the stream of a session. Instead of a bare end it reports what the
-// bridge or the cluster had to say.
-type bridge struct{ *stream }
+// bridge is the stream of a session. When it never came about it reports what
+// the bridge or the cluster had to say, instead of a bare end. Later an end is
+// an end: whoever needs to know more asks, and not for each of a thousand
+// sessions that break off together.
+type bridge struct {
+	*stream
+	begun bool
+}
 
-func (b bridge) Read(p []byte) (int, error) {
+func (b *bridge) Read(p []byte) (int, error) {
 	n, err := b.out.Read(p)
+	b.begun = b.begun || n > 0
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	if err := b.result(ctx); err != nil {
-		return 0, err
+	if !b.begun {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		if err := b.result(ctx); err != nil {
+			return 0, err
+		}
 	}
 	return 0, errors.New("the session's bridge ended")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
@@ -24,6 +25,25 @@ func TestSuite(t *testing.T) {
 			makeForeign(t, id)
 			return id
 		},
+	})
+}
+
+// So it does where the cluster admits no root, but for what needs one.
+func TestSuiteNonRoot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the suite passes a second time: not with -short")
+	}
+	namespace := secured(t, "restricted")
+	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(t *testing.T) runtime.Runtime { return open(t, bound) },
+		Reopen: func(t *testing.T) runtime.Runtime { return open(t, bound) },
+		Spec: func(t *testing.T) runtime.Spec {
+			spec := newSpec(t)
+			spec.User = "1000:1000"
+			return spec
+		},
+		Facts: runtimetest.Facts{OneUser: true},
 	})
 }
 

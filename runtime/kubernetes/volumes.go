@@ -94,11 +94,15 @@ func volumes(all []folder) []corev1.Volume {
 }
 
 // mounts are the folders as the workload sees them. A folder must come before
-// what is mounted in it; the kubelet and the container runtime sort them.
-func mounts(spec runtime.Spec, all []folder) []corev1.VolumeMount {
+// what is mounted in it; the container runtime sorts them.
+func mounts(spec runtime.Spec, all []folder, as account) []corev1.VolumeMount {
 	seen := make([]corev1.VolumeMount, 0, len(all))
 	for _, f := range all {
-		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly})
+		m := corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly}
+		if f.target != binDir {
+			m.SubPath = as.within()
+		}
+		seen = append(seen, m)
 	}
 	for i, v := range spec.Volumes {
 		if v.ReadOnly {
@@ -108,17 +112,33 @@ func mounts(spec runtime.Spec, all []folder) []corev1.VolumeMount {
 	return seen
 }
 
+// within is the folder of a volume that is mounted. An emptyDir is root's; who
+// is not root makes one of its own in it.
+func (a account) within() string {
+	if a.root {
+		return ""
+	}
+	return "own"
+}
+
 // aside is where a volume that is mounted read-only can be written.
 func aside(i int) string { return asideDir + "/" + volumeName(i) }
 
 // preparations are the folders as the init container sees them, and what it is
 // told to do with them.
-func preparations(all []folder) (seen []corev1.VolumeMount, args []string) {
-	args = []string{"hostler-shim", "install", prepareDir + "/" + all[0].name + "/" + shimFile}
+func preparations(all []folder, as account) (seen []corev1.VolumeMount, args []string) {
+	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name, shimFile)}
 	for _, f := range all {
-		at := prepareDir + "/" + f.name
+		at := path.Join(prepareDir, f.name)
 		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: at})
-		args = append(args, f.mode+":"+strconv.FormatInt(f.owner, 10)+":"+at)
+		if f.target == binDir {
+			continue
+		}
+		owner := f.owner
+		if !as.root {
+			owner = as.uid
+		}
+		args = append(args, f.mode+":"+strconv.FormatInt(owner, 10)+":"+path.Join(at, as.within()))
 	}
 	return seen, args
 }
