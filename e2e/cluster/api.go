@@ -86,7 +86,7 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 		return nil, err
 	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
+	body, err := io.ReadAll(response.Body)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", url, err)
 	}
@@ -138,6 +138,42 @@ func nodeReady(ctx context.Context, l layout) error {
 		return err
 	}
 	return n.schedulable()
+}
+
+// pods is what of a list of pods tells one from another.
+type pods struct {
+	Items []struct {
+		Metadata struct {
+			UID string `json:"uid"`
+		} `json:"metadata"`
+	} `json:"items"`
+}
+
+// podsKnown says whether the kubelet knows the node's pods: one that has just
+// started says for a while that they do not exist.
+func podsKnown(ctx context.Context, l layout) error {
+	server, err := newAPI(l)
+	if err != nil {
+		return err
+	}
+	kubelet := &api{client: server.client, url: "https://" + l.Gateway() + ":10250"}
+	var want, got pods
+	if err := server.get(ctx, "/api/v1/pods?fieldSelector=spec.nodeName%3D"+nodeName, &want); err != nil {
+		return err
+	}
+	if err := kubelet.get(ctx, "/pods", &got); err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, pod := range got.Items {
+		known[pod.Metadata.UID] = true
+	}
+	for _, pod := range want.Items {
+		if !known[pod.Metadata.UID] {
+			return fmt.Errorf("the kubelet does not know the pod %s yet", pod.Metadata.UID)
+		}
+	}
+	return nil
 }
 
 // accountReady says whether a pod could be made in the namespace default: the

@@ -22,7 +22,10 @@ type cluster struct {
 
 const (
 	patience = 90 * time.Second // for a part to work; a slow machine takes 10
+	busy     = 30 * time.Second // for one that works to say so
 	interval = 50 * time.Millisecond
+
+	lockFile = "hostler-cluster.lock"
 )
 
 func (c cluster) say(format string, args ...any) {
@@ -34,15 +37,39 @@ func (c cluster) alone(do func() error) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a node needs root")
 	}
-	file, err := os.OpenFile(c.dir+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	if err := claimFolder(c.dir); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(c.Path(lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		c.say("somebody else is at it, waiting")
+		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
+	}
+	if err != nil {
 		return fmt.Errorf("lock %s: %w", file.Name(), err)
 	}
 	return do()
+}
+
+// claimFolder makes the folder, or sees that it is a cluster's: what is in it
+// will be removed.
+func claimFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil && len(entries) > 0 {
+		return fmt.Errorf("%s holds something and is not a cluster's", dir)
+	}
+	return nil
 }
 
 func (c cluster) withPart(name string, do func(part) error) error {
@@ -73,16 +100,19 @@ func (c cluster) upSteps() []step {
 		{"controllers, scheduler and kubelet started", c.launch("controllers", "scheduler", "kubelet")},
 		{"scheduler and controllers work", c.await("scheduler", "controllers")},
 		{"node is ready for pods", c.await("kubelet")},
-		{"kernel's settings restored", func(context.Context) error { return restoreSettings(c.layout) }},
 	}
 }
 
 // up starts the cluster unless it works already. One that works in part is
 // taken down first: its state is a test's, and worth nothing to another test.
 func (c cluster) up(ctx context.Context) error {
-	if c.works(ctx) {
+	fault := c.works(ctx)
+	if fault == nil {
 		c.say("is up already, kubeconfig %s", c.Kubeconfig())
 		return nil
+	}
+	if _, err := os.Stat(c.Kubeconfig()); err == nil {
+		c.say("does not work (%v), is made anew", fault)
 	}
 	if _, err := os.Stat(c.tools.node); err != nil {
 		return fmt.Errorf("find the node program: %w", err)
@@ -100,40 +130,50 @@ func (c cluster) up(ctx context.Context) error {
 	return nil
 }
 
-// works says whether every part runs and does its work.
-func (c cluster) works(ctx context.Context) bool {
+// works is nil when every part runs and does its work, else what is wrong. All
+// that run get some time: a busy cluster must not be taken for a broken one.
+func (c cluster) works(ctx context.Context) error {
 	for _, p := range parts {
-		if running, err := p.running(c.layout); err != nil || !running {
-			return false
+		running, err := p.running(c.layout)
+		if err != nil {
+			return err
+		}
+		if !running {
+			return fmt.Errorf("no %s runs", p.name)
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, busy)
+	defer cancel()
 	for _, p := range parts {
-		if p.ready(ctx, c.layout) != nil {
-			return false
+		if err := c.awaitPart(ctx, p); err != nil {
+			return fmt.Errorf("%s: %w", p.name, err)
 		}
 	}
-	return true
+	return nil
 }
 
 // launch starts parts and does not wait for them.
 func (c cluster) launch(names ...string) func(context.Context) error {
-	return func(context.Context) error {
+	return func(ctx context.Context) error {
 		for _, name := range names {
 			p, err := partNamed(name)
 			if err != nil {
 				return err
 			}
-			if name == "kubelet" {
-				if err := rememberSettings(c.layout); err != nil {
-					return err
-				}
-			}
-			if err := p.start(c.layout, c.tools); err != nil {
-				return err
+			if err := c.launchPart(ctx, p); err != nil {
+				return c.withLog(ctx, p, err)
 			}
 		}
 		return nil
 	}
+}
+
+func (c cluster) launchPart(ctx context.Context, p part) error {
+	start := func() error { return p.start(c.layout, c.tools) }
+	if !p.sets {
+		return start()
+	}
+	return keepSettings(ctx, c.layout, start, func() (bool, error) { return p.running(c.layout) })
 }
 
 // await waits until parts work. One that has ended is not waited for; what it
@@ -146,8 +186,7 @@ func (c cluster) await(names ...string) func(context.Context) error {
 				return err
 			}
 			if err := c.awaitPart(ctx, p); err != nil {
-				return fmt.Errorf("wait for the %s: %w; the end of %s:\n%s",
-					p.name, err, c.Log(p.name), c.endOfLog(p))
+				return c.withLog(ctx, p, fmt.Errorf("wait for the %s: %w", p.name, err))
 			}
 		}
 		return nil
@@ -169,12 +208,17 @@ func (c cluster) awaitPart(ctx context.Context, p part) error {
 	})
 }
 
-func (c cluster) endOfLog(p part) string {
-	data, err := os.ReadFile(c.Log(p.name))
-	if err != nil {
-		return err.Error()
+// withLog adds what a part wrote last to what went wrong with it, but if we were
+// told to stop: then nothing is wrong with it.
+func (c cluster) withLog(ctx context.Context, p part, err error) error {
+	if ctx.Err() != nil {
+		return err
 	}
-	return lastLines(data, 30)
+	data, readErr := os.ReadFile(c.Log(p.name))
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	return fmt.Errorf("%w; the end of %s:\n%s", err, c.Log(p.name), lastLines(data, 30))
 }
 
 // lastLines is the end of a text.
@@ -225,11 +269,6 @@ func (c cluster) start(ctx context.Context, p part) error {
 	}
 	if err := c.await(p.name)(ctx); err != nil {
 		return err
-	}
-	if p.name == "kubelet" {
-		if err := restoreSettings(c.layout); err != nil {
-			return err
-		}
 	}
 	c.say("the %s works", p.name)
 	return nil

@@ -4,23 +4,21 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // down removes the cluster. Its logs stay until the next one starts.
 func (c cluster) down(ctx context.Context) error {
-	if _, err := os.Stat(c.dir); errors.Is(err, os.ErrNotExist) {
-		c.say("there is none")
-		return nil
-	}
 	begun := time.Now()
 	if err := c.clean(ctx); err != nil {
 		return err
 	}
-	c.say("is down after %.2f s, logs in %s", time.Since(begun).Seconds(), c.Path("log"))
+	c.say("is down after %.2f s", time.Since(begun).Seconds())
 	return nil
 }
 
@@ -76,12 +74,13 @@ func removeFiles(l layout, sockets []string) error {
 	if err := removeLinks("/var/log/containers", l.dir+"/"); err != nil {
 		return err
 	}
+	removeDeviceSocket("/var/lib/kubelet")
 	entries, err := os.ReadDir(l.dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
-		if entry.Name() == "log" {
+		if entry.Name() == "log" || entry.Name() == lockFile {
 			continue
 		}
 		if err := os.RemoveAll(l.Path(entry.Name())); err != nil {
@@ -112,4 +111,20 @@ func removeLinks(dir, prefix string) error {
 	}
 	removeIfEmpty(dir)
 	return nil
+}
+
+// removeDeviceSocket removes what every kubelet makes at the same place, for
+// devices that we have none of, unless another kubelet uses it.
+func removeDeviceSocket(home string) {
+	dir := filepath.Join(home, "device-plugins")
+	socket := filepath.Join(dir, "kubelet.sock")
+	conn, err := net.Dial("unix", socket)
+	if err == nil {
+		conn.Close()
+		return
+	}
+	if errors.Is(err, syscall.ECONNREFUSED) {
+		_ = os.Remove(socket) // if it does not go, the folder stays
+	}
+	removeIfEmpty(dir, home)
 }

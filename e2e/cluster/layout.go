@@ -31,11 +31,17 @@ func layoutOf(getenv func(string) string) (layout, error) {
 	if err != nil {
 		return layout{}, fmt.Errorf("find the folder of the cluster: %w", err)
 	}
-	// Mounts are told apart by this folder: it must be its real name, and
-	// removing what is below it must never reach what is somebody else's.
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
+	// Mounts and processes are known by this folder: it must be its real name,
+	// whether it exists yet or not.
+	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if err != nil {
+		return layout{}, fmt.Errorf("find the folder of the cluster: %w", err)
 	}
+	dir = filepath.Join(parent, filepath.Base(dir))
+	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a folder", dir)
+	}
+	// What is below it is removed.
 	if home, _ := os.UserHomeDir(); dir == "/" || filepath.Dir(dir) == "/" || dir == home {
 		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a folder of the cluster's own", dir)
 	}

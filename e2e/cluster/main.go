@@ -11,6 +11,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,6 +28,7 @@ const usage = `usage: cluster VERB
   up             start the cluster; does nothing when it is up
   down           stop it and remove all of it but its logs
   load FILE...   give the node the images of tars, as docker save writes them
+  help           print this
   stop-PART      kill a part, to see what an outage does
   start-PART     start it again and wait until it works
 
@@ -35,8 +37,8 @@ parts: %s
 environment:
   HOSTLER_CLUSTER_DIR    folder of the cluster; /tmp/hostler-cluster
   HOSTLER_CLUSTER_INDEX  0 to 255, for several clusters at a time; 0
-  HOSTLER_CLUSTER_NODE   the node program; the only node-* beside this one
-  HOSTLER_CLUSTER_PAUSE  the pause program; the one beside this one
+  HOSTLER_CLUSTER_NODE   the node program, named node or node-*; the one beside this
+  HOSTLER_CLUSTER_PAUSE  the pause program; the one beside this
 
 exit codes: 0 done, 1 failed, 2 not understood
 `
@@ -80,6 +82,10 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return fmt.Errorf("%w: no verb", errUsage)
 	}
 	verb, args := args[0], args[1:]
+	if verb == "help" {
+		fmt.Fprintf(out, usage, strings.Join(partNames(), ", "))
+		return nil
+	}
 	if (verb == "load") != (len(args) > 0) {
 		return fmt.Errorf("%w: load takes files, and nothing else takes an argument", errUsage)
 	}
@@ -87,7 +93,11 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	if err != nil {
 		return fmt.Errorf("%w: %w", errUsage, err)
 	}
-	c := cluster{layout: l, tools: toolsOf(getenv), out: out}
+	t, err := toolsOf(getenv)
+	if err != nil {
+		return err
+	}
+	c := cluster{layout: l, tools: t, out: out}
 	if do, ok := verbs[verb]; ok {
 		return c.alone(func() error { return do(ctx, c, args) })
 	}
@@ -101,18 +111,19 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 }
 
 // toolsOf finds our programs: they are built into one folder.
-func toolsOf(getenv func(string) string) tools {
-	t := tools{node: getenv("HOSTLER_CLUSTER_NODE"), pause: getenv("HOSTLER_CLUSTER_PAUSE")}
+func toolsOf(getenv func(string) string) (tools, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return t
+		return tools{}, fmt.Errorf("find this program: %w", err)
 	}
 	dir := filepath.Dir(self)
-	if t.pause == "" {
-		t.pause = filepath.Join(dir, "pause")
+	t := tools{
+		node:  cmp.Or(getenv("HOSTLER_CLUSTER_NODE"), filepath.Join(dir, "node")),
+		pause: cmp.Or(getenv("HOSTLER_CLUSTER_PAUSE"), filepath.Join(dir, "pause")),
 	}
-	if found, _ := filepath.Glob(filepath.Join(dir, "node-*")); t.node == "" && len(found) == 1 {
-		t.node = found[0]
+	// The parts run in another folder.
+	if t.node, err = filepath.Abs(t.node); err != nil {
+		return tools{}, fmt.Errorf("find the node program: %w", err)
 	}
-	return t
+	return t, nil
 }

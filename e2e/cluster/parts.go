@@ -25,6 +25,8 @@ type part struct {
 	word string
 	// ready says whether the part does its work; an error is why not yet.
 	ready func(ctx context.Context, l layout) error
+	// sets is true of the one that changes the kernel's settings as it starts.
+	sets bool
 }
 
 // parts in the order of their start.
@@ -34,7 +36,7 @@ var parts = []part{
 	{name: "containerd", word: "containerd", argv: containerdArgs, ready: containerdReady},
 	{name: "controllers", word: "kube-controller-manager", argv: controllersArgs, ready: accountReady},
 	{name: "scheduler", word: "kube-scheduler", argv: schedulerArgs, ready: schedulerReady},
-	{name: "kubelet", word: "kubelet", argv: kubeletArgs, ready: kubeletReady},
+	{name: "kubelet", word: "kubelet", argv: kubeletArgs, ready: kubeletReady, sets: true},
 }
 
 func partNamed(name string) (part, error) {
@@ -148,7 +150,10 @@ func kubeletReady(ctx context.Context, l layout) error {
 	if err := probe(ctx, http.DefaultClient, "http://"+l.Loopback()+":10248/healthz"); err != nil {
 		return err
 	}
-	return nodeReady(ctx, l)
+	if err := nodeReady(ctx, l); err != nil {
+		return err
+	}
+	return podsKnown(ctx, l)
 }
 
 // ctr runs containerd's command line in the namespace that Kubernetes' images

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What is killed as the cluster's is the cluster's: nobody who only looks at it,
+// and no other cluster.
+func TestOurs(t *testing.T) {
+	l := layout{dir: "/tmp/cluster"}
+	for name, test := range map[string]struct {
+		argv []string
+		part string // which it is, if any
+		ours bool
+	}{
+		"etcd":              {[]string{"/x/node-0a1b", "etcd", "--data-dir=/tmp/cluster/etcd"}, "etcd", true},
+		"containerd":        {[]string{"/usr/bin/containerd", "--config", "/tmp/cluster/etc/containerd.toml"}, "containerd", true},
+		"a shim":            {[]string{"/usr/bin/containerd-shim-runc-v2", "-address", "/tmp/cluster/run/containerd.sock"}, "", true},
+		"runc":              {[]string{"runc", "--root", "/tmp/cluster/run/runc/k8s.io", "create"}, "", true},
+		"another cluster":   {[]string{"/x/node-0a1b", "etcd", "--data-dir=/tmp/cluster2/etcd"}, "", false},
+		"another's shim":    {[]string{"/usr/bin/containerd-shim-runc-v2", "-address", "/run/containerd/containerd.sock"}, "", false},
+		"a reader":          {[]string{"tail", "-f", "/tmp/cluster/log/kubelet.log"}, "", false},
+		"a searcher":        {[]string{"grep", "kubelet", "/tmp/cluster/log/kubelet.log"}, "", false},
+		"a client":          {[]string{"kubectl", "--kubeconfig=/tmp/cluster/kubeconfig", "get", "pods"}, "", false},
+		"nothing but names": {[]string{"containerd"}, "", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, test.ours, ours(l, test.argv))
+			for _, p := range parts {
+				require.Equal(t, p.name == test.part, p.is(l, test.argv), p.name)
+			}
+		})
+	}
+}
+
+// Every part is found again by the command line that it is started with, and
+// taken for no other.
+func TestPartsKnowThemselves(t *testing.T) {
+	l := layout{dir: "/tmp/cluster"}
+	for _, p := range parts {
+		argv := p.argv(l, tools{node: "/x/node-0a1b"})
+		for _, q := range parts {
+			require.Equal(t, p.name == q.name, q.is(l, argv), "%s taken for %s", p.name, q.name)
+		}
+	}
+}
+
+// A wait says what it last heard, and ends at once when waiting is no use.
+func TestAwait(t *testing.T) {
+	not := errors.New("not yet")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	err := await(ctx, time.Millisecond, func(context.Context) error { return not })
+	require.ErrorIs(t, err, not)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	asked := 0
+	err = await(t.Context(), time.Millisecond, func(context.Context) error {
+		asked++
+		return &finalError{not}
+	})
+	require.ErrorIs(t, err, not)
+	require.Equal(t, 1, asked)
+}
