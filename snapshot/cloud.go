@@ -35,11 +35,33 @@ func newCloudBucket(b *blob.Bucket, most int64, secrets []string) *cloudBucket {
 // Close closes the bucket.
 func (b *cloudBucket) Close() error { return b.fault(b.bucket.Close()) }
 
-// Put is Bucket.Put.
+// Put is Bucket.Put. What has been sent when the source fails is an object for
+// some providers' clients, unless the context has ended before they close it.
 func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
-	return b.fault(b.bucket.Upload(ctx, key, r, &blob.WriterOptions{
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	from := &source{ending: ending{ctx, r}, failed: cancel}
+	err := b.bucket.Upload(ctx, key, from, &blob.WriterOptions{
 		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: senders,
-	}))
+	})
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return b.fault(err)
+}
+
+// source is a reader whose failure is told at once.
+type source struct {
+	ending
+	failed context.CancelCauseFunc
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.ending.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.failed(err)
+	}
+	return n, err
 }
 
 // Create is Bucket.Create.

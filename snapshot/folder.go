@@ -121,10 +121,11 @@ type ending struct {
 }
 
 func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.from.Read(p)
 	if e.ctx.Err() != nil {
-		return 0, context.Cause(e.ctx)
+		return n, context.Cause(e.ctx) // also in place of io.EOF
 	}
-	return e.from.Read(p)
+	return n, err
 }
 
 // Get is Bucket.Get.

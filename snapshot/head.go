@@ -163,6 +163,7 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 		return fmt.Errorf("look for snapshots: %w", err)
 	}
 	if slices.Max(append(list, 0)) != next.Generation {
+		_ = s.bucket.Delete(ctx, headKey(folder, next.Generation)) // nobody builds on it
 		return ErrConflict
 	}
 	s.sweep(ctx, folder, list, before, next)

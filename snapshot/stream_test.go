@@ -1,10 +1,12 @@
 package snapshot_test
 
 import (
+	"archive/tar"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"time"
 )
 
@@ -37,3 +39,30 @@ func (s *streamed) PutFiles(_ context.Context, _, _ string, r io.Reader) error {
 type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// strict is a container that remembers whether it ever got a whole archive.
+type strict struct {
+	*streamed
+	whole bool
+}
+
+func (s *strict) PutFiles(_ context.Context, _, _ string, r io.Reader) error {
+	in := tar.NewReader(r)
+	for {
+		_, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			s.whole = true
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// noise is text that does not compress, the same each time.
+func noise(n int) string {
+	data := make([]byte, n)
+	rand.NewChaCha8([32]byte{}).Read(data) //nolint:errcheck // it never fails
+	return string(data)
+}

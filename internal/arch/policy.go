@@ -69,7 +69,7 @@ var owners = []owner{
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},
 	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
 		"metrics are counted where things are wired"},
-	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest"},
+	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest", "snapshot/snapshottest"},
 		"only tests, and suites that tests call, may assert"},
 }
 

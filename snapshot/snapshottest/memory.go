@@ -186,10 +186,10 @@ type metered struct {
 }
 
 func (r *metered) Read(p []byte) (int, error) {
+	n, err := r.from.Read(p)
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
-	n, err := r.from.Read(p)
 	if spent := r.m.spend(n); spent != nil {
 		return 0, spent
 	}

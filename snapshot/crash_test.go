@@ -1,0 +1,189 @@
+package snapshot_test
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// An upload that is cut off after any byte or call leaves the last good
+// snapshot whole and current, or is whole and current itself. Uploading again
+// ends well, and Prune leaves nothing behind.
+func TestCutOffAnywhere(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "{sink: {type: file}, keep: 2, mappings: [{path: a}, {path: b}]}")
+	old, fresh := map[string]string{"a/": "755", "a/f": "old"}, map[string]string{"a/": "755", "a/f": "new", "b/": "755", "b/g": "new"}
+	y.upload(y.container(reg("a/f", "older")))
+	y.upload(y.container(reg("a/f", "old")))
+	objects, c := y.bucket.Objects(), y.container(reg("a/f", "new"), reg("b/g", "new"))
+	committed, done := 0, 0
+	for n := 0; done < 5; n++ { // after success only the sweeping is cut off
+		y.bucket = snapshottest.NewMemory()
+		for key, data := range objects {
+			y.bucket.Set(key, data, start)
+		}
+		y.apply("{sink: {type: file}, keep: 2, mappings: [{path: a}, {path: b}]}")
+		y.bucket.DieAfter(n)
+		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
+		y.bucket.Revive()
+		kept := y.kept()
+		if maps.Equal(kept, fresh) {
+			committed++
+		} else {
+			require.Error(t, err)
+			require.Equal(t, old, kept, "after %d", n)
+		}
+		y.upload(c)
+		require.Equal(t, fresh, y.kept(), "after %d", n)
+		list, listErr := y.sink.List(t.Context(), y.owner)
+		require.NoError(t, listErr)
+		require.Len(t, list, 2)
+		if err == nil {
+			done++
+		}
+		require.Less(t, n, 10_000)
+	}
+	require.Greater(t, committed, done, "one was kept, though its answer was lost")
+}
+
+// Whatever call fails, once or for ever, with its deed done or not, nothing is
+// lost: what an upload said is kept is there, and before that what was.
+func TestCallsFail(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []bool{false, true} {
+		for _, op := range []string{"put", "create", "list", "get", "delete"} {
+			for nth := 1; nth <= 3; nth++ {
+				y := newYard(t, "")
+				y.upload(y.container(reg("f", "old")))
+				n := 0
+				fail := func(c snapshottest.Call) error {
+					if c.Op == op {
+						n++
+					}
+					if c.Op == op && n == nth {
+						return snapshottest.ErrBroken
+					}
+					return nil
+				}
+				if lost {
+					y.bucket.After(fail)
+				} else {
+					y.bucket.Before(fail)
+				}
+				c := y.container(reg("f", "new"))
+				_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
+				y.bucket.Revive()
+				if err == nil {
+					require.Equal(t, "new", y.kept()["f"], "%s %d", op, nth)
+				} else {
+					require.ErrorIs(t, err, snapshottest.ErrBroken)
+					require.Contains(t, []string{"old", "new"}, y.kept()["f"], "%s %d", op, nth)
+				}
+				y.upload(c)
+				require.Equal(t, "new", y.kept()["f"], "%s %d", op, nth)
+			}
+		}
+	}
+}
+
+// A client that repeats the last step because it got no answer finds its own
+// head there: that is no conflict.
+func TestLastStepIsRepeated(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	once := false
+	y.bucket.After(func(c snapshottest.Call) error {
+		if c.Op != "create" || once {
+			return nil
+		}
+		once = true
+		return snapshot.ErrExists // as the second try of the same request says
+	})
+	up := y.upload(y.container(reg("f", "x")))
+	now, err := y.sink.Current(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Equal(t, up.Snapshot.ID, now.ID)
+}
+
+// What is damaged in the sink fails the download, and the container never gets
+// a whole archive of it.
+func TestDamage(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	part := y.upload(y.container(reg("f", strings.Repeat("text ", 50)), link("l", "f"))).Snapshot.Parts[0]
+	key := "tenants/alice/.hostler/w/" + part.Object
+	good := y.bucket.Objects()[key]
+	try := func(data []byte, what string, at int) {
+		y.bucket.Set(key, data, start)
+		to := &strict{streamed: stream(nil)}
+		_, err := y.sink.Download(t.Context(), to, snapshot.Destination{Owner: y.owner, Container: "c"})
+		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%s %d", what, at)
+		require.False(t, to.whole, "%s %d", what, at)
+	}
+	for i := range good {
+		bad := append([]byte(nil), good...)
+		bad[i] ^= byte(1 + rand.IntN(255))
+		try(bad, "changed", i)
+		try(good[:i], "cut", i)
+	}
+	try(append(append([]byte(nil), good...), 0), "longer", 1)
+	try(append(append([]byte(nil), good...), good...), "twice", 1)
+	require.NoError(t, y.sinkDelete(key))
+	none, err := y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+	require.ErrorIs(t, err, snapshot.ErrCorrupt)
+	require.Zero(t, none.Files)
+}
+
+func (y *yard) sinkDelete(key string) error { return y.bucket.Delete(y.Context(), key) }
+
+// A download that fails in the middle says so, however it fails.
+func TestDownloadFails(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.upload(y.container(reg("a", "x"), reg("b", noise(100_000))))
+	to := snapshot.Destination{Owner: y.owner, Container: y.container()}
+	y.bucket.Before(func(c snapshottest.Call) error {
+		if strings.Contains(c.Key, "/data/") {
+			return errCut
+		}
+		return nil
+	})
+	_, err := y.sink.Download(t.Context(), y.rt, to)
+	require.ErrorIs(t, err, errCut)
+	y.bucket.Revive()
+	y.bucket.DieAfter(50_000) // within the object
+	_, err = y.sink.Download(t.Context(), y.rt, to)
+	require.ErrorIs(t, err, snapshottest.ErrBroken)
+	y.bucket.Revive()
+	_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: "none"})
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	_, err = y.sink.Upload(t.Context(), y.rt, y.origin("none"))
+	require.ErrorIs(t, err, runtime.ErrNotFound)
+	require.False(t, errors.Is(err, runtime.ErrNoFile))
+}
+
+// Another tenant's list of snapshots in the place of one's own, or one that a
+// later version made, is not believed.
+func TestForeignHead(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.upload(y.container(reg("f", "x")))
+	const key = "tenants/alice/.hostler/w/heads/0000000000000001.json"
+	mine := string(y.bucket.Objects()[key])
+	for old, instead := range map[string]string{`"alice"`: `"mallory"`, `"version":1`: `"version":2`, `"generation":1`: `"generation":2`, "{": "["} {
+		require.Contains(t, mine, old)
+		y.bucket.Set(key, []byte(strings.Replace(mine, old, instead, 1)), start)
+		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container()))
+		require.Error(t, err, instead)
+		_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+		require.Error(t, err, instead)
+	}
+}

@@ -1,0 +1,20 @@
+package snapshot
+
+import (
+	"context"
+
+	"gocloud.dev/blob/memblob"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// NewCloudInMemory is a bucket of a provider that is in memory.
+func NewCloudInMemory() Bucket { return newCloudBucket(memblob.OpenBucket(nil), 0, nil) }
+
+// BucketOf is the bucket of a sync's sink.
+func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, error) {
+	return s.bucket(ctx, sync)
+}
+
+// Holdback is from where a state is read twice.
+const Holdback = holdback

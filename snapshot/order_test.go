@@ -1,0 +1,190 @@
+package snapshot_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// An older claim's state never replaces a newer claim's, also where the newer
+// one found nothing to store.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.fence = 5
+	y.upload(y.container(reg("f", "5")))
+	same, _ := y.download()
+	y.fence = 7
+	require.True(t, y.upload(same).Unchanged)
+	y.fence = 6
+	_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "6"))))
+	require.ErrorIs(t, err, snapshot.ErrStale)
+	require.Equal(t, "5", y.kept()["f"])
+}
+
+// Of uploads at the same time each either is kept or says that it is not; the
+// list holds what succeeded, and the highest head is the only one.
+func TestUploadsAtOnce(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "{sink: {type: file}, keep: 100}")
+	y.upload(y.container(reg("f", "0")))
+	const n = 12
+	var g errgroup.Group
+	var won atomic.Int32
+	for i := range n {
+		c := y.container(reg("f", fmt.Sprint(i+1)))
+		g.Go(func() error {
+			_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
+			if errors.Is(err, snapshot.ErrConflict) {
+				return nil
+			}
+			won.Add(1)
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	list, err := y.sink.List(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Len(t, list, int(won.Load())+1)
+	heads := 0
+	for key := range y.bucket.Objects() {
+		if strings.Contains(key, "/heads/") {
+			heads++
+		}
+	}
+	require.Equal(t, 1, heads)
+}
+
+// Who comes so late that the head to build on was removed since does not win.
+func TestFarBehind(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.upload(y.container(reg("f", "0")))
+	once := false
+	y.bucket.Before(func(c snapshottest.Call) error {
+		if c.Op != "put" || once {
+			return nil
+		}
+		once = true
+		for i := range 3 {
+			y.upload(y.container(reg("f", fmt.Sprint("meanwhile ", i))))
+		}
+		return nil
+	})
+	_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "late"))))
+	require.ErrorIs(t, err, snapshot.ErrConflict)
+	require.Equal(t, "meanwhile 2", y.kept()["f"])
+}
+
+// The last N are kept, no object of them is missing and no other is left; each
+// can be made current again.
+func TestKeepAndRestore(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "{sink: {type: file}, keep: 3}")
+	for i := range 6 {
+		y.upload(y.container(reg("f", fmt.Sprint(i))))
+	}
+	list, err := y.sink.List(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Len(t, list, 3)
+	require.Len(t, y.bucket.Objects(), 4)
+
+	back, err := y.sink.Restore(t.Context(), y.owner, list[2].ID)
+	require.NoError(t, err)
+	require.Equal(t, list[2].ID, back.RestoredFrom)
+	require.NotEqual(t, list[2].ID, back.ID)
+	require.Equal(t, "3", y.kept()["f"])
+	require.Len(t, y.bucket.Objects(), 4)
+
+	now, err := y.sink.List(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Equal(t, []string{back.ID, list[0].ID, list[1].ID}, []string{now[0].ID, now[1].ID, now[2].ID})
+	same, err := y.sink.Restore(t.Context(), y.owner, back.ID)
+	require.NoError(t, err)
+	require.Equal(t, back.ID, same.ID)
+	_, err = y.sink.Restore(t.Context(), y.owner, "no such")
+	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
+
+	y.apply("{sink: {type: file}, keep: 1}")
+	_, err = y.sink.Prune(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Equal(t, "3", y.kept()["f"])
+	require.Len(t, y.bucket.Objects(), 2)
+}
+
+// Prune removes what failed uploads have left behind once it is old, and
+// nothing that is needed, young or somebody else's.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		y := newYard(t, "")
+		y.upload(y.container(reg("f", "x")))
+		y.bucket.Before(func(c snapshottest.Call) error {
+			if c.Op == "create" {
+				return snapshottest.ErrBroken
+			}
+			return nil
+		})
+		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "y"))))
+		require.Error(t, err)
+		y.bucket.Revive()
+		y.bucket.Set("tenants/alice/config.json", nil, time.Now())
+		y.bucket.Set("tenants/alice/.hostler/w2/data/x", nil, time.Now())
+		require.Len(t, y.bucket.Objects(), 5)
+		n, err := y.sink.Prune(t.Context(), y.owner)
+		require.NoError(t, err)
+		require.Zero(t, n)
+		time.Sleep(25 * time.Hour) // of the bubble
+		n, err = y.sink.Prune(t.Context(), y.owner)
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+		require.Len(t, y.bucket.Objects(), 4)
+		require.Equal(t, "x", y.kept()["f"])
+	})
+}
+
+// Tenants and workloads never share a snapshot, whatever they are called.
+func TestOwnersAreApart(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{"tenants/${tenantId}/", "${tenantId}", "a-${tenantId}-b"} {
+		y := newYard(t, "{sink: {type: file, prefix: '"+prefix+"'}}")
+		names := []string{
+			"a", "A", "ab", "a.", ".a", "..", ".", "a..b", "a/b", "a%2fb", "a_b", "_61", "a_5fb", "á", "a\u0301", "a\x00",
+			"_h" + strings.Repeat("0", 64), strings.Repeat("A", 100), strings.Repeat("a", 300), ".hostler", "con", " a", "a ",
+		}
+		for _, name := range names {
+			y.owner.Tenant = name
+			y.upload(y.container(reg("f", name)))
+		}
+		y.owner.Workload = "v"
+		y.upload(y.container(reg("f", "v")))
+		y.owner.Workload = "w"
+		folders := map[string]bool{}
+		for key := range y.bucket.Objects() {
+			require.Equal(t, strings.ToLower(key), key)
+			require.NotContains(t, key, "..")
+			tenant, _, _ := strings.Cut(key, "/.hostler/")
+			folders[tenant] = true
+		}
+		require.Len(t, folders, len(names))
+		for _, name := range names {
+			y.owner.Tenant = name
+			require.Equal(t, name, y.kept()["f"])
+		}
+	}
+	y := newYard(t, "")
+	for _, o := range []snapshot.Owner{{Workload: "w"}, {Tenant: "a"}, {Workload: "../w", Tenant: "a"}} {
+		_, err := y.sink.List(t.Context(), o)
+		require.ErrorIs(t, err, snapshot.ErrTenant)
+	}
+}
