@@ -24,7 +24,7 @@ SOAK ?= 10m
 
 .PHONY: help
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## make the static programs bin/hostler and bin/hostler-shim
@@ -79,6 +79,22 @@ test: ## all tests, with the race detector; REQUIRE=docker fails where an engine
 .PHONY: e2e
 e2e: ## only the tests that drive the real program
 	@.ci/go-test -count=1 ./e2e/...
+
+.PHONY: cluster-build
+cluster-build: ## build the Kubernetes node for tests; minutes the first time
+	@.ci/cluster build
+
+.PHONY: cluster-up
+cluster-up: ## start a Kubernetes node on this machine, as root; says where its kubeconfig is
+	@.ci/cluster up
+
+.PHONY: cluster-down
+cluster-down: ## stop that node and remove all of it
+	@.ci/cluster down
+
+.PHONY: cluster-check
+cluster-check: $(LINT) # the node's own module: vet, lint, tests
+	cd e2e/cluster && go vet . ./pause && $(LINT) run . ./pause && go test . ./pause
 
 .PHONY: soak
 soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED chooses again what a run chose

@@ -130,6 +130,15 @@ func (c cluster) up(ctx context.Context) error {
 	return nil
 }
 
+// status tells whether the cluster works, and changes nothing.
+func (c cluster) status(ctx context.Context) error {
+	if err := c.works(ctx); err != nil {
+		return fmt.Errorf("does not work: %w", err)
+	}
+	c.say("works, kubeconfig %s", c.Kubeconfig())
+	return nil
+}
+
 // works is nil when every part runs and does its work, else what is wrong. All
 // that run get some time: a busy cluster must not be taken for a broken one.
 func (c cluster) works(ctx context.Context) error {

@@ -27,6 +27,7 @@ const usage = `usage: cluster VERB
 
   up             start the cluster; does nothing when it is up
   down           stop it and remove all of it but its logs
+  status         say whether it works; fails when it does not
   load FILE...   give the node the images of tars, as docker save writes them
   help           print this
   stop-PART      kill a part, to see what an outage does
@@ -83,8 +84,8 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	}
 	verb, args := args[0], args[1:]
 	if verb == "help" {
-		fmt.Fprintf(out, usage, strings.Join(partNames(), ", "))
-		return nil
+		_, err := fmt.Fprintf(out, usage, strings.Join(partNames(), ", "))
+		return err
 	}
 	if (verb == "load") != (len(args) > 0) {
 		return fmt.Errorf("%w: load takes files, and nothing else takes an argument", errUsage)
@@ -98,6 +99,9 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return err
 	}
 	c := cluster{layout: l, tools: t, out: out}
+	if verb == "status" {
+		return c.status(ctx)
+	}
 	if do, ok := verbs[verb]; ok {
 		return c.alone(func() error { return do(ctx, c, args) })
 	}
