@@ -18,3 +18,11 @@ func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, erro
 
 // Holdback is from where a state is read twice.
 const Holdback = holdback
+
+// Mask is an error as a bucket with a secret shows it.
+func Mask(err error, secret string) error {
+	return (&cloudBucket{secrets: []string{secret}}).fault(err)
+}
+
+// ConnectionSecrets is connectionSecrets.
+func ConnectionSecrets(text string) []string { return connectionSecrets(text) }

@@ -1,0 +1,172 @@
+package snapshot_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/process"
+	"github.com/hostler/hostler/runtime/runtimetest"
+	"github.com/hostler/hostler/snapshot"
+)
+
+// machine is containers that are processes of this machine, packed and
+// unpacked by the program that does it in every real container, and a sink in a
+// folder.
+type machine struct {
+	testing.TB
+	dir  string
+	rt   *process.Runtime
+	sink *snapshot.Sink
+}
+
+func newMachine(t testing.TB) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "hostler-snapshot-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	rt, err := process.New(filepath.Join(dir, "rt"), runtimetest.BuildShim(t), []byte("secret"))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, rt.Close()) })
+	sinks := snapshot.NewSinks(snapshot.Places{State: filepath.Join(dir, "state")})
+	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
+	sink, err := sinks.For(t.Context(), synced(t, ""))
+	require.NoError(t, err)
+	return &machine{t, dir, rt, sink}
+}
+
+// container is a new container, and the folder of its state.
+func (m *machine) container() (string, string) {
+	m.Helper()
+	id := runtimetest.NewID()
+	require.NoError(m, m.rt.Create(m.Context(), runtime.Spec{
+		ID: id, Command: []string{runtimetest.BuildBox(m), "idle"}, Volumes: []runtime.Volume{{Name: "state", Target: "/data"}},
+	}))
+	require.NoError(m, m.rt.Start(m.Context(), id))
+	ctx := context.WithoutCancel(m.Context())
+	m.Cleanup(func() { require.NoError(m, m.rt.Destroy(ctx, id)) })
+	return id, filepath.Join(m.dir, "rt", "containers", id, "root", "data")
+}
+
+func (m *machine) owner() snapshot.Owner { return snapshot.Owner{Workload: "w", Tenant: "alice"} }
+
+func (m *machine) upload(id string) snapshot.Transfer {
+	m.Helper()
+	t, err := m.sink.Upload(m.Context(), m.rt, snapshot.Origin{Owner: m.owner(), Container: id, Fence: 1})
+	require.NoError(m, err)
+	return t
+}
+
+func (m *machine) download(id string) snapshot.Transfer {
+	m.Helper()
+	t, err := m.sink.Download(m.Context(), m.rt, snapshot.Destination{Owner: m.owner(), Container: id})
+	require.NoError(m, err)
+	return t
+}
+
+// Real files, packed and unpacked by the real program: links, hard links,
+// sockets, pipes, holes, times, folders that cannot be written; and many.
+func TestRealFiles(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	id, dir := m.container()
+	write := func(name, body string, mode os.FileMode) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), mode))
+	}
+	const many = 3000
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "many"), 0o755))
+	for i := range many {
+		write(fmt.Sprintf("many/%04d", i), fmt.Sprint(i), 0o644)
+	}
+	write("a", "text", 0o640)
+	when := time.Unix(1700000000, 123456789)
+	require.NoError(t, os.Chtimes(filepath.Join(dir, "a"), when, when))
+	require.NoError(t, os.Link(filepath.Join(dir, "a"), filepath.Join(dir, "hard")))
+	require.NoError(t, os.Symlink("/nowhere", filepath.Join(dir, "link")))
+	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", filepath.Join(dir, "sock"))
+	require.NoError(t, err)
+	defer l.Close()
+	write("holes", "", 0o600)
+	require.NoError(t, os.Truncate(filepath.Join(dir, "holes"), 20<<20))
+	write("line\nbreak\xff", "odd", 0o600)
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "closed"), 0o700))
+	write("closed/in", "x", 0o400)
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0o500))
+
+	up := m.upload(id)
+	require.Equal(t, many+8, up.Files)
+	require.Less(t, up.Sent, int64(100_000), "holes cost nothing")
+	to, back := m.container()
+	require.Equal(t, up.Files, m.download(to).Files)
+	for name, body := range map[string]string{"a": "text", "hard": "text", "line\nbreak\xff": "odd", "closed/in": "x", "many/2999": "2999"} {
+		got, err := os.ReadFile(filepath.Join(back, name))
+		require.NoError(t, err)
+		require.Equal(t, body, string(got))
+	}
+	info, err := os.Lstat(filepath.Join(back, "a"))
+	require.NoError(t, err)
+	require.True(t, info.ModTime().Equal(when), info.ModTime())
+	require.Equal(t, os.FileMode(0o640), info.Mode())
+	require.NoFileExists(t, filepath.Join(back, "sock"))
+	require.True(t, m.upload(to).Unchanged, "what came back is what was kept")
+	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0o700))
+	require.NoError(t, os.Chmod(filepath.Join(back, "closed"), 0o700))
+}
+
+// Memory does not grow with the state: hundreds of megabytes pass through a
+// few.
+func TestFlatMemory(t *testing.T) {
+	m := newMachine(t)
+	id, dir := m.container()
+	part := strings.Repeat(noise(1<<20), 8)
+	f, err := os.Create(filepath.Join(dir, "large"))
+	require.NoError(t, err)
+	for range 32 {
+		_, err := f.WriteString(part)
+		require.NoError(t, err)
+	}
+	require.NoError(t, f.Close())
+	part = ""
+	peak := watchHeap(t, func() { m.upload(id) })
+	require.Less(t, peak, uint64(64<<20))
+	to, _ := m.container()
+	peak = watchHeap(t, func() { m.download(to) })
+	require.Less(t, peak, uint64(64<<20))
+}
+
+// watchHeap is how much the heap in use grows at most while f runs.
+func watchHeap(t testing.TB, f func()) uint64 {
+	t.Helper()
+	var before, now goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&before)
+	done, peak := make(chan struct{}), make(chan uint64)
+	go func() {
+		var most uint64
+		for {
+			select {
+			case <-done:
+				peak <- most
+				return
+			case <-time.After(5 * time.Millisecond):
+				goruntime.ReadMemStats(&now)
+				most = max(most, now.HeapAlloc)
+			}
+		}
+	}()
+	f()
+	close(done)
+	most := <-peak
+	return most - min(most, before.HeapAlloc)
+}

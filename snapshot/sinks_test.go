@@ -1,0 +1,136 @@
+package snapshot_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/snapshot"
+)
+
+// A workload's author cannot name a folder that the operator has not allowed,
+// not through a link either.
+func TestAllowedFolders(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, d := range []string{"own", "allowed/sub", "secret"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
+	}
+	require.NoError(t, os.Symlink("../secret", filepath.Join(dir, "allowed", "link")))
+	open := func(p snapshot.Places, path string) error {
+		sinks := snapshot.NewSinks(p)
+		_, err := sinks.For(t.Context(), synced(t, "{sink: {type: file, path: '"+path+"'}}"))
+		return errors.Join(err, sinks.Close())
+	}
+	places := snapshot.Places{State: filepath.Join(dir, "own"), Folders: []string{filepath.Join(dir, "allowed")}}
+	for _, ok := range []string{"own", "own/new/er", "allowed", "allowed/sub", "allowed/new"} {
+		require.NoError(t, open(places, filepath.Join(dir, ok)), ok)
+	}
+	for _, no := range []string{"secret", "allowed-too", "allowed/link", "allowed/link/new", "."} {
+		require.ErrorIs(t, open(places, filepath.Join(dir, no)), snapshot.ErrPlace, no)
+	}
+	require.ErrorIs(t, open(snapshot.Places{}, "/"), snapshot.ErrPlace)
+	_, err := snapshot.NewSinks(snapshot.Places{}).For(t.Context(), synced(t, ""))
+	require.ErrorIs(t, err, snapshot.ErrPlace)
+}
+
+// Credentials come from the operator's folder, or from variables that are meant
+// for sinks; what is wrong with them is said without showing them.
+func TestCredentials(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	const key = "a-secret-that-nobody-may-see"
+	keys := filepath.Join(dir, "keys")
+	require.NoError(t, os.MkdirAll(keys, 0o700))
+	write("keys/s3", "# comment\n[default]\naws_access_key_id = id\naws_secret_access_key = "+key)
+	write("keys/half", "aws_secret_access_key = "+key)
+	write("keys/empty", "\n")
+	write("keys/azure", "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=YS1zZWNyZXQ=;EndpointSuffix=core.windows.net")
+	write("keys/text", key)
+	write("outside", key)
+	require.NoError(t, os.Symlink("../outside", filepath.Join(keys, "link")))
+	t.Setenv("HOSTLER_SINK_S3", "aws_access_key_id=id\naws_secret_access_key="+key)
+	sinks := snapshot.NewSinks(snapshot.Places{Credentials: keys})
+	defer sinks.Close()
+	const s3, gcs, azure = "type: s3, bucket: b", "type: gcs, bucket: b", "type: azure, account: acc, container: con"
+	for _, c := range []struct{ sink, credentials, fault string }{
+		{s3, "{file: s3}", ""}, {s3, "{env: HOSTLER_SINK_S3}", ""}, {azure, "{file: azure}", ""},
+		{s3, "{file: half}", "aws_access_key_id"}, {s3, "{file: empty}", "is empty"}, {s3, "{file: none}", "none"},
+		{s3, "{file: link}", "escapes"}, {s3, "{env: HOSTLER_SINK_NONE}", "HOSTLER_SINK_NONE"},
+		{gcs, "{file: text}", "no key of a service account"}, {azure, "{file: text}", "no connection string"},
+	} {
+		_, err := sinks.For(t.Context(), synced(t, fmt.Sprintf("{sink: {%s, credentials: %s}}", c.sink, c.credentials)))
+		if c.fault == "" {
+			require.NoError(t, err, c.credentials)
+			continue
+		}
+		require.ErrorIs(t, err, snapshot.ErrSecret, c.credentials)
+		require.ErrorContains(t, err, c.fault)
+		require.NotContains(t, err.Error(), key)
+	}
+	_, err := snapshot.NewSinks(snapshot.Places{}).For(t.Context(), synced(t, "{sink: {type: s3, bucket: b, credentials: {file: s3}}}"))
+	require.ErrorContains(t, err, "no folder of credentials")
+}
+
+// A bucket is opened once, for all prefixes, and anew when its secret changes.
+func TestBucketsAreShared(t *testing.T) {
+	t.Parallel()
+	keys := t.TempDir()
+	write := func(secret string) {
+		text := "aws_access_key_id = id\naws_secret_access_key = " + secret
+		require.NoError(t, os.WriteFile(filepath.Join(keys, "s3"), []byte(text), 0o600))
+	}
+	write("one")
+	sinks := snapshot.NewSinks(snapshot.Places{Credentials: keys})
+	defer sinks.Close()
+	open := func(prefix string) snapshot.Bucket {
+		b, err := sinks.BucketOf(t.Context(), synced(t, "{sink: {type: s3, bucket: b, prefix: '"+prefix+"', credentials: {file: s3}}}"))
+		require.NoError(t, err)
+		return b
+	}
+	first := open("${tenantId}")
+	require.Same(t, first, open("x/${tenantId}"))
+	write("two")
+	require.NotSame(t, first, open("${tenantId}"))
+}
+
+// What a provider's client says is shown without the secret in it.
+func TestMasked(t *testing.T) {
+	t.Parallel()
+	err := snapshot.Mask(fmt.Errorf("Get \"https://x?sig=abcdefgh%%3D\": %w", errCut), "abcdefgh%3D")
+	require.ErrorIs(t, err, errCut)
+	require.NotContains(t, err.Error(), "abcdefgh")
+	require.Equal(t, []string{"YS1zZWNyZXQ=", "sv=1&sig=abcdefgh%3D", "abcdefgh%3D"}, snapshot.ConnectionSecrets(
+		"AccountKey=YS1zZWNyZXQ=;BlobEndpoint=https://x;SharedAccessSignature=sv=1&sig=abcdefgh%3D"))
+}
+
+// A large state is read twice rather than sent for nothing, also where it is
+// only added to.
+func TestLarge(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"sync", "copy"} {
+		y := newYard(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		c := y.container(reg("large", noise(snapshot.Holdback+100_000)), reg("x", "1"))
+		first := y.upload(c)
+		require.Greater(t, first.Sent, int64(snapshot.Holdback))
+		y.fence++
+		again := y.upload(c)
+		require.True(t, again.Unchanged)
+		require.Zero(t, again.Sent)
+		require.Len(t, y.bucket.Calls("put"), 1)
+		y.put(c, "/data", reg("x", "2"))
+		var seen int64
+		o := y.origin(c)
+		o.Progress = func(n int64) { seen = n }
+		second, err := y.sink.Upload(t.Context(), y.rt, o)
+		require.NoError(t, err)
+		require.Equal(t, seen, second.Sent)
+		require.Equal(t, "2", y.kept()["x"])
+	}
+}
