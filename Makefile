@@ -18,6 +18,13 @@ LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
 S3_VERSION := $(shell awk '/versity\/versitygw / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/s3/go.mod)
 S3 := $(CURDIR)/bin/tools/versitygw-$(S3_VERSION)
 
+# And Helm, with which the chart is rendered and tested.
+HELM_VERSION := $(shell awk '/helm.sh\/helm\/v3 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/helm/go.mod)
+HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
+
+# What the image is called that `make image` writes.
+IMAGE ?= hostler:$(VERSION)
+
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
 SOAK ?= 10m
@@ -31,6 +38,14 @@ build: ## make the static programs bin/hostler and bin/hostler-shim
 	@mkdir -p bin
 	$(GOBUILD) -o bin/hostler-shim ./cmd/hostler-shim
 	$(GOBUILD) -o bin/hostler ./cmd/hostler
+
+.PHONY: image
+image: build ## the container image as bin/hostler-image.tar, without an engine; IMAGE names it
+	go run ./deploy/image -o bin/hostler-image.tar -tag '$(IMAGE)' bin/hostler bin/hostler-shim
+
+.PHONY: manifests
+manifests: $(HELM) ## write deploy/manifests anew from the chart
+	go test -count=1 ./deploy -run TestManifests -update
 
 .PHONY: demo
 demo: build ## a whole life of a container before your eyes; cleans up after itself
@@ -70,6 +85,15 @@ $(S3): tools/s3/go.mod
 	@mkdir -p $(dir $@)
 	@echo "building versitygw $(S3_VERSION), once"
 	cd tools/s3 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/versity/versitygw/cmd/versitygw
+	@mv $@.part $@ && touch $@
+
+.PHONY: helm-tool
+helm-tool: $(HELM) ## build Helm, with which the chart is tested; takes minutes
+
+$(HELM): tools/helm/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building helm $(HELM_VERSION), once"
+	cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part helm.sh/helm/v3/cmd/helm
 	@mv $@.part $@ && touch $@
 
 .PHONY: test
@@ -119,5 +143,5 @@ fmt: ## format the code
 
 .PHONY: clean
 clean: ## remove what was built; the linter stays
-	rm -f bin/hostler bin/hostler-shim coverage.txt
+	rm -f bin/hostler bin/hostler-shim bin/hostler-image.tar coverage.txt
 	go clean -testcache

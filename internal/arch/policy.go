@@ -46,6 +46,7 @@ var layers = []layer{
 	{"e2e/...", []string{"..."}},
 	{"benchmarks/...", []string{"..."}},
 	{"examples/...", nil},
+	{"deploy/...", nil},
 }
 
 // flows are the packages that hold what Hostler does.

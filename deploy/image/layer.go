@@ -1,0 +1,82 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+const (
+	// user is who Hostler runs as: nobody that a machine knows.
+	user = 65532
+	// dataDir is where it keeps its records, for those who mount something
+	// there.
+	dataDir = "/var/lib/hostler"
+)
+
+// file is one entry of the image: a copy, or a text, or an empty folder.
+type file struct {
+	path  string
+	mode  int64
+	owner int
+	copy  string // from this machine
+	text  string
+}
+
+// contents are the image's files, folders before what is in them.
+func contents(programs []string, certs string) []file {
+	files := []file{
+		{path: "etc/", mode: 0o755},
+		{path: "etc/passwd", mode: 0o644, text: fmt.Sprintf("hostler:x:%d:%d:Hostler:%s:/sbin/nologin\n", user, user, dataDir)},
+		{path: "etc/group", mode: 0o644, text: fmt.Sprintf("hostler:x:%d:\n", user)},
+		{path: "etc/ssl/", mode: 0o755},
+		{path: "etc/ssl/certs/", mode: 0o755},
+		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, copy: certs},
+		{path: "tmp/", mode: 0o1777},
+		{path: "usr/", mode: 0o755},
+		{path: "usr/local/", mode: 0o755},
+		{path: "usr/local/bin/", mode: 0o755},
+		{path: "var/", mode: 0o755},
+		{path: "var/lib/", mode: 0o755},
+		{path: "var/lib/hostler/", mode: 0o700, owner: user},
+	}
+	for _, program := range programs {
+		files = append(files, file{path: "usr/local/bin/" + filepath.Base(program), mode: 0o755, copy: program})
+	}
+	return files
+}
+
+// pack makes a layer of files. No time of this machine gets into it.
+func pack(files []file) (v1.Layer, error) {
+	var buf bytes.Buffer
+	w := tar.NewWriter(&buf)
+	for _, f := range files {
+		content := []byte(f.text)
+		if f.copy != "" {
+			var err error
+			if content, err = os.ReadFile(f.copy); err != nil {
+				return nil, fmt.Errorf("put %s into the image: %w", path.Base(f.path), err)
+			}
+		}
+		h := &tar.Header{Name: f.path, Mode: f.mode, Uid: f.owner, Gid: f.owner, Size: int64(len(content))}
+		if err := w.WriteHeader(h); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", f.path, err)
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, fmt.Errorf("pack %s: %w", f.path, err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		return nil, fmt.Errorf("pack the layer: %w", err)
+	}
+	return tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(buf.Bytes())), nil
+	})
+}
