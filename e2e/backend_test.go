@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"archive/tar"
 	"bytes"
 	"context"
 	"fmt"
@@ -22,12 +21,19 @@ import (
 type backend interface {
 	// name is what serve calls it.
 	name() string
+	// missing is why it cannot be had here; nil when it can.
+	missing() error
+	// args are what serve needs to find it.
+	args(t testing.TB) []string
 	// image is what its containers are made of, with all programs in it.
 	image(t testing.TB) string
 	// program is where its containers see a program.
 	program(t testing.TB, name string) string
 	// open opens it beside the server.
 	open(t testing.TB, instance, data string, secret []byte) runtime.Runtime
+	// detour makes a way to it that can be cut, and is, and says how serve is
+	// told to go there. A backend that can never be away has none.
+	detour(t testing.TB) (way *proxy, args, env []string)
 	// incarnation tells a container from another that took its place.
 	incarnation(t testing.TB, s *server, id string) string
 	// runs says whether a process with a marker among its arguments runs in a
@@ -40,7 +46,18 @@ type backend interface {
 // onEach runs a test on each backend, at the same time as others.
 func onEach(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
-	for _, rt := range []backend{dockerBackend{}, processBackend{}} {
+	on(t, []backend{dockerBackend{}, processBackend{}, kubernetesBackend{}}, test)
+}
+
+// onEngines is onEach without the backend that can never be away.
+func onEngines(t *testing.T, test func(t *testing.T, rt backend)) {
+	t.Helper()
+	on(t, []backend{dockerBackend{}, kubernetesBackend{}}, test)
+}
+
+func on(t *testing.T, all []backend, test func(t *testing.T, rt backend)) {
+	t.Helper()
+	for _, rt := range all {
 		t.Run(rt.name(), func(t *testing.T) {
 			t.Parallel()
 			need(t, rt)
@@ -53,17 +70,19 @@ func onEach(t *testing.T, test func(t *testing.T, rt backend)) {
 // has to be.
 func need(t testing.TB, rt backend) {
 	t.Helper()
-	if rt.name() != "docker" {
-		return
-	}
-	_, err := theEngine()
+	err := rt.missing()
 	if err == nil {
 		return
 	}
-	if strings.Contains(","+os.Getenv("REQUIRE")+",", ",docker,") {
-		t.Fatalf("REQUIRE names docker and no Docker engine answers: %v", err)
+	if required(rt.name()) {
+		t.Fatalf("REQUIRE names %s and it is not there: %v", rt.name(), err)
 	}
-	t.Skipf("no Docker engine answers: %v", err)
+	t.Skipf("there is no %s: %v", rt.name(), err)
+}
+
+// required says whether REQUIRE names what a test would be skipped without.
+func required(name string) bool {
+	return strings.Contains(","+os.Getenv("REQUIRE")+",", ","+name+",")
 }
 
 // workload is a workload file of a backend. In what follows the head, BOX and
@@ -80,7 +99,13 @@ func workload(t testing.TB, rt backend, id, rest string) string {
 type dockerBackend struct{}
 
 func (dockerBackend) name() string                             { return "docker" }
+func (dockerBackend) args(testing.TB) []string                 { return nil }
 func (dockerBackend) program(_ testing.TB, name string) string { return "/" + name }
+
+func (dockerBackend) missing() error {
+	_, err := theEngine()
+	return err
+}
 
 func (dockerBackend) image(t testing.TB) string {
 	t.Helper()
@@ -95,21 +120,12 @@ var importOnce = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	var rootfs bytes.Buffer
-	w := tar.NewWriter(&rootfs)
+	files := map[string]string{}
 	for _, name := range []string{"box", "app", "hostler"} {
-		content, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return "", err
-		}
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
-			return "", err
-		}
-		if _, err := w.Write(content); err != nil {
-			return "", err
-		}
+		files[name] = filepath.Join(dir, name)
 	}
-	if err := w.Close(); err != nil {
+	rootfs, err := pack(files)
+	if err != nil {
 		return "", err
 	}
 	rt, err := openDocker(run, []byte("unused"))
@@ -118,7 +134,7 @@ var importOnce = sync.OnceValues(func() (string, error) {
 	}
 	ref := run + "/programs:latest"
 	atEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
-	return ref, rt.Import(context.Background(), ref, &rootfs)
+	return ref, rt.Import(context.Background(), ref, bytes.NewReader(rootfs))
 })
 
 // openDocker opens the engine on behalf of an instance. What the instance has
@@ -145,6 +161,17 @@ func (dockerBackend) open(t testing.TB, instance, _ string, secret []byte) runti
 	return rt
 }
 
+func (dockerBackend) detour(t testing.TB) (*proxy, []string, []string) {
+	t.Helper()
+	e, err := theEngine()
+	require.NoError(t, err)
+	dir, err := os.MkdirTemp("", "e2e-") // a socket's path is short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	p := newProxy(t, "unix", filepath.Join(dir, "sock"), e.dial)
+	return p, nil, []string{"DOCKER_HOST=unix://" + p.address}
+}
+
 // incarnation is the engine's own id.
 func (dockerBackend) incarnation(t testing.TB, _ *server, id string) string {
 	t.Helper()
@@ -169,6 +196,8 @@ func (dockerBackend) left(t testing.TB, s *server) []string {
 type processBackend struct{}
 
 func (processBackend) name() string                             { return "process" }
+func (processBackend) missing() error                           { return nil }
+func (processBackend) args(testing.TB) []string                 { return nil }
 func (processBackend) image(testing.TB) string                  { return "none" }
 func (processBackend) program(t testing.TB, name string) string { return program(t, name) }
 
@@ -177,6 +206,12 @@ func (processBackend) open(t testing.TB, _, data string, secret []byte) runtime.
 	rt, err := process.New(filepath.Join(data, "process"), program(t, "hostler-shim"), secret)
 	require.NoError(t, err)
 	return rt
+}
+
+func (processBackend) detour(t testing.TB) (*proxy, []string, []string) {
+	t.Helper()
+	require.FailNow(t, "nothing is between a server and its processes")
+	return nil, nil, nil
 }
 
 // incarnation is the record of its process.

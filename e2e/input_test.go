@@ -179,18 +179,18 @@ func TestHookThatCannotStart(t *testing.T) {
 // An image that there is not fails the pool and not the server.
 func TestMissingImage(t *testing.T) {
 	t.Parallel()
-	rt := dockerBackend{}
-	need(t, rt)
-	s := serve(t, rt)
-	text := "id: ghost\nimage: 127.0.0.1:1/no/such:image\ncommand: [/x]\npool: { min_idle: 1, max_size: 1 }\n"
-	_, err := s.Apply(t.Context(), "ghost", []byte(text))
-	require.NoError(t, err)
-	require.Contains(t, s.await(of("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
-	require.Contains(t, s.must("get", "pools"), "backing_off")
-	_, _, err = s.Claim(t.Context(), "ghost", "ada", 0)
-	refused := problem(t, err)
-	require.Equal(t, api.PoolNotReady, refused.Code)
-	require.Equal(t, "fill_failing", refused.Reason)
-	s.delete("ghost")
-	require.Empty(t, rt.left(t, s))
+	onEngines(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		text := "id: ghost\nimage: 127.0.0.1:1/no/such:image\ncommand: [/x]\npool: { min_idle: 1, max_size: 1 }\n"
+		_, err := s.Apply(t.Context(), "ghost", []byte(text))
+		require.NoError(t, err)
+		require.Contains(t, s.await(of("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
+		require.Contains(t, s.must("get", "pools"), "backing_off")
+		_, _, err = s.Claim(t.Context(), "ghost", "ada", 0)
+		refused := problem(t, err)
+		require.Equal(t, api.PoolNotReady, refused.Code)
+		require.Equal(t, "fill_failing", refused.Reason)
+		s.delete("ghost")
+		require.Empty(t, rt.left(t, s))
+	})
 }

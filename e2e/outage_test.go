@@ -25,30 +25,29 @@ hooks:
 // engine is there.
 func TestEngineDownAtStart(t *testing.T) {
 	t.Parallel()
-	rt := dockerBackend{}
-	need(t, rt)
-	way := newProxy(t)
-	s := install(t, rt)
-	s.env = []string{"DOCKER_HOST=" + way.host()}
-	s.start()
-	_, err := s.Health(t.Context())
-	require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
-	require.NotEmpty(t, problem(t, err).Detail)
-	s.apply("early", outageHooks)
-	require.Contains(t, s.await(of("early", activity.PoolWarning), 1).Message, way.path)
-	_, _, err = s.Claim(t.Context(), "early", "ada", 0)
-	require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
+	onEngines(t, func(t *testing.T, rt backend) {
+		s := install(t, rt)
+		way := detour(t, s)
+		s.start()
+		_, err := s.Health(t.Context())
+		require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
+		require.NotEmpty(t, problem(t, err).Detail)
+		s.apply("early", outageHooks)
+		require.Contains(t, s.await(of("early", activity.PoolWarning), 1).Message, way.address)
+		_, _, err = s.Claim(t.Context(), "early", "ada", 0)
+		require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
 
-	way.mend(t)
-	_, err = s.Health(t.Context())
-	require.NoError(t, err)
-	c, _, err := s.Claim(t.Context(), "early", "ada", patience)
-	require.NoError(t, err)
-	require.Equal(t, claim.Active, c.State)
-	s.releaseAll("early")
-	s.delete("early")
-	s.requireEnds()
-	require.Empty(t, rt.left(t, s))
+		way.mend(t)
+		_, err = s.Health(t.Context())
+		require.NoError(t, err)
+		c, _, err := s.Claim(t.Context(), "early", "ada", patience)
+		require.NoError(t, err)
+		require.Equal(t, claim.Active, c.State)
+		s.releaseAll("early")
+		s.delete("early")
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
 }
 
 // An engine that goes away costs the claims that are in the making, and
@@ -56,49 +55,48 @@ func TestEngineDownAtStart(t *testing.T) {
 // left of what was half made or half removed.
 func TestEngineGoesAway(t *testing.T) {
 	t.Parallel()
-	rt := dockerBackend{}
-	need(t, rt)
-	way := newProxy(t)
-	way.mend(t)
-	s := install(t, rt)
-	s.env = []string{"DOCKER_HOST=" + way.host()}
-	s.start()
-	s.apply("kept", outageHooks)
-	held, _, err := s.Claim(t.Context(), "kept", "ada", patience)
-	require.NoError(t, err)
-	was := rt.incarnation(t, s, held.Container)
-	s.await(of("kept", activity.ContainerCreated), 2)
-	waiting, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
-	require.NoError(t, err)
-	require.Len(t, waiting, 1)
-	idle := waiting[0].ID
+	onEngines(t, func(t *testing.T, rt backend) {
+		s := install(t, rt)
+		way := detour(t, s)
+		way.mend(t)
+		s.start()
+		s.apply("kept", outageHooks)
+		held, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+		require.NoError(t, err)
+		was := rt.incarnation(t, s, held.Container)
+		s.await(of("kept", activity.ContainerCreated), 2)
+		waiting, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+		require.NoError(t, err)
+		require.Len(t, waiting, 1)
+		idle := waiting[0].ID
 
-	way.cut()
-	_, err = s.DestroyContainer(t.Context(), idle, false)
-	require.NoError(t, err, "it is recorded, and done when it can be")
-	again, created, err := s.Claim(t.Context(), "kept", "ada", 0)
-	require.NoError(t, err, "what is held needs no engine")
-	require.False(t, created)
-	require.Equal(t, held.ID, again.ID)
-	_, _, err = s.Claim(t.Context(), "kept", "bob", 0)
-	require.Contains(t, []api.Code{api.EngineDown, api.PoolNotReady}, problem(t, err).Code)
-	s.await(of("kept", activity.PoolWarning), 1)
+		way.cut()
+		_, err = s.DestroyContainer(t.Context(), idle, false)
+		require.NoError(t, err, "it is recorded, and done when it can be")
+		again, created, err := s.Claim(t.Context(), "kept", "ada", 0)
+		require.NoError(t, err, "what is held needs no engine")
+		require.False(t, created)
+		require.Equal(t, held.ID, again.ID)
+		_, _, err = s.Claim(t.Context(), "kept", "bob", 0)
+		require.Contains(t, []api.Code{api.EngineDown, api.PoolNotReady}, problem(t, err).Code)
+		s.await(of("kept", activity.PoolWarning), 1)
 
-	way.mend(t)
-	f := of("kept", activity.ContainerDestroyed)
-	f.Container = idle
-	s.await(f, 1)
-	_, _, err = s.Claim(t.Context(), "kept", "bob", patience)
-	require.NoError(t, err)
-	require.Equal(t, was, rt.incarnation(t, s, held.Container))
-	released, err := s.Release(t.Context(), held.ID, false)
-	require.NoError(t, err)
-	require.Empty(t, released.Warnings)
-	require.Equal(t, "c", outputs(s.runsOf(hooks.RunFilter{Claim: held.ID}))["show"])
-	s.releaseAll("kept")
-	s.delete("kept")
-	s.requireEnds()
-	require.Empty(t, rt.left(t, s))
+		way.mend(t)
+		f := of("kept", activity.ContainerDestroyed)
+		f.Container = idle
+		s.await(f, 1)
+		_, _, err = s.Claim(t.Context(), "kept", "bob", patience)
+		require.NoError(t, err)
+		require.Equal(t, was, rt.incarnation(t, s, held.Container))
+		released, err := s.Release(t.Context(), held.ID, false)
+		require.NoError(t, err)
+		require.Empty(t, released.Warnings)
+		require.Equal(t, "c", outputs(s.runsOf(hooks.RunFilter{Claim: held.ID}))["show"])
+		s.releaseAll("kept")
+		s.delete("kept")
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
 }
 
 const cutHooks = `
@@ -110,34 +108,33 @@ hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 5s, o
 // said to be unknown: a claim is never made active on a guess.
 func TestEngineGoesAwayInAHook(t *testing.T) {
 	t.Parallel()
-	rt := dockerBackend{}
-	need(t, rt)
-	way := newProxy(t)
-	way.mend(t)
-	s := install(t, rt)
-	s.env = []string{"DOCKER_HOST=" + way.host()}
-	s.start()
-	marker := uuid.NewString()[:8]
-	s.apply("cut", withMarker(cutHooks, marker))
-	answer := make(chan error, 1)
-	go func() { // ends with its claim
-		_, _, err := s.Claim(t.Context(), "cut", "ada", patience)
-		answer <- err
-	}()
-	begun := s.await(of("cut", activity.HookStarted), 1)
-	s.seen(begun.Container, marker)
-	way.cut()
-	way.mend(t)
-	err := <-answer
-	runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
-	require.Len(t, runs, 1)
-	if err == nil {
-		require.Equal(t, hooks.TimedOut, runs[0].State, "the connection was made again")
-		s.releaseAll("cut")
-	} else {
-		require.Contains(t, []hooks.RunState{hooks.Unknown, hooks.Lost}, runs[0].State)
-	}
-	s.delete("cut")
-	s.requireEnds()
-	require.Empty(t, rt.left(t, s))
+	onEngines(t, func(t *testing.T, rt backend) {
+		s := install(t, rt)
+		way := detour(t, s)
+		way.mend(t)
+		s.start()
+		marker := uuid.NewString()[:8]
+		s.apply("cut", withMarker(cutHooks, marker))
+		answer := make(chan error, 1)
+		go func() { // ends with its claim
+			_, _, err := s.Claim(t.Context(), "cut", "ada", patience)
+			answer <- err
+		}()
+		begun := s.await(of("cut", activity.HookStarted), 1)
+		s.seen(begun.Container, marker)
+		way.cut()
+		way.mend(t)
+		err := <-answer
+		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
+		require.Len(t, runs, 1)
+		if err == nil {
+			require.Equal(t, hooks.TimedOut, runs[0].State, "the connection was made again")
+			s.releaseAll("cut")
+		} else {
+			require.Contains(t, []hooks.RunState{hooks.Unknown, hooks.Lost}, runs[0].State)
+		}
+		s.delete("cut")
+		s.requireEnds()
+		require.Empty(t, rt.left(t, s))
+	})
 }

@@ -1,46 +1,49 @@
 package e2e
 
 import (
+	"context"
 	"io"
 	"net"
-	"os"
-	"path/filepath"
 	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// proxy is a way to the engine that can be cut: for the server behind it the
+// proxy is a way to an engine that can be cut: for the server behind it the
 // engine is down then.
 type proxy struct {
-	path string
+	network, address string // where the way begins
+	dial             func(context.Context) (net.Conn, error)
 
 	mu       sync.Mutex // guards what follows
 	listener net.Listener
 	open     map[net.Conn]bool
 }
 
-// newProxy makes a way that is cut.
-func newProxy(t testing.TB) *proxy {
+// newProxy makes a way that is cut, from an address that is free.
+func newProxy(t testing.TB, network, address string, dial func(context.Context) (net.Conn, error)) *proxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "e2e-") // a socket's path is short
+	listener, err := net.Listen(network, address)
 	require.NoError(t, err)
-	p := &proxy{path: filepath.Join(dir, "sock"), open: map[net.Conn]bool{}}
-	t.Cleanup(func() {
-		p.cut()
-		require.NoError(t, os.RemoveAll(dir))
-	})
+	p := &proxy{network: network, address: listener.Addr().String(), dial: dial, open: map[net.Conn]bool{}}
+	require.NoError(t, listener.Close())
+	t.Cleanup(p.cut)
 	return p
 }
 
-// host is how the way is named in DOCKER_HOST.
-func (p *proxy) host() string { return "unix://" + p.path }
+// detour has an installation's server go by a way that can be cut.
+func detour(t testing.TB, s *server) *proxy {
+	t.Helper()
+	p, args, env := s.rt.detour(t)
+	s.args, s.env = append(s.args, args...), append(s.env, env...)
+	return p
+}
 
 // mend opens the way.
 func (p *proxy) mend(t testing.TB) {
 	t.Helper()
-	listener, err := net.Listen("unix", p.path)
+	listener, err := net.Listen(p.network, p.address)
 	require.NoError(t, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -83,12 +86,7 @@ func (p *proxy) accept(t testing.TB, listener net.Listener) {
 		if err != nil {
 			return
 		}
-		e, err := theEngine()
-		if err != nil {
-			near.Close()
-			continue
-		}
-		far, err := e.dial(t.Context())
+		far, err := p.dial(t.Context())
 		if err != nil {
 			near.Close()
 			continue

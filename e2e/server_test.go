@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/runtime"
@@ -65,7 +66,8 @@ func serve(t *testing.T, rt backend, args ...string) *server {
 // start starts the server and returns when it serves.
 func (s *server) start() {
 	s.t.Helper()
-	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.args...)
+	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.rt.args(s.t)...)
+	args = append(args, s.args...)
 	log, ended := newServerLog(), make(chan struct{})
 	cmd := exec.Command(program(s.t, "hostler"), args...)
 	cmd.Env, cmd.Stderr = environment(s.env...), log
@@ -110,9 +112,11 @@ func (s *server) remove() {
 	defer cancel()
 	all, err := s.engine.List(ctx)
 	require.NoError(s.t, err)
+	var g errgroup.Group
 	for _, c := range all {
-		require.NoError(s.t, s.engine.Destroy(ctx, c.ID))
+		g.Go(func() error { return s.engine.Destroy(ctx, c.ID) })
 	}
+	require.NoError(s.t, g.Wait())
 	require.NoError(s.t, os.RemoveAll(s.data))
 }
 
