@@ -144,7 +144,7 @@ func TestPrune(t *testing.T) {
 		n, err := y.sink.Prune(t.Context(), y.owner)
 		require.NoError(t, err)
 		require.Zero(t, n)
-		time.Sleep(25 * time.Hour) // of the bubble
+		<-time.After(25 * time.Hour) // of the bubble
 		n, err = y.sink.Prune(t.Context(), y.owner)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)

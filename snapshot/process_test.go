@@ -129,20 +129,25 @@ func TestRealFiles(t *testing.T) {
 func TestFlatMemory(t *testing.T) {
 	m := newMachine(t)
 	id, dir := m.container()
+	writeLarge(t, filepath.Join(dir, "large"))
+	peak := watchHeap(t, func() { m.upload(id) })
+	require.Less(t, peak, uint64(64<<20))
+	to, _ := m.container()
+	peak = watchHeap(t, func() { m.download(to) })
+	require.Less(t, peak, uint64(64<<20))
+}
+
+// writeLarge writes 256 MiB.
+func writeLarge(t testing.TB, name string) {
+	t.Helper()
 	part := strings.Repeat(noise(1<<20), 8)
-	f, err := os.Create(filepath.Join(dir, "large"))
+	f, err := os.Create(name)
 	require.NoError(t, err)
 	for range 32 {
 		_, err := f.WriteString(part)
 		require.NoError(t, err)
 	}
 	require.NoError(t, f.Close())
-	part = ""
-	peak := watchHeap(t, func() { m.upload(id) })
-	require.Less(t, peak, uint64(64<<20))
-	to, _ := m.container()
-	peak = watchHeap(t, func() { m.download(to) })
-	require.Less(t, peak, uint64(64<<20))
 }
 
 // watchHeap is how much the heap in use grows at most while f runs.
