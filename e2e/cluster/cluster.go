@@ -178,7 +178,7 @@ func (c cluster) launch(names ...string) func(context.Context) error {
 }
 
 func (c cluster) launchPart(ctx context.Context, p part) error {
-	start := func() error { return p.start(c.layout, c.tools) }
+	start := func() error { return p.start(ctx, c.layout, c.tools) }
 	if !p.sets {
 		return start()
 	}

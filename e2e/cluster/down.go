@@ -30,12 +30,15 @@ func (c cluster) clean(ctx context.Context) error {
 	defer cancel()
 	l := c.layout
 	sockets := shimSockets(l)
+	killParts := func(ctx context.Context) error {
+		return killAll(ctx, func(argv []string) bool { return ours(l, argv) })
+	}
 	for _, s := range []step{
 		// Before the containers' processes: the parts would start new ones.
-		{"kill the parts", func(ctx context.Context) error {
-			return killAll(ctx, func(argv []string) bool { return ours(l, argv) })
-		}},
+		{"kill the parts", killParts},
 		{"kill the pods", func(ctx context.Context) error { return removeGroups(ctx, l) }},
+		// What a part was starting just then had no command line yet.
+		{"kill what is left of the parts", killParts},
 		{"restore the kernel's settings", func(context.Context) error { return restoreSettings(l) }},
 		{"unmount", func(context.Context) error { return unmountAll(l) }},
 		{"remove the network", func(ctx context.Context) error { return removeNetwork(ctx, l) }},

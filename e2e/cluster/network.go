@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // The machine and the pods meet on a bridge. Pods have a route to it and to the
@@ -74,23 +75,32 @@ func removeNetwork(ctx context.Context, l layout) error {
 			faults = append(faults, fmt.Errorf("remove the bridge: %w", err))
 		}
 	}
-	return errors.Join(append(faults, removeResults(l))...)
+	return errors.Join(append(faults, removeResults(l, "/var/lib/cni"))...)
 }
 
-// removeResults removes the plugins' memory of our network's pods, the one that
-// they keep at a place of their own.
-func removeResults(l layout) error {
-	const memory = "/var/lib/cni"
-	results, err := filepath.Glob(filepath.Join(memory, "results", l.Name()+"-*"))
+// removeResults removes the plugins' memory of the cluster's pods, the one that
+// they keep at a place of their own. Each file names its pod's namespace, and
+// those lie in our folder.
+func removeResults(l layout, memory string) error {
+	results := filepath.Join(memory, "results")
+	entries, err := os.ReadDir(results)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for _, file := range results {
+	for _, entry := range entries {
+		file := filepath.Join(results, entry.Name())
+		data, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(data), `"`+l.dir+"/") {
+			continue // another's, or just removed by it
+		}
 		if err := os.Remove(file); err != nil {
 			return err
 		}
 	}
-	removeIfEmpty(filepath.Join(memory, "results"), memory)
+	removeIfEmpty(results, memory)
 	return nil
 }
 

@@ -86,7 +86,7 @@ func (p part) running(l layout) (bool, error) {
 }
 
 // start starts the part and lets go of it: it outlives this program.
-func (p part) start(l layout, t tools) error {
+func (p part) start(ctx context.Context, l layout, t tools) error {
 	argv := p.argv(l, t)
 	path, err := lookPath(argv[0])
 	if err != nil {
@@ -105,7 +105,25 @@ func (p part) start(l layout, t tools) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
+	// For a moment a new process has no command line, and would pass for one that
+	// has ended.
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := await(ctx, 5*time.Millisecond, func(context.Context) error { return visible(cmd.Process.Pid) }); err != nil {
+		return fmt.Errorf("start %s: %w", p.name, err)
+	}
 	return cmd.Process.Release()
+}
+
+// visible is nil when a child has its command line, or has ended.
+func visible(pid int) error {
+	if len(commandLine(pid)) > 0 {
+		return nil
+	}
+	if ended, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil || ended == pid {
+		return nil // how it ended, its log says
+	}
+	return errors.New("it is not there yet")
 }
 
 // environment is ours with all folders of programs, and with no proxy between

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -66,4 +69,30 @@ func TestAwait(t *testing.T) {
 	})
 	require.ErrorIs(t, err, not)
 	require.Equal(t, 1, asked)
+}
+
+// A part that has just been started is seen as running at once, and one that
+// ends at once is not waited for.
+func TestStartIsVisible(t *testing.T) {
+	dir := t.TempDir()
+	l := layout{dir: dir}
+	require.NoError(t, os.Mkdir(l.Path("log"), 0o755))
+	program := filepath.Join(dir, "node-test")
+	require.NoError(t, os.WriteFile(program, []byte("#!/bin/sh\nwhile :; do sleep 1; done\n"), 0o755))
+	p := part{name: "etcd", word: "etcd", argv: func(layout, tools) []string {
+		return []string{program, "etcd", "--data-dir=" + l.Path("etcd")}
+	}}
+	// A script's command line begins with its interpreter.
+	picked := func(argv []string) bool { return slices.Contains(argv, "--data-dir="+l.Path("etcd")) }
+	t.Cleanup(func() { require.NoError(t, killAll(context.Background(), picked)) })
+	for range 20 {
+		require.NoError(t, p.start(t.Context(), l, tools{}))
+		list, err := processes()
+		require.NoError(t, err)
+		require.True(t, slices.ContainsFunc(list, func(q process) bool { return picked(q.argv) }))
+		require.NoError(t, killAll(t.Context(), picked))
+	}
+
+	p.argv = func(layout, tools) []string { return []string{"false"} }
+	require.NoError(t, p.start(t.Context(), l, tools{}))
 }
