@@ -20,7 +20,8 @@ type DB struct {
 	writer  writer
 	read    *sql.DB
 	tail    *tail
-	closers []func() error // close what was opened, in its order
+	alone   func(context.Context) error // nil where opening is enough
+	closers []func() error              // close what was opened, in its order
 }
 
 // dialect is in what the databases differ for those who read and write them;
@@ -54,6 +55,20 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 		return nil, fmt.Errorf("open database %s: %w", Redact(dsn), errors.Join(translate(err), db.closeAll()))
 	}
 	return db, nil
+}
+
+// Alone keeps the database for this process, for as long as it is open: with
+// another one that has it, it is ErrInUse. It is called once, before anything
+// is changed, by who relies on no other server taking up or undoing what this
+// one has begun.
+func (db *DB) Alone(ctx context.Context) error {
+	if db.alone == nil {
+		return nil // Open has locked the file
+	}
+	if err := db.alone(ctx); err != nil {
+		return fmt.Errorf("keep the database for this server: %w", err)
+	}
+	return nil
 }
 
 // Close finishes the writes that are under way, refuses later ones with

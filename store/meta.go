@@ -9,6 +9,7 @@ import (
 
 const (
 	selectMeta = `SELECT value FROM meta WHERE key = $1`
+	addMeta    = `INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO NOTHING`
 	putMeta    = `INSERT INTO meta (key, value) VALUES ($1, $2)
 		ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 )
@@ -22,6 +23,22 @@ func (db *DB) Meta(ctx context.Context, key string) (string, error) {
 	}
 	if err != nil {
 		return "", fmt.Errorf("read meta %s: %w", key, err)
+	}
+	return value, nil
+}
+
+// MetaOr is such a value, which is set to the given one when there is none. Of
+// several who ask at once all get the same.
+func (db *DB) MetaOr(ctx context.Context, key, fresh string) (value string, err error) {
+	err = db.writer.do(ctx, func(t *tx) error {
+		if err := t.later(addMeta, key, fresh); err != nil {
+			return err
+		}
+		value, err = scanText(t.query(selectMeta, key))
+		return translate(err)
+	})
+	if err != nil {
+		return "", fmt.Errorf("read or set meta %s: %w", key, err)
 	}
 	return value, nil
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"net/url"
@@ -55,7 +56,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	if err := migratePostgres(ctx, write, place, db.dialect); err != nil {
+	if err := migratePostgres(ctx, config.ConnConfig, place, db.dialect); err != nil {
 		return err
 	}
 	read, err := db.connect(ctx, config, readOnly)
@@ -69,6 +70,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	}
 	listener := startListener(db, config.ConnConfig, place)
 	db.closers = append(db.closers, listener.close)
+	db.alone = func(ctx context.Context) error { return db.takePostgres(ctx, config.ConnConfig, place) }
 	db.writer = &postgresWriter{pool: write, place: place, publish: db.tail.add, missed: db.catchUp}
 	return nil
 }
@@ -202,20 +204,16 @@ func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (place, error) {
 }
 
 // migratePostgres brings the schema up to date, one server after another.
-func migratePostgres(ctx context.Context, pool *pgxpool.Pool, p place, d dialect) error {
-	conn, err := pool.Acquire(ctx)
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig, p place, d dialect) error {
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	// The lock is given back with the connection, however this ends.
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to be lost
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, p.key("migrate", "")); err != nil {
 		return fmt.Errorf("wait for another server's migration: %w", err)
 	}
-	db := stdlib.OpenDBFromPool(pool)
-	err = migrate(ctx, db, d)
-	_ = db.Close() // the pool stays
-	if _, e := conn.Exec(context.WithoutCancel(ctx), `SELECT pg_advisory_unlock($1)`, p.key("migrate", "")); e != nil && err == nil {
-		err = fmt.Errorf("end the migration: %w", e)
-	}
-	return err
+	db := stdlib.OpenDB(*config)
+	return errors.Join(migrate(ctx, db, d), db.Close())
 }

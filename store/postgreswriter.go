@@ -76,43 +76,50 @@ func (w *postgresWriter) close() error {
 	return nil
 }
 
-// once makes one attempt of a change. From its begin on the end of ctx does
-// not stop it.
+// once makes one attempt of a change.
 func (w *postgresWriter) once(ctx context.Context, f func(*tx) error) error {
+	xid, err := w.transact(ctx, f)
+	if errors.Is(err, errUnsure) {
+		return w.settle(ctx, xid, err)
+	}
+	return err
+}
+
+// transact makes a change in a transaction, whose id it returns. From its begin
+// on the end of ctx does not stop it.
+func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (xid string, err error) {
 	conn, err := w.pool.Acquire(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return cause
+			return "", cause
 		}
-		return translate(err)
+		return "", translate(err)
 	}
 	defer conn.Release()
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), stuck, ErrAway)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
 	defer cancel()
 	s := newPostgresSession(ctx, conn.Conn(), w.place)
 	t := &tx{session: s}
 	t.begin()
 	if err := call(f, t); err != nil {
 		s.rollback()
-		return err
+		return "", err
 	}
-	err = s.commit(t.events)
-	if errors.Is(err, errUnsure) {
-		return w.settle(ctx, s.xid, err)
-	}
-	if err != nil {
+	if err := s.commit(t.events); err != nil {
 		s.rollback()
-		return fmt.Errorf("commit: %w", err)
+		return s.xid, fmt.Errorf("commit: %w", err)
 	}
 	if len(t.events) > 0 {
 		w.publish(t.events)
 	}
-	return nil
+	return s.xid, nil
 }
 
 // settle finds out what became of a transaction whose commit was sent and not
 // answered, for as long as it takes the server to come back, in reason.
 func (w *postgresWriter) settle(ctx context.Context, xid string, unsure error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
+	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		var status *string
 		err := w.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)

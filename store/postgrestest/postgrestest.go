@@ -78,11 +78,27 @@ func Schema(tb testing.TB) string {
 // Exec runs statements that must succeed, on a connection of its own.
 func Exec(tb testing.TB, server, statements string) {
 	tb.Helper()
+	with(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
+		_, err := conn.Exec(ctx, statements)
+		return err
+	})
+}
+
+// Number is what a query for a number finds.
+func Number(tb testing.TB, server, query string) (n int64) {
+	tb.Helper()
+	with(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.QueryRow(ctx, query).Scan(&n)
+	})
+	return n
+}
+
+func with(tb testing.TB, server string, f func(context.Context, *pgx.Conn) error) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(tb, err)
 	defer conn.Close(ctx) //nolint:errcheck // it was only used
-	_, err = conn.Exec(ctx, statements)
-	require.NoError(tb, err)
+	require.NoError(tb, f(ctx, conn))
 }

@@ -177,6 +177,25 @@ func meta(t *testing.T, s Store) {
 	}
 }
 
+// Of all that are set at once, one stays, and everybody is told which.
+func metaOnce(t *testing.T, s Store) {
+	values := make([]string, 20)
+	var g errgroup.Group
+	for i := range values {
+		g.Go(func() (err error) {
+			values[i], err = s.MetaOr(t.Context(), "secret", fmt.Sprint(i))
+			return err
+		})
+	}
+	require.NoError(t, g.Wait())
+	for _, v := range values {
+		require.Equal(t, values[0], v)
+	}
+	kept, err := s.Meta(t.Context(), "secret")
+	require.NoError(t, err)
+	require.Equal(t, values[0], kept)
+}
+
 // What was queued when the store is closed is finished, what comes later is
 // refused, and whoever waits for events is woken.
 func closing(t *testing.T, s Store) {

@@ -41,6 +41,7 @@ type Reader interface {
 // Keeper looks after the database itself.
 type Keeper interface {
 	Meta(ctx context.Context, key string) (string, error)
+	MetaOr(ctx context.Context, key, fresh string) (string, error)
 	SetMeta(ctx context.Context, key, value string) error
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
 	Close() error
@@ -88,6 +89,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"panic is contained", panics},
 		{"ended context changes nothing", endedContext},
 		{"meta", meta},
+		{"meta is set once", metaOnce},
 		{"retention cuts the log", pruneLog},
 		{"retention leaves what is in use", pruneRecords},
 		{"close finishes what is queued", closing},

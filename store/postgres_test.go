@@ -1,0 +1,297 @@
+package store_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/store/storetest"
+)
+
+// open opens a database and closes it with the test.
+func open(t *testing.T, url string) *store.DB {
+	t.Helper()
+	db := openURL(t, url)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return db
+}
+
+func warning(message string) activity.Event {
+	return activity.Event{Type: activity.PoolWarning, Message: message}
+}
+
+// A kill at any moment loses nothing that was answered.
+func TestPostgresCrash(t *testing.T) {
+	const named = "STORE_TEST_CRASH_URL" // how the process that is killed finds it
+	if os.Getenv(named) == "" {
+		t.Setenv(named, postgrestest.Schema(t)+"&application_name=crash"+uuid.NewString())
+	}
+	target := os.Getenv(named)
+	storetest.Crash(t,
+		func(t *testing.T, _ string) storetest.Store { return openURL(t, target) },
+		func(t *testing.T, _ string) { awaitLast(t, target) })
+}
+
+// awaitLast waits until the server has noticed that a client is dead.
+func awaitLast(t *testing.T, target string) {
+	t.Helper()
+	u, err := url.Parse(target)
+	require.NoError(t, err)
+	query := fmt.Sprintf(`SELECT count(*) FROM pg_stat_activity WHERE application_name = '%s'`,
+		u.Query().Get("application_name"))
+	require.Eventually(t, func() bool { return postgrestest.Number(t, postgrestest.Server(t), query) == 0 },
+		30*time.Second, 20*time.Millisecond)
+}
+
+// Events of every server reach the followers of every server, none is missed
+// and none comes out of order.
+func TestFollowersOfManyServers(t *testing.T) {
+	target := postgrestest.Schema(t)
+	servers := []*store.DB{open(t, target), open(t, target), open(t, target)}
+	const each = 200
+	want := int64(len(servers) * 2 * each)
+	g, ctx := errgroup.WithContext(t.Context())
+	for i, s := range servers {
+		for w := range 2 {
+			g.Go(func() error {
+				for n := range each {
+					if err := s.Append(ctx, warning(fmt.Sprint(i, w, n))); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			g.Go(func() error { return follow(ctx, s, want) })
+		}
+	}
+	require.NoError(t, g.Wait())
+}
+
+// follow reads until it has seen n events, and fails at one that is missing.
+func follow(ctx context.Context, s *store.DB, n int64) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	var after int64
+	for after < n {
+		changed := s.Changed()
+		p, err := s.Events(ctx, activity.Filter{}, after, 0)
+		if err != nil {
+			return err
+		}
+		for _, e := range p.Items {
+			if e.Seq != after+1 {
+				return fmt.Errorf("event %d came after %d", e.Seq, after)
+			}
+			after = e.Seq
+		}
+		if len(p.Items) > 0 {
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("no event after %d: %w", after, ctx.Err())
+		}
+	}
+	return nil
+}
+
+// A follower whose server has lost its connection hears what was committed
+// meanwhile, and what is committed later.
+func TestFollowerAfterLostConnection(t *testing.T) {
+	t.Parallel()
+	target := postgrestest.Schema(t)
+	proxy := postgrestest.NewProxy(t, target)
+	near, far := open(t, target), open(t, proxy.URL())
+	require.NoError(t, near.Append(t.Context(), warning("before")))
+	require.NoError(t, follow(t.Context(), far, 1))
+	proxy.Cut()
+	require.NoError(t, near.Append(t.Context(), warning("meanwhile")))
+	proxy.Mend()
+	require.NoError(t, follow(t.Context(), far, 2))
+	require.NoError(t, near.Append(t.Context(), warning("after")))
+	require.NoError(t, follow(t.Context(), far, 3))
+}
+
+// Connections that break are nothing that a caller has to know of.
+func TestBrokenConnections(t *testing.T) {
+	target := postgrestest.Schema(t)
+	proxy := postgrestest.NewProxy(t, target)
+	db := open(t, proxy.URL())
+	const writers, each = 8, 60
+	var done atomic.Int64
+	g, ctx := errgroup.WithContext(t.Context())
+	for w := range writers {
+		g.Go(func() error {
+			for n := range each {
+				if err := db.Append(ctx, warning(fmt.Sprint(w, " ", n))); err != nil {
+					return err
+				}
+				if _, err := db.Containers(ctx, pool.ContainerFilter{}); err != nil {
+					return err
+				}
+				if done.Add(1)%40 == 0 {
+					proxy.Drop()
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.NoError(t, follow(t.Context(), db, writers*each))
+	seen := map[string]bool{}
+	p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
+	require.NoError(t, err)
+	for _, e := range p.Items {
+		require.False(t, seen[e.Message], "%q was written twice", e.Message)
+		seen[e.Message] = true
+	}
+	require.Len(t, seen, writers*each)
+}
+
+// A change whose answer is lost was made or not, and the caller is told which:
+// it is made exactly once.
+func TestLostAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		lose func(*postgrestest.Proxy)
+		runs int
+	}{
+		"after the commit":  {(*postgrestest.Proxy).LoseAnswers, 1},
+		"before the commit": {(*postgrestest.Proxy).LoseQuestions, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			target := postgrestest.Schema(t)
+			proxy := postgrestest.NewProxy(t, target)
+			db := open(t, proxy.URL()+"&pool_max_conns=1")
+			runs := 0
+			idle := func(id string) (pool.Container, error) {
+				require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 2))
+				return db.MoveContainer(t.Context(), pool.Move{
+					ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
+					Set: func(k *pool.Container) {
+						if runs++; runs == 2 {
+							c.lose(proxy)
+						}
+					},
+					Events: []activity.Event{{Type: activity.ContainerCreated, Message: "idle"}},
+				})
+			}
+			// The first has its statements prepared, so that of the second
+			// nothing but the commit is on the way.
+			_, err := idle("first")
+			require.NoError(t, err)
+			k, err := idle("second")
+			require.NoError(t, err)
+			require.Equal(t, pool.Idle, k.State)
+			require.Equal(t, c.runs, runs-1)
+			require.NoError(t, follow(t.Context(), db, 4))
+			last, err := db.LastSeq(t.Context())
+			require.NoError(t, err)
+			require.EqualValues(t, 4, last)
+		})
+	}
+}
+
+// A database that cannot be reached is said to be away, to readers and to
+// writers, and when it is back the store goes on.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	proxy := postgrestest.NewProxy(t, postgrestest.Schema(t))
+	db := open(t, proxy.URL())
+	proxy.Cut()
+	var g errgroup.Group
+	var wrote, read error
+	g.Go(func() error { wrote = db.SetMeta(t.Context(), "k", "v"); return nil })
+	g.Go(func() error { _, read = db.Meta(t.Context(), "k"); return nil })
+	require.NoError(t, g.Wait())
+	require.ErrorIs(t, wrote, store.ErrAway)
+	require.ErrorIs(t, read, store.ErrAway)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, db.SetMeta(ctx, "k", "v"), context.DeadlineExceeded)
+
+	proxy.Mend()
+	require.NoError(t, db.SetMeta(t.Context(), "k", "w"))
+	v, err := db.Meta(t.Context(), "k")
+	require.NoError(t, err)
+	require.Equal(t, "w", v)
+}
+
+// A database that a server keeps for itself is not for another one to keep,
+// until it is closed.
+func TestAlone(t *testing.T) {
+	target := postgrestest.Schema(t)
+	first, second := openURL(t, target), open(t, target)
+	require.NoError(t, first.Alone(t.Context()))
+	require.ErrorIs(t, second.Alone(t.Context()), store.ErrInUse)
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Alone(t.Context()))
+}
+
+// Many servers that start at once on an empty database make one schema.
+func TestOpenAtOnce(t *testing.T) {
+	target := postgrestest.Schema(t)
+	var g errgroup.Group
+	for range 5 {
+		g.Go(func() error {
+			db, err := store.Open(t.Context(), target)
+			if err != nil {
+				return err
+			}
+			return db.Close()
+		})
+	}
+	require.NoError(t, g.Wait())
+}
+
+// What cannot be opened is refused with the reason.
+func TestPostgresRefuses(t *testing.T) {
+	target := postgrestest.Schema(t)
+	require.NoError(t, openURL(t, target).Close())
+	postgrestest.Exec(t, target, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`)
+	_, err := store.Open(t.Context(), target)
+	require.ErrorIs(t, err, store.ErrNewer)
+
+	_, err = store.Open(t.Context(), strings.Replace(target, "search_path=test_", "search_path=nowhere_", 1))
+	require.ErrorContains(t, err, "search_path")
+	_, err = store.Open(t.Context(), "postgres://127.0.0.1:1/hostler")
+	require.ErrorIs(t, err, store.ErrAway)
+}
+
+// A password is shown to nobody, whatever is wrong with the URL.
+func TestPasswordIsSecret(t *testing.T) {
+	const secret = "swordfish"
+	for _, target := range []string{
+		"postgres://me:" + secret + "@127.0.0.1:1/hostler",
+		"postgres://me:" + secret + "@127.0.0.1:1/hostler?sslmode=nonsense",
+		"postgres://me:" + secret + "@127.0.0.1:port/hostler",
+		"postgres://me:" + secret + "%zz@127.0.0.1:1/hostler",
+		"postgres://me:" + secret + "#@127.0.0.1:1/hostler",
+		"postgres://me:" + secret + "/@127.0.0.1:1/hostler",
+		"postgres://me:x" + secret + "@y@127.0.0.1:1/hostler",
+		"postgresql://me@127.0.0.1:1/hostler?password=" + secret,
+		"postgres://me@127.0.0.1:1/hostler?connect_timeout=x&password=" + secret,
+		"postgres://me@127.0.0.1:1/hostler?sslpassword=" + secret + "&pool_max_conns=none",
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		_, err := store.Open(ctx, target)
+		cancel()
+		require.Error(t, err)
+		require.NotContains(t, err.Error(), secret)
+		require.NotContains(t, store.Redact(target), secret)
+	}
+	require.Equal(t, "/var/lib/hostler/hostler.db", store.Redact("/var/lib/hostler/hostler.db"))
+}

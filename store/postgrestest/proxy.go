@@ -1,0 +1,157 @@
+package postgrestest
+
+import (
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+// Proxy stands between a program and its database, and breaks what is between
+// them in one of the ways in which a network does.
+type Proxy struct {
+	server   *url.URL
+	listener net.Listener
+	group    errgroup.Group // what copies, until both ends of a link are closed
+
+	mu    sync.Mutex // guards what follows
+	links map[*link]fault
+	down  bool
+}
+
+// link is one connection through the proxy.
+type link struct{ client, server net.Conn }
+
+func (l *link) close() {
+	_ = l.client.Close() // it may have closed itself
+	_ = l.server.Close()
+}
+
+// fault is what happens to the next message on a link.
+type fault int
+
+const (
+	none fault = iota
+	loseAnswer
+	loseQuestion
+)
+
+// NewProxy returns a proxy to the server, which ends with the test.
+func NewProxy(tb testing.TB, server string) *Proxy {
+	tb.Helper()
+	u, err := url.Parse(server)
+	require.NoError(tb, err)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	p := &Proxy{server: u, listener: listener, links: map[*link]fault{}}
+	p.group.Go(p.accept)
+	tb.Cleanup(func() {
+		_ = listener.Close() // it listens to nobody any more
+		p.Cut()
+		_ = p.group.Wait() // copies end with an error when they are cut
+	})
+	return p
+}
+
+// URL is the server's, by way of the proxy.
+func (p *Proxy) URL() string {
+	u := *p.server
+	u.Host = p.listener.Addr().String()
+	return u.String()
+}
+
+// Cut breaks all connections and lets none through until Mend.
+func (p *Proxy) Cut() { p.breakAll(true) }
+
+// Drop breaks all connections; new ones are let through.
+func (p *Proxy) Drop() { p.breakAll(false) }
+
+// Mend lets new connections through again.
+func (p *Proxy) Mend() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = false
+}
+
+// LoseAnswers breaks the connections that there are as soon as the server
+// answers: it has done what it was asked for, and nobody hears of it.
+func (p *Proxy) LoseAnswers() { p.set(loseAnswer) }
+
+// LoseQuestions breaks the connections that there are as soon as the server is
+// asked: nothing of it gets there.
+func (p *Proxy) LoseQuestions() { p.set(loseQuestion) }
+
+func (p *Proxy) breakAll(down bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.down = down
+	for l := range p.links {
+		l.close()
+	}
+}
+
+func (p *Proxy) set(f fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for l := range p.links {
+		p.links[l] = f
+	}
+}
+
+func (p *Proxy) fault(l *link) fault {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.links[l]
+}
+
+// accept lets connections through until the listener is closed.
+func (p *Proxy) accept() error {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return err
+		}
+		server, err := net.Dial("tcp", p.server.Host)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		p.join(&link{client, server})
+	}
+}
+
+func (p *Proxy) join(l *link) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.down {
+		l.close()
+		return
+	}
+	p.links[l] = none
+	p.group.Go(func() error { return p.pass(l, l.server, l.client, loseQuestion) })
+	p.group.Go(func() error { return p.pass(l, l.client, l.server, loseAnswer) })
+}
+
+// pass copies one direction of a link until it breaks, or is to be broken by
+// the fault.
+func (p *Proxy) pass(l *link, to, from net.Conn, by fault) error {
+	defer func() {
+		l.close()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.links, l)
+	}()
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := from.Read(buffer)
+		if err != nil || p.fault(l) == by {
+			return err
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return err
+		}
+	}
+}

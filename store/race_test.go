@@ -1,0 +1,163 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/workload"
+)
+
+// raceClaims is how many claims race for raceContainers.
+const (
+	raceClaims     = 10_000
+	raceContainers = 100
+)
+
+func TestSQLiteRace(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	defer db.Close() //nolint:errcheck // it was raced on
+	race(t, db)
+}
+
+// Two servers race on one database.
+func TestPostgresRace(t *testing.T) {
+	target := postgrestest.Schema(t)
+	race(t, open(t, target), open(t, target))
+}
+
+// race has ten thousand tenants ask for a hundred containers at once, on all
+// servers. No container goes to two of them, and none is left over.
+func race(t *testing.T, servers ...*store.DB) {
+	ctx := t.Context()
+	for range raceContainers {
+		idleContainer(t, servers[0])
+	}
+	var mu sync.Mutex // guards holders
+	holders := map[string]string{}
+	var refused atomic.Int64
+	var g errgroup.Group
+	for i := range raceClaims {
+		g.Go(func() error {
+			c, err := servers[i%len(servers)].Reserve(ctx, reservation(fmt.Sprint("tenant", i)))
+			if errors.Is(err, claim.ErrNoneIdle) {
+				refused.Add(1)
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if first, taken := holders[c.Container]; taken {
+				return fmt.Errorf("container %s went to claims %s and %s", c.Container, first, c.ID)
+			}
+			holders[c.Container] = c.ID
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	require.Len(t, holders, raceContainers)
+	require.EqualValues(t, raceClaims-raceContainers, refused.Load())
+}
+
+func TestSQLiteRaceAgain(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	defer db.Close() //nolint:errcheck // it was raced on
+	raceAgain(t, db)
+}
+
+func TestPostgresRaceAgain(t *testing.T) {
+	target := postgrestest.Schema(t)
+	raceAgain(t, open(t, target), open(t, target))
+}
+
+// raceAgain has few tenants claim and release fewer containers again and
+// again, each on all servers at once: a tenant never has two claims, a
+// container never two holders.
+func raceAgain(t *testing.T, servers ...*store.DB) {
+	ctx := t.Context()
+	const containers, tenants, turns = 4, 8, 40
+	for range containers {
+		idleContainer(t, servers[0])
+	}
+	var held sync.Map // containers, by who holds them
+	var turn atomic.Int64
+	var g errgroup.Group
+	for i := range tenants {
+		for s := range servers {
+			g.Go(func() error {
+				for range turns {
+					if err := takeAndGive(ctx, servers[s], fmt.Sprint("tenant", i), &held, &turn); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		}
+	}
+	require.NoError(t, g.Wait())
+	t.Logf("%d claims were held", turn.Load())
+	live, err := servers[0].Claims(ctx, claim.Filter{})
+	require.NoError(t, err)
+	require.Empty(t, live)
+	idle, err := servers[0].Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	require.NoError(t, err)
+	require.Len(t, idle, containers)
+}
+
+// takeAndGive claims for a tenant and, if the claim is this call's and has got
+// a container, holds it for a moment; then it ends the claim.
+func takeAndGive(ctx context.Context, db *store.DB, tenant string, held *sync.Map, turn *atomic.Int64) error {
+	asked := reservation(tenant)
+	c, err := db.Reserve(ctx, asked)
+	if err != nil && !errors.Is(err, claim.ErrNoneIdle) {
+		return err
+	}
+	if c.ID != asked.Claim {
+		return nil // somebody else holds it for this tenant
+	}
+	end := claim.Move{
+		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed,
+		Events: []activity.Event{{Type: activity.ClaimFailed, Message: "given back"}},
+	}
+	if c.Container != "" {
+		turn.Add(1)
+		if other, taken := held.LoadOrStore(c.Container, c.ID); taken {
+			return fmt.Errorf("container %s is held by %s and by %s", c.Container, other, c.ID)
+		}
+		held.Delete(c.Container)
+		end.Container = &pool.Move{From: []pool.State{pool.Claimed}, To: pool.Idle}
+	}
+	_, err = db.MoveClaim(ctx, end)
+	return err
+}
+
+func reservation(tenant string) claim.Reservation {
+	return claim.Reservation{
+		Claim: uuid.Must(uuid.NewV7()).String(), Workload: "w", Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe,
+	}
+}
+
+func idleContainer(t *testing.T, db *store.DB) {
+	t.Helper()
+	id := uuid.Must(uuid.NewV7()).String()
+	require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 1<<30))
+	_, err := db.MoveContainer(t.Context(), pool.Move{
+		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
+		Set: func(c *pool.Container) { c.Health = pool.Healthy },
+	})
+	require.NoError(t, err)
+}
