@@ -14,6 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
+
+	"github.com/hostler/hostler/store"
 )
 
 // serveConfig is what a server is told. Every field is a flag of serve, an
@@ -24,6 +26,7 @@ type serveConfig struct {
 	data       string
 	runtime    string
 	store      string
+	storeFile  string
 	workloads  string
 	apiKeyFile string
 	shim       string
@@ -36,12 +39,42 @@ type serveConfig struct {
 	retention  time.Duration
 }
 
+// sqlite is the store that needs nothing but the data directory.
+const sqlite = "sqlite"
+
+// checkArguments refuses what may not be among the arguments, which every user
+// of the machine can read. It is called before they are filled up from
+// elsewhere.
+func (c *serveConfig) checkArguments() error {
+	if store.Redact(c.store) != c.store {
+		return errors.New("--store: a password on the command line can be read by every user of this machine; " +
+			"put the URL into HOSTLER_STORE, or into a file that --store-file names")
+	}
+	return nil
+}
+
+// database is what store.Open is to open.
+func (c *serveConfig) database() (string, error) {
+	if c.storeFile != "" {
+		text, err := os.ReadFile(c.storeFile)
+		if err != nil {
+			return "", fmt.Errorf("read the store's URL: %w", err)
+		}
+		return strings.TrimSpace(string(text)), nil
+	}
+	if c.store != sqlite {
+		return c.store, nil
+	}
+	return filepath.Join(c.data, "hostler.db"), nil
+}
+
 // flags defines the flags of serve.
 func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:8700", "address to serve the API on")
 	f.StringVar(&c.data, "data", defaultData(), "directory for the database and everything else that is kept")
 	f.StringVar(&c.runtime, "runtime", "auto", "what runs the containers: auto (docker), docker, kubernetes, or process (no isolation: for trying only)")
-	f.StringVar(&c.store, "store", "sqlite", "where records are kept: sqlite, a file in the data directory")
+	f.StringVar(&c.store, "store", sqlite, "where records are kept: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
+	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for one that has a password in it")
 	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and follow")
 	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key a line; without it only this machine is served")
 	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: beside this program)")
@@ -137,7 +170,12 @@ func (c *serveConfig) check() error {
 	if c.runtime == "kubernetes" && c.shimImage == "" {
 		faults = errors.Join(faults, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
 	}
-	oneOf("store", c.store, "sqlite")
+	if c.store != sqlite && !strings.HasPrefix(c.store, "postgres://") && !strings.HasPrefix(c.store, "postgresql://") {
+		faults = errors.Join(faults, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database: postgres://..."))
+	}
+	if c.storeFile != "" && c.store != sqlite {
+		faults = errors.Join(faults, fmt.Errorf("--store and --store-file: one of them, please"))
+	}
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "auto", "text", "json")
 	return faults

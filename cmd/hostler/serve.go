@@ -49,6 +49,9 @@ key of the file given with --config. SIGTERM and SIGINT stop the server; its
 containers and claims stay, and the next server takes them up again.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.checkArguments(); err != nil {
+				return usagef(cmd, "%v", err)
+			}
 			if err := fill(cmd, os.Getenv); err != nil {
 				return err
 			}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -38,10 +37,19 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)
 	}
-	db, err := store.Open(ctx, filepath.Join(c.data, "hostler.db"))
+	dsn, err := c.database()
 	if err != nil {
 		return nil, err
 	}
+	db, err := store.Open(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	// A second server would undo, as left behind, what this one has begun.
+	if err := db.Alone(ctx); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	log.Info("the database is open", "store", store.Redact(dsn))
 	id, err := installation(ctx, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -74,11 +82,11 @@ type identity struct {
 // installation returns the database's identity, made when it is new. It lives
 // in the database, so that a label and the database always agree.
 func installation(ctx context.Context, db *store.DB) (identity, error) {
-	id, err := metaOr(ctx, db, "installation", uuid.NewString)
+	id, err := db.MetaOr(ctx, "installation", uuid.NewString())
 	if err != nil {
 		return identity{}, err
 	}
-	secret, err := metaOr(ctx, db, "secret", func() string { return hex.EncodeToString(randomBytes(32)) })
+	secret, err := db.MetaOr(ctx, "secret", hex.EncodeToString(randomBytes(32)))
 	if err != nil {
 		return identity{}, err
 	}
@@ -87,15 +95,6 @@ func installation(ctx context.Context, db *store.DB) (identity, error) {
 		return identity{}, fmt.Errorf("the secret in the database is broken: %w", err)
 	}
 	return identity{id: id, secret: key}, nil
-}
-
-func metaOr(ctx context.Context, db *store.DB, key string, fresh func() string) (string, error) {
-	value, err := db.Meta(ctx, key)
-	if err != nil || value != "" {
-		return value, err
-	}
-	value = fresh()
-	return value, db.SetMeta(ctx, key, value)
 }
 
 func randomBytes(n int) []byte {
