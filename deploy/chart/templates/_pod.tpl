@@ -1,0 +1,108 @@
+{{/* The server's pod, the same whatever keeps it. */}}
+{{- define "hostler.pod" -}}
+{{- $sqlite := eq .Values.store.type "sqlite" -}}
+{{- $files := include "hostler.files" . -}}
+metadata:
+  labels:
+    {{- include "hostler.labels" . | nindent 4 }}
+    {{- with .Values.podLabels }}{{ toYaml . | nindent 4 }}{{ end }}
+  annotations:
+    kubectl.kubernetes.io/default-container: hostler
+    {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
+spec:
+  serviceAccountName: {{ include "hostler.account" . }}
+  # It speaks to the cluster's API: that is how containers are made.
+  automountServiceAccountToken: true
+  # A Service by the name of hostler would set variables that begin as ours do.
+  enableServiceLinks: false
+  # Answers under way are given for 20 s, what is then in the making is undone
+  # for as long.
+  terminationGracePeriodSeconds: 60
+  {{- with .Values.image.pullSecrets }}
+  imagePullSecrets: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  securityContext:
+    runAsNonRoot: true
+    runAsUser: 65532
+    runAsGroup: 65532
+    fsGroup: 65532
+    fsGroupChangePolicy: OnRootMismatch
+    seccompProfile: { type: RuntimeDefault }
+  containers:
+    - name: hostler
+      image: {{ include "hostler.image" . | quote }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args: [serve]
+      env:
+        - { name: HOSTLER_RUNTIME, value: kubernetes }
+        # The nodes get the program that goes into containers from here.
+        - { name: HOSTLER_SHIM_IMAGE, value: {{ include "hostler.image" . | quote }} }
+        - { name: HOSTLER_NAMESPACE, value: {{ include "hostler.containers" . | quote }} }
+        - { name: HOSTLER_NON_ROOT, value: {{ .Values.workloads.nonRoot | quote }} }
+        - { name: HOSTLER_LISTEN, value: "0.0.0.0:8700" }
+        - { name: HOSTLER_DATA, value: /var/lib/hostler }
+        - { name: HOSTLER_API_KEY_FILE, value: /etc/hostler/keys/keys }
+        - { name: HOSTLER_LOG_FORMAT, value: json }
+        - { name: HOSTLER_LOG_LEVEL, value: {{ .Values.logLevel | quote }} }
+        - { name: HOSTLER_RETENTION, value: {{ .Values.retention | quote }} }
+        {{- if $files }}
+        - { name: HOSTLER_WORKLOADS, value: /etc/hostler/workloads }
+        {{- end }}
+        {{- if not $sqlite }}
+        - name: HOSTLER_STORE
+          valueFrom:
+            secretKeyRef:
+              name: {{ required "store.postgres.existingSecret: a Secret with the database's URL is needed" .Values.store.postgres.existingSecret }}
+              key: {{ .Values.store.postgres.key }}
+        {{- end }}
+        {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
+      ports:
+        - { name: api, containerPort: 8700 }
+      # Bringing an older database up to date takes its time.
+      startupProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 2, failureThreshold: 150 }
+      livenessProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 10, timeoutSeconds: 5 }
+      # Asks the database and the cluster, which may take longer than they should.
+      readinessProbe: { httpGet: { path: /readyz, port: api }, periodSeconds: 5, timeoutSeconds: 5 }
+      {{- if not $sqlite }}
+      # Others serve on: let them be known before this one stops to listen.
+      lifecycle: { preStop: { sleep: { seconds: 5 } } }
+      {{- end }}
+      securityContext:
+        allowPrivilegeEscalation: false
+        readOnlyRootFilesystem: true
+        capabilities: { drop: [ALL] }
+      resources: {{- toYaml .Values.resources | nindent 8 }}
+      volumeMounts:
+        - { name: data, mountPath: /var/lib/hostler }
+        - { name: tmp, mountPath: /tmp }
+        - { name: keys, mountPath: /etc/hostler/keys, readOnly: true }
+        {{- if $files }}
+        - { name: workloads, mountPath: /etc/hostler/workloads, readOnly: true }
+        {{- end }}
+        {{- with .Values.extraVolumeMounts }}{{ toYaml . | nindent 8 }}{{ end }}
+  volumes:
+    - name: data
+      {{- if and $sqlite .Values.store.sqlite.persistent }}
+      persistentVolumeClaim: { claimName: {{ include "hostler.claim" . }} }
+      {{- else }}
+      emptyDir: {}
+      {{- end }}
+    - { name: tmp, emptyDir: {} }
+    - name: keys
+      secret:
+        secretName: {{ include "hostler.keys" . }}
+        items: [{ key: {{ .Values.apiKeys.key | quote }}, path: keys }]
+        defaultMode: 0440
+    {{- if $files }}
+    - { name: workloads, configMap: { name: {{ $files }} } }
+    {{- end }}
+    {{- with .Values.extraVolumes }}{{ toYaml . | nindent 4 }}{{ end }}
+  {{- range $name := list "nodeSelector" "tolerations" "affinity" "topologySpreadConstraints" }}
+  {{- with index $.Values $name }}
+  {{ $name }}: {{- toYaml . | nindent 4 }}
+  {{- end }}
+  {{- end }}
+  {{- with .Values.priorityClassName }}
+  priorityClassName: {{ . }}
+  {{- end }}
+{{- end }}
