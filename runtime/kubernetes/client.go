@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,6 +57,36 @@ func loadConfig(path, namespace string) (*rest.Config, string, error) {
 	config.QPS = -1
 	return config, namespace, nil
 }
+
+// newClient makes the client for all but programs in containers.
+func newClient(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return plainSpoken{next} })
+	return rest.RESTClientFor(config)
+}
+
+// plainSpoken tells that a server does not answer in an error of ours. Those of
+// the network the client would take for a connection that has only become old:
+// it would try again ten times, a second apart, and make a watch that ended at
+// once of it, for ever. Our callers know better when to try again.
+type plainSpoken struct{ http.RoundTripper }
+
+func (p plainSpoken) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := p.RoundTripper.RoundTrip(request)
+	if err != nil && request.Context().Err() == nil {
+		err = &noAnswer{err}
+	}
+	return answer, err
+}
+
+// WrappedRoundTripper is how the client finds what it wants to know of the
+// transport below.
+func (p plainSpoken) WrappedRoundTripper() http.RoundTripper { return p.RoundTripper }
+
+// noAnswer is an error of the network, which must not be unwrapped.
+type noAnswer struct{ err error }
+
+func (n *noAnswer) Error() string { return n.err.Error() }
 
 func newPods(client rest.Interface, namespace string) *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
 	return gentype.NewClientWithList("pods", client, parameters, namespace,

@@ -82,7 +82,8 @@ func unreachable(err error) bool {
 	if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
 		return false
 	}
+	_, silent := errors.AsType[*noAnswer](err)
 	_, network := errors.AsType[net.Error](err)
-	return network || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) ||
+	return silent || network || utilnet.IsConnectionReset(err) || utilnet.IsConnectionRefused(err) ||
 		utilnet.IsHTTP2ConnectionLost(err) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }

@@ -40,7 +40,7 @@ func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions)
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			selected(&o)
 			w, err := r.pods.Watch(ctx, o)
-			if unreachable(err) || apierrors.IsTooManyRequests(err) {
+			if apierrors.IsTooManyRequests(err) {
 				err = deaf{err}
 			}
 			return w, err
@@ -68,8 +68,7 @@ func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions)
 func tooOld(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
 // deaf is an error that the reflector does not see through: for a server that
-// refuses connections it would wait half a minute without an eye on the
-// context, and nobody would be told.
+// has too much to do it would wait half a minute without an eye on the context.
 type deaf struct{ err error }
 
 func (d deaf) Error() string { return d.err.Error() }

@@ -90,7 +90,7 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to kubernetes: %w", err)
 	}
-	client, err := rest.RESTClientFor(config)
+	client, err := newClient(config)
 	if err != nil {
 		return nil, fmt.Errorf("connect to kubernetes: %w", err)
 	}

@@ -1,0 +1,222 @@
+package kubernetes_test
+
+import (
+	"context"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+)
+
+// front stands before the API server and does to requests what a test wants.
+type front struct {
+	*httptest.Server
+	spoil atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+
+	mu    sync.Mutex // guards conns
+	conns []net.Conn
+}
+
+// newFront opens a backend that reaches the cluster through a front.
+func newFront(t *testing.T) (*front, *kubernetes.Runtime) {
+	t.Helper()
+	c := needCluster(t)
+	target, err := url.Parse(c.config.Host)
+	require.NoError(t, err)
+	config := rest.CopyConfig(c.config)
+	config.NextProtos = []string{"http/1.1"} // connections are taken over
+	transport, err := rest.TransportFor(config)
+	require.NoError(t, err)
+	proxy := &httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     transport,
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+	}
+	f := &front{}
+	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if spoil := f.spoil.Load(); spoil != nil && (*spoil)(w, r) {
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	f.Listener = &accepting{Listener: f.Listener, f: f}
+	f.Start()
+	t.Cleanup(func() {
+		f.cut()
+		f.Close()
+	})
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(`
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "`+f.URL+`"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+`), 0o600))
+	return f, open(t, func(o *kubernetes.Options) { o.Kubeconfig = file })
+}
+
+// accepting notes each connection of a front.
+type accepting struct {
+	net.Listener
+	f *front
+}
+
+func (a *accepting) Accept() (net.Conn, error) {
+	conn, err := a.Listener.Accept()
+	if err == nil {
+		a.f.mu.Lock()
+		defer a.f.mu.Unlock()
+		a.f.conns = append(a.f.conns, conn)
+	}
+	return conn, err
+}
+
+// cut breaks all connections, those that were taken over too.
+func (f *front) cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, conn := range f.conns {
+		conn.Close()
+	}
+	f.conns = nil
+}
+
+// will makes the front spoil requests; nil ends that.
+func (f *front) will(spoil func(w http.ResponseWriter, r *http.Request) bool) {
+	if spoil == nil {
+		f.spoil.Store(nil)
+		return
+	}
+	f.spoil.Store(&spoil)
+}
+
+// refuse answers with a code and nothing else.
+func refuse(w http.ResponseWriter, code int) bool {
+	w.WriteHeader(code)
+	return true
+}
+
+// Where WebSocket is not to be had, because of the server's age, its rules or
+// a proxy, the older protocol serves.
+func TestSPDY(t *testing.T) {
+	t.Parallel()
+	for name, code := range map[string]int{"no upgrade": 400, "forbidden": 403, "no such method": 405} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, rt := newFront(t)
+			var refused, served atomic.Int32
+			f.will(func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasSuffix(r.URL.Path, "/exec") {
+					return false
+				}
+				if r.Method == http.MethodGet {
+					refused.Add(1)
+					return refuse(w, code)
+				}
+				served.Add(1)
+				return false
+			})
+			id := up(t, rt)
+			require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+			require.NoError(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+			require.Equal(t, "x", say(t, rt, id, "/box", "read", "/data/file"))
+			require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader("no tar at all")), runtime.ErrBadArchive)
+			_, err := rt.GetFiles(t.Context(), id, "/no/such")
+			require.ErrorIs(t, err, runtime.ErrNoFile)
+			require.Positive(t, refused.Load())
+			require.Positive(t, served.Load())
+		})
+	}
+}
+
+// A server that is busy for a moment costs nothing but that moment.
+func TestBusyServer(t *testing.T) {
+	t.Parallel()
+	f, rt := newFront(t)
+	var count atomic.Int32
+	f.will(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.RawQuery, "watch=") || strings.HasSuffix(r.URL.Path, "/exec") || count.Add(1)%2 == 0 {
+			return false
+		}
+		w.Header().Set("Retry-After", "1")
+		return refuse(w, []int{429, 503}[count.Load()/2%2])
+	})
+	id := up(t, rt)
+	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	require.NoError(t, rt.Destroy(t.Context(), id))
+	require.Positive(t, count.Load())
+}
+
+// A server that is lost is said to be; what is open goes on when it is back,
+// and a container is never taken for gone because of it.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	f, rt := newFront(t)
+	id := up(t, rt)
+	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	watching := make(chan error, 1)
+	ready := make(chan struct{})
+	go func() { // ends with the outage
+		watching <- rt.Watch(t.Context(), func() { close(ready) }, func(runtime.Death) {})
+	}()
+	<-ready
+	done := make(chan error, 1)
+	go func() { // ends with the command, after the outage
+		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "pause", "3000"}})
+		if err == nil && !result.OK() {
+			err = io.ErrUnexpectedEOF
+		}
+		done <- err
+	}()
+	require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "pause") != "" }, 20*time.Second, 10*time.Millisecond)
+
+	f.will(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
+	f.cut()
+	require.ErrorIs(t, <-watching, runtime.ErrUnavailable, "Watch")
+	calls := map[string]func() error{
+		"Ping":    func() error { return rt.Ping(t.Context()) },
+		"Status":  func() error { _, err := rt.Status(t.Context(), id); return err },
+		"List":    func() error { _, err := rt.List(t.Context()); return err },
+		"Logs":    func() error { _, err := rt.Logs(t.Context(), id, 10); return err },
+		"Create":  func() error { return rt.Create(t.Context(), newSpec(t)) },
+		"Start":   func() error { return rt.Start(t.Context(), id) },
+		"Destroy": func() error { return rt.Destroy(t.Context(), id) },
+		"Put":     func() error { return rt.PutFiles(t.Context(), id, "/data", strings.NewReader("")) },
+		"Get":     func() error { _, err := rt.GetFiles(t.Context(), id, "/data"); return err },
+		"Watch":   func() error { return rt.Watch(t.Context(), func() {}, func(runtime.Death) {}) },
+	}
+	for name, call := range calls {
+		begun := time.Now()
+		require.ErrorIs(t, call(), runtime.ErrUnavailable, name)
+		require.Less(t, time.Since(begun), 5*time.Second, name)
+	}
+	// What a session has begun to ask it goes on to ask, for as long as the
+	// caller waits.
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	_, err := rt.Exec(ctx, id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.Error(t, err)
+	require.Error(t, rt.Restart(ctx, id))
+	f.will(nil)
+	require.NoError(t, <-done, "the command that ran all the time")
+	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+}
