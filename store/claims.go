@@ -54,6 +54,9 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
 	}
+	if m.To == "" {
+		m.To = before.State
+	}
 	after := changed(t, before, m)
 	for _, e := range m.Events {
 		e.Claim = before.ID
@@ -91,6 +94,7 @@ func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
 	}
 	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
+	after.Fence = before.Fence
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
