@@ -1,0 +1,95 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"github.com/stretchr/testify/require"
+)
+
+// What is installed is this program, whole and runnable, a second time too, and
+// folders are as they were asked for.
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "shim"), filepath.Join(dir, "folder")
+	owner := strconv.Itoa(os.Geteuid())
+	for range 2 {
+		require.Equal(t, 0, runInstall([]string{file, "1777:" + owner + ":" + folder}))
+		self, err := os.ReadFile("/proc/self/exe")
+		require.NoError(t, err)
+		installed, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.True(t, string(self) == string(installed), "byte for byte")
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o555), info.Mode())
+		info, err = os.Stat(folder)
+		require.NoError(t, err)
+		require.Equal(t, os.ModeDir|os.ModeSticky|0o777, info.Mode())
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 2, "nothing half made")
+	require.Equal(t, exitUsage, runInstall(nil))
+	for _, bad := range []string{"x", "0755:0", "9:0:" + folder, "0755:x:" + folder, "0755:0:" + dir + "/no/such"} {
+		require.Equal(t, exitFailed, runInstall([]string{file, bad}), bad)
+	}
+}
+
+// The main process is begun by one init only, as long as the note is there.
+func TestBeganBefore(t *testing.T) {
+	note := filepath.Join(t.TempDir(), "began")
+	require.False(t, beganBefore(note))
+	require.True(t, beganBefore(note))
+	require.False(t, beganBefore(""), "an engine that starts nothing unasked")
+	require.False(t, beganBefore(note+"/no/such"))
+}
+
+// "." is where init was started, and anything else is meant as it is.
+func TestSettleWorkdir(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	for dir, want := range map[string]string{".": here, "/x": "/x"} {
+		config := shim.Config{Workdir: dir}
+		require.NoError(t, settleWorkdir(&config))
+		require.Equal(t, want, config.Workdir)
+	}
+}
+
+// A fingerprint changes with everything that can change about a file.
+func TestFingerprint(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	seen := make(map[[16]byte]string)
+	note := func(what string) {
+		state, err := lookAt(path)
+		require.NoError(t, err)
+		hash := fingerprint(path, state)
+		require.NotContains(t, seen, hash, "%s is the same as %s", what, seen[hash])
+		seen[hash] = what
+	}
+	note("missing")
+	require.NoError(t, os.WriteFile(path, []byte("a"), 0o600))
+	note("made")
+	require.NoError(t, os.Chmod(path, 0o640))
+	note("another mode")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink("a", path))
+	note("a link")
+	require.NoError(t, os.Remove(path))
+	require.NoError(t, os.Symlink("b", path))
+	note("another link")
+	state, err := lookAt(path)
+	require.NoError(t, err)
+	require.NotEqual(t, fingerprint(path, state), fingerprint(path+"x", state), "another path")
+}
+
+// What could not be counted is not clean, and says why.
+func TestCompareUncounted(t *testing.T) {
+	s := newSupervisor(shim.Config{NoDiff: true})
+	require.ErrorIs(t, s.compare(census{why: errCensus}), runtime.ErrNotClean)
+	require.ErrorContains(t, s.compare(census{why: errCensus}), "make it read-only")
+}

@@ -1,0 +1,124 @@
+package kubernetes_test
+
+import (
+	"io"
+	"net/url"
+	"os/exec"
+	goruntime "runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// podExec runs `box exit 0` as kubectl exec does.
+func podExec(b *testing.B, id string, spdy bool) error {
+	b.Helper()
+	c := needCluster(b)
+	target, err := url.Parse(c.config.Host + pod(id) + "/exec?container=workload&stdout=true&stderr=true&command=/box&command=exit&command=0")
+	require.NoError(b, err)
+	var executor remotecommand.Executor
+	if spdy {
+		executor, err = remotecommand.NewSPDYExecutor(c.config, "POST", target)
+	} else {
+		executor, err = remotecommand.NewWebSocketExecutor(c.config, "GET", target.String())
+	}
+	require.NoError(b, err)
+	return executor.StreamWithContext(b.Context(), remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})
+}
+
+// hook runs `box exit 0` through the session.
+func hook(b *testing.B, rt *kubernetes.Runtime, id string) error {
+	b.Helper()
+	_, err := rt.Exec(b.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	return err
+}
+
+// BenchmarkExec compares, in one run and turn by turn, a hook through an open
+// session with the same command by pods/exec in both its protocols, and as a
+// plain process of this machine.
+func BenchmarkExec(b *testing.B) {
+	rt := open(b)
+	id, box := up(b, rt), runtimetest.BuildBox(b)
+	ways := []struct {
+		name string
+		run  func() error
+	}{
+		{"session", func() error { return hook(b, rt, id) }},
+		{"websocket", func() error { return podExec(b, id, false) }},
+		{"spdy", func() error { return podExec(b, id, true) }},
+		{"host", func() error { return exec.Command(box, "exit", "0").Run() }},
+	}
+	took := make([][]time.Duration, len(ways))
+	for b.Loop() {
+		for i, way := range ways {
+			begun := time.Now()
+			require.NoError(b, way.run(), way.name)
+			took[i] = append(took[i], time.Since(begun))
+		}
+	}
+	for i, way := range ways {
+		b.ReportMetric(median(took[i])*1000, way.name+"-p50-ms")
+	}
+	b.ReportMetric(median(took[1])/median(took[0]), "websocket/session")
+	b.ReportMetric(median(took[0])/median(took[3]), "session/host")
+}
+
+// BenchmarkLife measures what happens to a container once or rarely.
+func BenchmarkLife(b *testing.B) {
+	rt := open(b)
+	steps := []struct {
+		name string
+		do   func(spec runtime.Spec) error
+	}{
+		{"create", func(s runtime.Spec) error { return rt.Create(b.Context(), s) }},
+		{"start", func(s runtime.Spec) error { return rt.Start(b.Context(), s.ID) }},
+		{"restart", func(s runtime.Spec) error { return rt.Restart(b.Context(), s.ID) }},
+		{"seal", func(s runtime.Spec) error { return rt.Seal(b.Context(), s.ID) }},
+		{"wipe", func(s runtime.Spec) error { return rt.Wipe(b.Context(), s.ID) }},
+		{"status", func(s runtime.Spec) error { _, err := rt.Status(b.Context(), s.ID); return err }},
+		{"destroy", func(s runtime.Spec) error { return rt.Destroy(b.Context(), s.ID) }},
+	}
+	took := make([][]time.Duration, len(steps))
+	for b.Loop() {
+		spec := newSpec(b)
+		for i, step := range steps {
+			begun := time.Now()
+			require.NoError(b, step.do(spec), step.name)
+			took[i] = append(took[i], time.Since(begun))
+		}
+	}
+	for i, step := range steps {
+		b.ReportMetric(median(took[i])*1000, step.name+"-p50-ms")
+	}
+}
+
+// BenchmarkIdleSession is what a session that nobody uses costs its server.
+func BenchmarkIdleSession(b *testing.B) {
+	id := up(b, open(b))
+	var before, after goruntime.MemStats
+	goruntime.GC()
+	goruntime.ReadMemStats(&before)
+	routines := goruntime.NumGoroutine()
+	for b.Loop() {
+		require.NoError(b, open(b).Start(b.Context(), id)) // a client each, too
+	}
+	goruntime.GC()
+	goruntime.ReadMemStats(&after)
+	n := float64(b.N)
+	b.ReportMetric((float64(after.HeapInuse+after.StackInuse)-float64(before.HeapInuse+before.StackInuse))/n/1000, "kB/session")
+	b.ReportMetric(float64(goruntime.NumGoroutine()-routines)/n, "goroutines/session")
+}
+
+// median is in seconds: what other work on the machine adds to some rounds
+// does not move it.
+func median(took []time.Duration) float64 {
+	slices.Sort(took)
+	return took[len(took)/2].Seconds()
+}
