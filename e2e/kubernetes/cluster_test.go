@@ -1,0 +1,174 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// object is anything of the API server's.
+type object = map[string]any
+
+// cluster is a Kubernetes cluster whose only node is this machine, asked in
+// plain HTTP.
+type cluster struct {
+	config *rest.Config
+	http   *http.Client
+}
+
+// kubeconfig is that of the cluster's administrator.
+func kubeconfig() string {
+	dir := os.Getenv("HOSTLER_TEST_CLUSTER")
+	if dir == "" {
+		dir = filepath.Join(os.TempDir(), "hostler-cluster")
+	}
+	return filepath.Join(dir, "kubeconfig")
+}
+
+var theCluster = sync.OnceValues(func() (*cluster, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
+	if err != nil {
+		return nil, fmt.Errorf("find the cluster (.ci/cluster starts one): %w", err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	client.Timeout = patience
+	c := &cluster{config: config, http: client}
+	return c, c.do(context.Background(), "GET", "/version", nil, nil)
+})
+
+// needCluster skips, loudly, where there is no cluster, and fails where there
+// has to be one.
+func needCluster(t testing.TB) *cluster {
+	t.Helper()
+	c, err := theCluster()
+	if err == nil {
+		return c
+	}
+	if required("kubernetes") {
+		t.Fatalf("REQUIRE names kubernetes and no cluster answers: %v", err)
+	}
+	t.Skipf("no Kubernetes cluster answers: %v", err)
+	return nil
+}
+
+// do asks the API server for something. What is nil is not sent, or not read.
+func (c *cluster) do(ctx context.Context, method, path string, body, answer any) error {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = strings.NewReader(string(text))
+	}
+	request, err := http.NewRequestWithContext(ctx, method, c.config.Host+path, sent)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPatch {
+		request.Header.Set("Content-Type", "application/merge-patch+json")
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("%s %s: %s: %s", method, path, response.Status, text)
+	}
+	if answer == nil {
+		return nil
+	}
+	return json.Unmarshal(text, answer)
+}
+
+// must is do that has to succeed.
+func (c *cluster) must(t testing.TB, method, path string, body, answer any) {
+	t.Helper()
+	require.NoError(t, c.do(t.Context(), method, path, body, answer))
+}
+
+// namespace makes a namespace that goes when the test ends. Its Pod Security
+// level is the one that it enforces.
+func (c *cluster) namespace(t testing.TB, level string) string {
+	t.Helper()
+	name := run + "-" + uuid.NewString()[:4]
+	c.must(t, "POST", "/api/v1/namespaces", object{"metadata": object{"name": name,
+		"labels": object{"pod-security.kubernetes.io/enforce": level}}}, nil)
+	t.Cleanup(func() {
+		require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+name, nil, nil))
+	})
+	eventually(t, "the namespace has no service account", func() error {
+		return c.do(t.Context(), "GET", "/api/v1/namespaces/"+name+"/serviceaccounts/default", nil, nil)
+	})
+	return name
+}
+
+// as is the cluster as a service account sees it.
+func (c *cluster) as(t testing.TB, namespace, account string) *cluster {
+	t.Helper()
+	config := rest.AnonymousClientConfig(c.config)
+	config.BearerToken = c.token(t, namespace, account)
+	client, err := rest.HTTPClientFor(config)
+	require.NoError(t, err)
+	return &cluster{config: config, http: client}
+}
+
+func (c *cluster) token(t testing.TB, namespace, account string) string {
+	t.Helper()
+	var made struct{ Status struct{ Token string } }
+	c.must(t, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		object{"spec": object{"expirationSeconds": 3600}}, &made)
+	return made.Status.Token
+}
+
+// pod is what the tests look at of one.
+type pod struct {
+	Metadata struct {
+		Name, UID         string
+		DeletionTimestamp string
+		Labels            map[string]string
+	}
+	Status struct {
+		PodIP      string
+		Phase      string
+		Conditions []struct{ Type, Status, Message string }
+	}
+}
+
+func (p pod) ready() bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" && c.Status == "True" {
+			return p.Metadata.DeletionTimestamp == ""
+		}
+	}
+	return false
+}
+
+// pods are those of a namespace that a selector selects.
+func (c *cluster) pods(ctx context.Context, namespace, selector string) ([]pod, error) {
+	var list struct{ Items []pod }
+	err := c.do(ctx, "GET", "/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape(selector), nil, &list)
+	return list.Items, err
+}

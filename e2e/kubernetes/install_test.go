@@ -1,0 +1,140 @@
+package kubernetes
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+)
+
+const notes = `healthcheck: { test: [CMD, /usr/local/bin/hostler, demo-app, check], interval: 5s }
+pool: { min_idle: 1, max_size: 3, reuse: wipe }
+hooks:
+  post_create: [{ name: warm, command: [/usr/local/bin/hostler, demo-app, warm] }]
+  post_claim: [{ name: migrate, command: [/usr/local/bin/hostler, demo-app, migrate], on_error: fail }]
+  pre_release: [{ name: flush, command: [/usr/local/bin/hostler, demo-app, flush], on_error: continue }]
+  pre_destroy: [{ name: deregister, command: [/usr/local/bin/hostler, demo-app, deregister], on_error: continue }]
+`
+
+// As the chart installs it, the server passes the strictest Pod Security level
+// and serves tenants with the rights that the chart gives it, in a namespace
+// for containers.
+func TestInstall(t *testing.T) {
+	t.Parallel()
+	c := needCluster(t)
+	needHelm(t)
+	boxes := c.namespace(t, "baseline")
+	i := install(t, c, c.namespace(t, "restricted"), boxes, fmt.Sprintf(
+		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), boxes))
+
+	require.Equal(t, 200, i.status("/healthz"))
+	require.Equal(t, 401, i.status("/v1/claims"), "without a key")
+	require.Equal(t, 401, i.status("/metrics"), "without a key")
+
+	i.apply("notes", workload(t, "notes", notes))
+	held := i.life("notes")
+	i.replaceServer(held)
+	i.release(held)
+	i.upgrade()
+	i.remove("notes")
+}
+
+// Where no process may be root, server and containers live in one namespace of
+// the strictest level; and workload files come with the release.
+func TestInstallRestricted(t *testing.T) {
+	t.Parallel()
+	c := needCluster(t)
+	needHelm(t)
+	namespace := c.namespace(t, "restricted")
+	file := workload(t, "notes", notes)
+	i := install(t, c, namespace, namespace, fmt.Sprintf(
+		"store: { sqlite: { persistent: false } }\nworkloads: { nonRoot: true, files: { notes.yaml: %q } }\n", file))
+	i.awaitIdle("notes")
+	i.release(i.life("notes"))
+	i.remove("notes")
+}
+
+// life claims for a tenant, and looks at what it got.
+func (i *installation) life(id string) claim.Claim {
+	t := i.t
+	t.Helper()
+	c, created, err := i.Claim(t.Context(), id, "ada", patience)
+	require.NoError(t, err)
+	require.True(t, created)
+	require.Equal(t, claim.Active, c.State)
+	require.NotEmpty(t, c.Endpoint.Host, "tenants find their container by it")
+	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(c.ID))
+	pods, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+c.Container)
+	require.NoError(t, err)
+	require.Len(t, pods, 1, "it is a pod of the containers' namespace")
+	require.Equal(t, c.Endpoint.Host, pods[0].Status.PodIP)
+	return c
+}
+
+// runs are a claim's hooks and how they ended.
+func (i *installation) runs(id string) []string {
+	i.t.Helper()
+	runs, err := i.Runs(i.t.Context(), hooks.RunFilter{Claim: id})
+	require.NoError(i.t, err)
+	var all []string
+	for _, r := range runs {
+		all = append(all, fmt.Sprintf("%s/%s/%s", r.Point, r.Hook, r.State))
+	}
+	return all
+}
+
+// replaceServer deletes the server's pod while a claim is held. The next server
+// has the same claim, of the same container, and runs no hook again.
+func (i *installation) replaceServer(held claim.Claim) {
+	t := i.t
+	t.Helper()
+	before, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+held.Container)
+	require.NoError(t, err)
+	old := i.server.Metadata
+	i.c.must(t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+old.Name, nil, nil)
+	i.await(old.UID)
+
+	again, created, err := i.Claim(t.Context(), held.Workload, held.Tenant, 0)
+	require.NoError(t, err)
+	require.False(t, created)
+	require.Equal(t, held.ID, again.ID)
+	require.Equal(t, held.Container, again.Container)
+	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(held.ID))
+	after, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+held.Container)
+	require.NoError(t, err)
+	require.Equal(t, before[0].Metadata.UID, after[0].Metadata.UID, "it is the same pod")
+}
+
+// release gives a claim back and finds all of it in the events.
+func (i *installation) release(held claim.Claim) {
+	t := i.t
+	t.Helper()
+	c, err := i.Release(t.Context(), held.ID, false)
+	require.NoError(t, err)
+	require.Equal(t, claim.Released, c.State)
+	require.Empty(t, c.Warnings)
+	page, err := i.Events(t.Context(), client.EventQuery{Filter: activity.Filter{Claim: held.ID}}, 1000)
+	require.NoError(t, err)
+	var seen []activity.Type
+	for _, e := range page.Items {
+		seen = append(seen, e.Type)
+	}
+	require.Subset(t, seen, []activity.Type{activity.ClaimActivated, activity.HookCompleted, activity.ClaimReleased})
+}
+
+// upgrade changes a value. The key that was made and the records stay.
+func (i *installation) upgrade() {
+	t := i.t
+	t.Helper()
+	old := i.server.Metadata.UID
+	_, err := helm(t, "", "upgrade", "hostler", chart, "--namespace", i.namespace, "--reuse-values", "--set", "logLevel=debug")
+	require.NoError(t, err)
+	require.Equal(t, i.key, i.readKey())
+	i.await(old)
+	i.awaitIdle("notes")
+}

@@ -1,0 +1,197 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/pool"
+)
+
+// installation is Hostler in the cluster, and a client of it.
+type installation struct {
+	*client.Client
+	t         *testing.T
+	c         *cluster
+	namespace string // the release's
+	boxes     string // that of its containers
+	key       string
+	server    pod
+}
+
+// install installs the chart in a namespace, with more values than those that
+// every test needs, and returns when the server serves.
+func install(t *testing.T, c *cluster, namespace, boxes, values string) *installation {
+	t.Helper()
+	i := &installation{t: t, c: c, namespace: namespace, boxes: boxes}
+	repository, tag := theImage(t)
+	values = fmt.Sprintf("image: { repository: %s, tag: %s, pullPolicy: Never }\n%s", repository, tag, values)
+	_, err := helm(t, values, "install", "hostler", chart, "--namespace", namespace, "--values", "-")
+	require.NoError(t, err)
+	t.Cleanup(i.uninstall)
+	i.key = i.readKey()
+	i.await("")
+	return i
+}
+
+func (i *installation) readKey() string {
+	i.t.Helper()
+	var secret struct{ Data map[string]string }
+	i.c.must(i.t, "GET", "/api/v1/namespaces/"+i.namespace+"/secrets/hostler-api-keys", nil, &secret)
+	key, err := base64.StdEncoding.DecodeString(secret.Data["key"])
+	require.NoError(i.t, err)
+	return string(key)
+}
+
+// await returns when a server other than the given one is ready, and makes us
+// its client.
+func (i *installation) await(other string) {
+	i.t.Helper()
+	eventually(i.t, "the server does not get ready", func() error {
+		pods, err := i.c.pods(i.t.Context(), i.namespace, "app.kubernetes.io/name=hostler")
+		if err != nil {
+			return err
+		}
+		for _, p := range pods {
+			if p.ready() && p.Metadata.UID != other {
+				i.server = p
+				return nil
+			}
+		}
+		return fmt.Errorf("%+v", pods)
+	})
+	var err error
+	i.Client, err = client.New(i.base(), i.key)
+	require.NoError(i.t, err)
+}
+
+// base is where the server is: this machine is the node, and no name of the
+// cluster's is known on it.
+func (i *installation) base() string { return "http://" + i.server.Status.PodIP + ":8700" }
+
+// uninstall removes the release. What is in its namespaces goes with them.
+func (i *installation) uninstall() {
+	if i.t.Failed() {
+		i.t.Logf("the server's log:\n%s", i.log())
+	}
+	_, err := helm(i.t, "", "uninstall", "hostler", "--namespace", i.namespace)
+	require.NoError(i.t, err)
+}
+
+// log is what the server's pod has written.
+func (i *installation) log() string {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	path := "/api/v1/namespaces/" + i.namespace + "/pods/" + i.server.Metadata.Name + "/log"
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.c.config.Host+path, http.NoBody)
+	if err != nil {
+		return err.Error()
+	}
+	response, err := i.c.http.Do(request)
+	if err != nil {
+		return err.Error()
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return fmt.Sprint(string(text), err)
+}
+
+// volume makes a volume for one claim of a storage class of its own, in a
+// folder of this machine.
+func (c *cluster) volume(t testing.TB) (class string) {
+	t.Helper()
+	dir, err := os.MkdirTemp("", run+"-volume-")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	var nodes struct {
+		Items []struct {
+			Metadata struct{ Labels map[string]string }
+		}
+	}
+	c.must(t, "GET", "/api/v1/nodes", nil, &nodes)
+	require.Len(t, nodes.Items, 1)
+	const host = "kubernetes.io/hostname"
+	c.must(t, "POST", "/api/v1/persistentvolumes", object{
+		"metadata": object{"name": run},
+		"spec": object{
+			"capacity": object{"storage": "2Gi"}, "accessModes": []string{"ReadWriteOnce"},
+			"storageClassName": run, "persistentVolumeReclaimPolicy": "Retain",
+			"local": object{"path": dir},
+			"nodeAffinity": object{"required": object{"nodeSelectorTerms": []object{{"matchExpressions": []object{
+				{"key": host, "operator": "In", "values": []string{nodes.Items[0].Metadata.Labels[host]}}}}}}},
+		}}, nil)
+	t.Cleanup(func() {
+		require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/persistentvolumes/"+run, nil, nil))
+	})
+	return run
+}
+
+// workload is a workload file with the program that the demo shows: it is in
+// Hostler's image, which the node has.
+func workload(t testing.TB, id, rest string) string {
+	t.Helper()
+	repository, tag := theImage(t)
+	return fmt.Sprintf(`id: %s
+image: %s:%s
+command: [/usr/local/bin/hostler, demo-app, serve]
+user: "1000:1000"
+read_only: true
+volumes: { state: { target: /state } }
+%s`, id, repository, tag, rest)
+}
+
+// apply applies a workload and returns when a container of it waits.
+func (i *installation) apply(id, file string) {
+	i.t.Helper()
+	_, err := i.Apply(i.t.Context(), id, []byte(file))
+	require.NoError(i.t, err)
+	i.awaitIdle(id)
+}
+
+func (i *installation) awaitIdle(id string) {
+	i.t.Helper()
+	eventually(i.t, "no container waits", func() error {
+		p, err := i.Pool(i.t.Context(), id)
+		if err == nil && p.Containers[pool.Idle] == 0 {
+			err = fmt.Errorf("%+v", p)
+		}
+		return err
+	})
+}
+
+// remove deletes workloads and returns when no pod of any is left.
+func (i *installation) remove(ids ...string) {
+	i.t.Helper()
+	for _, id := range ids {
+		_, err := i.DeleteWorkload(i.t.Context(), id)
+		require.NoError(i.t, err)
+	}
+	eventually(i.t, "pods are left", func() error {
+		pods, err := i.c.pods(i.t.Context(), i.boxes, "hostler.managed")
+		if err == nil && len(pods) > 0 {
+			err = fmt.Errorf("%+v", pods)
+		}
+		return err
+	})
+}
+
+// status is what an address of the server answers to somebody without a key.
+func (i *installation) status(path string) int {
+	i.t.Helper()
+	ctx, cancel := context.WithTimeout(i.t.Context(), 10*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.base()+path, http.NoBody)
+	require.NoError(i.t, err)
+	response, err := http.DefaultClient.Do(request)
+	require.NoError(i.t, err)
+	defer response.Body.Close()
+	return response.StatusCode
+}

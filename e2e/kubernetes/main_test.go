@@ -1,0 +1,129 @@
+package kubernetes
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds whatever is waited for. Nothing takes nearly as long, but
+// machines that test are slow and busy.
+const patience = 90 * time.Second
+
+// root is the repository, as the tests see it.
+const root = "../.."
+
+// run names this run of the tests in what it makes in the cluster.
+var run = "inside-" + uuid.NewString()[:8]
+
+// required says whether REQUIRE names what a test would be skipped without.
+func required(name string) bool {
+	return strings.Contains(","+os.Getenv("REQUIRE")+",", ","+name+",")
+}
+
+// built is the folder with the programs under test.
+var built = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(os.TempDir(), run)
+	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/hostler", "./cmd/hostler-shim", "./deploy/image")
+	c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the programs: %w: %s", err, out)
+	}
+	return dir, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(filepath.Join(os.TempDir(), run)); err != nil {
+		fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
+		code = max(code, 1)
+	}
+	os.Exit(code)
+}
+
+// program is the path of a program under test.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	dir, err := built()
+	require.NoError(t, err)
+	return filepath.Join(dir, name)
+}
+
+// image is Hostler's image, made as `make image` makes it and known to the
+// node. Its tag is what it is made of, so that the node keeps one of it and not
+// one for each run.
+var image = sync.OnceValues(func() (string, error) {
+	dir, err := built()
+	if err != nil {
+		return "", err
+	}
+	programs := []string{filepath.Join(dir, "hostler"), filepath.Join(dir, "hostler-shim")}
+	sum := sha256.New()
+	for _, path := range programs {
+		f, err := os.Open(path)
+		if err != nil {
+			return "", err
+		}
+		_, err = io.Copy(sum, f)
+		if err = errors.Join(err, f.Close()); err != nil {
+			return "", err
+		}
+	}
+	ref := fmt.Sprintf("hostler:test-%.6x", sum.Sum(nil))
+	archive := filepath.Join(dir, "image.tar")
+	if err := command(filepath.Join(dir, "image"), append([]string{"-o", archive, "-tag", ref}, programs...)...); err != nil {
+		return "", err
+	}
+	return ref, command(filepath.Join(root, ".ci/cluster"), "load", archive)
+})
+
+// theImage is the image, in a test that cannot do without.
+func theImage(t testing.TB) (repository, tag string) {
+	t.Helper()
+	ref, err := image()
+	require.NoError(t, err)
+	repository, tag, _ = strings.Cut(ref, ":")
+	return repository, tag
+}
+
+// command runs a program and gives what it said as its error.
+func command(name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, out)
+	}
+	return nil
+}
+
+// eventually asks until the answer is no error.
+func eventually(t testing.TB, what string, ask func() error) {
+	t.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-limit.C:
+			require.NoError(t, err, "%s, for %s", what, patience)
+		}
+	}
+}
