@@ -15,77 +15,95 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/workload"
 )
+
+// engines are the databases, to be measured side by side in one run.
+var engines = []struct {
+	name string
+	dsn  func(tb testing.TB) string
+}{
+	{"sqlite", func(tb testing.TB) string { return filepath.Join(tb.TempDir(), "hostler.db") }},
+	{"postgres", postgrestest.Schema},
+}
 
 // BenchmarkClaimRelease is a whole claim and its release as the flows record
 // them: reserve, active, releasing, released; four changes, five events. An
 // operation is one such pair, durable.
 func BenchmarkClaimRelease(b *testing.B) {
-	for _, history := range []int{0, 10_000, 100_000} {
-		db := openBench(b)
-		grow(b, db, history)
-		for _, parallel := range []int{1, 10, 100} {
-			b.Run(fmt.Sprintf("history=%d/parallel=%d", history, parallel), func(b *testing.B) {
-				name := uuid.NewString() // a workload without earlier claims
-				for range parallel {
-					idle(b, db, name, uuid.Must(uuid.NewV7()).String())
+	for _, e := range engines {
+		for _, history := range []int{0, 10_000, 100_000} {
+			b.Run(fmt.Sprintf("store=%s/history=%d", e.name, history), func(b *testing.B) {
+				db := openBench(b, e.dsn(b))
+				grow(b, db, history)
+				for _, parallel := range []int{1, 10, 100} {
+					b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) { pairs(b, db, parallel) })
 				}
-				b.ResetTimer()
-				var next atomic.Int64
-				var g errgroup.Group
-				for w := range parallel {
-					g.Go(func() error {
-						for {
-							if next.Add(1) > int64(b.N) {
-								return nil
-							}
-							id := uuid.Must(uuid.NewV7()).String()
-							if err := cycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
-								return err
-							}
-						}
-					})
-				}
-				require.NoError(b, g.Wait())
-				b.StopTimer()
-				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 			})
 		}
-		require.NoError(b, db.Close())
 	}
+}
+
+// pairs makes b.N claims and releases, so many at a time.
+func pairs(b *testing.B, db *DB, parallel int) {
+	name := uuid.NewString() // a workload without earlier claims
+	for range parallel {
+		idle(b, db, name, uuid.Must(uuid.NewV7()).String())
+	}
+	b.ResetTimer()
+	var next atomic.Int64
+	var g errgroup.Group
+	for w := range parallel {
+		g.Go(func() error {
+			for next.Add(1) <= int64(b.N) {
+				id := uuid.Must(uuid.NewV7()).String()
+				if err := cycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	require.NoError(b, g.Wait())
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "pairs/s")
 }
 
 // BenchmarkAppendFollow appends events from eight writers while followers read
 // all of them. An operation is one event that every follower has seen.
 func BenchmarkAppendFollow(b *testing.B) {
-	for _, followers := range []int{0, 1, 50} {
-		b.Run(fmt.Sprintf("followers=%d", followers), func(b *testing.B) {
-			db := openBench(b)
-			defer db.Close() //nolint:errcheck // only measured
-			b.ResetTimer()
-			const writers = 8
-			var g errgroup.Group
-			for range followers {
-				g.Go(func() error { return follow(b.Context(), db, b.N) })
+	for _, e := range engines {
+		for _, followers := range []int{0, 1, 50} {
+			b.Run(fmt.Sprintf("store=%s/followers=%d", e.name, followers), func(b *testing.B) {
+				appendAndFollow(b, openBench(b, e.dsn(b)), followers)
+			})
+		}
+	}
+}
+
+func appendAndFollow(b *testing.B, db *DB, followers int) {
+	const writers = 8
+	b.ResetTimer()
+	var g errgroup.Group
+	for range followers {
+		g.Go(func() error { return follow(b.Context(), db, b.N) })
+	}
+	var next atomic.Int64
+	for range writers {
+		g.Go(func() error {
+			for next.Add(1) <= int64(b.N) {
+				e := activity.Event{Type: activity.PoolWarning, Workload: "w", Message: "a sentence of common length for people"}
+				if err := db.Append(b.Context(), e); err != nil {
+					return err
+				}
 			}
-			var next atomic.Int64
-			for range writers {
-				g.Go(func() error {
-					for next.Add(1) <= int64(b.N) {
-						e := activity.Event{Type: activity.PoolWarning, Workload: "w", Message: "a sentence of common length for people"}
-						if err := db.Append(b.Context(), e); err != nil {
-							return err
-						}
-					}
-					return nil
-				})
-			}
-			require.NoError(b, g.Wait())
-			b.StopTimer()
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
+			return nil
 		})
 	}
+	require.NoError(b, g.Wait())
+	b.StopTimer()
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
 // follow reads until it has seen n events, and fails when one is missing.
@@ -110,10 +128,11 @@ func follow(ctx context.Context, db *DB, n int) error {
 	return nil
 }
 
-func openBench(b *testing.B) *DB {
+func openBench(b *testing.B, dsn string) *DB {
 	b.Helper()
-	db, err := Open(b.Context(), filepath.Join(b.TempDir(), "hostler.db"))
+	db, err := Open(b.Context(), dsn)
 	require.NoError(b, err)
+	b.Cleanup(func() { _ = db.Close() }) // it was only measured
 	return db
 }
 

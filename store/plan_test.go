@@ -1,6 +1,7 @@
 package store
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -17,11 +19,29 @@ import (
 // it takes as long with a hundred thousand rows of history as with none.
 func TestHotQueriesUseIndexes(t *testing.T) {
 	db := openTest(t)
-	type query struct {
-		text  string
-		index string // that the plan must name
+	queries := hotQueries()
+	for name, q := range queries {
+		plan := explain(t, db, q.text)
+		require.Contains(t, plan, q.index, "%s\n%s", name, q.text)
+		for line := range strings.Lines(plan) {
+			scans := strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "USING")
+			require.False(t, scans, "%s reads a whole table: %s", name, plan)
+		}
 	}
-	queries := map[string]query{
+	for _, p := range preferences[:3] {
+		require.NotContains(t, explain(t, db, p.query), "TEMP B-TREE", "the longest idle is the index's first")
+		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}))
+	}
+}
+
+// hotQuery is what runs for every claim, event or hook.
+type hotQuery struct {
+	text  string
+	index string // that SQLite's plan must name
+}
+
+func hotQueries() map[string]hotQuery {
+	queries := map[string]hotQuery{
 		"container by id":       {selectContainer, "sqlite_autoindex_containers_1"},
 		"save container":        {updateContainer, "sqlite_autoindex_containers_1"},
 		"count for the bound":   {countContainers, "COVERING INDEX containers_live"},
@@ -47,38 +67,61 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 		"events of a tenant":    {eventText(activity.Filter{Tenant: "t"}), "events_tenant"},
 	}
 	text, _ := containerQuery(pool.ContainerFilter{Workload: "w"})
-	queries["containers of a workload"] = query{text, "containers_live"}
+	queries["containers of a workload"] = hotQuery{text, "containers_live"}
 	text, _ = containerQuery(pool.ContainerFilter{States: []pool.State{pool.Destroying}})
-	queries["containers to destroy"] = query{text, "containers_live"}
+	queries["containers to destroy"] = hotQuery{text, "containers_live"}
 	text, _ = claimQuery(claim.Filter{Workload: "w", Tenant: "t"})
-	queries["live claim by filter"] = query{text, "claims_live"}
+	queries["live claim by filter"] = hotQuery{text, "claims_live"}
 	text, _ = claimQuery(claim.Filter{Container: "k"})
-	queries["claim of a container"] = query{text, "claims_container"}
+	queries["claim of a container"] = hotQuery{text, "claims_container"}
 	text, _ = claimQuery(claim.Filter{Tenant: "t", States: claim.States()})
-	queries["claims of a tenant"] = query{text, "claims_tenant"}
+	queries["claims of a tenant"] = hotQuery{text, "claims_tenant"}
 	text, _ = claimQuery(claim.Filter{States: []claim.State{claim.Releasing}})
-	queries["claims being released"] = query{text, "INDEX claims_live"}
+	queries["claims being released"] = hotQuery{text, "INDEX claims_live"}
 	text, _ = claimQuery(claim.Filter{})
-	queries["live claims"] = query{text, "INDEX claims_live"}
+	queries["live claims"] = hotQuery{text, "INDEX claims_live"}
 	text, _ = containerQuery(pool.ContainerFilter{})
-	queries["containers that exist"] = query{text, "INDEX containers_live"}
+	queries["containers that exist"] = hotQuery{text, "INDEX containers_live"}
 	text, _ = runQuery(hooks.RunFilter{Claim: "c", Point: hooks.PreRelease})
-	queries["runs of a claim"] = query{text, "runs_claim"}
+	queries["runs of a claim"] = hotQuery{text, "runs_claim"}
 	text, _ = runQuery(hooks.RunFilter{Container: "k"})
-	queries["runs of a container"] = query{text, "runs_container"}
+	queries["runs of a container"] = hotQuery{text, "runs_container"}
+	return queries
+}
 
-	for name, q := range queries {
-		plan := explain(t, db, q.text)
-		require.Contains(t, plan, q.index, "%s\n%s", name, q.text)
-		for line := range strings.Lines(plan) {
-			scans := strings.HasPrefix(line, "SCAN") && !strings.Contains(line, "USING")
-			require.False(t, scans, "%s reads a whole table: %s", name, plan)
+// PostgreSQL has the same indexes, and all of these queries can use one. With
+// tables as small as a test's it would rather not: it is told to.
+func TestHotQueriesCanUseIndexesOfPostgres(t *testing.T) {
+	target := postgrestest.Schema(t)
+	db, err := Open(t.Context(), target+"&enable_seqscan=off&plan_cache_mode=force_generic_plan")
+	require.NoError(t, err)
+	defer db.Close() //nolint:errcheck // it was only asked
+	conn, err := db.read.Conn(t.Context())
+	require.NoError(t, err)
+	defer conn.Close() //nolint:errcheck // the same
+	for name, q := range hotQueries() {
+		_, err := conn.ExecContext(t.Context(), "PREPARE hot AS "+unlocked(q.text))
+		require.NoError(t, err, name)
+		args := strings.TrimSuffix(strings.Repeat("NULL, ", highest(q.text)), ", ")
+		if args != "" {
+			args = "(" + args + ")"
 		}
+		rows, err := conn.QueryContext(t.Context(), "EXPLAIN EXECUTE hot"+args)
+		require.NoError(t, err, name)
+		steps, err := collect(rows, scanText)
+		require.NoError(t, err)
+		require.NotContains(t, strings.Join(steps, "\n"), "Seq Scan", "%s\n%s", name, q.text)
+		_, err = conn.ExecContext(t.Context(), "DEALLOCATE hot")
+		require.NoError(t, err)
 	}
-	for _, p := range preferences[:3] {
-		require.NotContains(t, explain(t, db, p.query), "TEMP B-TREE", "the longest idle is the index's first")
-		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}))
+}
+
+// highest is the number of a query's last parameter.
+func highest(text string) (n int) {
+	for i := 1; strings.Contains(text, fmt.Sprintf("$%d", i)); i++ {
+		n = i
 	}
+	return n
 }
 
 func eventText(f activity.Filter) string {
