@@ -14,12 +14,28 @@ import (
 // How archives are compressed. A larger window costs memory at both ends and
 // saves little on what tenants keep.
 const (
-	window    = 4 << 20
-	maxWindow = 64 << 20 // what is read, whoever wrote it
-	encoders  = 2        // one compresses a block while another is filled
+	leastWindow = 128 << 10
+	firstWindow = 1 << 20
+	mostWindow  = 4 << 20
+	maxWindow   = 64 << 20 // what is read, whoever wrote it
+	encoders    = 2        // one compresses a block while another is filled
 )
 
-func newEncoder(w io.Writer) (*zstd.Encoder, error) {
+// windowFor is the window for a state of which the last part is known. Most
+// states are small, and a window that is larger than they are costs more than
+// all the rest of their upload.
+func windowFor(last *Part) int {
+	if last == nil {
+		return firstWindow
+	}
+	size := leastWindow
+	for size < mostWindow && int64(size) < last.Bytes {
+		size *= 2
+	}
+	return size
+}
+
+func newEncoder(w io.Writer, window int) (*zstd.Encoder, error) {
 	z, err := zstd.NewWriter(w, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(encoders), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)

@@ -215,7 +215,7 @@ func (u *upload) progress(n int64) {
 
 // compress is pack through the compressor.
 func (u *upload) compress(ctx context.Context, w io.Writer, m workload.Mapping, last *Part, b *bounds) (contents, error) {
-	z, err := newEncoder(w)
+	z, err := newEncoder(w, windowFor(last))
 	if err != nil {
 		return contents{}, err
 	}
