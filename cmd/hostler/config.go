@@ -171,7 +171,7 @@ func (c *serveConfig) check() error {
 		faults = errors.Join(faults, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
 	}
 	if c.store != sqlite && !strings.HasPrefix(c.store, "postgres://") && !strings.HasPrefix(c.store, "postgresql://") {
-		faults = errors.Join(faults, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database: postgres://..."))
+		faults = errors.Join(faults, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database"))
 	}
 	if c.storeFile != "" && c.store != sqlite {
 		faults = errors.Join(faults, fmt.Errorf("--store and --store-file: one of them, please"))
