@@ -34,7 +34,9 @@ func TestPostCreateThatAlwaysFails(t *testing.T) {
 		s.apply("broken", fmt.Sprintf(failing, "echo, warm"))
 		created := s.await(of("broken", activity.ContainerCreated), 1)
 		require.Greater(t, created.Seq, fourth.Seq)
-		require.True(t, created.Time.Before(*status.Fill.NextTry), "not at once, but after the pause of before")
+		begun := of("broken", activity.ContainerCreating)
+		begun.Container = created.Container
+		require.True(t, s.await(begun, 1).Time.Before(*status.Fill.NextTry), "not at once, but after the pause of before")
 		s.await(of("broken", activity.ContainerCreated), 2)
 		s.delete("broken")
 		s.requireEnds()

@@ -1,0 +1,185 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// ownCluster lets only those tests run that take down parts of the cluster when
+// REQUIRE says so: whatever else is on the cluster goes down as well. They run
+// before all others of the package, for they are not parallel.
+func ownCluster(t *testing.T) *cluster {
+	t.Helper()
+	if !required("outages") {
+		t.Skip("needs a cluster that nobody else uses at the time: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
+	}
+	need(t, kubernetesBackend{})
+	c, err := theCluster()
+	require.NoError(t, err)
+	return c
+}
+
+// part stops or starts a part of the cluster.
+func (c *cluster) part(ctx context.Context, verb string) error {
+	command := exec.CommandContext(ctx, "../.ci/cluster", verb)
+	command.Env = environment("HOSTLER_CLUSTER_DIR=" + c.dir)
+	if out, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf(".ci/cluster %s: %w: %s", verb, err, out)
+	}
+	return nil
+}
+
+// without does something while a part of the cluster is down, and returns when
+// the part is back.
+func (c *cluster) without(t *testing.T, part string, do func()) {
+	t.Helper()
+	back := func() error { return c.part(context.Background(), "start-"+part) }
+	t.Cleanup(func() {
+		if t.Failed() {
+			require.NoError(t, back(), "when the test failed the part may have been down")
+		}
+	})
+	require.NoError(t, c.part(t.Context(), "stop-"+part))
+	do()
+	require.NoError(t, back())
+}
+
+const outedHooks = `
+pool: { min_idle: 2, max_size: 6, reuse: wipe }
+hooks:
+  post_claim:
+    - { name: mark, command: [APP, append, /state/log, c] }
+    - { name: pause, command: [BOX, pause, '%d', MARKER], timeout: 60s }
+  pre_release: [{ name: show, command: [APP, read, /state/log] }]
+`
+
+// outed is what goes on when a part of the cluster is taken down: a claim that
+// is held, and one whose hook is under way.
+type outed struct {
+	*server
+	held   claim.Claim
+	was    string // the incarnation of what is held
+	hooked activity.Event
+	answer errgroup.Group
+	made   claim.Claim
+}
+
+// outage gets a server into the middle of things. The hook takes so long.
+func outage(t *testing.T, pause time.Duration) *outed {
+	t.Helper()
+	o := &outed{server: serve(t, kubernetesBackend{})}
+	marker := "outed-" + uuid.NewString()[:8]
+	o.apply("quick", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ name: show, command: [BOX, echo, hi] }] }\n")
+	o.apply("outed", withMarker(fmt.Sprintf(outedHooks, pause.Milliseconds()), marker))
+	var err error
+	o.held, _, err = o.Claim(t.Context(), "quick", "ada", patience)
+	require.NoError(t, err)
+	o.was = o.rt.incarnation(t, o.server, o.held.Container)
+	o.await(of("outed", activity.ContainerCreated), 2)
+	o.answer.Go(func() (err error) {
+		o.made, _, err = o.Claim(t.Context(), "outed", "bob", patience)
+		return err
+	})
+	o.hooked = o.await(of("outed", activity.HookStarted), 2) // the one that pauses
+	o.seen(o.hooked.Container, marker)
+	return o
+}
+
+// idleOf is an idle container of a workload.
+func (s *server) idleOf(workload string) string {
+	s.t.Helper()
+	waiting, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: workload, States: []pool.State{pool.Idle}})
+	require.NoError(s.t, err)
+	require.NotEmpty(s.t, waiting)
+	return waiting[0].ID
+}
+
+// stillHeld checks that the claim of before is held, on the same container.
+func (o *outed) stillHeld() {
+	o.t.Helper()
+	again, created, err := o.Claim(o.t.Context(), "quick", "ada", 0)
+	require.NoError(o.t, err)
+	require.False(o.t, created)
+	require.Equal(o.t, o.held.ID, again.ID)
+	require.Equal(o.t, o.held.Container, again.Container)
+}
+
+// over checks that after the outage all is as if it had not been.
+func (o *outed) over() {
+	t := o.t
+	t.Helper()
+	require.NoError(t, o.answer.Wait(), "a claim whose hook was under way")
+	require.Equal(t, claim.Active, o.made.State)
+	for _, r := range o.runsOf(hooks.RunFilter{Claim: o.made.ID}) {
+		require.Equal(t, hooks.Succeeded, r.State, "%s: %s", r.Hook, r.Error)
+	}
+	o.stillHeld()
+	require.Equal(t, o.was, o.rt.incarnation(t, o.server, o.held.Container))
+	for id, c := range map[string]claim.Claim{"hi\n": o.held, "c": o.made} {
+		released, err := o.Release(t.Context(), c.ID, false)
+		require.NoError(t, err)
+		require.Empty(t, released.Warnings)
+		require.Equal(t, id, outputs(o.runsOf(hooks.RunFilter{Claim: c.ID}))["show"])
+	}
+	require.Empty(t, o.events(of("", activity.ContainerDied)), "nothing has died")
+	next, _, err := o.Claim(t.Context(), "outed", "cleo", patience)
+	require.NoError(t, err)
+	require.NotEmpty(t, next.Container)
+	o.releaseAll("outed")
+	for _, id := range []string{"quick", "outed"} {
+		o.delete(id)
+		o.requireOnce(id)
+	}
+	o.requireEnds()
+	require.Empty(t, o.rt.left(t, o.server))
+}
+
+// A kubelet that is away for half a minute costs nobody anything: what is held
+// stays held, hooks that are under way go on, and what could not be made or
+// removed meanwhile is when it is back.
+func TestOutageOfKubelet(t *testing.T) {
+	c := ownCluster(t)
+	o := outage(t, 10*time.Second)
+	waiting := o.idleOf("outed")
+	c.without(t, "kubelet", func() {
+		o.stillHeld()
+		_, err := o.DestroyContainer(t.Context(), waiting, false)
+		require.NoError(t, err)
+		require.NoError(t, o.answer.Wait(), "the session does not need the kubelet")
+		<-time.After(30 * time.Second)
+		o.stillHeld()
+	})
+	f := of("outed", activity.ContainerDestroyed)
+	f.Container = waiting
+	o.await(f, 1)
+	o.over()
+}
+
+// An API server that is started again while claims and hooks are under way
+// costs nobody anything.
+func TestOutageOfAPIServer(t *testing.T) {
+	c := ownCluster(t)
+	o := outage(t, 15*time.Second)
+	waiting := o.idleOf("outed")
+	c.without(t, "apiserver", func() {
+		o.stillHeld()
+		_, err := o.DestroyContainer(t.Context(), waiting, false)
+		require.NoError(t, err)
+	})
+	f := of("outed", activity.ContainerDestroyed)
+	f.Container = waiting
+	o.await(f, 1)
+	o.over()
+}
