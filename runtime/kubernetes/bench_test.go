@@ -112,7 +112,8 @@ func BenchmarkIdleSession(b *testing.B) {
 	goruntime.GC()
 	goruntime.ReadMemStats(&after)
 	n := float64(b.N)
-	b.ReportMetric((float64(after.HeapInuse+after.StackInuse)-float64(before.HeapInuse+before.StackInuse))/n/1000, "kB/session")
+	b.ReportMetric((float64(after.HeapAlloc)-float64(before.HeapAlloc))/n/1000, "heap-kB/session")
+	b.ReportMetric((float64(after.StackInuse)-float64(before.StackInuse))/n/1000, "stack-kB/session")
 	b.ReportMetric(float64(goruntime.NumGoroutine()-routines)/n, "goroutines/session")
 }
 

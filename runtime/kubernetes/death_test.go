@@ -73,7 +73,7 @@ func TestDeaths(t *testing.T) {
 			t.Parallel()
 			rt := open(t)
 			id := up(t, rt)
-			require.Eventually(t, func() bool { return logged(t, rt, id) }, 20*time.Second, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return logged(t, rt, id) }, patience, tick)
 			deaths := obituaries(t, rt, id)
 			test.end(t, rt, id)
 			d := await(t, deaths)
@@ -84,7 +84,7 @@ func TestDeaths(t *testing.T) {
 			require.Eventually(t, func() bool {
 				_, err := rt.Status(t.Context(), id)
 				return errors.Is(err, runtime.ErrNotFound)
-			}, 20*time.Second, 20*time.Millisecond)
+			}, patience, tick)
 			require.Empty(t, deaths, "a second time")
 			_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box"}})
 			require.ErrorIs(t, err, runtime.ErrNotFound)
@@ -122,7 +122,7 @@ func TestRevival(t *testing.T) {
 		}
 		text, err := io.ReadAll(files)
 		return err == nil && len(text) > 0 && files.Close() == nil
-	}, 30*time.Second, 100*time.Millisecond)
+	}, patience, tick)
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)

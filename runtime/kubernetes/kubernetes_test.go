@@ -214,7 +214,7 @@ func secured(t *testing.T, level string) string {
 	t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+namespace, "")) })
 	require.Eventually(t, func() bool {
 		return c.do(t.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", "") == nil
-	}, 20*time.Second, 20*time.Millisecond)
+	}, patience, tick)
 	return namespace
 }
 

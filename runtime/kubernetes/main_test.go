@@ -36,6 +36,13 @@ import (
 // run names this run of the tests: its namespace, its instance, its images.
 var run = "test-" + uuid.NewString()[:8]
 
+// patience is how long a test waits for what should come soon, and tick how
+// often it looks: the cluster's time, not an order of events.
+const (
+	patience = 30 * time.Second
+	tick     = 20 * time.Millisecond
+)
+
 var secret = []byte("a secret of the tests")
 
 // kubeconfig is where e2e/cluster puts it, or where the environment says.

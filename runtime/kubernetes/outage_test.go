@@ -187,7 +187,7 @@ func TestOutage(t *testing.T) {
 		}
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "pause") != "" }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "pause") != "" }, patience, tick)
 
 	f.will(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
 	f.cut()

@@ -52,7 +52,7 @@ func (r *Runtime) run(id string, args ...string) (*stream, error) {
 	// The goroutine ends with the program, with the connection, or by Close.
 	go func() {
 		s.err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{
-			Stdin: inReader, Stdout: outWriter, Stderr: &s.stderr})
+			Stdin: inReader, Stdout: slim{outWriter, 4 << 10}, Stderr: slim{&s.stderr, 512}})
 		close(s.over)
 		outWriter.Close()
 		inReader.CloseWithError(io.ErrClosedPipe)
@@ -177,6 +177,18 @@ func (b *bridge) Read(p []byte) (int, error) {
 		}
 	}
 	return 0, errors.New("the session's bridge ended")
+}
+
+// slim is a writer that is copied to by way of a small buffer. Left to itself,
+// each of an idle session's streams would hold one of 32 kB.
+type slim struct {
+	io.Writer
+	buffer int
+}
+
+func (s slim) ReadFrom(source io.Reader) (int64, error) {
+	type onlyWriter struct{ io.Writer }
+	return io.CopyBuffer(onlyWriter{s.Writer}, source, make([]byte, s.buffer))
 }
 
 // firstBytes keeps the first limit bytes of what is written to it.

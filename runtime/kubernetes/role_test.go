@@ -1,0 +1,80 @@
+package kubernetes_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+)
+
+// documentedRole is the role that the documentation tells operators to make.
+func documentedRole(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes.md"))
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "```yaml\n")
+	require.True(t, found)
+	role, _, _ := strings.Cut(rest, "```")
+	require.Contains(t, role, "kind: Role")
+	return role
+}
+
+// post sends a document and gives the answer.
+func (a *api) post(t *testing.T, path, kind, body string) []byte {
+	t.Helper()
+	answer, err := a.client.Post(a.config.Host+path, kind, strings.NewReader(body))
+	require.NoError(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	require.NoError(t, err)
+	require.Less(t, answer.StatusCode, http.StatusMultipleChoices, "%s: %s", path, text)
+	return text
+}
+
+// The rights that the documentation asks for are enough, for all that is done.
+func TestRole(t *testing.T) {
+	t.Parallel()
+	c := needCluster(t)
+	ns, rbac := "/api/v1/namespaces/"+run, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+run
+	c.post(t, rbac+"/roles", "application/yaml", documentedRole(t))
+	c.post(t, ns+"/serviceaccounts", "application/json", `{"metadata": {"name": "hostler"}}`)
+	c.post(t, rbac+"/rolebindings", "application/json", `{"metadata": {"name": "hostler"},
+		"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hostler"},
+		"subjects": [{"kind": "ServiceAccount", "name": "hostler"}]}`)
+	var answer struct{ Status struct{ Token string } }
+	require.NoError(t, json.Unmarshal(c.post(t, ns+"/serviceaccounts/hostler/token", "application/json", `{"spec": {}}`), &answer))
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	require.NoError(t, os.WriteFile(file, []byte(`
+apiVersion: v1
+kind: Config
+current-context: c
+clusters: [{name: c, cluster: {server: "`+c.config.Host+`", insecure-skip-tls-verify: true}}]
+users: [{name: u, user: {token: "`+answer.Status.Token+`"}}]
+contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
+`), 0o600))
+	rt := open(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "" })
+	require.NoError(t, rt.Ping(t.Context()))
+	id := up(t, rt)
+	deaths := obituaries(t, rt, id)
+	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+	require.Eventually(t, func() bool { return logged(t, rt, id) }, patience, tick)
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+	await(t, deaths)
+	require.NoError(t, rt.Start(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.Wipe(t.Context(), id))
+	require.NoError(t, rt.Destroy(t.Context(), id))
+
+	elsewhere := open(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "default" })
+	require.ErrorIs(t, elsewhere.Ping(t.Context()), runtime.ErrUnavailable)
+	require.ErrorContains(t, elsewhere.Ping(t.Context()), "forbidden")
+}
