@@ -43,6 +43,9 @@ const (
 	ClaimFailed    Type = "claim.failed"
 	ClaimReleasing Type = "claim.releasing"
 	ClaimReleased  Type = "claim.released"
+	// ClaimReleaseFailed says that a claim keeps its container, because its
+	// tenant's state could not be kept.
+	ClaimReleaseFailed Type = "claim.release_failed"
 
 	HookStarted   Type = "hook.started"
 	HookCompleted Type = "hook.completed"
@@ -60,7 +63,7 @@ var types = []Type{
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
-	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimReleased,
+	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimReleased, ClaimReleaseFailed,
 	HookStarted, HookCompleted, HookFailed, HookSkipped,
 	SyncStarted, SyncCompleted, SyncFailed,
 }

@@ -58,8 +58,15 @@ type Claim struct {
 	Hooks    []HookSummary      `json:"hooks" doc:"What ran for it, in order, each attempt."`
 	Timings  map[string]float64 `json:"timings" doc:"Milliseconds by step."`
 	Warnings []string           `json:"warnings"`
-	// Reason is why it failed or was released.
+	// Reason is why it failed or was released, or could not be released yet.
 	Reason string `json:"reason,omitempty"`
+	// Fence orders the claims of a tenant on a workload: that of a later one is
+	// greater, whatever the clock does.
+	Fence    int64      `json:"-"`
+	Snapshot string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
+	SyncedAt *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
+	Failures int        `json:"failures,omitempty" doc:"How often its release has failed in a row."`
+	RetryAt  *time.Time `json:"retry_at,omitempty" doc:"When a release that failed is tried again."`
 	// Discard says that nothing of what the tenant left may stay.
 	Discard    bool       `json:"discard,omitempty"`
 	CreatedAt  time.Time  `json:"created_at"`

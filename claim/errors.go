@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 )
 
 // Errors of this package.
@@ -62,3 +63,29 @@ func (e *FailedError) Error() string {
 }
 
 func (e *FailedError) Unwrap() error { return e.Err }
+
+// SyncError says that a tenant's state could not be moved, through no fault of
+// the container.
+type SyncError struct {
+	Direction string // upload or download
+	Err       error
+}
+
+func (e *SyncError) Error() string {
+	return fmt.Sprintf("%s of the tenant's state: %v", e.Direction, e.Err)
+}
+
+func (e *SyncError) Unwrap() error { return e.Err }
+
+// blame makes a *SyncError of what went wrong with a transfer, unless the
+// container or its engine is to blame.
+func blame(direction string, err error) error {
+	for _, theirs := range []error{
+		runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
+	} {
+		if err == nil || errors.Is(err, theirs) {
+			return err
+		}
+	}
+	return &SyncError{Direction: direction, Err: err}
+}

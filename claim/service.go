@@ -23,6 +23,8 @@ type Service struct {
 	pools  *pool.Pools
 	rt     runtime.Runtime
 	runner *hooks.Runner
+	// Keeper moves tenants' state.
+	Keeper *Keeper
 	log    *slog.Logger
 
 	mu       sync.Mutex // guards what follows
@@ -45,8 +47,15 @@ type flight struct {
 
 // NewService returns a service. Claims that an earlier server left half made
 // are ended by Recover.
-func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
-	return &Service{store: store, pools: pools, rt: rt, runner: runner, log: log, inflight: map[key]*flight{}}
+func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, sinks Sinks, log *slog.Logger) *Service {
+	keeper := &Keeper{store: store, pools: pools, sinks: sinks, files: rt, log: log, busy: map[string]*keeping{}}
+	pools.OpenSink = func(ctx context.Context, sync *workload.Sync) error {
+		_, err := sinks.For(ctx, sync)
+		return err
+	}
+	return &Service{
+		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
+	}
 }
 
 // Request asks for a container.
@@ -63,6 +72,13 @@ type Request struct {
 // queries and object names.
 var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
 
+func checkTenant(name string) error {
+	if !tenantName.MatchString(name) {
+		return fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrTenant, name)
+	}
+	return nil
+}
+
 // errCallerLeft says that the caller left while it waited for a container.
 var errCallerLeft = errors.New("the caller left while waiting")
 
@@ -77,8 +93,8 @@ var ErrAborted = errors.New("the claim was released before it was active")
 // stands, and asking again returns it. Errors: ErrTenant, pool.ErrNoWorkload,
 // *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
-	if !tenantName.MatchString(r.Tenant) {
-		return Claim{}, false, fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrTenant, r.Tenant)
+	if err := checkTenant(r.Tenant); err != nil {
+		return Claim{}, false, err
 	}
 	w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
 	if err != nil {

@@ -30,6 +30,8 @@ type making struct {
 	held    bool               // the tenant holds it already
 	w       *workload.Workload // as the reserved container was made
 	changed bool               // something was done to the container
+	empty   bool               // it has to be emptied: what is in it is not the tenant's, or not its latest
+	put     bool               // the tenant's state was put into it
 	seeds   string
 	runs    []hooks.Run
 	timings flow.Timings
@@ -94,16 +96,14 @@ func (m *making) prepare(wait, work context.Context) error {
 	time.AfterFunc(refillPause, func() { m.pools.Fill(id) })
 	timings, err := flow.Run(work,
 		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
-		flow.Step{Name: "wipe", Do: only(m.claim.Source == Recycled, m.wipe)},
-		flow.Step{Name: "seed", Do: only(m.claim.Source == Recycled, func(ctx context.Context) error {
-			_, err := pool.Seed(ctx, m.rt, m.claim.Container, m.w, m.seeds)
-			return err
-		})},
-		flow.Step{Name: "restart", Do: only(m.claim.Source == Recycled || m.current.Restart == workload.RestartAlways, func(ctx context.Context) error {
-			m.changed = true
-			m.pools.Health.Restarted(m.claim.Container)
-			return m.rt.Restart(ctx, m.claim.Container)
-		})},
+		flow.Step{Name: "compare", When: m.hasLeft, Do: m.compare},
+		flow.Step{Name: "wipe", When: func() bool { return m.empty }, Do: m.wipe},
+		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
+		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},
+		flow.Step{Name: "restart", When: func() bool {
+			return m.empty || m.current.Restart == workload.RestartAlways ||
+				m.changed && m.current.Restart != workload.RestartNever
+		}, Do: m.restart},
 		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
 			if m.pools.Health.Fresh(m.w, m.claim.Container) {
 				return nil
@@ -127,26 +127,21 @@ func (m *making) activate(work context.Context) error {
 	return err
 }
 
-// only makes a step that is left out when cond is false.
-func only(cond bool, do func(context.Context) error) func(context.Context) error {
-	if !cond {
-		return nil
-	}
-	return do
-}
-
-// find looks up what the reserved container was made of.
+// find looks up what the reserved container was made of, and what is in it.
 func (m *making) find(ctx context.Context) error {
 	w, r, err := m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
 	m.w, m.seeds = w, r.Dir
+	m.changed, m.put = false, false
+	m.empty = m.claim.Source == Recycled
 	return err
 }
 
-// giveUp takes an unfit container from the claim and has it destroyed. One of
-// which only the engine's silence is known, and to which nothing was done, is
-// put back: a lost engine must not cost what is in the containers.
+// giveUp takes an unfit container from the claim and has it destroyed. One to
+// which nothing was done, while the engine or the sink of tenants' state was
+// away, is put back: their loss must not cost what is in the containers.
 func (m *making) giveUp(ctx context.Context, cause error) error {
-	if errors.Is(cause, runtime.ErrUnavailable) && !m.changed {
+	_, unsynced := errors.AsType[*SyncError](cause)
+	if !m.changed && (unsynced || errors.Is(cause, runtime.ErrUnavailable)) {
 		return m.putBack(ctx)
 	}
 	m.changed = false
@@ -155,6 +150,9 @@ func (m *making) giveUp(ctx context.Context, cause error) error {
 		return fmt.Errorf("give container %s up: %w", m.claim.Container, err)
 	}
 	m.pools.Wake(m.claim.Workload)
+	if unsynced {
+		return nil // another container would meet the same sink
+	}
 	return errUnfit
 }
 
@@ -169,7 +167,7 @@ func (m *making) putBack(ctx context.Context) error {
 				c.Tenant = "" // nothing of the tenant has been in it
 			}
 		},
-		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again: the engine did not answer"}},
+		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again: nothing was done to it"}},
 	}
 	if err := m.part(ctx, &back); err != nil {
 		return fmt.Errorf("put container %s back: %w", m.claim.Container, err)
@@ -199,18 +197,6 @@ func (m *making) touch(ctx context.Context) (Claim, bool, error) {
 	return c, false, err
 }
 
-// wipe empties a container that held another tenant. It comes after the
-// reservation, so that nobody can have claimed what is being wiped; what
-// cannot be proven clean is given up.
-func (m *making) wipe(ctx context.Context) error {
-	m.changed = true
-	if err := m.rt.Wipe(ctx, m.claim.Container); err != nil {
-		return err
-	}
-	_, err := m.pools.Wiped(ctx, m.claim.Container)
-	return err
-}
-
 // postClaim runs the hooks of that point: the only place that does, and once.
 func (m *making) postClaim(ctx context.Context) error {
 	hs := m.w.Hooks[hooks.PostClaim]
@@ -234,7 +220,7 @@ func subject(c Claim) hooks.Subject {
 func (m *making) enact(ctx context.Context) error {
 	now := time.Now().UTC()
 	c, err := m.store.MoveClaim(context.WithoutCancel(ctx), Move{
-		ID: m.claim.ID, From: []State{Pending}, To: Active,
+		ID: m.claim.ID, From: []State{Pending}, To: Active, Container: m.holding(),
 		Set: func(c *Claim) {
 			c.Hooks, c.Timings = Summaries(m.runs), m.timings
 			c.Warnings, c.ActiveAt = warnings(m.runs), &now

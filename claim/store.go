@@ -52,7 +52,7 @@ type Reservation struct {
 type Move struct {
 	ID   string
 	From []State // never empty
-	To   State
+	To   State   // empty: it stays in the state that it is in
 	// Set changes the record beyond its state; it runs within the transaction,
 	// must be quick and must not block. nil changes nothing.
 	Set func(*Claim)

@@ -43,7 +43,10 @@ type Container struct {
 	// last one. It is empty until the first reservation.
 	Tenant string `json:"tenant,omitempty"`
 	// Claim is the live claim that holds it.
-	Claim     string           `json:"claim,omitempty"`
+	Claim string `json:"claim,omitempty"`
+	// Snapshot is that of the tenant's state which its files have come from, or
+	// gone into, last.
+	Snapshot  string           `json:"snapshot,omitempty"`
 	Endpoint  runtime.Endpoint `json:"endpoint"`
 	Reason    string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
 	CreatedAt time.Time        `json:"created_at"`

@@ -56,7 +56,8 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
 			return m.rt.Start(ctx, c.ID)
 		}},
-		flow.Step{Name: "seed", Do: func(ctx context.Context) error {
+		// Where claims put tenants' state in, they seed what has none.
+		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {
 			seeded, err := Seed(ctx, m.rt, c.ID, w, seeds)
 			if err != nil || !seeded {
 				return err

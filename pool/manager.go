@@ -14,6 +14,10 @@ import (
 
 // Manager is what an operator may do with workloads, pools and containers.
 type Manager struct {
+	// OpenSink says whether the sink of a workload's sync can be opened. It is
+	// set before the first Apply; without it nothing is asked.
+	OpenSink func(ctx context.Context, sync *workload.Sync) error
+
 	store Store
 	rt    runtime.Runtime
 	pools *Pools
@@ -29,7 +33,7 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	if err != nil {
 		return Applied{}, err
 	}
-	if err := acceptable(w, file, dir); err != nil {
+	if err := m.acceptable(ctx, w, file, dir); err != nil {
 		return Applied{}, err
 	}
 	for range contention {
@@ -85,13 +89,15 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 
 // acceptable refuses what this server cannot do, in the form of faults of the
 // file.
-func acceptable(w *workload.Workload, file, dir string) error {
+func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, dir string) error {
 	var faults workload.Faults
-	if w.Sync != nil {
-		faults = append(faults, workload.Fault{
-			File: file, Field: "sync", Message: "keeping tenants' state is not possible yet",
-			Remedy: "leave sync out: what a tenant writes ends with its container",
-		})
+	if w.Sync != nil && m.OpenSink != nil {
+		if err := m.OpenSink(ctx, w.Sync); err != nil {
+			faults = append(faults, workload.Fault{
+				File: file, Field: "sync.sink", Message: err.Error(),
+				Remedy: "name what this server allows: its flags --state-folders and --credentials-dir say what",
+			})
+		}
 	}
 	for _, v := range w.Volumes {
 		if v.Seed == "" {

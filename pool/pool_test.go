@@ -329,8 +329,9 @@ func TestIdleTimeout(t *testing.T) {
 func TestApplyRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
+		y.Pools.OpenSink = func(context.Context, *workload.Sync) error { return errors.New("this folder is not allowed") }
 		for file, field := range map[string]string{
-			plain + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync",
+			plain + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync.sink",
 			plain + "volumes: { state: { target: /data, seed: ./nowhere } }\n":                            "volumes.state.seed",
 			"id: w\n": "image",
 		} {

@@ -24,15 +24,27 @@ const (
 const parallelReaps = 8
 
 // Run finishes releases that could not be finished when they were asked for,
-// and releases claims whose tenants have been idle for the claim_idle_ttl of
-// their pool, until ctx ends. Being active is: the claim becoming active, its
+// releases claims whose tenants have been idle for the claim_idle_ttl of their
+// pool, and takes the state of claims into snapshots at their workloads'
+// intervals, until ctx ends. Being active is: the claim becoming active, its
 // tenant asking for it again, and Touch. Nothing else is: what a container
 // does by itself, and who looks at a claim, says nothing about its tenant.
 func (s *Service) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.runReleases(ctx) })
+	g.Go(func() error { return s.runIntervals(ctx) })
+	return g.Wait()
+}
+
+func (s *Service) runReleases(ctx context.Context) error {
 	retry := firstRetry
 	for {
 		next, err := s.reap(ctx)
-		err = errors.Join(s.Recover(ctx), err)
+		due, dueErr := s.retry(ctx)
+		if due.Before(next) {
+			next = due
+		}
+		err = errors.Join(s.Recover(ctx), dueErr, err)
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)

@@ -92,12 +92,17 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 	}
 	f.c, f.err = s.run(context.WithoutCancel(ctx), f.c, r)
 	if f.err != nil {
-		select {
-		case s.failed <- struct{}{}:
-		default:
-		}
+		s.again()
 	}
 	return f.c, f.err
+}
+
+// again has the loop look soon.
+func (s *Service) again() {
+	select {
+	case s.failed <- struct{}{}:
+	default:
+	}
 }
 
 // settled is a claim that is not being made any more: one that is, is aborted.

@@ -39,9 +39,13 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request) (claim.Clai
 	timings, err := flow.Run(ctx,
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
+		flow.Step{Name: "upload", When: m.keeps, Do: m.upload},
 		flow.Step{Name: "settle", Do: m.settle},
 	)
 	maps.Copy(m.timings, timings)
+	if unkept, ok := errors.AsType[*claim.SyncError](err); ok {
+		return m.postpone(ctx, unkept)
+	}
 	if err != nil {
 		return m.claim, err
 	}
@@ -57,7 +61,9 @@ func (m *releasing) begin(ctx context.Context) error {
 	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
 		c, err := m.store.MoveClaim(ctx, claim.Move{
 			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-			Set: func(c *claim.Claim) { c.Reason, c.Discard = m.request.Reason, m.request.Discard },
+			Set: func(c *claim.Claim) {
+				c.Reason, c.Discard, c.RetryAt = m.request.Reason, m.request.Discard, nil
+			},
 			Events: []activity.Event{{
 				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
 			}},
@@ -165,7 +171,7 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 func (m *releasing) finish(ctx context.Context) error {
 	to := &pool.Move{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
-		Set:    func(c *pool.Container) { c.Claim = "" },
+		Set:    func(c *pool.Container) { c.Claim, c.Snapshot = "", m.claim.Snapshot },
 		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again"}},
 	}
 	if m.spoiled != "" {
@@ -176,7 +182,7 @@ func (m *releasing) finish(ctx context.Context) error {
 	c, err := m.store.MoveClaim(ctx, claim.Move{
 		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: to,
 		Set: func(c *claim.Claim) {
-			c.ReleasedAt = &now
+			c.ReleasedAt, c.Failures, c.RetryAt = &now, 0, nil
 			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)
 			c.Warnings = append(c.Warnings, m.warnings...)
 			if c.Timings == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -17,6 +18,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
 )
 
@@ -24,6 +26,7 @@ import (
 type server struct {
 	db       *store.DB
 	rt       backend
+	sinks    *snapshot.Sinks
 	pools    *pool.Pools
 	claims   *claim.Service
 	releases *release.Service
@@ -58,16 +61,25 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return assemble(db, rt, log), nil
+	return assemble(db, rt, snapshot.NewSinks(c.places()), log), nil
+}
+
+// places are where workloads may keep tenants' state.
+func (c serveConfig) places() snapshot.Places {
+	state := c.stateDir
+	if state == "" {
+		state = filepath.Join(c.data, "state")
+	}
+	return snapshot.Places{State: state, Folders: c.stateFolders, Credentials: c.credentialsDir}
 }
 
 // assemble builds the services on a database and a runtime.
-func assemble(db *store.DB, rt backend, log *slog.Logger) *server {
-	s := &server{db: db, rt: rt, log: log}
+func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger) *server {
+	s := &server{db: db, rt: rt, sinks: sinks, log: log}
 	s.metrics = newMetrics(db)
 	runner := hooks.NewRunner(rt, s.metrics.recorder(db))
 	s.pools = pool.New(db, rt, runner, log)
-	s.claims = claim.NewService(db, s.pools, rt, runner, log)
+	s.claims = claim.NewService(db, s.pools, rt, runner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, runner, log)
 	return s
 }
@@ -125,7 +137,7 @@ func (s *server) run(ctx context.Context) error {
 }
 
 // close lets go of the runtime and the database. Containers and claims stay.
-func (s *server) close() error { return errors.Join(s.rt.Close(), s.db.Close()) }
+func (s *server) close() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
 
 // backend is a runtime that this server opened.
 type backend interface {

@@ -33,7 +33,7 @@ var layers = []layer{
 
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
-	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "store"}, flows...)},
+	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/..."}, flows...)},

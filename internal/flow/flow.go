@@ -18,7 +18,10 @@ import (
 // line by the death of the process: what it intends is recorded before.
 type Step struct {
 	Name string
-	// Do does it. A nil Do is skipped and leaves no timing.
+	// When says whether there is anything to do, at its turn. Without it there
+	// is. A step that is left out has no timing.
+	When func() bool
+	// Do does it.
 	Do func(ctx context.Context) error
 	// Undo takes back what Do did, or may have half done. nil: nothing to undo.
 	Undo func(ctx context.Context, cause error) error
@@ -43,7 +46,7 @@ type Timings map[string]float64
 func Run(ctx context.Context, steps ...Step) (Timings, error) {
 	timings := make(Timings, len(steps))
 	for i, s := range steps {
-		if s.Do == nil {
+		if s.When != nil && !s.When() {
 			continue
 		}
 		err := context.Cause(ctx)

@@ -31,7 +31,7 @@ func TestRunUndoesInReverse(t *testing.T) {
 				},
 			}
 		}
-		timings, err := Run(t.Context(), step("a", 0), step("b", 1), Step{Name: "skipped"}, step("c", 2))
+		timings, err := Run(t.Context(), step("a", 0), step("b", 1), Step{Name: "skipped", When: func() bool { return false }}, step("c", 2))
 		want := [][]string{
 			{"do a", "undo a"},
 			{"do a", "do b", "undo b", "undo a"},

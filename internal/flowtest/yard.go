@@ -20,7 +20,10 @@ import (
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
 )
 
 // Yard is one server's services.
@@ -31,6 +34,8 @@ type Yard struct {
 	Pools    *pool.Pools
 	Claims   *claim.Service
 	Releases *release.Service
+	// Bucket is where every workload's sink is. It outlives a Crash.
+	Bucket *snapshottest.Memory
 
 	runtime runtime.Runtime
 	path    string
@@ -66,7 +71,7 @@ func Stopped(t testing.TB) *Yard {
 
 func prepared(t testing.TB, rt runtime.Runtime) *Yard {
 	t.Helper()
-	y := &Yard{T: t, runtime: rt, path: filepath.Join(t.TempDir(), "hostler.db"), stop: func() {}}
+	y := &Yard{T: t, runtime: rt, path: filepath.Join(t.TempDir(), "hostler.db"), Bucket: snapshottest.NewMemory(), stop: func() {}}
 	y.open()
 	t.Cleanup(func() {
 		y.stop()
@@ -82,7 +87,7 @@ func (y *Yard) open() {
 	runner := hooks.NewRunner(y.runtime, db)
 	y.DB = db
 	y.Pools = pool.New(db, y.runtime, runner, log)
-	y.Claims = claim.NewService(db, y.Pools, y.runtime, runner, log)
+	y.Claims = claim.NewService(db, y.Pools, y.runtime, runner, sinks{y.Bucket}, log)
 	y.Releases = release.NewService(db, y.Claims, y.Pools, y.runtime, runner, log)
 }
 
@@ -181,4 +186,11 @@ func (y *Yard) Events(types ...activity.Type) []activity.Event {
 	page, err := y.DB.Events(y.T.Context(), activity.Filter{Types: types}, 0, 100000)
 	require.NoError(y.T, err)
 	return page.Items
+}
+
+// sinks keeps what every workload keeps in one bucket.
+type sinks struct{ bucket snapshot.Bucket }
+
+func (s sinks) For(_ context.Context, sync *workload.Sync) (*snapshot.Sink, error) {
+	return snapshot.On(s.bucket, sync), nil
 }

@@ -1,0 +1,91 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/workload"
+)
+
+// ErrHeld says that a tenant holds a claim, which would keep its own state
+// over what was restored.
+var ErrHeld = errors.New("the tenant holds a claim")
+
+// Sync takes the state of an active claim into a snapshot at once, where the
+// workload allows that (policy.manual). When another upload is under way it
+// waits for its turn. Errors: ErrNoClaim, ErrNotActive, ErrNoSync, *SyncError
+// and those of the engine.
+func (s *Service) Sync(ctx context.Context, id string) (Claim, snapshot.Transfer, error) {
+	c, w, err := s.active(ctx, id)
+	if err == nil && (w.Sync == nil || !w.Sync.Policy.Manual) {
+		err = fmt.Errorf("%w: sync.policy.manual of %s is not set", ErrNoSync, c.Workload)
+	}
+	if err != nil {
+		return Claim{}, snapshot.Transfer{}, fmt.Errorf("claim %s: %w", id, err)
+	}
+	return s.Keeper.Upload(ctx, c, w, "request")
+}
+
+// active is an active claim with its container's workload.
+func (s *Service) active(ctx context.Context, id string) (Claim, *workload.Workload, error) {
+	c, err := s.store.Claim(ctx, id)
+	if err != nil {
+		return c, nil, err
+	}
+	if c.State != Active {
+		return c, nil, fmt.Errorf("%w: it is %s", ErrNotActive, c.State)
+	}
+	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
+	return c, w, err
+}
+
+// Snapshots lists a tenant's snapshots that are kept, the current one first.
+// Errors: ErrTenant, pool.ErrNoWorkload, ErrNoSync, *SyncError.
+func (s *Service) Snapshots(ctx context.Context, workloadID, tenant string) ([]snapshot.Snapshot, error) {
+	sink, err := s.sinkOf(ctx, workloadID, tenant)
+	if err != nil {
+		return nil, err
+	}
+	list, err := sink.List(ctx, snapshot.Owner{Workload: workloadID, Tenant: tenant})
+	return list, blame("listing", err)
+}
+
+// Restore makes an older snapshot the tenant's current one, which its next
+// claim begins with. What was current stays in the list. Errors are those of
+// Snapshots, ErrHeld, and snapshot.ErrNoSnapshot.
+func (s *Service) Restore(ctx context.Context, workloadID, tenant, id string) (snapshot.Snapshot, error) {
+	sink, err := s.sinkOf(ctx, workloadID, tenant)
+	if err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	live, err := s.store.Claims(ctx, Filter{Workload: workloadID, Tenant: tenant, Limit: 1})
+	if err != nil {
+		return snapshot.Snapshot{}, fmt.Errorf("look for a claim of tenant %s: %w", tenant, err)
+	}
+	if len(live) > 0 {
+		return snapshot.Snapshot{}, fmt.Errorf("%w: release %s first", ErrHeld, live[0].ID)
+	}
+	back, err := sink.Restore(ctx, snapshot.Owner{Workload: workloadID, Tenant: tenant}, id)
+	if errors.Is(err, snapshot.ErrNoSnapshot) {
+		return back, err
+	}
+	return back, blame("restoring", err)
+}
+
+// sinkOf opens the sink of a workload as it is applied now.
+func (s *Service) sinkOf(ctx context.Context, workloadID, tenant string) (*snapshot.Sink, error) {
+	if err := checkTenant(tenant); err != nil {
+		return nil, err
+	}
+	w, _, err := s.pools.Catalog.Current(ctx, workloadID)
+	if err != nil {
+		return nil, err
+	}
+	sink, err := s.Keeper.sink(ctx, w)
+	if errors.Is(err, ErrNoSync) {
+		return nil, fmt.Errorf("%w: %s has no sync", err, workloadID)
+	}
+	return sink, blame("opening", err)
+}

@@ -1,0 +1,149 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/workload"
+)
+
+// parallelUploads bounds how many uploads at intervals are under way at once.
+const parallelUploads = 4
+
+// intervals are the uploads at intervals: those under way, and when each claim
+// had its last, whatever became of it.
+type intervals struct {
+	mu   sync.Mutex // guards what follows
+	busy map[string]bool
+	last map[string]time.Time
+}
+
+// begin says whether an upload of the claim may begin.
+func (i *intervals) begin(id string) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.busy[id] || len(i.busy) >= parallelUploads {
+		return false
+	}
+	i.busy[id] = true
+	return true
+}
+
+func (i *intervals) end(id string) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.busy, id)
+	i.last[id] = time.Now()
+}
+
+// tried is when the claim's last upload ended.
+func (i *intervals) tried(id string) time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.last[id]
+}
+
+// keep forgets the claims that are not listed.
+func (i *intervals) keep(listed map[string]bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for id := range i.last {
+		if !listed[id] {
+			delete(i.last, id)
+		}
+	}
+}
+
+// runIntervals takes the state of active claims into snapshots, as often as
+// their workloads say, until ctx ends.
+func (s *Service) runIntervals(ctx context.Context) error {
+	var g errgroup.Group
+	defer g.Wait() //nolint:errcheck // the functions return nil
+	all := &intervals{busy: map[string]bool{}, last: map[string]time.Time{}}
+	woken := make(chan struct{}, 1) // an upload has ended: there is room
+	for {
+		next, err := s.upload(ctx, all, func(c claim.Claim, w *workload.Workload) {
+			g.Go(func() error {
+				if _, _, err := s.claims.Keeper.Upload(ctx, c, w, "interval"); err != nil && ctx.Err() == nil {
+					s.log.Warn("the state of a claim was not taken and is tried again", "claim", c.ID, "error", err)
+				}
+				all.end(c.ID)
+				select {
+				case woken <- struct{}{}:
+				default:
+				}
+				return nil
+			})
+		})
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("claims whose state is to be taken could not be listed", "error", err)
+		}
+		t := time.NewTimer(max(time.Until(next), 0))
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil
+		case <-woken:
+			t.Stop()
+		case <-t.C:
+		}
+	}
+}
+
+// upload begins the uploads whose time has come, and says when to look again.
+func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.Claim, *workload.Workload)) (time.Time, error) {
+	now := time.Now()
+	next := now.Add(longestLook)
+	records, err := s.pools.Workloads(ctx)
+	if err != nil {
+		return next, fmt.Errorf("list the workloads: %w", err)
+	}
+	listed := map[string]bool{}
+	for _, r := range records {
+		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
+		if err != nil || w.Sync == nil || w.Sync.Policy.Interval <= 0 {
+			continue // gone since, or only at other times
+		}
+		every := w.Sync.Policy.Interval
+		if soon := now.Add(every); soon.Before(next) {
+			next = soon // a claim may have become active just now
+		}
+		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
+		if err != nil {
+			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
+		}
+		for _, c := range claims {
+			listed[c.ID] = true
+			due := lastKept(c, all.tried(c.ID)).Add(every)
+			if due.After(now) {
+				if due.Before(next) {
+					next = due
+				}
+				continue
+			}
+			made, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
+			if err == nil && made.Sync != nil && all.begin(c.ID) {
+				begin(c, made)
+			}
+		}
+	}
+	all.keep(listed)
+	return next, nil
+}
+
+// lastKept is when the state of an active claim was last taken, or was tried
+// to be, or when it began.
+func lastKept(c claim.Claim, tried time.Time) time.Time {
+	last := c.CreatedAt
+	for _, t := range []*time.Time{c.ActiveAt, c.SyncedAt, &tried} {
+		if t != nil && t.After(last) {
+			last = *t
+		}
+	}
+	return last
+}
