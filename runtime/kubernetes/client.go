@@ -112,7 +112,11 @@ func (l lowered) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo && l.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
+// Handle asks once more: what the client reports as an error comes unasked.
 func (l lowered) Handle(ctx context.Context, record slog.Record) error {
+	if !l.Enabled(ctx, record.Level) {
+		return nil
+	}
 	record.Level = slog.LevelDebug
 	return l.Handler.Handle(ctx, record)
 }
