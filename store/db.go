@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/pressly/goose/v3"
@@ -20,6 +21,7 @@ type DB struct {
 	writer  writer
 	read    *sql.DB
 	tail    *tail
+	self    atomic.Pointer[Replica]     // this server, once it has registered
 	alone   func(context.Context) error // nil where opening is enough
 	closers []func() error              // close what was opened, in its order
 }
@@ -30,6 +32,7 @@ type dialect struct {
 	goose      goose.Dialect
 	migrations string             // their folder
 	snapshot   sql.IsolationLevel // at which a read transaction sees one moment
+	single     bool               // whether an open database has no other server
 	silence    time.Duration      // after which a read is not waited for, if not 0
 }
 

@@ -71,7 +71,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	listener := startListener(db, config.ConnConfig, place)
 	db.closers = append(db.closers, listener.close)
 	db.alone = func(ctx context.Context) error { return db.takePostgres(ctx, config.ConnConfig, place) }
-	db.writer = &postgresWriter{pool: write, place: place, publish: db.tail.add, missed: db.catchUp}
+	db.writer = &postgresWriter{pool: write, place: place, self: &db.self, publish: db.tail.add, missed: db.catchUp}
 	return nil
 }
 

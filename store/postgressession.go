@@ -24,12 +24,26 @@ type postgresSession struct {
 
 // newPostgresSession returns a session that begins with a transaction.
 // Whatever the server's default is, each statement is to see what others have
-// committed before it.
-func newPostgresSession(ctx context.Context, conn *pgx.Conn, p place) *postgresSession {
+// committed before it. The first answer, which comes before the commit is sent,
+// says whether self may still write, if there is one.
+func newPostgresSession(ctx context.Context, conn *pgx.Conn, p place, self *Replica) *postgresSession {
 	s := &postgresSession{ctx: ctx, conn: conn, place: p, batch: &pgx.Batch{}}
 	s.batch.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	s.batch.Queue(`SELECT pg_current_xact_id()::text`).QueryRow(func(r pgx.Row) error { return r.Scan(&s.xid) })
+	if self != nil {
+		s.batch.Queue(checkFence, self.ID, self.Epoch).QueryRow(unfenced)
+	}
 	return s
+}
+
+// unfenced says whether the server's row is as it was.
+func unfenced(r pgx.Row) error {
+	var epoch int64
+	err := r.Scan(&epoch)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return ErrFenced
+	}
+	return err
 }
 
 func (s *postgresSession) exec(query string, args ...any) (n int64, err error) {

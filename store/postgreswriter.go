@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -37,6 +38,7 @@ const (
 type postgresWriter struct {
 	pool    *pgxpool.Pool
 	place   place
+	self    *atomic.Pointer[Replica]    // who has to be allowed to write still
 	publish func([]activity.Event)      // told of committed events, before their callers are
 	missed  func(context.Context) error // reads events that were committed and not published
 	mu      sync.RWMutex                // held for reading by changes under way; guards closed
@@ -98,7 +100,7 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (xid s
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
 	defer cancel()
-	s := newPostgresSession(ctx, conn.Conn(), w.place)
+	s := newPostgresSession(ctx, conn.Conn(), w.place, w.self.Load())
 	t := &tx{session: s}
 	t.begin()
 	if err := call(f, t); err != nil {

@@ -26,7 +26,7 @@ const (
 	sqliteReaders = 4
 )
 
-var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite"}
+var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite", single: true}
 
 // openSQLite opens the file. What has been opened when it fails, Close closes.
 func (db *DB) openSQLite(ctx context.Context, path string) error {

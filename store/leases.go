@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// Lease says who leads in something: does what one server is enough for.
+// Leading saves work, and nothing more: two may believe for a moment that they
+// lead, and all that they do must stand that.
+type Lease struct {
+	Name      string
+	Holder    string // a Replica's id
+	Epoch     int64  // how often the holder has changed
+	ExpiresAt time.Time
+}
+
+const (
+	addLease    = `INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, '', 0, 0) ON CONFLICT (name) DO NOTHING`
+	selectLease = `SELECT name, holder, epoch, expires_at FROM leases WHERE name = $1`
+	saveLease   = `UPDATE leases SET holder = $2, epoch = $3, expires_at = $4 WHERE name = $1`
+)
+
+// Lead asks to lead, or to go on leading, for LeaseTime, and says whether this
+// server does. It returns the lease of whoever does.
+func (db *DB) Lead(ctx context.Context, name string) (Lease, bool, error) {
+	self, err := db.registered()
+	if err != nil {
+		return Lease{}, false, err
+	}
+	var l Lease
+	err = db.writer.do(ctx, func(t *tx) (err error) {
+		if err := t.later(addLease, name); err != nil {
+			return err
+		}
+		if l, err = scanLease(t.query(selectLease+forUpdate, name)); err != nil {
+			return translate(err)
+		}
+		if l.Holder != self.ID {
+			if !l.ExpiresAt.Before(db.deadline(t.now)) {
+				return nil
+			}
+			l.Holder, l.Epoch = self.ID, l.Epoch+1
+		}
+		l.ExpiresAt = t.now.Add(LeaseTime)
+		return t.later(saveLease, l.Name, l.Holder, l.Epoch, nanos(l.ExpiresAt))
+	})
+	if err != nil {
+		return Lease{}, false, fmt.Errorf("ask to lead in %s: %w", name, err)
+	}
+	return l, l.Holder == self.ID, nil
+}
+
+func scanLease(r row) (Lease, error) {
+	var l Lease
+	var expires int64
+	err := r.Scan(&l.Name, &l.Holder, &l.Epoch, &expires)
+	l.ExpiresAt = instant(expires)
+	return l, err
+}

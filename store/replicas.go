@@ -1,0 +1,181 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Several servers may use one PostgreSQL database. Each has a row that it
+// renews; who does not is taken for dead, and another one finishes what it has
+// begun. It may be alive all the same, and only slow: so taking over raises the
+// epoch in its row, and every change of a server first looks whether its row
+// still has the epoch that it knows, and keeps the row from being taken over
+// until the change is durable or undone. What a server that was taken over
+// still tries is ErrFenced: nothing of it happens after the taking over.
+//
+// Times are those of the servers' own clocks, and margin is how far these may
+// be apart. The database's clock would need no margin, but would have to be
+// asked, and is not the one that tests can turn. A clock that is wrong by more
+// makes a server be taken over too early or too late: that costs time, and
+// never correctness, which rests on epochs alone.
+//
+// An SQLite file has one server, and its lock says that all others are dead.
+
+const (
+	// LeaseTime is how long a server is believed to be alive after it has
+	// registered or renewed, and a leader to lead. Renew at a third of it.
+	LeaseTime = 15 * time.Second
+	// margin is how much later others think so.
+	margin = 5 * time.Second
+)
+
+// Errors about the servers that use a database.
+var (
+	// ErrFenced says that another server has taken over from this one, which
+	// can write no more and has to end.
+	ErrFenced = errors.New("another server has taken over from this one")
+	// ErrAlive says that a server has been heard of lately, or that another one
+	// takes over from it already.
+	ErrAlive = errors.New("the server is not to be taken over")
+	// ErrNoReplica says that there is no such server, or not any more.
+	ErrNoReplica = errors.New("no such server")
+)
+
+// Replica is a server that uses the database.
+type Replica struct {
+	ID        string
+	Host      string // for people
+	Epoch     int64
+	StartedAt time.Time
+	ExpiresAt time.Time
+}
+
+const (
+	replicaColumns  = `id, host, epoch, started_at, expires_at`
+	insertReplica   = `INSERT INTO replicas (` + replicaColumns + `) VALUES ($1, $2, $3, $4, $5)`
+	selectReplica   = `SELECT ` + replicaColumns + ` FROM replicas WHERE id = $1`
+	expiredReplicas = `SELECT ` + replicaColumns + ` FROM replicas WHERE id <> $1 AND expires_at < $2 ORDER BY id`
+	renewReplica    = `UPDATE replicas SET expires_at = $3 WHERE id = $1 AND epoch = $2`
+	fenceReplica    = `UPDATE replicas SET epoch = $2, expires_at = $3 WHERE id = $1`
+	deleteReplica   = `DELETE FROM replicas WHERE id = $1 AND epoch = $2`
+	// checkFence locks against taking over (forUpdate), not against renewing
+	// and not against other changes of the same server.
+	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
+)
+
+// Register makes this server one of those that use the database. Every change
+// that is begun later is fenced. It is called once.
+func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
+	r := Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: clean(host), Epoch: 1}
+	err := db.writer.do(ctx, func(t *tx) error {
+		r.StartedAt, r.ExpiresAt = t.now, t.now.Add(LeaseTime)
+		return t.later(insertReplica, r.ID, r.Host, r.Epoch, nanos(r.StartedAt), nanos(r.ExpiresAt))
+	})
+	if err != nil {
+		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
+	}
+	db.self.Store(&r)
+	return r, nil
+}
+
+// Renew says that this server is alive. Once it has been taken over it is
+// ErrFenced.
+func (db *DB) Renew(ctx context.Context) error {
+	self, err := db.registered()
+	if err != nil {
+		return err
+	}
+	err = db.writer.do(ctx, func(t *tx) error {
+		n, err := t.exec(renewReplica, self.ID, self.Epoch, nanos(t.now.Add(LeaseTime)))
+		if err == nil && n == 0 {
+			err = ErrFenced
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("renew server %s: %w", self.ID, err)
+	}
+	return nil
+}
+
+// Expired lists the other servers that are taken for dead.
+func (db *DB) Expired(ctx context.Context) ([]Replica, error) {
+	self, err := db.registered()
+	if err != nil {
+		return nil, err
+	}
+	return list(ctx, db, "expired servers", expiredReplicas, []any{self.ID, nanos(db.deadline(time.Now()))}, scanReplica)
+}
+
+// TakeOver fences a server that is taken for dead, for whoever is to finish
+// what it has begun, and then to Dismiss it. It returns the record as it is
+// now. For LeaseTime nobody else takes over from it: then it is to be thought
+// that the taker is dead too.
+func (db *DB) TakeOver(ctx context.Context, id string) (Replica, error) {
+	var r Replica
+	err := db.writer.do(ctx, func(t *tx) (err error) {
+		r, err = scanReplica(t.query(selectReplica+forUpdate, clean(id)))
+		if errors.Is(err, sql.ErrNoRows) {
+			return ErrNoReplica
+		}
+		if err != nil {
+			return translate(err)
+		}
+		if !r.ExpiresAt.Before(db.deadline(t.now)) {
+			return ErrAlive
+		}
+		r.Epoch, r.ExpiresAt = r.Epoch+1, t.now.Add(LeaseTime)
+		return t.later(fenceReplica, r.ID, r.Epoch, nanos(r.ExpiresAt))
+	})
+	if err != nil {
+		return Replica{}, fmt.Errorf("take over from server %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// Dismiss forgets a server of which nothing is left to be finished: one that
+// was taken over, by who took over, or this one, when it ends. It is
+// ErrNoReplica when somebody else has taken over meanwhile.
+func (db *DB) Dismiss(ctx context.Context, r Replica) error {
+	err := db.writer.do(ctx, func(t *tx) error {
+		n, err := t.exec(deleteReplica, r.ID, r.Epoch)
+		if err == nil && n == 0 {
+			err = ErrNoReplica
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("dismiss server %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// registered is this server.
+func (db *DB) registered() (Replica, error) {
+	if r := db.self.Load(); r != nil {
+		return *r, nil
+	}
+	return Replica{}, errors.New("this server has not registered with the database")
+}
+
+// deadline is the time that a lease of another server must have ended before,
+// to be over now.
+func (db *DB) deadline(now time.Time) time.Time {
+	if db.dialect.single {
+		return time.Unix(0, 1<<62) // they are dead, whatever they have promised
+	}
+	return now.Add(-margin)
+}
+
+func scanReplica(r row) (Replica, error) {
+	var v Replica
+	var started, expires int64
+	err := r.Scan(&v.ID, &v.Host, &v.Epoch, &started, &expires)
+	v.StartedAt, v.ExpiresAt = instant(started), instant(expires)
+	return v, err
+}

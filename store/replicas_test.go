@@ -1,0 +1,166 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
+)
+
+func register(t *testing.T, db *store.DB) store.Replica {
+	t.Helper()
+	r, err := db.Register(t.Context(), "here")
+	require.NoError(t, err)
+	return r
+}
+
+// silence has a server not have been heard of for long.
+func silence(t *testing.T, target string, r store.Replica) {
+	t.Helper()
+	postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET expires_at = 1 WHERE id = '%s'`, r.ID))
+}
+
+// A server is taken over when it is silent, once, and can do nothing any more.
+func TestTakeOver(t *testing.T) {
+	target := postgrestest.Schema(t)
+	ctx := t.Context()
+	slow, quick := open(t, target), open(t, target)
+	s := register(t, slow)
+	register(t, quick)
+	_, err := quick.TakeOver(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrAlive)
+	expired, err := quick.Expired(ctx)
+	require.NoError(t, err)
+	require.Empty(t, expired)
+
+	silence(t, target, s)
+	require.NoError(t, slow.Renew(ctx), "in time after all")
+	_, err = quick.TakeOver(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrAlive)
+
+	silence(t, target, s)
+	expired, err = quick.Expired(ctx)
+	require.NoError(t, err)
+	require.Len(t, expired, 1)
+	taken, err := quick.TakeOver(ctx, s.ID)
+	require.NoError(t, err)
+	require.Equal(t, s.Epoch+1, taken.Epoch)
+	_, err = quick.TakeOver(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrAlive, "one takes over")
+
+	for name, write := range map[string]func() error{
+		"renew":  func() error { return slow.Renew(ctx) },
+		"append": func() error { return slow.Append(ctx, warning("late")) },
+		"meta":   func() error { return slow.SetMeta(ctx, "k", "v") },
+		"add": func() error {
+			return slow.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r"}, 1)
+		},
+		"lead": func() error { _, _, err := slow.Lead(ctx, "fill"); return err },
+	} {
+		require.ErrorIs(t, write(), store.ErrFenced, name)
+	}
+	last, err := quick.LastSeq(ctx)
+	require.NoError(t, err)
+	require.Zero(t, last)
+	require.NoError(t, quick.Dismiss(ctx, taken))
+	require.ErrorIs(t, quick.Dismiss(ctx, taken), store.ErrNoReplica)
+	require.ErrorIs(t, slow.SetMeta(ctx, "k", "v"), store.ErrFenced)
+	_, err = quick.TakeOver(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrNoReplica)
+}
+
+// Nothing that a server does comes after it was taken over: what the taker
+// finds is what stays.
+func TestFenceIsStrict(t *testing.T) {
+	target := postgrestest.Schema(t)
+	quick := open(t, target)
+	register(t, quick)
+	for range 5 {
+		slow := open(t, target)
+		s := register(t, slow)
+		var g errgroup.Group
+		for w := range 4 {
+			g.Go(func() error {
+				for n := 0; ; n++ {
+					err := slow.Append(t.Context(), warning(fmt.Sprint(w, n)))
+					if errors.Is(err, store.ErrFenced) {
+						return nil
+					}
+					if err != nil {
+						return err
+					}
+				}
+			})
+		}
+		changed := quick.Changed()
+		<-changed // it writes
+		silence(t, target, s)
+		_, err := quick.TakeOver(t.Context(), s.ID)
+		require.NoError(t, err)
+		found, err := quick.LastSeq(t.Context())
+		require.NoError(t, err)
+		require.NoError(t, g.Wait())
+		stayed, err := quick.LastSeq(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, found, stayed)
+	}
+}
+
+// One leads, goes on leading, and another one does when it is silent.
+func TestLead(t *testing.T) {
+	target := postgrestest.Schema(t)
+	ctx := t.Context()
+	a, b := open(t, target), open(t, target)
+	_, _, err := a.Lead(ctx, "fill")
+	require.ErrorContains(t, err, "not registered")
+	ra, rb := register(t, a), register(t, b)
+	lead := func(db *store.DB, holder store.Replica, epoch int64, want bool) {
+		t.Helper()
+		l, leads, err := db.Lead(ctx, "fill")
+		require.NoError(t, err)
+		require.Equal(t, want, leads)
+		require.Equal(t, holder.ID, l.Holder)
+		require.Equal(t, epoch, l.Epoch)
+	}
+	lead(a, ra, 1, true)
+	lead(b, ra, 1, false)
+	lead(a, ra, 1, true)
+	postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
+	lead(b, rb, 2, true)
+	lead(a, rb, 2, false)
+	_, leads, err := a.Lead(ctx, "prune")
+	require.NoError(t, err)
+	require.True(t, leads, "in other things others lead")
+}
+
+// Of a file that this process has locked every other server is dead at once.
+func TestLastServerOfFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hostler.db")
+	first := openURL(t, path)
+	dead := register(t, first)
+	_, leads, err := first.Lead(t.Context(), "fill")
+	require.NoError(t, err)
+	require.True(t, leads)
+	require.NoError(t, first.Close())
+
+	second := open(t, path)
+	register(t, second)
+	expired, err := second.Expired(t.Context())
+	require.NoError(t, err)
+	require.Len(t, expired, 1)
+	require.Equal(t, dead, expired[0])
+	_, leads, err = second.Lead(t.Context(), "fill")
+	require.NoError(t, err)
+	require.True(t, leads)
+	r, err := second.TakeOver(t.Context(), dead.ID)
+	require.NoError(t, err)
+	require.NoError(t, second.Dismiss(t.Context(), r))
+	require.NoError(t, second.Renew(t.Context()))
+}
