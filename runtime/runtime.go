@@ -45,7 +45,9 @@ type Lifecycle interface {
 	Start(ctx context.Context, id string) error
 	// Restart ends every process in the container and runs the main process
 	// anew. Files, volumes and the endpoint stay as they are. It starts a main
-	// process that a Wipe has ended.
+	// process that a Wipe has ended. Of a container that has ended by itself
+	// only the volumes are sure to stay, and an engine may refuse to start one
+	// (ErrNotRunning) or let it wait.
 	Restart(ctx context.Context, id string) error
 	// Destroy ends the container and removes it with its volumes. One that is
 	// not there is nil, so that it can be called until it says nil.
@@ -65,7 +67,9 @@ type Observer interface {
 	// Watch calls died for every container of ours whose main process ends or
 	// that disappears, until ctx ends (nil) or the engine is lost
 	// (ErrUnavailable). It calls ready once, when no later death can be missed;
-	// what died before is found by List. Deaths by Destroy are reported too.
+	// what died before is found by List. Deaths by Destroy are reported too. A
+	// death while the engine's account was interrupted is told when the account
+	// goes on, or the engine is lost.
 	Watch(ctx context.Context, ready func(), died func(Death)) error
 }
 
@@ -105,6 +109,10 @@ type Files interface {
 	// last byte of a whole archive; anything else is an error. The caller
 	// closes it.
 	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
+	// Changed is when something in or below one of the folders was last
+	// changed, by the container's own clock: made, written, renamed, removed or
+	// given other rights. It is the zero time when none of them is there.
+	Changed(ctx context.Context, id string, dirs []string) (time.Time, error)
 }
 
 // Recycler makes a container fit for another tenant, or says that it is not.
