@@ -57,6 +57,8 @@ var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "po
 var owners = []owner{
 	{"github.com/docker/docker", []string{"runtime/docker"}, "only runtime/docker talks to a Docker engine"},
 	{"k8s.io", []string{"runtime/kubernetes", "e2e/..."}, "only runtime/kubernetes talks to Kubernetes"},
+	{"github.com/google/go-containerregistry", []string{"runtime/kubernetes", "deploy/...", "e2e/...", "benchmarks/..."},
+		"an engine asks registries itself, but for Kubernetes"},
 	{"database/sql", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"modernc.org/sqlite", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"github.com/jackc/pgx", []string{"store/..."}, "package store is the only one that knows SQL"},
