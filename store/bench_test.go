@@ -204,7 +204,7 @@ func grow(tb testing.TB, db *DB, n int) {
 					return err
 				}
 				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "",
-					nanos(t.now), nanos(t.now))
+					nanos(t.now), nanos(t.now), "")
 				if err != nil {
 					return err
 				}

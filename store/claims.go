@@ -25,11 +25,11 @@ const (
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
 	selectClaims = `SELECT ` + claimColumns + `, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
-	insertClaim  = `INSERT INTO claims (` + claimColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`
+	insertClaim  = `INSERT INTO claims (` + claimColumns + `, owner)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
-			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14
+			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14, owner = $15
 		WHERE id = $1`
 )
 
@@ -108,7 +108,7 @@ func saveClaim(t *tx, c claim.Claim) error {
 		return err
 	}
 	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
-		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt))
+		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt), t.owner)
 }
 
 // addClaim writes a new record.
@@ -119,7 +119,7 @@ func addClaim(t *tx, c claim.Claim) error {
 	}
 	_, err = t.exec(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
 		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
-		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt))
+		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt), t.owner)
 	return err
 }
 

@@ -18,10 +18,13 @@ const (
 	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, created_at, changed_at`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
-	insertContainer  = `INSERT INTO containers (` + containerColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
+	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+	// The claim stays that of the server that makes it, whoever makes the
+	// container.
+	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
-		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, changed_at = $8
+		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, changed_at = $8, owner = $9
 		WHERE id = $1`
 )
 
@@ -56,7 +59,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return err
 	}
 	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), nanos(c.CreatedAt), nanos(c.ChangedAt))
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), nanos(c.CreatedAt), nanos(c.ChangedAt), t.owner)
 	if err != nil {
 		return err
 	}
@@ -76,8 +79,7 @@ func promise(t *tx, c *pool.Container) error {
 		return pool.ErrMoved // it has a container by now, or wants none any more
 	}
 	c.Tenant = k.Tenant
-	k.Container, k.Revision, k.Source = c.ID, c.Revision, claim.Fresh
-	return saveClaim(t, k)
+	return t.later(promiseClaim, k.ID, c.ID, c.Revision, string(claim.Fresh))
 }
 
 // MoveContainer makes a change of one container.
@@ -133,7 +135,7 @@ func saveContainer(t *tx, c *pool.Container) error {
 	}
 	c.Reason = clean(c.Reason)
 	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, nanos(c.ChangedAt))
+		c.Reason, nanos(c.ChangedAt), t.owner)
 }
 
 // about fills in what the event left out, from the record.

@@ -100,8 +100,9 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (xid s
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
 	defer cancel()
-	s := newPostgresSession(ctx, conn.Conn(), w.place, w.self.Load())
-	t := &tx{session: s}
+	self := w.self.Load()
+	s := newPostgresSession(ctx, conn.Conn(), w.place, self)
+	t := &tx{session: s, owner: self.id()}
 	t.begin()
 	if err := call(f, t); err != nil {
 		s.rollback()

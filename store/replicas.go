@@ -55,6 +55,14 @@ type Replica struct {
 	ExpiresAt time.Time
 }
 
+// id is the server's, empty without one.
+func (r *Replica) id() string {
+	if r == nil {
+		return ""
+	}
+	return r.ID
+}
+
 const (
 	replicaColumns  = `id, host, epoch, started_at, expires_at`
 	insertReplica   = `INSERT INTO replicas (` + replicaColumns + `) VALUES ($1, $2, $3, $4, $5)`

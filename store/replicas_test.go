@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -163,4 +165,44 @@ func TestLastServerOfFile(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, second.Dismiss(t.Context(), r))
 	require.NoError(t, second.Renew(t.Context()))
+}
+
+// What a server has begun is its own until another one goes on with it, on
+// both databases.
+func TestOwned(t *testing.T) {
+	for name, dsn := range map[string]func() string{
+		"sqlite":   func() string { return filepath.Join(t.TempDir(), "hostler.db") },
+		"postgres": func() string { return postgrestest.Schema(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			db := open(t, dsn())
+			early := reservation("early")
+			_, err := db.Reserve(ctx, early)
+			require.ErrorIs(t, err, claim.ErrNoneIdle)
+			r := register(t, db)
+			late := reservation("late")
+			_, err = db.Reserve(ctx, late)
+			require.ErrorIs(t, err, claim.ErrNoneIdle)
+			require.NoError(t, db.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r", Claim: early.Claim}, 1))
+			run := hooks.Run{ID: "run", Attempt: 1, Point: hooks.PostCreate, StartedAt: r.StartedAt}
+			require.NoError(t, db.RunStarted(ctx, run))
+
+			mine, err := db.Owned(ctx, r.ID)
+			require.NoError(t, err)
+			require.Equal(t, store.Owned{Containers: []string{"k"}, Claims: []string{late.Claim}, Runs: []string{"run"}}, mine)
+			before, err := db.Owned(ctx, "")
+			require.NoError(t, err)
+			require.Equal(t, store.Owned{Claims: []string{early.Claim}}, before,
+				"a claim is not of who makes a container for it")
+
+			_, err = db.MoveContainer(ctx, pool.Move{ID: "k", From: []pool.State{pool.Creating}, To: pool.Claimed})
+			require.NoError(t, err)
+			run.State = hooks.Succeeded
+			require.NoError(t, db.RunEnded(ctx, run))
+			mine, err = db.Owned(ctx, r.ID)
+			require.NoError(t, err)
+			require.Equal(t, store.Owned{Claims: []string{late.Claim}}, mine)
+		})
+	}
 }

@@ -17,8 +17,8 @@ const (
 		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
 	selectRuns = `SELECT ` + runColumns + ` FROM runs`
 	oldestRuns = ` ORDER BY id, attempt`
-	insertRun  = `INSERT INTO runs (` + runColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)`
+	insertRun  = `INSERT INTO runs (` + runColumns + `, owner)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 	// endRun changes nothing when the run has ended before.
 	endRun = `UPDATE runs
 		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
@@ -78,7 +78,7 @@ func addRun(t *tx, r hooks.Run) error {
 	err = t.later(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
 		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), exitCode(r), r.Signal,
 		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
-		nanos(r.StartedAt), maybe(r.EndedAt), r.Duration)
+		nanos(r.StartedAt), maybe(r.EndedAt), r.Duration, t.owner)
 	if err != nil {
 		return err
 	}

@@ -68,7 +68,7 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 		return err
 	}
 	// This process alone writes: what it commits is all that there is.
-	db.writer, err = startSQLiteWriter(ctx, write, db.tail.add)
+	db.writer, err = startSQLiteWriter(ctx, write, &db.self, db.tail.add)
 	return err
 }
 

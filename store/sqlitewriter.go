@@ -22,10 +22,11 @@ const batchLimit = 256
 // one change as for a hundred.
 type sqliteWriter struct {
 	*sqliteSession
-	publish func([]activity.Event) // told of committed events, before their callers are
-	wake    chan struct{}          // holds a token when the queue may have changes
-	done    chan struct{}          // closed when the goroutine has ended
-	mu      sync.Mutex             // guards the two fields below
+	self    *atomic.Pointer[Replica] // whose changes they are
+	publish func([]activity.Event)   // told of committed events, before their callers are
+	wake    chan struct{}            // holds a token when the queue may have changes
+	done    chan struct{}            // closed when the goroutine has ended
+	mu      sync.Mutex               // guards the two fields below
 	queue   []*change
 	closed  bool
 }
@@ -43,13 +44,13 @@ var errPanic = errors.New("a change of a record panicked")
 
 // startSQLiteWriter starts the writer's goroutine, which ends when close is
 // called.
-func startSQLiteWriter(ctx context.Context, db *sql.DB, publish func([]activity.Event)) (*sqliteWriter, error) {
+func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[Replica], publish func([]activity.Event)) (*sqliteWriter, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect the writer: %w", err)
 	}
 	w := &sqliteWriter{
-		sqliteSession: &sqliteSession{conn: conn, stmts: map[string]*sql.Stmt{}}, publish: publish,
+		sqliteSession: &sqliteSession{conn: conn, stmts: map[string]*sql.Stmt{}}, self: self, publish: publish,
 		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	go w.run()
@@ -170,7 +171,7 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	if err := w.later("BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("begin a transaction: %w", err)
 	}
-	t := &tx{session: w.sqliteSession}
+	t := &tx{session: w.sqliteSession, owner: w.self.Load().id()}
 	var events []activity.Event
 	for _, c := range batch {
 		// Alone in its transaction a change needs no savepoint.

@@ -54,6 +54,7 @@ const (
 // tx is what a change sees of the transaction that it is part of.
 type tx struct {
 	session
+	owner  string // the server whose change it is, empty if it has not registered
 	now    time.Time
 	events []activity.Event
 }
