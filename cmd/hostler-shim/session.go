@@ -132,6 +132,10 @@ func (c *session) handle(r shim.Request) bool {
 		go c.tell(r) // ends with the command or the session
 		return true
 	}
+	if r.Op == shim.OpChanged {
+		go c.look(r) // ends when all was looked at
+		return true
+	}
 	change, ok := changes[r.Op]
 	if !ok {
 		return false

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path"
 	"strings"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 
@@ -200,4 +201,16 @@ func (a *archive) end(err error) error {
 func (a *archive) Close() error {
 	a.stop()
 	return a.stream.Close()
+}
+
+// Changed is runtime.Files.Changed.
+func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (at time.Time, err error) {
+	session, err := r.session(id)
+	if err == nil {
+		at, err = session.Changed(ctx, dirs)
+	}
+	if err != nil {
+		return at, fmt.Errorf("look for changes in the container %s: %w", id, err)
+	}
+	return at, nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -229,4 +230,36 @@ func packOne(w *tar.Writer, n *node, name string) error {
 	}
 	_, err := w.Write(n.data)
 	return err
+}
+
+// Changed looks at the times of all that is below the folders.
+func (rt *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.Time, error) {
+	var last time.Time
+	err := rt.do(ctx, Call{Op: "changed", ID: id, Args: dirs}, func(c *container) error {
+		for _, dir := range dirs {
+			p, err := c.folder(dir)
+			if errors.Is(err, runtime.ErrNoFile) {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			c.mu.Lock()
+			last = p.node.changed(last)
+			c.mu.Unlock()
+		}
+		return nil
+	})
+	return last, err
+}
+
+// changed is the latest time of the node, of all below it, and the given one.
+func (n *node) changed(last time.Time) time.Time {
+	if n.modified.After(last) {
+		last = n.modified
+	}
+	for _, kid := range n.kids {
+		last = kid.changed(last)
+	}
+	return last
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -103,4 +104,16 @@ func (r *Runtime) Wipe(ctx context.Context, id string) error {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil
+}
+
+// Changed is runtime.Files.Changed.
+func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (at time.Time, err error) {
+	session, err := r.session(id)
+	if err == nil {
+		at, err = session.Changed(ctx, dirs)
+	}
+	if err != nil {
+		return at, fmt.Errorf("look for changes in the container %s: %w", id, err)
+	}
+	return at, nil
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/runtime/shim"
 )
@@ -117,4 +118,16 @@ func (a *archive) Close() error {
 		_ = a.command.Wait() // it was killed
 	}
 	return nil
+}
+
+// Changed is runtime.Files.Changed.
+func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.Time, error) {
+	if _, err := r.find(id); err != nil {
+		return time.Time{}, fmt.Errorf("look for changes: %w", err)
+	}
+	at, err := r.session(id).Changed(ctx, dirs)
+	if err != nil {
+		return at, fmt.Errorf("container %s: %w", id, err)
+	}
+	return at, nil
 }

@@ -27,6 +27,7 @@ func files(t *testing.T, s *suite) {
 		{"archives that are refused", refusedArchives},
 		{"large", largeFile},
 		{"empty", emptyFolder},
+		{"last change", lastChange},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
@@ -180,4 +181,27 @@ func emptyFolder(t *testing.T, c *container) {
 	require.Empty(t, c.get(t, "/data/bare"))
 	c.put(t, "/data/bare")
 	require.Empty(t, c.get(t, "/data/bare"))
+}
+
+// lastChange is told of what is anywhere below the folders, and of nothing else.
+func lastChange(t *testing.T, c *container) {
+	c.ok(t, "mkdir", "watched", "755")
+	c.ok(t, "mkdir", "watched/below", "755")
+	look := func() time.Time {
+		at, err := c.rt.Changed(t.Context(), c.id, []string{"/data/nowhere", "/data/watched"})
+		require.NoError(t, err)
+		return at
+	}
+	first := look()
+	require.False(t, first.IsZero())
+	c.ok(t, "write", "beside", "x")
+	require.Equal(t, first, look(), "nothing below has changed")
+	c.ok(t, "write", "watched/below/file", "x")
+	second := look()
+	require.True(t, second.After(first), "%s and %s", first, second)
+	none, err := c.rt.Changed(t.Context(), c.id, []string{"/data/nowhere"})
+	require.NoError(t, err)
+	require.True(t, none.IsZero())
+	_, err = c.rt.Changed(t.Context(), NewID(), []string{"/data"})
+	require.ErrorIs(t, err, runtime.ErrNotFound)
 }

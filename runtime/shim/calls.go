@@ -20,30 +20,43 @@ func newKey() string { return rand.Text() }
 // asked first: what a main process saves at its end would go over files that
 // were just put there for the next one.
 func (s *Session) Restart(ctx context.Context) error {
-	return s.call(ctx, "restart", Request{Op: OpRestart})
+	_, err := s.call(ctx, "restart", Request{Op: OpRestart})
+	return err
 }
 
 // Seal is runtime.Recycler.Seal. The paths are what the engine says that has
 // changed in the container so far, besides what the program finds by itself.
 func (s *Session) Seal(ctx context.Context, paths []string) error {
-	return s.call(ctx, "seal", Request{Op: OpSeal, Paths: paths})
+	_, err := s.call(ctx, "seal", Request{Op: OpSeal, Paths: paths})
+	return err
 }
 
 // Stop ends every process in the container, the main one too. A backend whose
 // engine tells which files have changed asks it between Stop and Wipe: before,
 // a process could still change one more.
 func (s *Session) Stop(ctx context.Context) error {
-	return s.call(ctx, "stop", Request{Op: OpStop})
+	_, err := s.call(ctx, "stop", Request{Op: OpStop})
+	return err
 }
 
 // Wipe is runtime.Recycler.Wipe, Stop included. The paths are what the engine
 // says that has changed by now: the same as at Seal, or it is not clean.
 func (s *Session) Wipe(ctx context.Context, paths []string) error {
-	return s.call(ctx, "wipe", Request{Op: OpWipe, Paths: paths})
+	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Paths: paths})
+	return err
+}
+
+// Changed is runtime.Files.Changed.
+func (s *Session) Changed(ctx context.Context, dirs []string) (time.Time, error) {
+	answer, err := s.call(ctx, "look for changes", Request{Op: OpChanged, Paths: dirs})
+	if err != nil {
+		return time.Time{}, err
+	}
+	return answer.Time, nil
 }
 
 // call sends a request that is safe to send twice, and waits for its answer.
-func (s *Session) call(ctx context.Context, what string, r Request) error {
+func (s *Session) call(ctx context.Context, what string, r Request) (*Answer, error) {
 	timeout := fmt.Errorf("%w: no answer in %s", runtime.ErrDoomed, callTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, timeout)
 	defer cancel()
@@ -51,46 +64,46 @@ func (s *Session) call(ctx context.Context, what string, r Request) error {
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		l, err := s.connect(ctx)
 		if err == nil && boot != "" && boot != l.boot {
-			return fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
+			return nil, fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
 		}
+		var answer *Answer
 		if err == nil {
 			boot = l.boot
-			err = l.do(ctx, r)
+			answer, err = l.do(ctx, r)
 		}
 		if err == nil {
-			return nil
+			return answer, nil
 		}
 		if boot == "" || !retriable(err) {
-			return fmt.Errorf("%s: %w", what, err)
+			return nil, fmt.Errorf("%s: %w", what, err)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
+			return nil, fmt.Errorf("%s: %w", what, context.Cause(ctx))
 		}
 	}
 }
 
 // do sends one request on one link and waits for its answer.
-func (l *link) do(ctx context.Context, r Request) error {
+func (l *link) do(ctx context.Context, r Request) (*Answer, error) {
 	id, events, err := l.ask(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer l.forget(id)
 	select {
 	case ev := <-events:
 		if ev.answer == nil {
-			return fmt.Errorf("%w: a note on a request that has none", ErrProtocol)
+			return nil, fmt.Errorf("%w: a note on a request that has none", ErrProtocol)
 		}
-		_, err := outcome(ev.answer)
-		if ev.answer.Fault == nil {
-			return nil
+		if ev.answer.Fault != nil {
+			return nil, ev.answer.Fault.Err()
 		}
-		return err
+		return ev.answer, nil
 	case <-l.lost:
-		return errLinkLost
+		return nil, errLinkLost
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return nil, context.Cause(ctx)
 	}
 }

@@ -45,6 +45,7 @@ const (
 	OpStop    Op = "stop"
 	OpSeal    Op = "seal"
 	OpWipe    Op = "wipe"
+	OpChanged Op = "changed" // when something below Paths last was
 )
 
 // Request asks for something. Many may be open on one session.
@@ -89,5 +90,6 @@ const (
 type Answer struct {
 	ID     uint64          `json:"id"`
 	Result *runtime.Result `json:"result,omitempty"`
+	Time   time.Time       `json:"time,omitzero"` // of OpChanged
 	Fault  *Fault          `json:"fault,omitempty"`
 }
