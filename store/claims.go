@@ -21,15 +21,18 @@ const live = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 // A claim's health is its container's.
 const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
-		warnings, reason, discard, created_at, active_at, touched_at, released_at`
+		warnings, reason, discard, created_at, active_at, touched_at, released_at,
+		snapshot, fence, failures, retry_at, synced_at`
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
 	selectClaims = `SELECT ` + claimColumns + `, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
 	insertClaim  = `INSERT INTO claims (` + claimColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
+			$19, $20, $21, $22, $23)`
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
-			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14, owner = $15
+			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14,
+			snapshot = $15, failures = $16, retry_at = $17, synced_at = $18, owner = $19
 		WHERE id = $1`
 )
 
@@ -53,6 +56,9 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 	}
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
+	}
+	if m.To == "" {
+		m.To = before.State
 	}
 	after := changed(t, before, m)
 	for _, e := range m.Events {
@@ -91,6 +97,7 @@ func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
 	}
 	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
+	after.Fence = before.Fence
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
@@ -108,7 +115,8 @@ func saveClaim(t *tx, c claim.Claim) error {
 		return err
 	}
 	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
-		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt), t.owner)
+		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
+		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner)
 }
 
 // addClaim writes a new record.
@@ -119,7 +127,8 @@ func addClaim(t *tx, c claim.Claim) error {
 	}
 	_, err = t.exec(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
 		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
-		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt), t.owner)
+		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
+		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner)
 	return err
 }
 
@@ -172,10 +181,11 @@ func scanClaim(r row) (claim.Claim, error) {
 	var c claim.Claim
 	var endpoint, hooks, timings, warnings string
 	var discard int
-	var created, active, touched, released int64
+	var created, active, touched, released, retry, synced int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
 		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
-		&discard, &created, &active, &touched, &released, &c.Health)
+		&discard, &created, &active, &touched, &released,
+		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, &c.Health)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrNoClaim
 	}
@@ -184,7 +194,7 @@ func scanClaim(r row) (claim.Claim, error) {
 	}
 	c.Discard = discard == 1
 	c.CreatedAt, c.ActiveAt, c.ReleasedAt = instant(created), moment(active), moment(released)
-	c.TouchedAt = moment(touched)
+	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(touched), moment(retry), moment(synced)
 	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
 		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
 	return normal(c), err
@@ -203,7 +213,7 @@ func normal(c claim.Claim) claim.Claim {
 		c.Warnings = []string{}
 	}
 	c.ActiveAt, c.ReleasedAt = moment(maybe(c.ActiveAt)), moment(maybe(c.ReleasedAt))
-	c.TouchedAt = moment(maybe(c.TouchedAt))
+	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(maybe(c.TouchedAt)), moment(maybe(c.RetryAt)), moment(maybe(c.SyncedAt))
 	if !c.State.Live() {
 		c.Health = ""
 	}

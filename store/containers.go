@@ -15,16 +15,16 @@ import (
 var _ pool.Containers = (*DB)(nil)
 
 const (
-	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, created_at, changed_at`
+	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, created_at, changed_at`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
 	// The claim stays that of the server that makes it, whoever makes the
 	// container.
 	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
-		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, changed_at = $8, owner = $9
+		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, changed_at = $9, owner = $10
 		WHERE id = $1`
 )
 
@@ -59,7 +59,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return err
 	}
 	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), nanos(c.CreatedAt), nanos(c.ChangedAt), t.owner)
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, nanos(c.CreatedAt), nanos(c.ChangedAt), t.owner)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ func saveContainer(t *tx, c *pool.Container) error {
 	}
 	c.Reason = clean(c.Reason)
 	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, nanos(c.ChangedAt), t.owner)
+		c.Reason, c.Snapshot, nanos(c.ChangedAt), t.owner)
 }
 
 // about fills in what the event left out, from the record.
@@ -233,7 +233,7 @@ func scanContainer(r row) (pool.Container, error) {
 	var endpoint string
 	var created, changed int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
-		&c.Claim, &endpoint, &c.Reason, &created, &changed)
+		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &created, &changed)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrNoContainer
 	}

@@ -148,7 +148,7 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 			if s == pool.Claimed {
 				holder = "c"
 			}
-			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", 1, 1, "")
+			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, "")
 			if err != nil {
 				return err
 			}

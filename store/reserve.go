@@ -14,6 +14,8 @@ import (
 const (
 	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + live + forUpdate
 
+	lastFence = `SELECT coalesce(max(fence), 0) FROM claims WHERE workload = $1 AND tenant = $2`
+
 	// The conditions are those of the indexes on idle containers.
 	candidates = `SELECT ` + containerColumns + ` FROM containers
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
@@ -96,6 +98,11 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 		c = normal(claim.Claim{
 			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now,
 		})
+		var last int64
+		if err := t.query(lastFence, r.Workload, r.Tenant).Scan(&last); err != nil {
+			return c, translate(err)
+		}
+		c.Fence = max(nanos(t.now), last+1)
 		if err := begin(t, c); err != nil {
 			return c, err
 		}

@@ -70,6 +70,7 @@ CREATE TABLE containers (
     claim      TEXT COLLATE "C" NOT NULL CHECK (claim = '' OR state NOT IN ('idle', 'gone')),
     endpoint   TEXT   NOT NULL,
     reason     TEXT   NOT NULL,
+    snapshot   TEXT   NOT NULL,
     created_at BIGINT NOT NULL,
     changed_at BIGINT NOT NULL,
     -- Whoever is claimed is claimed by somebody.
@@ -96,6 +97,12 @@ CREATE TABLE claims (
     timings     TEXT   NOT NULL,
     warnings    TEXT   NOT NULL,
     reason      TEXT   NOT NULL,
+    snapshot    TEXT   NOT NULL,
+    -- Grows with a tenant's claims, also when the clock does not.
+    fence       BIGINT NOT NULL,
+    failures    INTEGER NOT NULL,
+    retry_at    BIGINT NOT NULL,
+    synced_at   BIGINT NOT NULL,
     discard     BIGINT NOT NULL CHECK (discard IN (0, 1)),
     created_at  BIGINT NOT NULL,
     active_at   BIGINT NOT NULL,

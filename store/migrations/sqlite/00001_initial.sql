@@ -68,6 +68,7 @@ CREATE TABLE containers (
     claim      TEXT   NOT NULL CHECK (claim = '' OR state NOT IN ('idle', 'gone')),
     endpoint   TEXT   NOT NULL,
     reason     TEXT   NOT NULL,
+    snapshot   TEXT   NOT NULL,
     created_at BIGINT NOT NULL,
     changed_at BIGINT NOT NULL,
     -- Whoever is claimed is claimed by somebody.
@@ -94,6 +95,12 @@ CREATE TABLE claims (
     timings     TEXT   NOT NULL,
     warnings    TEXT   NOT NULL,
     reason      TEXT   NOT NULL,
+    snapshot    TEXT   NOT NULL,
+    -- Grows with a tenant's claims, also when the clock does not.
+    fence       BIGINT NOT NULL,
+    failures    INTEGER NOT NULL,
+    retry_at    BIGINT NOT NULL,
+    synced_at   BIGINT NOT NULL,
     discard     INTEGER NOT NULL CHECK (discard IN (0, 1)),
     created_at  BIGINT NOT NULL,
     active_at   BIGINT NOT NULL,
