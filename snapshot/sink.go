@@ -3,9 +3,20 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"io"
 
 	"github.com/hostler/hostler/workload"
 )
+
+// Files is what is asked of the runtime of a container: runtime.Files has it.
+type Files interface {
+	// PutFiles unpacks an archive into an existing folder; runtime.ErrNoFile
+	// when there is none. It fails when reading the archive does.
+	PutFiles(ctx context.Context, id, dir string, tar io.Reader) error
+	// GetFiles packs what is below a folder; runtime.ErrNoFile when there is
+	// none. Only a whole archive ends in io.EOF.
+	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
+}
 
 // Sink keeps the state of one workload's tenants in a bucket. It may be used
 // by many goroutines at once.

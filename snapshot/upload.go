@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -25,7 +24,7 @@ const holdback = 4 << 20
 // upload is one upload under way.
 type upload struct {
 	*Sink
-	files  runtime.Files
+	files  Files
 	origin Origin
 	at     string // the owner's folder
 	before head
@@ -40,7 +39,7 @@ type upload struct {
 // After an error the current snapshot is what it was, with one exception: when
 // the bucket did not answer to the last step, it may be the new one. Uploading
 // again is right in both cases. ErrStale alone is final.
-func (s *Sink) Upload(ctx context.Context, files runtime.Files, o Origin) (Transfer, error) {
+func (s *Sink) Upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, longestUpload, errors.New("it took longer than "+longestUpload.String()))
 	defer cancel()
 	begin := time.Now()
@@ -52,7 +51,7 @@ func (s *Sink) Upload(ctx context.Context, files runtime.Files, o Origin) (Trans
 	return t, nil
 }
 
-func (s *Sink) upload(ctx context.Context, files runtime.Files, o Origin) (Transfer, error) {
+func (s *Sink) upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
 	at, err := folder(s.sync.Sink, o.Owner)
 	if err != nil {
 		return Transfer{}, err
