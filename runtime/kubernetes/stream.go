@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
+	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 
 	"github.com/hostler/hostler/runtime"
@@ -42,7 +43,7 @@ func (r *Runtime) run(id string, args ...string) (*stream, error) {
 		return nil, err
 	}
 	// A program outlives the call that starts it: its stream is closed.
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), r.log))
 	inReader, in := io.Pipe()
 	out, outWriter := io.Pipe()
 	s := &stream{
@@ -55,7 +56,8 @@ func (r *Runtime) run(id string, args ...string) (*stream, error) {
 			Stdin: inReader, Stdout: slim{outWriter, 4 << 10}, Stderr: slim{&s.stderr, 512}})
 		close(s.over)
 		outWriter.Close()
-		inReader.CloseWithError(io.ErrClosedPipe)
+		// Who writes may be told before who reads: in the cluster's words too.
+		inReader.CloseWithError(errors.Join(io.ErrClosedPipe, s.err))
 		cancel()
 	}()
 	return s, nil
