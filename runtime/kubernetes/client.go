@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
@@ -52,6 +53,7 @@ func loadConfig(path, namespace string) (*rest.Config, string, error) {
 	config.ContentType = k8sruntime.ContentTypeProtobuf
 	config.AcceptContentTypes = k8sruntime.ContentTypeProtobuf + "," + k8sruntime.ContentTypeJSON
 	config.UserAgent = "hostler"
+	config.WarningHandler = rest.NoWarnings{} // they are meant for people at a terminal
 	// The server is fair to its clients by itself; the client's own limit of
 	// five requests a second would make a pool that fills up wait for nothing.
 	config.QPS = -1
@@ -95,14 +97,13 @@ func newPods(client rest.Interface, namespace string) *gentype.ClientWithList[*c
 		gentype.PrefersProtobuf[*corev1.Pod]())
 }
 
-// hearClient takes over what the client's libraries write to the process's
-// standard error: all that matters of it reaches us as an error as well. They
-// have one logger for all, so the last one to ask gets it.
-func hearClient(log *slog.Logger) {
+// clientLog is what the client's libraries write to instead of the process's
+// standard error: all that matters of it reaches us as an error as well.
+func clientLog(log *slog.Logger) klog.Logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	klog.SetSlogLogger(slog.New(lowered{log.Handler()}))
+	return logr.FromSlogHandler(lowered{log.Handler()})
 }
 
 // lowered makes every record one for debugging.

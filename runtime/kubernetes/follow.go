@@ -12,6 +12,7 @@ import (
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -32,6 +33,7 @@ type follower interface {
 // the server is lost. An account that breaks off is taken up where it broke,
 // which is the client's reflector's work.
 func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions), f follower) error {
+	ctx = klog.NewContext(ctx, r.log)
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (k8sruntime.Object, error) {
 			selected(&o)
@@ -110,7 +112,14 @@ func (r *Runtime) await(ctx context.Context, pod *corev1.Pod, judge func(*corev1
 		ctx, end := context.WithCancelCause(ctx)
 		defer end(nil)
 		w := &witness{of: pod, judge: judge, end: end}
-		err := r.follow(ctx, func(o *metav1.ListOptions) { o.FieldSelector = "metadata.name=" + pod.Name }, w)
+		err := r.follow(ctx, func(o *metav1.ListOptions) {
+			o.FieldSelector = "metadata.name=" + pod.Name
+			if o.ResourceVersion == "0" {
+				// Whatever the server has at hand might be from before the pod
+				// was made, which would look as if it were gone.
+				o.ResourceVersion = pod.ResourceVersion
+			}
+		}, w)
 		if errors.Is(err, errContent) {
 			return true, nil
 		}

@@ -25,6 +25,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/gentype"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -69,6 +70,7 @@ type Runtime struct {
 	secret    []byte
 	shimImage string
 	nonRoot   bool
+	log       klog.Logger
 	images    images
 
 	// mu guards what follows. It is held for no I/O.
@@ -94,7 +96,6 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to kubernetes: %w", err)
 	}
-	hearClient(o.Log)
 	return &Runtime{
 		config:    config,
 		client:    client,
@@ -104,6 +105,7 @@ func New(o Options) (*Runtime, error) {
 		secret:    o.Secret,
 		shimImage: o.ShimImage,
 		nonRoot:   o.NonRoot,
+		log:       clientLog(o.Log),
 		sessions:  make(map[string]*shim.Session),
 	}, nil
 }

@@ -88,13 +88,14 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 			return fmt.Errorf("let the scheduler at it: %w", err)
 		}
 	}
-	if stateOf(pod) == runtime.Exited {
-		return r.revive(ctx, pod)
-	}
 	if stateOf(pod) == runtime.Created {
 		if pod, err = r.awaitRunning(ctx, pod); err != nil {
 			return err
 		}
+	}
+	// It may also have ended in the moment since it ran.
+	if stateOf(pod) == runtime.Exited {
+		return r.revive(ctx, pod)
 	}
 	session, err := r.session(id)
 	if err != nil {

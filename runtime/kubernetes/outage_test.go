@@ -220,3 +220,28 @@ func TestOutage(t *testing.T) {
 	require.NoError(t, <-done, "the command that ran all the time")
 	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
 }
+
+// A server that cannot stream what there is lists it first: nothing else
+// changes.
+func TestOldServer(t *testing.T) {
+	t.Parallel()
+	f, rt := newFront(t)
+	var refused, listed atomic.Int32
+	f.will(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Query().Get("sendInitialEvents") != "" {
+			refused.Add(1)
+			return refuse(w, 422)
+		}
+		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" {
+			listed.Add(1)
+		}
+		return false
+	})
+	id := up(t, rt)
+	deaths := obituaries(t, rt, id)
+	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	require.NoError(t, rt.Destroy(t.Context(), id))
+	await(t, deaths)
+	require.Positive(t, refused.Load())
+	require.Positive(t, listed.Load())
+}

@@ -2,6 +2,8 @@ package kubernetes
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -41,8 +43,8 @@ func startFault(pod *corev1.Pod) error {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(pod))
 	}
 	for _, c := range pod.Status.InitContainerStatuses {
-		if err := waitingFault(c); err != nil {
-			return err
+		if err := containerFault(c); err != nil {
+			return fmt.Errorf("install the shim: %w", err)
 		}
 		if t := ending(c); t != nil && t.ExitCode != 0 {
 			return fmt.Errorf("%w: the shim could not be installed from %s: %s (%s, exit code %d)",
@@ -55,15 +57,24 @@ func startFault(pod *corev1.Pod) error {
 	return nil
 }
 
+// noProgram are the words of container runtimes for a program that will never
+// run. Whatever else keeps one from being started is the node's trouble, and
+// nothing is known of the container but that it does not run.
+var noProgram = []string{"executable file not found", "no such file or directory", "permission denied", "exec format error"}
+
 func containerFault(c corev1.ContainerStatus) error {
 	if err := waitingFault(c); err != nil {
 		return err
 	}
-	// Process 1 could not be started at all.
-	if t := ending(c); t != nil && (t.Reason == "StartError" || t.Reason == "ContainerCannotRun") {
-		return fmt.Errorf("%w: %s", runtime.ErrInvalid, t.Message)
+	t := ending(c)
+	if t == nil || c.State.Running != nil || t.Reason != "StartError" && t.Reason != "ContainerCannotRun" {
+		return nil
 	}
-	return nil
+	means := runtime.ErrUnavailable
+	if slices.ContainsFunc(noProgram, func(words string) bool { return strings.Contains(t.Message, words) }) {
+		means = runtime.ErrInvalid
+	}
+	return fmt.Errorf("%w: %s: %s (%s)", means, c.Image, t.Message, t.Reason)
 }
 
 func waitingFault(c corev1.ContainerStatus) error {

@@ -151,7 +151,9 @@ func TestStartFault(t *testing.T) {
 	failed := corev1.ContainerStatus{Name: installContainer, LastTerminationState: corev1.ContainerState{
 		Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: "the cluster's words"}}}
 	broken := corev1.ContainerStatus{Name: mainContainer, State: corev1.ContainerState{
-		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "the cluster's words"}}}
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "the cluster's words: permission denied"}}}
+	troubled := corev1.ContainerStatus{Name: mainContainer, State: corev1.ContainerState{
+		Terminated: &corev1.ContainerStateTerminated{ExitCode: 128, Reason: "StartError", Message: "the cluster's words: context canceled"}}}
 	for name, test := range map[string]struct {
 		status corev1.PodStatus
 		want   error
@@ -163,6 +165,7 @@ func TestStartFault(t *testing.T) {
 		"not configured": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerConfigError")}}, runtime.ErrInvalid},
 		"not installed":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{failed}}, runtime.ErrInvalid},
 		"no process 1":   {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{broken}}, runtime.ErrInvalid},
+		"a busy node":    {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{troubled}}, runtime.ErrUnavailable},
 		"evicted":        {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the cluster's words"}, runtime.ErrNotRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
