@@ -19,8 +19,19 @@ type postgresSession struct {
 	conn  *pgx.Conn
 	place place
 	batch *pgx.Batch // what was not sent yet
-	xid   string     // the transaction's id, once there was an answer
+	id    txID       // the transaction's, once there was an answer
 }
+
+// txID names a transaction. After a failover the new server may give a number
+// again that the old one gave to what it has lost: its timeline is another.
+type txID struct{ number, timeline string }
+
+const (
+	selectTxID = `SELECT pg_current_xact_id()::text, ` + timeline
+	timeline   = `left(pg_walfile_name(pg_current_wal_lsn()), 8)`
+	// txStatus is NULL when the server cannot know.
+	txStatus = `SELECT CASE WHEN ` + timeline + ` = $2 THEN pg_xact_status($1::text::xid8) END`
+)
 
 // newPostgresSession returns a session that begins with a transaction.
 // Whatever the server's default is, each statement is to see what others have
@@ -29,7 +40,7 @@ type postgresSession struct {
 func newPostgresSession(ctx context.Context, conn *pgx.Conn, p place, self *Replica) *postgresSession {
 	s := &postgresSession{ctx: ctx, conn: conn, place: p, batch: &pgx.Batch{}}
 	s.batch.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
-	s.batch.Queue(`SELECT pg_current_xact_id()::text`).QueryRow(func(r pgx.Row) error { return r.Scan(&s.xid) })
+	s.batch.Queue(selectTxID).QueryRow(func(r pgx.Row) error { return r.Scan(&s.id.number, &s.id.timeline) })
 	if self != nil {
 		s.batch.Queue(checkFence, self.ID, self.Epoch).QueryRow(unfenced)
 	}
@@ -112,7 +123,7 @@ const announce = `SELECT pg_notify($1, last || ' ' || $2) FROM log WHERE id = 1`
 // the transaction, in one message: whoever holds the log's row makes all others
 // wait.
 func (s *postgresSession) commit(events []activity.Event) error {
-	if s.xid == "" { // without it nobody could find out whether the commit was made
+	if s.id.number == "" { // without it nobody could find out whether the commit was made
 		if err := s.send(); err != nil {
 			return err
 		}
@@ -132,7 +143,7 @@ func (s *postgresSession) commit(events []activity.Event) error {
 		return nil
 	}
 	// A fatal one may have come after the commit.
-	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok && foreign.Severity == "ERROR" {
+	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok && foreign.SeverityUnlocalized == "ERROR" {
 		return err
 	}
 	return fmt.Errorf("%w: %w", errUnsure, err)

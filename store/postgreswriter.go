@@ -80,22 +80,22 @@ func (w *postgresWriter) close() error {
 
 // once makes one attempt of a change.
 func (w *postgresWriter) once(ctx context.Context, f func(*tx) error) error {
-	xid, err := w.transact(ctx, f)
+	id, err := w.transact(ctx, f)
 	if errors.Is(err, errUnsure) {
-		return w.settle(ctx, xid, err)
+		return w.settle(ctx, id, err)
 	}
 	return err
 }
 
 // transact makes a change in a transaction, whose id it returns. From its begin
 // on the end of ctx does not stop it.
-func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (xid string, err error) {
+func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id txID, err error) {
 	conn, err := w.pool.Acquire(ctx)
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
-			return "", cause
+			return id, cause
 		}
-		return "", translate(err)
+		return id, translate(err)
 	}
 	defer conn.Release()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
@@ -106,26 +106,26 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (xid s
 	t.begin()
 	if err := call(f, t); err != nil {
 		s.rollback()
-		return "", err
+		return s.id, err
 	}
 	if err := s.commit(t.events); err != nil {
 		s.rollback()
-		return s.xid, fmt.Errorf("commit: %w", err)
+		return s.id, fmt.Errorf("commit: %w", err)
 	}
 	if len(t.events) > 0 {
 		w.publish(t.events)
 	}
-	return s.xid, nil
+	return s.id, nil
 }
 
 // settle finds out what became of a transaction whose commit was sent and not
 // answered, for as long as it takes the server to come back, in reason.
-func (w *postgresWriter) settle(ctx context.Context, xid string, unsure error) error {
+func (w *postgresWriter) settle(ctx context.Context, id txID, unsure error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		var status *string
-		err := w.pool.QueryRow(ctx, `SELECT pg_xact_status($1::text::xid8)`, xid).Scan(&status)
+		err := w.pool.QueryRow(ctx, txStatus, id.number, id.timeline).Scan(&status)
 		switch {
 		case err == nil && status != nil && *status == "committed":
 			_ = w.missed(ctx) // followers are told later, if this is too early

@@ -1,0 +1,38 @@
+package store
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/store/postgrestest"
+)
+
+// The server knows what became of its own transactions, and is not believed
+// about those of the one that it has replaced.
+func TestTxStatus(t *testing.T) {
+	db, err := Open(t.Context(), postgrestest.Schema(t))
+	require.NoError(t, err)
+	defer db.Close() //nolint:errcheck // it was only asked
+	w := db.writer.(*postgresWriter)
+	id, err := w.transact(t.Context(), func(t *tx) error { return t.later(putMeta, "k", "v") })
+	require.NoError(t, err)
+	undone, err := w.transact(t.Context(), func(t *tx) error { return t.later(insertLogTwice) })
+	require.Error(t, err)
+
+	status := func(id txID) (status *string) {
+		require.NoError(t, w.pool.QueryRow(t.Context(), txStatus, id.number, id.timeline).Scan(&status))
+		return status
+	}
+	require.Equal(t, "committed", *status(id))
+	require.Equal(t, "aborted", *status(undone))
+	elsewhere := txID{number: id.number, timeline: "FFFFFFFF"}
+	require.Nil(t, status(elsewhere))
+	future := txID{number: "999999999999", timeline: "FFFFFFFF"}
+	require.Nil(t, status(future))
+	require.ErrorIs(t, w.settle(t.Context(), elsewhere, errUnsure), errUnsure)
+	require.ErrorIs(t, w.settle(t.Context(), undone, errUnsure), errRaced)
+	require.NoError(t, w.settle(t.Context(), id, errUnsure))
+}
+
+const insertLogTwice = `INSERT INTO log (id, last, pruned) VALUES (1, 0, 0)`
