@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/clustertest"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/process"
@@ -124,7 +125,7 @@ var importOnce = sync.OnceValues(func() (string, error) {
 	for _, name := range []string{"box", "app", "hostler"} {
 		files[name] = filepath.Join(dir, name)
 	}
-	rootfs, err := pack(files)
+	rootfs, err := clustertest.Pack(files)
 	if err != nil {
 		return "", err
 	}

@@ -40,9 +40,9 @@ func newFront(t testing.TB, s *server, meddle func(n int, w http.ResponseWriter,
 	t.Helper()
 	c, err := theCluster()
 	require.NoError(t, err)
-	to, err := url.Parse(c.config.Host)
+	to, err := url.Parse(c.Config.Host)
 	require.NoError(t, err)
-	tls, err := rest.TLSConfigFor(c.config)
+	tls, err := rest.TLSConfigFor(c.Config)
 	require.NoError(t, err)
 	pass := httputil.NewSingleHostReverseProxy(to)
 	// Without HTTP/2, which cannot carry the sessions.
@@ -60,7 +60,7 @@ func newFront(t testing.TB, s *server, meddle func(n int, w http.ResponseWriter,
 	require.NoError(t, err)
 	go server.Serve(listener) //nolint:errcheck // ends with Close, and says so
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
-	s.args = append(s.args, "--kubeconfig", c.kubeconfigFor(t, "http://"+listener.Addr().String()))
+	s.args = append(s.args, "--kubeconfig", kubeconfigFor(t, "http://"+listener.Addr().String()))
 	return f
 }
 

@@ -50,14 +50,12 @@ type removed struct {
 // takeAway removes a container's pod.
 func (r *removed) takeAway(container string) {
 	r.s.t.Helper()
-	c, err := theCluster()
-	require.NoError(r.s.t, err)
 	how := removals()[r.how]
 	method := http.MethodDelete
 	if how.path != "" {
 		method = http.MethodPost
 	}
-	c.must(r.s.t, method, podPath(container)+how.path, how.object(container), nil)
+	askCluster(r.s.t, method, podPath(container)+how.path, how.object(container), nil)
 }
 
 // destroyed waits until a container is gone.
@@ -172,7 +170,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 	t.Cleanup(closed.Close)
 	s := serve(t, kubernetesBackend{})
 	for id, test := range map[string]struct{ image, says string }{
-		"missing": {strings.TrimSuffix(images(t).programs, "/programs:1") + "/nothing:1", "not found"},
+		"missing": {images(t).nothing, "not found"},
 		"closed":  {strings.TrimPrefix(closed.URL, "http://") + "/secret:1", "401 Unauthorized"},
 	} {
 		text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/x]\nuser: '1:1'\npool: { min_idle: 1, max_size: 1 }\n", id, test.image)

@@ -33,6 +33,7 @@ var layers = []layer{
 
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
+	{"internal/clustertest", nil},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
@@ -56,8 +57,8 @@ var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "po
 // the smaller the part, the easier it is to leave them.
 var owners = []owner{
 	{"github.com/docker/docker", []string{"runtime/docker"}, "only runtime/docker talks to a Docker engine"},
-	{"k8s.io", []string{"runtime/kubernetes", "e2e/..."}, "only runtime/kubernetes talks to Kubernetes"},
-	{"github.com/google/go-containerregistry", []string{"runtime/kubernetes", "deploy/...", "e2e/...", "benchmarks/..."},
+	{"k8s.io", []string{"runtime/kubernetes", "internal/clustertest", "e2e/..."}, "only runtime/kubernetes talks to Kubernetes"},
+	{"github.com/google/go-containerregistry", []string{"runtime/kubernetes", "internal/clustertest", "deploy/...", "e2e/...", "benchmarks/..."},
 		"an engine asks registries itself, but for Kubernetes"},
 	{"database/sql", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"modernc.org/sqlite", []string{"store/..."}, "package store is the only one that knows SQL"},

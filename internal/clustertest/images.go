@@ -1,0 +1,97 @@
+package clustertest
+
+import (
+	"archive/tar"
+	"bytes"
+	"fmt"
+	"io"
+	"log"
+	"net/http/httptest"
+	"os"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// Registry is one in this process's memory.
+type Registry struct{ server *httptest.Server }
+
+// Serve starts a registry on this machine. Close it.
+func Serve() *Registry {
+	quiet := registry.Logger(log.New(io.Discard, "", 0))
+	return &Registry{httptest.NewServer(registry.New(quiet))}
+}
+
+// Close ends the registry.
+func (r *Registry) Close() { r.server.Close() }
+
+// Ref is what an image of this registry is called, whether it is there or not.
+func (r *Registry) Ref(image string) string {
+	return strings.TrimPrefix(r.server.URL, "http://") + "/" + image
+}
+
+// Push makes an image that holds nothing but some programs: where each is in
+// it, and on this machine.
+func (r *Registry) Push(image string, files map[string]string) (ref string, err error) {
+	ref = r.Ref(image)
+	if err := push(ref, files); err != nil {
+		return "", fmt.Errorf("push the image %s: %w", ref, err)
+	}
+	return ref, nil
+}
+
+func push(ref string, files map[string]string) error {
+	rootfs, err := Pack(files)
+	if err != nil {
+		return err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(rootfs)), nil
+	})
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture = "linux", goruntime.GOARCH
+	if image, err = mutate.ConfigFile(image, file); err != nil {
+		return err
+	}
+	to, err := name.ParseReference(ref)
+	if err != nil {
+		return err
+	}
+	return remote.Write(to, image)
+}
+
+// Pack makes a root filesystem, as a tar stream, of some programs.
+func Pack(files map[string]string) ([]byte, error) {
+	var rootfs bytes.Buffer
+	w := tar.NewWriter(&rootfs)
+	for name, path := range files {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(content); err != nil {
+			return nil, err
+		}
+	}
+	return rootfs.Bytes(), w.Close()
+}
