@@ -137,3 +137,20 @@ func TestRevival(t *testing.T) {
 	require.Equal(t, "x", say(t, rt, id, "/box", "read", "kept"))
 	require.Empty(t, deaths)
 }
+
+// A main process that ends at once is begun once, and its end is told.
+func TestEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	spec := newSpec(t)
+	spec.Command = []string{"/box", "exit", "7"}
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	require.NoError(t, rt.Create(t.Context(), spec))
+	err := rt.Start(t.Context(), spec.ID)
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.ErrorContains(t, err, "exit code 7")
+	status, err := rt.Status(t.Context(), spec.ID)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	require.Equal(t, 7, status.ExitCode)
+}

@@ -93,7 +93,8 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	// It may also have ended in the moment since it ran.
+	// Also one that the node has started in a second try, where the shim may
+	// wait.
 	if stateOf(pod) == runtime.Exited {
 		return r.revive(ctx, pod)
 	}
@@ -142,7 +143,11 @@ func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Po
 				giveUp(fmt.Errorf("%w: no node takes it: %s", runtime.ErrInvalid, why))
 			})
 		}
-		return lifeOf(now).running, startFault(now)
+		l := lifeOf(now)
+		if l.deaths > l.revived && !l.last.never {
+			return false, fmt.Errorf("%w: it ended at once, with exit code %d", runtime.ErrNotRunning, l.last.code)
+		}
+		return l.running, startFault(now)
 	})
 	if waiting != nil {
 		waiting.Stop()

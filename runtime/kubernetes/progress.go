@@ -67,7 +67,7 @@ func containerFault(c corev1.ContainerStatus) error {
 		return err
 	}
 	t := ending(c)
-	if t == nil || c.State.Running != nil || t.Reason != "StartError" && t.Reason != "ContainerCannotRun" {
+	if t == nil || c.State.Running != nil || !neverRan(t) {
 		return nil
 	}
 	means := runtime.ErrUnavailable

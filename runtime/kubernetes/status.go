@@ -25,9 +25,10 @@ const killedCode = 137
 
 // end is how a container ended.
 type end struct {
-	code int
-	oom  bool
-	time time.Time
+	never bool // process 1 could not be started
+	code  int
+	oom   bool
+	time  time.Time
 }
 
 // life is what a pod's status says of the container's main process.
@@ -52,10 +53,15 @@ func lifeOf(pod *corev1.Pod) life {
 	}
 	if ended != nil {
 		code := int(ended.ExitCode)
-		l.last = end{code: code, time: ended.FinishedAt.Time, oom: ended.Reason == "OOMKilled" && code == killedCode}
+		l.last = end{never: neverRan(ended), code: code, time: ended.FinishedAt.Time, oom: ended.Reason == "OOMKilled" && code == killedCode}
 	}
 	l.running = c.State.Running != nil
 	return l
+}
+
+// neverRan says whether the node could not start process 1.
+func neverRan(t *corev1.ContainerStateTerminated) bool {
+	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
 // containerStatus is the status of the workload's container; nil before the
