@@ -10,6 +10,7 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
 )
 
 // How the loop of this package waits: after a failure, and at most between two
@@ -27,8 +28,9 @@ const parallelReaps = 8
 // releases claims whose tenants have been idle for the claim_idle_ttl of their
 // pool, and takes the state of claims into snapshots at their workloads'
 // intervals, until ctx ends. Being active is: the claim becoming active, its
-// tenant asking for it again, and Touch. Nothing else is: what a container
-// does by itself, and who looks at a claim, says nothing about its tenant.
+// tenant asking for it again, Touch, and a change of the files that are the
+// tenant's state. Nothing else is: what a container does besides, and who looks
+// at a claim, says nothing about its tenant.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runReleases(ctx) })
@@ -109,6 +111,9 @@ func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Durati
 			continue
 		}
 		g.Go(func() error {
+			if busy, err := s.works(ctx, c, now.Add(-ttl)); busy || err != nil {
+				return err
+			}
 			_, err := s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
 			return err
 		})
@@ -125,4 +130,27 @@ func lastActive(c claim.Claim) time.Time {
 		return *c.ActiveAt
 	}
 	return c.CreatedAt
+}
+
+// works says whether the tenant's state has been changed since a moment, and
+// notes when it was.
+func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
+	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil || len(w.StateFolders()) == 0 {
+		return false, err
+	}
+	at, err := s.rt.Changed(ctx, c.Container, w.StateFolders())
+	if errors.Is(err, runtime.ErrUnavailable) {
+		return false, fmt.Errorf("look whether the tenant of claim %s is idle: %w", c.ID, err)
+	}
+	if err != nil || !at.After(since) {
+		return false, nil // a container that has ended changes no more
+	}
+	if now := time.Now(); at.After(now) {
+		at = now // its clock is ahead
+	}
+	_, err = s.store.MoveClaim(ctx, claim.Move{
+		ID: c.ID, From: []claim.State{claim.Active}, Set: func(c *claim.Claim) { c.TouchedAt = &at },
+	})
+	return true, err
 }

@@ -107,3 +107,24 @@ func TestDiscardJoins(t *testing.T) {
 		require.Contains(t, gone(y, c.Container), "discarded")
 	})
 }
+
+// A tenant that writes to its state is not idle.
+func TestWritingIsNotIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		running(t, y)
+		c := y.Claim("w", "ada")
+		state := func() claim.State {
+			now, err := y.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			return now.State
+		}
+		<-time.After(8 * time.Minute)
+		exec(y, c, "write", "/data/note", "x")
+		<-time.After(9 * time.Minute)
+		require.Equal(t, claim.Active, state(), "nine minutes since the last write")
+		<-time.After(2 * time.Minute)
+		require.Equal(t, claim.Released, state())
+	})
+}

@@ -8,6 +8,7 @@
 package workload
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/hooks"
@@ -165,6 +166,25 @@ type SyncPolicy struct {
 	OnRelease bool
 	Interval  time.Duration // 0: not while claimed
 	Manual    bool
+}
+
+// StateFolders are where a tenant's state is: the state volume, and what sync
+// takes out of the container.
+func (w *Workload) StateFolders() []string {
+	var dirs []string
+	for _, v := range w.Volumes {
+		if v.Name == "state" {
+			dirs = append(dirs, v.Target)
+		}
+	}
+	if w.Sync != nil {
+		for _, m := range w.Sync.Mappings {
+			if m.Direction != Download && !slices.Contains(dirs, m.Path) {
+				dirs = append(dirs, m.Path)
+			}
+		}
+	}
+	return dirs
 }
 
 // Spec is what a container of w with the given id is made of.
