@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -18,7 +19,8 @@ import (
 type Places struct {
 	// State is the folder of sinks of type file that name none; "" for no such.
 	State string
-	// Folders are those that sinks of type file may name, or lie in.
+	// Folders are those that sinks of type file may name, or lie in. They must
+	// be there; what lies in them is made.
 	Folders []string
 	// Credentials is the folder that files of credentials are in; "" for no
 	// such.
@@ -137,14 +139,19 @@ func (p Places) folder(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	allowed := slices.ContainsFunc(append(slices.Clone(p.Folders), p.State), func(dir string) bool {
-		dir, err := resolve(dir)
-		return err == nil && dir != "" && (target == dir || strings.HasPrefix(target, strings.TrimSuffix(dir, "/")+"/"))
-	})
-	if !allowed {
-		return "", fmt.Errorf("%w: %s", ErrPlace, name)
+	for _, allowed := range append(slices.Clone(p.Folders), p.State) {
+		dir, err := resolve(allowed)
+		if err != nil || dir == "" || target != dir && !strings.HasPrefix(target, strings.TrimSuffix(dir, "/")+"/") {
+			continue
+		}
+		// An empty folder in its place would be tenants without state. Whoever
+		// allows a folder in a filesystem that may not be mounted is told so.
+		if _, err := os.Stat(dir); err != nil && allowed != p.State {
+			return "", fmt.Errorf("the folder that is allowed must be there: %w", err)
+		}
+		return target, nil
 	}
-	return target, nil
+	return "", fmt.Errorf("%w: %s", ErrPlace, name)
 }
 
 // resolve follows the links of as much of a path as there is.

@@ -33,6 +33,9 @@ func TestAllowedFolders(t *testing.T) {
 	for _, no := range []string{"secret", "allowed-too", "allowed/link", "allowed/link/new", "."} {
 		require.ErrorIs(t, open(places, filepath.Join(dir, no)), snapshot.ErrPlace, no)
 	}
+	places.Folders = []string{filepath.Join(dir, "not mounted")}
+	require.ErrorIs(t, open(places, filepath.Join(dir, "not mounted", "x")), os.ErrNotExist)
+	require.NoDirExists(t, filepath.Join(dir, "not mounted"))
 	require.ErrorIs(t, open(snapshot.Places{}, "/"), snapshot.ErrPlace)
 	_, err := snapshot.NewSinks(snapshot.Places{}).For(t.Context(), synced(t, ""))
 	require.ErrorIs(t, err, snapshot.ErrPlace)
