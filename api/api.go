@@ -19,6 +19,7 @@ type Options struct {
 	Claimer    Claimer
 	Releaser   Releaser
 	Claims     ClaimReader
+	State      State
 	Events     EventSource
 	Runs       RunReader
 
@@ -99,6 +100,9 @@ func (a *API) routes() {
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
 	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Say that a claim is still in use"), a.touch)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
+	handle(a, op("sync", "POST /v1/claims/{id}/sync", "Take a claim's state into a snapshot now"), a.sync)
+	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
+	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 
 	handle(a, op("list-runs", "GET /v1/hook-runs", "List hook runs"), a.listRuns)
 	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)

@@ -21,6 +21,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 )
 
 const file = "id: web\nimage: nginx\npool: {min_idle: 2, max_size: 5}\n"
@@ -45,6 +46,11 @@ func filled() *apitest.Backend {
 	b.Claims = []claim.Claim{
 		{ID: "claim-alice", Workload: "web", Tenant: "alice", Container: "box-1", State: claim.Active, CreatedAt: apitest.Time},
 		{ID: "claim-bob", Workload: "web", Tenant: "bob", State: claim.Released, CreatedAt: apitest.Time},
+	}
+	for _, id := range []string{"snap-2", "snap-1"} {
+		b.Snapshots = append(b.Snapshots, snapshot.Snapshot{
+			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Object: "data/x", Size: 40, Files: 2, Bytes: 100}, {Size: 2, Files: 1, Bytes: 1}},
+		})
 	}
 	b.Printed = "hello from the box\n"
 	b.Append(
@@ -144,6 +150,10 @@ func TestRoutes(t *testing.T) {
 		{"GET /v1/claims/claim-bob", "", 200, `"timings":{}`},
 		{"POST /v1/claims/claim-alice/release", "", 200, `"released"`},
 		{"POST /v1/claims/claim-alice/release", `{"discard":true}`, 200, `"released"`},
+		{"POST /v1/claims/claim-alice/sync", "", 200, `"snapshot":"snap-2"`},
+		{"GET /v1/workloads/web/snapshots?tenant=alice", "", 200, `"id":"snap-2","current":true`},
+		{"GET /v1/workloads/web/snapshots?tenant=alice", "", 200, `"files":3,"bytes":101,"stored_bytes":42`},
+		{"POST /v1/workloads/web/snapshots/snap-1/restore", `{"tenant":"alice"}`, 200, `"restored_from":"snap-1"`},
 		{"GET /v1/hook-runs?limit=1", "", 200, `"next":"run-1"`},
 		{"GET /v1/hook-runs?point=post_create", "", 200, `run-2`},
 		{"GET /v1/hook-runs/run-1", "", 200, `boom`},
@@ -219,6 +229,12 @@ func TestBadRequests(t *testing.T) {
 		{"unknown workload", claims, `{"workload":"nope","tenant":"a"}`, nil, 404, "workload_not_found", ""},
 		{"unknown claim", "GET /v1/claims/x", "", nil, 404, "claim_not_found", ""},
 		{"release of nothing", "POST /v1/claims/x/release", "", nil, 404, "claim_not_found", ""},
+		{"sync of nothing", "POST /v1/claims/x/sync", "", nil, 404, "claim_not_found", ""},
+		{"sync of what has ended", "POST /v1/claims/claim-bob/sync", "", nil, 409, "claim_not_active", ""},
+		{"whose snapshots", "GET /v1/workloads/web/snapshots", "", nil, 422, "invalid_request", "tenant"},
+		{"snapshots of no workload", "GET /v1/workloads/nope/snapshots?tenant=a", "", nil, 404, "workload_not_found", ""},
+		{"restore for whom", "POST /v1/workloads/web/snapshots/snap-1/restore", `{}`, nil, 422, "invalid_request", "tenant"},
+		{"restore nothing", "POST /v1/workloads/web/snapshots/x/restore", `{"tenant":"alice"}`, nil, 404, "snapshot_not_found", ""},
 		{"unknown container", "GET /v1/containers/x", "", nil, 404, "container_not_found", ""},
 		{"logs of nothing", "GET /v1/containers/x/logs", "", nil, 404, "container_not_found", ""},
 		{"unknown run", "GET /v1/hook-runs/x", "", nil, 404, "run_not_found", ""},

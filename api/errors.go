@@ -9,7 +9,9 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -27,12 +29,16 @@ const (
 	ClaimNotFound    Code = "claim_not_found"
 	ContainerMissing Code = "container_not_found"
 	RunNotFound      Code = "run_not_found"
+	SnapshotNotFound Code = "snapshot_not_found"
 	MethodNotAllowed Code = "method_not_allowed"
 	RequestTimeout   Code = "request_timeout"
 	Conflict         Code = "conflict"
 	ContainerInUse   Code = "container_in_use"
 	ClaimAborted     Code = "claim_aborted"
 	ClaimReleasing   Code = "claim_releasing"
+	ClaimNotActive   Code = "claim_not_active"
+	ClaimHeld        Code = "claim_held"
+	NoSync           Code = "no_sync"
 	TooLarge         Code = "payload_too_large"
 	UnsupportedType  Code = "unsupported_media_type"
 	PoolExhausted    Code = "pool_exhausted"
@@ -62,12 +68,16 @@ var statuses = map[Code]struct {
 	ClaimNotFound:    {http.StatusNotFound, "There is no such claim"},
 	ContainerMissing: {http.StatusNotFound, "There is no such container"},
 	RunNotFound:      {http.StatusNotFound, "There is no such hook run"},
+	SnapshotNotFound: {http.StatusNotFound, "There is no such snapshot"},
 	MethodNotAllowed: {http.StatusMethodNotAllowed, "The path does not take this method"},
 	RequestTimeout:   {http.StatusRequestTimeout, "The request came too slowly"},
 	Conflict:         {http.StatusConflict, "The state has changed meanwhile"},
 	ContainerInUse:   {http.StatusConflict, "A claim holds the container"},
 	ClaimAborted:     {http.StatusConflict, "The claim was released before it was active"},
 	ClaimReleasing:   {http.StatusConflict, "The tenant's last claim is still being released"},
+	ClaimNotActive:   {http.StatusConflict, "The claim is not active"},
+	ClaimHeld:        {http.StatusConflict, "The tenant holds a claim"},
+	NoSync:           {http.StatusConflict, "The workload does not keep its tenants' state in this way"},
 	TooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedType:  {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
 	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are taken"},
@@ -99,6 +109,10 @@ var table = []struct {
 	{pool.ErrScale, InvalidRequest},
 	{pool.ErrInUse, ContainerInUse},
 	{claim.ErrReleasing, ClaimReleasing},
+	{claim.ErrNotActive, ClaimNotActive},
+	{claim.ErrHeld, ClaimHeld},
+	{claim.ErrNoSync, NoSync},
+	{snapshot.ErrNoSnapshot, SnapshotNotFound},
 	{pool.ErrSeed, SyncFailed},
 	{pool.ErrUnhealthy, NotHealthy},
 	{runtime.ErrImage, ImageUnavailable},
@@ -121,6 +135,29 @@ var (
 	errNotReady = errors.New("not ready")
 )
 
+// syncReasons say why a tenant's state could not be moved, for programs. What
+// is none of them is the sink's: trying again may help.
+var syncReasons = []struct {
+	err    error
+	reason string
+}{
+	{snapshot.ErrTooLarge, "too_large"},
+	{snapshot.ErrStale, "stale"},
+	{snapshot.ErrConflict, "conflict"},
+	{snapshot.ErrCorrupt, "damaged"},
+	{snapshot.ErrSecret, "credentials"},
+	{snapshot.ErrPlace, "not_allowed"},
+}
+
+func syncReason(err error) string {
+	for _, row := range syncReasons {
+		if errors.Is(err, row.err) {
+			return row.reason
+		}
+	}
+	return "sink"
+}
+
 // busyRetry is when to ask again for what does not say so itself.
 const busyRetry = time.Second
 
@@ -140,6 +177,17 @@ func classify(err error, p *Problem) Code {
 	if hook, ok := errors.AsType[*hooks.Error](err); ok {
 		p.Run = &hook.Run
 		return HookFailed
+	}
+	if kept, ok := errors.AsType[*release.FailedError](err); ok {
+		p.Claim, p.retry = kept.Claim.ID, busyRetry
+		if at := kept.Claim.RetryAt; at != nil {
+			p.retry = max(time.Until(*at), busyRetry)
+		}
+	}
+	// An upload whose claim was released meanwhile is no fault of the sink.
+	if _, ok := errors.AsType[*claim.SyncError](err); ok && !errors.Is(err, claim.ErrNotActive) {
+		p.Reason = syncReason(err)
+		return SyncFailed
 	}
 	if none, ok := errors.AsType[*claim.UnavailableError](err); ok {
 		p.Reason, p.retry = string(none.Reason), max(none.RetryAfter, busyRetry)

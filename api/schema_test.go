@@ -28,7 +28,7 @@ func TestAnswersMatchDocument(t *testing.T) {
 
 	check := checker(t, base, compiler)
 	for _, get := range []string{
-		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/pools", "/v1/pools/{workload}",
+		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/workloads/{id=web}/snapshots?tenant=alice", "/v1/pools", "/v1/pools/{workload}",
 		"/v1/containers?state=claimed,gone", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
 		"/v1/hook-runs", "/v1/hook-runs/{id=run-1}", "/v1/events?limit=2", "/healthz", "/readyz",
 		// and what is not there
@@ -44,6 +44,8 @@ func TestAnswersMatchDocument(t *testing.T) {
 	check("/v1/claims", "POST", `{"workload":7}`)
 	b.Fail("claim", &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: b.Attempts[0]}})
 	check("/v1/claims", "POST", `{"workload":"web","tenant":"dora"}`)
+	check("/v1/claims/{id=claim-alice}/sync", "POST", "")
+	check("/v1/claims/{id=claim-bob}/sync", "POST", "")
 	check("/v1/claims/{id=claim-carol}/release", "POST", "")
 	check("/v1/pools/{workload}/scale", "POST", `{"min_idle":1}`)
 	check("/v1/pools/{workload}/drain", "POST", "")

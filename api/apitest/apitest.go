@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -36,7 +37,8 @@ type Backend struct {
 	Log        []activity.Event
 	Oldest     int64 // events before it are deleted
 	Printed    string
-	Requests   []any // requests of claims and releases, as they came
+	Snapshots  []snapshot.Snapshot // of whoever asks, the current one first
+	Requests   []any               // requests of claims and releases, as they came
 	changed    chan struct{}
 }
 
@@ -53,7 +55,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		Events: events{b}, Runs: runs{b}, Version: "test",
+		State: state{b}, Events: events{b}, Runs: runs{b}, Version: "test",
 		Ready: func(context.Context) error { return b.fails("ready") },
 	}
 }

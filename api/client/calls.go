@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -126,7 +127,33 @@ func (c *Client) Touch(ctx context.Context, id string) (claim.Claim, error) {
 	return out, err
 }
 
-// Release ends a claim.
+// Sync takes the state of an active claim into a snapshot at once.
+func (c *Client) Sync(ctx context.Context, id string) (api.Synced, error) {
+	out, _, err := post[api.Synced](ctx, c, path("/v1/claims", id)+"/sync", struct{}{})
+	return out, err
+}
+
+// Snapshots lists a tenant's snapshots, the current one first.
+func (c *Client) Snapshots(ctx context.Context, workload, tenant string) ([]api.Snapshot, error) {
+	return all[api.Snapshot](ctx, c, path("/v1/workloads", workload)+"/snapshots", values("tenant", tenant), 0)
+}
+
+// Restore makes an older snapshot the current one again.
+func (c *Client) Restore(ctx context.Context, workload, tenant, id string) (api.Snapshot, error) {
+	body, err := json.Marshal(api.RestoreRequest{Tenant: tenant})
+	if err != nil {
+		return api.Snapshot{}, fmt.Errorf("write the request: %w", err)
+	}
+	out, _, err := into[api.Snapshot](ctx, c, call{
+		method: http.MethodPost, path: path("/v1/workloads", workload) + path("/snapshots", id) + "/restore", body: body,
+		header: http.Header{"Content-Type": {"application/json"}}, single: true,
+	})
+	return out, err
+}
+
+// Release ends a claim. One whose tenant's state cannot be kept is an *Error
+// with api.SyncFailed: it keeps its container, and calling again tries again.
+// With discard the state is given up.
 func (c *Client) Release(ctx context.Context, id string, discard bool) (claim.Claim, error) {
 	out, _, err := post[claim.Claim](ctx, c, path("/v1/claims", id)+"/release", api.ReleaseRequest{Discard: discard})
 	return out, err

@@ -49,9 +49,9 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// Calls whose connection breaks are made again this often. Each call of this
-// API may be: asking twice for a claim, a release or a change of a pool does
-// what asking once does.
+// Calls whose connection breaks are made again this often. Nearly each call of
+// this API may be: asking twice for a claim, a release or a change of a pool
+// does what asking once does.
 const (
 	tries     = 3
 	firstWait = 100 * time.Millisecond
@@ -63,6 +63,7 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
+	single       bool // it is not to be made again: done twice it does more
 }
 
 // do makes the call and returns an answer that is no error.
@@ -73,7 +74,7 @@ func (c *Client) do(ctx context.Context, what call) (*http.Response, error) {
 		if err == nil {
 			return resp, nil
 		}
-		if _, answered := err.(*Error); answered || try == tries || ctx.Err() != nil { //nolint:errorlint // once wraps none
+		if _, answered := err.(*Error); answered || what.single || try == tries || ctx.Err() != nil { //nolint:errorlint // once wraps none
 			return nil, err
 		}
 		if err := pause(ctx, wait); err != nil {

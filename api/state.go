@@ -1,0 +1,109 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/snapshot"
+)
+
+// State keeps tenants' state outside of their containers.
+type State interface {
+	// Sync takes the state of an active claim into a snapshot at once.
+	Sync(ctx context.Context, claimID string) (claim.Claim, snapshot.Transfer, error)
+	// Snapshots lists a tenant's snapshots, the current one first.
+	Snapshots(ctx context.Context, workload, tenant string) ([]snapshot.Snapshot, error)
+	// Restore makes an older snapshot the current one again.
+	Restore(ctx context.Context, workload, tenant, id string) (snapshot.Snapshot, error)
+}
+
+// Synced is what taking the state of a claim did.
+type Synced struct {
+	Claim    claim.Claim `json:"claim"`
+	Transfer Transfer    `json:"transfer"`
+}
+
+// Transfer is what an upload did.
+type Transfer struct {
+	Snapshot  string  `json:"snapshot" doc:"The one that is current now."`
+	Unchanged bool    `json:"unchanged" doc:"The current snapshot held all of it already, and nothing was stored."`
+	Files     int     `json:"files" doc:"Files, folders and links that were read from the container."`
+	Bytes     int64   `json:"bytes" doc:"How large they are."`
+	Sent      int64   `json:"sent" doc:"How many bytes went to the sink."`
+	Duration  float64 `json:"duration_ms"`
+}
+
+func (a *API) sync(ctx context.Context, in *claimPath) (*struct{ Body Synced }, error) {
+	c, t, err := a.o.State.Sync(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Synced }{Synced{Claim: viewClaim(c), Transfer: Transfer{
+		Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes, Sent: t.Sent,
+		Duration: float64(t.Duration.Microseconds()) / 1000,
+	}}}, nil
+}
+
+// Snapshot is a tenant's state at one time, as an answer shows it: what and
+// when, and not where in the sink it lies.
+type Snapshot struct {
+	ID           string    `json:"id"`
+	Current      bool      `json:"current" doc:"It is what the tenant's next claim begins with."`
+	Time         time.Time `json:"time"`
+	Reason       string    `json:"reason,omitempty" doc:"Why it was taken: release, interval, request or restored."`
+	RestoredFrom string    `json:"restored_from,omitempty" doc:"The older snapshot that it is again."`
+	Revision     string    `json:"revision,omitempty" doc:"Of the workload, as its container was made."`
+	Claim        string    `json:"claim,omitempty" doc:"Whose container it was taken from."`
+	Files        int       `json:"files" doc:"Files, folders and links."`
+	Bytes        int64     `json:"bytes" doc:"How large they are."`
+	Stored       int64     `json:"stored_bytes" doc:"What they take in the sink."`
+}
+
+func viewSnapshot(s snapshot.Snapshot, current bool) Snapshot {
+	v := Snapshot{
+		ID: s.ID, Current: current, Time: s.Time, Reason: s.Reason, RestoredFrom: s.RestoredFrom,
+		Revision: s.Revision, Claim: s.Claim, Files: s.Files(), Bytes: s.Bytes(),
+	}
+	for _, p := range s.Parts {
+		v.Stored += p.Size
+	}
+	return v
+}
+
+type snapshotsIn struct {
+	ID     string `path:"id" maxLength:"128" doc:"The workload's id." example:"greeter"`
+	Tenant string `query:"tenant" required:"true" minLength:"1" maxLength:"200" doc:"Whose snapshots." example:"alice"`
+}
+
+// listSnapshots answers all of them at once: a workload's keep bounds them.
+func (a *API) listSnapshots(ctx context.Context, in *snapshotsIn) (*struct{ Body *Page[Snapshot] }, error) {
+	all, err := a.o.State.Snapshots(ctx, in.ID, in.Tenant)
+	if err != nil {
+		return nil, err
+	}
+	page := &Page[Snapshot]{Items: make([]Snapshot, 0, len(all))}
+	for i, s := range all {
+		page.Items = append(page.Items, viewSnapshot(s, i == 0))
+	}
+	return &struct{ Body *Page[Snapshot] }{page}, nil
+}
+
+// RestoreRequest says whose snapshot is to be restored.
+type RestoreRequest struct {
+	Tenant string `json:"tenant" minLength:"1" maxLength:"200" doc:"Whose snapshot it is." example:"alice"`
+}
+
+type restoreIn struct {
+	ID       string `path:"id" maxLength:"128" doc:"The workload's id." example:"greeter"`
+	Snapshot string `path:"snapshot" maxLength:"128" doc:"The snapshot's id."`
+	Body     RestoreRequest
+}
+
+func (a *API) restore(ctx context.Context, in *restoreIn) (*struct{ Body Snapshot }, error) {
+	s, err := a.o.State.Restore(ctx, in.ID, in.Body.Tenant, in.Snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return &struct{ Body Snapshot }{viewSnapshot(s, true)}, nil
+}
