@@ -59,8 +59,9 @@ spec:
       ports:
         - { name: api, containerPort: 8700 }
       # Bringing an older database up to date takes its time.
-      startupProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 2, failureThreshold: 150 }
-      livenessProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 10, timeoutSeconds: 5 }
+      startupProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 }
+      # A server that is only slow must live: what it is making would be undone.
+      livenessProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
       # Asks the database and the cluster, which may take longer than they should.
       readinessProbe: { httpGet: { path: /readyz, port: api }, periodSeconds: 5, timeoutSeconds: 5 }
       {{- if not $sqlite }}

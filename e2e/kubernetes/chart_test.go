@@ -1,0 +1,142 @@
+package kubernetes
+
+import (
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write deploy/manifests anew")
+
+// The chart makes sense to Helm's own judge, with all that can be switched on.
+func TestLint(t *testing.T) {
+	t.Parallel()
+	for name, values := range sensible {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := helm(t, values, "lint", "--strict", "--kube-version", kubeVersion, chart, "--values", "-")
+			require.NoError(t, err)
+		})
+	}
+}
+
+// sensible are values that people give.
+var sensible = map[string]string{
+	"default": "",
+	"trial":   "store: { sqlite: { persistent: false } }\nnetworkPolicy: { enabled: false }\npodDisruptionBudget: { enabled: false }",
+	"several": `
+store: { type: postgres, postgres: { existingSecret: database } }
+replicas: 3
+workloads: { namespace: boxes, existingConfigMap: files }
+apiKeys: { existingSecret: keys, key: file }
+serviceMonitor: { enabled: true, labels: { release: prometheus }, keySecret: { name: prometheus } }
+networkPolicy: { server: { from: [], egress: [{ to: [{ podSelector: {} }] }] }, containers: { from: [], dns: false, internet: false } }
+image: { pullSecrets: [{ name: registry }] }
+serviceAccount: { name: mine }
+service: { type: LoadBalancer, port: 80, annotations: { a: b } }
+topologySpreadConstraints: [{ maxSkew: 1, topologyKey: zone, whenUnsatisfiable: ScheduleAnyway }]
+tolerations: [{ operator: Exists }]
+extraEnv: [{ name: AWS_REGION, value: eu-central-1 }]
+priorityClassName: high`,
+}
+
+// What is rendered is what the API server takes, to the last field.
+func TestServerTakesIt(t *testing.T) {
+	t.Parallel()
+	c := needCluster(t)
+	namespace := c.namespace(t, "restricted")
+	for name, values := range sensible {
+		t.Run(name, func(t *testing.T) {
+			// Neither the namespace nor the operator's kinds need to be there.
+			values = strings.NewReplacer("namespace: boxes", "namespace: "+namespace,
+				"serviceMonitor: { enabled: true", "serviceMonitor: { enabled: false").Replace(values)
+			text, err := helm(t, values, "template", "hostler", chart, "--namespace", namespace, "--kube-version", kubeVersion, "--values", "-")
+			require.NoError(t, err)
+			for _, o := range objects(t, text) {
+				c.must(t, "POST", collection(t, o)+"?dryRun=All&fieldValidation=Strict", o, nil)
+			}
+		})
+	}
+}
+
+// collection is where the API server makes an object.
+func collection(t testing.TB, o object) string {
+	t.Helper()
+	plural := strings.ToLower(o["kind"].(string)) + "s"
+	plural = strings.Replace(plural, "policys", "policies", 1)
+	group := "/apis/" + o["apiVersion"].(string)
+	if o["apiVersion"] == "v1" {
+		group = "/api/v1"
+	}
+	return group + "/namespaces/" + in(t, o, "metadata", "namespace").(string) + "/" + plural
+}
+
+// Values that cannot be meant are refused before anything is installed.
+func TestRefusedValues(t *testing.T) {
+	t.Parallel()
+	for values, words := range map[string]string{
+		"replicas: 2":                         "several servers need store.type postgres",
+		"store: { type: postgres }":           "a Secret with the database's URL is needed",
+		"store: { type: mysql }":              "/store/type",
+		"replica: 3":                          "replica",
+		"workloads: { files: { a.txt: '' } }": "a.txt",
+		"networkPolicy: { container: {} }":    "container",
+		"retention: 30d":                      "/retention",
+		"logLevel: loud":                      "/logLevel",
+		"apiKeys: { key: mine }":              "Secret of your own",
+		"serviceMonitor: { enabled: true }\napiKeys: { existingSecret: mine }": "keySecret",
+	} {
+		_, err := render(t, values)
+		require.ErrorContains(t, err, words, values)
+	}
+}
+
+// One SQLite file has one server at a time; a PostgreSQL has as many as one
+// likes, and they are replaced one after another.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	text, err := render(t, "")
+	require.NoError(t, err)
+	one := of(t, objects(t, text), "StatefulSet")
+	require.EqualValues(t, 1, in(t, one, "spec", "replicas"))
+	require.NotContains(t, text, "kind: Deployment")
+	require.NotContains(t, text, "HOSTLER_STORE")
+
+	text, err = render(t, sensible["several"])
+	require.NoError(t, err)
+	all := objects(t, text)
+	several := of(t, all, "Deployment")
+	require.EqualValues(t, 3, in(t, several, "spec", "replicas"))
+	require.EqualValues(t, 0, in(t, several, "spec", "strategy", "rollingUpdate", "maxUnavailable"))
+	require.NotContains(t, text, "PersistentVolumeClaim")
+	require.NotContains(t, text, "kind: Secret", "all secrets are the operator's")
+	require.Contains(t, text, "name: HOSTLER_STORE")
+	require.Equal(t, "boxes", in(t, of(t, all, "Role"), "metadata", "namespace"))
+	require.Equal(t, "mine", in(t, of(t, all, "RoleBinding"), "subjects", 0, "name"))
+	require.Equal(t, "prometheus", in(t, of(t, all, "ServiceMonitor"),
+		"spec", "endpoints", 0, "authorization", "credentials", "name"))
+}
+
+// deploy/manifests is what the chart makes, for those who have no Helm. Run
+// with -update after a change.
+func TestManifests(t *testing.T) {
+	const path = root + "/deploy/manifests/hostler.yaml"
+	text, err := render(t, "apiKeys: { existingSecret: hostler-api-keys }")
+	require.NoError(t, err)
+	var kept strings.Builder
+	kept.WriteString("# Written by `make manifests` from deploy/chart. See docs/kubernetes.md.\n")
+	for line := range strings.Lines(text) {
+		if !strings.Contains(line, "# Source: ") && !strings.Contains(line, "helm.sh/") && !strings.Contains(line, "managed-by: Helm") {
+			kept.WriteString(line)
+		}
+	}
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(kept.String()), 0o644)) //nolint:gosec // for all to read
+	}
+	have, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, kept.String(), string(have), "the chart has changed: make manifests")
+}
