@@ -121,7 +121,7 @@ var refusals = []struct{ name, source, field, words string }{
 	{"azure without an account", body("volumes: {state: {target: /a}}\nsync: {sink: {type: azure, container: abc}}"), "sync.sink.account", "is missing"},
 	{"sink folder untidy", body("volumes: {state: {target: /a}}\nsync: {sink: {type: file, path: /a/../b}}"), "sync.sink.path", "write /b"},
 	{"keep nothing", body("volumes: {state: {target: /a}}\nsync: {sink: {type: file}, keep: 0}"), "sync.keep", "less than 1"},
-	{"state too large", body("volumes: {state: {target: /a}}\nsync: {sink: {type: file}, max_size: 17t}"), "sync.max_size", "more than 16t"},
+	{"state too large", body("volumes: {state: {target: /a}}\nsync: {sink: {type: file}, max_size: 2t}"), "sync.max_size", "more than 1t"},
 	{"two in one place", body("volumes: {state: {target: /a}, custom: [{name: b, target: /b}]}\nsync: {sink: {type: file}, mappings: [{path: b}, {path: /b}]}"), "sync.mappings[1]", "another sink_path"},
 	{"sink path is ours", body("volumes: {state: {target: /a}}\nsync: {sink: {type: file}, mappings: [{path: b, sink_path: .hostler/x}]}"), "sync.mappings[0].sink_path", "where snapshots are"},
 	{"prefix shared by tenants", body("volumes: {state: {target: /a}}\nsync: {sink: {type: s3, bucket: b, prefix: all/}}"), "sync.sink.prefix", "share their state"},

@@ -97,7 +97,7 @@ type syncFile struct {
 	Mappings []mappingFile `yaml:"mappings" items:"1" doc:"What is kept. The state volume if left out."`
 	Policy   policyFile    `yaml:"policy" doc:"When it is moved."`
 	Keep     int           `yaml:"keep" default:"3" min:"1" max:"100" doc:"How many snapshots of each tenant are kept, the current one too."`
-	MaxSize  size          `yaml:"max_size" default:"10g" min:"1k" max:"16t" doc:"The most that a tenant's state may take, unpacked. A larger one is not uploaded."`
+	MaxSize  size          `yaml:"max_size" default:"10g" min:"1k" max:"1t" doc:"The most that a tenant's state may take, unpacked. A larger one is not uploaded."`
 	MaxFiles int           `yaml:"max_files" default:"1000000" min:"1" max:"10000000" doc:"How many files, folders and links a tenant's state may hold at most."`
 }
 
