@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
 )
@@ -72,21 +74,24 @@ func printClaim(w io.Writer, c claim.Claim, created bool) error {
 
 func newReleaseCmd() *cobra.Command {
 	var r remote
-	var workload, tenant string
+	var name claimName
 	var discard bool
 	cmd := &cobra.Command{
 		Use:   "release [CLAIM]",
 		Short: "Give a container back",
 		Long: `Release a claim, named by its id or by --workload and --tenant. Releasing twice
-is no error.`,
+is no error.
+
+Where the workload keeps its tenants' state, it is taken into a snapshot first.
+When that fails the exit status is 7 and the claim is release_failed: it keeps
+its container, which holds the last copy of the state, and the server tries again
+by itself, later and later. Releasing it again tries at once; --discard ends it
+and loses what has changed since the last snapshot. See them all with
+"hostler get claims --failed".`,
 		Example: "  hostler release --workload greeter --tenant alice",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			byName := workload != "" && tenant != ""
-			if byName == (len(args) == 1) || !byName && workload+tenant != "" {
-				return usagef(cmd, "name either a claim, or --workload and --tenant")
-			}
-			id, err := claimToRelease(ctx, c, args, workload, tenant)
+			id, err := name.find(ctx, cmd, c, args)
 			if err != nil {
 				return err
 			}
@@ -94,29 +99,52 @@ is no error.`,
 			got, err := c.Release(ctx, id, discard)
 			stop()
 			if err != nil {
-				return err
+				return kept(err, id)
 			}
 			return r.print(cmd.OutOrStdout(), got, func(w io.Writer) error { return printReleased(w, got) })
 		}),
 		ValidArgsFunction: r.complete(claimIDs),
 	}
-	cmd.Flags().StringVar(&workload, "workload", "", "the claim's workload")
-	cmd.Flags().StringVar(&tenant, "tenant", "", "the claim's tenant")
-	cmd.Flags().BoolVar(&discard, "discard", false, "destroy the container with all that the tenant left in it")
+	name.flags(cmd)
+	cmd.Flags().BoolVar(&discard, "discard", false, "destroy the container with all that the tenant left in it, and take no snapshot")
 	r.flags(cmd)
 	return cmd
 }
 
-func claimToRelease(ctx context.Context, c *client.Client, args []string, workload, tenant string) (string, error) {
+// kept says of a release that failed because the tenant's state could not be
+// kept, what becomes of it.
+func kept(err error, id string) error {
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok || e.Code != api.SyncFailed {
+		return err
+	}
+	return &exitError{exitState, fmt.Errorf("%s; nothing is lost: the server tries again in %s, `hostler release %s` tries now, "+
+		"and with --discard it gives the state up", strings.TrimSpace(e.Detail), e.RetryAfter, id)}
+}
+
+// claimName names a claim, by its id or by whose it is.
+type claimName struct{ workload, tenant string }
+
+func (n *claimName) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&n.workload, "workload", "", "the claim's workload")
+	cmd.Flags().StringVar(&n.tenant, "tenant", "", "the claim's tenant")
+}
+
+// find is the claim's id.
+func (n *claimName) find(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
+	byName := n.workload != "" && n.tenant != ""
+	if byName == (len(args) == 1) || !byName && n.workload+n.tenant != "" {
+		return "", usagef(cmd, "name either a claim, or --workload and --tenant")
+	}
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	live, err := c.Claims(ctx, claim.Filter{Workload: workload, Tenant: tenant, Limit: 1})
+	live, err := c.Claims(ctx, claim.Filter{Workload: n.workload, Tenant: n.tenant, Limit: 1})
 	if err != nil {
 		return "", err
 	}
 	if len(live) == 0 {
-		return "", &exitError{exitNotFound, fmt.Errorf("%s holds no claim on %s; see `hostler get claims`", tenant, workload)}
+		return "", &exitError{exitNotFound, fmt.Errorf("%s holds no claim on %s; see `hostler get claims`", n.tenant, n.workload)}
 	}
 	return live[0].ID, nil
 }

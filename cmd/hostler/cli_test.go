@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"net/http/httptest"
 	"os"
@@ -19,7 +20,9 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 )
 
 var update = flag.Bool("update", false, "write the golden files and docs/cli.md anew")
@@ -54,6 +57,16 @@ func backend4tests(t *testing.T) *apitest.Backend {
 		ID: "run-1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "web", Tenant: "alice", State: hooks.Failed, ExitCode: &code,
 		Stdout: runtime.Output{Head: "half done\n"}, Stderr: runtime.Output{Head: "no disk\n"}, Duration: 12.34, StartedAt: apitest.Time,
 	}}
+	retry := apitest.Time.Add(time.Hour)
+	b.Claims = append(b.Claims, claim.Claim{
+		ID: "claim-carl", Workload: "web", Tenant: "carl", Container: "box-9", State: claim.ReleaseFailed, CreatedAt: apitest.Time,
+		Failures: 3, RetryAt: &retry, Reason: "upload of the tenant's state: the bucket is not there",
+	})
+	for _, id := range []string{"snap-2", "snap-1"} {
+		b.Snapshots = append(b.Snapshots, snapshot.Snapshot{
+			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Size: 42, Files: 3, Bytes: 100}},
+		})
+	}
 	b.Printed = "listening\n"
 	b.Append(
 		activity.Event{Type: activity.ClaimActivated, Workload: "web", Tenant: "alice", Container: "box-1", Message: "claim is active"},
@@ -81,6 +94,11 @@ func TestGolden(t *testing.T) {
 		{"claim-new", "claim web --tenant bob --wait 1s"},
 		{"release", "release claim-alice"},
 		{"release-by-name", "release --workload web --tenant alice --discard"},
+		{"get-claims-failed", "get claims --failed"},
+		{"sync", "sync claim-alice"},
+		{"sync-by-name", "sync --workload web --tenant alice -o json"},
+		{"snapshots", "snapshots --workload web --tenant alice"},
+		{"snapshots-restore", "snapshots restore snap-1 --workload web --tenant carl"},
 		{"scale", "scale web --min-idle 0"},
 		{"drain", "drain web"},
 		{"delete-workload", "delete workload web"},
@@ -139,6 +157,10 @@ func TestExitCodes(t *testing.T) {
 		{"claimed", "delete container box-1", nil, exitFailure, "--force"},
 		{"exhausted", "claim web --tenant a", &claim.UnavailableError{Workload: "web", Reason: claim.Exhausted, Detail: "5 of 5 are taken"}, exitUnavailable, "5 of 5 are taken"},
 		{"hook", "claim web --tenant a", hook, exitHook, "hostler logs run-7"},
+		{"whose snapshots", "snapshots --tenant a", nil, exitUsage, "--workload"},
+		{"no such snapshot", "snapshots restore x --workload web --tenant a", nil, exitNotFound, "hostler snapshots"},
+		{"nothing to sync", "sync", nil, exitUsage, "--workload"},
+		{"too late to sync", "sync claim-carl", nil, exitFailure, "get claims"},
 		{"no server", "get pools --server http://127.0.0.1:1", nil, exitUnavailable, "hostler serve"},
 		{"no such file", "apply -f /nowhere.yaml", nil, exitFailure, "/nowhere.yaml"},
 	}
@@ -151,6 +173,22 @@ func TestExitCodes(t *testing.T) {
 			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 			require.Empty(t, out)
 		})
+	}
+}
+
+// A release whose state cannot be kept says that nothing is lost, and how to
+// go on.
+func TestReleaseKept(t *testing.T) {
+	retry := time.Now().Add(time.Minute)
+	backend4tests(t).Fail("release", &release.FailedError{
+		Claim: claim.Claim{ID: "claim-alice", RetryAt: &retry},
+		Err:   &claim.SyncError{Direction: "upload", Err: errors.New("the bucket is not there")},
+	})
+	code, out, errOut := hostler(t, "", "release", "claim-alice")
+	require.Equal(t, exitState, code)
+	require.Empty(t, out)
+	for _, want := range []string{"keeps its container", "the bucket is not there", "tries again in 1m", "hostler release claim-alice", "--discard"} {
+		require.Contains(t, errOut, want)
 	}
 }
 

@@ -28,7 +28,7 @@ func describe(b *strings.Builder, cmd *cobra.Command) {
 		if sub.Hidden || sub.Name() == "help" || sub.Name() == "completion" {
 			continue
 		}
-		if !sub.HasSubCommands() {
+		if !sub.HasSubCommands() || sub.Long != "" {
 			text := sub.Long
 			if text == "" {
 				text = sub.Short + "."

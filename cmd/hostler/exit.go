@@ -22,6 +22,7 @@ const (
 	exitUnavailable = 4
 	exitHook        = 5
 	exitRefused     = 6
+	exitState       = 7
 	exitInterrupted = 130
 )
 
@@ -29,10 +30,11 @@ const exitHelp = `Exit status:
   0    it is done
   1    it failed, or a workload file has faults
   2    the command line makes no sense
-  3    there is no such workload, claim, container or run
+  3    there is no such workload, claim, container, run or snapshot
   4    no container is to be had now, or the server does not answer: try again
   5    a hook failed
   6    the API key is missing, wrong, or not enough
+  7    a tenant's files could not be moved; a claim that was to be released keeps its container
   130  interrupted`
 
 // codes are the exit codes of the server's errors; others are exitFailure.
@@ -41,6 +43,8 @@ var codes = map[api.Code]int{
 	api.ClaimNotFound:    exitNotFound,
 	api.ContainerMissing: exitNotFound,
 	api.RunNotFound:      exitNotFound,
+	api.SnapshotNotFound: exitNotFound,
+	api.SyncFailed:       exitState,
 	api.PoolExhausted:    exitUnavailable,
 	api.PoolNotReady:     exitUnavailable,
 	api.NotReady:         exitUnavailable,
@@ -56,6 +60,10 @@ var remedies = map[api.Code]string{
 	api.ClaimNotFound:    "see `hostler get claims`",
 	api.ContainerMissing: "see `hostler get containers`",
 	api.RunNotFound:      "see `hostler get runs`",
+	api.SnapshotNotFound: "see `hostler snapshots`",
+	api.ClaimNotActive:   "see `hostler get claims`",
+	api.ClaimReleasing:   "see `hostler get claims --failed` for why it takes long",
+	api.NoSync:           "see sync in the workload file",
 	api.PoolExhausted:    "wait for one with --wait 30s, or raise max_size with `hostler scale`",
 	api.PoolNotReady:     "see `hostler get pools` for what the pool does, and wait with --wait 30s",
 	api.HookFailed:       "see its whole output with `hostler logs RUN`",

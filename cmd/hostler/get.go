@@ -20,6 +20,7 @@ type filters struct {
 	workload, tenant, container, claim, point string
 	states                                    []string
 	limit                                     int
+	failed                                    bool
 }
 
 // flags adds the named filters.
@@ -46,6 +47,7 @@ type kind[T any] struct {
 	list             func(context.Context, *client.Client, filters) ([]T, error)
 	get              func(context.Context, *client.Client, string) ([]T, error)
 	row              func(T) []string
+	other            func(filters) (header string, row func(T) []string) // nil: always these
 	ids              func(context.Context, *client.Client) ([]string, error)
 }
 
@@ -60,6 +62,9 @@ func (k kind[T]) command() *cobra.Command {
 			items, err := k.fetch(ctx, c, f, args)
 			if err != nil {
 				return err
+			}
+			if k.other != nil {
+				k.header, k.row = k.other(f)
 			}
 			var shown any = items
 			if len(args) == 1 && len(items) == 1 {
@@ -129,15 +134,19 @@ func newGetCmd() *cobra.Command {
 		}.command(),
 		kind[claim.Claim]{
 			name: "claims", one: "claim", short: "Show live claims, or those in other states",
-			header: "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON",
+			other: claimColumns,
 			flags: func(cmd *cobra.Command, f *filters) {
+				cmd.Flags().BoolVar(&f.failed, "failed", false, "those whose release failed, how often, when it is tried again, and why")
 				f.flags(cmd, "workload", "tenant", "container")
 				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]claim.Claim, error) {
+				if f.failed {
+					f.states = append(f.states, string(claim.ReleaseFailed))
+				}
 				return c.Claims(ctx, claim.Filter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: as[claim.State](f.states), Limit: f.limit})
 			},
-			get: single((*client.Client).ClaimRecord), ids: claimIDs, row: claimRow,
+			get: single((*client.Client).ClaimRecord), ids: claimIDs,
 		}.command(),
 		kind[hooks.Run]{
 			name: "runs", one: "run", short: "Show hook runs, one line for each attempt",
@@ -181,6 +190,22 @@ func poolRow(s pool.Status) []string {
 
 func containerRow(c pool.Container) []string {
 	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, stamp(c.CreatedAt), oneLine(c.Reason)}
+}
+
+// claimColumns are what a table of claims shows.
+func claimColumns(f filters) (string, func(claim.Claim) []string) {
+	if f.failed {
+		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES RETRY_AT REASON", failedClaimRow
+	}
+	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON", claimRow
+}
+
+func failedClaimRow(c claim.Claim) []string {
+	retry := ""
+	if c.RetryAt != nil {
+		retry = stamp(*c.RetryAt)
+	}
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), c.Container, strconv.Itoa(c.Failures), retry, oneLine(c.Reason)}
 }
 
 func claimRow(c claim.Claim) []string {

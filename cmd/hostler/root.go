@@ -23,7 +23,6 @@ back, and records all that happened.
 	root.AddCommand(
 		newServeCmd(),
 		newDemoCmd(),
-		newDemoCmd(),
 		newDemoAppCmd(),
 		newValidateCmd(),
 		newSchemaCmd(),
@@ -32,6 +31,8 @@ back, and records all that happened.
 		newGetCmd(),
 		newClaimCmd(),
 		newReleaseCmd(),
+		newSyncCmd(),
+		newSnapshotsCmd(),
 		newScaleCmd(),
 		newDrainCmd(),
 		newEventsCmd(),
