@@ -158,13 +158,16 @@ func (i *installation) apply(id, file string) {
 
 func (i *installation) awaitIdle(id string) {
 	i.t.Helper()
-	eventually(i.t, "no container waits", func() error {
-		p, err := i.Pool(i.t.Context(), id)
-		if err == nil && p.Containers[pool.Idle] == 0 {
-			err = fmt.Errorf("%+v", p)
-		}
-		return err
-	})
+	eventually(i.t, "no container waits", func() error { return filled(i, id) })
+}
+
+// filled is a pool with a container that waits.
+func filled(i *installation, id string) error {
+	p, err := i.Pool(i.t.Context(), id)
+	if err == nil && p.Containers[pool.Idle] == 0 {
+		err = fmt.Errorf("%+v", p)
+	}
+	return err
 }
 
 // remove deletes workloads and returns when no pod of any is left.
