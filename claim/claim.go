@@ -62,7 +62,10 @@ type Claim struct {
 	Reason string `json:"reason,omitempty"`
 	// Fence orders the claims of a tenant on a workload: that of a later one is
 	// greater, whatever the clock does.
-	Fence    int64      `json:"-"`
+	Fence int64 `json:"-"`
+	// Owner is the server that changed it last: while it is pending or
+	// releasing, the one that works on it. Empty where there is only one.
+	Owner    string     `json:"-"`
 	Snapshot string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
 	SyncedAt *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
 	Failures int        `json:"failures,omitempty" doc:"How often its release has failed in a row."`

@@ -12,28 +12,31 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Recover takes up what an earlier server left half made. It is called once,
-// before Run. A claim whose hooks have begun is for Run to finish: all that
+// Recover takes up, of the claims with these ids, what a server that is no more
+// left half made. A claim whose hooks have begun is for Run to finish: all that
 // comes before them is done, and what they have done is on record. Any other
 // fails with its container: nobody waits for its answer, and nobody knows how
 // far its container was made ready.
-func (s *Service) Recover(ctx context.Context) error {
-	pending, err := s.store.Claims(ctx, Filter{States: []State{Pending}})
-	if err != nil {
-		return fmt.Errorf("list the pending claims: %w", err)
-	}
-	for _, c := range pending {
+func (s *Service) Recover(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		c, err := s.adopt(ctx, id)
+		if errors.Is(err, pool.ErrMoved) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("take claim %s over: %w", id, err)
+		}
 		begun, err := s.runner.Begun(ctx, hooks.PostClaim, subject(c))
 		if err != nil {
 			return err
 		}
 		if begun {
 			work, f, _ := s.enter(ctx, key{c.Workload, c.Tenant}, c.ID)
-			s.left = append(s.left, func(ctx context.Context) {
+			s.left <- func(ctx context.Context) {
 				defer s.land(f, key{c.Workload, c.Tenant})
 				defer context.AfterFunc(ctx, func() { f.cancel(context.Cause(ctx)) })()
 				f.c, f.err = s.finish(work, c)
-			})
+			}
 			continue
 		}
 		_, err = s.store.MoveClaim(ctx, failure(c.ID, stoppedReason, nil))
@@ -47,15 +50,25 @@ func (s *Service) Recover(ctx context.Context) error {
 // stoppedReason is why a claim failed that nobody works on any more.
 const stoppedReason = "the server stopped while the claim was being made"
 
-// Run finishes the claims that Recover has taken up, and returns when each is
-// active or has failed. Who asks for one meanwhile waits for it.
+// adopt makes a pending claim this server's to work on. Others in the list are
+// releases: they are adopted by whoever finishes those.
+func (s *Service) adopt(ctx context.Context, id string) (Claim, error) {
+	return s.store.MoveClaim(ctx, Move{ID: id, From: []State{Pending}, To: Pending})
+}
+
+// Run finishes the claims that Recover takes up, until ctx ends, and returns
+// when each is active or has failed. Who asks for one meanwhile waits for it.
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
-	for _, finish := range s.left {
-		g.Go(func() error { finish(ctx); return nil })
+	defer g.Wait() //nolint:errcheck // the functions return nil
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case finish := <-s.left:
+			g.Go(func() error { finish(ctx); return nil })
+		}
 	}
-	s.left = nil
-	return g.Wait()
 }
 
 // finish goes on where the hooks of a claim were left.

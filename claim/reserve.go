@@ -74,6 +74,8 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 	}
 	m.held = c.ID != m.claim.ID
 	switch {
+	case m.held && m.elsewhere(c):
+		return fmt.Errorf("%w: %w", errBeforeRow, &elsewhereError{c})
 	case m.held && c.State == Pending:
 		// Nobody works on it: one flight at a time makes a tenant's claims, and
 		// this is it. Storage failed when its own was to be ended.

@@ -29,8 +29,12 @@ type Service struct {
 
 	mu       sync.Mutex // guards what follows
 	inflight map[key]*flight
-	left     []func(ctx context.Context) // the claims to be finished
+
+	left chan func(ctx context.Context) // the claims to be finished
 }
+
+// maxLeft is how many claims that another server left may wait for Run.
+const maxLeft = 10000
 
 // key is what a tenant has at most one live claim of.
 type key struct{ workload, tenant string }
@@ -55,6 +59,7 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hook
 	}
 	return &Service{
 		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
+		left: make(chan func(context.Context), maxLeft),
 	}
 }
 
@@ -104,19 +109,30 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	for {
 		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant}, newID())
 		if first {
-			return s.lead(ctx, work, f, r, w, record)
+			c, created, err = s.lead(ctx, work, f, r, w, record)
+		} else {
+			select {
+			case <-f.done:
+				c, created, err = f.c, false, f.err
+			case <-ctx.Done():
+				return Claim{}, false, context.Cause(ctx)
+			}
 		}
-		select {
-		case <-f.done:
-		case <-ctx.Done():
-			return Claim{}, false, context.Cause(ctx)
+		if other, ok := errors.AsType[*elsewhereError](err); ok {
+			if _, err := s.Await(ctx, other.claim); err != nil {
+				return Claim{}, false, err
+			}
+			continue
+		}
+		if first {
+			return c, created, err
 		}
 		// What the other caller was not willing to wait for, this one may be.
 		_, unavailable := errors.AsType[*UnavailableError](f.err)
 		if errors.Is(f.err, errCallerLeft) || unavailable && time.Since(begin) < r.Wait {
 			continue
 		}
-		return f.c, false, f.err
+		return c, created, err
 	}
 }
 

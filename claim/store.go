@@ -36,6 +36,10 @@ type Store interface {
 	Claim(ctx context.Context, id string) (Claim, error)
 	// Claims lists the records that match, oldest first.
 	Claims(ctx context.Context, f Filter) ([]Claim, error)
+	// Self is this server's id, as Claim.Owner has it.
+	Self() string
+	// Changed is closed when something is written, by whatever server.
+	Changed() <-chan struct{}
 }
 
 // Reservation asks for a container.
@@ -52,7 +56,7 @@ type Reservation struct {
 type Move struct {
 	ID   string
 	From []State // never empty
-	To   State   // empty: it stays in the state that it is in
+	To   State   // empty: it stays in the state that it is in, and its owner's
 	// Set changes the record beyond its state; it runs within the transaction,
 	// must be quick and must not block. nil changes nothing.
 	Set func(*Claim)

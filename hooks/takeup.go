@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/internal/flow"
@@ -59,14 +60,18 @@ func (r *Runner) outcome(ctx context.Context, h Hook, run Run) (runtime.Result, 
 	}
 }
 
-// Abandon ends the attempts that nobody will take up: their flows are not gone
-// on with. How they ended is Unknown, and none is run again.
-func (r *Runner) Abandon(ctx context.Context, goesOn func(context.Context, Run) (bool, error)) error {
+// Abandon ends those of the runs with these ids that are under way and that
+// nobody will take up: their flows are not gone on with. How they ended is
+// Unknown, and none is run again.
+func (r *Runner) Abandon(ctx context.Context, ids []string, goesOn func(context.Context, Run) (bool, error)) error {
 	left, err := r.rec.Runs(ctx, RunFilter{States: []RunState{Running}})
 	if err != nil {
 		return fmt.Errorf("list the hook runs under way: %w", err)
 	}
 	for _, run := range left {
+		if !slices.Contains(ids, run.ID) {
+			continue // another server's
+		}
 		taken, err := goesOn(ctx, run)
 		if err != nil {
 			return err

@@ -120,12 +120,14 @@ func TestAbandon(t *testing.T) {
 	b := &book{before: []Run{
 		{ID: "r", Hook: "a", Attempt: 2, State: Running, StartedAt: time.Now()},
 		{ID: "s", Hook: "b", Attempt: 1, State: Running, StartedAt: time.Now()},
+		{ID: "t", Hook: "c", Attempt: 1, State: Running, StartedAt: time.Now()},
 	}}
-	err := NewRunner(nil, b).Abandon(t.Context(), func(_ context.Context, r Run) (bool, error) { return r.ID == "s", nil })
+	ids := []string{"r", "s"} // the third is another server's
+	err := NewRunner(nil, b).Abandon(t.Context(), ids, func(_ context.Context, r Run) (bool, error) { return r.ID == "s", nil })
 	require.NoError(t, err)
 	require.Equal(t, []string{"end a.2 unknown"}, b.trace)
 	require.NotNil(t, b.runs[0].EndedAt)
 	require.Nil(t, b.runs[0].ExitCode)
 	broken := errors.New("no answer")
-	require.ErrorIs(t, NewRunner(nil, b).Abandon(t.Context(), func(context.Context, Run) (bool, error) { return false, broken }), broken)
+	require.ErrorIs(t, NewRunner(nil, b).Abandon(t.Context(), ids, func(context.Context, Run) (bool, error) { return false, broken }), broken)
 }

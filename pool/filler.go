@@ -189,7 +189,11 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	if r.Draining {
 		return time.Time{}, f.drain(ctx, r, t)
 	}
-	missing := r.MinIdle + f.queue.Waiting(id) - t.usable - t.creating
+	elsewhere, err := f.store.Waiting(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	missing := r.MinIdle + f.queue.Waiting(id) + elsewhere - t.usable - t.creating
 	room := r.MaxSize - t.total
 	if err := f.retire(ctx, w, r, t, missing, room); err != nil {
 		return time.Time{}, err

@@ -77,22 +77,27 @@ func (p *Pools) Wiped(ctx context.Context, id string) (Container, error) {
 	})
 }
 
-// Recover takes up what an earlier server left. It is called once, before
-// Run. Containers that were being made are given up: nobody knows how far they
-// got.
-func (p *Pools) Recover(ctx context.Context) error {
-	made, err := p.store.Containers(ctx, ContainerFilter{States: []State{Creating, Idle, Claimed}})
+// Recover gives up those of the containers with these ids that a server which
+// is no more was making: nobody knows how far it got. What it was destroying is
+// destroyed by whoever runs.
+func (p *Pools) Recover(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		_, err := p.store.MoveContainer(ctx, Condemn(id, []State{Creating}, "the server stopped while it was being made"))
+		if err != nil && !isMoved(err) {
+			return fmt.Errorf("give up container %s: %w", id, err)
+		}
+	}
+	p.remover.Wake()
+	return nil
+}
+
+// attend has the containers that there are looked after.
+func (p *Pools) attend(ctx context.Context) error {
+	made, err := p.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)
 	}
 	for _, c := range made {
-		if c.State == Creating {
-			_, err := p.store.MoveContainer(ctx, Condemn(c.ID, []State{Creating}, "the server stopped while it was being made"))
-			if err != nil && !isMoved(err) {
-				return fmt.Errorf("give up container %s: %w", c.ID, err)
-			}
-			continue
-		}
 		w, _, err := p.Catalog.Revision(ctx, c.Workload, c.Revision)
 		if err != nil {
 			// Its container still runs, and can be claimed no more; one bad
@@ -108,6 +113,12 @@ func (p *Pools) Recover(ctx context.Context) error {
 // Run keeps the pools until ctx ends. Containers and claims stay as they are
 // when it returns.
 func (p *Pools) Run(ctx context.Context) error {
+	if err := p.attend(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	for _, run := range []func(context.Context) error{
 		p.watcher.Run, p.remover.Run, p.filler.Run, p.Health.Run,

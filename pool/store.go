@@ -27,6 +27,9 @@ type Containers interface {
 	// Counts counts the workload's containers that are not Gone, by what they
 	// have in common. It is cheap however many there are.
 	Counts(ctx context.Context, workload string) ([]Count, error)
+	// Waiting is how many claims of the workload wait for a container with
+	// other servers.
+	Waiting(ctx context.Context, workload string) (int, error)
 }
 
 // Log is where things are told that change no record.

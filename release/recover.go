@@ -10,10 +10,20 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Abandon ends the hook runs that an earlier server left running and that no
-// flow takes up again. It is called once, after the claims and the pools have
-// recovered: what they gave up is on record then.
-func (s *Service) Abandon(ctx context.Context) error { return s.runner.Abandon(ctx, s.goesOn) }
+// TakeOver makes the releases among the claims with these ids, which a server
+// that is no more has begun, this one's to finish, and ends those of the hook
+// runs that it left running which no flow takes up again. It is called after
+// the claims and the pools have recovered: what they gave up is on record then.
+func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
+	for _, id := range claims {
+		_, err := s.store.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing})
+		if err != nil && !errors.Is(err, pool.ErrMoved) {
+			return fmt.Errorf("take the release of claim %s over: %w", id, err)
+		}
+	}
+	s.again()
+	return s.runner.Abandon(ctx, runs, s.goesOn)
+}
 
 // goesOn says whether the flow of a hook run is gone on with, which takes the
 // run up.
@@ -36,8 +46,8 @@ func (s *Service) goesOn(ctx context.Context, r hooks.Run) (bool, error) {
 	return false, nil // a container that was being made is given up
 }
 
-// Recover finishes the releases that an earlier server, or an engine that went
-// away, left half done. It tries each once and joins what goes wrong.
+// Recover finishes the releases that this server took over, or that storage or
+// the engine interrupted. It tries each once and joins what goes wrong.
 func (s *Service) Recover(ctx context.Context) error {
 	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
@@ -47,6 +57,9 @@ func (s *Service) Recover(ctx context.Context) error {
 	for _, c := range left {
 		if ctx.Err() != nil {
 			return all
+		}
+		if c.Owner != s.store.Self() {
+			continue // another server is at it
 		}
 		if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
 			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))

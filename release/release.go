@@ -114,6 +114,9 @@ func (s *Service) settled(ctx context.Context, id string) (claim.Claim, error) {
 		}
 		c, err = s.store.Claim(ctx, id)
 	}
+	if err == nil && c.State == claim.Releasing {
+		c, err = s.claims.Await(ctx, c)
+	}
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
 	}

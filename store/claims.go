@@ -24,11 +24,14 @@ const (
 		warnings, reason, discard, created_at, active_at, touched_at, released_at,
 		snapshot, fence, failures, retry_at, synced_at`
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
-	selectClaims = `SELECT ` + claimColumns + `, ` + health + ` FROM claims`
+	selectClaims = `SELECT ` + claimColumns + `, owner, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
 	insertClaim  = `INSERT INTO claims (` + claimColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
 			$19, $20, $21, $22, $23)`
+	waitingClaims = `SELECT count(*) FROM claims
+		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + live + `
+	`
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
 			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14,
@@ -57,10 +60,12 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
 	}
+	owner := t.owner
 	if m.To == "" {
-		m.To = before.State
+		m.To, owner = before.State, before.Owner // a remark is not a step
 	}
 	after := changed(t, before, m)
+	after.Owner = owner
 	for _, e := range m.Events {
 		e.Claim = before.ID
 		fill(&e.Workload, before.Workload)
@@ -116,7 +121,7 @@ func saveClaim(t *tx, c claim.Claim) error {
 	}
 	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
 		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner)
+		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), c.Owner)
 }
 
 // addClaim writes a new record.
@@ -185,7 +190,7 @@ func scanClaim(r row) (claim.Claim, error) {
 	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
 		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
 		&discard, &created, &active, &touched, &released,
-		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, &c.Health)
+		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, &c.Owner, &c.Health)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrNoClaim
 	}
@@ -226,4 +231,17 @@ func requested(c claim.Claim) activity.Event {
 		Type: activity.ClaimRequested, Workload: c.Workload, Tenant: c.Tenant, Claim: c.ID,
 		Message: fmt.Sprintf("tenant %q asks for a container of %s", c.Tenant, c.Workload),
 	}
+}
+
+// Waiting is how many claims of a workload wait for a container with other
+// servers.
+func (db *DB) Waiting(ctx context.Context, workload string) (int, error) {
+	if !db.Shared() {
+		return 0, nil
+	}
+	n, err := one(ctx, db, scanNumber, waitingClaims, workload, db.Self())
+	if err != nil {
+		return 0, fmt.Errorf("count the claims of %s that wait: %w", workload, err)
+	}
+	return int(n), nil
 }

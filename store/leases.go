@@ -19,6 +19,7 @@ type Lease struct {
 const (
 	addLease    = `INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, '', 0, 0) ON CONFLICT (name) DO NOTHING`
 	selectLease = `SELECT name, holder, epoch, expires_at FROM leases WHERE name = $1`
+	endLease    = `UPDATE leases SET expires_at = 0 WHERE name = $1 AND holder = $2`
 	saveLease   = `UPDATE leases SET holder = $2, epoch = $3, expires_at = $4 WHERE name = $1`
 )
 
@@ -50,6 +51,16 @@ func (db *DB) Lead(ctx context.Context, name string) (Lease, bool, error) {
 		return Lease{}, false, fmt.Errorf("ask to lead in %s: %w", name, err)
 	}
 	return l, l.Holder == self.ID, nil
+}
+
+// Resign ends this server's leading, so that another one may begin at once.
+// One that does not lead has nothing to give up.
+func (db *DB) Resign(ctx context.Context, name string) error {
+	err := db.writer.do(ctx, func(t *tx) error { return t.later(endLease, name, db.Self()) })
+	if err != nil {
+		return fmt.Errorf("resign from leading in %s: %w", name, err)
+	}
+	return nil
 }
 
 func scanLease(r row) (Lease, error) {

@@ -187,3 +187,10 @@ func scanReplica(r row) (Replica, error) {
 	v.StartedAt, v.ExpiresAt = instant(started), instant(expires)
 	return v, err
 }
+
+// Shared says whether several servers may use the database at once. Then each
+// has to Register.
+func (db *DB) Shared() bool { return !db.dialect.single }
+
+// Self is this server's id, empty when it has not registered.
+func (db *DB) Self() string { return db.self.Load().id() }

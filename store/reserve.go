@@ -96,7 +96,7 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	}
 	if isNew {
 		c = normal(claim.Claim{
-			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now,
+			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now, Owner: t.owner,
 		})
 		var last int64
 		if err := t.query(lastFence, r.Workload, r.Tenant).Scan(&last); err != nil {

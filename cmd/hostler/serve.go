@@ -115,8 +115,11 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 // no new requests, the answers under way, the claims in the making, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
 	defer listener.Close() // it may come to an end before anybody serves
-	if err := s.recover(ctx); err != nil {
-		return fmt.Errorf("take up what an earlier server left: %w", err)
+	if !s.db.Shared() {
+		// Whoever had the file before has let go of it, and of all it was doing.
+		if err := s.recover(ctx, s.db.Self()); err != nil {
+			return fmt.Errorf("take up what an earlier server left: %w", err)
+		}
 	}
 	handler := api.New(s.apiOptions(keys, c.data))
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
@@ -124,13 +127,12 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	server := api.NewServer(handler, s.log)
 
 	g, gctx := errgroup.WithContext(loops)
-	g.Go(func() error { return s.run(gctx) })
-	g.Go(func() error { return s.prune(gctx, c.retention) })
+	g.Go(func() error { return s.claims.Run(gctx) })
 	g.Go(func() error {
-		if c.workloads == "" {
-			return nil
+		if s.db.Shared() {
+			return s.share(gctx, c)
 		}
-		return s.follow(gctx, c.workloads)
+		return s.lead(gctx, c)
 	})
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

@@ -48,9 +48,11 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, err
 	}
-	// A second server would undo, as left behind, what this one has begun.
-	if err := db.Alone(ctx); err != nil {
-		return nil, errors.Join(err, db.Close())
+	if db.Shared() {
+		host, _ := os.Hostname() //nolint:errcheck // it is for people only
+		if _, err := db.Register(ctx, host); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
 	}
 	log.Info("the database is open", "store", store.Redact(dsn))
 	id, err := installation(ctx, db)
@@ -115,24 +117,35 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// recover takes up what an earlier server left, before anything new begins.
-// What needs the engine or may take long is left to run.
-func (s *server) recover(ctx context.Context) error {
-	if err := s.claims.Recover(ctx); err != nil {
+// recover takes up what a server that is no more left. What needs the engine
+// or may take long is left to run.
+func (s *server) recover(ctx context.Context, replica string) error {
+	left, err := s.db.Owned(ctx, replica)
+	if err != nil {
 		return err
 	}
-	if err := s.pools.Recover(ctx); err != nil {
+	if err := s.claims.Recover(ctx, left.Claims); err != nil {
 		return err
 	}
-	return s.releases.Abandon(ctx)
+	if err := s.pools.Recover(ctx, left.Containers); err != nil {
+		return err
+	}
+	return s.releases.TakeOver(ctx, left.Claims, left.Runs)
 }
 
-// run keeps the pools until ctx ends.
-func (s *server) run(ctx context.Context) error {
+// lead does what one server is enough for, until ctx ends: it keeps the pools,
+// finishes releases, follows the files of workloads, and removes what is old.
+func (s *server) lead(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
-	g.Go(func() error { return s.claims.Run(ctx) })
 	g.Go(func() error { return s.releases.Run(ctx) })
+	g.Go(func() error { return s.prune(ctx, c.retention) })
+	g.Go(func() error {
+		if c.workloads == "" {
+			return nil
+		}
+		return s.follow(ctx, c.workloads)
+	})
 	return g.Wait()
 }
 
