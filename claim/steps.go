@@ -94,7 +94,7 @@ func (m *making) prepare(wait, work context.Context) error {
 	// hundred times what a claim takes, and a burst should not pay for it.
 	id := m.claim.Workload
 	time.AfterFunc(refillPause, func() { m.pools.Fill(id) })
-	timings, err := flow.Run(work,
+	timings, err := flow.Run(work, "claim",
 		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
 		flow.Step{Name: "compare", When: m.hasLeft, Do: m.compare},
 		flow.Step{Name: "wipe", When: func() bool { return m.empty }, Do: m.wipe},
@@ -118,12 +118,12 @@ func (m *making) prepare(wait, work context.Context) error {
 
 // activate runs the hooks and makes the claim the tenant's.
 func (m *making) activate(work context.Context) error {
-	timings, err := flow.Run(work, flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})
+	timings, err := flow.Run(work, "claim", flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})
 	maps.Copy(m.timings, timings)
 	if err != nil {
 		return err
 	}
-	_, err = flow.Run(work, flow.Step{Name: "activate", Do: m.enact})
+	_, err = flow.Run(work, "claim", flow.Step{Name: "activate", Do: m.enact})
 	return err
 }
 

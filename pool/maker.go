@@ -44,7 +44,7 @@ func (m *Maker) add(ctx context.Context, r Record) (Container, error) {
 func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
 	var endpoint runtime.Endpoint
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID}
-	_, err := flow.Run(ctx,
+	_, err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Do: done, Undo: func(ctx context.Context, cause error) error {
 			return insist(ctx, func(ctx context.Context) error {
 				return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
@@ -134,16 +134,26 @@ func Condemn(id string, from []State, reason string) Move {
 // It is safe to run again after any of it.
 func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload) error {
 	m.health.Forget(c.ID)
-	if w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 {
-		if err := m.preDestroy(ctx, c, w); err != nil {
-			return fmt.Errorf("run pre_destroy in container %s: %w", c.ID, err)
-		}
+	hooked := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
+	_, err := flow.Run(ctx, "destroy",
+		flow.Step{Name: string(hooks.PreDestroy), When: hooked, Do: func(ctx context.Context) error {
+			return m.preDestroy(ctx, c, w)
+		}},
+		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, removeTime)
+			defer cancel()
+			return m.rt.Destroy(ctx, c.ID)
+		}},
+		flow.Step{Name: "gone", Do: func(ctx context.Context) error { return m.bury(ctx, c) }},
+	)
+	if err != nil {
+		return fmt.Errorf("destroy container %s: %w", c.ID, err)
 	}
-	removing, cancel := context.WithTimeout(ctx, removeTime)
-	defer cancel()
-	if err := m.rt.Destroy(removing, c.ID); err != nil {
-		return fmt.Errorf("remove container %s: %w", c.ID, err)
-	}
+	return nil
+}
+
+// bury records that a container is gone.
+func (m *Maker) bury(ctx context.Context, c Container) error {
 	_, err := m.store.MoveContainer(ctx, Move{
 		ID: c.ID, From: []State{Destroying}, To: Gone,
 		Events: []activity.Event{{
@@ -151,10 +161,10 @@ func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload) 
 			Data: activity.Data(map[string]any{"reason": c.Reason}),
 		}},
 	})
-	if err != nil && !isMoved(err) {
-		return fmt.Errorf("record that container %s is gone: %w", c.ID, err)
+	if isMoved(err) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // preDestroy runs the hooks of that point if there is a main process to run

@@ -36,20 +36,18 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request) (claim.Clai
 		r.Reason = "the tenant released it"
 	}
 	m := &releasing{Service: s, claim: c, request: r, timings: flow.Timings{}}
-	timings, err := flow.Run(ctx,
+	timings, err := flow.Run(ctx, "release",
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
 		flow.Step{Name: "upload", When: m.keeps, Do: m.upload},
 		flow.Step{Name: "settle", Do: m.settle},
+		flow.Step{Name: "released", Do: m.finish},
 	)
 	maps.Copy(m.timings, timings)
 	if unkept, ok := errors.AsType[*claim.SyncError](err); ok {
 		return m.postpone(ctx, unkept)
 	}
 	if err != nil {
-		return m.claim, err
-	}
-	if err := m.finish(ctx); err != nil {
 		return m.claim, err
 	}
 	s.pools.Wake(c.Workload)

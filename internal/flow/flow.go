@@ -41,9 +41,9 @@ func (e *Error) Unwrap() error { return e.Err }
 // Timings are the milliseconds that each step took.
 type Timings map[string]float64
 
-// Run does the steps in order. It returns how long each took, those undone
-// included, and an *Error when one failed.
-func Run(ctx context.Context, steps ...Step) (Timings, error) {
+// Run does the steps of the flow of that name in order. It returns how long
+// each took, those undone included, and an *Error when one failed.
+func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 	timings := make(Timings, len(steps))
 	for i, s := range steps {
 		if s.When != nil && !s.When() {
@@ -51,8 +51,10 @@ func Run(ctx context.Context, steps ...Step) (Timings, error) {
 		}
 		err := context.Cause(ctx)
 		if err == nil {
+			crash(name, s.Name, "before")
 			begin := time.Now()
 			err = s.Do(ctx)
+			crash(name, s.Name, "after")
 			timings[s.Name] = float64(time.Since(begin).Microseconds()) / 1000
 		}
 		if err != nil {

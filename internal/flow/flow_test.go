@@ -31,7 +31,7 @@ func TestRunUndoesInReverse(t *testing.T) {
 				},
 			}
 		}
-		timings, err := Run(t.Context(), step("a", 0), step("b", 1), Step{Name: "skipped", When: func() bool { return false }}, step("c", 2))
+		timings, err := Run(t.Context(), "test", step("a", 0), step("b", 1), Step{Name: "skipped", When: func() bool { return false }}, step("c", 2))
 		want := [][]string{
 			{"do a", "undo a"},
 			{"do a", "do b", "undo b", "undo a"},
@@ -56,7 +56,7 @@ func TestRunUndoesInReverse(t *testing.T) {
 func TestRunUndoesWithoutTheCaller(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	gone, worse := errors.New("the caller left"), errors.New("worse")
-	_, err := Run(ctx,
+	_, err := Run(ctx, "test",
 		Step{
 			Name: "first",
 			Do:   func(context.Context) error { cancel(gone); return nil },
