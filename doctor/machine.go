@@ -1,0 +1,53 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+func (v *visit) engine(ctx context.Context) error {
+	begin := time.Now()
+	there, err := v.Engine.List(ctx)
+	v.report.Engine.Duration = float64(time.Since(begin).Microseconds()) / 1000
+	if err != nil {
+		v.blind = true
+		v.found(Finding{
+			Severity: Error, Message: fmt.Sprintf("the container engine does not answer: %v", err),
+			Remedy: "start it, or mend the way to it; nothing is lost meanwhile, and the server reconnects by itself",
+		})
+		return nil
+	}
+	v.there = there
+	v.report.Engine.Answers, v.report.Engine.Containers = true, len(there)
+	return nil
+}
+
+func (v *visit) database(ctx context.Context) (err error) {
+	v.report.Database, err = v.Database(ctx)
+	return err
+}
+
+// A disk with less than this left will be full soon: the database's side file
+// alone may grow to 64 MiB before it is copied back.
+const (
+	littleSpace = 1 << 30
+	noSpace     = 128 << 20
+)
+
+func (v *visit) disk(context.Context) (err error) {
+	v.report.Disk, err = v.Disk()
+	if err != nil || v.report.Disk.Free >= littleSpace {
+		return err
+	}
+	f := Finding{
+		Severity: Warning,
+		Message:  fmt.Sprintf("the disk with %s has %d MiB left of %d", v.report.Disk.Path, v.report.Disk.Free>>20, v.report.Disk.Total>>20),
+		Remedy:   "make room on it: without any, no claim can be recorded; a shorter --retention of `hostler serve` keeps fewer records",
+	}
+	if v.report.Disk.Free < noSpace {
+		f.Severity = Error
+	}
+	v.found(f)
+	return nil
+}
