@@ -1,0 +1,61 @@
+package store
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+)
+
+// A copy that is made while a server writes is whole, private, and opens; what
+// is there is not overwritten.
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	path, into := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
+	db, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, db.SetMeta(t.Context(), "before", "1"))
+	ctx, stop := context.WithCancel(t.Context())
+	var g errgroup.Group
+	g.Go(func() error {
+		for ctx.Err() == nil {
+			if err := db.SetMeta(t.Context(), "busy", "x"); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err = Backup(t.Context(), path, into)
+	stop()
+	require.NoError(t, err)
+	require.NoError(t, g.Wait())
+	require.NoError(t, db.SetMeta(t.Context(), "after", "1"))
+	require.NoError(t, db.Close())
+
+	info, err := os.Stat(into)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	left, err := filepath.Glob(filepath.Join(dir, ".backup-*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.ErrorIs(t, Backup(t.Context(), path, into), os.ErrExist)
+	require.ErrorIs(t, Backup(t.Context(), filepath.Join(dir, "none.db"), filepath.Join(dir, "x")), ErrNoFile)
+
+	restored, err := Open(t.Context(), into)
+	require.NoError(t, err)
+	for key, want := range map[string]string{"before": "1", "after": ""} {
+		got, err := restored.Meta(t.Context(), key)
+		require.NoError(t, err)
+		require.Equal(t, want, got, key)
+	}
+	about, err := restored.About(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "SQLite", about.Kind)
+	require.NotZero(t, about.Schema)
+	require.NotZero(t, about.Bytes)
+	require.NotEmpty(t, about.Version)
+	require.NoError(t, restored.Close())
+}
