@@ -20,6 +20,7 @@ type Options struct {
 	Releaser   Releaser
 	Claims     ClaimReader
 	State      State
+	Doctor     Doctor
 	Events     EventSource
 	Runs       RunReader
 
@@ -108,6 +109,7 @@ func (a *API) routes() {
 	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
 
+	handle(a, op("doctor", "GET /v1/doctor", "Say what is wrong with the installation"), a.examine)
 	handle(a, op("healthz", "GET /healthz", "Say that the process lives"), a.healthz)
 	handle(a, op("readyz", "GET /readyz", "Say whether requests can be served"), a.readyz)
 	a.raw(op("metrics", "GET /metrics", "Metrics in the Prometheus text format"), "text/plain", a.o.Metrics)

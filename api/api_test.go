@@ -161,6 +161,7 @@ func TestRoutes(t *testing.T) {
 		{"GET /v1/events?after=1&limit=1", "", 200, `"next":2`},
 		{"GET /v1/events?type=hook.failed&type=pool", "", 200, `hook init failed`},
 		{"GET /v1/events?since=2026-01-02T03:04:08Z", "", 200, `[{"seq":3`},
+		{"GET /v1/doctor", "", 200, `"ok":true`},
 		{"GET /healthz", "", 200, `"ok"`},
 		{"GET /readyz", "", 200, `"ok"`},
 		{"GET /metrics", "", 200, "up 1\n"},

@@ -28,6 +28,7 @@ var descriptions = map[string]string{
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole of what was captured of the output.",
 	"events":            "A page of events after a place in the log. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the answer is a stream that goes on until either side leaves. When retention has deleted events that were asked for, a page has cut set to the oldest event that is left, and a stream has a line of type log.cut.",
+	"doctor":            "Compares the engine with the database, and looks for what has been on its way for too long, fails again and again, or is about to run out. Each finding has its remedy. It changes nothing, and answers 200 whatever it finds.",
 	"healthz":           "Needs no key.",
 	"readyz":            "Needs no key.",
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -38,7 +39,8 @@ type Backend struct {
 	Oldest     int64 // events before it are deleted
 	Printed    string
 	Snapshots  []snapshot.Snapshot // of whoever asks, the current one first
-	Requests   []any               // requests of claims and releases, as they came
+	Report     doctor.Report
+	Requests   []any // requests of claims and releases, as they came
 	changed    chan struct{}
 }
 
@@ -47,6 +49,11 @@ func New() *Backend {
 	return &Backend{
 		Errors: map[string]error{}, Records: map[string]pool.Record{}, Pools: map[string]pool.Status{},
 		changed: make(chan struct{}),
+		Report: doctor.Report{
+			OK: true, Findings: []doctor.Finding{}, Engine: doctor.Facts{Answers: true, Containers: 2, Duration: 1.5},
+			Database: doctor.Database{Kind: "SQLite", Version: "3.51.3", Schema: 3, Bytes: 1 << 20},
+			Disk:     doctor.Disk{Path: "/var/lib/hostler", Total: 1 << 40, Free: 1 << 39},
+		},
 	}
 }
 
@@ -55,7 +62,7 @@ func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
-		State: state{b}, Events: events{b}, Runs: runs{b}, Version: "test",
+		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Version: "test",
 		Ready: func(context.Context) error { return b.fails("ready") },
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/snapshot"
 )
@@ -62,4 +63,10 @@ func (b state) Restore(ctx context.Context, workload, tenant, id string) (snapsh
 	defer b.mu.Unlock()
 	b.Backend.Snapshots = slices.Insert(all, 0, back)
 	return back, nil
+}
+
+func (b state) Examine(context.Context) doctor.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Report
 }

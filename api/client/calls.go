@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 )
@@ -170,6 +171,11 @@ func (c *Client) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, erro
 func (c *Client) Run(ctx context.Context, id string) ([]hooks.Run, error) {
 	out, err := get[api.Attempts](ctx, c, path("/v1/hook-runs", id))
 	return out.Items, err
+}
+
+// Doctor has the server look itself over.
+func (c *Client) Doctor(ctx context.Context) (doctor.Report, error) {
+	return get[doctor.Report](ctx, c, "/v1/doctor")
 }
 
 // Health is what a probe sees; an error when the server is not ready.

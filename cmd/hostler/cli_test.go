@@ -18,11 +18,13 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/apitest"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/store"
 )
 
 var update = flag.Bool("update", false, "write the golden files and docs/cli.md anew")
@@ -99,6 +101,7 @@ func TestGolden(t *testing.T) {
 		{"sync-by-name", "sync --workload web --tenant alice -o json"},
 		{"snapshots", "snapshots --workload web --tenant alice"},
 		{"snapshots-restore", "snapshots restore snap-1 --workload web --tenant carl"},
+		{"doctor", "doctor"},
 		{"scale", "scale web --min-idle 0"},
 		{"drain", "drain web"},
 		{"delete-workload", "delete workload web"},
@@ -174,6 +177,44 @@ func TestExitCodes(t *testing.T) {
 			require.Empty(t, out)
 		})
 	}
+}
+
+// What is wrong is told with its remedy, and by the exit code.
+func TestDoctor(t *testing.T) {
+	b := backend4tests(t)
+	b.Report = doctor.Report{
+		Findings: []doctor.Finding{
+			{Severity: doctor.Error, Check: "release_failed", Message: "claim c1 keeps\nits container", Remedy: "`hostler release c1`"},
+			{Severity: doctor.Warning, Check: "disk", Message: "the disk is nearly full", Remedy: "make room"},
+		},
+		Engine:   doctor.Facts{Answers: true, Containers: 3, Duration: 12.3},
+		Database: doctor.Database{Kind: "SQLite", Version: "3.53.0", Schema: 3, Bytes: 5 << 20},
+		Disk:     doctor.Disk{Path: "/data", Total: 1 << 40, Free: 1 << 30},
+	}
+	code, out, errOut := hostler(t, "", "doctor")
+	require.Equal(t, exitFailure, code)
+	require.Empty(t, errOut)
+	golden(t, filepath.Join("testdata", "doctor-findings.txt"), "$ hostler doctor\n"+out)
+	code, out, _ = hostler(t, "", "doctor", "-o", "json")
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, out, `"check": "disk"`)
+}
+
+// A database is copied once, and one that is not there is said to be missing.
+func TestBackup(t *testing.T) {
+	data, into := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
+	code, _, errOut := hostler(t, "", "backup", into, "--data", data)
+	require.Equal(t, exitNotFound, code)
+	require.Contains(t, errOut, "--data")
+	db, err := store.Open(t.Context(), filepath.Join(data, "hostler.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	code, out, errOut := hostler(t, "", "backup", into, "--data", data)
+	require.Equal(t, exitOK, code, errOut)
+	require.Contains(t, out, into)
+	code, _, errOut = hostler(t, "", "backup", into, "--data", data)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, errOut, "name another file")
 }
 
 // A release whose state cannot be kept says that nothing is lost, and how to

@@ -37,6 +37,8 @@ back, and records all that happened.
 		newDrainCmd(),
 		newEventsCmd(),
 		newLogsCmd(),
+		newDoctorCmd(),
+		newBackupCmd(),
 		newVersionCmd(),
 	)
 	root.InitDefaultHelpCmd()

@@ -177,7 +177,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
-		Claims: s.db, State: s.claims, Events: s.db, Runs: s.db,
+		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		Ready: func(ctx context.Context) error {
 			if _, err := s.rt.List(ctx); err != nil {
 				return err

@@ -1,0 +1,55 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hostler/hostler/store"
+)
+
+func newBackupCmd() *cobra.Command {
+	var r remote
+	var data string
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Copy the SQLite database of a server, also of one that runs",
+		Long: `Copy the database in the data directory into a new file, whole and of one moment,
+also while a server uses it. It needs no server, and a user who may write in the
+data directory. The copy holds the installation's secret: only its owner can read
+it. To restore it, stop the server and put it in the place of hostler.db, without
+hostler.db-wal and hostler.db-shm. What that means for containers and claims is
+in docs/operating.md. A PostgreSQL database is copied with pg_dump.`,
+		Example: "  hostler backup /backup/hostler-$(date +%F).db",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			err := store.Backup(cmd.Context(), filepath.Join(data, "hostler.db"), args[0])
+			if errors.Is(err, store.ErrNoFile) {
+				return &exitError{exitNotFound, fmt.Errorf("%w; name the server's data directory with --data", err)}
+			}
+			if errors.Is(err, os.ErrExist) {
+				return fmt.Errorf("%s is there already; name another file", args[0])
+			}
+			if err != nil {
+				return err
+			}
+			info, err := os.Stat(args[0])
+			if err != nil {
+				return fmt.Errorf("look at the copy: %w", err)
+			}
+			done := map[string]any{"file": args[0], "bytes": info.Size()}
+			return r.print(cmd.OutOrStdout(), done, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %s\n", args[0], size(uint64(max(0, info.Size()))))
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", firstOf(strings.TrimSpace(os.Getenv("HOSTLER_DATA")), defaultData()), "the server's data directory")
+	r.outputFlag(cmd)
+	return cmd
+}
