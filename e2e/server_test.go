@@ -27,6 +27,7 @@ type server struct {
 	data     string
 	instance string
 	engine   runtime.Runtime // what the server runs on, for looking at it
+	program  string          // another one than hostler
 	args     []string        // more of them, for serve
 	env      []string
 
@@ -69,7 +70,11 @@ func (s *server) start() {
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.rt.args(s.t)...)
 	args = append(args, s.args...)
 	log, ended := newServerLog(), make(chan struct{})
-	cmd := exec.Command(program(s.t, "hostler"), args...)
+	path := s.program
+	if path == "" {
+		path = program(s.t, "hostler")
+	}
+	cmd := exec.Command(path, args...)
 	cmd.Env, cmd.Stderr = environment(s.env...), log
 	require.NoError(s.t, cmd.Start())
 	s.log, s.cmd, s.ended = log, cmd, ended

@@ -1,0 +1,195 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/runtime"
+)
+
+// steps are the named steps of every flow. A server is killed before and after
+// each: between a record and its deed, and between the deed and the next
+// record.
+var steps = map[string][]string{
+	"create":  {"record", "create", "start", "healthy", "post_create", "seal", "idle", "confirm"},
+	"claim":   {"find", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
+	"release": {"releasing", "pre_release", "upload", "settle", "released"},
+	"destroy": {"pre_destroy", "remove", "gone"},
+}
+
+// stateful has hooks at all points, and tenants whose state outlives their
+// containers. One container serves all, so that it is wiped between them.
+const stateful = `
+pool: { min_idle: 1, max_size: 1, reuse: wipe }
+sync: { sink: { type: file } }
+hooks:
+  post_create: [{ name: make, command: [BOX, echo, m] }]
+  post_claim: [{ name: claim, command: [BOX, echo, c] }]
+  pre_release: [{ name: release, command: [BOX, echo, r] }]
+  pre_destroy: [{ name: destroy, command: [BOX, echo, d] }]
+`
+
+// suicidal is the server with places where it kills itself.
+var suicidal = sync.OnceValues(func() (string, error) {
+	dir, err := built()
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, "hostler-crashes")
+	c := exec.Command("go", "build", "-trimpath", "-tags=crashpoints", "-ldflags=-s -w", "-o", path, "../cmd/hostler")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the server that kills itself: %w: %s", err, out)
+	}
+	return path, nil
+})
+
+// A server that is killed before or after any step of any flow is followed by
+// one that finishes or undoes what was under way: what was answered stands, no
+// tenant loses what it has written, none sees another's, no hook begins twice,
+// nothing is left behind.
+func TestKilledAtEveryStep(t *testing.T) {
+	t.Parallel()
+	on(t, []backend{dockerBackend{}, processBackend{}}, func(t *testing.T, rt backend) {
+		for flow, names := range steps {
+			for _, step := range names {
+				for _, when := range []string{"before", "after"} {
+					t.Run(flow+"/"+step+"/"+when, func(t *testing.T) { killedAt(t, rt, flow+"/"+step+"/"+when) })
+				}
+			}
+		}
+	})
+}
+
+func killedAt(t *testing.T, rt backend, place string) {
+	t.Parallel()
+	const id = "w"
+	path, err := suicidal()
+	require.NoError(t, err)
+	s := install(t, rt)
+	s.program, s.env = path, []string{"HOSTLER_CRASH_AT=" + place}
+	s.start()
+	v := &lodger{s: s, wrote: map[string]bool{}, promised: map[string]claim.State{}}
+	v.live(id)
+	s.awaitEnd(place)
+	s.env = nil
+	s.start()
+	v.check(id)
+	s.delete(id)
+	s.requireEnds()
+	s.requireOnce(id)
+	require.Empty(t, rt.left(t, s))
+}
+
+// lodger is tenants who come one after the other, until the server dies, and
+// what they have reason to expect.
+type lodger struct {
+	s        *server
+	wrote    map[string]bool        // tenants whose note is written
+	promised map[string]claim.State // by claim
+}
+
+// live goes through all flows, or as far as the server lets it.
+func (v *lodger) live(id string) {
+	s := v.s
+	ctx := s.t.Context()
+	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, stateful))); err != nil {
+		return
+	}
+	var last claim.Claim
+	for _, tenant := range []string{"ada", "bob", "ada", "ada"} {
+		got, _, err := s.Claim(ctx, id, tenant, patience)
+		if err != nil {
+			return
+		}
+		v.promised[got.ID] = claim.Active
+		v.look(got)
+		if !v.wrote[tenant] {
+			result, err := s.engine.Exec(ctx, got.Container, v.app("append", "/state/note", tenant))
+			require.NoError(s.t, err)
+			require.True(s.t, result.OK(), "%s", result.Stderr)
+			v.wrote[tenant] = true
+		}
+		delete(v.promised, got.ID) // until its release is answered, nobody knows
+		if _, err := s.Release(ctx, got.ID, false); err != nil {
+			return
+		}
+		v.promised[got.ID] = claim.Released
+		last = got
+	}
+	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed meanwhile
+}
+
+// look reads a claim's note: its tenant's, whole, or none if it wrote none.
+func (v *lodger) look(c claim.Claim) {
+	t := v.s.t
+	t.Helper()
+	got, err := v.s.engine.Exec(t.Context(), c.Container, v.app("read", "/state/note"))
+	require.NoError(t, err)
+	if v.wrote[c.Tenant] {
+		require.True(t, got.OK(), "%s has lost its note: %s", c.Tenant, got.Stderr)
+		require.Equal(t, c.Tenant, got.Stdout.String())
+		return
+	}
+	require.False(t, got.OK(), "%s finds a note: %s", c.Tenant, got.Stdout)
+}
+
+func (v *lodger) app(args ...string) runtime.Command {
+	return runtime.Command{Args: append([]string{v.s.rt.program(v.s.t, "app")}, args...)}
+}
+
+// check holds the server to what it has promised, and then lets every tenant
+// come once more.
+func (v *lodger) check(id string) {
+	s := v.s
+	ctx := s.t.Context()
+	for id, state := range v.promised {
+		got, err := s.ClaimRecord(ctx, id)
+		require.NoError(s.t, err)
+		require.Equal(s.t, state, got.State)
+	}
+	for _, tenant := range []string{"ada", "bob"} {
+		s.releaseTenant(id, tenant)
+	}
+	for _, tenant := range []string{"ada", "bob"} {
+		got, _, err := s.Claim(ctx, id, tenant, patience)
+		require.NoError(s.t, err)
+		v.look(got)
+		released, err := s.Release(ctx, got.ID, false)
+		require.NoError(s.t, err)
+		require.Equal(s.t, claim.Released, released.State)
+	}
+}
+
+// releaseTenant ends what a tenant holds, however far that is.
+func (s *server) releaseTenant(id, tenant string) {
+	s.t.Helper()
+	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id, Tenant: tenant})
+	require.NoError(s.t, err)
+	for _, c := range live {
+		got, err := s.Release(s.t.Context(), c.ID, false)
+		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
+		if c.State != claim.Pending {
+			require.Equal(s.t, claim.Released, got.State)
+		}
+	}
+}
+
+// awaitEnd returns when the server has killed itself, and fails when it does
+// not.
+func (s *server) awaitEnd(place string) {
+	s.t.Helper()
+	select {
+	case <-s.ended:
+	case <-time.After(patience):
+		require.Failf(s.t, "the server lives on", "it never came to %s", place)
+	}
+}
