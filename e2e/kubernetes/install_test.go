@@ -23,7 +23,8 @@ hooks:
 
 // As the chart installs it, the server passes the strictest Pod Security level
 // and serves tenants with the rights that the chart gives it, in a namespace
-// for containers.
+// for containers. Whatever becomes of its pod and its release, what it held it
+// holds again.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	c := needCluster(t)
@@ -38,9 +39,19 @@ func TestInstall(t *testing.T) {
 
 	i.apply("notes", workload(t, "notes", notes))
 	held := i.life("notes")
-	i.replaceServer(held)
+	i.replace(held, func() {
+		i.c.must(t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+i.server.Metadata.Name, nil, nil)
+	})
+	key := i.key
+	i.replace(held, func() {
+		i.helm("upgrade", "hostler", chart, "--reuse-values", "--set", "logLevel=debug")
+	})
+	require.Equal(t, key, i.key, "the key that was made is kept")
+	i.replace(held, func() {
+		i.helm("uninstall", "hostler", "--wait", "--cascade", "foreground")
+		i.install()
+	})
 	i.release(held)
-	i.upgrade()
 	i.remove("notes")
 }
 
@@ -88,16 +99,16 @@ func (i *installation) runs(id string) []string {
 	return all
 }
 
-// replaceServer deletes the server's pod while a claim is held. The next server
-// has the same claim, of the same container, and runs no hook again.
-func (i *installation) replaceServer(held claim.Claim) {
+// replace has the server replaced by another while a claim is held. The next
+// one has the same claim, of the same container, and runs no hook again.
+func (i *installation) replace(held claim.Claim, how func()) {
 	t := i.t
 	t.Helper()
 	before, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+held.Container)
 	require.NoError(t, err)
-	old := i.server.Metadata
-	i.c.must(t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+old.Name, nil, nil)
-	i.await(old.UID)
+	old := i.server.Metadata.UID
+	how()
+	i.await(old)
 
 	again, created, err := i.Claim(t.Context(), held.Workload, held.Tenant, 0)
 	require.NoError(t, err)
@@ -125,16 +136,4 @@ func (i *installation) release(held claim.Claim) {
 		seen = append(seen, e.Type)
 	}
 	require.Subset(t, seen, []activity.Type{activity.ClaimActivated, activity.HookCompleted, activity.ClaimReleased})
-}
-
-// upgrade changes a value. The key that was made and the records stay.
-func (i *installation) upgrade() {
-	t := i.t
-	t.Helper()
-	old := i.server.Metadata.UID
-	_, err := helm(t, "", "upgrade", "hostler", chart, "--namespace", i.namespace, "--reuse-values", "--set", "logLevel=debug")
-	require.NoError(t, err)
-	require.Equal(t, i.key, i.readKey())
-	i.await(old)
-	i.awaitIdle("notes")
 }

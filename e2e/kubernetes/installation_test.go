@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api/client"
@@ -23,6 +24,7 @@ type installation struct {
 	c         *cluster
 	namespace string // the release's
 	boxes     string // that of its containers
+	values    string
 	key       string
 	server    pod
 }
@@ -31,15 +33,26 @@ type installation struct {
 // every test needs, and returns when the server serves.
 func install(t *testing.T, c *cluster, namespace, boxes, values string) *installation {
 	t.Helper()
-	i := &installation{t: t, c: c, namespace: namespace, boxes: boxes}
 	repository, tag := theImage(t)
-	values = fmt.Sprintf("image: { repository: %s, tag: %s, pullPolicy: Never }\n%s", repository, tag, values)
-	_, err := helm(t, values, "install", "hostler", chart, "--namespace", namespace, "--values", "-")
-	require.NoError(t, err)
+	i := &installation{t: t, c: c, namespace: namespace, boxes: boxes,
+		values: fmt.Sprintf("image: { repository: %s, tag: %s, pullPolicy: Never }\n%s", repository, tag, values)}
+	i.install()
 	t.Cleanup(i.uninstall)
-	i.key = i.readKey()
 	i.await("")
 	return i
+}
+
+func (i *installation) install() {
+	i.t.Helper()
+	_, err := helm(i.t, i.values, "install", "hostler", chart, "--namespace", i.namespace, "--values", "-")
+	require.NoError(i.t, err)
+}
+
+// helm does something to the release.
+func (i *installation) helm(args ...string) {
+	i.t.Helper()
+	_, err := helm(i.t, "", append(args, "--namespace", i.namespace)...)
+	require.NoError(i.t, err)
 }
 
 func (i *installation) readKey() string {
@@ -68,6 +81,7 @@ func (i *installation) await(other string) {
 		}
 		return fmt.Errorf("%+v", pods)
 	})
+	i.key = i.readKey()
 	var err error
 	i.Client, err = client.New(i.base(), i.key)
 	require.NoError(i.t, err)
@@ -82,8 +96,7 @@ func (i *installation) uninstall() {
 	if i.t.Failed() {
 		i.t.Logf("the server's log:\n%s", i.log())
 	}
-	_, err := helm(i.t, "", "uninstall", "hostler", "--namespace", i.namespace)
-	require.NoError(i.t, err)
+	i.helm("uninstall", "hostler", "--wait", "--cascade", "foreground")
 }
 
 // log is what the server's pod has written.
@@ -119,19 +132,20 @@ func (c *cluster) volume(t testing.TB) (class string) {
 	c.must(t, "GET", "/api/v1/nodes", nil, &nodes)
 	require.Len(t, nodes.Items, 1)
 	const host = "kubernetes.io/hostname"
+	class = run + "-" + uuid.NewString()[:4]
 	c.must(t, "POST", "/api/v1/persistentvolumes", object{
-		"metadata": object{"name": run},
+		"metadata": object{"name": class},
 		"spec": object{
 			"capacity": object{"storage": "2Gi"}, "accessModes": []string{"ReadWriteOnce"},
-			"storageClassName": run, "persistentVolumeReclaimPolicy": "Retain",
+			"storageClassName": class, "persistentVolumeReclaimPolicy": "Retain",
 			"local": object{"path": dir},
 			"nodeAffinity": object{"required": object{"nodeSelectorTerms": []object{{"matchExpressions": []object{
 				{"key": host, "operator": "In", "values": []string{nodes.Items[0].Metadata.Labels[host]}}}}}}},
 		}}, nil)
 	t.Cleanup(func() {
-		require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/persistentvolumes/"+run, nil, nil))
+		require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/persistentvolumes/"+class, nil, nil))
 	})
-	return run
+	return class
 }
 
 // workload is a workload file with the program that the demo shows: it is in
@@ -170,15 +184,13 @@ func filled(i *installation, id string) error {
 	return err
 }
 
-// remove deletes workloads and returns when no pod of any is left.
-func (i *installation) remove(ids ...string) {
+// remove deletes a workload and returns when no pod of it is left.
+func (i *installation) remove(id string) {
 	i.t.Helper()
-	for _, id := range ids {
-		_, err := i.DeleteWorkload(i.t.Context(), id)
-		require.NoError(i.t, err)
-	}
+	_, err := i.DeleteWorkload(i.t.Context(), id)
+	require.NoError(i.t, err)
 	eventually(i.t, "pods are left", func() error {
-		pods, err := i.c.pods(i.t.Context(), i.boxes, "hostler.managed")
+		pods, err := i.c.pods(i.t.Context(), i.boxes, "hostler.managed,hostler.workload="+id)
 		if err == nil && len(pods) > 0 {
 			err = fmt.Errorf("%+v", pods)
 		}
