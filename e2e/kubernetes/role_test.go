@@ -171,6 +171,7 @@ func rights(t testing.TB, c *cluster, namespace string) []string {
 func (i *installation) lose(name string, l loss) {
 	t, id := i.t, "no-"+strings.ToLower(strings.ReplaceAll(name, " ", "-"))
 	t.Helper()
+	i.await("") // the one before may have replaced the server
 	file := workload(t, id, "pool: { min_idle: 1, max_size: 1 }\n")
 	if l.warm {
 		i.apply(id, file)
