@@ -4,6 +4,8 @@
 //	app append FILE TEXT  add TEXT to FILE
 //	app read FILE         print FILE
 //	app files DIR...      print every file below the folders
+//	app bulk FILE MIB S   make FILE, of random bytes that depend on the seed S
+//	app sum FILE          print the SHA-256 of FILE
 //	app flaky FILE        fail when FILE is not there, and make it
 //	app stubborn MARKER   be deaf to SIGTERM, leave two daemons behind, write a
 //	                      gigabyte without a line's end, and hang
@@ -27,7 +29,7 @@ import (
 func main() {
 	commands := map[string]func(args []string) error{
 		"append": add, "read": read, "files": files, "flaky": flaky,
-		"stubborn": stubborn, "between": between, "hang": hang,
+		"stubborn": stubborn, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "app:", err)

@@ -1,0 +1,224 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/runtime"
+)
+
+// kept is a workload whose tenants find their state in ever new containers.
+const kept = `
+pool: { min_idle: 0, max_size: 3, reuse: never }
+sync: { sink: { type: file }, policy: { manual: true } }
+`
+
+// guest is a tenant at work in its container.
+type guest struct {
+	s *server
+	claim.Claim
+}
+
+// visits has a tenant claim.
+func (s *server) visits(workload, tenant string) guest {
+	s.t.Helper()
+	got, _, err := s.Claim(s.t.Context(), workload, tenant, patience)
+	require.NoError(s.t, err)
+	return guest{s, got}
+}
+
+// does runs app in the container and returns what it prints.
+func (g guest) does(args ...string) string {
+	g.s.t.Helper()
+	result := g.tries(args...)
+	require.True(g.s.t, result.OK(), "app %q: %s", args, result.Stderr)
+	return result.Stdout.String()
+}
+
+func (g guest) tries(args ...string) runtime.Result {
+	g.s.t.Helper()
+	result, err := g.s.engine.Exec(g.s.t.Context(), g.Container, runtime.Command{
+		Args: append([]string{g.s.rt.program(g.s.t, "app")}, args...), Timeout: patience,
+	})
+	require.NoError(g.s.t, err)
+	return result
+}
+
+// leaves releases the claim.
+func (g guest) leaves() {
+	g.s.t.Helper()
+	got, err := g.s.Release(g.s.t.Context(), g.ID, false)
+	require.NoError(g.s.t, err)
+	require.Equal(g.s.t, claim.Released, got.State)
+}
+
+// A tenant's files follow it from container to container, are nobody else's,
+// can be kept while it works, and can be had back as they were.
+func TestStateFollowsItsTenant(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("kept", kept)
+		first := s.visits("kept", "ada")
+		first.does("append", "/state/note", "one")
+		first.does("bulk", "/state/bulk", "3", "x")
+		sum := first.does("sum", "/state/bulk")
+		require.Contains(t, s.must("sync", first.ID), "files")
+		require.Contains(t, s.must("sync", "--workload", "kept", "--tenant", "ada"), "unchanged")
+		first.does("append", "/state/note", " two")
+		first.leaves()
+
+		again := s.visits("kept", "ada")
+		require.NotEqual(t, first.Container, again.Container, "reuse is never")
+		require.Equal(t, "one two", again.does("read", "/state/note"))
+		require.Equal(t, sum, again.does("sum", "/state/bulk"))
+		require.False(t, s.visits("kept", "bob").tries("read", "/state/note").OK(), "bob reads what is ada's")
+		held := s.cli("snapshots", "restore", "x", "--workload", "kept", "--tenant", "ada")
+		require.Equal(t, 1, held.code)
+		require.Contains(t, held.err, again.ID, "it says what is in the way")
+		again.leaves()
+
+		all := printed[[]api.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
+		require.Len(t, all, 2, "an unchanged state is not kept twice")
+		require.True(t, all[0].Current)
+		require.Contains(t, s.must("snapshots", "restore", all[1].ID, "--workload", "kept", "--tenant", "ada"), "is current")
+		back := s.visits("kept", "ada")
+		require.Equal(t, "one", back.does("read", "/state/note"))
+		require.Equal(t, sum, back.does("sum", "/state/bulk"))
+		require.Equal(t, 3, s.cli("snapshots", "--workload", "none", "--tenant", "ada").code)
+	})
+}
+
+// While a tenant's state cannot be kept, its container is, and whoever asks is
+// told why; when it can be kept again, it is, without anybody's doing.
+func TestStateThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("kept", kept)
+		ada, bob := s.visits("kept", "ada"), s.visits("kept", "bob")
+		ada.does("append", "/state/note", "the last copy")
+		bob.does("append", "/state/note", "of no use")
+
+		// Root may write everywhere, but not below a file.
+		sink := filepath.Join(s.data, "state", "tenants")
+		require.NoError(t, os.MkdirAll(filepath.Dir(sink), 0o700))
+		require.NoError(t, os.WriteFile(sink, []byte("in the way"), 0o600))
+		refused := s.cli("release", ada.ID)
+		require.Equal(t, 7, refused.code, refused.err)
+		require.Contains(t, refused.err, "keeps its container")
+		require.Contains(t, refused.err, "hostler release "+ada.ID)
+		require.Equal(t, 7, s.cli("release", bob.ID).code)
+		table := s.must("get", "claims", "--failed")
+		require.Contains(t, table, ada.ID)
+		require.Contains(t, table, "release_failed")
+		require.Equal(t, "the last copy", ada.does("read", "/state/note"), "the container is kept")
+		sick := s.cli("doctor")
+		require.Equal(t, 1, sick.code)
+		require.Contains(t, sick.out, "hostler release "+ada.ID)
+
+		require.Contains(t, s.must("release", bob.ID, "--discard"), "released")
+		require.NoError(t, os.Remove(sink))
+		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		require.Equal(t, "the last copy", s.visits("kept", "ada").does("read", "/state/note"))
+		require.False(t, s.visits("kept", "bob").tries("read", "/state/note").OK(), "bob has given it up")
+		require.NotContains(t, s.must("get", "claims", "--failed"), ada.ID)
+		require.Contains(t, s.must("doctor"), "nothing is wrong")
+	})
+}
+
+// large is a state that takes a while to be moved, in MiB.
+const large = "96"
+
+// A server that is killed in the middle of an upload, and then in the middle
+// of a download, loses nothing and leaves nothing half: the next one finishes
+// the release, and the tenant's next container has every byte.
+func TestKilledWhileStateMoves(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("kept", kept)
+		ada := s.visits("kept", "ada")
+		ada.does("bulk", "/state/bulk", large, "x")
+		sum := ada.does("sum", "/state/bulk")
+
+		s.killDuring(func(ctx context.Context) error {
+			_, err := s.Release(ctx, ada.ID, false)
+			return err
+		}, func() bool { return partial(t, s) > 8<<20 })
+		s.start()
+		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		all, err := s.Snapshots(t.Context(), "kept", "ada")
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+
+		downloads := activity.Filter{Types: []activity.Type{activity.SyncStarted}, Workload: "kept", Tenant: "ada"}
+		before := len(s.events(downloads))
+		s.killDuring(func(ctx context.Context) error {
+			_, _, err := s.Claim(ctx, "kept", "ada", 0)
+			return err
+		}, func() bool { return len(s.events(downloads)) > before })
+		s.start()
+		again := s.visits("kept", "ada")
+		require.Equal(t, sum, again.does("sum", "/state/bulk"))
+		now, err := s.Snapshots(t.Context(), "kept", "ada")
+		require.NoError(t, err)
+		require.Equal(t, all, now)
+		require.NotEqual(t, ada.Container, again.Container)
+		again.leaves()
+		s.delete("kept")
+		require.Empty(t, rt.left(t, s))
+	})
+}
+
+// killDuring does something and kills the server in the middle of it.
+func (s *server) killDuring(do func(context.Context) error, middle func() bool) {
+	s.t.Helper()
+	var g errgroup.Group
+	ended := make(chan error, 1)
+	g.Go(func() error { ended <- do(s.t.Context()); return nil })
+	deadline := time.Now().Add(patience)
+	for !middle() {
+		select {
+		case err := <-ended:
+			require.FailNow(s.t, "it was over before the server could be killed", "%v", err)
+		default:
+			require.True(s.t, time.Now().Before(deadline), "its middle did not come")
+		}
+	}
+	s.kill()
+	require.NoError(s.t, g.Wait())
+	require.Error(s.t, <-ended, "the server was killed before it was over")
+}
+
+// partial is how much of the objects that are being written is there.
+func partial(t testing.TB, s *server) int64 {
+	t.Helper()
+	var size int64
+	err := filepath.WalkDir(filepath.Join(s.data, "state"), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && strings.HasPrefix(d.Name(), ".part-") {
+			var info fs.FileInfo
+			if info, err = d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has its name now
+		}
+		return err
+	})
+	require.NoError(t, err)
+	return size
+}
