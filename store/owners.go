@@ -12,27 +12,33 @@ type Owned struct {
 	Runs       []string // running
 }
 
+// whose is the condition for what is a server's, or of none that uses the
+// database: what a server that is forgotten has left with a record that another
+// one took over and did not live to end.
+const whose = `(owner = $1 OR owner NOT IN (SELECT id FROM replicas))`
+
 // owned are the queries for each kind of record.
 var owned = []struct {
 	what, query string
 	ids         func(*Owned) *[]string
 }{
 	{
-		"containers", `SELECT id FROM containers WHERE state IN ('creating', 'destroying') AND owner = $1 ORDER BY id`,
+		"containers", `SELECT id FROM containers WHERE state IN ('creating', 'destroying') AND ` + whose + ` ORDER BY id`,
 		func(o *Owned) *[]string { return &o.Containers },
 	},
 	{
-		"claims", `SELECT id FROM claims WHERE state IN ('pending', 'releasing') AND ` + live + ` AND owner = $1 ORDER BY id`,
+		"claims", `SELECT id FROM claims WHERE state IN ('pending', 'releasing') AND ` + live + ` AND ` + whose + ` ORDER BY id`,
 		func(o *Owned) *[]string { return &o.Claims },
 	},
 	{
-		"hook runs", `SELECT DISTINCT id FROM runs WHERE ` + running + ` AND owner = $1 ORDER BY id`,
+		"hook runs", `SELECT DISTINCT id FROM runs WHERE ` + running + ` AND ` + whose + ` ORDER BY id`,
 		func(o *Owned) *[]string { return &o.Runs },
 	},
 }
 
-// Owned lists what a server was doing: once it was taken over, what is to be
-// finished. The id is empty for one that had not registered.
+// Owned lists what a server was doing, and what is nobody's: once it was taken
+// over, what is to be finished. The id is empty for one that had not
+// registered.
 func (db *DB) Owned(ctx context.Context, replica string) (Owned, error) {
 	var o Owned
 	for _, kind := range owned {

@@ -71,6 +71,12 @@ const (
 	renewReplica    = `UPDATE replicas SET expires_at = $3 WHERE id = $1 AND epoch = $2`
 	fenceReplica    = `UPDATE replicas SET epoch = $2, expires_at = $3 WHERE id = $1`
 	deleteReplica   = `DELETE FROM replicas WHERE id = $1 AND epoch = $2`
+	// leaveReplica forgets a server that leaves nothing to be finished.
+	leaveReplica = deleteReplica + `
+		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + live + ` AND owner = $1)
+		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + running + ` AND owner = $1)`
+	endReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
 	// checkFence locks against taking over (forUpdate), not against renewing
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
@@ -147,7 +153,7 @@ func (db *DB) TakeOver(ctx context.Context, id string) (Replica, error) {
 }
 
 // Dismiss forgets a server of which nothing is left to be finished: one that
-// was taken over, by who took over, or this one, when it ends. It is
+// was taken over, by who took over. It is
 // ErrNoReplica when somebody else has taken over meanwhile.
 func (db *DB) Dismiss(ctx context.Context, r Replica) error {
 	err := db.writer.do(ctx, func(t *tx) error {
@@ -159,6 +165,26 @@ func (db *DB) Dismiss(ctx context.Context, r Replica) error {
 	})
 	if err != nil {
 		return fmt.Errorf("dismiss server %s: %w", r.ID, err)
+	}
+	return nil
+}
+
+// Leave says that this server has come to its end, and changes nothing any
+// more. When it leaves something to be finished it is to be taken over at once.
+func (db *DB) Leave(ctx context.Context) error {
+	self, err := db.registered()
+	if err != nil {
+		return err
+	}
+	err = db.writer.do(ctx, func(t *tx) error {
+		n, err := t.exec(leaveReplica, self.ID, self.Epoch)
+		if err == nil && n == 0 {
+			err = t.later(endReplica, self.ID, self.Epoch)
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, ErrFenced) {
+		return fmt.Errorf("leave the database as server %s: %w", self.ID, err)
 	}
 	return nil
 }

@@ -190,7 +190,9 @@ func TestOwned(t *testing.T) {
 
 			mine, err := db.Owned(ctx, r.ID)
 			require.NoError(t, err)
-			require.Equal(t, store.Owned{Containers: []string{"k"}, Claims: []string{late.Claim}, Runs: []string{"run"}}, mine)
+			require.Equal(t, store.Owned{
+				Containers: []string{"k"}, Claims: []string{early.Claim, late.Claim}, Runs: []string{"run"},
+			}, mine, "its own, and nobody's")
 			before, err := db.Owned(ctx, "")
 			require.NoError(t, err)
 			require.Equal(t, store.Owned{Claims: []string{early.Claim}}, before,
@@ -202,7 +204,37 @@ func TestOwned(t *testing.T) {
 			require.NoError(t, db.RunEnded(ctx, run))
 			mine, err = db.Owned(ctx, r.ID)
 			require.NoError(t, err)
-			require.Equal(t, store.Owned{Claims: []string{late.Claim}}, mine)
+			require.Equal(t, store.Owned{Claims: []string{early.Claim, late.Claim}}, mine)
 		})
 	}
+}
+
+// A server that ends is forgotten when it leaves nothing, and else taken over
+// without waiting; what was left with a server that is forgotten is found.
+func TestLeave(t *testing.T) {
+	ctx := t.Context()
+	target := postgrestest.Schema(t)
+	first, second, third := open(t, target), open(t, target), open(t, target)
+	idle, busy := register(t, first), register(t, second)
+	register(t, third)
+	late := reservation("late")
+	_, err := second.Reserve(ctx, late)
+	require.ErrorIs(t, err, claim.ErrNoneIdle)
+
+	require.NoError(t, first.Leave(ctx))
+	require.NoError(t, second.Leave(ctx))
+	dead, err := third.Expired(ctx)
+	require.NoError(t, err)
+	require.Len(t, dead, 1)
+	require.Equal(t, busy.ID, dead[0].ID)
+	_, err = third.TakeOver(ctx, idle.ID)
+	require.ErrorIs(t, err, store.ErrNoReplica)
+
+	fenced, err := third.TakeOver(ctx, busy.ID)
+	require.NoError(t, err)
+	require.NoError(t, third.Dismiss(ctx, fenced))
+	nobodys, err := third.Owned(ctx, "")
+	require.NoError(t, err)
+	require.Equal(t, []string{late.Claim}, nobodys.Claims)
+	require.NoError(t, second.Leave(ctx), "it was taken over")
 }
