@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // ErrNoFile says that there is no database file to be copied.
@@ -65,4 +66,45 @@ func flush(path string) error {
 		return err
 	}
 	return errors.Join(f.Sync(), f.Close())
+}
+
+// Restore puts a copy in the place of the SQLite database at path. What was
+// there stays beside it, under the name that is returned. The copy stays as it
+// is. With a server that uses the database it is ErrInUse.
+func Restore(ctx context.Context, from, path string) (replaced string, err error) {
+	replaced, err = restore(ctx, from, path)
+	if err != nil {
+		return replaced, fmt.Errorf("restore database %s from %s: %w", path, from, translate(err))
+	}
+	return replaced, nil
+}
+
+func restore(ctx context.Context, from, path string) (replaced string, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", err
+	}
+	lock, err := lock(path + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	now := time.Now().UTC().Format("20060102T150405.000")
+	fresh := path + ".restoring-" + now
+	if err := backup(ctx, from, fresh); err != nil {
+		return "", err
+	}
+	// The side files belong to the old file: the newest changes are in them.
+	if _, err := os.Stat(path); err == nil {
+		replaced = path + ".replaced-" + now
+	}
+	for _, side := range []string{"-wal", "-shm", ""} {
+		err := os.Rename(path+side, path+".replaced-"+now+side)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return replaced, errors.Join(err, os.Remove(fresh))
+		}
+	}
+	if err := os.Rename(fresh, path); err != nil {
+		return replaced, err
+	}
+	return replaced, flush(filepath.Dir(path))
 }

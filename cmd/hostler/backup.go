@@ -22,9 +22,8 @@ func newBackupCmd() *cobra.Command {
 		Long: `Copy the database in the data directory into a new file, whole and of one moment,
 also while a server uses it. It needs no server, and a user who may write in the
 data directory. The copy holds the installation's secret: only its owner can read
-it. To restore it, stop the server and put it in the place of hostler.db, without
-hostler.db-wal and hostler.db-shm. What that means for containers and claims is
-in docs/operating.md. A PostgreSQL database is copied with pg_dump.`,
+it. "hostler restore" puts it in the place of the database again. A PostgreSQL
+database is copied with pg_dump.`,
 		Example: "  hostler backup /backup/hostler-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -39,6 +39,7 @@ back, and records all that happened.
 		newLogsCmd(),
 		newDoctorCmd(),
 		newBackupCmd(),
+		newRestoreDatabaseCmd(),
 		newVersionCmd(),
 	)
 	root.InitDefaultHelpCmd()
