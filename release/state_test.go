@@ -148,7 +148,7 @@ func TestUploadFails(t *testing.T) {
 		require.NotNil(t, failed.Claim.RetryAt)
 		_, err = ask(y, "ada")
 		require.ErrorIs(t, err, claim.ErrReleasing)
-		time.Sleep(time.Minute) // the bubble's clock: a few tries
+		<-time.After(time.Minute) // the bubble's clock: a few tries
 		now, err := y.DB.Claim(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Greater(t, now.Failures, 1)

@@ -37,7 +37,7 @@ func ok(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
 func pause(args []string) error {
 	n, err := strconv.Atoi(args[0])
-	time.Sleep(time.Duration(n) * time.Millisecond)
+	<-time.After(time.Duration(n) * time.Millisecond)
 	return err
 }
 
