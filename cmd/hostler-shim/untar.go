@@ -2,14 +2,15 @@ package main
 
 import (
 	"archive/tar"
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
+	"strconv"
 	"strings"
-	"time"
+	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
 	"golang.org/x/sys/unix"
@@ -28,8 +29,7 @@ func runUntar(args []string) int {
 	if err != nil {
 		return toolFailed(err)
 	}
-	u := unpacker{dir: dir, owner: owner, give: os.Geteuid() == 0}
-	if err := u.unpack(os.Stdin); err != nil {
+	if err := newUnpacker(dir, owner).unpack(os.Stdin); err != nil {
 		return toolFailed(err)
 	}
 	return 0
@@ -37,20 +37,35 @@ func runUntar(args []string) int {
 
 // permissionBits are those that an archive may set. Not among them are
 // setuid and setgid: an archive is a tenant's.
-const permissionBits = fs.ModePerm | fs.ModeSticky
+const permissionBits = 0o1777
 
-// unpacker makes files below dir. Every access goes through os.Root, which
-// follows no link out of it, whatever somebody puts in the way meanwhile.
+// copyBuffer is how much of an archive is read and written at once.
+const copyBuffer = 64 << 10
+
+// unpacker makes files below a folder. All is made by one name in a folder that
+// is held open, and given away by handle: it does not matter what somebody puts
+// in the way meanwhile.
 type unpacker struct {
-	dir   *os.Root
-	owner identity
-	give  bool // whether we may give files to the owner
+	handles *handles
+	owner   identity
+	give    bool // whether we may give files to the owner
+	buffer  []byte
 
-	folders []*tar.Header // whose mode and time are set when all is in them
+	relinked bool          // a link was replaced that a handle may have come by
+	folders  []*tar.Header // whose mode and time are set when all is in them
+}
+
+func newUnpacker(dir *os.Root, owner identity) *unpacker {
+	return &unpacker{
+		handles: newHandles(dir), owner: owner, give: os.Geteuid() == 0,
+		buffer: make([]byte, copyBuffer),
+	}
 }
 
 func (u *unpacker) unpack(from io.Reader) error {
-	r := tar.NewReader(from)
+	defer u.handles.close()
+	in := bufio.NewReaderSize(from, copyBuffer)
+	r := tar.NewReader(in)
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
@@ -70,7 +85,7 @@ func (u *unpacker) unpack(from io.Reader) error {
 	}
 	// What comes after the archive is padding. An engine's pipe breaks when
 	// nobody reads it.
-	_, err := io.Copy(io.Discard, from)
+	_, err := io.Copy(io.Discard, in)
 	return err
 }
 
@@ -78,8 +93,9 @@ func badArchive(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
 }
 
-// makers are the kinds of entries that there may be.
-var makers = map[byte]func(u *unpacker, h *tar.Header, r io.Reader) error{
+// makers are the kinds of entries that there may be. Each makes one in a folder
+// under the last part of its name.
+var makers = map[byte]func(u *unpacker, dir int, h *tar.Header, r io.Reader) error{
 	tar.TypeDir:     (*unpacker).makeFolder,
 	tar.TypeReg:     (*unpacker).makeFile,
 	tar.TypeSymlink: (*unpacker).makeLink,
@@ -101,10 +117,15 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		return nil // the folder itself is not the archive's
 	}
 	h.Name = name
-	if err := u.makeParents(name); err != nil {
-		return asBadArchive(name, err)
+	dir, err := u.parent(name)
+	if err == nil {
+		err = maker(u, dir, h, r)
 	}
-	return asBadArchive(name, maker(u, h, r))
+	if u.relinked {
+		u.handles.close()
+		u.relinked = false
+	}
+	return asBadArchive(name, err)
 }
 
 // localName refuses names that point outside.
@@ -137,121 +158,173 @@ func asBadArchive(name string, err error) error {
 	return fmt.Errorf("unpack %q: %w", name, err)
 }
 
-// makeParents makes folders that the archive does not name.
-func (u *unpacker) makeParents(name string) error {
-	parent := path.Dir(name)
-	if parent == "." {
-		return nil
+// parent is the folder that an entry is in. It makes folders that the archive
+// does not name.
+func (u *unpacker) parent(name string) (int, error) {
+	dir := path.Dir(name)
+	fd, err := u.handles.folder(dir)
+	if dir == "." || !errors.Is(err, unix.ENOENT) {
+		return fd, err
 	}
-	info, err := u.dir.Stat(parent)
-	if err == nil && info.IsDir() {
-		return nil
+	above, err := u.parent(dir)
+	if err != nil {
+		return -1, err
 	}
-	if err == nil {
-		return unix.ENOTDIR
+	if err := unix.Mkdirat(above, path.Base(dir), 0o755); err != nil {
+		return -1, err
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	if err := u.makeParents(parent); err != nil {
-		return err
-	}
-	if err := u.dir.Mkdir(parent, 0o755); err != nil {
-		return err
-	}
-	return u.own(parent)
+	return u.ownFolder(above, dir)
 }
 
-func (u *unpacker) own(name string) error {
+// ownFolder gives a folder to the owner, and holds it open: files in it follow.
+func (u *unpacker) ownFolder(above int, name string) (int, error) {
+	fd, err := openAt(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := u.own(fd); err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	u.handles.keep(name, fd)
+	return fd, nil
+}
+
+func (u *unpacker) own(fd int) error {
 	if !u.give {
 		return nil
 	}
-	return u.dir.Lchown(name, u.owner.uid, u.owner.gid)
+	return unix.Fchownat(fd, "", u.owner.uid, u.owner.gid, unix.AT_EMPTY_PATH)
 }
 
-func (u *unpacker) makeFolder(h *tar.Header, _ io.Reader) error {
-	if info, err := u.dir.Lstat(h.Name); err != nil || !info.IsDir() {
-		if err == nil {
-			err = u.dir.Remove(h.Name)
-		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-		if err := u.dir.Mkdir(h.Name, 0o700); err != nil {
-			return err
-		}
+// place creates something under a name, in place of what is there. A file is
+// removed, never written to: it may have another name elsewhere.
+func (u *unpacker) place(dir int, base string, create func() error) error {
+	err := create()
+	if !errors.Is(err, unix.EEXIST) {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	kind := st.Mode & unix.S_IFMT
+	if kind == unix.S_IFDIR {
+		return unix.EISDIR
+	}
+	if err := unix.Unlinkat(dir, base, 0); err != nil {
+		return err
+	}
+	u.relinked = kind == unix.S_IFLNK
+	return create()
+}
+
+func (u *unpacker) makeFolder(dir int, h *tar.Header, _ io.Reader) error {
+	base := path.Base(h.Name)
+	err := u.place(dir, base, func() error { return unix.Mkdirat(dir, base, 0o700) })
+	if err != nil && !errors.Is(err, unix.EISDIR) { // a folder may be there
+		return err
 	}
 	u.folders = append(u.folders, h)
-	return u.own(h.Name)
+	_, err = u.ownFolder(dir, h.Name)
+	return err
 }
 
 // settle is the last thing done to a folder: files made in it change its time,
 // and its mode may forbid to make them.
 func (u *unpacker) settle(h *tar.Header) error {
-	if info, err := u.dir.Lstat(h.Name); err != nil || !info.IsDir() {
+	above, err := u.handles.folder(path.Dir(h.Name))
+	if err != nil {
 		return nil // a later entry of the same name was something else
 	}
-	if err := u.dir.Chmod(h.Name, h.FileInfo().Mode()&permissionBits); err != nil {
-		return err
-	}
-	return u.dir.Chtimes(h.Name, accessTime(h), h.ModTime)
-}
-
-func accessTime(h *tar.Header) time.Time {
-	if h.AccessTime.IsZero() {
-		return h.ModTime
-	}
-	return h.AccessTime
-}
-
-// clear makes way for an entry. A file is removed, never written to: it may
-// have another name elsewhere.
-func (u *unpacker) clear(name string) error {
-	info, err := u.dir.Lstat(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	fd, err := openAt(above, path.Base(h.Name), unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
 		return nil
 	}
+	defer unix.Close(fd)
+	// This way also one that its owner has closed to himself.
+	name := "/proc/self/fd/" + strconv.Itoa(fd)
+	if err := unix.Chmod(name, uint32(h.Mode&permissionBits)); err != nil {
+		return err
+	}
+	times, err := timesOf(h)
 	if err != nil {
 		return err
 	}
-	if info.IsDir() {
-		return unix.EISDIR
-	}
-	return u.dir.Remove(name)
+	return unix.UtimesNanoAt(unix.AT_FDCWD, name, times[:], 0)
 }
 
-func (u *unpacker) makeFile(h *tar.Header, r io.Reader) error {
-	if err := u.clear(h.Name); err != nil {
-		return err
+// timesOf are the times of access and of change.
+func timesOf(h *tar.Header) (times [2]unix.Timespec, err error) {
+	access := h.AccessTime
+	if access.IsZero() {
+		access = h.ModTime
 	}
-	f, err := u.dir.OpenFile(h.Name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if times[0], err = unix.TimeToTimespec(access); err != nil {
+		return times, err
+	}
+	times[1], err = unix.TimeToTimespec(h.ModTime)
+	return times, err
+}
+
+func (u *unpacker) makeFile(dir int, h *tar.Header, r io.Reader) error {
+	base := path.Base(h.Name)
+	fd := -1
+	err := u.place(dir, base, func() (err error) {
+		fd, err = openAt(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, r)
-	if err == nil && u.give {
-		err = f.Chown(u.owner.uid, u.owner.gid)
+	f := os.NewFile(uintptr(fd), h.Name)
+	// Without the buffer a file would have one made for it.
+	_, err = io.CopyBuffer(struct{ io.Writer }{f}, r, u.buffer)
+	if err == nil {
+		err = u.own(fd)
 	}
 	if err == nil {
-		err = f.Chmod(h.FileInfo().Mode() & permissionBits)
+		err = unix.Fchmod(fd, uint32(h.Mode&permissionBits))
+	}
+	if err == nil {
+		err = setTimes(fd, h)
 	}
 	if closed := f.Close(); err == nil {
 		err = closed
 	}
+	return err
+}
+
+// setTimes is futimens, which the library has by name only.
+func setTimes(fd int, h *tar.Header) error {
+	times, err := timesOf(h)
 	if err != nil {
 		return err
 	}
-	return u.dir.Chtimes(h.Name, accessTime(h), h.ModTime)
+	_, _, number := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
+	if number != 0 {
+		return number
+	}
+	return nil
 }
 
 // makeLink makes a link as it is, to wherever: nothing here follows it out of
 // the folder, and the tenant may make such links as well.
-func (u *unpacker) makeLink(h *tar.Header, _ io.Reader) error {
-	if err := u.clear(h.Name); err != nil {
+func (u *unpacker) makeLink(dir int, h *tar.Header, _ io.Reader) error {
+	base := path.Base(h.Name)
+	err := u.place(dir, base, func() error { return unix.Symlinkat(h.Linkname, dir, base) })
+	if err != nil {
 		return err
 	}
-	if err := u.dir.Symlink(h.Linkname, h.Name); err != nil {
+	fd, err := openAt(dir, base, unix.O_PATH, 0)
+	if err != nil {
 		return err
 	}
-	return u.own(h.Name)
+	defer unix.Close(fd)
+	// By now it may be another name of a file that is not the tenant's.
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return errors.Join(err, unix.EEXIST)
+	}
+	return u.own(fd)
 }

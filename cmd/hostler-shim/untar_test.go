@@ -39,7 +39,7 @@ func FuzzUnpack(f *testing.F) {
 		dir, err := os.OpenRoot(inside)
 		require.NoError(t, err)
 		defer dir.Close()
-		u := unpacker{dir: dir, owner: identity{uid: os.Geteuid(), gid: os.Getegid()}}
+		u := newUnpacker(dir, identity{uid: os.Geteuid(), gid: os.Getegid()})
 		before, err := lookAt(filepath.Join(outside, "file"))
 		require.NoError(t, err)
 		folder, err := lookAt(outside)
