@@ -59,3 +59,35 @@ func TestBackup(t *testing.T) {
 	require.NotEmpty(t, about.Version)
 	require.NoError(t, restored.Close())
 }
+
+// A copy takes the place of a database that no server uses, with all that
+// belongs to it, and what was there is kept whole.
+func TestRestore(t *testing.T) {
+	dir := t.TempDir()
+	path, from := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
+	db, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, db.SetMeta(t.Context(), "time", "then"))
+	require.NoError(t, Backup(t.Context(), path, from))
+	require.NoError(t, db.SetMeta(t.Context(), "time", "now"))
+	_, err = Restore(t.Context(), from, path)
+	require.ErrorIs(t, err, ErrInUse)
+	require.NoError(t, db.Close())
+	_, err = Restore(t.Context(), filepath.Join(dir, "none.db"), path)
+	require.ErrorIs(t, err, ErrNoFile)
+
+	replaced, err := Restore(t.Context(), from, path)
+	require.NoError(t, err)
+	for file, want := range map[string]string{path: "then", from: "then", replaced: "now"} {
+		db, err := Open(t.Context(), file)
+		require.NoError(t, err)
+		got, err := db.Meta(t.Context(), "time")
+		require.NoError(t, err)
+		require.Equal(t, want, got, file)
+		require.NoError(t, db.Close())
+	}
+	// Where there is none, it is put all the same.
+	replaced, err = Restore(t.Context(), from, filepath.Join(dir, "new", "hostler.db"))
+	require.NoError(t, err)
+	require.Empty(t, replaced)
+}
