@@ -193,9 +193,10 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	if err != nil {
 		return time.Time{}, err
 	}
-	missing := r.MinIdle + f.queue.Waiting(id) + elsewhere - t.usable - t.creating
+	waiting := f.queue.Waiting(id) + elsewhere
+	missing := r.MinIdle + waiting - t.usable - t.creating
 	room := r.MaxSize - t.total
-	if err := f.retire(ctx, w, r, t, missing, room); err != nil {
+	if err := f.retire(ctx, r, t, waiting, missing, room); err != nil {
 		return time.Time{}, err
 	}
 	again := sooner(f.expiry(ctx, w, r, t), until)

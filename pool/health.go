@@ -172,7 +172,18 @@ func (c *Checker) Restarted(id string) {
 	}
 }
 
-// Forget ends that.
+// Starting says that the container's main process may begin anew soon: a claim
+// is made on it, perhaps by another server. Until its start period has passed,
+// a check that fails does not count against it.
+func (c *Checker) Starting(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if k := c.watched[id]; k != nil {
+		k.lenient = time.Now().Add(k.w.Healthcheck.StartPeriod)
+	}
+}
+
+// Forget ends all that is known of a container.
 func (c *Checker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

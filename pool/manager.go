@@ -353,10 +353,14 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("count the containers of %s: %w", id, err)
 	}
+	elsewhere, err := m.store.Waiting(ctx, id)
+	if err != nil {
+		return Status{}, err
+	}
 	s := Status{
 		Workload: id, Revision: r.Revision, MinIdle: r.MinIdle, MaxSize: r.MaxSize,
 		Containers: map[State]int{Creating: 0, Idle: 0, Claimed: 0, Destroying: 0},
-		Waiting:    m.pools.Queue.Waiting(id), Deleting: r.Deleting,
+		Waiting:    m.pools.Queue.Waiting(id) + elsewhere, Deleting: r.Deleting,
 	}
 	creating := 0
 	for _, k := range counts {

@@ -50,7 +50,7 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 // revision once enough new ones are ready, or one at a time where there is no
 // room for a new one, unless new ones cannot be made; then, for a claim that
 // waits and cannot have them, one that is kept for its last tenant.
-func (f *Filler) retire(ctx context.Context, w *workload.Workload, r Record, t sums, missing, room int) error {
+func (f *Filler) retire(ctx context.Context, r Record, t sums, waiting, missing, room int) error {
 	old := func(c Container) bool { return c.Revision != r.Revision }
 	cramped := missing > 0 && room <= 0 && t.leaving == 0 && t.creating == 0
 	broken := f.breakers.get(r.ID, r.Revision).failures > 0
@@ -65,7 +65,7 @@ func (f *Filler) retire(ctx context.Context, w *workload.Workload, r Record, t s
 		return f.evict(ctx, r.ID, t.outdated, "its revision is outdated", old)
 	case t.outdated > 0 && cramped && !broken:
 		return f.evict(ctx, r.ID, 1, "its revision is outdated", old)
-	case t.used > 0 && cramped && f.queue.Waiting(r.ID) > 0:
+	case t.used > 0 && cramped && waiting > 0:
 		return f.evict(ctx, r.ID, 1, "another tenant needs the room", func(c Container) bool { return c.Tenant != "" })
 	case room < 0:
 		return f.evict(ctx, r.ID, -room, "the pool is larger than max_size", func(Container) bool { return true })

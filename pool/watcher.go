@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
@@ -29,8 +31,28 @@ func NewWatcher(store Containers, rt runtime.Runtime, died func(Container), log 
 // longestSilence bounds the wait between two tries to reach a lost engine.
 const longestSilence = 10 * time.Second
 
+// comparing is how often engine and database are compared while nothing is
+// lost: a call to the engine may take effect long after whoever made it was
+// given up.
+const comparing = time.Minute
+
 // Run watches until ctx ends. An engine that is lost is tried again.
 func (w *Watcher) Run(ctx context.Context) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return w.watch(ctx) })
+	g.Go(func() error {
+		for flow.Pause(ctx, comparing) == nil {
+			if err := w.Reconcile(ctx); err != nil && ctx.Err() == nil {
+				w.log.Warn("compare the engine's containers with the database", "error", err)
+			}
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// watch watches and, whenever the engine was lost, compares.
+func (w *Watcher) watch(ctx context.Context) error {
 	wait := firstPause / 4
 	for {
 		// A comparison that fails ends the watch: both are begun again.
