@@ -2,7 +2,7 @@ package main
 
 import (
 	"archive/tar"
-	"bytes"
+	"bufio"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -11,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -88,102 +90,158 @@ func runTar(args []string) int {
 	return 0
 }
 
-// pack writes all below dir as a tar stream: files, folders and symbolic
-// links. Sockets, pipes and devices mean nothing elsewhere and are left out.
+// packer writes what is below a folder as a tar stream.
+type packer struct {
+	handles *handles
+	tar     *tar.Writer
+	buffer  []byte
+}
+
+// pack writes all below dir: files, folders and symbolic links. Sockets, pipes
+// and devices mean nothing elsewhere and are left out.
 func pack(dir *os.Root, out io.Writer) error {
-	w := tar.NewWriter(out)
-	err := fs.WalkDir(dir.FS(), ".", func(name string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked
+	whole := bufio.NewWriterSize(out, copyBuffer)
+	p := packer{handles: newHandles(dir), tar: tar.NewWriter(whole), buffer: make([]byte, smallFile)}
+	defer p.handles.close()
+	if err := p.below("."); err != nil && !wentMeanwhile(err) {
+		return fmt.Errorf("pack: %w", err)
+	}
+	if err := p.tar.Close(); err != nil {
+		return err
+	}
+	return whole.Flush()
+}
+
+// below packs what is in a folder, in the order of the names.
+func (p *packer) below(name string) error {
+	names, err := p.namesIn(name)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	for _, base := range names {
+		if err := p.entry(name, base); err != nil && !wentMeanwhile(err) {
+			return err
 		}
+	}
+	return nil
+}
+
+func (p *packer) namesIn(name string) ([]string, error) {
+	dir, err := p.handles.folder(name)
+	if err != nil {
+		return nil, err
+	}
+	fd, err := openAt(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// wentMeanwhile says whether something is gone since it was looked at, or is
+// something else by now.
+func wentMeanwhile(err error) bool {
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) ||
+		errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO)
+}
+
+func (p *packer) entry(in, base string) error {
+	// Anew for each: packing the folder before may have closed it.
+	dir, err := p.handles.folder(in)
+	if err != nil {
+		return err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	h := header(path.Join(in, base), &st)
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFREG:
+		return p.file(dir, base, h.Name)
+	case unix.S_IFLNK:
+		n, err := unix.Readlinkat(dir, base, p.buffer)
 		if err != nil {
 			return err
 		}
-		if name == "." {
-			return nil
-		}
-		err = packEntry(dir, w, name)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("pack: %w", err)
-	}
-	return w.Close()
-}
-
-func packEntry(dir *os.Root, w *tar.Writer, name string) error {
-	info, err := dir.Lstat(name)
-	if err != nil {
-		return err
-	}
-	target := ""
-	switch info.Mode().Type() {
-	case 0:
-		return packFile(dir, w, name)
-	case fs.ModeSymlink:
-		if target, err = dir.Readlink(name); err != nil {
+		h.Typeflag, h.Linkname = tar.TypeSymlink, string(p.buffer[:n])
+		return p.tar.WriteHeader(h)
+	case unix.S_IFDIR:
+		name := h.Name
+		h.Typeflag, h.Name = tar.TypeDir, name+"/"
+		if err := p.tar.WriteHeader(h); err != nil {
 			return err
 		}
-	case fs.ModeDir:
-	default:
-		return nil
+		return p.below(name)
 	}
-	h, err := header(name, info, target)
-	if err != nil {
-		return err
-	}
-	return w.WriteHeader(h)
+	return nil
 }
 
 // header describes an entry as what it is, and not as whose it is: names and
 // numbers of users are those of one container.
-func header(name string, info fs.FileInfo, target string) (*tar.Header, error) {
-	h, err := tar.FileInfoHeader(info, target)
-	if err != nil {
-		return nil, err
+func header(name string, st *unix.Stat_t) *tar.Header {
+	return &tar.Header{
+		Typeflag:   tar.TypeReg,
+		Name:       name,
+		Mode:       int64(st.Mode & 0o7777),
+		ModTime:    time.Unix(st.Mtim.Unix()),
+		AccessTime: time.Unix(st.Atim.Unix()),
+		ChangeTime: time.Unix(st.Ctim.Unix()),
+		Format:     tar.FormatPAX,
 	}
-	h.Name, h.Format = name, tar.FormatPAX
-	if info.IsDir() {
-		h.Name += "/"
-	}
-	h.Uid, h.Gid, h.Uname, h.Gname = 0, 0, "", ""
-	return h, nil
 }
 
-func packFile(dir *os.Root, w *tar.Writer, name string) error {
+func (p *packer) file(dir int, base, name string) error {
 	// It may be something else by now, a pipe that nobody writes for example.
-	f, err := dir.OpenFile(name, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return err
 	}
-	h, err := header(name, info, "")
-	if err != nil {
+	h := header(name, &st)
+	if h.Size = st.Size; h.Size > smallFile {
+		return p.large(fd, h)
+	}
+	n, err := io.ReadFull(descriptor(fd), p.buffer)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	h.Size = int64(n)
+	if err := p.tar.WriteHeader(h); err != nil {
 		return err
 	}
-	from := io.Reader(f)
-	if info.Size() <= smallFile {
-		whole, err := io.ReadAll(io.LimitReader(f, smallFile))
-		if err != nil {
-			return err
-		}
-		from, h.Size = bytes.NewReader(whole), int64(len(whole))
-	}
-	if err := w.WriteHeader(h); err != nil {
+	_, err = p.tar.Write(p.buffer[:n])
+	return err
+}
+
+func (p *packer) large(fd int, h *tar.Header) error {
+	if err := p.tar.WriteHeader(h); err != nil {
 		return err
 	}
-	if _, err := io.CopyN(w, from, h.Size); err != nil {
-		if errors.Is(err, io.EOF) {
-			return fmt.Errorf("%s became shorter while it was read", strings.ToValidUTF8(name, "?"))
-		}
-		return err
+	n, err := io.CopyBuffer(p.tar, io.LimitReader(descriptor(fd), h.Size), p.buffer)
+	if err == nil && n < h.Size {
+		return fmt.Errorf("%s became shorter while it was read", strings.ToValidUTF8(h.Name, "?"))
 	}
-	return nil
+	return err
+}
+
+// descriptor reads a file that needs no more than its number.
+type descriptor int
+
+func (d descriptor) Read(b []byte) (int, error) {
+	n, err := unix.Read(int(d), b)
+	for errors.Is(err, unix.EINTR) {
+		n, err = unix.Read(int(d), b)
+	}
+	if n == 0 && err == nil {
+		err = io.EOF
+	}
+	return max(n, 0), err
 }
