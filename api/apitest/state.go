@@ -18,7 +18,7 @@ func (b state) Sync(ctx context.Context, id string) (claim.Claim, snapshot.Trans
 	if err := b.fails("sync"); err != nil {
 		return claim.Claim{}, snapshot.Transfer{}, err
 	}
-	c, err := records{b.Backend}.Claim(ctx, id)
+	c, err := records(b).Claim(ctx, id)
 	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
