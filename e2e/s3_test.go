@@ -1,0 +1,187 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+)
+
+// bucketServer is a real S3 server, and the way to it.
+type bucketServer struct {
+	way   *httptest.Server
+	calls atomic.Int64
+	// refuses, when positive, is how many calls there are to one that is
+	// answered as by a service that is overloaded.
+	refuses atomic.Int64
+	// onPut, when set, is called when an object of some size is being stored.
+	onPut atomic.Pointer[func()]
+}
+
+const (
+	bucketKey    = "key"
+	bucketSecret = "a-secret-that-nobody-may-see"
+)
+
+// serveBucket starts the server that make s3-tool builds, or skips.
+func serveBucket(t *testing.T) *bucketServer {
+	t.Helper()
+	found, err := filepath.Glob("../bin/tools/versitygw-*")
+	require.NoError(t, err)
+	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
+		if required("s3") {
+			t.Fatal("REQUIRE names s3 and the S3 server is not built: make s3-tool")
+		}
+		t.Skip("the S3 server is not built: make s3-tool")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data", "bucket"), 0o700))
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := free.Addr().String()
+	require.NoError(t, free.Close())
+	ctx, cancel := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, found[0], "--port", address, "posix", filepath.Join(dir, "data"))
+	c.Env = []string{"ROOT_ACCESS_KEY=" + bucketKey, "ROOT_SECRET_KEY=" + bucketSecret, "HOME=" + dir}
+	require.NoError(t, c.Start())
+	t.Cleanup(func() {
+		cancel()
+		_ = c.Wait() // it was killed
+	})
+	require.Eventually(t, func() bool {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, patience, 20*time.Millisecond, "the S3 server does not answer")
+
+	b := &bucketServer{}
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	b.way = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n := b.refuses.Load(); n > 0 && b.calls.Add(1)%n == 0 {
+			http.Error(w, "slow down", http.StatusServiceUnavailable)
+			return
+		}
+		if call := b.onPut.Load(); call != nil && r.Method == http.MethodPut && r.ContentLength > 1<<20 {
+			(*call)()
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(b.way.Close)
+	return b
+}
+
+// file is a workload whose tenants' state is kept there.
+func (b *bucketServer) file() string {
+	return fmt.Sprintf(`
+pool: { min_idle: 4, max_size: 12, reuse: never }
+sync:
+  sink: { type: s3, bucket: bucket, region: us-east-1, endpoint: "%s", credentials: { env: HOSTLER_SINK_S3 } }
+`, b.way.URL)
+}
+
+// env is what the server has to know.
+func (b *bucketServer) env() string {
+	return "HOSTLER_SINK_S3=aws_access_key_id=" + bucketKey + "\naws_secret_access_key=" + bucketSecret
+}
+
+// Many tenants find their bytes in other containers, though one call in five
+// of the sink fails, and a server is killed in the middle of an upload.
+func TestStateOnS3(t *testing.T) {
+	t.Parallel()
+	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+		b := serveBucket(t)
+		s := install(t, rt)
+		s.env = []string{b.env()}
+		s.start()
+		s.apply("kept", b.file())
+		b.refuses.Store(5)
+		var g errgroup.Group
+		g.SetLimit(10)
+		for i := range tenants {
+			g.Go(func() error { return s.moves(fmt.Sprintf("tenant-%d", i)) })
+		}
+		require.NoError(t, g.Wait())
+		require.NotContains(t, s.log.String(), bucketSecret)
+		for _, e := range s.events(activity.Filter{Workload: "kept"}) {
+			require.NotContains(t, e.Message+string(e.Data), bucketSecret)
+		}
+
+		b.refuses.Store(0)
+		ada := s.visits("kept", "ada")
+		ada.does("bulk", "/state/bulk", "20", "x")
+		sum := ada.does("sum", "/state/bulk")
+		died := make(chan struct{})
+		kill := func() {
+			if b.onPut.Swap(nil) != nil {
+				s.cmd.Process.Kill() //nolint:errcheck // it runs
+				<-s.ended
+				close(died)
+			}
+		}
+		b.onPut.Store(&kill)
+		_, err := s.Release(t.Context(), ada.ID, false)
+		require.Error(t, err, "the server is killed meanwhile")
+		<-died
+		s.start()
+		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		again := s.visits("kept", "ada")
+		require.NotEqual(t, ada.Container, again.Container)
+		require.Equal(t, sum, again.does("sum", "/state/bulk"))
+		again.leaves()
+		s.delete("kept")
+		s.requireEnds()
+	})
+}
+
+// moves has a tenant write, leave, and look for what it wrote elsewhere.
+func (s *server) moves(tenant string) error {
+	var sum, was string
+	for round := range 2 {
+		got, err := s.insists(tenant)
+		if err != nil {
+			return err
+		}
+		g := guest{s, got}
+		if round == 0 {
+			g.does("bulk", "/state/bulk", "1", tenant)
+			g.does("append", "/state/note", tenant)
+			sum, was = g.does("sum", "/state/bulk"), got.Container
+		} else if now := g.does("sum", "/state/bulk"); now != sum || g.does("read", "/state/note") != tenant || got.Container == was {
+			return fmt.Errorf("%s left %s in %s and finds %s in %s", tenant, sum, was, now, got.Container)
+		}
+		// A release that fails is tried again by the server.
+		if _, err := s.Release(s.t.Context(), got.ID, false); err != nil {
+			f := activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: got.ID}
+			s.await(f, 1)
+		}
+	}
+	return nil
+}
+
+// insists claims until the sink lets it.
+func (s *server) insists(tenant string) (claim.Claim, error) {
+	for tries := 1; ; tries++ {
+		got, _, err := s.Claim(s.t.Context(), "kept", tenant, patience)
+		if err == nil || tries == 10 {
+			return got, err
+		}
+	}
+}
