@@ -19,45 +19,89 @@ import (
 // far its container was made ready.
 func (s *Service) Recover(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		c, err := s.adopt(ctx, id)
-		if errors.Is(err, pool.ErrMoved) {
-			continue
-		}
-		if err != nil {
+		if err := s.takeUp(ctx, id); err != nil {
 			return fmt.Errorf("take claim %s over: %w", id, err)
-		}
-		begun, err := s.runner.Begun(ctx, hooks.PostClaim, subject(c))
-		if err != nil {
-			return err
-		}
-		if begun {
-			work, f, _ := s.enter(ctx, key{c.Workload, c.Tenant}, c.ID)
-			s.left <- func(ctx context.Context) {
-				defer s.land(f, key{c.Workload, c.Tenant})
-				defer context.AfterFunc(ctx, func() { f.cancel(context.Cause(ctx)) })()
-				f.c, f.err = s.finish(work, c)
-			}
-			continue
-		}
-		_, err = s.store.MoveClaim(ctx, failure(c.ID, stoppedReason, nil))
-		if err != nil && !errors.Is(err, pool.ErrMoved) {
-			return fmt.Errorf("fail claim %s: %w", c.ID, err)
 		}
 	}
 	return nil
 }
 
+// takeUp makes a pending claim this server's to work on. It does so within the
+// tenant's flight: who asks for the claim here meanwhile would think that
+// nobody works on it.
+func (s *Service) takeUp(ctx context.Context, id string) error {
+	c, err := s.store.Claim(ctx, id)
+	if err != nil || c.State != Pending {
+		return err // others are releases: whoever finishes those adopts them
+	}
+	k := key{c.Workload, c.Tenant}
+	work, f, err := s.enterLast(ctx, k, id)
+	if err != nil {
+		return err
+	}
+	landed := false
+	land := func() {
+		f.err = &elsewhereError{c} // whoever has waited looks again
+		s.land(f, k)
+	}
+	defer func() {
+		if !landed {
+			land()
+		}
+	}()
+	c, err = s.store.MoveClaim(ctx, Move{ID: id, From: []State{Pending}, To: Pending})
+	if errors.Is(err, pool.ErrMoved) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	begun, err := s.runner.Begun(ctx, hooks.PostClaim, subject(c))
+	if err != nil {
+		return err
+	}
+	if !begun {
+		_, err = s.store.MoveClaim(ctx, failure(id, stoppedReason, nil))
+		if errors.Is(err, pool.ErrMoved) {
+			return nil
+		}
+		return err
+	}
+	finish := func(ctx context.Context) {
+		defer s.land(f, k)
+		defer context.AfterFunc(ctx, func() { f.cancel(context.Cause(ctx)) })()
+		f.c, f.err = s.finish(work, c)
+	}
+	select {
+	case s.left <- finish:
+		landed = true
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// enterLast begins a flight for k when no other is under way.
+func (s *Service) enterLast(ctx context.Context, k key, id string) (context.Context, *flight, error) {
+	for {
+		work, f, first := s.enter(ctx, k, id)
+		if first {
+			return work, f, nil
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
 // stoppedReason is why a claim failed that nobody works on any more.
 const stoppedReason = "the server stopped while the claim was being made"
 
-// adopt makes a pending claim this server's to work on. Others in the list are
-// releases: they are adopted by whoever finishes those.
-func (s *Service) adopt(ctx context.Context, id string) (Claim, error) {
-	return s.store.MoveClaim(ctx, Move{ID: id, From: []State{Pending}, To: Pending})
-}
-
-// Run finishes the claims that Recover takes up, until ctx ends, and returns
-// when each is active or has failed. Who asks for one meanwhile waits for it.
+// Run finishes the claims that Recover takes up, and ends those whose end could
+// not be recorded, until ctx ends. It returns when each is active or has failed.
+// Who asks for one meanwhile waits for it.
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil

@@ -68,13 +68,14 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 	})
 	if err != nil && !errors.Is(err, ErrNoneIdle) {
 		if m.claim.State == "" {
+			m.insist(m.claim.ID) // it may have been recorded all the same
 			err = fmt.Errorf("%w: %w", errBeforeRow, err)
 		}
 		return fmt.Errorf("reserve a container: %w", err)
 	}
 	m.held = c.ID != m.claim.ID
 	switch {
-	case m.held && m.elsewhere(c):
+	case m.held && c.State == Pending && m.Elsewhere(c):
 		return fmt.Errorf("%w: %w", errBeforeRow, &elsewhereError{c})
 	case m.held && c.State == Pending:
 		// Nobody works on it: one flight at a time makes a tenant's claims, and

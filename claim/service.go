@@ -29,6 +29,7 @@ type Service struct {
 
 	mu       sync.Mutex // guards what follows
 	inflight map[key]*flight
+	awaited  map[string]chan struct{} // by claim: closed when something is heard
 
 	left chan func(ctx context.Context) // the claims to be finished
 }
@@ -59,7 +60,8 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hook
 	}
 	return &Service{
 		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
-		left: make(chan func(context.Context), maxLeft),
+		awaited: map[string]chan struct{}{},
+		left:    make(chan func(context.Context), maxLeft),
 	}
 }
 
@@ -101,12 +103,12 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err
 	}
-	w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
-	if err != nil {
-		return Claim{}, false, err
-	}
 	begin := time.Now()
 	for {
+		w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
+		if err != nil {
+			return Claim{}, false, err
+		}
 		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant}, newID())
 		if first {
 			c, created, err = s.lead(ctx, work, f, r, w, record)

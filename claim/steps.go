@@ -253,7 +253,13 @@ func (m *making) fail(work context.Context, cause error) (Claim, error) {
 		c.Hooks, c.Timings = Summaries(m.runs), m.timings
 	}))
 	m.pools.Wake(m.claim.Workload)
+	if errors.Is(err, pool.ErrMoved) {
+		// Another server has ended it: it was released there.
+		c, err = m.store.Claim(ctx, m.claim.ID)
+		cause = ErrAborted
+	}
 	if err != nil {
+		m.insist(m.claim.ID)
 		cause = errors.Join(cause, fmt.Errorf("record that claim %s failed: %w", m.claim.ID, err))
 		c = m.claim
 	}

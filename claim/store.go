@@ -38,8 +38,6 @@ type Store interface {
 	Claims(ctx context.Context, f Filter) ([]Claim, error)
 	// Self is this server's id, as Claim.Owner has it.
 	Self() string
-	// Changed is closed when something is written, by whatever server.
-	Changed() <-chan struct{}
 }
 
 // Reservation asks for a container.

@@ -21,13 +21,40 @@ const (
 	longestLook  = 30 * time.Second
 )
 
-// parallelReaps bounds how many idle claims are released at once.
-const parallelReaps = 8
+// How many releases are finished at once, and how many idle claims released.
+const (
+	parallelReleases = 16
+	parallelReaps    = 8
+)
 
-// Run finishes releases that could not be finished when they were asked for,
-// releases claims whose tenants have been idle for the claim_idle_ttl of their
-// pool, and takes the state of claims into snapshots at their workloads'
-// intervals, until ctx ends. Being active is: the claim becoming active, its
+// Finish finishes the releases of this server that could not be finished when
+// they were asked for, and those that it took over, until ctx ends.
+func (s *Service) Finish(ctx context.Context) error {
+	for retry := firstRetry; ; {
+		err := s.Recover(ctx)
+		var soon <-chan time.Time
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)
+			soon, retry = time.After(retry), min(2*retry, longestRetry)
+		} else {
+			retry = firstRetry
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-s.failed:
+			if flow.Pause(ctx, firstRetry) != nil {
+				return nil
+			}
+		case <-soon:
+		}
+	}
+}
+
+// Run releases claims whose tenants have been idle for the claim_idle_ttl of
+// their pool, tries releases again that were kept back, and takes the state of
+// claims into snapshots at their workloads' intervals, until ctx ends. One
+// server is enough for it. Being active is: the claim becoming active, its
 // tenant asking for it again, Touch, and a change of the files that are the
 // tenant's state. Nothing else is: what a container does besides, and who looks
 // at a claim, says nothing about its tenant.
@@ -46,10 +73,10 @@ func (s *Service) runReleases(ctx context.Context) error {
 		if due.Before(next) {
 			next = due
 		}
-		err = errors.Join(s.Recover(ctx), dueErr, err)
+		err = errors.Join(dueErr, err)
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)
+			s.log.Warn("claims to be released could not be, and are tried again", "wait", retry, "error", err)
 			wait, retry = retry, min(2*retry, longestRetry)
 		} else {
 			retry = firstRetry
@@ -59,7 +86,7 @@ func (s *Service) runReleases(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return nil
-		case <-s.failed:
+		case <-s.kept:
 			t.Stop()
 			if flow.Pause(ctx, firstRetry) != nil {
 				return nil

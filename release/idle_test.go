@@ -17,16 +17,17 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// running has the loop of releases run until the test ends.
+// running has the loops of releases run until the test ends.
 func running(t *testing.T, y *flowtest.Yard) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
 	g.Go(func() error { return y.Releases.Run(ctx) })
+	g.Go(func() error { return y.Releases.Finish(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
-			t.Errorf("the loop of releases ended with %v", err)
+			t.Errorf("the loops of releases ended with %v", err)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
@@ -53,17 +55,23 @@ func (s *Service) Recover(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list the releases under way: %w", err)
 	}
-	var all error
-	for _, c := range left {
+	var g errgroup.Group
+	g.SetLimit(parallelReleases)
+	errs := make([]error, len(left))
+	for i, c := range left {
 		if ctx.Err() != nil {
-			return all
+			break
 		}
-		if c.Owner != s.store.Self() {
+		if s.claims.Elsewhere(c) {
 			continue // another server is at it
 		}
-		if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
-			all = errors.Join(all, fmt.Errorf("finish the release of claim %s: %w", c.ID, err))
-		}
+		g.Go(func() error {
+			if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
+				errs[i] = fmt.Errorf("finish the release of claim %s: %w", c.ID, err)
+			}
+			return nil
+		})
 	}
-	return all
+	_ = g.Wait() // the functions return nil
+	return errors.Join(errs...)
 }

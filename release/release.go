@@ -29,7 +29,8 @@ type Service struct {
 	rt     runtime.Runtime
 	runner *hooks.Runner
 	log    *slog.Logger
-	failed chan struct{} // holds one signal: a release could not be finished
+	failed chan struct{} // holds one signal: a release is to be finished
+	kept   chan struct{} // holds one signal: a release was kept back
 
 	mu       sync.Mutex // guards what follows
 	inflight map[string]*flight
@@ -47,6 +48,7 @@ type flight struct {
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, failed: make(chan struct{}, 1),
+		kept:     make(chan struct{}, 1),
 		inflight: map[string]*flight{},
 	}
 }
@@ -66,18 +68,27 @@ type Request struct {
 // releasing with its container as it is, and is gone on with by and by, or by
 // calling again.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
-	f, first := s.enter(id)
-	if !first {
+	for {
+		f, first := s.enter(id)
+		if first {
+			return s.lead(ctx, f, id, r)
+		}
 		if err := s.join(ctx, id, r); err != nil {
 			return claim.Claim{}, err
 		}
 		select {
 		case <-f.done:
-			return f.c, f.err
 		case <-ctx.Done():
 			return claim.Claim{}, context.Cause(ctx)
 		}
+		if !errors.Is(f.err, errCallerLeft) {
+			return f.c, f.err
+		}
 	}
+}
+
+// lead makes the release of flight f and tells those who wait for it.
+func (s *Service) lead(ctx context.Context, f *flight, id string, r Request) (claim.Claim, error) {
 	f.err = errors.New("the release was cut off") // unless it ends
 	defer func() {
 		s.mu.Lock()
@@ -85,28 +96,50 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 		s.mu.Unlock()
 		close(f.done)
 	}()
-	// It is read within the flight: what was read before may have come to its
-	// end since, and the container may be somebody else's.
-	if f.c, f.err = s.settled(ctx, id); f.err != nil || !f.c.State.Live() {
-		return f.c, f.err
+	for {
+		// It is read within the flight: what was read before may have come to its
+		// end since, and the container may be somebody else's.
+		if f.c, f.err = s.settled(ctx, id, r); f.err != nil || !f.c.State.Live() {
+			return f.c, f.err
+		}
+		f.c, f.err = s.run(context.WithoutCancel(ctx), f.c, r)
+		if !errors.Is(f.err, errBegun) {
+			break
+		}
 	}
-	f.c, f.err = s.run(context.WithoutCancel(ctx), f.c, r)
 	if f.err != nil {
 		s.again()
 	}
 	return f.c, f.err
 }
 
-// again has the loop look soon.
+var (
+	// errBegun says that another server has begun the release.
+	errBegun = errors.New("another server has begun the release")
+	// errCallerLeft says that whoever asked first did not wait for its turn.
+	errCallerLeft = errors.New("the caller left while waiting")
+)
+
+// again has Finish and Run look soon.
 func (s *Service) again() {
 	select {
 	case s.failed <- struct{}{}:
 	default:
 	}
+	s.Kept()
+}
+
+// Kept has Run look soon for releases that some server has kept back.
+func (s *Service) Kept() {
+	select {
+	case s.kept <- struct{}{}:
+	default:
+	}
 }
 
 // settled is a claim that is not being made any more: one that is, is aborted.
-func (s *Service) settled(ctx context.Context, id string) (claim.Claim, error) {
+// One that another server releases is waited for.
+func (s *Service) settled(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	c, err := s.store.Claim(ctx, id)
 	if err == nil && c.State == claim.Pending {
 		if err := s.claims.Abort(ctx, c); err != nil {
@@ -114,8 +147,14 @@ func (s *Service) settled(ctx context.Context, id string) (claim.Claim, error) {
 		}
 		c, err = s.store.Claim(ctx, id)
 	}
-	if err == nil && c.State == claim.Releasing {
+	if err == nil && c.State == claim.Releasing && s.claims.Elsewhere(c) {
+		if err := s.join(ctx, id, r); err != nil {
+			return c, err
+		}
 		c, err = s.claims.Await(ctx, c)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("%w: %w", errCallerLeft, err)
 	}
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
@@ -129,7 +168,7 @@ func (s *Service) join(ctx context.Context, id string, r Request) error {
 		return nil
 	}
 	_, err := s.store.MoveClaim(ctx, claim.Move{
-		ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing,
+		ID: id, From: []claim.State{claim.Releasing}, // and it stays with whoever is at it
 		Set: func(c *claim.Claim) { c.Discard = true },
 	})
 	if errors.Is(err, pool.ErrMoved) {

@@ -66,6 +66,9 @@ func (m *releasing) begin(ctx context.Context) error {
 				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
 			}},
 		})
+		if errors.Is(err, pool.ErrMoved) {
+			return errBegun
+		}
 		if err != nil {
 			return err
 		}

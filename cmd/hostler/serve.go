@@ -128,6 +128,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.claims.Run(gctx) })
+	g.Go(func() error { return s.releases.Finish(gctx) })
 	g.Go(func() error {
 		if s.db.Shared() {
 			return s.share(gctx, c)
@@ -149,7 +150,11 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		return s.stop(context.WithoutCancel(ctx), handler, server)
 	})
 	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
-	return g.Wait()
+	err := g.Wait()
+	if s.db.Shared() {
+		err = errors.Join(err, s.leave(ctx))
+	}
+	return err
 }
 
 // stop ends the API: streams at once, answers when they are given, claims in

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/store"
 )
@@ -16,11 +16,13 @@ import (
 // leading is the name of the lease of whoever keeps the pools.
 const leading = "pools"
 
+// beat is how often a server says that it is alive, and looks for the dead.
+const beat = store.LeaseTime / 3
+
 // share is a server's life among others on one database, until ctx ends: it
 // says that it is alive, hears what the others do, and leads when nobody else
-// does. A server that was taken over from, or that another one has begun to
-// lead for, ends: it can no longer know what is its own to do, and starts
-// again with nothing in memory.
+// does. A server that another one has begun to lead for ends: it can no longer
+// know what is its own to do, and starts again with nothing in memory.
 func (s *server) share(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.hear(ctx) })
@@ -30,8 +32,7 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 		case <-ctx.Done():
 			return nil
 		case <-lead:
-			s.log.Info("this server keeps the pools now")
-			return s.lead(ctx, c)
+			return s.succeed(ctx, c)
 		}
 	})
 	g.Go(func() error { return s.renew(ctx, lead) })
@@ -42,6 +43,13 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 	return errors.Join(err, s.db.Resign(ending, leading))
 }
 
+// leave is the last that a server does: what it leaves is taken over at once.
+func (s *server) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.LeaseTime)
+	defer cancel()
+	return s.db.Leave(ctx)
+}
+
 // errReplaced ends a server that is no longer what it thought it was.
 var errReplaced = errors.New("another server keeps the pools now")
 
@@ -49,27 +57,40 @@ var errReplaced = errors.New("another server keeps the pools now")
 func (s *server) renew(ctx context.Context, lead chan struct{}) error {
 	leads := false
 	for {
+		begun := time.Now()
 		err := s.db.Renew(ctx)
-		if errors.Is(err, store.ErrFenced) {
-			return fmt.Errorf("share the database: %w", err)
-		}
 		if err == nil {
+			s.lease.renewed(begun)
 			leads, err = s.keepLeading(ctx, leads, lead)
 		}
-		if errors.Is(err, errReplaced) || errors.Is(err, store.ErrFenced) {
+		if errors.Is(err, store.ErrFenced) {
+			s.die(err)
+		}
+		if errors.Is(err, errReplaced) {
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("this server could not say that it is alive, and tries again", "error", err)
 		}
-		if flow.Pause(ctx, store.LeaseTime/3) != nil {
+		if flow.Pause(ctx, beat) != nil {
 			return nil
 		}
 	}
 }
 
-// keepLeading asks to lead, and who leads takes over from the dead.
+// die ends a server that was taken over from, as if it were killed. Whatever it
+// did on its way out, undoing what is half made above all, it would do to what
+// is another's: it would cut off hooks that the other waits for.
+func (s *server) die(err error) {
+	s.log.Error("this server ends at once, and has to be started again", "error", err)
+	os.Exit(exitFailure)
+}
+
+// keepLeading asks to lead, and says whether this server does.
 func (s *server) keepLeading(ctx context.Context, led bool, lead chan struct{}) (bool, error) {
+	if !led && s.lease.isWary() {
+		return false, nil
+	}
 	_, leads, err := s.db.Lead(ctx, leading)
 	switch {
 	case err != nil:
@@ -79,10 +100,44 @@ func (s *server) keepLeading(ctx context.Context, led bool, lead chan struct{}) 
 	case leads && !led:
 		close(lead)
 	}
-	if leads {
-		err = s.takeOver(ctx)
+	return leads, nil
+}
+
+// succeed keeps the pools from now on. First of all it takes over from those
+// who have died, and so from who led before: as long as that one is not fenced,
+// both would destroy the same containers, and run their hooks.
+func (s *server) succeed(ctx context.Context, c serveConfig) error {
+	for s.inherit(ctx, true) != nil {
+		if flow.Pause(ctx, time.Second) != nil {
+			return nil
+		}
 	}
-	return leads, err
+	s.log.Info("this server keeps the pools now")
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.lead(ctx, c) })
+	g.Go(func() error {
+		for flow.Pause(ctx, beat) == nil {
+			_ = s.inherit(ctx, false) // it has said what is wrong, and tries again
+		}
+		return nil
+	})
+	return g.Wait()
+}
+
+// inherit takes over from the servers that have died, and at first also what is
+// nobody's. What goes wrong it logs, and returns.
+func (s *server) inherit(ctx context.Context, first bool) error {
+	if !first && s.lease.isWary() {
+		return nil
+	}
+	err := s.takeOver(ctx)
+	if err == nil && first {
+		err = s.recover(ctx, "")
+	}
+	if err != nil && ctx.Err() == nil {
+		s.log.Warn("what other servers have left could not be taken over, and is tried again", "error", err)
+	}
+	return err
 }
 
 // takeOver finishes or undoes what servers that have died were doing.
@@ -99,7 +154,7 @@ func (s *server) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.log.Warn("taking over from a server that was not heard of", "server", replica.ID, "host", replica.Host)
+		s.log.Warn("taking over from a server that has ended or was not heard of", "server", replica.ID, "host", replica.Host)
 		if err := s.recover(ctx, replica.ID); err != nil {
 			return fmt.Errorf("take over from server %s: %w", replica.ID, err)
 		}
@@ -108,45 +163,4 @@ func (s *server) takeOver(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// heard is how many events are looked at in one go.
-const heard = 500
-
-// hear wakes those who wait here when something has changed anywhere: claims
-// that wait for a container, and the loops of whoever leads.
-func (s *server) hear(ctx context.Context) error {
-	after, err := s.db.LastSeq(ctx)
-	if err != nil {
-		return fmt.Errorf("find the end of the log: %w", err)
-	}
-	for {
-		changed := s.db.Changed()
-		page, err := s.db.Events(ctx, activity.Filter{}, after, heard)
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("what other servers do was not heard of, and is asked for again", "error", err)
-			if flow.Pause(ctx, time.Second) != nil {
-				return nil
-			}
-			continue
-		}
-		touched := map[string]bool{}
-		for _, e := range page.Items {
-			after = e.Seq
-			touched[e.Workload] = true
-		}
-		for id := range touched {
-			if id != "" {
-				s.pools.Wake(id)
-			}
-		}
-		if len(page.Items) == heard {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
@@ -31,6 +32,7 @@ type server struct {
 	claims   *claim.Service
 	releases *release.Service
 	metrics  *metrics
+	lease    *lease // on a database that servers share
 	log      *slog.Logger
 }
 
@@ -48,12 +50,6 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, err
 	}
-	if db.Shared() {
-		host, _ := os.Hostname() //nolint:errcheck // it is for people only
-		if _, err := db.Register(ctx, host); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
-	}
 	log.Info("the database is open", "store", store.Redact(dsn))
 	id, err := installation(ctx, db)
 	if err != nil {
@@ -63,7 +59,36 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return assemble(db, rt, snapshot.NewSinks(c.places()), log), nil
+	lease := &lease{}
+	if db.Shared() {
+		if err := join(ctx, c, db, lease); err != nil {
+			return nil, errors.Join(err, rt.Close(), db.Close())
+		}
+		rt = leased{rt, lease}
+	}
+	s := assemble(db, rt, snapshot.NewSinks(c.places()), log)
+	s.lease = lease
+	return s, nil
+}
+
+// join makes this server one of those that use the database. It comes last of
+// what may take long: from here on the server has to say that it is alive.
+//
+// Plain processes are on one machine, below the data directory of one server:
+// then there may be no other.
+func join(ctx context.Context, c serveConfig, db *store.DB, lease *lease) error {
+	if c.runtime == "process" {
+		if err := db.Alone(ctx); err != nil {
+			return fmt.Errorf("the process runtime serves one server only: %w", err)
+		}
+	}
+	host, _ := os.Hostname() //nolint:errcheck // it is for people only
+	begun := time.Now()
+	if _, err := db.Register(ctx, host); err != nil {
+		return err
+	}
+	lease.renewed(begun)
+	return nil
 }
 
 // places are where workloads may keep tenants' state.
@@ -134,7 +159,7 @@ func (s *server) recover(ctx context.Context, replica string) error {
 }
 
 // lead does what one server is enough for, until ctx ends: it keeps the pools,
-// finishes releases, follows the files of workloads, and removes what is old.
+// releases idle claims, follows the files of workloads, and removes what is old.
 func (s *server) lead(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })

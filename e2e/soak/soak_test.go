@@ -119,6 +119,7 @@ func begin(t *testing.T, random *rand.Rand) *soak {
 	ctx, stop := context.WithCancel(context.Background())
 	var releases errgroup.Group
 	releases.Go(func() error { return s.yard.Releases.Run(ctx) })
+	releases.Go(func() error { return s.yard.Releases.Finish(ctx) })
 	t.Cleanup(func() {
 		stop()
 		require.NoError(t, releases.Wait())

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/flow"
+)
+
+// heard is how many events are looked at in one go.
+const heard = 500
+
+// hear wakes those who wait here when something has changed anywhere: claims
+// that wait for a container, and the loops of whoever leads.
+func (s *server) hear(ctx context.Context) error {
+	after, err := s.db.LastSeq(ctx)
+	if err != nil {
+		return fmt.Errorf("find the end of the log: %w", err)
+	}
+	for {
+		changed := s.db.Changed()
+		page, err := s.db.Events(ctx, activity.Filter{}, after, heard)
+		if err != nil && ctx.Err() == nil {
+			s.log.Warn("what other servers do was not heard of, and is asked for again", "error", err)
+			if flow.Pause(ctx, time.Second) != nil {
+				return nil
+			}
+			continue
+		}
+		if n := len(page.Items); n > 0 {
+			after = page.Items[n-1].Seq
+			s.heed(page.Items)
+		}
+		if len(page.Items) == heard {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// settling is how long after a container was claimed its pool is looked at:
+// making another takes the engine a hundred times what a claim takes.
+const settling = 100 * time.Millisecond
+
+// heed does what events, this server's own and those of others, ask for.
+func (s *server) heed(events []activity.Event) {
+	served := map[string]bool{} // the claims that got a container
+	for _, e := range events {
+		served[e.Claim] = served[e.Claim] || e.Type == activity.ContainerClaimed
+	}
+	wake, fill := map[string]bool{}, map[string]bool{}
+	for _, e := range events {
+		if do := deeds[e.Type]; do != nil {
+			do(s, e)
+		}
+		switch {
+		case e.Type == activity.ContainerClaimed, e.Type == activity.ClaimRequested && served[e.Claim]:
+			fill[e.Workload] = true
+		case wakes[e.Type]:
+			wake[e.Workload] = true
+		}
+	}
+	for id := range wake {
+		s.pools.Wake(id)
+	}
+	for id := range fill {
+		if !wake[id] {
+			time.AfterFunc(settling, func() { s.pools.Fill(id) })
+		}
+	}
+}
+
+// deeds are what is to be done here at once about what happened anywhere.
+var deeds = map[activity.Type]func(*server, activity.Event){
+	activity.ContainerClaimed:   func(s *server, e activity.Event) { s.pools.Health.Starting(e.Container) },
+	activity.ContainerReleased:  func(s *server, e activity.Event) { s.pools.Health.Restarted(e.Container) },
+	activity.ContainerDestroyed: func(s *server, e activity.Event) { s.pools.Health.Forget(e.Container) },
+	activity.ClaimActivated:     func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
+	activity.ClaimReleased:      func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
+	activity.ClaimReleaseFailed: func(s *server, e activity.Event) { s.claims.Heard(e.Claim); s.releases.Kept() },
+	activity.ClaimFailed:        func(s *server, e activity.Event) { s.claims.Ended(e.Claim) },
+}
+
+// wakes are the events after which a pool may have something to do, or
+// something to give.
+var wakes = map[activity.Type]bool{
+	activity.ClaimRequested: true, activity.ClaimFailed: true,
+	activity.ContainerCreated: true, activity.ContainerReleased: true, activity.ContainerDied: true,
+	activity.ContainerUnhealthy: true, activity.ContainerDestroying: true, activity.ContainerDestroyed: true,
+	activity.WorkloadApplied: true, activity.PoolScaled: true, activity.PoolDrained: true,
+	activity.PoolWarning: true, activity.PoolRecovered: true,
+}
