@@ -127,20 +127,19 @@ func (r *Runtime) await(ctx context.Context, pod *corev1.Pod, judge func(*corev1
 	})
 }
 
-// until asks again while the answer is that nothing answers, and gives the last
-// answer when its patience or the context is at an end.
+// until asks again while the answer is that nothing answers, less and less
+// often, and gives the last answer when its patience or the context is at an
+// end.
 func until(ctx context.Context, pause time.Duration, ask func() (done bool, err error)) error {
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	again := time.NewTicker(pause)
-	defer again.Stop()
-	for {
+	for ; ; pause = min(pause+pause/4, longestPause) {
 		done, err := ask()
 		if done || err != nil && !errors.Is(err, runtime.ErrUnavailable) {
 			return err
 		}
 		select {
-		case <-again.C:
+		case <-time.After(pause):
 		case <-limit.C:
 			return err
 		case <-ctx.Done():

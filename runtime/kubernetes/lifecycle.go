@@ -23,6 +23,8 @@ const (
 	followPause = 500 * time.Millisecond
 	awaitPause  = 500 * time.Millisecond
 	openPause   = 20 * time.Millisecond
+
+	longestPause = time.Second
 )
 
 // Create is runtime.Lifecycle.Create.
