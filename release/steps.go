@@ -99,6 +99,7 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	var err error
 	if m.container.Health == pool.Dead {
 		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, subject, "the container is dead")
+		m.warnings = append(m.warnings, "pre_release did not run: the container is dead")
 	} else {
 		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, subject)
 	}
