@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/pressly/goose/v3"
 )
@@ -35,4 +36,15 @@ func (db *DB) About(ctx context.Context) (About, error) {
 	}
 	a.Kind = ask.kind
 	return a, nil
+}
+
+const countServers = `SELECT count(*) FROM replicas WHERE expires_at > $1`
+
+// Serving is how many servers have said lately that they use the database.
+func (db *DB) Serving(ctx context.Context) (int64, error) {
+	n, err := one(ctx, db, scanNumber, countServers, nanos(time.Now()))
+	if err != nil {
+		return n, fmt.Errorf("count the servers that use the database: %w", err)
+	}
+	return n, nil
 }

@@ -57,6 +57,14 @@ func TestBackup(t *testing.T) {
 	require.NotZero(t, about.Schema)
 	require.NotZero(t, about.Bytes)
 	require.NotEmpty(t, about.Version)
+	servers, err := restored.Serving(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, servers)
+	_, err = restored.Register(t.Context(), "here")
+	require.NoError(t, err)
+	servers, err = restored.Serving(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, servers)
 	require.NoError(t, restored.Close())
 }
 

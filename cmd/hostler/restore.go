@@ -99,13 +99,29 @@ func restore(ctx context.Context, dsn string, copies []string) (done restored, e
 		return done, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	if err := db.Alone(ctx); err != nil {
+	if err := unused(ctx, db); err != nil {
 		return done, err
 	}
 	if err := distrustClaims(ctx, db, &done); err != nil {
 		return done, err
 	}
 	return done, distrustContainers(ctx, db, &done)
+}
+
+// unused is nil when no server uses the database. That of a file has been
+// locked already; in a copy of one, servers seem to live that do not.
+func unused(ctx context.Context, db *store.DB) error {
+	if !db.Shared() {
+		return nil
+	}
+	if err := db.Alone(ctx); err != nil {
+		return err
+	}
+	n, err := db.Serving(ctx)
+	if err == nil && n > 0 {
+		err = fmt.Errorf("%w: %d of them; stop them, and wait for %s when one was killed", store.ErrInUse, n, store.LeaseTime)
+	}
+	return err
 }
 
 // outOfDate is why something is given up.
