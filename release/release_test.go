@@ -167,6 +167,7 @@ func TestNotReused(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, claim.Released, r.State)
 				require.Contains(t, gone(y, c.Container), tt.reason)
+				require.Equal(t, name == "dead", strings.Contains(strings.Join(r.Warnings, " "), "pre_release did not run"))
 			})
 		})
 	}
