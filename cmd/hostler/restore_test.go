@@ -1,0 +1,75 @@
+package main
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
+)
+
+// A database that was put in place by other means is not believed either: what
+// waited is given up, and a claim stands only where no other tenant can have
+// its container.
+func TestRestoreInPlace(t *testing.T) {
+	data := t.TempDir()
+	code, _, errOut := hostler(t, "", "restore", "--data", data)
+	require.Equal(t, exitNotFound, code, errOut)
+	code, _, _ = hostler(t, "", "restore", "copy.db", "--data", data, "--store", "postgres://db/hostler")
+	require.Equal(t, exitUsage, code)
+
+	path := filepath.Join(data, "hostler.db")
+	db, err := store.Open(t.Context(), path)
+	require.NoError(t, err)
+	for _, reuse := range []workload.Reuse{workload.ReuseWipe, workload.ReuseNever} {
+		prepareClaim(t, db, string(reuse))
+	}
+	code, _, errOut = hostler(t, "", "restore", "--data", data)
+	require.Equal(t, exitFailure, code)
+	require.Contains(t, errOut, "another server uses the database")
+	require.NoError(t, db.Close())
+
+	for _, want := range []string{
+		"2 waiting containers given up, 1 claims ended, 1 claims stand",
+		"0 waiting containers given up, 0 claims ended, 1 claims stand",
+	} {
+		code, out, errOut := hostler(t, "", "restore", "--data", data)
+		require.Equal(t, exitOK, code, errOut)
+		require.Contains(t, out, want)
+	}
+	db, err = store.Open(t.Context(), path)
+	require.NoError(t, err)
+	defer db.Close()
+	for id, want := range map[string]pool.State{
+		"wipe-1": pool.Destroying, "wipe-2": pool.Destroying, "never-1": pool.Claimed, "never-2": pool.Destroying,
+	} {
+		c, err := db.Container(t.Context(), id)
+		require.NoError(t, err)
+		require.Equal(t, want, c.State, id)
+	}
+}
+
+// prepareClaim makes a workload with a container that is claimed and one that
+// waits. Its name is its policy of reuse.
+func prepareClaim(t *testing.T, db *store.DB, id string) {
+	t.Helper()
+	w, err := workload.Parse([]byte("id: "+id+"\nimage: x\npool: { reuse: "+id+" }\n"), "w.yaml")
+	require.NoError(t, err)
+	require.NoError(t, db.PutWorkload(t.Context(), pool.Record{ID: id, Revision: w.Revision, Source: w.Source, MaxSize: 2}))
+	for _, c := range []string{id + "-1", id + "-2"} {
+		require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: c, Workload: id, Revision: w.Revision, State: pool.Creating}, 2))
+		if c == id+"-2" {
+			break
+		}
+		_, err := db.MoveContainer(t.Context(), pool.Move{ID: c, From: []pool.State{pool.Creating}, To: pool.Idle})
+		require.NoError(t, err)
+		k, err := db.Reserve(t.Context(), claim.Reservation{Claim: "claim-" + id, Workload: id, Tenant: "ada", Revision: w.Revision, Reuse: w.Pool.Reuse})
+		require.NoError(t, err)
+		_, err = db.MoveClaim(t.Context(), claim.Move{ID: k.ID, From: []claim.State{claim.Pending}, To: claim.Active})
+		require.NoError(t, err)
+	}
+}
