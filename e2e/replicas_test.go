@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+)
+
+// Any server serves any call, whichever has made a claim and whichever keeps
+// the pools, and those who follow the log on any of them miss nothing.
+func TestReplicasServeAnyCall(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 3)
+	f.servers[1].apply("crowd", fmt.Sprintf(crowdHooks, maxBoxes))
+	var followers, visits errgroup.Group
+	for _, s := range f.servers {
+		followers.Go(func() error { return s.followTo(t.Context(), activity.WorkloadDeleted) })
+	}
+	for i := range 12 {
+		visits.Go(func() error { return f.visitAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
+	}
+	require.NoError(t, visits.Wait())
+	s := f.servers[2]
+	requireOneTenantEach(t, s.events(of("crowd", "container")))
+	require.Len(t, s.events(of("crowd", activity.ClaimActivated)), 12)
+	require.Empty(t, s.events(of("crowd", activity.ClaimFailed)))
+	s.delete("crowd")
+	require.NoError(t, followers.Wait())
+	s.requireEnds()
+	s.requireNoGaps()
+	require.Empty(t, f.rt.left(t, s))
+}
+
+// followTo follows the log from its beginning to an event of that type, and
+// returns an error when a number is missing.
+func (s *server) followTo(ctx context.Context, last activity.Type) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	defer cancel()
+	seq, seen := int64(0), errors.New("seen")
+	err := s.Follow(ctx, client.EventQuery{After: "0"}, func(e api.FollowedEvent) error {
+		if seq++; e.Seq != seq {
+			return fmt.Errorf("event %d follows event %d", e.Seq, seq-1)
+		}
+		if e.Type == last {
+			return seen
+		}
+		return nil
+	})
+	if !errors.Is(err, seen) {
+		return fmt.Errorf("after event %d: %w", seq, err)
+	}
+	return nil
+}
+
+// visitAll claims from all servers at once, and gives back to all at once.
+func (f *fleet) visitAll(ctx context.Context, tenant string, i int) error {
+	got := make([]claim.Claim, len(f.servers))
+	made := make([]bool, len(f.servers))
+	var g errgroup.Group
+	for n, s := range f.servers {
+		g.Go(func() (err error) {
+			got[n], made[n], err = s.Claim(ctx, "crowd", tenant, patience)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return fmt.Errorf("%s: %w", tenant, err)
+	}
+	makers := 0
+	for n := range f.servers {
+		if got[n].ID != got[0].ID || got[n].State != claim.Active {
+			return fmt.Errorf("%s has claims %s and %s (%s)", tenant, got[0].ID, got[n].ID, got[n].State)
+		}
+		if made[n] {
+			makers++
+		}
+	}
+	if makers != 1 {
+		return fmt.Errorf("%d servers say that they made the claim of %s", makers, tenant)
+	}
+	for n, s := range f.servers {
+		g.Go(func() error {
+			c, err := s.Release(ctx, got[0].ID, n == i%3)
+			if err == nil && c.State != claim.Released {
+				err = fmt.Errorf("the claim of %s is %s", tenant, c.State)
+			}
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// handed are the situations of a server that another one finds.
+func handed(t *testing.T, s *server, ids ...string) (all map[string]*crash, end func()) {
+	t.Helper()
+	all = map[string]*crash{}
+	var underWay errgroup.Group
+	for _, id := range ids {
+		situation := crashes()[id]
+		c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
+		all[id] = c
+		s.apply(id, withMarker(situation.file, c.marker))
+		underWay.Go(func() error { situation.before(c); return nil })
+	}
+	for _, c := range all {
+		c.ready()
+	}
+	return all, func() { require.NoError(t, underWay.Wait()) }
+}
+
+// found checks what has become of the situations, by another server.
+func found(t *testing.T, heir *server, all map[string]*crash) {
+	t.Helper()
+	for id, c := range all {
+		c.s = heir
+		crashes()[id].after(c)
+		heir.delete(id)
+	}
+	heir.requireEnds()
+	heir.requireNoGaps()
+	require.Empty(t, heir.rt.left(t, heir))
+}
+
+// A server that dies, in the middle of whatever it does and whether or not it
+// keeps the pools, is taken over from by another one.
+func TestReplicaKilled(t *testing.T) {
+	t.Parallel()
+	t.Run("leader", func(t *testing.T) {
+		t.Parallel()
+		f := serveFleet(t, 2)
+		victim, others := f.leader()
+		all, end := handed(t, victim, "idle", "held", "in-create", "in-claim", "in-claim-2", "in-release", "in-destroy")
+		victim.kill()
+		end()
+		died := time.Now()
+		others[0].log.await(t, "that it leads", leads)
+		t.Logf("another server leads after %s", time.Since(died).Round(time.Millisecond))
+		found(t, others[0], all)
+	})
+	t.Run("other", func(t *testing.T) {
+		t.Parallel()
+		f := serveFleet(t, 3)
+		_, others := f.leader()
+		all, end := handed(t, others[0], "held", "in-claim", "in-claim-2", "in-release")
+		others[0].kill()
+		end()
+		found(t, others[1], all)
+	})
+}
+
+// A server that stands still until it was taken over from, and then goes on,
+// harms nothing: what it was doing has been finished without it, its tenants
+// and their containers are left alone, and it ends.
+func TestReplicaStalled(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 2)
+	stalled, others := f.leader()
+	all, end := handed(t, stalled, "held", "in-claim-2", "in-release")
+	stalled.signal(syscall.SIGSTOP)
+	others[0].log.await(t, "that it leads", leads)
+	others[0].await(of("in-claim-2", activity.ClaimActivated), 1)
+	others[0].await(of("in-release", activity.ClaimReleased), 1)
+	stalled.signal(syscall.SIGCONT)
+	<-stalled.ended
+	end()
+	require.Equal(t, 1, stalled.cmd.ProcessState.ExitCode())
+	line, _, _ := stalled.log.find(func(l logLine) bool { return strings.HasPrefix(fmt.Sprint(l["msg"]), "this server ends at once") })
+	require.NotNil(t, line, "it says why")
+	found(t, others[0], all)
+	stalled.start()
+	stalled.requireInStep()
+}
+
+// A server that is told to stop hands over at once, and what it leaves is
+// nobody's to wait for.
+func TestReplicaStopped(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 2)
+	leader, others := f.leader()
+	leader.apply("kept", counted)
+	got, _, err := leader.Claim(t.Context(), "kept", "ada", patience)
+	require.NoError(t, err)
+	stopped := time.Now()
+	require.Zero(t, leader.end(syscall.SIGTERM))
+	others[0].log.await(t, "that it leads", leads)
+	t.Logf("another server leads %s after SIGTERM", time.Since(stopped).Round(time.Millisecond))
+	again, made, err := others[0].Claim(t.Context(), "kept", "ada", patience)
+	require.NoError(t, err)
+	require.False(t, made)
+	require.Equal(t, got.ID, again.ID)
+	leader.start()
+	released, err := leader.Release(t.Context(), got.ID, true)
+	require.NoError(t, err)
+	require.Equal(t, claim.Released, released.State)
+	box, err := others[0].Container(t.Context(), got.Container)
+	require.NoError(t, err)
+	require.Contains(t, []pool.State{pool.Destroying, pool.Gone}, box.State)
+	leader.delete("kept")
+	leader.requireEnds()
+	require.Empty(t, f.rt.left(t, leader))
+}
