@@ -12,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // jail is a folder to unpack into, and one beside it that stays as it is.
@@ -152,23 +153,23 @@ func headers(t *testing.T, archive []byte) map[string]tar.Header {
 // in it, gets nothing made elsewhere.
 func TestUnpackRace(t *testing.T) {
 	inside, outside := jail(t)
-	folder, away := filepath.Join(inside, "d"), filepath.Join(inside, "away")
+	folder, link := filepath.Join(inside, "d"), filepath.Join(inside, "link")
 	require.NoError(t, os.Mkdir(folder, 0o755))
-	stop, stopped := make(chan struct{}), make(chan struct{})
+	require.NoError(t, os.Symlink("../outside", link))
+	stop, swapped := make(chan struct{}), make(chan error)
 	go func() { // ends with stop
-		defer close(stopped)
-		for {
+		var err error
+		for err == nil {
 			select {
 			case <-stop:
+				swapped <- err
 				return
 			default:
+				err = unix.Renameat2(unix.AT_FDCWD, folder, unix.AT_FDCWD, link, unix.RENAME_EXCHANGE)
 			}
-			// Each fails when the unpacker was between them.
-			_ = os.Rename(folder, away)
-			_ = os.Symlink(outside, folder)
-			_ = os.Remove(folder)
-			_ = os.Rename(away, folder)
 		}
+		<-stop
+		swapped <- err
 	}()
 	var entries []tar.Header
 	for i := range 200 {
@@ -183,7 +184,7 @@ func TestUnpackRace(t *testing.T) {
 		_ = unpackInto(t, inside, bytes.NewReader(archive)) // it may find anything
 	}
 	close(stop)
-	<-stopped
+	require.NoError(t, <-swapped)
 	left, err := os.ReadDir(outside)
 	require.NoError(t, err)
 	require.Empty(t, left)
