@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
