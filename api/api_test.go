@@ -334,3 +334,16 @@ func TestErrorTable(t *testing.T) {
 		})
 	}
 }
+
+// An active claim says when it is idle, where the pool gives it up then.
+func TestIdleExpiresAt(t *testing.T) {
+	b := filled()
+	base := start(t, b)
+	a := call(t, base, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`)
+	require.NotContains(t, a.body, "idle_expires_at")
+	b.TTL = time.Hour
+	a = call(t, base, "GET /v1/claims/"+a.body["id"].(string), "")
+	since, err := time.Parse(time.RFC3339, a.body["active_at"].(string))
+	require.NoError(t, err)
+	require.Equal(t, since.Add(time.Hour).Format(time.RFC3339), a.body["idle_expires_at"])
+}

@@ -15,6 +15,9 @@ type Claimer interface {
 	// Touch notes that a claim is still in use. One that has ended is returned
 	// as it is.
 	Touch(ctx context.Context, id string) (claim.Claim, error)
+	// IdleTTL is after how long the idle claims of a workload are released; 0
+	// for never.
+	IdleTTL(ctx context.Context, workload string) time.Duration
 }
 
 // Releaser takes containers back.
@@ -40,8 +43,8 @@ type claimOut struct {
 	Body   claim.Claim
 }
 
-// viewClaim makes lists empty where they are nil.
-func viewClaim(c claim.Claim) claim.Claim {
+// view makes lists empty where they are nil, and says when a claim is idle.
+func (a *API) view(ctx context.Context, c claim.Claim) claim.Claim {
 	if c.Endpoint.Ports == nil {
 		c.Endpoint.Ports = []int{}
 	}
@@ -53,6 +56,10 @@ func viewClaim(c claim.Claim) claim.Claim {
 	}
 	if c.Warnings == nil {
 		c.Warnings = []string{}
+	}
+	if ttl := a.o.Claimer.IdleTTL(ctx, c.Workload); ttl > 0 && c.State == claim.Active {
+		at := c.LastActive().Add(ttl)
+		c.IdleExpiresAt = &at
 	}
 	return c
 }
@@ -73,7 +80,7 @@ func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*clai
 	if err != nil {
 		return nil, err
 	}
-	out := &claimOut{Status: http.StatusOK, Body: viewClaim(c)}
+	out := &claimOut{Status: http.StatusOK, Body: a.view(ctx, c)}
 	if created {
 		out.Status = http.StatusCreated
 	}
@@ -102,7 +109,7 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 	}
 	page := pageOf(items, in.Limit, func(c claim.Claim) string { return c.ID })
 	for i, c := range page.Items {
-		page.Items[i] = viewClaim(c)
+		page.Items[i] = a.view(ctx, c)
 	}
 	return &struct{ Body *Page[claim.Claim] }{page}, nil
 }
@@ -112,7 +119,7 @@ func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
 }
 
 func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
@@ -120,7 +127,7 @@ func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Cla
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
 }
 
 // ReleaseRequest says how to release.
@@ -142,5 +149,5 @@ func (a *API) release(ctx context.Context, in *releaseIn) (*struct{ Body claim.C
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{viewClaim(c)}, nil
+	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
 }

@@ -71,11 +71,24 @@ type Claim struct {
 	Failures int        `json:"failures,omitempty" doc:"How often its release has failed in a row."`
 	RetryAt  *time.Time `json:"retry_at,omitempty" doc:"When a release that failed is tried again."`
 	// Discard says that nothing of what the tenant left may stay.
-	Discard    bool       `json:"discard,omitempty"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ActiveAt   *time.Time `json:"active_at,omitempty"`
-	TouchedAt  *time.Time `json:"touched_at,omitempty" doc:"When its tenant last asked for it or touched it, where the pool has a claim_idle_ttl."`
-	ReleasedAt *time.Time `json:"released_at,omitempty" doc:"When it ended, released or failed."`
+	Discard   bool       `json:"discard,omitempty"`
+	CreatedAt time.Time  `json:"created_at"`
+	ActiveAt  *time.Time `json:"active_at,omitempty"`
+	TouchedAt *time.Time `json:"touched_at,omitempty" doc:"When its tenant last asked for it or touched it, where the pool has a claim_idle_ttl."`
+	// IdleExpiresAt is not recorded: it follows from the pool as it is now.
+	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty" doc:"When it is released unless its tenant shows itself or changes its files, where the pool has a claim_idle_ttl."`
+	ReleasedAt    *time.Time `json:"released_at,omitempty" doc:"When it ended, released or failed."`
+}
+
+// LastActive is when the tenant of an active claim last showed itself.
+func (c Claim) LastActive() time.Time {
+	if c.TouchedAt != nil {
+		return *c.TouchedAt
+	}
+	if c.ActiveAt != nil {
+		return *c.ActiveAt
+	}
+	return c.CreatedAt
 }
 
 // HookSummary is one attempt of a hook as an answer shows it; the run's record

@@ -130,7 +130,7 @@ func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Durati
 	var g errgroup.Group
 	g.SetLimit(parallelReaps)
 	for _, c := range claims {
-		ends := lastActive(c).Add(ttl)
+		ends := c.LastActive().Add(ttl)
 		if ends.After(now) {
 			if ends.Before(next) {
 				next = ends
@@ -146,17 +146,6 @@ func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Durati
 		})
 	}
 	return next, g.Wait()
-}
-
-// lastActive is when the tenant of an active claim last showed itself.
-func lastActive(c claim.Claim) time.Time {
-	if c.TouchedAt != nil {
-		return *c.TouchedAt
-	}
-	if c.ActiveAt != nil {
-		return *c.ActiveAt
-	}
-	return c.CreatedAt
 }
 
 // works says whether the tenant's state has been changed since a moment, and

@@ -38,6 +38,7 @@ type Backend struct {
 	Log        []activity.Event
 	Oldest     int64 // events before it are deleted
 	Printed    string
+	TTL        time.Duration       // of idle claims
 	Snapshots  []snapshot.Snapshot // of whoever asks, the current one first
 	Report     doctor.Report
 	Requests   []any // requests of claims and releases, as they came
@@ -303,6 +304,8 @@ func (b claims) Claim(_ context.Context, r claim.Request) (claim.Claim, bool, er
 func (b claims) Touch(ctx context.Context, id string) (claim.Claim, error) {
 	return records(b).Claim(ctx, id)
 }
+
+func (b claims) IdleTTL(context.Context, string) time.Duration { return b.TTL }
 
 func (b claims) Release(_ context.Context, id string, r release.Request) (claim.Claim, error) {
 	b.mu.Lock()
