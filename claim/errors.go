@@ -78,10 +78,10 @@ func (e *SyncError) Error() string {
 func (e *SyncError) Unwrap() error { return e.Err }
 
 // blame makes a *SyncError of what went wrong with a transfer, unless the
-// container or its engine is to blame.
+// container, its engine or the end of the claim is to blame.
 func blame(direction string, err error) error {
 	for _, theirs := range []error{
-		runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
+		ErrNotActive, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
 	} {
 		if err == nil || errors.Is(err, theirs) {
 			return err

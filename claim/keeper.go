@@ -47,7 +47,7 @@ var (
 	ErrNoSync = errors.New("the workload does not ask for this")
 	// ErrNotActive says that a claim is not active, or not any more.
 	ErrNotActive = errors.New("the claim is not active")
-	errOvertaken = errors.New("the state is taken for the release instead")
+	errOvertaken = fmt.Errorf("%w: its state is taken for the release instead", ErrNotActive)
 )
 
 // sync is what is kept of a container of w, and where: its own mappings, and

@@ -12,7 +12,7 @@ import (
 // Restore makes an older snapshot the current one again, under a new id: what
 // was current stays in the list. It moves no files; the next download does. A
 // claim that is active meanwhile uploads over it, so that whoever restores
-// sees to it that there is none.
+// sees to it that there is none. Restoring again what is current is nothing.
 func (s *Sink) Restore(ctx context.Context, o Owner, id string) (Snapshot, error) {
 	back, err := s.restore(ctx, o, id)
 	if err != nil {
@@ -29,6 +29,9 @@ func (s *Sink) restore(ctx context.Context, o Owner, id string) (Snapshot, error
 	h, err := s.head(ctx, at, o)
 	if err != nil {
 		return Snapshot{}, err
+	}
+	if now, ok := h.current(); ok && now.RestoredFrom == id {
+		return now, nil
 	}
 	i := slices.IndexFunc(h.Snapshots, func(s Snapshot) bool { return s.ID == id })
 	if i < 0 {
