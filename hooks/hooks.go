@@ -25,6 +25,9 @@ type Hook struct {
 	Timeout time.Duration // of one attempt, from its start
 	OnError OnError
 	Retries int // how often a failed attempt is tried again; 0 unless OnError is Retry
+	// Idempotent says that it may be run again when a server was killed while it
+	// ran and nobody can say how it ended.
+	Idempotent bool
 }
 
 // OnError is what a failed hook does to the rest of its point.

@@ -122,7 +122,8 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 	for {
 		var ended Run
 		var err error
-		if len(before) > 0 {
+		earlier := len(before) > 0
+		if earlier {
 			ended, err = r.takeUp(ctx, h, before[0])
 			run.ID, run.Attempt, before = before[0].ID, before[0].Attempt, before[1:]
 		} else {
@@ -139,6 +140,10 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 		}
 		if len(before) > 0 {
 			continue // it was tried again
+		}
+		if earlier && ended.State == Unknown && h.Idempotent {
+			run.Attempt++
+			continue
 		}
 		if run.Attempt > h.Retries || !worthRetrying(ended.State) {
 			if h.OnError == Continue && over(ended.State) {

@@ -21,6 +21,8 @@ func TestTakeUp(t *testing.T) {
 	}
 	a, z := hook("a", Fail, 0), hook("z", Fail, 0)
 	again := hook("a", Retry, 1)
+	harmless := hook("a", Fail, 0)
+	harmless.Idempotent = true
 	tests := []struct {
 		name   string
 		first  Hook
@@ -42,6 +44,10 @@ func TestTakeUp(t *testing.T) {
 			[]string{"end a.1 failed", "skip z.1 skipped"}, Failed},
 		{"was running and is unknown", a, []Run{was("a", 0, 1, Running)}, []end{none},
 			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
+		{"is unknown and may run twice", harmless, []Run{was("a", 0, 1, Running)}, []end{none},
+			[]string{"end a.1 unknown", "start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
+		{"was unknown before and may run twice", harmless, []Run{was("a", 0, 1, Unknown)}, nil,
+			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
 		{"its container has ended", a, []Run{was("a", 0, 1, Running)}, []end{lost},
 			[]string{"end a.1 lost", "skip z.1 skipped"}, Lost},
 		{"the engine answers late", a, []Run{was("a", 0, 1, Running)}, []end{away, away, ok},

@@ -68,7 +68,7 @@ func (h hookFile) hook(name string) hooks.Hook {
 		name = h.Name
 	}
 	hook := hooks.Hook{
-		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError),
+		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError), Idempotent: h.Idempotent,
 		Action: hooks.Exec{
 			Command: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
 		},

@@ -157,6 +157,7 @@ type hookFile struct {
 	Command     argv        `yaml:"command" required:"true" doc:"What runs, one argument an element. No shell is added."`
 	Timeout     duration    `yaml:"timeout" default:"30s" min:"1ms" max:"10m" doc:"How long one attempt may take. Then it is ended, with everything it started."`
 	OnError     string      `yaml:"on_error" default:"fail" enum:"fail,continue,retry" doc:"What a failed attempt means: the point fails, the next hook runs, or it is tried again and then fails."`
+	Idempotent  bool        `yaml:"idempotent" doc:"That it may be run again when a server was killed while it ran and nobody can say how it ended. Otherwise it has failed then."`
 	Retries     *int        `yaml:"retries" min:"1" max:"5" doc:"How often a failed attempt is tried again, after 1 s, 2 s, 4 s and so on. 1 if left out; only with on_error: retry."`
 	User        owner       `yaml:"user" doc:"Who it runs as. The container's own user if left out."`
 	Workdir     string      `yaml:"workdir" pattern:"^/" hint:"an absolute path" doc:"The folder it runs in. The container's own if left out."`
