@@ -267,3 +267,11 @@ func TestParseSinks(t *testing.T) {
 	}, s.Mappings)
 	require.Equal(t, []int{7, 1 << 20, 5}, []int{s.Keep, int(s.MaxSize), s.MaxFiles})
 }
+
+// A hook is run at most once, unless it says that it may be run again.
+func TestIdempotent(t *testing.T) {
+	w, err := Parse([]byte("id: w\nimage: i\nhooks:\n  post_claim: [{ command: [a], idempotent: true }, { command: [b] }]\n"), "w.yaml")
+	require.NoError(t, err)
+	require.True(t, w.Hooks[hooks.PostClaim][0].Idempotent)
+	require.False(t, w.Hooks[hooks.PostClaim][1].Idempotent)
+}
