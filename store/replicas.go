@@ -76,7 +76,9 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + live + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + running + ` AND owner = $1)`
-	endReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
+	endReplica  = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
+	buryReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1`
+	buryLeases  = `UPDATE leases SET expires_at = 0 WHERE holder = $1`
 	// checkFence locks against taking over (forUpdate), not against renewing
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
@@ -185,6 +187,21 @@ func (db *DB) Leave(ctx context.Context) error {
 	})
 	if err != nil && !errors.Is(err, ErrFenced) {
 		return fmt.Errorf("leave the database as server %s: %w", self.ID, err)
+	}
+	return nil
+}
+
+// Bury says that another server is dead, by who knows it for certain: it is to
+// be taken over at once.
+func (db *DB) Bury(ctx context.Context, id string) error {
+	err := db.writer.do(ctx, func(t *tx) error {
+		if err := t.later(buryReplica, clean(id)); err != nil {
+			return err
+		}
+		return t.later(buryLeases, clean(id))
+	})
+	if err != nil {
+		return fmt.Errorf("record that server %s is dead: %w", id, err)
 	}
 	return nil
 }

@@ -14,8 +14,9 @@ import (
 // lease is what a server knows of its own life: until when the others believe
 // that it is alive, as far as its own clocks can tell.
 type lease struct {
-	last atomic.Pointer[time.Time] // when the last renewal that was answered had begun
-	wary atomic.Pointer[time.Time] // until then this server thinks nobody dead
+	before predecessor               // locked for as long as this server lives
+	last   atomic.Pointer[time.Time] // when the last renewal that was answered had begun
+	wary   atomic.Pointer[time.Time] // until then this server thinks nobody dead
 }
 
 // renewed notes that a renewal which began at that moment was answered. A

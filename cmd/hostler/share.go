@@ -24,6 +24,11 @@ const beat = store.LeaseTime / 3
 // does. A server that another one has begun to lead for ends: it can no longer
 // know what is its own to do, and starts again with nothing in memory.
 func (s *server) share(ctx context.Context, c serveConfig) error {
+	if c.workloads != "" { // it is to be missed at once, and not when this server comes to lead
+		if _, err := os.ReadDir(c.workloads); err != nil {
+			return fmt.Errorf("read the directory of workloads: %w", err)
+		}
+	}
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.hear(ctx) })
 	lead := make(chan struct{}) // closed when this server leads

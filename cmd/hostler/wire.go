@@ -59,14 +59,15 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	lease := &lease{}
-	if db.Shared() {
-		if err := join(ctx, c, db, lease); err != nil {
-			return nil, errors.Join(err, rt.Close(), db.Close())
-		}
-		rt = leased{rt, lease}
+	sinks := snapshot.NewSinks(c.places(db.Shared()))
+	if !db.Shared() {
+		return assemble(db, rt, sinks, log), nil
 	}
-	s := assemble(db, rt, snapshot.NewSinks(c.places()), log)
+	lease, err := join(ctx, c, db)
+	if err != nil {
+		return nil, errors.Join(err, rt.Close(), db.Close())
+	}
+	s := assemble(db, leased{rt, lease}, sinks, log)
 	s.lease = lease
 	return s, nil
 }
@@ -76,25 +77,38 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 //
 // Plain processes are on one machine, below the data directory of one server:
 // then there may be no other.
-func join(ctx context.Context, c serveConfig, db *store.DB, lease *lease) error {
+func join(ctx context.Context, c serveConfig, db *store.DB) (*lease, error) {
 	if c.runtime == "process" {
 		if err := db.Alone(ctx); err != nil {
-			return fmt.Errorf("the process runtime serves one server only: %w", err)
+			return nil, fmt.Errorf("the process runtime is for one server, and another one uses the database: %w", err)
 		}
 	}
-	host, _ := os.Hostname() //nolint:errcheck // it is for people only
-	begun := time.Now()
-	if _, err := db.Register(ctx, host); err != nil {
-		return err
+	host, _ := os.Hostname() //nolint:errcheck // without it every wait is a little longer
+	before, dead, err := findPredecessor(c.data, host)
+	if err != nil {
+		return nil, err
 	}
-	lease.renewed(begun)
-	return nil
+	if dead != "" {
+		if err := db.Bury(ctx, dead); err != nil {
+			return nil, err
+		}
+	}
+	l := &lease{before: before}
+	begun := time.Now()
+	self, err := db.Register(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	l.renewed(begun)
+	return l, before.become(self.ID, host)
 }
 
-// places are where workloads may keep tenants' state.
-func (c serveConfig) places() snapshot.Places {
+// places are where workloads may keep tenants' state. Servers that share a
+// database have no folder of their own: what one of them kept there the others
+// would not find.
+func (c serveConfig) places(shared bool) snapshot.Places {
 	state := c.stateDir
-	if state == "" {
+	if state == "" && !shared {
 		state = filepath.Join(c.data, "state")
 	}
 	return snapshot.Places{State: state, Folders: c.stateFolders, Credentials: c.credentialsDir}
