@@ -45,6 +45,21 @@ func TestReplicasServeAnyCall(t *testing.T) {
 	require.Empty(t, f.rt.left(t, s))
 }
 
+// That a pool cannot be filled every server knows, and answers with.
+func TestReplicasKnowWhyNot(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 2)
+	leader, others := f.leader()
+	leader.apply("broken", "pool: { min_idle: 1, max_size: 2 }\nhooks: { post_create: [{ command: [BOX, exit, '3'] }] }\n")
+	others[0].await(of("broken", activity.PoolWarning), 1)
+	require.Eventually(t, func() bool {
+		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
+		refused, ok := errors.AsType[*client.Error](err)
+		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "could not be made")
+	}, patience, 50*time.Millisecond, "the server that does not lead says why")
+	leader.delete("broken")
+}
+
 // followTo follows the log from its beginning to an event of that type, and
 // returns an error when a number is missing.
 func (s *server) followTo(ctx context.Context, last activity.Type) error {

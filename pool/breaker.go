@@ -81,6 +81,17 @@ func (b *breakers) succeed(workload string) breaker {
 	return *k
 }
 
+// learn takes over what another server, which keeps the pools, has met.
+func (b *breakers) learn(workload string, k breaker) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if k.failures == 0 {
+		delete(b.of, workload)
+		return
+	}
+	b.of[workload] = &k
+}
+
 // survival is how long nothing must perish for the pool to be well again. It
 // is longer than the longest pause, or the failures would never add up.
 const survival = 2 * longestPause

@@ -2,8 +2,10 @@ package pool
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,6 +27,7 @@ type Pools struct {
 	watcher *Watcher
 	store   Store
 	log     *slog.Logger
+	keeps   atomic.Bool // while Run runs
 }
 
 // New wires the pools. Nothing happens before Run.
@@ -51,6 +54,27 @@ func (p *Pools) Wake(workload string) {
 func (p *Pools) lost(c Container) {
 	p.filler.perished(context.Background(), c)
 	p.Wake(c.Workload)
+}
+
+// Heard notes what the server that keeps the pools says of how filling one
+// goes, from its events PoolWarning and PoolRecovered. While this server is the
+// one, it knows better.
+func (p *Pools) Heard(e activity.Event) {
+	if p.keeps.Load() {
+		return
+	}
+	var said struct {
+		Failures int       `json:"failures"`
+		NextTry  time.Time `json:"next_try"`
+		Revision string    `json:"revision"`
+	}
+	if e.Type == activity.PoolWarning && (json.Unmarshal(e.Data, &said) != nil || said.Failures == 0) {
+		return // a warning about something else
+	}
+	p.filler.breakers.learn(e.Workload, breaker{
+		revision: said.Revision, failures: said.Failures, next: said.NextTry, last: e.Message, lastAt: e.Time,
+	})
+	p.Queue.Shake(e.Workload)
 }
 
 // Fill has the fill loop look at the workload's pool, and nobody else.
@@ -113,6 +137,8 @@ func (p *Pools) attend(ctx context.Context) error {
 // Run keeps the pools until ctx ends. Containers and claims stay as they are
 // when it returns.
 func (p *Pools) Run(ctx context.Context) error {
+	p.keeps.Store(true)
+	defer p.keeps.Store(false)
 	if err := p.attend(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -81,6 +81,8 @@ var deeds = map[activity.Type]func(*server, activity.Event){
 	activity.ContainerClaimed:   func(s *server, e activity.Event) { s.pools.Health.Starting(e.Container) },
 	activity.ContainerReleased:  func(s *server, e activity.Event) { s.pools.Health.Restarted(e.Container) },
 	activity.ContainerDestroyed: func(s *server, e activity.Event) { s.pools.Health.Forget(e.Container) },
+	activity.PoolWarning:        func(s *server, e activity.Event) { s.pools.Heard(e) },
+	activity.PoolRecovered:      func(s *server, e activity.Event) { s.pools.Heard(e) },
 	activity.ClaimActivated:     func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
 	activity.ClaimReleased:      func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
 	activity.ClaimReleaseFailed: func(s *server, e activity.Event) { s.claims.Heard(e.Claim); s.releases.Kept() },
