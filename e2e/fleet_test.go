@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"encoding/hex"
+	"net"
+	"net/url"
 	"os"
 	"syscall"
 	"testing"
@@ -22,6 +25,9 @@ type fleet struct {
 	rt      backend
 	store   string
 	servers []*server
+
+	instance string
+	engine   runtime.Runtime
 }
 
 // serveFleet starts n servers on a database of their own.
@@ -29,32 +35,47 @@ func serveFleet(t *testing.T, n int) *fleet {
 	t.Helper()
 	rt := dockerBackend{}
 	need(t, rt)
-	f := &fleet{t: t, rt: rt, store: postgrestest.Schema(t)}
-	instance, secret := run+"-"+uuid.NewString()[:8], []byte("a secret of these tests")
+	f := &fleet{t: t, rt: rt, store: postgrestest.Schema(t), instance: run + "-" + uuid.NewString()[:8]}
+	secret := []byte("a secret of these tests")
 	db, err := store.Open(t.Context(), f.store)
 	require.NoError(t, err)
-	require.NoError(t, db.SetMeta(t.Context(), "installation", instance))
+	require.NoError(t, db.SetMeta(t.Context(), "installation", f.instance))
 	require.NoError(t, db.SetMeta(t.Context(), "secret", hex.EncodeToString(secret)))
 	require.NoError(t, db.Close())
-	engine := rt.open(t, instance, "", secret)
+	f.engine = rt.open(t, f.instance, "", secret)
 	t.Cleanup(f.remove)
 	for range n {
-		f.add(instance, engine)
+		f.add(f.store)
 	}
 	return f
 }
 
-// add starts one more server.
-func (f *fleet) add(instance string, engine runtime.Runtime) {
+// add starts one more server, which finds the database there.
+func (f *fleet) add(store string) {
 	f.t.Helper()
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(f.t, err)
 	s := &server{
-		t: f.t, rt: f.rt, data: data, instance: instance, engine: engine,
-		env: []string{"HOSTLER_STORE=" + f.store},
+		t: f.t, rt: f.rt, data: data, instance: f.instance, engine: f.engine,
+		env: []string{"HOSTLER_STORE=" + store},
 	}
 	f.servers = append(f.servers, s)
 	s.start()
+}
+
+// detour makes a way to the database that can be cut, and the URL that goes by
+// it.
+func (f *fleet) detour() (*proxy, string) {
+	f.t.Helper()
+	u, err := url.Parse(f.store)
+	require.NoError(f.t, err)
+	address := u.Host
+	p := newProxy(f.t, "tcp", "127.0.0.1:0", func(ctx context.Context) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	})
+	u.Host = p.address
+	p.mend(f.t)
+	return p, u.String()
 }
 
 // remove ends all servers before what they made is removed.

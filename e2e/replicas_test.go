@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -199,6 +200,60 @@ func TestReplicaStalled(t *testing.T) {
 	stalled.start()
 	stalled.requireInStep()
 }
+
+// A server that is cut off from the database for so long that it is taken over
+// from harms nothing either.
+func TestReplicaCutOff(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 0)
+	way, store := f.detour()
+	f.add(store)
+	away, _ := f.leader()
+	f.add(f.store)
+	other := f.servers[1]
+	all, end := handed(t, away, "held", "in-claim-2", "in-release")
+	way.cut()
+	other.log.await(t, "that it leads", leads)
+	other.await(of("in-claim-2", activity.ClaimActivated), 1)
+	other.await(of("in-release", activity.ClaimReleased), 1)
+	way.mend(t)
+	<-away.ended
+	end()
+	require.Equal(t, 1, away.cmd.ProcessState.ExitCode())
+	found(t, other, all)
+}
+
+// Servers that all were cut off from the database for longer than their leases
+// go on when it is back: none takes the others for dead.
+func TestReplicasOutage(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 0)
+	way, store := f.detour()
+	f.add(store)
+	f.add(store)
+	f.servers[0].apply("kept", counted)
+	got, _, err := f.servers[1].Claim(t.Context(), "kept", "ada", patience)
+	require.NoError(t, err)
+	way.cut()
+	require.NoError(t, flow.Pause(t.Context(), longOutage))
+	way.mend(t)
+	for _, s := range f.servers {
+		require.Eventually(t, func() bool {
+			again, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+			return err == nil && again.ID == got.ID
+		}, patience, 100*time.Millisecond)
+	}
+	_, err = f.servers[0].Release(t.Context(), got.ID, true)
+	require.NoError(t, err)
+	f.servers[1].delete("kept") // somebody leads
+	for _, s := range f.servers {
+		_, ended, _ := s.log.find(func(logLine) bool { return false })
+		require.False(t, ended, "nobody was taken over from")
+	}
+}
+
+// longOutage is longer than a server is believed to be alive.
+const longOutage = 25 * time.Second
 
 // A server that is told to stop hands over at once, and what it leaves is
 // nobody's to wait for.
