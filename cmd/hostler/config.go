@@ -90,7 +90,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
 	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")
-	f.StringVar(&c.stateDir, "state-dir", "", "folder of tenants' state, for sinks of type file that name none (default: state in the data directory)")
+	f.StringVar(&c.stateDir, "state-dir", "", "folder of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateFolders, "state-folders", nil, "folders that sinks of type file may name")
 	f.StringVar(&c.credentialsDir, "credentials-dir", "", "folder of the files that sinks' credentials may name")
 	f.String("config", "", "YAML file with any of these flags as keys")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
@@ -22,24 +23,24 @@ func TestLease(t *testing.T) {
 		require.True(t, l.holds())
 		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k") }, "it is let through")
 
-		time.Sleep(beat)
+		require.NoError(t, flow.Pause(t.Context(), beat))
 		require.True(t, l.holds())
 		l.renewed(time.Now())
 		require.False(t, l.isWary())
 
 		begun := time.Now()
-		time.Sleep(store.LeaseTime)
+		require.NoError(t, flow.Pause(t.Context(), store.LeaseTime))
 		require.False(t, l.holds())
 		_, err := rt.Exec(t.Context(), "k", runtime.Command{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		l.renewed(begun)
 		require.False(t, l.holds(), "the renewal began long before it was answered")
 
-		time.Sleep(store.LeaseTime)
+		require.NoError(t, flow.Pause(t.Context(), store.LeaseTime))
 		l.renewed(time.Now())
 		require.True(t, l.holds())
 		require.True(t, l.isWary())
-		time.Sleep(2 * beat)
+		require.NoError(t, flow.Pause(t.Context(), 2 * beat))
 		l.renewed(time.Now())
 		require.False(t, l.isWary())
 	})
