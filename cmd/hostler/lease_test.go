@@ -40,7 +40,7 @@ func TestLease(t *testing.T) {
 		l.renewed(time.Now())
 		require.True(t, l.holds())
 		require.True(t, l.isWary())
-		require.NoError(t, flow.Pause(t.Context(), 2 * beat))
+		require.NoError(t, flow.Pause(t.Context(), 2*beat))
 		l.renewed(time.Now())
 		require.False(t, l.isWary())
 	})
