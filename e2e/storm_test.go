@@ -26,8 +26,10 @@ import (
 // takeover, and then for its turn.
 const (
 	stormTenants  = 200
-	stormKills    = 4 * time.Second // between two kills, on average
-	stormPatience = 5 * time.Minute // for a tenant who wants one thing, whatever happens
+	stormRest     = 2 * time.Minute  // between a tenant's release and its next claim, at most
+	stormBegin    = 10 * time.Second // within which all come for the first time
+	stormKills    = 4 * time.Second  // between two kills, on average
+	stormPatience = 5 * time.Minute  // for a tenant who wants one thing, whatever happens
 )
 
 const stormHooks = `
@@ -44,7 +46,7 @@ hooks:
 // storm is many tenants at servers that are killed.
 type storm struct {
 	f       *fleet
-	over    atomic.Bool
+	calm    context.Context //nolint:containedctx // it ends with the storm
 	clients []atomic.Pointer[client.Client]
 
 	mu      sync.Mutex        // guards what follows
@@ -75,13 +77,20 @@ func TestReplicasStorm(t *testing.T) {
 		s.clients[i].Store(f.servers[i].Client)
 	}
 	g, ctx := errgroup.WithContext(t.Context())
+	calm, over := context.WithCancel(ctx)
+	defer over()
+	s.calm = calm
 	for i := range stormTenants {
 		g.Go(func() error { return s.tenant(ctx, fmt.Sprintf("tenant-%d", i)) })
 	}
 	kills := s.kill(ctx, lasts)
-	s.over.Store(true)
+	over()
 	stormed := time.Now()
-	require.NoError(t, g.Wait())
+	err := g.Wait()
+	if err != nil {
+		t.Log(s.f.servers[0].story())
+	}
+	require.NoError(t, err)
 	t.Logf("%d kills in %s; the last tenant was done %s after", kills, lasts, time.Since(stormed).Round(time.Millisecond))
 	s.report()
 	s.check()
@@ -104,7 +113,7 @@ func (s *storm) kill(ctx context.Context, lasts time.Duration) int {
 
 // tenant claims and releases until the storm is over, and holds nothing then.
 func (s *storm) tenant(ctx context.Context, name string) error {
-	for !s.over.Load() {
+	for rest := stormBegin; flow.Pause(s.calm, rand.N(rest)) == nil; rest = stormRest {
 		c, err := s.claim(ctx, name)
 		if err != nil {
 			return err
@@ -117,9 +126,6 @@ func (s *storm) tenant(ctx context.Context, name string) error {
 		s.mu.Unlock()
 		if err := s.release(ctx, c); err != nil {
 			return err
-		}
-		if flow.Pause(ctx, rand.N(time.Second)) != nil {
-			return nil
 		}
 	}
 	return nil
