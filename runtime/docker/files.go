@@ -1,9 +1,7 @@
 package docker
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -12,7 +10,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
-	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // untarArgs is our program that unpacks its stdin for a user.
@@ -43,25 +41,7 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	defer context.AfterFunc(ctx, func() { s.Close() })()
-	sent := make(chan error, 1)
-	// The goroutine ends with the caller's reader, or with its next write after
-	// the program has ended and the stream is closed.
-	go func() { sent <- s.send(tar) }()
-	_, readErr := io.Copy(io.Discard, s)
-	if ctx.Err() != nil {
-		return context.Cause(ctx) // not waiting for a reader that may hang
-	}
-	failure := s.result(ctx)
-	s.Close()
-	var sendErr error
-	select {
-	case sendErr = <-sent:
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	return putOutcome(failure, sendErr, readErr)
+	return shim.Send(ctx, s, tar)
 }
 
 // writable is where a folder can be written: itself, or, on a volume that the
@@ -84,50 +64,6 @@ func writable(mounts []container.MountPoint, dir string) string {
 	return dir
 }
 
-// putOutcome says what went wrong. What the caller's reader failed with counts
-// before what the program made of it, and that before a stream that broke
-// because of it. A stream that broke is never a success: the program may have
-// taken a part for the whole.
-func putOutcome(failure, sendErr, readErr error) error {
-	if _, theirs := errors.AsType[*sourceError](sendErr); theirs {
-		return sendErr
-	}
-	if failure != nil {
-		return failure
-	}
-	if err := errors.Join(sendErr, readErr); err != nil {
-		return fmt.Errorf("%w: the stream broke: %w", runtime.ErrUnavailable, err)
-	}
-	return nil
-}
-
-// sourceError is a failure of the caller's reader.
-type sourceError struct{ err error }
-
-func (e *sourceError) Error() string { return "read the archive: " + e.err.Error() }
-func (e *sourceError) Unwrap() error { return e.err }
-
-// send copies everything to the program's stdin and closes it. When the source
-// fails the stream is closed altogether.
-func (s *stream) send(source io.Reader) error {
-	buf := make([]byte, 64<<10)
-	for {
-		n, readErr := source.Read(buf)
-		if n > 0 {
-			if _, err := s.Write(buf[:n]); err != nil {
-				return err
-			}
-		}
-		if errors.Is(readErr, io.EOF) {
-			return s.conn.CloseWrite()
-		}
-		if readErr != nil {
-			s.Close()
-			return &sourceError{readErr}
-		}
-	}
-}
-
 // GetFiles is runtime.Files.GetFiles.
 func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	files, err := r.getFiles(ctx, id, dir)
@@ -137,7 +73,7 @@ func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 	return files, nil
 }
 
-func (r *Runtime) getFiles(ctx context.Context, id, dir string) (*archive, error) {
+func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	c, err := r.running(ctx, id)
 	if err != nil {
 		return nil, err
@@ -146,61 +82,7 @@ func (r *Runtime) getFiles(ctx context.Context, id, dir string) (*archive, error
 	if err != nil {
 		return nil, err
 	}
-	a := &archive{ctx: ctx, stream: s, from: bufio.NewReaderSize(s, 64<<10)}
-	a.stop = context.AfterFunc(ctx, func() { s.Close() })
-	// Even an empty archive has an end mark: without a byte there is none, and
-	// the caller learns now that, say, the folder is not there.
-	if _, err := a.from.Peek(1); err != nil {
-		err = a.end(err)
-		a.Close()
-		return nil, err
-	}
-	return a, nil
-}
-
-// archive is a tar stream out of a container.
-type archive struct {
-	ctx    context.Context //nolint:containedctx // the call that the stream belongs to
-	stream *stream
-	from   *bufio.Reader
-	stop   func() bool
-	done   error // what every further Read gives
-}
-
-func (a *archive) Read(p []byte) (int, error) {
-	if a.done != nil {
-		return 0, a.done
-	}
-	n, err := a.from.Read(p)
-	if err != nil {
-		a.done = a.end(err)
-	}
-	return n, a.done
-}
-
-// end turns the end of the stream into io.EOF only when the program says that
-// it was the archive's.
-func (a *archive) end(err error) error {
-	if a.ctx.Err() != nil {
-		return context.Cause(a.ctx)
-	}
-	failure := a.stream.result(a.ctx)
-	if failure != nil {
-		if errors.Is(failure, runtime.ErrNotRunning) || errors.Is(failure, runtime.ErrNotFound) {
-			return fmt.Errorf("%w: %w", runtime.ErrLost, failure)
-		}
-		return failure
-	}
-	if !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: the stream broke: %w", runtime.ErrUnavailable, err)
-	}
-	return io.EOF
-}
-
-// Close gives up what was not read.
-func (a *archive) Close() error {
-	a.stop()
-	return a.stream.Close()
+	return shim.Receive(ctx, s)
 }
 
 // Changed is runtime.Files.Changed.

@@ -65,15 +65,18 @@ func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*st
 func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.conn.Conn.Write(p) }
 
+// CloseWrite ends the program's stdin.
+func (s *stream) CloseWrite() error { return s.conn.CloseWrite() }
+
 // Close gives up on the program, which may run on.
 func (s *stream) Close() error {
 	s.conn.Close()
 	return nil
 }
 
-// result is how the program ended, after its output did. An exit code that the
+// Result is how the program ended, after its output did. An exit code that the
 // engine does not know is an error, never 0.
-func (s *stream) result(ctx context.Context) error {
+func (s *stream) Result(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, exitPatience,
 		fmt.Errorf("%w: it does not say how a command ended", runtime.ErrUnavailable))
 	defer cancel()

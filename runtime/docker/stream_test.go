@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -80,17 +79,6 @@ func FuzzDemux(f *testing.F) {
 			t.Fatalf("an end within a packet is no end")
 		}
 	})
-}
-
-// What the caller's reader failed with counts most, a broken stream least, and
-// a broken stream is never a success.
-func TestPutOutcome(t *testing.T) {
-	theirs, ours, broke := &sourceError{errors.New("theirs")}, errors.New("ours"), errors.New("broke")
-	require.NoError(t, putOutcome(nil, nil, nil))
-	require.ErrorIs(t, putOutcome(ours, theirs, broke), theirs)
-	require.ErrorIs(t, putOutcome(ours, broke, broke), ours)
-	require.ErrorIs(t, putOutcome(nil, broke, nil), runtime.ErrUnavailable)
-	require.ErrorIs(t, putOutcome(nil, nil, broke), runtime.ErrUnavailable)
 }
 
 // The last bytes are the last, however they came.

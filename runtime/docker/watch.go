@@ -42,7 +42,10 @@ func (r *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Dea
 	default:
 		ready()
 	}
-	obituary := newObituary(died)
+	obituary := newObituary(died, func(id string) bool {
+		c, err := r.api.ContainerInspect(ctx, id)
+		return err == nil && c.State.OOMKilled
+	})
 	for {
 		select {
 		case m := <-messages:
@@ -68,12 +71,13 @@ func (r *Runtime) lost(ctx context.Context, err error) error {
 // obituary makes one death of the several events that tell of it.
 type obituary struct {
 	died   func(runtime.Death)
+	ask    func(id string) bool // whether the engine says that memory ended it
 	oom    map[string]bool // memory ran out in it since it started
 	buried map[string]bool // its death was told
 }
 
-func newObituary(died func(runtime.Death)) *obituary {
-	return &obituary{died: died, oom: make(map[string]bool), buried: make(map[string]bool)}
+func newObituary(died func(runtime.Death), ask func(string) bool) *obituary {
+	return &obituary{died: died, ask: ask, oom: make(map[string]bool), buried: make(map[string]bool)}
 }
 
 // killedCode is the exit code of a process that SIGKILL ended. Running out of
@@ -106,8 +110,9 @@ func (o *obituary) tell(m events.Message, id string) {
 	if err != nil {
 		code = -1 // it disappeared without having ended before our eyes
 	}
+	// The account of the memory may come after that of the death.
 	o.died(runtime.Death{
-		ID: id, ExitCode: code, OOMKilled: o.oom[id] && code == killedCode,
+		ID: id, ExitCode: code, OOMKilled: code == killedCode && (o.oom[id] || o.ask(m.Actor.ID)),
 		Time: time.Unix(0, m.TimeNano),
 	})
 }

@@ -99,9 +99,9 @@ func (s *stream) Close() error {
 	return s.out.Close()
 }
 
-// result is how the program ended, after its output did. An exit code that the
+// Result is how the program ended, after its output did. An exit code that the
 // cluster does not know is an error, never 0.
-func (s *stream) result(ctx context.Context) error {
+func (s *stream) Result(ctx context.Context) error {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
@@ -174,7 +174,7 @@ func (b *bridge) Read(p []byte) (int, error) {
 	if !b.begun {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := b.result(ctx); err != nil {
+		if err := b.Result(ctx); err != nil {
 			return 0, err
 		}
 	}
