@@ -72,8 +72,8 @@ func (r *Runtime) lost(ctx context.Context, err error) error {
 type obituary struct {
 	died   func(runtime.Death)
 	ask    func(id string) bool // whether the engine says that memory ended it
-	oom    map[string]bool // memory ran out in it since it started
-	buried map[string]bool // its death was told
+	oom    map[string]bool      // memory ran out in it since it started
+	buried map[string]bool      // its death was told
 }
 
 func newObituary(died func(runtime.Death), ask func(string) bool) *obituary {
