@@ -145,11 +145,19 @@ func (s *server) inherit(ctx context.Context, first bool) error {
 	return err
 }
 
+// errUnsure keeps a server that was silent itself from burying others.
+var errUnsure = errors.New("this server was not heard of either for a while")
+
 // takeOver finishes or undoes what servers that have died were doing.
 func (s *server) takeOver(ctx context.Context) error {
 	dead, err := s.db.Expired(ctx)
 	if err != nil {
 		return err
+	}
+	// The answer may have been long in coming: after an outage of the database
+	// every server has been silent, this one too.
+	if len(dead) > 0 && (!s.lease.holds() || s.lease.isWary()) {
+		return errUnsure
 	}
 	for _, replica := range dead {
 		fenced, err := s.db.TakeOver(ctx, replica.ID)
