@@ -143,7 +143,7 @@ func fork(b *testing.B, hook []string) error {
 func file(image string, hooks, idle, most int, command ...string) string {
 	text := fmt.Sprintf("id: w\nimage: %s\ncommand: [/box, idle]\npool: { min_idle: %d, max_size: %d, reuse: never }\n", image, idle, most)
 	if hooks > 0 {
-		text += "hooks:\n  post_claim:\n" + strings.Repeat("    - command: [/box, "+strings.Join(command, ", ")+"]\n", hooks)
+		text += "hooks:\n  post_claim:\n" + strings.Repeat("    - command: [/box, \""+strings.Join(command, `", "`)+"\"]\n", hooks)
 	}
 	return text
 }
