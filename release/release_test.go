@@ -54,6 +54,9 @@ func TestRelease(t *testing.T) {
 		require.NotNil(t, r.ReleasedAt)
 		require.Empty(t, r.Warnings)
 		require.Len(t, r.Hooks, 1)
+		for _, step := range []string{"pre_release", "settle"} {
+			require.Contains(t, r.Timings, step)
+		}
 		require.Equal(t, []string{"exec " + c.Container + " box echo flushed", "restart " + c.Container}, y.RT.Calls())
 		k, err := y.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
