@@ -21,6 +21,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/clustertest"
 	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
@@ -197,10 +198,7 @@ func engine(b *testing.B) (*docker.Runtime, string) {
 	})
 	require.NoError(b, err)
 	if err := rt.Ping(b.Context()); err != nil {
-		if strings.Contains(","+os.Getenv("REQUIRE")+",", ",docker,") {
-			b.Fatalf("REQUIRE names docker and no Docker engine answers: %v", err)
-		}
-		b.Skipf("no Docker engine answers: %v", err)
+		required.Missing(b, "docker", "no Docker engine answers: %v", err)
 	}
 	rootfs, err := clustertest.Pack(map[string]string{"box": runtimetest.BuildBox(b)})
 	require.NoError(b, err)

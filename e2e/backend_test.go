@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/clustertest"
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/process"
@@ -75,15 +76,7 @@ func need(t testing.TB, rt backend) {
 	if err == nil {
 		return
 	}
-	if required(rt.name()) {
-		t.Fatalf("REQUIRE names %s and it is not there: %v", rt.name(), err)
-	}
-	t.Skipf("there is no %s: %v", rt.name(), err)
-}
-
-// required says whether REQUIRE names what a test would be skipped without.
-func required(name string) bool {
-	return strings.Contains(","+os.Getenv("REQUIRE")+",", ","+name+",")
+	required.Missing(t, rt.name(), "there is no %s: %v", rt.name(), err)
 }
 
 // workload is a workload file of a backend. In what follows the head, BOX and

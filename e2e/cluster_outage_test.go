@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -22,7 +23,7 @@ import (
 // before all others of the package, for they are not parallel.
 func ownCluster(t *testing.T) {
 	t.Helper()
-	if !required("outages") {
+	if !required.Named("outages") {
 		t.Skip("needs a cluster that nobody else uses at the time: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
 	}
 	need(t, kubernetesBackend{})

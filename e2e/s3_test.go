@@ -21,6 +21,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/required"
 )
 
 // bucketServer is a real S3 server, and the way to it.
@@ -45,10 +46,7 @@ func serveBucket(t *testing.T) *bucketServer {
 	found, err := filepath.Glob("../bin/tools/versitygw-*")
 	require.NoError(t, err)
 	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
-		if required("s3") {
-			t.Fatal("REQUIRE names s3 and the S3 server is not built: make s3-tool")
-		}
-		t.Skip("the S3 server is not built: make s3-tool")
+		required.Missing(t, "s3", "the S3 server is not built: make s3-tool")
 	}
 	dir := t.TempDir()
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data", "bucket"), 0o700))

@@ -26,9 +26,14 @@ const (
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
 	selectClaims = `SELECT ` + claimColumns + `, owner, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
-	insertClaim  = `INSERT INTO claims (` + claimColumns + `, owner)
+	// The fence is the one given, unless the clock has been set back since an
+	// earlier claim of the tenant.
+	insertClaim = `INSERT INTO claims (` + claimColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-			$19, $20, $21, $22, $23)`
+			coalesce((SELECT fence + 1 FROM claims WHERE workload = $2 AND tenant = $3 AND fence >= $19
+				ORDER BY fence DESC LIMIT 1), $19),
+			$20, $21, $22, $23)
+		RETURNING fence`
 	waitingClaims = `SELECT count(*) FROM claims
 		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + live + `
 	`
@@ -124,17 +129,17 @@ func saveClaim(t *tx, c claim.Claim) error {
 		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), c.Owner)
 }
 
-// addClaim writes a new record.
-func addClaim(t *tx, c claim.Claim) error {
+// addClaim writes a new record, and returns it with its fence.
+func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	texts, err := claimTexts(c)
 	if err != nil {
-		return err
+		return c, err
 	}
-	_, err = t.exec(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
+	err = t.query(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
 		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
 		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner)
-	return err
+		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner).Scan(&c.Fence)
+	return c, translate(err)
 }
 
 // claimTexts are the columns endpoint, hooks, timings and warnings.

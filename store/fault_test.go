@@ -155,7 +155,7 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 		}
 		for i, s := range claim.States() {
 			c := claim.Claim{ID: fmt.Sprint("c", i), Workload: "w", Tenant: fmt.Sprint("t", i), State: s, Container: fmt.Sprint("k", i)}
-			if err := addClaim(tx, normal(c)); err != nil {
+			if _, err := addClaim(tx, normal(c)); err != nil {
 				return err
 			}
 		}

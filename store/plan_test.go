@@ -48,6 +48,7 @@ func hotQueries() map[string]hotQuery {
 		"count by kind":         {countByKind, "COVERING INDEX containers_live"},
 		"count by state":        {countByState, "COVERING INDEX containers_live"},
 		"claim by id":           {selectClaim, "sqlite_autoindex_claims_1"},
+		"add claim":             {insertClaim, "claims_fence (workload=? AND tenant=? AND fence>?)"},
 		"save claim":            {updateClaim, "sqlite_autoindex_claims_1"},
 		"live claim":            {selectLive, "claims_live"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},

@@ -14,8 +14,6 @@ import (
 const (
 	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + live + forUpdate
 
-	lastFence = `SELECT coalesce(max(fence), 0) FROM claims WHERE workload = $1 AND tenant = $2`
-
 	// The conditions are those of the indexes on idle containers.
 	candidates = `SELECT ` + containerColumns + ` FROM containers
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
@@ -95,15 +93,11 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 		return c, nil
 	}
 	if isNew {
-		c = normal(claim.Claim{
-			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending, CreatedAt: t.now, Owner: t.owner,
-		})
-		var last int64
-		if err := t.query(lastFence, r.Workload, r.Tenant).Scan(&last); err != nil {
-			return c, translate(err)
-		}
-		c.Fence = max(nanos(t.now), last+1)
-		if err := begin(t, c); err != nil {
+		c, err = begin(t, normal(claim.Claim{
+			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
+			CreatedAt: t.now, Fence: nanos(t.now), Owner: t.owner,
+		}))
+		if err != nil {
 			return c, err
 		}
 	}
@@ -119,18 +113,18 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 // begin adds the claim before a container is looked for: if somebody else is
 // just making one for this tenant, it waits for them with no container in its
 // hands that others would pass over.
-func begin(t *tx, c claim.Claim) error {
-	err := addClaim(t, c)
+func begin(t *tx, c claim.Claim) (claim.Claim, error) {
+	c, err := addClaim(t, c)
 	if errors.Is(err, ErrExists) {
-		return fmt.Errorf("%w: claim %s has ended", pool.ErrMoved, c.ID)
+		return c, fmt.Errorf("%w: claim %s has ended", pool.ErrMoved, c.ID)
 	}
 	if errors.Is(err, pool.ErrMoved) {
-		return fmt.Errorf("%w: %w", errRaced, err)
+		return c, fmt.Errorf("%w: %w", errRaced, err)
 	}
 	if err != nil {
-		return err
+		return c, err
 	}
-	return t.event(requested(c))
+	return c, t.event(requested(c))
 }
 
 // take reserves the best container there is for the claim, if there is any.

@@ -17,6 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hostler/hostler/internal/required"
 )
 
 // object is anything of the API server's.
@@ -60,10 +62,7 @@ func needCluster(t testing.TB) *cluster {
 	if err == nil {
 		return c
 	}
-	if required("kubernetes") {
-		t.Fatalf("REQUIRE names kubernetes and no cluster answers: %v", err)
-	}
-	t.Skipf("no Kubernetes cluster answers: %v", err)
+	required.Missing(t, "kubernetes", "no Kubernetes cluster answers: %v", err)
 	return nil
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/hostler/hostler/internal/required"
 )
 
 const chart = root + "/deploy/chart"
@@ -33,10 +35,7 @@ func needHelm(t testing.TB) string {
 	if _, err = os.Stat(path); err == nil {
 		return path
 	}
-	if required("helm") {
-		t.Fatalf("REQUIRE names helm and it is not there: %v", err)
-	}
-	t.Skipf("there is no Helm (make helm-tool builds it): %v", err)
+	required.Missing(t, "helm", "there is no Helm (make helm-tool builds it): %v", err)
 	return ""
 }
 

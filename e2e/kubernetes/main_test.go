@@ -28,11 +28,6 @@ const root = "../.."
 // run names this run of the tests in what it makes in the cluster.
 var run = "inside-" + uuid.NewString()[:8]
 
-// required says whether REQUIRE names what a test would be skipped without.
-func required(name string) bool {
-	return strings.Contains(","+os.Getenv("REQUIRE")+",", ","+name+",")
-}
-
 // built is the folder with the programs under test.
 var built = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(os.TempDir(), run)

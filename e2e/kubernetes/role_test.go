@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -111,9 +112,7 @@ func speechless(i *installation, id string) error {
 
 // The server has the rights of the chart's Role and no others, anywhere.
 func TestRights(t *testing.T) {
-	if testing.Short() {
-		t.Skip("every verb is taken away in turn, which takes minutes: not with -short")
-	}
+	required.Minutes(t, "kubernetes")
 	t.Parallel()
 	c := needCluster(t)
 	needHelm(t)

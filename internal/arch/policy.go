@@ -37,6 +37,8 @@ var layers = []layer{
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/clustertest", nil},
+	{"internal/required", nil},
+	{"store/postgrestest", []string{"internal/required"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 )
@@ -33,7 +34,7 @@ func newRelay(t *testing.T) *relay {
 	t.Helper()
 	target := needEngine(t).DaemonHost()
 	if filepath.Dir(target) == target || len(target) < 8 || target[:7] != "unix://" {
-		t.Skipf("the engine at %s listens on no local socket", target)
+		required.Missing(t, "docker", "the engine at %s listens on no local socket", target)
 	}
 	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
 	require.NoError(t, err)

@@ -37,7 +37,8 @@ func TestNetworkTwice(t *testing.T) {
 	require.Equal(t, runtime.Running, status.State)
 }
 
-// makeSecond asks as the client does not: without a look at what there is.
+// makeSecond asks as the client does not: without a look at what there is. A
+// newer engine refuses a name that it has.
 func makeSecond(t *testing.T, api *client.Client) {
 	t.Helper()
 	dial := api.Dialer()
@@ -53,7 +54,7 @@ func makeSecond(t *testing.T, api *client.Client) {
 	said, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	if answer.StatusCode == http.StatusConflict {
-		t.Skip("this engine has no two networks of a name")
+		return
 	}
 	require.Equal(t, http.StatusCreated, answer.StatusCode, string(said))
 }

@@ -28,6 +28,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -136,10 +137,7 @@ func needCluster(t testing.TB) *api {
 	if err == nil {
 		return c
 	}
-	if strings.Contains(","+os.Getenv("REQUIRE")+",", ",kubernetes,") {
-		t.Fatalf("REQUIRE names kubernetes and no cluster answers: %v", err)
-	}
-	t.Skipf("no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
+	required.Missing(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -30,9 +31,7 @@ func TestSuite(t *testing.T) {
 
 // So it does where the cluster admits no root, but for what needs one.
 func TestSuiteNonRoot(t *testing.T) {
-	if testing.Short() {
-		t.Skip("the suite passes a second time: not with -short")
-	}
+	required.Minutes(t, "kubernetes")
 	namespace := secured(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.Run(t, runtimetest.Harness{

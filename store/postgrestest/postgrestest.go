@@ -16,6 +16,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/required"
 )
 
 // patience bounds what is asked of the server.
@@ -37,10 +39,7 @@ func Server(tb testing.TB) string {
 		}
 		why = err.Error()
 	}
-	if strings.Contains(","+os.Getenv("REQUIRE")+",", ",postgres,") {
-		tb.Fatalf("REQUIRE names postgres and there is no PostgreSQL server: %s", why)
-	}
-	tb.Skipf("there is no PostgreSQL server: %s", why)
+	required.Missing(tb, "postgres", "there is no PostgreSQL server: %s", why)
 	return ""
 }
 
