@@ -200,10 +200,10 @@ func grow(tb testing.TB, db *DB, n int) {
 					ID: uuid.Must(uuid.NewV7()).String(), Workload: "w1", Tenant: fmt.Sprintf("t%d", i%100),
 					Container: fmt.Sprintf("h%08d", i), State: claim.Released, CreatedAt: t.now, ReleasedAt: &t.now,
 				}
-				if err := addClaim(t, normal(c)); err != nil {
+				if _, err := addClaim(t, normal(c)); err != nil {
 					return err
 				}
-				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "",
+				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "", "",
 					nanos(t.now), nanos(t.now), "")
 				if err != nil {
 					return err
