@@ -81,6 +81,32 @@ func toolFailed(err error) int {
 	return exitFailed
 }
 
+// toolDone is the last line on stderr of one that ended well, for shim.Send and
+// shim.Receive.
+func toolDone(m *meter) int {
+	line, _ := json.Marshal(shim.Report{Bytes: m.bytes}) // numbers always encode
+	fmt.Fprintln(os.Stderr, string(line))
+	return 0
+}
+
+// meter counts what is read from a file or written to it.
+type meter struct {
+	file  *os.File
+	bytes int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.file.Read(p)
+	m.bytes += int64(n)
+	return n, err
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	n, err := m.file.Write(p)
+	m.bytes += int64(n)
+	return n, err
+}
+
 func runTar(args []string) int {
 	f, err := parseTool("tar", args)
 	if err != nil {
@@ -91,10 +117,11 @@ func runTar(args []string) int {
 		return toolFailed(err)
 	}
 	debug.SetGCPercent(packPercent)
-	if err := pack(dir, os.Stdout); err != nil {
+	out := &meter{file: os.Stdout}
+	if err := pack(dir, out); err != nil {
 		return toolFailed(err)
 	}
-	return 0
+	return toolDone(out)
 }
 
 // packer writes what is below a folder as a tar stream.

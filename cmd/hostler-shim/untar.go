@@ -29,10 +29,11 @@ func runUntar(args []string) int {
 	if err != nil {
 		return toolFailed(err)
 	}
-	if err := newUnpacker(dir, owner).unpack(os.Stdin); err != nil {
+	in := &meter{file: os.Stdin}
+	if err := newUnpacker(dir, owner).unpack(in); err != nil {
 		return toolFailed(err)
 	}
-	return 0
+	return toolDone(in)
 }
 
 // permissionBits are those that an archive may set. Not among them are

@@ -74,9 +74,13 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// Result is how the program ended, after its output did. An exit code that the
-// engine does not know is an error, never 0.
-func (s *stream) Result(ctx context.Context) error {
+// Result is how the program ended, after its output did, and what it said. An
+// exit code that the engine does not know is an error, never 0.
+func (s *stream) Result(ctx context.Context) (string, error) {
+	return s.out.stderr.String(), s.result(ctx)
+}
+
+func (s *stream) result(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, exitPatience,
 		fmt.Errorf("%w: it does not say how a command ended", runtime.ErrUnavailable))
 	defer cancel()

@@ -99,22 +99,24 @@ func (s *stream) Close() error {
 	return s.out.Close()
 }
 
-// Result is how the program ended, after its output did. An exit code that the
-// cluster does not know is an error, never 0.
-func (s *stream) Result(ctx context.Context) error {
+// Result is how the program ended, after its output did, and what it said. An
+// end that the cluster does not know may be none that it reports: SPDY, which
+// is spoken to the node in any case, has no other sign of success.
+func (s *stream) Result(ctx context.Context) (string, error) {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
+	said := s.stderr.text()
 	if s.err == nil {
-		return nil
+		return said, nil
 	}
 	code, exited := errors.AsType[exec.CodeExitError](s.err)
-	if exited && s.stderr.text() != "" {
-		return shim.ToolError(code.Code, s.stderr.text())
+	if exited && said != "" {
+		return said, shim.ToolError(code.Code, said)
 	}
-	return s.r.brokenOff(ctx, s.id, s.err)
+	return said, s.r.brokenOff(ctx, s.id, s.err)
 }
 
 // brokenOff explains why a program that should run does not: mostly, because
@@ -174,7 +176,7 @@ func (b *bridge) Read(p []byte) (int, error) {
 	if !b.begun {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if err := b.Result(ctx); err != nil {
+		if _, err := b.Result(ctx); err != nil {
 			return 0, err
 		}
 	}

@@ -79,11 +79,14 @@ func ToolError(exitCode int, stderr string) error {
 	if exitCode == 0 {
 		return nil
 	}
-	text := strings.TrimSpace(stderr)
-	last := text[strings.LastIndexByte(text, '\n')+1:]
 	var f Fault
-	if json.Unmarshal([]byte(last), &f) == nil && f.Code != "" {
+	if json.Unmarshal([]byte(lastLine(stderr)), &f) == nil && f.Code != "" {
 		return f.Err()
 	}
-	return fmt.Errorf("the shim's tool ended with code %d: %q", exitCode, text)
+	return fmt.Errorf("the shim's tool ended with code %d: %q", exitCode, strings.TrimSpace(stderr))
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }

@@ -3,6 +3,7 @@ package shim
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,9 +18,28 @@ type Tool interface {
 	io.ReadWriteCloser
 	// CloseWrite ends its stdin.
 	CloseWrite() error
-	// Result is how it ended, after its output did. An end that the engine does
-	// not know is an error, never success.
-	Result(ctx context.Context) error
+	// Result is how it ended, after its output did, and what it said on its
+	// stderr. An end that the engine does not know is an error, never success.
+	Result(ctx context.Context) (stderr string, err error)
+}
+
+// Report is the last line on stderr of a tar or untar that ended well. Where an
+// engine's connections break, an end may look like a good one: only when both
+// ends have seen the same number of bytes is an archive whole.
+type Report struct {
+	Bytes int64 `json:"bytes"` // of the archive, written by tar or read by untar
+}
+
+// whole compares what was seen at this end with the tool's report.
+func whole(seen int64, stderr string) error {
+	var r Report
+	if json.Unmarshal([]byte(lastLine(stderr)), &r) != nil {
+		return fmt.Errorf("%w: the stream broke after %d bytes", runtime.ErrUnavailable, seen)
+	}
+	if r.Bytes != seen {
+		return fmt.Errorf("%w: the stream broke: %d bytes at this end, %d at the other", runtime.ErrUnavailable, seen, r.Bytes)
+	}
+	return nil
 }
 
 // Send gives a tar stream to an untar, as runtime.Files.PutFiles does. It ends
@@ -27,15 +47,16 @@ type Tool interface {
 func Send(ctx context.Context, t Tool, tar io.Reader) error {
 	defer t.Close()
 	defer context.AfterFunc(ctx, func() { t.Close() })()
+	source := &meter{from: tar}
 	sent := make(chan error, 1)
 	// The goroutine ends with the caller's reader, or with its next write after
 	// the program has ended and the stream is closed.
-	go func() { sent <- feed(t, tar) }()
+	go func() { sent <- feed(t, source) }()
 	_, readErr := io.Copy(io.Discard, t)
 	if ctx.Err() != nil {
 		return context.Cause(ctx) // not waiting for a reader that may hang
 	}
-	failure := t.Result(ctx)
+	stderr, failure := t.Result(ctx)
 	t.Close()
 	var sendErr error
 	select {
@@ -43,7 +64,22 @@ func Send(ctx context.Context, t Tool, tar io.Reader) error {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
-	return sendOutcome(failure, sendErr, readErr)
+	if err := sendOutcome(failure, sendErr, readErr); err != nil {
+		return err
+	}
+	return whole(source.bytes, stderr)
+}
+
+// meter counts what is read.
+type meter struct {
+	from  io.Reader
+	bytes int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.from.Read(p)
+	m.bytes += int64(n)
+	return n, err
 }
 
 // sendOutcome says what went wrong. What the caller's reader failed with counts
@@ -93,7 +129,8 @@ func feed(t Tool, source io.Reader) error {
 // Receive reads the tar stream of a tar, as runtime.Files.GetFiles does. The
 // caller closes it; until then the program is Receive's.
 func Receive(ctx context.Context, t Tool) (io.ReadCloser, error) {
-	a := &archive{ctx: ctx, tool: t, from: bufio.NewReaderSize(t, 64<<10)}
+	seen := &meter{from: t}
+	a := &archive{ctx: ctx, tool: t, seen: seen, from: bufio.NewReaderSize(seen, 64<<10)}
 	a.stop = context.AfterFunc(ctx, func() { t.Close() })
 	// Even an empty archive has an end mark: without a byte there is none, and
 	// the caller learns now that, say, the folder is not there.
@@ -109,6 +146,7 @@ func Receive(ctx context.Context, t Tool) (io.ReadCloser, error) {
 type archive struct {
 	ctx  context.Context //nolint:containedctx // the call that the stream belongs to
 	tool Tool
+	seen *meter
 	from *bufio.Reader
 	stop func() bool
 	done error // what every further Read gives
@@ -131,7 +169,7 @@ func (a *archive) end(err error) error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
 	}
-	failure := a.tool.Result(a.ctx)
+	stderr, failure := a.tool.Result(a.ctx)
 	if failure != nil {
 		if errors.Is(failure, runtime.ErrNotRunning) || errors.Is(failure, runtime.ErrNotFound) {
 			return fmt.Errorf("%w: %w", runtime.ErrLost, failure)
@@ -140,6 +178,9 @@ func (a *archive) end(err error) error {
 	}
 	if !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%w: the stream broke: %w", runtime.ErrUnavailable, err)
+	}
+	if err := whole(a.seen.bytes, stderr); err != nil {
+		return err
 	}
 	return io.EOF
 }
