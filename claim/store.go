@@ -58,8 +58,9 @@ type Move struct {
 	// Set changes the record beyond its state; it runs within the transaction,
 	// must be quick and must not block. nil changes nothing.
 	Set func(*Claim)
-	// Container, when not nil, also moves the claim's container. Its ID is
-	// filled in from the claim; a claim without a container skips it. When the
+	// Container, when not nil, also moves the claim's container. It is looked at
+	// after Set, which may still change it. Its ID is filled in from the claim; a
+	// claim without a container skips it. When the
 	// container is in none of the states Container.From the whole call is
 	// pool.ErrMoved.
 	Container *pool.Move

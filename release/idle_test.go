@@ -106,6 +106,7 @@ func TestDiscardJoins(t *testing.T) {
 		unblock()
 		require.NoError(t, g.Wait())
 		require.Contains(t, gone(y, c.Container), "discarded")
+		require.Empty(t, y.Events(activity.ContainerReleased), "it is never anybody's in between")
 	})
 }
 

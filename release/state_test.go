@@ -263,3 +263,45 @@ func TestIntervals(t *testing.T) {
 		require.Len(t, list, 2, "an unchanged state is not kept twice")
 	})
 }
+
+// Where releases take no snapshot, the container holds what no snapshot does,
+// and its tenant finds that again, however often it comes back.
+func TestStateThatOnlyTheContainerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.NewReplacer("reuse: never", "reuse: same_tenant", "{ type: file } }",
+			"{ type: file }, policy: { on_release: false, manual: true } }").Replace(kept))
+		c := y.Claim("w", "ada")
+		exec(y, c, "write", "/data/note", "1")
+		_, _, err := y.Claims.Sync(t.Context(), c.ID)
+		require.NoError(t, err)
+		for _, note := range []string{"2", "3", "4"} {
+			exec(y, c, "write", "/data/note", note)
+			y.Release(c)
+			c = y.Claim("w", "ada")
+			require.Equal(t, claim.Affinity, c.Source)
+			require.Equal(t, note, exec(y, c, "read", "/data/note"))
+		}
+	})
+}
+
+// A container that was emptied, for a tenant that has no state to put in, is
+// not emptied again and again.
+func TestEmptiedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.NewReplacer("reuse: never", "reuse: wipe", "max_size: 2", "max_size: 1", "{ type: file } }",
+			"{ type: file }, policy: { on_release: false, manual: true } }").Replace(kept))
+		c := y.Claim("w", "ada")
+		_, _, err := y.Claims.Sync(t.Context(), c.ID)
+		require.NoError(t, err)
+		y.Release(c)
+		bob := y.Claim("w", "bob")
+		require.Equal(t, claim.Recycled, bob.Source)
+		exec(y, bob, "write", "/data/note", "bob was here")
+		y.Release(bob)
+		bob = y.Claim("w", "bob")
+		require.Equal(t, claim.Affinity, bob.Source)
+		require.Equal(t, "bob was here", exec(y, bob, "read", "/data/note"))
+	})
+}

@@ -159,7 +159,7 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 	}
 	switch {
 	case m.claim.Discard:
-		return "its tenant discarded it", nil
+		return discarded, nil
 	case record.Draining:
 		return "the pool is draining", nil
 	case current.Pool.Reuse == workload.ReuseNever:
@@ -172,21 +172,33 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// finish gives the container back and ends the claim, together.
+// finish gives the container back and ends the claim, together. What others
+// have recorded of the claim until that moment counts: that its tenant wants
+// the container discarded, or that its state was taken.
 func (m *releasing) finish(ctx context.Context) error {
-	to := &pool.Move{
+	var taken string
+	to := pool.Move{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
-		Set:    func(c *pool.Container) { c.Claim, c.Snapshot = "", m.claim.Snapshot },
+		Set: func(c *pool.Container) {
+			c.Claim = ""
+			if taken != "" { // else it holds what it held before
+				c.Snapshot = taken
+			}
+		},
 		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again"}},
 	}
+	condemn := func(why string) { to = pool.Condemn("", []pool.State{pool.Claimed}, why) }
 	if m.spoiled != "" {
-		destroy := pool.Condemn("", []pool.State{pool.Claimed}, m.spoiled)
-		to = &destroy
+		condemn(m.spoiled)
 	}
 	now := time.Now().UTC()
 	c, err := m.store.MoveClaim(ctx, claim.Move{
-		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: to,
+		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: &to,
 		Set: func(c *claim.Claim) {
+			taken = c.Snapshot
+			if c.Discard && m.spoiled == "" {
+				condemn(discarded)
+			}
 			c.ReleasedAt, c.Failures, c.RetryAt = &now, 0, nil
 			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)
 			c.Warnings = append(c.Warnings, m.warnings...)
@@ -204,12 +216,8 @@ func (m *releasing) finish(ctx context.Context) error {
 		return fmt.Errorf("record the release: %w", err)
 	}
 	m.claim = c
-	if c.Discard && m.spoiled == "" {
-		// The wish came while the container was given back.
-		gone := pool.Condemn(c.Container, []pool.State{pool.Idle}, "its tenant discarded it")
-		if err := m.pools.Condemn(ctx, gone); err != nil {
-			return fmt.Errorf("discard container %s: %w", c.Container, err)
-		}
-	}
 	return nil
 }
+
+// discarded is why a container goes whose tenant wants nothing of it kept.
+const discarded = "its tenant discarded it"
