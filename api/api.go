@@ -24,6 +24,10 @@ type Options struct {
 	Events     EventSource
 	Runs       RunReader
 
+	// StorageDown are the errors of storage that say that it can do nothing
+	// now, and may when it is asked again.
+	StorageDown []error
+
 	Ready   func(context.Context) error // says why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
 	Keys    *Keys                       // nil: everybody on this machine

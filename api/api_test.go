@@ -287,6 +287,7 @@ func TestErrorTable(t *testing.T) {
 	failed := func(step string, err error) error {
 		return &claim.FailedError{Claim: claim.Claim{ID: "claim-9"}, Step: step, Err: err}
 	}
+	away := errors.New("storage is away")
 	tests := []struct {
 		err    error
 		status int
@@ -304,6 +305,9 @@ func TestErrorTable(t *testing.T) {
 		{failed("reserve", runtime.ErrUnavailable), 503, "engine_unavailable", nil, "1"},
 		{failed("seed", pool.ErrSeed), 502, "sync_failed", nil, ""},
 		{failed("reserve", claim.ErrAborted), 409, "claim_aborted", nil, ""},
+		{failed("reserve", fmt.Errorf("connect to secret@db: %w", away)), 503, "storage_unavailable", map[string]any{"claim": "claim-9", "detail": "storage is away"}, "1"},
+		{&claim.SyncError{Direction: "upload", Err: away}, 503, "storage_unavailable", nil, "1"},
+		{fmt.Errorf("%w: no answer: %w", away, context.DeadlineExceeded), 503, "storage_unavailable", nil, "1"},
 		{runtime.ErrImage, 502, "image_unavailable", nil, ""},
 		{pool.ErrMoved, 409, "conflict", nil, ""},
 		{claim.ErrTenant, 422, "invalid_request", nil, ""},
@@ -314,7 +318,7 @@ func TestErrorTable(t *testing.T) {
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.err), func(t *testing.T) {
 			b := filled()
-			url := start(t, b)
+			url := start(t, b, func(o *api.Options) { o.StorageDown = []error{away} })
 			b.Fail("claim", test.err)
 			a := call(t, url, "POST /v1/claims", `{"workload":"web","tenant":"dora"}`)
 			require.Equal(t, test.status, a.status, a.text)

@@ -49,6 +49,7 @@ const (
 	ImageUnavailable Code = "image_unavailable"
 	SyncFailed       Code = "sync_failed"
 	EngineDown       Code = "engine_unavailable"
+	StorageDown      Code = "storage_unavailable"
 	PoolNotReady     Code = "pool_not_ready"
 	NotReady         Code = "not_ready"
 	Timeout          Code = "timeout"
@@ -88,6 +89,7 @@ var statuses = map[Code]struct {
 	ImageUnavailable: {http.StatusBadGateway, "The image is not available"},
 	SyncFailed:       {http.StatusBadGateway, "The tenant's files could not be moved"},
 	EngineDown:       {http.StatusServiceUnavailable, "The container engine does not answer"},
+	StorageDown:      {http.StatusServiceUnavailable, "The server cannot use its database now"},
 	PoolNotReady:     {http.StatusServiceUnavailable, "No container of the pool is ready"},
 	NotReady:         {http.StatusServiceUnavailable, "The server is not ready"},
 	Timeout:          {http.StatusGatewayTimeout, "It took too long"},
@@ -162,7 +164,7 @@ func syncReason(err error) string {
 const busyRetry = time.Second
 
 // classify finds the code of err and fills in what comes with it.
-func classify(err error, p *Problem) Code {
+func (a *API) classify(err error, p *Problem) Code {
 	if failed, ok := errors.AsType[*claim.FailedError](err); ok {
 		p.Claim = failed.Claim.ID
 		p.Step = failed.Step
@@ -183,6 +185,10 @@ func classify(err error, p *Problem) Code {
 		if at := kept.Claim.RetryAt; at != nil {
 			p.retry = max(time.Until(*at), busyRetry)
 		}
+	}
+	if down := a.storageDown(err); down != nil {
+		p.Detail, p.retry = down.Error(), max(p.retry, busyRetry)
+		return StorageDown
 	}
 	// An upload whose claim was released meanwhile is no fault of the sink.
 	if _, ok := errors.AsType[*claim.SyncError](err); ok && !errors.Is(err, claim.ErrNotActive) {
@@ -208,4 +214,15 @@ func classify(err error, p *Problem) Code {
 		}
 	}
 	return Internal
+}
+
+// storageDown is which of Options.StorageDown the error is, nil if it is none.
+// A readiness probe says for itself what is not ready.
+func (a *API) storageDown(err error) error {
+	for _, down := range a.o.StorageDown {
+		if errors.Is(err, down) && !errors.Is(err, errNotReady) {
+			return down
+		}
+	}
+	return nil
 }

@@ -72,18 +72,21 @@ func newProblem(ctx context.Context, code Code, detail string) *Problem {
 }
 
 // problem turns an error into its problem. What is in no table is logged here
-// and shown to nobody.
+// and shown to nobody; neither is where the database is.
 func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
 	var extra Problem
-	code := classify(err, &extra)
+	code := a.classify(err, &extra)
 	p := newProblem(ctx, code, err.Error())
 	p.Reason, p.Claim, p.Step, p.Run, p.Faults, p.retry = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.Faults, extra.retry
 	if code == Internal {
+		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."
+	}
+	if extra.Detail != "" {
 		a.o.Log.ErrorContext(ctx, "request failed", "request", p.Instance, "error", err)
-		p.Detail = "The server's log has the details, under the request id " + p.Instance + "."
+		p.Detail = extra.Detail
 	}
 	return p
 }

@@ -49,6 +49,7 @@ var codes = map[api.Code]int{
 	api.PoolNotReady:     exitUnavailable,
 	api.NotReady:         exitUnavailable,
 	api.EngineDown:       exitUnavailable,
+	api.StorageDown:      exitUnavailable,
 	api.HookFailed:       exitHook,
 	api.Unauthorized:     exitRefused,
 	api.Forbidden:        exitRefused,

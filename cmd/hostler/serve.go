@@ -183,6 +183,8 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
+		// Fenced and closed, another server answers, or this one when it is back.
+		StorageDown: []error{store.ErrAway, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed},
 		Ready: func(ctx context.Context) error {
 			if _, err := s.rt.List(ctx); err != nil {
 				return err
