@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -146,8 +147,9 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
 	}
-	err = s.bucket.Create(ctx, headKey(folder, next.Generation), data)
-	if errors.Is(err, ErrExists) && s.isOurs(ctx, folder, next) {
+	key := headKey(folder, next.Generation)
+	err = s.bucket.Create(ctx, key, data)
+	if errors.Is(err, ErrExists) && s.isOurs(ctx, key, data) {
 		err = nil
 	}
 	if errors.Is(err, ErrExists) {
@@ -163,7 +165,7 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 		return fmt.Errorf("look for snapshots: %w", err)
 	}
 	if slices.Max(append(list, 0)) != next.Generation {
-		_ = s.bucket.Delete(ctx, headKey(folder, next.Generation)) // nobody builds on it
+		_ = s.bucket.Delete(ctx, key) // nobody builds on it
 		return ErrConflict
 	}
 	s.sweep(ctx, folder, list, before, next)
@@ -171,13 +173,16 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 }
 
 // isOurs says whether a head that exists is the one that we wanted to create: a
-// client that got no answer the first time has created it and tried again.
-func (s *Sink) isOurs(ctx context.Context, folder string, want head) bool {
-	got, err := s.readHead(ctx, folder, want.Generation)
-	if err != nil || len(got.Snapshots) == 0 || len(want.Snapshots) == 0 {
+// client that got no answer the first time has created it and tried again. It
+// is so only to the last byte: what another head needs must not be swept.
+func (s *Sink) isOurs(ctx context.Context, key string, want []byte) bool {
+	r, err := s.bucket.Get(ctx, key)
+	if err != nil {
 		return false
 	}
-	return got.Snapshots[0].ID == want.Snapshots[0].ID && got.Fence == want.Fence
+	defer r.Close()
+	got, err := io.ReadAll(io.LimitReader(r, maxHead))
+	return err == nil && bytes.Equal(got, want)
 }
 
 // sweep removes what nothing needs any more now that next counts: older heads,

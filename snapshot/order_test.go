@@ -124,6 +124,51 @@ func TestKeepAndRestore(t *testing.T) {
 	require.Len(t, y.bucket.Objects(), 2)
 }
 
+// Of two who shorten the list at once, each to its own length, one wins, and
+// nothing goes that is still listed.
+func TestPrunesAtOnce(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "{sink: {type: file}, keep: 6}")
+	for i := range 6 {
+		y.upload(y.container(reg("f", fmt.Sprint(i))))
+	}
+	more, fewer := snapshot.On(y.bucket, synced(t, "{sink: {type: file}, keep: 5}")), snapshot.On(y.bucket, synced(t, "{sink: {type: file}, keep: 3}"))
+	first := true
+	y.bucket.Before(func(c snapshottest.Call) error {
+		if c.Op != "create" || !first {
+			return nil
+		}
+		first = false
+		_, err := more.Prune(t.Context(), y.owner)
+		return err
+	})
+	_, err := fewer.Prune(t.Context(), y.owner)
+	require.ErrorIs(t, err, snapshot.ErrConflict)
+	list, err := y.sink.List(t.Context(), y.owner)
+	require.NoError(t, err)
+	require.Len(t, list, 5)
+	for _, s := range list {
+		_, err := y.sink.Restore(t.Context(), y.owner, s.ID)
+		require.NoError(t, err)
+		y.kept()
+	}
+}
+
+// A head that exists because the answer to its creation was lost, and the
+// creation repeated, is the uploader's own.
+func TestCreatedTwice(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.bucket.After(func(c snapshottest.Call) error {
+		if c.Op == "create" {
+			return snapshot.ErrExists
+		}
+		return nil
+	})
+	y.upload(y.container(reg("f", "x")))
+	require.Equal(t, "x", y.kept()["f"])
+}
+
 // Prune removes what failed uploads have left behind once it is old, and
 // nothing that is needed, young or somebody else's.
 func TestPrune(t *testing.T) {
