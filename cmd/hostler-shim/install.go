@@ -52,6 +52,8 @@ func install(path string) error {
 
 // prepareFolder makes a folder, or takes one that is there, and sets its mode
 // and owner. The owner comes last: afterwards the mode is no longer ours to set.
+// One that holds something was prepared before, and is by now as its user needs
+// it: a node that comes up again starts its pods from the beginning.
 func prepareFolder(arg string) error {
 	fields := strings.SplitN(arg, ":", 3)
 	if len(fields) != 3 {
@@ -68,6 +70,9 @@ func prepareFolder(arg string) error {
 	}
 	if err := os.Mkdir(fields[2], 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
+	}
+	if names, err := os.ReadDir(fields[2]); err == nil && len(names) > 0 {
+		return nil
 	}
 	if err := os.Chmod(fields[2], bits); err != nil || int(owner) == os.Geteuid() {
 		return err

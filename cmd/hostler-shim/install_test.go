@@ -40,6 +40,19 @@ func TestInstall(t *testing.T) {
 	}
 }
 
+// A folder with a tenant's files in it stays as the tenant needs it, when a node
+// that was away installs anew.
+func TestInstallAgain(t *testing.T) {
+	dir := t.TempDir()
+	file, folder := filepath.Join(dir, "shim"), filepath.Join(dir, "folder")
+	require.NoError(t, os.Mkdir(folder, 0o750))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
+	require.Equal(t, 0, runInstall([]string{file, "0755:" + strconv.Itoa(os.Geteuid()) + ":" + folder}))
+	info, err := os.Stat(folder)
+	require.NoError(t, err)
+	require.Equal(t, os.ModeDir|0o750, info.Mode())
+}
+
 // The main process is begun by one init only, as long as the note is there.
 func TestBeganBefore(t *testing.T) {
 	note := filepath.Join(t.TempDir(), "began")
