@@ -40,8 +40,9 @@ type plainObject struct {
 	name string
 }
 
-// plainObjects lists what a mapping that only downloads matches, but for our
-// own objects.
+// plainObjects lists what a mapping that only downloads matches, but for
+// anybody's snapshots: another workload's prefix may put all of its tenants
+// below what is one tenant's here.
 func (d *download) plainObjects(ctx context.Context, m workload.Mapping) ([]plainObject, error) {
 	root := prefix(d.sync.Sink, d.to.Tenant)
 	from := root
@@ -51,7 +52,7 @@ func (d *download) plainObjects(ctx context.Context, m workload.Mapping) ([]plai
 	var list []plainObject
 	err := d.bucket.List(ctx, from, func(o Object) error {
 		// A key that ends in a slash is how consoles show an empty folder.
-		if strings.HasPrefix(o.Key, root+ownFolder) || strings.HasSuffix(o.Key, "/") {
+		if strings.Contains("/"+o.Key, "/"+ownFolder) || strings.HasSuffix(o.Key, "/") {
 			return nil
 		}
 		name, err := localName(o.Key[len(from):])

@@ -153,6 +153,18 @@ func TestPlainFiles(t *testing.T) {
 	}
 }
 
+// Nobody finds snapshots among such files, also where the prefix of another
+// workload on the same bucket puts its tenants below one's own name.
+func TestPlainFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	y := newYard(t, "")
+	y.upload(y.container(reg("secret", "alice's")))
+	y.apply("{sink: {type: file, prefix: '${tenantId}/'}, mappings: [{path: /, direction: download}]}")
+	y.bucket.Set("tenants/mine", nil, start)
+	y.owner.Tenant = "tenants"
+	require.Equal(t, map[string]string{"mine": ""}, y.kept())
+}
+
 // The archive of a tenant is believed in nothing.
 func TestHostileContainer(t *testing.T) {
 	t.Parallel()
