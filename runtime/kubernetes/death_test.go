@@ -102,11 +102,12 @@ func logged(t *testing.T, rt *kubernetes.Runtime, id string) bool {
 }
 
 // A container that has ended is one until it is brought back; its volumes can
-// be read before that.
+// be read before that, and what it printed at its end.
 func TestRevival(t *testing.T) {
 	t.Parallel()
 	rt := open(t)
 	id := up(t, rt)
+	require.Eventually(t, func() bool { return logged(t, rt, id) }, patience, tick)
 	deaths := obituaries(t, rt, id)
 	say(t, rt, id, "/box", "write", "kept", "x")
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
@@ -123,6 +124,7 @@ func TestRevival(t *testing.T) {
 		text, err := io.ReadAll(files)
 		return err == nil && len(text) > 0 && files.Close() == nil
 	}, patience, tick)
+	require.True(t, logged(t, rt, id), "what it printed before it ended")
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hostler/hostler/runtime"
@@ -58,9 +59,16 @@ func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, erro
 	if c := containerStatus(pod); c == nil || c.ContainerID == "" {
 		return nil, nil // nothing has run that could have printed
 	}
+	// Where the kubelet has started an ended container again the shim waits, and
+	// prints nothing: the main process did so before.
+	l := lifeOf(pod)
+	before := l.running && l.deaths > l.revived
 	// The server counts in lines. As many of them hold at least as many bytes.
 	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(&corev1.PodLogOptions{Container: mainContainer, TailLines: &tail}, parameters).Stream(ctx)
+		VersionedParams(&corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: before}, parameters).Stream(ctx)
+	if before && apierrors.IsBadRequest(err) {
+		return nil, nil // the node keeps it no longer
+	}
 	if err != nil {
 		return nil, r.fault(ctx, err)
 	}
