@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/storetest"
 )
 
 // A clock that was set back, by decades here, takes nothing from the order of
@@ -50,7 +51,7 @@ func TestClockSetBack(t *testing.T) {
 		p, err := db.Events(t.Context(), activity.Filter{}, last, 0)
 		require.NoError(t, err)
 		require.NotEmpty(t, p.Items)
-		require.NoError(t, follow(t.Context(), db, p.Next))
+		require.NoError(t, storetest.Follow(t.Context(), db, p.Next))
 
 		// What is old by the clock as it is now goes, and no more.
 		pruned, err := db.Prune(t.Context(), store.Retention{Before: time.Now().Add(-time.Hour)})

@@ -74,39 +74,10 @@ func TestFollowersOfManyServers(t *testing.T) {
 				}
 				return nil
 			})
-			g.Go(func() error { return follow(ctx, s, want) })
+			g.Go(func() error { return storetest.Follow(ctx, s, want) })
 		}
 	}
 	require.NoError(t, g.Wait())
-}
-
-// follow reads until it has seen n events, and fails at one that is missing.
-func follow(ctx context.Context, s *store.DB, n int64) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
-	defer cancel()
-	var after int64
-	for after < n {
-		changed := s.Changed()
-		p, err := s.Events(ctx, activity.Filter{}, after, 0)
-		if err != nil {
-			return err
-		}
-		for _, e := range p.Items {
-			if e.Seq != after+1 {
-				return fmt.Errorf("event %d came after %d", e.Seq, after)
-			}
-			after = e.Seq
-		}
-		if len(p.Items) > 0 {
-			continue
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return fmt.Errorf("no event after %d: %w", after, ctx.Err())
-		}
-	}
-	return nil
 }
 
 // A follower whose server has lost its connection hears what was committed
@@ -117,13 +88,13 @@ func TestFollowerAfterLostConnection(t *testing.T) {
 	proxy := postgrestest.NewProxy(t, target)
 	near, far := open(t, target), open(t, proxy.URL())
 	require.NoError(t, near.Append(t.Context(), warning("before")))
-	require.NoError(t, follow(t.Context(), far, 1))
+	require.NoError(t, storetest.Follow(t.Context(), far, 1))
 	proxy.Cut()
 	require.NoError(t, near.Append(t.Context(), warning("meanwhile")))
 	proxy.Mend()
-	require.NoError(t, follow(t.Context(), far, 2))
+	require.NoError(t, storetest.Follow(t.Context(), far, 2))
 	require.NoError(t, near.Append(t.Context(), warning("after")))
-	require.NoError(t, follow(t.Context(), far, 3))
+	require.NoError(t, storetest.Follow(t.Context(), far, 3))
 }
 
 // Connections that break are nothing that a caller has to know of.
@@ -151,7 +122,7 @@ func TestBrokenConnections(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	require.NoError(t, follow(t.Context(), db, writers*each))
+	require.NoError(t, storetest.Follow(t.Context(), db, writers*each))
 	seen := map[string]bool{}
 	p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
 	require.NoError(t, err)
@@ -197,7 +168,7 @@ func TestLostAnswer(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, pool.Idle, k.State)
 			require.Equal(t, c.runs, runs-1)
-			require.NoError(t, follow(t.Context(), db, 4))
+			require.NoError(t, storetest.Follow(t.Context(), db, 4))
 			last, err := db.LastSeq(t.Context())
 			require.NoError(t, err)
 			require.EqualValues(t, 4, last)

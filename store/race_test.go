@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
+	"github.com/hostler/hostler/store/storetest"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -29,48 +30,13 @@ const (
 func TestSQLiteRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // it was raced on
-	race(t, db)
+	storetest.Race(t, raceContainers, raceClaims, db)
 }
 
 // Two servers race on one database.
 func TestPostgresRace(t *testing.T) {
 	target := postgrestest.Schema(t)
-	race(t, open(t, target), open(t, target))
-}
-
-// race has ten thousand tenants ask for a hundred containers at once, on all
-// servers. No container goes to two of them, and none is left over.
-func race(t *testing.T, servers ...*store.DB) {
-	ctx := t.Context()
-	for range raceContainers {
-		idleContainer(t, servers[0])
-	}
-	var mu sync.Mutex // guards holders
-	holders := map[string]string{}
-	var refused atomic.Int64
-	var g errgroup.Group
-	for i := range raceClaims {
-		g.Go(func() error {
-			c, err := servers[i%len(servers)].Reserve(ctx, reservation(fmt.Sprint("tenant", i)))
-			if errors.Is(err, claim.ErrNoneIdle) {
-				refused.Add(1)
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if first, taken := holders[c.Container]; taken {
-				return fmt.Errorf("container %s went to claims %s and %s", c.Container, first, c.ID)
-			}
-			holders[c.Container] = c.ID
-			return nil
-		})
-	}
-	require.NoError(t, g.Wait())
-	require.Len(t, holders, raceContainers)
-	require.EqualValues(t, raceClaims-raceContainers, refused.Load())
+	storetest.Race(t, raceContainers, raceClaims, open(t, target), open(t, target))
 }
 
 func TestSQLiteRaceAgain(t *testing.T) {

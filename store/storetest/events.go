@@ -106,9 +106,11 @@ func eventData(t *testing.T, s Store) {
 	require.Equal(t, int64(1), all[0].Seq)
 }
 
-// follow reads as a follower does until it has seen n events, and fails at the
+// Follow reads as a follower does until it has seen n events, and fails at the
 // first that is missing or out of order.
-func follow(ctx context.Context, s Store, n int64) error {
+func Follow(ctx context.Context, s Reader, n int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*soon) // of servers on one machine several are slower
+	defer cancel()
 	var after int64
 	for after < n {
 		changed := s.Changed()
@@ -141,7 +143,7 @@ func followerMissesNothing(t *testing.T, s Store) {
 	const writers, each = 8, 250
 	g, ctx := errgroup.WithContext(ctx)
 	for range 4 {
-		g.Go(func() error { return follow(ctx, s, writers*each) })
+		g.Go(func() error { return Follow(ctx, s, writers*each) })
 	}
 	for w := range writers {
 		g.Go(func() error {

@@ -16,9 +16,16 @@ import (
 
 // A thousand tenants on fifty containers: fifty are served, each with its own.
 func manyClaim(t *testing.T, s Store) {
-	const containers, tenants = 50, 1000
+	Race(t, 50, 1000, s)
+	agree(t, s)
+}
+
+// Race has so many tenants ask for so many containers at once, on all servers
+// of one database. No container goes to two of them, and none is left over.
+func Race(t *testing.T, containers, tenants int, servers ...Store) {
+	t.Helper()
 	for range containers {
-		idle(t, s, rev, "")
+		idle(t, servers[0], rev, "")
 	}
 	var mu sync.Mutex // guards holders
 	holders := map[string]string{}
@@ -26,7 +33,7 @@ func manyClaim(t *testing.T, s Store) {
 	var g errgroup.Group
 	for i := range tenants {
 		g.Go(func() error {
-			c, err := s.Reserve(t.Context(), wish(fmt.Sprint("tenant", i)))
+			c, err := servers[i%len(servers)].Reserve(t.Context(), wish(fmt.Sprint("tenant", i)))
 			if errors.Is(err, claim.ErrNoneIdle) {
 				refused.Add(1)
 				return nil
@@ -46,7 +53,6 @@ func manyClaim(t *testing.T, s Store) {
 	require.NoError(t, g.Wait())
 	require.Len(t, holders, containers)
 	require.EqualValues(t, tenants-containers, refused.Load())
-	agree(t, s)
 }
 
 // However often one tenant asks at once, it gets one claim.
