@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -117,25 +118,41 @@ func TestEventsAreOutBeforeTheAnswer(t *testing.T) {
 	})
 }
 
-// What was answered survives a power failure only with these settings.
+// What was answered survives a power failure only with these settings. Each
+// connection that may write has them, and not only the first.
 func TestSettings(t *testing.T) {
 	db := openTest(t)
 	want := map[string]string{
 		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000",
 	}
-	got := map[string]string{}
-	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+	settings := func(query func(string, ...any) row) (got map[string]string, err error) {
+		got = map[string]string{}
 		for name := range want {
-			var value string
-			if err := tx.query(`PRAGMA ` + name).Scan(&value); err != nil {
-				return err
-			}
-			got[name] = value
+			value, wrong := scanText(query(`PRAGMA ` + name))
+			got[name], err = value, errors.Join(err, wrong)
 		}
-		return nil
+		return got, err
+	}
+	var got map[string]string
+	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) (err error) {
+		got, err = settings(tx.query)
+		return err
 	}))
 	require.Equal(t, want, got)
-	_, err := db.read.Exec(`DELETE FROM events`)
+	var path string
+	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
+	write, err := sql.Open("sqlite", uri(path, writing))
+	require.NoError(t, err)
+	defer write.Close() //nolint:errcheck // a test's
+	for range 3 {
+		conn, err := write.Conn(t.Context())
+		require.NoError(t, err)
+		defer conn.Close() //nolint:errcheck // each stays open, so that the next one is new
+		got, err := settings(func(query string, args ...any) row { return conn.QueryRowContext(t.Context(), query, args...) })
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err = db.read.Exec(`DELETE FROM events`)
 	require.Error(t, err, "readers cannot write")
 }
 

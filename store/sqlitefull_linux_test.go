@@ -1,0 +1,76 @@
+package store_test
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/store"
+)
+
+// On a disk that is really full, changes fail and say so, reads go on, and all
+// that was answered is there: at once, after a restart on the full disk, and
+// when there is room again.
+func TestFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
+		t.Skipf("a small disk cannot be mounted: %v", err)
+	}
+	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
+	path := filepath.Join(disk, "hostler.db")
+	db := openURL(t, path)
+	message := strings.Repeat("x", 2000)
+	answers := make([]error, 1000)
+	var g errgroup.Group
+	g.SetLimit(20)
+	for i := range answers {
+		g.Go(func() error {
+			answers[i] = db.Append(t.Context(), warning(message))
+			return nil
+		})
+	}
+	require.NoError(t, g.Wait())
+	kept := 0
+	for _, err := range answers {
+		if err == nil {
+			kept++
+			continue
+		}
+		require.ErrorIs(t, err, store.ErrDiskFull)
+		require.ErrorContains(t, err, "the disk that holds the database is full")
+	}
+	require.Positive(t, kept)
+	require.Less(t, kept, len(answers))
+	whole := func(db *store.DB) {
+		t.Helper()
+		p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
+		require.NoError(t, err)
+		require.Len(t, p.Items, kept, "as many as were said to be durable")
+	}
+	whole(db)
+	_ = db.Close() // there may be no room to tidy up
+
+	db = openURL(t, path)
+	whole(db)
+	if err := db.Append(t.Context(), warning(message)); err == nil {
+		kept++ // the restart has made room
+	} else {
+		require.ErrorIs(t, err, store.ErrDiskFull)
+	}
+	_ = db.Close()
+
+	require.NoError(t, syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
+	db = open(t, path)
+	whole(db)
+	require.NoError(t, db.Append(t.Context(), warning(message)))
+	kept++
+	whole(db)
+	var verdict string
+	require.NoError(t, raw(t, path).QueryRow(`PRAGMA integrity_check`).Scan(&verdict))
+	require.Equal(t, "ok", verdict)
+}
