@@ -31,6 +31,8 @@ const looking = time.Second
 func (s *Service) Await(ctx context.Context, c Claim) (Claim, error) {
 	tick := time.NewTicker(looking)
 	defer tick.Stop()
+	// Nothing may ever be heard of it again. Others who wait look once more.
+	defer s.Heard(c.ID)
 	for {
 		news := s.news(c.ID)
 		now, err := s.store.Claim(ctx, c.ID)

@@ -181,8 +181,7 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 	if f != nil && f.claim == c.ID {
 		f.cancel(ErrAborted)
 		select {
-		case <-f.done:
-			return nil
+		case <-f.done: // and if its end could not be recorded, it is now
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
