@@ -6,10 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"golang.org/x/sys/unix"
 )
 
 // How much of a root filesystem is looked at, at 37 bytes of memory a file. A
@@ -43,6 +45,9 @@ func (s *supervisor) takeCensus(visit func(path string, isDir bool, hash [16]byt
 	}
 	limit, count := time.Now().Add(censusTime), 0
 	err = filepath.WalkDir("/", func(path string, d fs.DirEntry, err error) error {
+		if closed(path, err) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
@@ -66,6 +71,13 @@ func (s *supervisor) takeCensus(visit func(path string, isDir bool, hash [16]byt
 		return fmt.Errorf("walk the root filesystem: %w", err)
 	}
 	return nil
+}
+
+// closed says whether a folder could not be read because this process may not
+// enter it. Where that is not root, every tenant is the same user, and could not
+// reach what is in there either; to open the folder would change its state.
+func closed(path string, err error) bool {
+	return errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0 && errors.Is(unix.Access(path, unix.X_OK), unix.EACCES)
 }
 
 // rootMounts is what is mounted below a root that can be written; nil when it

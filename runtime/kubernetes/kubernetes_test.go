@@ -233,3 +233,18 @@ func TestNonRootRefusals(t *testing.T) {
 	spec.User, spec.Volumes[0].ReadOnly = "1000", true
 	require.ErrorContains(t, rt.Create(t.Context(), spec), "volume data")
 }
+
+// Folders of an image that its user may not enter do not keep a container from
+// being found clean, and hide nothing that this user could have changed.
+func TestNonRootClosedFolders(t *testing.T) {
+	t.Parallel()
+	rt := open(t, func(o *kubernetes.Options) { o.NonRoot = true })
+	id := up(t, rt, func(s *runtime.Spec) {
+		s.Image, s.User, s.Command = testImages(t).users, "1001:1001", []string{"/usr/bin/box", "idle"}
+	})
+	require.NoError(t, rt.Seal(t.Context(), id))
+	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/usr/bin/box", "write", "/root/file", "x"}})
+	require.NoError(t, err)
+	require.False(t, result.OK(), "/root is closed")
+	require.NoError(t, rt.Wipe(t.Context(), id))
+}

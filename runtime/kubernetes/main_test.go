@@ -173,6 +173,7 @@ func testImages(t testing.TB) images {
 				"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
 				"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
 				"home/alice/": "",
+				"root/":       "",
 			}),
 		}
 	})
@@ -202,7 +203,8 @@ func push(t testing.TB, image string, config v1.Config, files map[string]string)
 	return image
 }
 
-// rootfs packs files, and folders whose names end in a slash.
+// rootfs packs files, and folders whose names end in a slash. That of root is
+// closed to others, as everywhere.
 func rootfs(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -211,6 +213,9 @@ func rootfs(t testing.TB, files map[string]string) []byte {
 		h := &tar.Header{Name: name, Mode: 0o755, Size: int64(len(content)), Typeflag: tar.TypeReg}
 		if strings.HasSuffix(name, "/") {
 			h.Typeflag = tar.TypeDir
+		}
+		if name == "root/" {
+			h.Mode = 0o700
 		}
 		require.NoError(t, w.WriteHeader(h))
 		_, err := w.Write([]byte(content))
