@@ -28,7 +28,7 @@ func (v *visit) strangers(ctx context.Context) error {
 		v.found(Finding{
 			Severity: Warning, Workload: s.Workload, Container: s.ID,
 			Message: fmt.Sprintf("the engine has container %s, which was made here and is not known any more", s.ID),
-			Remedy:  "restart `hostler serve`: it removes such containers whenever it connects to the engine",
+			Remedy:  "wait a minute: a server that runs removes it, unless its database is the wrong one or an old copy; if so, stop it",
 		})
 	}
 	return nil

@@ -56,7 +56,7 @@ func TestFindings(t *testing.T) {
 	}{
 		{"a stranger", true, func(y *flowtest.Yard) {
 			require.NoError(y.T, y.RT.Create(y.T.Context(), runtime.Spec{ID: "stray", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
-		}, doctor.Warning, "unknown_container", "stray", "restart"},
+		}, doctor.Warning, "unknown_container", "stray", "wait a minute"},
 		{"a record without a container", true, func(y *flowtest.Yard) {
 			record(y, pool.Idle)
 		}, doctor.Error, "missing_container", "idle in the database", "hostler delete container c1"},

@@ -96,7 +96,7 @@ func TestKilledInEverySituation(t *testing.T) {
 			situation.after(all[id])
 			s.delete(id)
 		}
-		s.log.await(t, "that it removes the orphan", func(l logLine) bool { return l["container"] == orphan })
+		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
 		s.requireEnds()
 		require.Empty(t, rt.left(t, s))
 		foreign()

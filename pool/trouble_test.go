@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,16 +224,9 @@ func TestCrash(t *testing.T) {
 		require.NoError(t, y.RT.Create(ctx, runtime.Spec{ID: "forgotten", Image: "box", Command: []string{"box", "idle"}}))
 		y.Crash()
 		y.Idle("w", 2)
-		y.Until("the forgotten to go", func() bool {
-			_, err := y.RT.Status(ctx, "forgotten")
-			if !errors.Is(err, runtime.ErrNotFound) {
-				// Its removal writes no event: make the wait look again.
-				require.NoError(t, y.DB.Append(ctx, activity.Event{Type: activity.PoolWarning, Message: "looking"}))
-				synctest.Wait()
-				return false
-			}
-			return true
-		})
+		y.Until("the forgotten to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		_, err := y.RT.Status(ctx, "forgotten")
+		require.ErrorIs(t, err, runtime.ErrNotFound)
 		again, created, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.False(t, created)

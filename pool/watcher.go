@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -17,15 +19,24 @@ import (
 // Watcher notices containers that die or disappear, at once, and those that
 // did so while nobody watched, when it begins and whenever the engine is back.
 type Watcher struct {
-	store Containers
+	store records
 	rt    runtime.Runtime
 	died  func(Container)
 	log   *slog.Logger
+
+	one     sync.Mutex // compares at a time
+	orphans map[string]*orphan
+}
+
+// records is what the watcher needs of the database.
+type records interface {
+	Containers
+	Log
 }
 
 // NewWatcher returns a watcher; died is called after each change it makes.
-func NewWatcher(store Containers, rt runtime.Runtime, died func(Container), log *slog.Logger) *Watcher {
-	return &Watcher{store: store, rt: rt, died: died, log: log}
+func NewWatcher(store records, rt runtime.Runtime, died func(Container), log *slog.Logger) *Watcher {
+	return &Watcher{store: store, rt: rt, died: died, log: log, orphans: map[string]*orphan{}}
 }
 
 // longestSilence bounds the wait between two tries to reach a lost engine.
@@ -33,8 +44,9 @@ const longestSilence = 10 * time.Second
 
 // comparing is how often engine and database are compared while nothing is
 // lost: a call to the engine may take effect long after whoever made it was
-// given up.
-const comparing = time.Minute
+// given up. It is longer than orphanGrace, so that the next comparison removes
+// what one has found.
+const comparing = 30 * time.Second
 
 // Run watches until ctx ends. An engine that is lost is tried again.
 func (w *Watcher) Run(ctx context.Context) error {
@@ -80,11 +92,13 @@ func (w *Watcher) watch(ctx context.Context) error {
 }
 
 // Reconcile compares what the engine has with what the database says: a
-// container of ours that the database has given up, or never heard of, is
+// container of ours that the database has given up, or goes on not knowing, is
 // removed; one that should run and does not is treated as dead. The label that
 // made the engine list it and the database must agree before anything is
 // removed: a live row protects its container.
 func (w *Watcher) Reconcile(ctx context.Context) error {
+	w.one.Lock()
+	defer w.one.Unlock()
 	// What is there is asked first: a container that is made in between has
 	// its row before it exists, so none of those is taken for an orphan.
 	there, err := w.rt.List(ctx)
@@ -97,6 +111,7 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		byID[s.ID] = s
 		all = errors.Join(all, w.reclaim(ctx, s))
 	}
+	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
 	rows, err := w.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)
@@ -120,22 +135,6 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		w.report(ctx, runtime.Death{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
 	return all
-}
-
-// reclaim removes a container that no live row knows.
-func (w *Watcher) reclaim(ctx context.Context, s runtime.Status) error {
-	c, err := w.store.Container(ctx, s.ID)
-	switch {
-	case err != nil && !errors.Is(err, ErrNoContainer):
-		return fmt.Errorf("look container %s up: %w", s.ID, err)
-	case err == nil && c.State != Gone:
-		return nil
-	}
-	w.log.Warn("removing a container that was made here and is no longer known", "container", s.ID, "workload", s.Workload)
-	if err := w.rt.Destroy(ctx, s.ID); err != nil {
-		return fmt.Errorf("remove container %s, which is no longer known: %w", s.ID, err)
-	}
-	return nil
 }
 
 // report acts on a death: an idle container is replaced, a claimed one is
