@@ -188,12 +188,15 @@ func (m *making) part(ctx context.Context, container *pool.Move) error {
 }
 
 // touch notes that the tenant of a claim that is held still wants it, where
-// that matters.
+// that matters. Its release, for its tenant was idle, may have come first.
 func (m *making) touch(ctx context.Context) (Claim, bool, error) {
 	if m.current.Pool.ClaimIdleTTL <= 0 {
 		return m.claim, false, nil
 	}
 	c, err := m.Touch(ctx, m.claim.ID)
+	if err == nil && c.State != Active {
+		return Claim{}, false, fmt.Errorf("%w: claim %s is %s", ErrReleasing, c.ID, c.State)
+	}
 	return c, false, err
 }
 
