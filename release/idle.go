@@ -10,6 +10,7 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -32,17 +33,19 @@ const (
 func (s *Service) Finish(ctx context.Context) error {
 	for retry := firstRetry; ; {
 		err := s.Recover(ctx)
-		var soon <-chan time.Time
+		failed, soon := s.failed, (<-chan time.Time)(nil)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)
-			soon, retry = time.After(retry), min(2*retry, longestRetry)
+			// Each that failed has just said so: that is no reason to hurry.
+			failed, soon = nil, time.After(retry)
+			retry = min(2*retry, longestRetry)
 		} else {
 			retry = firstRetry
 		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-s.failed:
+		case <-failed:
 			if flow.Pause(ctx, firstRetry) != nil {
 				return nil
 			}
@@ -137,15 +140,32 @@ func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Durati
 			}
 			continue
 		}
-		g.Go(func() error {
-			if busy, err := s.works(ctx, c, now.Add(-ttl)); busy || err != nil {
-				return err
-			}
-			_, err := s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
-			return err
-		})
+		g.Go(func() error { return s.reapOne(ctx, c, ttl, now) })
 	}
 	return next, g.Wait()
+}
+
+// reapOne releases a claim, unless its tenant has shown itself after all.
+func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
+	if busy, err := s.works(ctx, c, now.Add(-ttl)); busy || err != nil {
+		return err
+	}
+	// It may have waited long for its turn, and its tenant was told that the
+	// claim stands.
+	c, err := s.store.Claim(ctx, c.ID)
+	if err != nil || c.State != claim.Active || c.LastActive().Add(ttl).After(now) {
+		return err
+	}
+	return s.tried(s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()}))
+}
+
+// tried is what is to be said of a release that these loops have made: one that
+// is kept back has been told of, and has its next time.
+func (s *Service) tried(_ claim.Claim, err error) error {
+	if _, again := errors.AsType[*FailedError](err); again {
+		return nil
+	}
+	return err
 }
 
 // works says whether the tenant's state has been changed since a moment, and
@@ -166,7 +186,15 @@ func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bo
 		at = now // its clock is ahead
 	}
 	_, err = s.store.MoveClaim(ctx, claim.Move{
-		ID: c.ID, From: []claim.State{claim.Active}, Set: func(c *claim.Claim) { c.TouchedAt = &at },
+		ID: c.ID, From: []claim.State{claim.Active},
+		Set: func(c *claim.Claim) {
+			if at.After(c.LastActive()) { // its tenant may have asked for it since
+				c.TouchedAt = &at
+			}
+		},
 	})
+	if errors.Is(err, pool.ErrMoved) {
+		err = nil // it has ended meanwhile
+	}
 	return true, err
 }

@@ -130,3 +130,55 @@ func TestWritingIsNotIdle(t *testing.T) {
 		require.Equal(t, claim.Released, state())
 	})
 }
+
+// A tenant that shows itself while the reaper looks at its files, or waits for
+// its turn, keeps its claim, and the time at which it did so.
+func TestShowingUpInTime(t *testing.T) {
+	for _, writes := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			running(t, y)
+			c := y.Claim("w", "ada")
+			if writes {
+				<-time.After(time.Minute)
+				exec(y, c, "write", "/data/note", "x")
+			}
+			looking, look := y.RT.Block("changed")
+			<-looking
+			<-time.After(2 * time.Minute)
+			again := y.Claim("w", "ada")
+			require.Equal(t, c.ID, again.ID)
+			look()
+			<-time.After(9 * time.Minute)
+			now, err := y.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			require.Equal(t, claim.Active, now.State)
+			require.Equal(t, again.TouchedAt, now.TouchedAt)
+			<-time.After(2 * time.Minute)
+			now, err = y.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			require.Equal(t, claim.Released, now.State)
+		})
+	}
+}
+
+// While the engine is away, releases that cannot be finished are tried ever
+// more seldom.
+func TestPatienceWithTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: same_tenant", 1))
+		running(t, y)
+		c := y.Claim("w", "ada")
+		mend := y.RT.Break("restart", runtime.ErrUnavailable)
+		defer mend()
+		_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		y.RT.ForgetCalls()
+		<-time.After(10 * time.Minute)
+		tries := strings.Count(strings.Join(y.RT.Calls(), "\n"), "restart "+c.Container)
+		require.Greater(t, tries, 5)
+		require.Less(t, tries, 20)
+	})
+}

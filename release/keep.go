@@ -110,11 +110,7 @@ func (s *Service) retry(ctx context.Context) (time.Time, error) {
 			continue
 		}
 		g.Go(func() error {
-			_, err := s.Release(ctx, c.ID, Request{Reason: "its release is tried again", Discard: c.Discard})
-			if _, again := errors.AsType[*FailedError](err); again {
-				return nil // it has its next time
-			}
-			return err
+			return s.tried(s.Release(ctx, c.ID, Request{Reason: "its release is tried again", Discard: c.Discard}))
 		})
 	}
 	return next, g.Wait()
