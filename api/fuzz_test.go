@@ -39,23 +39,21 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzQuery: no query and no path makes the server fail.
+// FuzzQuery: no query and no path makes the server fail. The server is about to
+// stop, so that streams end when they have sent what there is.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
-		"limit=1&after=2", "limit=-1", "state=a,b&state=c", "after=9223372036854775808", "since=1h", "type=hook,,pool", "%", "a=%ff", "point=post_claim", "tenant=\x00",
+		"limit=1&after=2", "limit=-1", "state=a,b&state=c", "after=9223372036854775808", "since=1h", "type=hook,,pool", "%", "a=%ff", "point=post_claim", "tenant=\x00", "follow=true", "%66ollow=true&after=1",
 	} {
 		f.Add(seed, "id")
 	}
 	handler := api.New(filled().Options())
+	handler.Close()
 	f.Fuzz(func(t *testing.T, query, id string) {
 		for _, path := range []string{"/v1/claims", "/v1/containers", "/v1/hook-runs", "/v1/events", "/v1/pools", "/v1/claims/" + id} {
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
 			r.URL = &url.URL{Scheme: "http", Host: "localhost", Path: path, RawQuery: query}
-			if strings.Contains(query, "follow") {
-				t.Skip("a stream does not end")
-			}
-			rec := serve(handler, r)
-			require.Less(t, rec.Code, 500, path)
+			require.Less(t, serve(handler, r).Code, 500, path)
 		}
 	})
 }
