@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -88,9 +88,9 @@ func restore(ctx context.Context, dsn string, copies []string) (done restored, e
 			return done, err
 		}
 	}
-	if filepath.IsAbs(dsn) {
+	if path := strings.TrimPrefix(dsn, "sqlite:"); !strings.Contains(path, "://") {
 		// Opening would make a new one.
-		if _, err := os.Stat(dsn); err != nil {
+		if _, err := os.Stat(path); err != nil {
 			return done, &exitError{exitNotFound, fmt.Errorf("look for the database: %w", err)}
 		}
 	}

@@ -17,10 +17,13 @@ import (
 // its container.
 func TestRestoreInPlace(t *testing.T) {
 	data := t.TempDir()
-	code, _, errOut := hostler(t, "", "restore", "--data", data)
-	require.Equal(t, exitNotFound, code, errOut)
-	code, _, _ = hostler(t, "", "restore", "copy.db", "--data", data, "--store", "postgres://db/hostler")
-	require.Equal(t, exitUsage, code)
+	t.Chdir(data)
+	for _, none := range []string{data, "."} {
+		code, _, errOut := hostler(t, "", "restore", "--data", none)
+		require.Equal(t, exitNotFound, code, errOut)
+	}
+	code, _, errOut := hostler(t, "", "restore", "copy.db", "--data", data, "--store", "postgres://db/hostler")
+	require.Equal(t, exitUsage, code, errOut)
 
 	path := filepath.Join(data, "hostler.db")
 	db, err := store.Open(t.Context(), path)
