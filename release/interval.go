@@ -2,7 +2,9 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,7 +71,8 @@ func (s *Service) runIntervals(ctx context.Context) error {
 	for {
 		next, err := s.upload(ctx, all, func(c claim.Claim, w *workload.Workload) {
 			g.Go(func() error {
-				if _, _, err := s.claims.Keeper.Upload(ctx, c, w, "interval"); err != nil && ctx.Err() == nil {
+				_, _, err := s.claims.Keeper.Upload(ctx, c, w, "interval")
+				if err != nil && !errors.Is(err, claim.ErrNotActive) && ctx.Err() == nil {
 					s.log.Warn("the state of a claim was not taken and is tried again", "claim", c.ID, "error", err)
 				}
 				all.end(c.ID)
@@ -95,7 +98,8 @@ func (s *Service) runIntervals(ctx context.Context) error {
 	}
 }
 
-// upload begins the uploads whose time has come, and says when to look again.
+// upload begins the uploads whose time has come, the longest due first, and
+// says when to look again.
 func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.Claim, *workload.Workload)) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(longestLook)
@@ -104,6 +108,7 @@ func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.C
 		return next, fmt.Errorf("list the workloads: %w", err)
 	}
 	listed := map[string]bool{}
+	var late []overdue
 	for _, r := range records {
 		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
 		if err != nil || w.Sync == nil || w.Sync.Policy.Interval <= 0 {
@@ -126,14 +131,24 @@ func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.C
 				}
 				continue
 			}
-			made, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
-			if err == nil && made.Sync != nil && all.begin(c.ID) {
-				begin(c, made)
-			}
+			late = append(late, overdue{c, due})
+		}
+	}
+	slices.SortStableFunc(late, func(a, b overdue) int { return a.since.Compare(b.since) })
+	for _, o := range late {
+		made, _, err := s.pools.Catalog.Revision(ctx, o.claim.Workload, o.claim.Revision)
+		if err == nil && made.Sync != nil && all.begin(o.claim.ID) {
+			begin(o.claim, made)
 		}
 	}
 	all.keep(listed)
 	return next, nil
+}
+
+// overdue is a claim whose state is to be taken.
+type overdue struct {
+	claim claim.Claim
+	since time.Time
 }
 
 // lastKept is when the state of an active claim was last taken, or was tried

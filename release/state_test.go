@@ -1,6 +1,7 @@
 package release_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -16,6 +17,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
@@ -303,5 +305,30 @@ func TestEmptiedOnce(t *testing.T) {
 		bob = y.Claim("w", "bob")
 		require.Equal(t, claim.Affinity, bob.Source)
 		require.Equal(t, "bob was here", exec(y, bob, "read", "/data/note"))
+	})
+}
+
+// When uploads take longer than their interval, every claim has its turn.
+func TestIntervalsAreFair(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.NewReplacer("max_size: 2", "max_size: 12", "{ type: file } }",
+			"{ type: file }, policy: { interval: 10s } }").Replace(kept))
+		claims := map[string]bool{}
+		for _, tenant := range strings.Split("abcdefghijkl", "") {
+			claims[y.Claim("w", tenant).ID] = true
+		}
+		defer y.RT.Before("get", func(context.Context, fake.Call) error {
+			<-time.After(20 * time.Second)
+			return nil
+		})()
+		running(t, y)
+		<-time.After(5 * time.Minute)
+		for _, e := range y.Events(activity.SyncCompleted) {
+			if strings.HasPrefix(e.Message, "upload") {
+				delete(claims, e.Claim)
+			}
+		}
+		require.Empty(t, claims, "never taken")
 	})
 }
