@@ -1,27 +1,20 @@
 package e2e
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/s3test"
 )
 
 // bucketServer is a real S3 server, and the way to it.
@@ -35,43 +28,11 @@ type bucketServer struct {
 	onPut atomic.Pointer[func()]
 }
 
-const (
-	bucketKey    = "key"
-	bucketSecret = "a-secret-that-nobody-may-see"
-)
-
 // serveBucket starts the server that make s3-tool builds, or skips.
 func serveBucket(t *testing.T) *bucketServer {
 	t.Helper()
-	found, err := filepath.Glob("../bin/tools/versitygw-*")
-	require.NoError(t, err)
-	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
-		required.Missing(t, "s3", "the S3 server is not built: make s3-tool")
-	}
-	dir := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(dir, "data", "bucket"), 0o700))
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := free.Addr().String()
-	require.NoError(t, free.Close())
-	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, found[0], "--port", address, "posix", filepath.Join(dir, "data"))
-	c.Env = []string{"ROOT_ACCESS_KEY=" + bucketKey, "ROOT_SECRET_KEY=" + bucketSecret, "HOME=" + dir}
-	require.NoError(t, c.Start())
-	t.Cleanup(func() {
-		cancel()
-		_ = c.Wait() // it was killed
-	})
-	require.Eventually(t, func() bool {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err == nil {
-			conn.Close()
-		}
-		return err == nil
-	}, patience, 20*time.Millisecond, "the S3 server does not answer")
-
 	b := &bucketServer{}
-	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: address})
+	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s3test.Start(t)})
 	b.way = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := b.refuses.Load(); n > 0 && b.calls.Add(1)%n == 0 {
 			http.Error(w, "slow down", http.StatusServiceUnavailable)
@@ -91,13 +52,13 @@ func (b *bucketServer) file() string {
 	return fmt.Sprintf(`
 pool: { min_idle: 4, max_size: 12, reuse: never }
 sync:
-  sink: { type: s3, bucket: bucket, region: us-east-1, endpoint: "%s", credentials: { env: HOSTLER_SINK_S3 } }
-`, b.way.URL)
+  sink: { type: s3, bucket: %s, region: us-east-1, endpoint: "%s", credentials: { env: HOSTLER_SINK_S3 } }
+`, s3test.Bucket, b.way.URL)
 }
 
 // env is what the server has to know.
 func (b *bucketServer) env() string {
-	return "HOSTLER_SINK_S3=aws_access_key_id=" + bucketKey + "\naws_secret_access_key=" + bucketSecret
+	return "HOSTLER_SINK_S3=aws_access_key_id=" + s3test.Key + "\naws_secret_access_key=" + s3test.Secret
 }
 
 // Many tenants find their bytes in other containers, though one call in five
@@ -117,9 +78,9 @@ func TestStateOnS3(t *testing.T) {
 			g.Go(func() error { return s.moves(fmt.Sprintf("tenant-%d", i)) })
 		}
 		require.NoError(t, g.Wait())
-		require.NotContains(t, s.log.String(), bucketSecret)
+		require.NotContains(t, s.log.String(), s3test.Secret)
 		for _, e := range s.events(activity.Filter{Workload: "kept"}) {
-			require.NotContains(t, e.Message+string(e.Data), bucketSecret)
+			require.NotContains(t, e.Message+string(e.Data), s3test.Secret)
 		}
 
 		b.refuses.Store(0)

@@ -1,85 +1,40 @@
 package snapshot_test
 
 import (
-	"context"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/s3test"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 	"github.com/hostler/hostler/workload"
 )
 
-// s3Server is a real S3 server on a folder, and a folder with credentials for
-// it, right and wrong ones.
+// s3Server is a real S3 server, and a folder with credentials for it, right and
+// wrong ones.
 type s3Server struct {
 	endpoint string
-	dir      string // the buckets
 	places   snapshot.Places
 }
-
-const s3Secret = "a-secret-that-nobody-may-see"
 
 // startS3 starts the server that make s3-tool builds.
 func startS3(t testing.TB) *s3Server {
 	t.Helper()
-	found, err := filepath.Glob("../bin/tools/versitygw-*")
-	require.NoError(t, err)
-	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
-		required.Missing(t, "s3", "the S3 server is not built: make s3-tool")
-	}
-	dir := t.TempDir()
-	s := &s3Server{endpoint: "http://" + freeAddress(t), dir: filepath.Join(dir, "s3"), places: snapshot.Places{Credentials: filepath.Join(dir, "keys")}}
-	for _, d := range []string{filepath.Join(s.dir, "bucket"), s.places.Credentials} {
-		require.NoError(t, os.MkdirAll(d, 0o700))
-	}
-	for name, secret := range map[string]string{"right": s3Secret, "wrong": s3Secret + "-not"} {
-		text := "[default]\naws_access_key_id = key\naws_secret_access_key = " + secret + "\n"
+	s := &s3Server{endpoint: "http://" + s3test.Start(t), places: snapshot.Places{Credentials: t.TempDir()}}
+	for name, secret := range map[string]string{"right": s3test.Secret, "wrong": s3test.Secret + "-not"} {
+		text := "[default]\naws_access_key_id = " + s3test.Key + "\naws_secret_access_key = " + secret + "\n"
 		require.NoError(t, os.WriteFile(filepath.Join(s.places.Credentials, name), []byte(text), 0o600))
 	}
-	// The context outlives the test's own: what is cleaned up later uses it.
-	ctx, cancel := context.WithCancel(context.Background())
-	c := exec.CommandContext(ctx, found[0], "--port", strings.TrimPrefix(s.endpoint, "http://"), "posix", s.dir) //nolint:gosec // our own tool
-	c.Env = []string{"ROOT_ACCESS_KEY=key", "ROOT_SECRET_KEY=" + s3Secret, "HOME=" + dir}
-	out, err := os.Create(filepath.Join(dir, "log"))
-	require.NoError(t, err)
-	c.Stdout, c.Stderr = out, out
-	require.NoError(t, c.Start())
-	t.Cleanup(func() {
-		cancel()
-		_ = c.Wait() // it was killed
-		_ = out.Close()
-	})
-	require.Eventually(t, func() bool {
-		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(s.endpoint, "http://"), time.Second)
-		if err == nil {
-			_ = conn.Close()
-		}
-		return err == nil
-	}, 20*time.Second, 20*time.Millisecond, "the S3 server does not answer")
 	return s
-}
-
-func freeAddress(t testing.TB) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func (s *s3Server) sync(t testing.TB, credentials, more string) *workload.Sync {
 	t.Helper()
-	return synced(t, fmt.Sprintf(`{sink: {type: s3, bucket: bucket, region: us-east-1, endpoint: "%s", credentials: %s}%s}`, s.endpoint, credentials, more))
+	return synced(t, fmt.Sprintf(`{sink: {type: s3, bucket: %s, region: us-east-1, endpoint: "%s", credentials: %s}%s}`, s3test.Bucket, s.endpoint, credentials, more))
 }
 
 func (s *s3Server) sinks(t testing.TB) *snapshot.Sinks {
@@ -101,7 +56,7 @@ func TestS3Contract(t *testing.T) {
 // large, and a second sink with keys from the environment sees it.
 func TestS3(t *testing.T) {
 	s := startS3(t)
-	t.Setenv("HOSTLER_SINK_TEST", "aws_access_key_id=key\naws_secret_access_key="+s3Secret)
+	t.Setenv("HOSTLER_SINK_TEST", "aws_access_key_id="+s3test.Key+"\naws_secret_access_key="+s3test.Secret)
 	y := newYard(t, "")
 	sinks := s.sinks(t)
 	var err error
@@ -140,8 +95,8 @@ func TestS3Refuses(t *testing.T) {
 	require.NoError(t, err)
 	_, err = y.sink.Upload(t.Context(), y.rt, y.origin(y.container()))
 	require.Error(t, err)
-	require.NotContains(t, err.Error(), s3Secret)
+	require.NotContains(t, err.Error(), s3test.Secret)
 	_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
 	require.Error(t, err)
-	require.NotContains(t, err.Error(), s3Secret)
+	require.NotContains(t, err.Error(), s3test.Secret)
 }

@@ -26,7 +26,7 @@ var layers = []layer{
 	// What Hostler does, each on top of the one before.
 	{"hooks", []string{"activity", "runtime", "internal/flow"}},
 	{"workload", []string{"activity", "runtime", "hooks"}},
-	{"snapshot", []string{"activity", "runtime", "hooks", "workload"}},
+	{"snapshot", []string{"activity", "runtime", "hooks", "workload", "internal/flow"}},
 	{"pool", []string{"activity", "runtime", "hooks", "workload", "snapshot", "internal/flow"}},
 	{"claim", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "internal/flow"}},
 	{"release", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "internal/flow"}},
@@ -38,6 +38,7 @@ var layers = []layer{
 	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/clustertest", nil},
 	{"internal/required", nil},
+	{"internal/s3test", []string{"internal/required"}},
 	{"store/postgrestest", []string{"internal/required"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
@@ -78,7 +79,7 @@ var owners = []owner{
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},
 	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
 		"metrics are counted where things are wired"},
-	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest", "snapshot/snapshottest"},
+	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest", "internal/s3test", "snapshot/snapshottest"},
 		"only tests, and suites that tests call, may assert"},
 }
 
