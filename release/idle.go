@@ -20,12 +20,15 @@ const (
 	firstRetry   = time.Second
 	longestRetry = time.Minute
 	longestLook  = 30 * time.Second
+	// When a thousand claims end together, not each end is worth a look at all.
+	breath = 100 * time.Millisecond
 )
 
-// How many releases are finished at once, and how many idle claims released.
+// How many releases are finished at once, and how many idle claims released or
+// releases that were kept back tried again.
 const (
 	parallelReleases = 16
-	parallelReaps    = 8
+	parallelReaps    = 16
 )
 
 // Finish finishes the releases of this server that could not be finished when
@@ -69,17 +72,13 @@ func (s *Service) Run(ctx context.Context) error {
 }
 
 func (s *Service) runReleases(ctx context.Context) error {
-	retry := firstRetry
-	for {
-		next, err := s.reap(ctx)
-		due, dueErr := s.retry(ctx)
-		if due.Before(next) {
-			next = due
-		}
-		err = errors.Join(dueErr, err)
+	all := newRounds(parallelReaps)
+	defer all.wait()
+	for retry := firstRetry; ; {
+		next, err := s.due(ctx, all)
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("claims to be released could not be, and are tried again", "wait", retry, "error", err)
+			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", retry, "error", err)
 			wait, retry = retry, min(2*retry, longestRetry)
 		} else {
 			retry = firstRetry
@@ -94,55 +93,75 @@ func (s *Service) runReleases(ctx context.Context) error {
 			if flow.Pause(ctx, firstRetry) != nil {
 				return nil
 			}
+		case <-all.room:
+			t.Stop()
+			if flow.Pause(ctx, breath) != nil {
+				return nil
+			}
 		case <-t.C:
 		}
 	}
 }
 
-// reap releases the idle claims of all pools and returns when to look again.
-func (s *Service) reap(ctx context.Context) (time.Time, error) {
+// due begins the releases whose time has come, and says when to look again.
+func (s *Service) due(ctx context.Context, all *rounds) (time.Time, error) {
+	listed := map[string]bool{}
+	next, err := s.reap(ctx, all, listed)
+	at, retryErr := s.retry(ctx, all, listed)
+	if at.Before(next) {
+		next = at
+	}
+	if err = errors.Join(err, retryErr); err == nil {
+		all.keep(listed)
+	}
+	return next, err
+}
+
+// reap begins to release the idle claims of all pools and returns when to look
+// again. It adds the claims that may be idle to those that are listed.
+func (s *Service) reap(ctx context.Context, all *rounds, listed map[string]bool) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(longestLook)
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
 		return next, fmt.Errorf("list the workloads: %w", err)
 	}
-	var all error
 	for _, r := range records {
 		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
-		if err != nil || w.Pool.ClaimIdleTTL <= 0 {
+		ttl := time.Duration(0)
+		if err == nil {
+			ttl = w.Pool.ClaimIdleTTL
+		}
+		if ttl <= 0 {
 			continue // gone since, or nobody is idle there
 		}
-		at, err := s.reapPool(ctx, r.ID, w.Pool.ClaimIdleTTL, now)
-		all = errors.Join(all, err)
-		if at.Before(next) {
-			next = at
+		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
+		if err != nil {
+			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
+		}
+		if soon := now.Add(ttl); soon.Before(next) {
+			next = soon // a claim may have become active just now
+		}
+		for _, c := range claims {
+			listed[c.ID] = true
+			at := all.due(c.ID, c.LastActive().Add(ttl))
+			if !at.After(now) {
+				all.begin(c.ID, c.Workload, func() { s.report(ctx, c, s.reapOne(ctx, c, ttl, now)) })
+			} else if at.Before(next) {
+				next = at
+			}
 		}
 	}
-	return next, all
+	return next, nil
 }
 
-// reapPool releases the idle claims of one pool and returns when the next one
-// may be idle.
-func (s *Service) reapPool(ctx context.Context, workload string, ttl time.Duration, now time.Time) (time.Time, error) {
-	next := now.Add(ttl)
-	claims, err := s.store.Claims(ctx, claim.Filter{Workload: workload, States: []claim.State{claim.Active}})
-	if err != nil {
-		return next, fmt.Errorf("list the claims of %s: %w", workload, err)
+// report tells of a release that these loops have tried in vain. One that is
+// kept back has been told of, and has its next time.
+func (s *Service) report(ctx context.Context, c claim.Claim, err error) {
+	if _, kept := errors.AsType[*FailedError](err); err == nil || kept || ctx.Err() != nil {
+		return
 	}
-	var g errgroup.Group
-	g.SetLimit(parallelReaps)
-	for _, c := range claims {
-		ends := c.LastActive().Add(ttl)
-		if ends.After(now) {
-			if ends.Before(next) {
-				next = ends
-			}
-			continue
-		}
-		g.Go(func() error { return s.reapOne(ctx, c, ttl, now) })
-	}
-	return next, g.Wait()
+	s.log.Warn("a claim could not be released, and that is tried again", "claim", c.ID, "error", err)
 }
 
 // reapOne releases a claim, unless its tenant has shown itself after all.
@@ -156,15 +175,7 @@ func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration,
 	if err != nil || c.State != claim.Active || c.LastActive().Add(ttl).After(now) {
 		return err
 	}
-	return s.tried(s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()}))
-}
-
-// tried is what is to be said of a release that these loops have made: one that
-// is kept back has been told of, and has its next time.
-func (s *Service) tried(_ claim.Claim, err error) error {
-	if _, again := errors.AsType[*FailedError](err); again {
-		return nil
-	}
+	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
 	return err
 }
 

@@ -182,3 +182,36 @@ func TestPatienceWithTheEngine(t *testing.T) {
 		require.Less(t, tries, 20)
 	})
 }
+
+// A release that takes for ever holds up neither those of other idle claims nor
+// those that were kept back.
+func TestSlowReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30").Replace(kept))
+		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other").Replace(kept))
+		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
+			c := y.Claim("w", tenant)
+			_, unblock := y.RT.Block("get " + c.Container)
+			defer unblock()
+		}
+		kept := y.Claim("other", "kept")
+		plugIn := unplug(y)
+		_, err := y.Releases.Release(t.Context(), kept.ID, release.Request{})
+		require.Error(t, err)
+		running(t, y)
+		<-time.After(9 * time.Minute)
+		plugIn()
+		<-time.After(2 * time.Minute)
+		idle := y.Claim("other", "idle")
+		<-time.After(11 * time.Minute)
+		for _, c := range []claim.Claim{kept, idle} {
+			now, err := y.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			require.Equal(t, claim.Released, now.State, now.Tenant)
+		}
+		left, err := y.DB.Claims(t.Context(), claim.Filter{Workload: "w"})
+		require.NoError(t, err)
+		require.Len(t, left, 20)
+	})
+}

@@ -5,84 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/workload"
 )
 
 // parallelUploads bounds how many uploads at intervals are under way at once.
-const parallelUploads = 4
-
-// intervals are the uploads at intervals: those under way, and when each claim
-// had its last, whatever became of it.
-type intervals struct {
-	mu   sync.Mutex // guards what follows
-	busy map[string]bool
-	last map[string]time.Time
-}
-
-// begin says whether an upload of the claim may begin.
-func (i *intervals) begin(id string) bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	if i.busy[id] || len(i.busy) >= parallelUploads {
-		return false
-	}
-	i.busy[id] = true
-	return true
-}
-
-func (i *intervals) end(id string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	delete(i.busy, id)
-	i.last[id] = time.Now()
-}
-
-// tried is when the claim's last upload ended.
-func (i *intervals) tried(id string) time.Time {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.last[id]
-}
-
-// keep forgets the claims that are not listed.
-func (i *intervals) keep(listed map[string]bool) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for id := range i.last {
-		if !listed[id] {
-			delete(i.last, id)
-		}
-	}
-}
+const parallelUploads = 8
 
 // runIntervals takes the state of active claims into snapshots, as often as
 // their workloads say, until ctx ends.
 func (s *Service) runIntervals(ctx context.Context) error {
-	var g errgroup.Group
-	defer g.Wait() //nolint:errcheck // the functions return nil
-	all := &intervals{busy: map[string]bool{}, last: map[string]time.Time{}}
-	woken := make(chan struct{}, 1) // an upload has ended: there is room
+	all := newRounds(parallelUploads)
+	defer all.wait()
 	for {
-		next, err := s.upload(ctx, all, func(c claim.Claim, w *workload.Workload) {
-			g.Go(func() error {
-				_, _, err := s.claims.Keeper.Upload(ctx, c, w, "interval")
-				if err != nil && !errors.Is(err, claim.ErrNotActive) && ctx.Err() == nil {
-					s.log.Warn("the state of a claim was not taken and is tried again", "claim", c.ID, "error", err)
-				}
-				all.end(c.ID)
-				select {
-				case woken <- struct{}{}:
-				default:
-				}
-				return nil
-			})
-		})
+		next, err := s.upload(ctx, all)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("claims whose state is to be taken could not be listed", "error", err)
 		}
@@ -91,7 +29,7 @@ func (s *Service) runIntervals(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return nil
-		case <-woken:
+		case <-all.room:
 			t.Stop()
 		case <-t.C:
 		}
@@ -100,7 +38,7 @@ func (s *Service) runIntervals(ctx context.Context) error {
 
 // upload begins the uploads whose time has come, the longest due first, and
 // says when to look again.
-func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.Claim, *workload.Workload)) (time.Time, error) {
+func (s *Service) upload(ctx context.Context, all *rounds) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(longestLook)
 	records, err := s.pools.Workloads(ctx)
@@ -137,12 +75,20 @@ func (s *Service) upload(ctx context.Context, all *intervals, begin func(claim.C
 	slices.SortStableFunc(late, func(a, b overdue) int { return a.since.Compare(b.since) })
 	for _, o := range late {
 		made, _, err := s.pools.Catalog.Revision(ctx, o.claim.Workload, o.claim.Revision)
-		if err == nil && made.Sync != nil && all.begin(o.claim.ID) {
-			begin(o.claim, made)
+		if err == nil && made.Sync != nil {
+			all.begin(o.claim.ID, o.claim.Workload, func() { s.uploadOne(ctx, o.claim, made) })
 		}
 	}
 	all.keep(listed)
 	return next, nil
+}
+
+// uploadOne takes the state of a claim. What goes wrong is on record.
+func (s *Service) uploadOne(ctx context.Context, c claim.Claim, w *workload.Workload) {
+	_, _, err := s.claims.Keeper.Upload(ctx, c, w, "interval")
+	if err != nil && !errors.Is(err, claim.ErrNotActive) && ctx.Err() == nil {
+		s.log.Warn("the state of a claim was not taken and is tried again", "claim", c.ID, "error", err)
+	}
 }
 
 // overdue is a claim whose state is to be taken.

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/runtime"
@@ -93,25 +91,27 @@ func (e *FailedError) Error() string {
 func (e *FailedError) Unwrap() error { return e.Err }
 
 // retry tries releases again whose time has come, and says when to look again.
-func (s *Service) retry(ctx context.Context) (time.Time, error) {
+func (s *Service) retry(ctx context.Context, all *rounds, listed map[string]bool) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(longestLook)
 	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.ReleaseFailed}})
 	if err != nil {
 		return next, fmt.Errorf("list the releases that failed: %w", err)
 	}
-	var g errgroup.Group
-	g.SetLimit(parallelReaps)
 	for _, c := range left {
-		if c.RetryAt != nil && c.RetryAt.After(now) {
-			if c.RetryAt.Before(next) {
-				next = *c.RetryAt
-			}
-			continue
+		listed[c.ID] = true
+		at := now
+		if c.RetryAt != nil {
+			at = all.due(c.ID, *c.RetryAt)
 		}
-		g.Go(func() error {
-			return s.tried(s.Release(ctx, c.ID, Request{Reason: "its release is tried again", Discard: c.Discard}))
-		})
+		if !at.After(now) {
+			all.begin(c.ID, c.Workload, func() {
+				_, err := s.Release(ctx, c.ID, Request{Reason: "its release is tried again", Discard: c.Discard})
+				s.report(ctx, c, err)
+			})
+		} else if at.Before(next) {
+			next = at
+		}
 	}
-	return next, g.Wait()
+	return next, nil
 }
