@@ -2,6 +2,9 @@ package process
 
 import (
 	"context"
+	"os"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -32,7 +35,7 @@ func TestLonely(t *testing.T) {
 		_, err := rt.Exec(t.Context(), "c", cmd)
 		over <- err
 	}()
-	hangs := commandOf(t, rt.place("c"))
+	hangs := commandOf(t, rt.place("c"), "hang")
 	select {
 	case err := <-over:
 		require.Fail(t, "the command was ended while somebody waits for it", "%v", err)
@@ -50,8 +53,9 @@ func TestLonely(t *testing.T) {
 	require.False(t, result.TimedOut)
 }
 
-// commandOf waits for the only command in a container: a worker's child.
-func commandOf(t *testing.T, p place) (found proctree.ID) {
+// commandOf waits for the command in a container that is called with an
+// argument. A worker may have another child for a moment, by which it warms up.
+func commandOf(t *testing.T, p place, arg string) (found proctree.ID) {
 	t.Helper()
 	init, err := p.running()
 	require.NoError(t, err)
@@ -59,7 +63,8 @@ func commandOf(t *testing.T, p place) (found proctree.ID) {
 		all, err := proctree.Descendants(init.PID)
 		require.NoError(t, err)
 		for _, one := range all {
-			if one.Parent != init.PID {
+			line, _ := os.ReadFile("/proc/" + strconv.Itoa(one.PID) + "/cmdline") // of one that is gone there is none
+			if one.Parent != init.PID && strings.HasSuffix(string(line), "\x00"+arg+"\x00") {
 				found = one.ID
 				return true
 			}
