@@ -53,6 +53,7 @@ type Runtime struct {
 	instance string
 	secret   []byte
 	shim     shimBinary
+	sessions *shim.Sessions // by our id
 	pulls    singleflight.Group
 
 	// shimMu is held while the shim's volume is looked after, and guards
@@ -67,11 +68,6 @@ type Runtime struct {
 
 	// networkMu keeps two calls from making the network at once.
 	networkMu sync.Mutex
-
-	// mu guards what follows. It is held for no I/O.
-	mu       sync.Mutex
-	sessions map[string]*shim.Session // by our id
-	closed   bool
 }
 
 // shimBinary is the program that goes into every container.
@@ -103,9 +99,9 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		instance: o.Instance,
 		secret:   o.Secret,
 		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
-		sessions: make(map[string]*shim.Session),
 		leaving:  make(chan struct{}, 1),
 	}
+	r.sessions = shim.NewSessions(o.Secret, r.dial)
 	return r, nil
 }
 
@@ -119,16 +115,7 @@ func (r *Runtime) Ping(ctx context.Context) error {
 
 // Close ends the sessions and the connections. Containers run on.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	open := r.sessions
-	r.sessions = nil
-	r.mu.Unlock()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close())
-	}
-	return errors.Join(append(errs, r.api.Close())...)
+	return errors.Join(r.sessions.Close(), r.api.Close())
 }
 
 // newClient makes the API's client; it connects to nothing yet.

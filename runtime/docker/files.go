@@ -86,11 +86,8 @@ func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 }
 
 // Changed is runtime.Files.Changed.
-func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (at time.Time, err error) {
-	session, err := r.session(id)
-	if err == nil {
-		at, err = session.Changed(ctx, dirs)
-	}
+func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.Time, error) {
+	at, err := r.sessions.With(id).Changed(ctx, dirs)
 	if err != nil {
 		return at, fmt.Errorf("look for changes in the container %s: %w", id, err)
 	}

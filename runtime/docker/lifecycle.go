@@ -104,10 +104,7 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 		}
 		return r.refusal(ctx, err)
 	}
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
+	session := r.sessions.With(id)
 	// The engine is done when process 1 is there, which is before it listens.
 	return r.until(ctx, openPause, func() (bool, error) {
 		err := session.Open(ctx)
@@ -125,11 +122,7 @@ func (r *Runtime) Restart(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) restart(ctx context.Context, id string) error {
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
-	err = session.Restart(ctx)
+	err := r.sessions.With(id).Restart(ctx)
 	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
 		return err
 	}
@@ -145,7 +138,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
 	}
-	r.forget(id)
+	r.sessions.Forget(id)
 	if err := r.removeVolumes(ctx, id); err != nil {
 		return fmt.Errorf("destroy the volumes of the container %s: %w", id, err)
 	}

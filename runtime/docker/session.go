@@ -9,43 +9,14 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/runtime/shim"
 )
-
-// session is the one session with a container's shim, opened when first used.
-func (r *Runtime) session(id string) (*shim.Session, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil, fmt.Errorf("%w: the connection to docker was closed", runtime.ErrUnavailable)
-	}
-	s := r.sessions[id]
-	if s == nil {
-		s = shim.NewSession(func(ctx context.Context) (io.ReadWriteCloser, error) {
-			return r.dial(ctx, id)
-		}, shim.Token(r.secret, id))
-		r.sessions[id] = s
-	}
-	return s, nil
-}
-
-// forget ends a session for good.
-func (r *Runtime) forget(id string) {
-	r.mu.Lock()
-	s := r.sessions[id]
-	delete(r.sessions, id)
-	r.mu.Unlock()
-	if s != nil {
-		_ = s.Close() // nothing is left that could fail
-	}
-}
 
 // dial runs the shim's bridge in the container and talks to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
 	c, err := r.running(ctx, id)
 	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
-			r.forget(id) // a container that vanished leaves no session behind
+			r.sessions.Forget(id) // a container that vanished leaves no session behind
 		}
 		return nil, err
 	}
@@ -73,11 +44,7 @@ func (r *Runtime) running(ctx context.Context, id string) (container.InspectResp
 
 // Exec is runtime.Execer.Exec.
 func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	session, err := r.session(id)
-	if err != nil {
-		return runtime.Result{}, err
-	}
-	result, err := session.Exec(ctx, cmd)
+	result, err := r.sessions.With(id).Exec(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("run a command in the container %s: %w", id, err)
 	}
@@ -86,11 +53,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 
 // Outcome is runtime.Execer.Outcome.
 func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	session, err := r.session(id)
-	if err != nil {
-		return runtime.Result{}, err
-	}
-	result, err := session.Outcome(ctx, cmd)
+	result, err := r.sessions.With(id).Outcome(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("ask the container %s for an outcome: %w", id, err)
 	}
@@ -99,13 +62,9 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 
 // Seal is runtime.Recycler.Seal.
 func (r *Runtime) Seal(ctx context.Context, id string) error {
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
 	paths, err := r.changed(ctx, id)
 	if err == nil {
-		err = session.Seal(ctx, paths)
+		err = r.sessions.With(id).Seal(ctx, paths)
 	}
 	if err != nil {
 		return fmt.Errorf("seal the container %s: %w", id, err)
@@ -123,10 +82,7 @@ func (r *Runtime) Wipe(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) wipe(ctx context.Context, id string) error {
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
+	session := r.sessions.With(id)
 	if err := session.Stop(ctx); err != nil {
 		return err
 	}

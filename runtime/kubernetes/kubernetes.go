@@ -19,7 +19,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,11 +71,7 @@ type Runtime struct {
 	nonRoot   bool
 	log       klog.Logger
 	images    images
-
-	// mu guards what follows. It is held for no I/O.
-	mu       sync.Mutex
-	sessions map[string]*shim.Session // by our id
-	closed   bool
+	sessions  *shim.Sessions // by our id
 }
 
 // New prepares to talk to a cluster. It need not be there yet: calls are
@@ -96,7 +91,7 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to kubernetes: %w", err)
 	}
-	return &Runtime{
+	r := &Runtime{
 		config:    config,
 		client:    client,
 		pods:      newPods(client, namespace),
@@ -106,8 +101,9 @@ func New(o Options) (*Runtime, error) {
 		shimImage: o.ShimImage,
 		nonRoot:   o.NonRoot,
 		log:       clientLog(o.Log),
-		sessions:  make(map[string]*shim.Session),
-	}, nil
+	}
+	r.sessions = shim.NewSessions(o.Secret, r.dial)
+	return r, nil
 }
 
 // Ping asks whether the cluster answers and lets us at our pods;
@@ -121,15 +117,7 @@ func (r *Runtime) Ping(ctx context.Context) error {
 
 // Close ends the sessions. Containers run on.
 func (r *Runtime) Close() error {
-	r.mu.Lock()
-	r.closed = true
-	open := r.sessions
-	r.sessions = nil
-	r.mu.Unlock()
-	var errs []error
-	for _, s := range open {
-		errs = append(errs, s.Close())
-	}
+	err := r.sessions.Close()
 	r.client.Client.CloseIdleConnections()
-	return errors.Join(errs...)
+	return err
 }

@@ -100,10 +100,7 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	if stateOf(pod) == runtime.Exited {
 		return r.revive(ctx, pod)
 	}
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
+	session := r.sessions.With(id)
 	// The kubelet is done when process 1 is there, which is before it listens.
 	err = until(ctx, openPause, func() (bool, error) {
 		err := session.Open(ctx)
@@ -179,10 +176,7 @@ func (r *Runtime) revive(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	session, err := r.session(pod.Labels[labelContainer])
-	if err != nil {
-		return err
-	}
+	session := r.sessions.With(pod.Labels[labelContainer])
 	err = until(ctx, openPause, func() (bool, error) {
 		err := session.Restart(ctx)
 		return err == nil, err
@@ -224,10 +218,7 @@ func (r *Runtime) Restart(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) restart(ctx context.Context, id string) error {
-	session, err := r.session(id)
-	if err != nil {
-		return err
-	}
+	session := r.sessions.With(id)
 	if session.IsOpen() { // so process 1 is the one it was
 		err := session.Restart(ctx)
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
@@ -250,7 +241,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err := r.destroy(ctx, id); err != nil {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
 	}
-	r.forget(id)
+	r.sessions.Forget(id)
 	return nil
 }
 

@@ -29,7 +29,7 @@ func (r *Runtime) Destroy(_ context.Context, id string) error {
 	if err := p.killAll(); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
-	r.forget(id)
+	r.sessions.Forget(id)
 	if err := removeAll(p.gone()); err != nil {
 		return unavailable("destroy container "+id, err)
 	}

@@ -12,7 +12,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	if _, err := r.find(id); err != nil {
 		return runtime.Result{}, fmt.Errorf("exec: %w", err)
 	}
-	result, err := r.session(id).Exec(ctx, cmd)
+	result, err := r.sessions.With(id).Exec(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("exec in container %s: %w", id, err)
 	}
@@ -24,7 +24,7 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 	if _, err := r.find(id); err != nil {
 		return runtime.Result{}, fmt.Errorf("ask for an outcome: %w", err)
 	}
-	result, err := r.session(id).Outcome(ctx, cmd)
+	result, err := r.sessions.With(id).Outcome(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("ask container %s for an outcome: %w", id, err)
 	}
@@ -36,7 +36,7 @@ func (r *Runtime) Seal(ctx context.Context, id string) error {
 	if _, err := r.find(id); err != nil {
 		return fmt.Errorf("seal: %w", err)
 	}
-	if err := r.session(id).Seal(ctx, nil); err != nil {
+	if err := r.sessions.With(id).Seal(ctx, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil
@@ -48,7 +48,7 @@ func (r *Runtime) Wipe(ctx context.Context, id string) error {
 	if _, err := r.find(id); err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
-	if err := r.session(id).Wipe(ctx, nil); err != nil {
+	if err := r.sessions.With(id).Wipe(ctx, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil

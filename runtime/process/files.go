@@ -125,7 +125,7 @@ func (r *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.T
 	if _, err := r.find(id); err != nil {
 		return time.Time{}, fmt.Errorf("look for changes: %w", err)
 	}
-	at, err := r.session(id).Changed(ctx, dirs)
+	at, err := r.sessions.With(id).Changed(ctx, dirs)
 	if err != nil {
 		return at, fmt.Errorf("container %s: %w", id, err)
 	}

@@ -72,7 +72,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 		err = r.startInit(ctx, p)
 	}
 	if err == nil {
-		err = r.session(id).Open(ctx)
+		err = r.sessions.With(id).Open(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("start container %s: %w", id, err)
@@ -149,7 +149,7 @@ func (r *Runtime) Restart(ctx context.Context, id string) error {
 	if _, err := p.running(); errors.Is(err, runtime.ErrNotRunning) {
 		return r.Start(ctx, id)
 	}
-	if err := r.session(id).Restart(ctx); err != nil {
+	if err := r.sessions.With(id).Restart(ctx); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil

@@ -29,7 +29,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sync"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -45,9 +44,7 @@ type Runtime struct {
 	secret []byte
 	lonely time.Duration // shim.Config.Lonely; zero for the shim's own
 
-	// mu guards sessions.
-	mu       sync.Mutex
-	sessions map[string]*shim.Session
+	sessions *shim.Sessions
 }
 
 // New opens the folder dir, making it if need be. The shim is the path of the
@@ -62,7 +59,8 @@ func New(dir, shimPath string, secret []byte) (*Runtime, error) {
 	if _, err := os.Stat(shimPath); err != nil {
 		return nil, fmt.Errorf("open the process runtime: %w", err)
 	}
-	r := &Runtime{dir: dir, shim: shimPath, secret: secret, sessions: make(map[string]*shim.Session)}
+	r := &Runtime{dir: dir, shim: shimPath, secret: secret}
+	r.sessions = shim.NewSessions(secret, r.dial)
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
 		// Other users have to pass through to a root that is theirs.
 		if err := os.MkdirAll(sub, 0o711); err != nil {

@@ -12,42 +12,12 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
 
-// session is the conversation with a container's init.
-func (r *Runtime) session(id string) *shim.Session {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s, ok := r.sessions[id]
-	if !ok {
-		dial := func(ctx context.Context) (io.ReadWriteCloser, error) { return r.dial(ctx, id) }
-		s = shim.NewSession(dial, shim.Token(r.secret, id))
-		r.sessions[id] = s
-	}
-	return s
-}
-
-// forget drops the session of a container that is gone, and does not close it:
-// who waits on it is to learn why its connection breaks.
-func (r *Runtime) forget(id string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.sessions, id)
-}
-
 // Close ends all sessions. The containers live on.
-func (r *Runtime) Close() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, s := range r.sessions {
-		s.Close()
-	}
-	clear(r.sessions)
-	return nil
-}
+func (r *Runtime) Close() error { return r.sessions.Close() }
 
 // dial connects to the socket of a container's init.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {

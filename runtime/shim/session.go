@@ -68,6 +68,13 @@ func (s *Session) Close() error {
 	return nil
 }
 
+// hangUp breaks the link, if there is one.
+func (s *Session) hangUp() {
+	if l, _ := s.current(); l != nil {
+		l.fail(errLinkLost)
+	}
+}
+
 // connect gives the open link, or opens one.
 func (s *Session) connect(ctx context.Context) (*link, error) {
 	if l, err := s.current(); l != nil || err != nil {
