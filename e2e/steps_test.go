@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// steps are the named steps of every flow. A server is killed before and after
+// steps are the named steps of every flow, and those within an upload. A server is killed before and after
 // each: between a record and its deed, and between the deed and the next
 // record.
 var steps = map[string][]string{
@@ -23,6 +23,8 @@ var steps = map[string][]string{
 	"claim":   {"find", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "pre_release", "upload", "settle", "released"},
 	"destroy": {"pre_destroy", "remove", "gone"},
+
+	"snapshot": {"object", "commit", "sweep"},
 }
 
 // stateful has hooks at all points, and tenants whose state outlives their
@@ -58,7 +60,7 @@ var suicidal = sync.OnceValues(func() (string, error) {
 // nothing is left behind.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	on(t, []backend{dockerBackend{}, processBackend{}}, func(t *testing.T, rt backend) {
+	onEach(t, func(t *testing.T, rt backend) {
 		for flow, names := range steps {
 			for _, step := range names {
 				for _, when := range []string{"before", "after"} {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+
+	"github.com/hostler/hostler/internal/flow"
 )
 
 // headVersion is the form of a head. One of a later form is refused: who does
@@ -148,7 +150,9 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 		return fmt.Errorf("write the list of snapshots: %w", err)
 	}
 	key := headKey(folder, next.Generation)
+	flow.CrashPoint("snapshot", "commit", "before")
 	err = s.bucket.Create(ctx, key, data)
+	flow.CrashPoint("snapshot", "commit", "after")
 	if errors.Is(err, ErrExists) && s.isOurs(ctx, key, data) {
 		err = nil
 	}
@@ -168,7 +172,9 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 		_ = s.bucket.Delete(ctx, key) // nobody builds on it
 		return ErrConflict
 	}
+	flow.CrashPoint("snapshot", "sweep", "before")
 	s.sweep(ctx, folder, list, before, next)
+	flow.CrashPoint("snapshot", "sweep", "after")
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -196,9 +197,11 @@ func (u *upload) store(ctx context.Context, archive io.Reader, whole func() (con
 	}
 	p := Part{Object: dataFolder + newID() + ".tar.zst"}
 	m := newMeter(io.MultiReader(&held, archive), u.progress)
+	flow.CrashPoint("snapshot", "object", "before")
 	if err := u.bucket.Put(ctx, u.at+p.Object, m); err != nil {
 		return Part{}, fmt.Errorf("store %s: %w", p.Object, err)
 	}
+	flow.CrashPoint("snapshot", "object", "after")
 	p.Size, p.SHA256 = m.n, m.sha256()
 	return p, nil
 }

@@ -51,10 +51,10 @@ func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 		}
 		err := context.Cause(ctx)
 		if err == nil {
-			crash(name, s.Name, "before")
+			CrashPoint(name, s.Name, "before")
 			begin := time.Now()
 			err = s.Do(ctx)
-			crash(name, s.Name, "after")
+			CrashPoint(name, s.Name, "after")
 			timings[s.Name] = float64(time.Since(begin).Microseconds()) / 1000
 		}
 		if err != nil {
