@@ -91,6 +91,14 @@ func (c Claim) LastActive() time.Time {
 	return c.CreatedAt
 }
 
+// Subject is what the hooks of the claim's points are about.
+func (c Claim) Subject() hooks.Subject {
+	return hooks.Subject{
+		Workload: c.Workload, Container: c.Container,
+		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
+	}
+}
+
 // HookSummary is one attempt of a hook as an answer shows it; the run's record
 // has the output.
 type HookSummary struct {

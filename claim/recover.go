@@ -56,7 +56,7 @@ func (s *Service) takeUp(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	begun, err := s.runner.Begun(ctx, hooks.PostClaim, subject(c))
+	begun, err := s.runner.Begun(ctx, hooks.PostClaim, c.Subject())
 	if err != nil {
 		return err
 	}

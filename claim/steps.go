@@ -206,17 +206,9 @@ func (m *making) postClaim(ctx context.Context) error {
 	if len(hs) == 0 {
 		return nil
 	}
-	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, subject(m.claim))
+	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, m.claim.Subject())
 	m.runs = runs
 	return err
-}
-
-// subject is what the hooks of a claim are about.
-func subject(c Claim) hooks.Subject {
-	return hooks.Subject{
-		Workload: c.Workload, Container: c.Container,
-		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
-	}
 }
 
 // enact makes the claim active: from here on it stands.

@@ -95,16 +95,12 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	if len(hs) == 0 {
 		return nil
 	}
-	subject := hooks.Subject{
-		Workload: m.claim.Workload, Container: m.claim.Container,
-		Claim: m.claim.ID, Tenant: m.claim.Tenant, Source: string(m.claim.Source),
-	}
 	var err error
 	if m.container.Health == pool.Dead {
-		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, subject, "the container is dead")
+		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, m.claim.Subject(), "the container is dead")
 		m.warnings = append(m.warnings, "pre_release did not run: the container is dead")
 	} else {
-		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, subject)
+		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, m.claim.Subject())
 	}
 	for _, r := range m.runs {
 		if r.State == hooks.Unknown || r.State == hooks.Lost {
