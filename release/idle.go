@@ -74,8 +74,9 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) runReleases(ctx context.Context) error {
 	all := newRounds(parallelReaps)
 	defer all.wait()
+	var heard attention
 	for retry := firstRetry; ; {
-		next, err := s.due(ctx, all)
+		next, err := s.due(ctx, all, &heard)
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", retry, "error", err)
@@ -104,9 +105,9 @@ func (s *Service) runReleases(ctx context.Context) error {
 }
 
 // due begins the releases whose time has come, and says when to look again.
-func (s *Service) due(ctx context.Context, all *rounds) (time.Time, error) {
+func (s *Service) due(ctx context.Context, all *rounds, heard *attention) (time.Time, error) {
 	listed := map[string]bool{}
-	next, err := s.reap(ctx, all, listed)
+	next, err := s.reap(ctx, all, heard, listed)
 	at, retryErr := s.retry(ctx, all, listed)
 	if at.Before(next) {
 		next = at
@@ -119,13 +120,14 @@ func (s *Service) due(ctx context.Context, all *rounds) (time.Time, error) {
 
 // reap begins to release the idle claims of all pools and returns when to look
 // again. It adds the claims that may be idle to those that are listed.
-func (s *Service) reap(ctx context.Context, all *rounds, listed map[string]bool) (time.Time, error) {
+func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, listed map[string]bool) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(longestLook)
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
 		return next, fmt.Errorf("list the workloads: %w", err)
 	}
+	heard.look(now)
 	for _, r := range records {
 		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
 		ttl := time.Duration(0)
@@ -144,7 +146,7 @@ func (s *Service) reap(ctx context.Context, all *rounds, listed map[string]bool)
 		}
 		for _, c := range claims {
 			listed[c.ID] = true
-			at := all.due(c.ID, c.LastActive().Add(ttl))
+			at := all.due(c.ID, heard.due(c.LastActive().Add(ttl), ttl))
 			if !at.After(now) {
 				all.begin(c.ID, c.Workload, func() { s.report(ctx, c, s.reapOne(ctx, c, ttl, now)) })
 			} else if at.Before(next) {

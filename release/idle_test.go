@@ -110,6 +110,27 @@ func TestDiscardJoins(t *testing.T) {
 	})
 }
 
+// Tenants whom nobody could hear, for the server was down, have time to show
+// themselves to the next one; those who do not are idle since they were.
+func TestNobodyHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		quiet, alive := y.Claim("w", "quiet"), y.Claim("w", "alive")
+		<-time.After(time.Hour)
+		running(t, y)
+		<-time.After(30 * time.Second)
+		_, err := y.Claims.Touch(t.Context(), alive.ID)
+		require.NoError(t, err)
+		<-time.After(time.Minute)
+		for c, state := range map[string]claim.State{quiet.ID: claim.Released, alive.ID: claim.Active} {
+			now, err := y.DB.Claim(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, state, now.State)
+		}
+	})
+}
+
 // A tenant that writes to its state is not idle.
 func TestWritingIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
