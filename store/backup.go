@@ -93,18 +93,63 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 	if err := backup(ctx, from, fresh); err != nil {
 		return "", err
 	}
-	// The side files belong to the old file: the newest changes are in them.
 	if _, err := os.Stat(path); err == nil {
 		replaced = path + ".replaced-" + now
-	}
-	for _, side := range []string{"-wal", "-shm", ""} {
-		err := os.Rename(path+side, path+".replaced-"+now+side)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return replaced, errors.Join(err, os.Remove(fresh))
+		if err := displace(ctx, path, replaced); err != nil {
+			return "", errors.Join(err, os.Remove(fresh))
 		}
 	}
 	if err := os.Rename(fresh, path); err != nil {
 		return replaced, err
 	}
 	return replaced, flush(filepath.Dir(path))
+}
+
+// sides are the files that SQLite keeps beside a database while it is open, and
+// leaves behind when its process is killed.
+var sides = []string{"-wal", "-shm"}
+
+// displace gives the database at path a second name and leaves it without side
+// files: those would be taken for a new file's. Whoever is killed in it, or
+// before the new file is there, leaves the old one whole.
+func displace(ctx context.Context, path, name string) error {
+	for _, side := range append([]string{""}, sides...) {
+		if err := os.Link(path+side, name+side); err != nil && (side == "" || !errors.Is(err, os.ErrNotExist)) {
+			return err
+		}
+	}
+	if err := flush(filepath.Dir(path)); err != nil {
+		return err
+	}
+	names := []string{path}
+	// A file that cannot be read any more is what many a copy is put back for:
+	// that one keeps its side files, as they are.
+	if merge(ctx, path) == nil {
+		names = append(names, name)
+	}
+	for _, n := range names {
+		for _, side := range sides {
+			if err := os.Remove(n + side); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return flush(filepath.Dir(path))
+}
+
+// merge writes what is in the side files of a database into its file.
+func merge(ctx context.Context, path string) (err error) {
+	db, err := sql.Open("sqlite", uri(path, []string{"mode=rw"}))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	var busy, log, moved int64
+	if err := db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &log, &moved); err != nil {
+		return err
+	}
+	if busy != 0 {
+		return ErrInUse
+	}
+	return nil
 }

@@ -99,3 +99,56 @@ func TestRestore(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, replaced)
 }
+
+// A database that is displaced by a process that is killed before the copy is in
+// its place is still there, whole, with what was in its side files.
+func TestRestoreKilled(t *testing.T) {
+	dir := t.TempDir()
+	live, path := filepath.Join(dir, "live.db"), filepath.Join(dir, "hostler.db")
+	db, err := Open(t.Context(), live)
+	require.NoError(t, err)
+	require.NoError(t, db.SetMeta(t.Context(), "time", "now"))
+	for _, side := range []string{"", "-wal"} { // as if its server had been killed
+		data, err := os.ReadFile(live + side)
+		require.NoError(t, err)
+		require.NotEmpty(t, data)
+		require.NoError(t, os.WriteFile(path+side, data, 0o600))
+	}
+	require.NoError(t, db.Close())
+
+	replaced := path + ".replaced"
+	require.NoError(t, displace(t.Context(), path, replaced))
+	require.NoFileExists(t, path+"-wal")
+	for _, file := range []string{path, replaced} {
+		db, err := Open(t.Context(), file)
+		require.NoError(t, err)
+		got, err := db.Meta(t.Context(), "time")
+		require.NoError(t, err)
+		require.Equal(t, "now", got, file)
+		require.NoError(t, db.Close())
+	}
+}
+
+// A copy takes the place of a file that is no database any more, which is kept
+// as it is, side files and all.
+func TestRestoreDamaged(t *testing.T) {
+	dir := t.TempDir()
+	path, from := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
+	db, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, Backup(t.Context(), path, from))
+	require.NoError(t, db.Close())
+	for _, side := range []string{"", "-wal"} {
+		require.NoError(t, os.WriteFile(path+side, []byte("not a database"+side), 0o600))
+	}
+	replaced, err := Restore(t.Context(), from, path)
+	require.NoError(t, err)
+	for _, side := range []string{"", "-wal"} {
+		kept, err := os.ReadFile(replaced + side)
+		require.NoError(t, err)
+		require.Equal(t, "not a database"+side, string(kept))
+	}
+	db, err = Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+}
