@@ -45,6 +45,7 @@ var faults = []struct {
 	means error
 }{
 	{apierrors.IsNotFound, runtime.ErrNotFound},
+	{apierrors.IsResourceExpired, runtime.ErrUnavailable}, // a list that took too long to be read to its end
 	{apierrors.IsGone, runtime.ErrNotFound},
 	{apierrors.IsConflict, runtime.ErrUnavailable},
 	{apierrors.IsInvalid, runtime.ErrInvalid},

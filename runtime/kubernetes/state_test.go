@@ -190,6 +190,7 @@ func TestFault(t *testing.T) {
 		"another pod":    {apierrors.NewConflict(pods, "x", errors.New("uid")), runtime.ErrUnavailable},
 		"invalid":        {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil), runtime.ErrInvalid},
 		"bad request":    {apierrors.NewBadRequest("x"), runtime.ErrInvalid},
+		"read too late":  {apierrors.NewResourceExpired("x"), runtime.ErrUnavailable},
 		"no longer us":   {apierrors.NewUnauthorized("x"), runtime.ErrUnavailable},
 		"not allowed":    {apierrors.NewForbidden(pods, "x", errors.New("rbac")), runtime.ErrUnavailable},
 		"too busy":       {apierrors.NewTooManyRequests("x", 1), runtime.ErrUnavailable},
