@@ -34,6 +34,7 @@ type follower interface {
 // which is the client's reflector's work.
 func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions), f follower) error {
 	ctx = klog.NewContext(ctx, r.log)
+	listening := false
 	source := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (k8sruntime.Object, error) {
 			selected(&o)
@@ -45,6 +46,7 @@ func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions)
 			if apierrors.IsTooManyRequests(err) {
 				err = deaf{err}
 			}
+			listening = listening || err == nil
 			return w, err
 		},
 	}
@@ -54,7 +56,10 @@ func (r *Runtime) follow(ctx context.Context, selected func(*metav1.ListOptions)
 	for {
 		err := account.ListAndWatchWithContext(ctx)
 		if err != nil && !tooOld(err) {
-			return r.lost(ctx, err)
+			if err = r.lost(ctx, err); listening && ctx.Err() == nil {
+				return cutOff{err}
+			}
+			return err
 		}
 		// The server ends every account after some minutes.
 		select {
@@ -86,6 +91,12 @@ func (r *Runtime) lost(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, turned)
 }
+
+// cutOff is the loss of a server whose account we had been following: up to
+// then it did answer.
+type cutOff struct{ error }
+
+func (c cutOff) Unwrap() error { return c.error }
 
 // told passes on what a reflector would keep.
 type told struct{ follower }
@@ -129,18 +140,21 @@ func (r *Runtime) await(ctx context.Context, pod *corev1.Pod, judge func(*corev1
 
 // until asks again while the answer is that nothing answers, less and less
 // often, and gives the last answer when its patience or the context is at an
-// end.
+// end. Its patience begins when nothing answers, however long it took to come
+// to that: an image may be pulled for longer than a server is away.
 func until(ctx context.Context, pause time.Duration, ask func() (done bool, err error)) error {
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
+	var limit <-chan time.Time
 	for ; ; pause = min(pause+pause/4, longestPause) {
 		done, err := ask()
 		if done || err != nil && !errors.Is(err, runtime.ErrUnavailable) {
 			return err
 		}
+		if _, answered := errors.AsType[cutOff](err); answered || limit == nil {
+			limit = time.After(patience)
+		}
 		select {
 		case <-time.After(pause):
-		case <-limit.C:
+		case <-limit:
 			return err
 		case <-ctx.Done():
 			return errors.Join(context.Cause(ctx), err)
