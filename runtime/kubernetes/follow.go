@@ -157,7 +157,10 @@ func until(ctx context.Context, pause time.Duration, ask func() (done bool, err 
 		case <-limit:
 			return err
 		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), err)
+			if cause := context.Cause(ctx); !errors.Is(err, cause) {
+				err = errors.Join(cause, err)
+			}
+			return err
 		}
 	}
 }

@@ -138,3 +138,11 @@ func TestPatience(t *testing.T) {
 		})
 	}
 }
+
+// What ends a wait is said once, also when it counts as no answer itself.
+func TestSaidOnce(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fmt.Errorf("%w: the node is silent", runtime.ErrUnavailable))
+	err := until(ctx, time.Minute, func() (bool, error) { return false, context.Cause(ctx) })
+	require.EqualError(t, err, context.Cause(ctx).Error())
+}
