@@ -23,7 +23,8 @@ type DB struct {
 	tail    *tail
 	self    atomic.Pointer[Replica]     // this server, once it has registered
 	alone   func(context.Context) error // nil where opening is enough
-	closers []func() error              // close what was opened, in its order
+	closed  atomic.Bool
+	closers []func() error // close what was opened, in its order
 }
 
 // dialect is in what the databases differ for those who read and write them;
@@ -34,6 +35,7 @@ type dialect struct {
 	snapshot   sql.IsolationLevel // at which a read transaction sees one moment
 	single     bool               // whether an open database has no other server
 	silence    time.Duration      // after which a read is not waited for, if not 0
+	clock      string             // asks for its time, if servers are told by it who lives
 }
 
 // Open opens the database, makes its tables when there are none, and brings
@@ -77,6 +79,7 @@ func (db *DB) Alone(ctx context.Context) error {
 // Close finishes the writes that are under way, refuses later ones with
 // ErrClosed and lets go of the database. Closing twice is nil.
 func (db *DB) Close() error {
+	db.closed.Store(true)
 	err := db.writer.close()
 	db.tail.close()
 	return errors.Join(err, db.closeAll())

@@ -22,6 +22,9 @@ var (
 	ErrUnwritable = errors.New("the database cannot be written")
 	// ErrDamaged says that the file is no sound database.
 	ErrDamaged = errors.New("the database file is damaged")
+	// ErrClock says that this machine's clock and the database's disagree by
+	// more than servers can that share a database.
+	ErrClock = errors.New("this machine's clock and the database's are too far apart")
 	// ErrAway says that the database's server cannot be reached.
 	ErrAway = errors.New("the database cannot be reached")
 	// ErrExists says that there is a record of that id already.

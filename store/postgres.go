@@ -33,6 +33,7 @@ const (
 var postgresDialect = dialect{
 	goose: goose.DialectPostgres, migrations: "migrations/postgres",
 	snapshot: sql.LevelRepeatableRead, silence: stuck,
+	clock: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
 }
 
 // isPostgres says whether the dsn is the URL of a PostgreSQL database.

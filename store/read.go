@@ -72,6 +72,9 @@ func patiently[T any](ctx context.Context, db *DB, read func(context.Context) (T
 	deadline := time.Now().Add(patience)
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		v, err := audibly(ctx, db.dialect.silence, read)
+		if err != nil && db.closed.Load() {
+			return v, fmt.Errorf("%w (%w)", ErrClosed, err)
+		}
 		if !errors.Is(err, ErrAway) || time.Now().After(deadline) {
 			return v, err
 		}

@@ -32,6 +32,10 @@ const (
 	LeaseTime = 15 * time.Second
 	// margin is how much later others think so.
 	margin = 5 * time.Second
+	// apart is how far a server's clock may be from the database's. Of one that
+	// is wrong by more than a lease the others think that it is dead whenever
+	// they look, and it would be taken over from for ever.
+	apart = 2 * margin
 )
 
 // Errors about the servers that use a database.
@@ -85,8 +89,12 @@ const (
 )
 
 // Register makes this server one of those that use the database. Every change
-// that is begun later is fenced. It is called once.
+// that is begun later is fenced. It is called once. On a machine whose clock is
+// far from the database's it is ErrClock.
 func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
+	if err := db.compareClocks(ctx); err != nil {
+		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
+	}
 	r := Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: clean(host), Epoch: 1}
 	err := db.writer.do(ctx, func(t *tx) error {
 		r.StartedAt, r.ExpiresAt = t.now, t.now.Add(LeaseTime)
@@ -97,6 +105,27 @@ func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
 	}
 	db.self.Store(&r)
 	return r, nil
+}
+
+// compareClocks asks the database what time it is. The answer was given some
+// time between the question and its arrival.
+func (db *DB) compareClocks(ctx context.Context) error {
+	if db.dialect.clock == "" {
+		return nil
+	}
+	asked := time.Now()
+	theirs, err := one(ctx, db, scanNumber, db.dialect.clock)
+	if err != nil {
+		return fmt.Errorf("ask the database what time it is: %w", err)
+	}
+	behind, ahead := instant(theirs).Sub(time.Now()), asked.Sub(instant(theirs))
+	switch {
+	case behind > apart:
+		return fmt.Errorf("%w: this one is %s behind; set both by NTP", ErrClock, behind.Round(time.Second))
+	case ahead > apart:
+		return fmt.Errorf("%w: this one is %s ahead; set both by NTP", ErrClock, ahead.Round(time.Second))
+	}
+	return nil
 }
 
 // Renew says that this server is alive. Once it has been taken over it is

@@ -3,7 +3,9 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -246,4 +248,30 @@ func TestLeave(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{late.Claim}, nobodys.Claims)
 	require.NoError(t, second.Leave(ctx), "it was taken over")
+}
+
+// A server whose clock is far from the database's is not let in: the others
+// would take over from it whenever they look.
+func TestClocksApart(t *testing.T) {
+	for skew, says := range map[string]string{
+		"- interval '4 seconds'": "", "+ interval '4 seconds'": "",
+		"+ interval '60 seconds'": "this one is 1m0s behind", "- interval '60 seconds'": "this one is 1m0s ahead",
+	} {
+		u, err := url.Parse(postgrestest.Schema(t))
+		require.NoError(t, err)
+		query := u.Query()
+		schema := query.Get("search_path")
+		// So what the schema has comes before what every database has.
+		query.Set("search_path", schema+",pg_catalog")
+		u.RawQuery = query.Encode()
+		postgrestest.Exec(t, u.String(), `CREATE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz
+			LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() `+strings.ReplaceAll(skew, "'", "''")+`'`)
+		_, err = open(t, u.String()).Register(t.Context(), "here")
+		if says == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, store.ErrClock)
+		require.ErrorContains(t, err, says)
+	}
 }

@@ -214,7 +214,11 @@ func closing(t *testing.T, s Store) {
 	require.NoError(t, g.Wait())
 	<-changed
 	require.NoError(t, s.Close(), "closing twice")
+	_, err := s.Meta(t.Context(), "k")
+	require.ErrorIs(t, err, store.ErrClosed)
+	_, err = s.Claims(t.Context(), claim.Filter{})
+	require.ErrorIs(t, err, store.ErrClosed)
 	require.ErrorIs(t, s.SetMeta(t.Context(), "k", "v"), store.ErrClosed)
-	_, err := s.Events(t.Context(), activity.Filter{}, 0, 0)
+	_, err = s.Events(t.Context(), activity.Filter{}, 0, 0)
 	require.ErrorIs(t, err, store.ErrClosed)
 }
