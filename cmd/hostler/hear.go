@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hostler/hostler/activity"
@@ -16,8 +15,11 @@ const heard = 500
 // that wait for a container, and the loops of whoever leads.
 func (s *server) hear(ctx context.Context) error {
 	after, err := s.db.LastSeq(ctx)
-	if err != nil {
-		return fmt.Errorf("find the end of the log: %w", err)
+	for ; err != nil; after, err = s.db.LastSeq(ctx) {
+		s.log.Warn("the end of the log was not found, and is looked for again", "error", err)
+		if flow.Pause(ctx, time.Second) != nil {
+			return nil
+		}
 	}
 	for {
 		changed := s.db.Changed()

@@ -3,9 +3,16 @@
 package main
 
 import (
+	"bytes"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
 )
 
 // Only a server whose process has ended, on this host, is said to be dead.
@@ -33,4 +40,19 @@ func TestPredecessor(t *testing.T) {
 	require.NoError(t, fourth.file.Close())
 	_, id = find("here")
 	require.Equal(t, "b", id)
+}
+
+// A data directory that cannot be written keeps no server from serving whose
+// records are elsewhere.
+func TestJoinWithoutPredecessor(t *testing.T) {
+	data := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(data, "server"), 0o700)) // where the file should be
+	db, err := store.Open(t.Context(), postgrestest.Schema(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	var said bytes.Buffer
+	l, err := join(t.Context(), serveConfig{data: data}, db, slog.New(slog.NewTextHandler(&said, nil)))
+	require.NoError(t, err)
+	require.True(t, l.holds())
+	require.Contains(t, said.String(), "is a directory")
 }

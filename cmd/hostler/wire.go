@@ -63,7 +63,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if !db.Shared() {
 		return assemble(db, rt, sinks, log), nil
 	}
-	lease, err := join(ctx, c, db)
+	lease, err := join(ctx, c, db, log)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
@@ -77,16 +77,17 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 //
 // Plain processes are on one machine, below the data directory of one server:
 // then there may be no other.
-func join(ctx context.Context, c serveConfig, db *store.DB) (*lease, error) {
+func join(ctx context.Context, c serveConfig, db *store.DB, log *slog.Logger) (*lease, error) {
 	if c.runtime == "process" {
 		if err := db.Alone(ctx); err != nil {
 			return nil, fmt.Errorf("the process runtime is for one server, and another one uses the database: %w", err)
 		}
 	}
 	host, _ := os.Hostname() //nolint:errcheck // without it every wait is a little longer
+	// A data directory that cannot be written costs the same, and no more.
 	before, dead, err := findPredecessor(c.data, host)
 	if err != nil {
-		return nil, err
+		log.Warn("which server used the data directory last is not known: what it had begun waits until its lease is over", "error", err)
 	}
 	if dead != "" {
 		if err := db.Bury(ctx, dead); err != nil {
@@ -100,7 +101,10 @@ func join(ctx context.Context, c serveConfig, db *store.DB) (*lease, error) {
 		return nil, err
 	}
 	l.renewed(begun)
-	return l, before.become(self.ID, host)
+	if err := before.become(self.ID, host); err != nil {
+		log.Warn("after a crash, what this server had begun will wait until its lease is over", "error", err)
+	}
+	return l, nil
 }
 
 // places are where workloads may keep tenants' state. Servers that share a
