@@ -65,12 +65,16 @@ type check struct {
 	look func(*visit, context.Context) error
 }
 
-// checks are all of them. That of the engine comes first: others compare with
-// what it says.
-var checks = []check{
+// machinery is looked at first: records are compared with what the engine says,
+// and cannot be looked at without the database.
+var machinery = []check{
 	{"engine", (*visit).engine},
-	{"database", (*visit).database},
 	{"disk", (*visit).disk},
+	{"database", (*visit).database},
+}
+
+// records are what the database says, and the engine perhaps not.
+var records = []check{
 	{"unknown_container", (*visit).strangers},
 	{"missing_container", (*visit).missing},
 	{"container_health", (*visit).ill},
@@ -88,6 +92,7 @@ type visit struct {
 	now    time.Time
 	there  []runtime.Status // what the engine has
 	blind  bool             // the engine does not answer
+	unread bool             // nor does the database
 	report *Report
 }
 
@@ -97,6 +102,19 @@ const slowest = 10 * time.Second
 // Examine makes every check.
 func (d *Doctor) Examine(ctx context.Context) Report {
 	v := &visit{Doctor: d, now: time.Now(), report: &Report{Findings: []Finding{}}}
+	v.make(ctx, machinery)
+	if !v.unread {
+		v.make(ctx, records)
+	}
+	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int {
+		return cmp.Compare(a.Severity, b.Severity) // errors before warnings
+	})
+	v.report.OK = len(v.report.Findings) == 0
+	return *v.report
+}
+
+// make makes some of the checks.
+func (v *visit) make(ctx context.Context, checks []check) {
 	for _, c := range checks {
 		v.check = c.name
 		within, cancel := context.WithTimeoutCause(ctx, slowest, errSlow)
@@ -108,11 +126,6 @@ func (d *Doctor) Examine(ctx context.Context) Report {
 		}
 		cancel()
 	}
-	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int {
-		return cmp.Compare(a.Severity, b.Severity) // errors before warnings
-	})
-	v.report.OK = len(v.report.Findings) == 0
-	return *v.report
 }
 
 var errSlow = fmt.Errorf("there was no answer within %s", slowest)

@@ -195,16 +195,18 @@ func TestStuckHook(t *testing.T) {
 	})
 }
 
-// What cannot be looked at is a finding, and the rest is looked at all the
-// same.
+// A database that is away is one finding, and no record is asked for: each
+// would take as long as it is patient.
 func TestBlind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		d := of(y, room)
 		d.Database = func(context.Context) (doctor.Database, error) { return doctor.Database{}, errors.New("no answer") }
+		d.Records, d.Pools, d.Catalog = nil, nil, nil
 		report := d.Examine(t.Context())
 		require.Len(t, report.Findings, 1)
 		require.Equal(t, "database", report.Findings[0].Check)
+		require.Contains(t, report.Findings[0].Message, "no answer")
 		require.True(t, report.Engine.Answers)
 	})
 }

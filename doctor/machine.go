@@ -25,7 +25,14 @@ func (v *visit) engine(ctx context.Context) error {
 
 func (v *visit) database(ctx context.Context) (err error) {
 	v.report.Database, err = v.Database(ctx)
-	return err
+	if err != nil {
+		v.unread = true
+		v.found(Finding{
+			Severity: Error, Message: fmt.Sprintf("the database does not answer, and nothing that it says was looked at: %v", err),
+			Remedy: "start it, or mend the way to it; no claim can be made or released until it answers, and those that there are stay",
+		})
+	}
+	return nil
 }
 
 // A disk with less than this left will be full soon: the database's side file
