@@ -14,9 +14,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How long the engine is given, and how often it is asked meanwhile.
+// How long the engine is given, and how often it is asked meanwhile. One that
+// has not removed a container in removeTime has locked up, or is about to.
 const (
 	patience    = 30 * time.Second
+	removeTime  = 5 * time.Minute
 	removePause = 50 * time.Millisecond
 	openPause   = 5 * time.Millisecond
 )
@@ -149,13 +151,15 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 // already.
 func (r *Runtime) remove(ctx context.Context, engineID string) error {
 	return r.until(ctx, removePause, func() (bool, error) {
+		answer, err := r.leave(ctx, engineID)
+		if err != nil {
+			return false, err
+		}
 		select {
-		case r.leaving <- struct{}{}:
-			defer func() { <-r.leaving }()
+		case err = <-answer:
 		case <-ctx.Done():
 			return false, context.Cause(ctx)
 		}
-		err := r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 		if err == nil || cerrdefs.IsNotFound(err) {
 			return true, nil
 		}
@@ -164,6 +168,26 @@ func (r *Runtime) remove(ctx context.Context, engineID string) error {
 		}
 		return false, r.fault(ctx, err)
 	})
+}
+
+// leave has the engine remove one container when it is that one's turn, and
+// gives the channel on which its answer comes. An engine that was told to
+// remove a container goes on when nobody waits for it any more, so the turn
+// lasts until it has answered.
+func (r *Runtime) leave(ctx context.Context, engineID string) (<-chan error, error) {
+	select {
+	case r.leaving <- struct{}{}:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	answer := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	go func() { // ends with the engine's answer, or with its time
+		defer func() { <-r.leaving }()
+		defer cancel()
+		answer <- r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
+	}()
+	return answer, nil
 }
 
 // removeVolumes removes the container's own volumes. Right after a removal the
