@@ -118,7 +118,7 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("ask the database what time it is: %w", err)
 	}
-	behind, ahead := instant(theirs).Sub(time.Now()), asked.Sub(instant(theirs))
+	behind, ahead := time.Until(instant(theirs)), asked.Sub(instant(theirs))
 	switch {
 	case behind > apart:
 		return fmt.Errorf("%w: this one is %s behind; set both by NTP", ErrClock, behind.Round(time.Second))
