@@ -23,6 +23,9 @@ var (
 	ErrDoomed = errors.New("the container is out of control and must be destroyed")
 	// ErrNotClean says that a Wipe could not prove what it must.
 	ErrNotClean = errors.New("the container cannot be proven clean")
+	// ErrUnfinished says that a look at the container's files took too long to
+	// be finished, so that nothing is known of them.
+	ErrUnfinished = errors.New("the container's files are too many to be looked at")
 	// ErrUnavailable says that the engine did not answer.
 	ErrUnavailable = errors.New("the container engine does not answer")
 	// ErrInvalid says that the engine refuses the spec, in its own words.

@@ -111,7 +111,8 @@ type Files interface {
 	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
 	// Changed is when something in or below one of the folders was last
 	// changed, by the container's own clock: made, written, renamed, removed or
-	// given other rights. It is the zero time when none of them is there.
+	// given other rights. It is the zero time when none of them is there, and
+	// ErrUnfinished when they hold more than can be looked at in some minutes.
 	Changed(ctx context.Context, id string, dirs []string) (time.Time, error)
 }
 

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"io/fs"
 	"path/filepath"
 	"time"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
@@ -12,8 +14,14 @@ import (
 // look answers when something below the request's folders was last changed.
 func (c *session) look(r shim.Request) {
 	answer := shim.Answer{ID: r.ID}
+	ends := time.Now().Add(shim.LookTime)
 	for _, dir := range r.Paths {
-		if at := lastChange(filepath.Join(c.init.config.Root, dir)); at.After(answer.Time) {
+		at, err := lastChange(filepath.Join(c.init.config.Root, dir), ends, c.over)
+		if err != nil {
+			answer.Fault = shim.NewFault(err)
+			break
+		}
+		if at.After(answer.Time) {
 			answer.Time = at
 		}
 	}
@@ -22,10 +30,19 @@ func (c *session) look(r shim.Request) {
 
 // lastChange is the latest time at which the kernel has noted a change of
 // anything in or below a folder. What cannot be read is passed over, and no
-// link is followed.
-func lastChange(dir string) time.Time {
+// link is followed. It is runtime.ErrUnfinished when the time is over, or the
+// session that wants to know.
+func lastChange(dir string, ends time.Time, over <-chan struct{}) (time.Time, error) {
 	var last time.Time
-	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error { // what goes on is not an error
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error { // what goes on is not an error
+		select {
+		case <-over:
+			return fmt.Errorf("%w: nobody waits for it any more", runtime.ErrUnfinished)
+		default:
+		}
+		if time.Now().After(ends) {
+			return fmt.Errorf("%w: it takes longer than %s", runtime.ErrUnfinished, shim.LookTime)
+		}
 		var st unix.Stat_t
 		if err == nil && unix.Lstat(path, &st) == nil {
 			if at := time.Unix(st.Ctim.Unix()); at.After(last) {
@@ -34,5 +51,5 @@ func lastChange(dir string) time.Time {
 		}
 		return nil
 	})
-	return last
+	return last, err
 }

@@ -133,7 +133,7 @@ func (c *session) handle(r shim.Request) bool {
 		return true
 	}
 	if r.Op == shim.OpChanged {
-		go c.look(r) // ends when all was looked at
+		go c.look(r) // ends when all was looked at, with its time or the session
 		return true
 	}
 	change, ok := changes[r.Op]

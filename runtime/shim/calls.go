@@ -13,6 +13,14 @@ import (
 // volumes takes milliseconds, unless something is wrong.
 const callTimeout = 2 * time.Minute
 
+// LookTime is for how long the program looks for changes before it answers that
+// it cannot finish, and lookTimeout for how long that answer is waited for.
+// What takes this long is a large tree, not a container out of control.
+const (
+	LookTime    = 90 * time.Second
+	lookTimeout = LookTime + 15*time.Second
+)
+
 // newKey makes up the key of a run that has none.
 func newKey() string { return rand.Text() }
 
@@ -48,6 +56,9 @@ func (s *Session) Wipe(ctx context.Context, paths []string) error {
 
 // Changed is runtime.Files.Changed.
 func (s *Session) Changed(ctx context.Context, dirs []string) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout,
+		fmt.Errorf("%w: no answer in %s", runtime.ErrUnfinished, lookTimeout))
+	defer cancel()
 	answer, err := s.call(ctx, "look for changes", Request{Op: OpChanged, Paths: dirs})
 	if err != nil {
 		return time.Time{}, err

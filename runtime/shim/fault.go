@@ -20,6 +20,7 @@ const (
 	CodeNoRun      Code = "no_run"
 	CodeDoomed     Code = "doomed"
 	CodeNotClean   Code = "not_clean"
+	CodeUnfinished Code = "unfinished"
 	CodeBusy       Code = "busy"
 	CodeDenied     Code = "denied"
 	CodeBadArchive Code = "bad_archive"
@@ -36,6 +37,7 @@ var causes = map[Code]error{
 	CodeNoRun:      runtime.ErrNoRun,
 	CodeDoomed:     runtime.ErrDoomed,
 	CodeNotClean:   runtime.ErrNotClean,
+	CodeUnfinished: runtime.ErrUnfinished,
 	CodeBusy:       runtime.ErrUnavailable,
 	CodeDenied:     runtime.ErrDoomed,
 	CodeBadArchive: runtime.ErrBadArchive,

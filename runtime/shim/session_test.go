@@ -142,6 +142,33 @@ func TestExecIsBounded(t *testing.T) {
 	})
 }
 
+// A program that does not finish its look for changes is not out of control:
+// nothing is known, whoever says so.
+func TestUnfinishedLook(t *testing.T) {
+	t.Parallel()
+	for name, answers := range map[string]bool{"the program says so": true, "it says nothing": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := scripted(t, func(p peer) {
+					p.welcome("a")
+					r, _ := p.next()
+					if answers {
+						<-time.After(LookTime)
+						p.send(KindAnswer, Answer{ID: r.ID, Time: time.Now(), Fault: NewFault(runtime.ErrUnfinished)})
+					}
+					p.next()
+				})
+				defer s.Close()
+				at, err := s.Changed(t.Context(), []string{"/data"})
+				require.ErrorIs(t, err, runtime.ErrUnfinished)
+				require.NotErrorIs(t, err, runtime.ErrDoomed)
+				require.True(t, at.IsZero())
+			})
+		})
+	}
+}
+
 // A command that waits for its turn has its whole time from when it starts.
 func TestQueuedExec(t *testing.T) {
 	t.Parallel()
