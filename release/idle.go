@@ -182,18 +182,26 @@ func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration,
 }
 
 // works says whether the tenant's state has been changed since a moment, and
-// notes when it was.
+// notes when it was. Where that took too long to find out it counts as changed
+// just now.
 func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
 	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
 	if err != nil || len(w.StateFolders()) == 0 {
 		return false, err
 	}
 	at, err := s.rt.Changed(ctx, c.Container, w.StateFolders())
-	if errors.Is(err, runtime.ErrUnavailable) {
+	if changesNoMore(err) {
+		return false, nil
+	}
+	if errors.Is(err, runtime.ErrUnfinished) {
+		s.log.Warn("a tenant has more files than can be looked at, and counts as active", "claim", c.ID, "error", err)
+		at, err = time.Now(), nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("look whether the tenant of claim %s is idle: %w", c.ID, err)
 	}
-	if err != nil || !at.After(since) {
-		return false, nil // a container that has ended changes no more
+	if !at.After(since) {
+		return false, nil
 	}
 	if now := time.Now(); at.After(now) {
 		at = now // its clock is ahead
@@ -210,4 +218,12 @@ func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bo
 		err = nil // it has ended meanwhile
 	}
 	return true, err
+}
+
+// changesNoMore says that the error is of a container in which its tenant can
+// do nothing that counts any more. Of any other we do not know what it means
+// for the tenant, so it makes nobody idle.
+func changesNoMore(err error) bool {
+	return errors.Is(err, runtime.ErrNotFound) || errors.Is(err, runtime.ErrNotRunning) ||
+		errors.Is(err, runtime.ErrLost) || errors.Is(err, runtime.ErrDoomed)
 }

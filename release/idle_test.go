@@ -2,6 +2,7 @@ package release_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -150,6 +151,38 @@ func TestWritingIsNotIdle(t *testing.T) {
 		<-time.After(2 * time.Minute)
 		require.Equal(t, claim.Released, state())
 	})
+}
+
+// Nobody is idle whose files could not be looked at; those of a container that
+// has ended change no more.
+func TestUnknownIsNotIdle(t *testing.T) {
+	for err, want := range map[error]claim.State{
+		runtime.ErrUnfinished:          claim.Active,
+		runtime.ErrUnavailable:         claim.Active,
+		errors.New("not heard before"): claim.Active,
+		runtime.ErrNotFound:            claim.Released,
+		runtime.ErrNotRunning:          claim.Released,
+		runtime.ErrLost:                claim.Released,
+		runtime.ErrDoomed:              claim.Released,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			running(t, y)
+			c := y.Claim("w", "ada")
+			mend := y.RT.Break("changed", err)
+			state := func() claim.State {
+				now, err := y.DB.Claim(t.Context(), c.ID)
+				require.NoError(t, err)
+				return now.State
+			}
+			<-time.After(time.Hour)
+			require.Equal(t, want, state(), err)
+			mend()
+			<-time.After(11 * time.Minute)
+			require.Equal(t, claim.Released, state(), err)
+		})
+	}
 }
 
 // A tenant that shows itself while the reaper looks at its files, or waits for
