@@ -171,8 +171,37 @@ func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (R
 	}
 	call := r.call(h, run)
 	call.Environment = environment(run, source)
-	res, err := h.Action.Run(ctx, call)
+	res, err := r.perform(ctx, h, call)
 	return r.end(ctx, run, res, err)
+}
+
+// perform does what an attempt is for. An engine that does not answer has begun
+// nothing, or has lost sight of what it began: the container is asked which, by
+// the attempt's key. What it has never heard of is begun again under that key,
+// so that of two which reach it after all one is run.
+//
+// All this lasts no longer than the attempt itself could have, from its start.
+// An engine that is away for longer holds up no flow, and a command that was on
+// its way to a container all that time is not begun another time.
+func (r *Runner) perform(ctx context.Context, h Hook, call Call) (runtime.Result, error) {
+	limit := time.Now().Add(h.Timeout + runtime.DefaultGrace)
+	res, err := h.Action.Run(ctx, call)
+	for n := 1; unanswered(err); n++ {
+		res, err = h.Action.Outcome(ctx, call)
+		left := time.Until(limit)
+		if errors.Is(err, runtime.ErrNoRun) && left > 0 {
+			res, err = h.Action.Run(ctx, call)
+		}
+		if left <= 0 || unanswered(err) && flow.Pause(ctx, min(backoff(min(n, 4)), time.Until(limit))) != nil {
+			break
+		}
+	}
+	return res, err
+}
+
+// unanswered says whether the engine may know more later.
+func unanswered(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrDoomed)
 }
 
 // call is an attempt as its action needs to know it.

@@ -24,8 +24,12 @@ type script struct {
 	fates []end             // of those that are asked for; consumed one by one
 }
 
+// Outcome is the next fate; when there is none left the engine is away.
 func (s *script) Outcome(_ context.Context, _ string, c runtime.Command) (runtime.Result, error) {
 	s.asked = append(s.asked, c)
+	if len(s.fates) == 0 {
+		return away.res, away.err
+	}
 	e := s.fates[0]
 	s.fates = s.fates[1:]
 	return e.res, e.err
@@ -116,7 +120,7 @@ func TestPolicies(t *testing.T) {
 		{"continue on timeout", hook("a", Continue, 0), []end{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "start z.1 running", "end z.1 succeeded"}, "", 0},
 		{"continue never when lost", hook("a", Continue, 0), []end{lost}, []string{"start a.1 running", "end a.1 lost", "skip z.1 skipped"}, Lost, 0},
 		{"continue never when doomed", hook("a", Continue, 0), []end{doomed}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
-		{"continue never when nobody knows", hook("a", Continue, 0), []end{away}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
+		{"continue never when nobody knows", hook("a", Continue, 0), []end{away}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 3 * time.Second},
 		{"retry until it works", hook("a", Retry, 2), []end{exit3, timedOut, ok}, []string{
 			"start a.1 running", "end a.1 failed", "start a.2 running", "end a.2 timed_out",
 			"start a.3 running", "end a.3 succeeded", "start z.1 running", "end z.1 succeeded",
