@@ -83,7 +83,12 @@ type Execer interface {
 	// ErrNotRunning means that there was no main process to run beside. ErrLost
 	// means that the container ended while the command ran: nothing of it is
 	// left, and its outcome is unknown. ErrDoomed means that it could not be
-	// confirmed that everything is gone: destroy the container.
+	// confirmed that everything is gone: destroy the container. ErrUnavailable
+	// means that the engine did not answer: the command never began, or what
+	// became of it was not heard of within its timeout, which is kept in the
+	// container all the same. Outcome tells. Until the container is started anew,
+	// another Exec of the same Key runs what never began, and else gives the
+	// outcome that there is.
 	//
 	// When ctx ends first, the command is ended as by its timeout and the error
 	// is the context's cause.

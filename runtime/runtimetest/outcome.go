@@ -1,7 +1,9 @@
 package runtimetest
 
 import (
+	"io"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
@@ -60,11 +62,56 @@ func outcomes(t *testing.T, s *suite) {
 			require.Equal(t, runtime.StartNoBinary, startError(t, err))
 		}
 	})
+	t.Run("unanswered", func(t *testing.T) {
+		t.Parallel()
+		unanswered(t, s)
+	})
 	t.Run("no container", func(t *testing.T) {
 		t.Parallel()
 		_, err := s.rt.Outcome(t.Context(), NewID(), runtime.Command{Key: "k"})
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 	})
+}
+
+// An Exec without an answer leaves nothing in doubt for whoever reaches the
+// container again: what never began is begun then, once, and what was lost sight
+// of has run on and tells how it ended.
+func unanswered(t *testing.T, s *suite) {
+	if unable(t, s.Reopen == nil, "to outlive its server") {
+		return
+	}
+	second := s.Reopen(t)
+	closer, closes := second.(io.Closer)
+	if unable(t, !closes, "to lose its engine") {
+		return
+	}
+	c := s.start(t)
+	under := c.command("hang", newMarker())
+	under.Key, under.Timeout = newMarker(), 5*time.Second
+	done := make(chan error, 1)
+	go func() { // ends with the command
+		_, err := second.Exec(t.Context(), c.id, under)
+		done <- err
+	}()
+	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", under.Args[2]) != "" })
+	require.NoError(t, closer.Close())
+	require.ErrorIs(t, <-done, runtime.ErrUnavailable)
+	result, err := c.outcome(t, under)
+	require.NoError(t, err)
+	require.True(t, result.TimedOut, "it ran on: %+v", result)
+	c.gone(t, under.Args[2])
+
+	cmd := c.command("append", "once", "x")
+	cmd.Key = newMarker()
+	_, err = second.Exec(t.Context(), c.id, cmd)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	_, err = c.outcome(t, cmd)
+	require.ErrorIs(t, err, runtime.ErrNoRun, "it never began")
+	for range 2 {
+		_, err = c.run(t, cmd)
+		require.NoError(t, err)
+	}
+	require.Equal(t, "x", c.ok(t, "read", "once"))
 }
 
 // outcome asks what became of a command.
