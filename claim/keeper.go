@@ -152,7 +152,7 @@ func (k *Keeper) upload(ctx context.Context, sink *snapshot.Sink, c Claim, w *wo
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil && !errors.Is(err, errOvertaken) {
+	if err != nil && ctx.Err() == nil { // nobody waits for what was cut off
 		if _, pruneErr := sink.Prune(context.WithoutCancel(ctx), owner(c)); pruneErr != nil {
 			k.log.Info("what a failed upload left was not removed yet", "claim", c.ID, "error", pruneErr)
 		}
@@ -187,6 +187,15 @@ func (k *Keeper) begin(ctx context.Context, c Claim) (context.Context, func(), e
 		case <-ctx.Done():
 			return ctx, nil, context.Cause(ctx)
 		}
+	}
+}
+
+// close cuts off the uploads under way.
+func (k *Keeper) close(cause error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, u := range k.busy {
+		u.cancel(cause)
 	}
 }
 

@@ -206,8 +206,11 @@ func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	return c, err
 }
 
-// Close ends the making of every claim: the server stops.
+// Close ends the making of every claim, and the uploads under way: the server
+// stops. Releases are closed before: one whose upload is cut off without that
+// would think that the upload has failed.
 func (s *Service) Close(cause error) {
+	s.Keeper.close(cause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, f := range s.inflight {

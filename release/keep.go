@@ -38,6 +38,8 @@ func (m *releasing) upload(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
+	case ctx.Err() != nil:
+		return context.Cause(ctx) // it was cut off, which is no fault of the sink
 	case errors.Is(err, runtime.ErrNotFound):
 		// Nothing is left to be kept.
 		m.spoiled = "it disappeared"

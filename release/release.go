@@ -34,13 +34,15 @@ type Service struct {
 
 	mu       sync.Mutex // guards what follows
 	inflight map[string]*flight
+	closed   error // why nothing is begun any more
 }
 
 // flight is a release under way. Callers who ask for the same one wait for it.
 type flight struct {
-	done chan struct{} // closed when c and err are set
-	c    claim.Claim
-	err  error
+	cancel context.CancelCauseFunc // cuts the work off
+	done   chan struct{}           // closed when c and err are set
+	c      claim.Claim
+	err    error
 }
 
 // NewService returns a service. Releases that an earlier server left half done
@@ -64,14 +66,14 @@ type Request struct {
 // Release ends a claim and returns it, released. One that is being made is
 // aborted first; one that has ended is returned as it is; one that is being
 // released is waited for. The work goes on when ctx ends. Errors:
-// claim.ErrNoClaim, and those of storage and of the engine: the claim then stays
-// releasing with its container as it is, and is gone on with by and by, or by
-// calling again.
+// claim.ErrNoClaim, those of storage and of the engine, and what Close is called
+// with: the claim then stays releasing with its container as it is, and is gone
+// on with by and by, or by calling again.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	for {
-		f, first := s.enter(id)
+		work, f, first := s.enter(ctx, id)
 		if first {
-			return s.lead(ctx, f, id, r)
+			return s.lead(ctx, work, f, id, r)
 		}
 		if err := s.join(ctx, id, r); err != nil {
 			return claim.Claim{}, err
@@ -88,21 +90,25 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 }
 
 // lead makes the release of flight f and tells those who wait for it.
-func (s *Service) lead(ctx context.Context, f *flight, id string, r Request) (claim.Claim, error) {
+func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Request) (claim.Claim, error) {
 	f.err = errors.New("the release was cut off") // unless it ends
 	defer func() {
+		f.cancel(nil)
 		s.mu.Lock()
 		delete(s.inflight, id)
 		s.mu.Unlock()
 		close(f.done)
 	}()
+	wait, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(work, func() { stop(context.Cause(work)) })()
 	for {
 		// It is read within the flight: what was read before may have come to its
 		// end since, and the container may be somebody else's.
-		if f.c, f.err = s.settled(ctx, id, r); f.err != nil || !f.c.State.Live() {
+		if f.c, f.err = s.settled(wait, id, r); f.err != nil || !f.c.State.Live() {
 			return f.c, f.err
 		}
-		f.c, f.err = s.run(context.WithoutCancel(ctx), f.c, r)
+		f.c, f.err = s.run(work, f.c, r)
 		if !errors.Is(f.err, errBegun) {
 			break
 		}
@@ -154,7 +160,7 @@ func (s *Service) settled(ctx context.Context, id string, r Request) (claim.Clai
 		c, err = s.claims.Await(ctx, c)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", errCallerLeft, err)
+		err = fmt.Errorf("%w: %w", errCallerLeft, context.Cause(ctx))
 	}
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
@@ -177,14 +183,32 @@ func (s *Service) join(ctx context.Context, id string, r Request) error {
 	return err
 }
 
-// enter joins the flight of a claim, or begins one.
-func (s *Service) enter(id string) (f *flight, first bool) {
+// enter joins the flight of a claim, or begins one, whose work outlives ctx.
+func (s *Service) enter(ctx context.Context, id string) (work context.Context, f *flight, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.inflight[id]; f != nil {
-		return f, false
+		return nil, f, false
 	}
-	f = &flight{done: make(chan struct{})}
+	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	if s.closed != nil {
+		cancel(s.closed)
+	}
+	f = &flight{cancel: cancel, done: make(chan struct{})}
 	s.inflight[id] = f
-	return f, true
+	return work, f, true
+}
+
+// Close cuts off the releases under way, and those that are asked for later:
+// the server stops. Their claims stay releasing, with their containers as they
+// are, and the next server goes on with them. The hooks of a point that has
+// begun are not cut off: what a tenant's state depends on must not be left half
+// done, and what still runs when the process ends runs on in its container.
+func (s *Service) Close(cause error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = cause
+	for _, f := range s.inflight {
+		f.cancel(cause)
+	}
 }

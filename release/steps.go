@@ -89,8 +89,10 @@ func (m *releasing) begin(ctx context.Context) error {
 }
 
 // preRelease runs the hooks of that point, each once for a claim however often
-// its release is begun. What fails is a warning.
+// its release is begun. What fails is a warning. They are not cut off with the
+// release: they would be killed, and never run again.
 func (m *releasing) preRelease(ctx context.Context) error {
+	ctx = context.WithoutCancel(ctx)
 	hs := m.w.Hooks[hooks.PreRelease]
 	if len(hs) == 0 {
 		return nil
@@ -132,6 +134,9 @@ func (m *releasing) settle(ctx context.Context) error {
 	}
 	m.pools.Health.Restarted(m.claim.Container)
 	err := m.rt.Restart(ctx, m.claim.Container)
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if errors.Is(err, runtime.ErrUnavailable) {
 		// Nothing is known of the container. The claim stays as it is, with all
 		// that is in it, until the engine answers.

@@ -26,15 +26,18 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// How a server ends. Answers under way get drain; then what still makes claims
-// is told to stop, and gets settle to undo it.
+// How a server ends. Answers, releases and uploads under way get drain; then
+// claims in the making are told to undo what they did, releases and uploads are
+// cut off, and get settle for that. What has not ended after parting is left as
+// it is.
 const (
-	drain  = 20 * time.Second
-	settle = 20 * time.Second
+	drain   = 20 * time.Second
+	settle  = 20 * time.Second
+	parting = 5 * time.Second
 )
 
 // errStopped is why a claim fails that was in the making when the server was
-// told to stop.
+// told to stop, and why a release is not finished by this one.
 var errStopped = errors.New("the server is stopping")
 
 func newServeCmd() *cobra.Command {
@@ -112,7 +115,8 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 }
 
 // serve runs the loops and the API until ctx ends, and then ends in order:
-// no new requests, the answers under way, the claims in the making, the loops.
+// no new requests, the answers under way, the claims in the making and the
+// releases, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
 	defer listener.Close() // it may come to an end before anybody serves
 	if !s.db.Shared() {
@@ -125,6 +129,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	server := api.NewServer(handler, s.log)
+	stopping := make(chan struct{})
 
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.claims.Run(gctx) })
@@ -147,33 +152,53 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		case <-ctx.Done():
 		case <-gctx.Done():
 		}
+		close(stopping)
 		return s.stop(context.WithoutCancel(ctx), handler, server)
 	})
 	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
-	err := g.Wait()
+	err := s.ended(g, stopping)
 	if s.db.Shared() {
 		err = errors.Join(err, s.leave(ctx))
 	}
-	return err
+	// The database comes first: what a runtime that is let go of says of a hook
+	// under way is not how that hook ended.
+	return errors.Join(err, s.db.Close())
 }
 
-// stop ends the API: streams at once, answers when they are given, claims in
-// the making when they take too long.
+// stop ends the API: streams at once, answers when they are given, or too late.
 func (s *server) stop(ctx context.Context, handler *api.API, server *http.Server) error {
 	s.log.Info("stopping; containers and claims stay")
 	handler.Close()
-	answers, cancel := context.WithTimeout(ctx, drain)
+	ctx, cancel := context.WithTimeout(ctx, drain+settle)
 	defer cancel()
-	err := server.Shutdown(answers)
-	if err == nil {
-		return nil
+	if err := server.Shutdown(ctx); err != nil {
+		s.log.Warn("requests under way did not end, and have no answer", "error", err)
+		return server.Close()
 	}
+	return nil
+}
+
+// ended returns when all that the server does has ended, and soon after it is
+// stopping in any case. A hook may take longer than anybody waits for a server:
+// it runs on in its container, as if the server were killed, and the next one
+// asks for its outcome.
+func (s *server) ended(g *errgroup.Group, stopping <-chan struct{}) error {
+	all := make(chan error, 1)
+	go func() { all <- g.Wait() }() // it ends with the process at the latest
+	<-stopping
+	select {
+	case err := <-all:
+		return err
+	case <-time.After(drain):
+	}
+	s.releases.Close(errStopped)
 	s.claims.Close(errStopped)
-	undone, cancel := context.WithTimeout(ctx, settle)
-	defer cancel()
-	if err = server.Shutdown(undone); err != nil {
-		return errors.Join(fmt.Errorf("stop: requests did not end: %w", err), server.Close())
+	select {
+	case err := <-all:
+		return err
+	case <-time.After(settle + parting):
 	}
+	s.log.Warn("not all that was under way has ended; the next server takes it up")
 	return nil
 }
 
@@ -183,8 +208,8 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
-		// Fenced and closed, another server answers, or this one when it is back.
-		StorageDown: []error{store.ErrAway, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed},
+		// Fenced, closed or stopped, another server answers, or this one when it is back.
+		StorageDown: []error{store.ErrAway, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
 			if _, err := s.rt.List(ctx); err != nil {
 				return err

@@ -48,11 +48,12 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 	return errors.Join(err, s.db.Resign(ending, leading))
 }
 
-// leave is the last that a server does: what it leaves is taken over at once.
+// leave is the last that a server does: what it leaves is taken over at once,
+// and so is the lead, if it was not given up for something did not end.
 func (s *server) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.LeaseTime)
 	defer cancel()
-	return s.db.Leave(ctx)
+	return errors.Join(s.db.Resign(ctx, leading), s.db.Leave(ctx))
 }
 
 // errReplaced ends a server that is no longer what it thought it was.
