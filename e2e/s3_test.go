@@ -6,8 +6,11 @@ import (
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
+	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -107,6 +110,53 @@ func TestStateOnS3(t *testing.T) {
 		again.leaves()
 		s.delete("kept")
 		s.requireEnds()
+	})
+}
+
+// A server that is told to stop while a tenant's state is on its way to a sink
+// that has no end does not wait for it: it ends well and in time, and the next
+// one takes the whole state and finishes the release.
+func TestStoppedWhileStateMoves(t *testing.T) {
+	t.Parallel()
+	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+		b := serveBucket(t)
+		s := install(t, rt)
+		s.env = []string{b.env()}
+		s.start()
+		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 5s", 1))
+		idle, ada := s.visits("kept", "idle"), s.visits("kept", "ada")
+		sums := map[string]string{}
+		for _, g := range []guest{idle, ada} {
+			g.does("bulk", "/state/bulk", "8", g.Tenant)
+			sums[g.Tenant] = g.does("sum", "/state/bulk")
+		}
+		arrived, open := make(chan struct{}, 2), make(chan struct{})
+		hang := func() { arrived <- struct{}{}; <-open }
+		b.onPut.Store(&hang)
+		var g errgroup.Group
+		g.Go(func() error {
+			_, err := s.Release(t.Context(), ada.ID, false)
+			require.ErrorContains(t, err, "the server is stopping")
+			return nil
+		})
+		<-arrived
+		<-arrived // the other is released for its tenant is idle
+		begun := time.Now()
+		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Less(t, time.Since(begun), 40*time.Second)
+		require.NoError(t, g.Wait())
+		b.onPut.Store(nil)
+		close(open)
+		s.start()
+		for tenant, id := range map[string]string{"idle": idle.ID, "ada": ada.ID} {
+			s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: id}, 1)
+			all, err := s.Snapshots(t.Context(), "kept", tenant)
+			require.NoError(t, err)
+			require.Len(t, all, 1)
+			require.Equal(t, sums[tenant], s.visits("kept", tenant).does("sum", "/state/bulk"))
+		}
+		require.Empty(t, s.events(activity.Filter{Types: []activity.Type{activity.ClaimReleaseFailed}}))
+		s.requireInStep()
 	})
 }
 
