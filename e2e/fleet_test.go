@@ -24,6 +24,7 @@ type fleet struct {
 	t       *testing.T
 	rt      backend
 	store   string
+	args    []string // more of them, for serve
 	servers []*server
 
 	instance string
@@ -31,11 +32,11 @@ type fleet struct {
 }
 
 // serveFleet starts n servers on a database of their own.
-func serveFleet(t *testing.T, n int) *fleet {
+func serveFleet(t *testing.T, n int, args ...string) *fleet {
 	t.Helper()
 	rt := dockerBackend{}
 	need(t, rt)
-	f := &fleet{t: t, rt: rt, store: postgrestest.Schema(t), instance: run + "-" + uuid.NewString()[:8]}
+	f := &fleet{t: t, rt: rt, args: args, store: postgrestest.Schema(t), instance: run + "-" + uuid.NewString()[:8]}
 	secret := []byte("a secret of these tests")
 	db, err := store.Open(t.Context(), f.store)
 	require.NoError(t, err)
@@ -56,7 +57,7 @@ func (f *fleet) add(store string) {
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(f.t, err)
 	s := &server{
-		t: f.t, rt: f.rt, data: data, instance: f.instance, engine: f.engine,
+		t: f.t, rt: f.rt, data: data, instance: f.instance, engine: f.engine, args: f.args,
 		env: []string{"HOSTLER_STORE=" + store},
 	}
 	f.servers = append(f.servers, s)
