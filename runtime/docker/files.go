@@ -18,11 +18,11 @@ func untarArgs(user, dir string) []string {
 	if user == "" {
 		user = "0:0"
 	}
-	return []string{shimPath, "untar", "--user", user, "--", dir}
+	return []string{shim.Path, "untar", "--user", user, "--", dir}
 }
 
 // tarArgs is our program that packs a folder.
-func tarArgs(dir string) []string { return []string{shimPath, "tar", "--", dir} }
+func tarArgs(dir string) []string { return []string{shim.Path, "tar", "--", dir} }
 
 // PutFiles is runtime.Files.PutFiles.
 func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {
@@ -51,7 +51,7 @@ func writable(mounts []container.MountPoint, dir string) string {
 	var on container.MountPoint // what dir is on: the longest target above it
 	aside := make(map[string]string)
 	for _, m := range mounts {
-		if strings.HasPrefix(m.Destination, asideDir+"/") {
+		if strings.HasPrefix(m.Destination, shim.AsideDir+"/") {
 			aside[m.Name] = m.Destination
 		} else if (dir == m.Destination || strings.HasPrefix(dir, m.Destination+"/")) &&
 			len(m.Destination) > len(on.Destination) {

@@ -9,6 +9,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // dial runs the shim's bridge in the container and talks to it.
@@ -20,7 +21,7 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 		}
 		return nil, err
 	}
-	stream, err := r.run(ctx, c.ID, shimPath, "connect")
+	stream, err := r.run(ctx, c.ID, shim.Path, "connect")
 	if err != nil {
 		return nil, err
 	}

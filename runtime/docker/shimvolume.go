@@ -15,6 +15,8 @@ import (
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
+
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // roleCarrier marks a container that is never started: it only lends its
@@ -68,7 +70,7 @@ func (r *Runtime) fillShim(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	err = r.api.CopyToContainer(ctx, id, binDir, archive, container.CopyToContainerOptions{})
+	err = r.api.CopyToContainer(ctx, id, shim.BinDir, archive, container.CopyToContainerOptions{})
 	if err != nil {
 		return r.fault(ctx, err)
 	}
@@ -81,13 +83,13 @@ func (r *Runtime) fillShim(ctx context.Context, image string) error {
 func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error) {
 	made, err := r.api.ContainerCreate(ctx,
 		&container.Config{
-			Image: image, Entrypoint: []string{shimPath},
+			Image: image, Entrypoint: []string{shim.Path},
 			Labels: r.labels(map[string]string{labelRole: roleCarrier}),
 		},
 		&container.HostConfig{
 			NetworkMode: "none",
 			Mounts: []mount.Mount{{
-				Type: mount.TypeVolume, Source: r.shim.volume(), Target: binDir,
+				Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.BinDir,
 				VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
 			}},
 		},
@@ -120,7 +122,7 @@ func (r *Runtime) sweepCarriers(ctx context.Context, age time.Duration) error {
 
 // shimWhole says whether the volume holds the shim, byte for byte.
 func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
-	content, _, err := r.api.CopyFromContainer(ctx, carrier, shimPath)
+	content, _, err := r.api.CopyFromContainer(ctx, carrier, shim.Path)
 	if cerrdefs.IsNotFound(err) {
 		return false, nil
 	}
@@ -151,7 +153,7 @@ func shimArchive(content []byte) (io.Reader, error) {
 	err := errors.Join(
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: 0o555, Size: int64(len(content))}),
 		second(w.Write(content)),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: shimFile, Linkname: part, Mode: 0o555}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: shim.File, Linkname: part, Mode: 0o555}),
 		w.Close())
 	if err != nil {
 		return nil, fmt.Errorf("pack the shim: %w", err)

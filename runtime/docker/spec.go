@@ -25,11 +25,6 @@ const (
 	// openFiles is below the hard limit of every engine that we met, rootless
 	// ones and those in a sandbox too, which cannot raise theirs.
 	openFiles = 16384
-
-	// binDir is where the shim's volume is mounted, and shimPath the program.
-	binDir   = shim.Mount + "/bin"
-	shimFile = "shim"
-	shimPath = binDir + "/" + shimFile
 )
 
 // capabilities are what the shim keeps of those of root. It gives none of them
@@ -43,14 +38,8 @@ var capabilities = []string{
 	"SETGID",       // and its groups
 }
 
-// asideDir is where volumes that the workload may only read are mounted a
-// second time, for the shim to fill and to empty. It belongs to a user that
-// nobody is and is closed to all others, which binds root as well when it has
-// no capabilities. It is not below the shim's own folder, which is never wiped.
-const (
-	asideDir     = "/.hostler-volumes"
-	asideOptions = "rw,noexec,nosuid,nodev,size=64k,mode=0700,uid=4294967294,gid=4294967294"
-)
+// asideOptions close shim.AsideDir to all but a user that nobody is.
+const asideOptions = "rw,noexec,nosuid,nodev,size=64k,mode=0700,uid=4294967294,gid=4294967294"
 
 // tmpfs are the temporary filesystems: with them, what programs scribble is
 // gone after a Wipe, where in the image's own folders it would make the
@@ -79,7 +68,7 @@ func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config,
 	}
 	return &container.Config{
 		Image:      spec.Image,
-		Entrypoint: []string{shimPath, "init"},
+		Entrypoint: []string{shim.Path, "init"},
 		Env:        []string{env},
 		// The shim is root, with the few capabilities above, and starts the
 		// workload's command as its user.
@@ -174,7 +163,7 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 		}
 	}
 	if slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool { return v.ReadOnly }) {
-		all[asideDir] = asideOptions
+		all[shim.AsideDir] = asideOptions
 	}
 	return all
 }
@@ -182,7 +171,7 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 // mounts are the shim and the container's own volumes.
 func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 	all := []mount.Mount{{
-		Type: mount.TypeVolume, Source: r.shim.volume(), Target: binDir, ReadOnly: true,
+		Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.BinDir, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
 	}}
 	for _, v := range spec.Volumes {
@@ -194,7 +183,7 @@ func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 		})
 		if v.ReadOnly {
 			again := all[len(all)-1]
-			again.Target, again.ReadOnly = asideDir+"/"+v.Name, false
+			again.Target, again.ReadOnly = shim.AsideDir+"/"+v.Name, false
 			all = append(all, again)
 		}
 	}

@@ -15,11 +15,11 @@ import (
 // untarArgs is our program that unpacks its stdin for a user; empty for whoever
 // process 1 is.
 func untarArgs(user, dir string) []string {
-	return []string{shimPath, "untar", "--user", user, "--", dir}
+	return []string{shim.Path, "untar", "--user", user, "--", dir}
 }
 
 // tarArgs is our program that packs a folder.
-func tarArgs(dir string) []string { return []string{shimPath, "tar", "--", dir} }
+func tarArgs(dir string) []string { return []string{shim.Path, "tar", "--", dir} }
 
 // PutFiles is runtime.Files.PutFiles.
 func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {
@@ -49,7 +49,7 @@ func writable(pod *corev1.Pod, dir string) string {
 	elsewhere := make(map[string]string)
 	for _, m := range mainMounts(pod) {
 		target := path.Clean(m.MountPath)
-		if strings.HasPrefix(target, asideDir+"/") {
+		if strings.HasPrefix(target, shim.AsideDir+"/") {
 			elsewhere[m.Name] = target
 		} else if (dir == target || strings.HasPrefix(dir, target+"/")) && len(target) > len(on.MountPath) {
 			on = m

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // dial runs the shim's bridge in the container and talks to it.
@@ -18,7 +19,7 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 		}
 		return nil, err
 	}
-	s, err := r.run(id, shimPath, "connect")
+	s, err := r.run(id, shim.Path, "connect")
 	if err != nil {
 		return nil, err
 	}

@@ -96,7 +96,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 			}},
 			Containers: []corev1.Container{{
 				Name: mainContainer, Image: img.ref, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{shimPath, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all, as),
+				Command: []string{shim.Path, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all, as),
 				SecurityContext: as.confined(spec.ReadOnly, capabilities...),
 				Resources:       limits(spec.Limits),
 				Ports:           ports(spec.Ports),

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // podIn makes a pod whose container has been started again so often, runs or
@@ -222,7 +223,7 @@ func TestWritable(t *testing.T) {
 		{Name: mainContainer, VolumeMounts: mounts(spec, folders(spec), account{root: true})}}}}
 	for dir, want := range map[string]string{
 		"/": "/", "/data": "/data", "/data/x": "/data/x", "/data/seeds": "/data/seeds",
-		"/data/seed": asideDir + "/volume-1", "/data/seed/a/b": asideDir + "/volume-1/a/b", "/data/./seed/../seed/a": asideDir + "/volume-1/a",
+		"/data/seed": shim.AsideDir + "/volume-1", "/data/seed/a/b": shim.AsideDir + "/volume-1/a/b", "/data/./seed/../seed/a": shim.AsideDir + "/volume-1/a",
 	} {
 		require.Equal(t, want, writable(pod, dir), dir)
 	}

@@ -11,24 +11,10 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-const (
-	// binDir is where the shim is mounted, and shimPath the program.
-	binDir   = shim.Mount + "/bin"
-	shimFile = "shim"
-	shimPath = binDir + "/" + shimFile
+// prepareDir is where the init container sees the folders that it prepares.
+const prepareDir = "/hostler"
 
-	// asideDir is where volumes that the workload may only read are mounted a
-	// second time, for the shim to fill and to empty. It belongs to a user that
-	// nobody is and is closed to all others, which binds root as well when it
-	// has no capabilities. It is not below the shim's own folder, which is
-	// never wiped.
-	asideDir = "/.hostler-volumes"
-
-	// prepareDir is where the init container sees the folders that it prepares.
-	prepareDir = "/hostler"
-)
-
-// nobody owns what only the shim may enter. The kernel knows one number above.
+// nobody owns shim.AsideDir. The kernel knows one number above.
 const nobody = 1<<32 - 2
 
 // folder is an emptyDir of the pod. What is in it ends with the pod and
@@ -57,7 +43,7 @@ var temporary = []struct {
 
 // folders are all of a pod's.
 func folders(spec runtime.Spec) []folder {
-	all := []folder{{name: "hostler-bin", target: binDir, mode: "0755", readOnly: true}}
+	all := []folder{{name: "hostler-bin", target: shim.BinDir, mode: "0755", readOnly: true}}
 	taken, aside := make(map[string]bool), false
 	for i, v := range spec.Volumes {
 		taken[path.Clean(v.Target)] = true
@@ -70,7 +56,7 @@ func folders(spec runtime.Spec) []folder {
 		}
 	}
 	if aside {
-		all = append(all, folder{name: "hostler-aside", target: asideDir, mode: "0700", owner: nobody, memory: "64Ki"})
+		all = append(all, folder{name: "hostler-aside", target: shim.AsideDir, mode: "0700", owner: nobody, memory: "64Ki"})
 	}
 	return all
 }
@@ -99,7 +85,7 @@ func mounts(spec runtime.Spec, all []folder, as account) []corev1.VolumeMount {
 	seen := make([]corev1.VolumeMount, 0, len(all))
 	for _, f := range all {
 		m := corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly}
-		if f.target != binDir {
+		if f.target != shim.BinDir {
 			m.SubPath = as.within()
 		}
 		seen = append(seen, m)
@@ -122,16 +108,16 @@ func (a account) within() string {
 }
 
 // aside is where a volume that is mounted read-only can be written.
-func aside(i int) string { return asideDir + "/" + volumeName(i) }
+func aside(i int) string { return shim.AsideDir + "/" + volumeName(i) }
 
 // preparations are the folders as the init container sees them, and what it is
 // told to do with them.
 func preparations(all []folder, as account) (seen []corev1.VolumeMount, args []string) {
-	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name, shimFile)}
+	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name, shim.File)}
 	for _, f := range all {
 		at := path.Join(prepareDir, f.name)
 		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: at})
-		if f.target == binDir {
+		if f.target == shim.BinDir {
 			continue
 		}
 		owner := f.owner

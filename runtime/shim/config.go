@@ -8,13 +8,22 @@ import (
 	"time"
 )
 
-// Where things are inside a container. A backend mounts Mount with the program
+// Where things are inside a container. A backend mounts BinDir with the program
 // in it, read-only, and a small tmpfs at RunDir. Neither is ever wiped.
 const (
 	Mount      = "/.hostler"
+	BinDir     = Mount + "/bin"
+	File       = "shim"
+	Path       = BinDir + "/" + File
 	RunDir     = Mount + "/run"
 	SocketPath = RunDir + "/sock"
 )
+
+// AsideDir is where volumes that the workload may only read are mounted a second
+// time, for the program to fill and to empty. It belongs to a user that nobody
+// is and is closed to all others, which binds root as well when it has no
+// capabilities. It is not below Mount, which is never wiped.
+const AsideDir = "/.hostler-volumes"
 
 // EnvName is the environment variable that carries the Config. The program
 // removes it from what its children see.
