@@ -26,7 +26,7 @@ type Hook struct {
 	OnError OnError
 	Retries int // how often a failed attempt is tried again; 0 unless OnError is Retry
 	// Idempotent says that it may be run again when a server was killed while it
-	// ran and nobody can say how it ended.
+	// ran, nobody can say how it ended, and nothing of it is left.
 	Idempotent bool
 }
 

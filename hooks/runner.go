@@ -95,7 +95,7 @@ func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subje
 	var runs []Run
 	for i, h := range hs[from:] {
 		for _, run := range before[from+i] {
-			ended, err := r.takeUp(ctx, h, run)
+			ended, _, err := r.takeUp(ctx, h, run, false)
 			if err != nil {
 				return runs, err
 			}
@@ -121,10 +121,10 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 	var runs []Run
 	for {
 		var ended Run
+		var repeats bool
 		var err error
-		earlier := len(before) > 0
-		if earlier {
-			ended, err = r.takeUp(ctx, h, before[0])
+		if len(before) > 0 {
+			ended, repeats, err = r.takeUp(ctx, h, before[0], h.Idempotent && len(before) == 1)
 			run.ID, run.Attempt, before = before[0].ID, before[0].Attempt, before[1:]
 		} else {
 			ended, err = r.attempt(ctx, h, run, source)
@@ -141,7 +141,7 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 		if len(before) > 0 {
 			continue // it was tried again
 		}
-		if earlier && ended.State == Unknown && h.Idempotent {
+		if repeats {
 			run.Attempt++
 			continue
 		}
@@ -218,10 +218,15 @@ func (r *Runner) end(ctx context.Context, run Run, res runtime.Result, err error
 	if recErr := r.recordEnd(ctx, run); recErr != nil {
 		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(recErr, err))
 	}
+	return run, doom(run, err)
+}
+
+// doom is the error of an attempt of which something may still run.
+func doom(run Run, err error) error {
 	if errors.Is(err, runtime.ErrDoomed) {
-		return run, errors.Join(&Error{Run: run}, err)
+		return errors.Join(&Error{Run: run}, err)
 	}
-	return run, nil
+	return nil
 }
 
 // recordEnd writes the outcome, and tries again for a while when that fails: a

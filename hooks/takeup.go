@@ -37,15 +37,26 @@ func (r *Runner) Begun(ctx context.Context, p Point, s Subject) (bool, error) {
 
 // takeUp ends an attempt that was begun before, if it has not ended, with what
 // the container says has become of it. It is never begun again.
-func (r *Runner) takeUp(ctx context.Context, h Hook, run Run) (Run, error) {
-	if run.State != Running {
-		return run, nil
+//
+// Where repeat is set it says whether another attempt may follow one whose end
+// nobody knows: only when the container answers that nothing of it is left. The
+// record does not tell what was out of control from what was merely lost sight
+// of, so the container is asked once more, and tells.
+func (r *Runner) takeUp(ctx context.Context, h Hook, run Run, repeat bool) (ended Run, repeats bool, err error) {
+	unknown := repeat && run.State == Unknown
+	if run.State != Running && !unknown {
+		return run, false, nil
 	}
 	res, err := r.outcome(ctx, h, run)
+	left := err != nil && !errors.Is(err, runtime.ErrNoRun)
+	if unknown {
+		return run, !left, doom(run, err)
+	}
 	if err != nil {
 		err = fmt.Errorf("the server stopped while it ran: %w", err)
 	}
-	return r.end(ctx, run, res, err)
+	ended, err = r.end(ctx, run, res, err)
+	return ended, repeat && ended.State == Unknown && !left, err
 }
 
 // outcome asks until the engine answers.

@@ -46,8 +46,22 @@ func TestTakeUp(t *testing.T) {
 			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
 		{"is unknown and may run twice", harmless, []Run{was("a", 0, 1, Running)}, []end{none},
 			[]string{"end a.1 unknown", "start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"was unknown before and may run twice", harmless, []Run{was("a", 0, 1, Unknown)}, nil,
+		{"was unknown before and may run twice", harmless, []Run{was("a", 0, 1, Unknown)}, []end{none},
 			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
+		{"was unknown before, is over and may run twice", harmless, []Run{was("a", 0, 1, Unknown)}, []end{away, exit3},
+			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
+		{"was unknown before and may not run twice", a, []Run{was("a", 0, 1, Unknown)}, nil,
+			[]string{"skip z.1 skipped"}, Unknown},
+		{"was unknown before, may run twice and still does", harmless, []Run{was("a", 0, 1, Unknown)}, []end{doomed},
+			[]string{"skip z.1 skipped"}, Unknown},
+		{"was unknown before and nobody answers", harmless, []Run{was("a", 0, 1, Unknown)}, nil,
+			[]string{"skip z.1 skipped"}, Unknown},
+		{"was running, may run twice and still does", harmless, []Run{was("a", 0, 1, Running)}, []end{doomed},
+			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
+		{"was running, may run twice and nobody answers", harmless, []Run{was("a", 0, 1, Running)}, nil,
+			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
+		{"its second attempt was unknown and may be followed", harmless, []Run{was("a", 0, 1, Unknown), was("a", 0, 2, Unknown)}, []end{none},
+			[]string{"start a.3 running", "end a.3 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
 		{"its container has ended", a, []Run{was("a", 0, 1, Running)}, []end{lost},
 			[]string{"end a.1 lost", "skip z.1 skipped"}, Lost},
 		{"the engine answers late", a, []Run{was("a", 0, 1, Running)}, []end{away, away, ok},
@@ -81,6 +95,9 @@ func TestTakeUp(t *testing.T) {
 				failed, isHook := errors.AsType[*Error](err)
 				require.True(t, isHook, "%v", err)
 				require.Equal(t, tt.failed, failed.Run.State)
+				if n := len(tt.fates); n > 0 {
+					require.Equal(t, errors.Is(tt.fates[n-1].err, runtime.ErrDoomed), errors.Is(err, runtime.ErrDoomed))
+				}
 			})
 		})
 	}

@@ -62,6 +62,7 @@ func workerKilled(t *testing.T, s *suite) {
 	}
 	c := s.start(t)
 	cmd := c.command("kill", "shim", "KILL")
+	cmd.Key = newMarker()
 	if !s.Facts.OneUser {
 		cmd.User = "0"
 	}
@@ -71,4 +72,8 @@ func workerKilled(t *testing.T, s *suite) {
 		return
 	}
 	require.True(t, errors.Is(err, runtime.ErrDoomed) || errors.Is(err, runtime.ErrLost), "%v", err)
+	if errors.Is(err, runtime.ErrDoomed) {
+		_, err = c.outcome(t, cmd)
+		require.ErrorIs(t, err, runtime.ErrDoomed, "whoever asks again is told the same")
+	}
 }
