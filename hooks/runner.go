@@ -90,8 +90,6 @@ func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, why st
 
 // skip skips the hooks from the index from on.
 func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, why string, before map[int][]Run) ([]Run, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
-	defer cancel()
 	var runs []Run
 	for i, h := range hs[from:] {
 		for _, run := range before[from+i] {
@@ -107,12 +105,20 @@ func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subje
 		now := time.Now()
 		run := newRun(p, h, from+i, s)
 		run.State, run.Error, run.StartedAt, run.EndedAt = Skipped, why, now, &now
-		if err := r.rec.RunSkipped(ctx, run); err != nil {
+		if err := r.recordSkip(ctx, run); err != nil {
 			return runs, fmt.Errorf("record that hook %q was skipped: %w", h.Name, err)
 		}
 		runs = append(runs, run)
 	}
 	return runs, nil
+}
+
+// recordSkip writes down that a hook was not run, of a flow that was stopped
+// too.
+func (r *Runner) recordSkip(ctx context.Context, run Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	defer cancel()
+	return r.rec.RunSkipped(ctx, run)
 }
 
 // runOne runs one hook as often as its policy says, less what was done before.

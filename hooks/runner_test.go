@@ -66,7 +66,10 @@ type book struct {
 	recover int // failures of a broken call before it works again
 }
 
-func (b *book) write(call string, r Run) error {
+func (b *book) write(ctx context.Context, call string, r Run) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err := b.breaks[call]; err != nil {
 		if b.recover == 0 {
 			return err
@@ -81,9 +84,9 @@ func (b *book) write(call string, r Run) error {
 	return nil
 }
 
-func (b *book) RunStarted(_ context.Context, r Run) error { return b.write("start", r) }
-func (b *book) RunEnded(_ context.Context, r Run) error   { return b.write("end", r) }
-func (b *book) RunSkipped(_ context.Context, r Run) error { return b.write("skip", r) }
+func (b *book) RunStarted(ctx context.Context, r Run) error { return b.write(ctx, "start", r) }
+func (b *book) RunEnded(ctx context.Context, r Run) error   { return b.write(ctx, "end", r) }
+func (b *book) RunSkipped(ctx context.Context, r Run) error { return b.write(ctx, "skip", r) }
 
 func (b *book) Runs(context.Context, RunFilter) ([]Run, error) { return b.before, b.breaks["list"] }
 

@@ -128,6 +128,30 @@ func TestSkipTakesUp(t *testing.T) {
 	require.Len(t, runs, 2)
 }
 
+// An engine that is away for minutes while hooks are skipped costs neither the
+// outcome of what had begun nor the records of what had not.
+func TestSkipTakesUpLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{fates: []end{away, away, away, away, away, away, away, away, lost}}
+		b := &book{before: []Run{{ID: "r", Hook: "a", Attempt: 1, State: Running}}}
+		begin := time.Now()
+		_, err := NewRunner(s, b).Skip(t.Context(), PreRelease, []Hook{hook("a", Fail, 0), hook("z", Fail, 0)}, Subject{}, "it is dead")
+		require.NoError(t, err)
+		require.Greater(t, time.Since(begin), recording)
+		require.Equal(t, []string{"end a.1 lost", "skip z.1 skipped"}, b.trace)
+	})
+}
+
+// A flow that is stopped still says which hooks it has not run.
+func TestSkipOfAStoppedFlow(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	b := &book{}
+	_, err := NewRunner(&script{}, b).Skip(ctx, PreRelease, []Hook{hook("a", Fail, 0)}, Subject{}, "it is dead")
+	require.NoError(t, err)
+	require.Equal(t, []string{"skip a.1 skipped"}, b.trace)
+}
+
 // Without its records nothing of a point is run: what has run could run again.
 func TestNoRecordsNoHooks(t *testing.T) {
 	full := errors.New("disk full")
