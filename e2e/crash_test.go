@@ -284,6 +284,30 @@ func makeForeign(t *testing.T, s *server) func() {
 	}
 }
 
+// A server that is told to stop does not wait for a hook of a release that takes
+// longer than it has. The hook runs on to its own end, and the next server knows
+// which that was.
+func TestStoppedWhileAHookRuns(t *testing.T) {
+	t.Parallel()
+	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		s.apply("kept", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+		c := &crash{s: s, id: "kept"}
+		var underWay errgroup.Group
+		underWay.Go(func() error { c.releases(); return nil })
+		begun := s.await(of("kept", activity.HookStarted), 1)
+		told := time.Now()
+		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Less(t, time.Since(told), 55*time.Second)
+		require.NoError(t, underWay.Wait())
+		s.start()
+		s.await(of("kept", activity.ClaimReleased), 1)
+		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
+		require.Len(t, runs, 1)
+		require.Equal(t, hooks.TimedOut, runs[0].State)
+	})
+}
+
 // A server that is told to stop ends well and leaves containers and claims as
 // they are.
 func TestStopped(t *testing.T) {
