@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How the loop of this package waits: after a failure, and at most between two
+// How the loops of this package wait: after a failure, and at most between two
 // looks for idle claims, for a workload may be applied at any time.
 const (
 	firstRetry   = time.Second
@@ -25,37 +25,11 @@ const (
 )
 
 // How many releases are finished at once, and how many idle claims released or
-// releases that were kept back tried again.
+// releases that were kept back tried again; of one workload, half as many.
 const (
-	parallelReleases = 16
+	parallelReleases = 32
 	parallelReaps    = 16
 )
-
-// Finish finishes the releases of this server that could not be finished when
-// they were asked for, and those that it took over, until ctx ends.
-func (s *Service) Finish(ctx context.Context) error {
-	for retry := firstRetry; ; {
-		err := s.Recover(ctx)
-		failed, soon := s.failed, (<-chan time.Time)(nil)
-		if err != nil && ctx.Err() == nil {
-			s.log.Warn("releases could not be finished and are tried again", "wait", retry, "error", err)
-			// Each that failed has just said so: that is no reason to hurry.
-			failed, soon = nil, time.After(retry)
-			retry = min(2*retry, longestRetry)
-		} else {
-			retry = firstRetry
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-failed:
-			if flow.Pause(ctx, firstRetry) != nil {
-				return nil
-			}
-		case <-soon:
-		}
-	}
-}
 
 // Run releases claims whose tenants have been idle for the claim_idle_ttl of
 // their pool, tries releases again that were kept back, and takes the state of
@@ -75,8 +49,14 @@ func (s *Service) runReleases(ctx context.Context) error {
 	all := newRounds(parallelReaps)
 	defer all.wait()
 	var heard attention
+	return s.watch(ctx, all, s.kept, func() (time.Time, error) { return s.due(ctx, all, &heard) })
+}
+
+// watch has look begin what is due, again and again until ctx ends: at the time
+// that it says, when there is room again, and when wake tells of something new.
+func (s *Service) watch(ctx context.Context, all *rounds, wake <-chan struct{}, look func() (time.Time, error)) error {
 	for retry := firstRetry; ; {
-		next, err := s.due(ctx, all, &heard)
+		next, err := look()
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", retry, "error", err)
@@ -89,7 +69,7 @@ func (s *Service) runReleases(ctx context.Context) error {
 		case <-ctx.Done():
 			t.Stop()
 			return nil
-		case <-s.kept:
+		case <-wake:
 			t.Stop()
 			if flow.Pause(ctx, firstRetry) != nil {
 				return nil

@@ -269,3 +269,31 @@ func TestSlowReleases(t *testing.T) {
 		require.Len(t, left, 20)
 	})
 }
+
+// A release that is gone on with and takes for ever holds up no other that is
+// to be finished.
+func TestSlowToFinish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(kept)
+		fails := func(tenant string) claim.Claim {
+			c := y.Claim("w", tenant)
+			defer y.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
+			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			require.ErrorIs(t, err, runtime.ErrUnavailable)
+			return c
+		}
+		slow := fails("slow")
+		reached, unblock := y.RT.Block("get " + slow.Container)
+		defer unblock()
+		running(t, y)
+		<-reached
+		quick := fails("quick")
+		<-time.After(time.Minute)
+		for c, state := range map[string]claim.State{slow.ID: claim.Releasing, quick.ID: claim.Released} {
+			now, err := y.DB.Claim(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, state, now.State)
+		}
+	})
+}

@@ -4,8 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
@@ -48,30 +47,41 @@ func (s *Service) goesOn(ctx context.Context, r hooks.Run) (bool, error) {
 	return false, nil // a container that was being made is given up
 }
 
-// Recover finishes the releases that this server took over, or that storage or
-// the engine interrupted. It tries each once and joins what goes wrong.
-func (s *Service) Recover(ctx context.Context) error {
+// Finish finishes the releases of this server that could not be finished when
+// they were asked for, and those that it took over, until ctx ends: each beside
+// the others, and again and again, ever more seldom, until it is done.
+func (s *Service) Finish(ctx context.Context) error {
+	all := newRounds(parallelReleases)
+	defer all.wait()
+	return s.watch(ctx, all, s.failed, func() (time.Time, error) { return s.goOn(ctx, all) })
+}
+
+// goOn begins to finish the releases that nobody is at, and says when to look
+// again.
+func (s *Service) goOn(ctx context.Context, all *rounds) (time.Time, error) {
+	now := time.Now()
+	next := now.Add(longestLook)
 	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
-		return fmt.Errorf("list the releases under way: %w", err)
+		return next, fmt.Errorf("list the releases under way: %w", err)
 	}
-	var g errgroup.Group
-	g.SetLimit(parallelReleases)
-	errs := make([]error, len(left))
-	for i, c := range left {
-		if ctx.Err() != nil {
-			break
+	listed := map[string]bool{}
+	for _, c := range left {
+		listed[c.ID] = true
+		if s.claims.Elsewhere(c) || s.underWay(c.ID) {
+			continue // who is at it says so if it fails
 		}
-		if s.claims.Elsewhere(c) {
-			continue // another server is at it
-		}
-		g.Go(func() error {
-			if _, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard}); err != nil {
-				errs[i] = fmt.Errorf("finish the release of claim %s: %w", c.ID, err)
+		if at := all.due(c.ID, time.Time{}); at.After(now) {
+			if at.Before(next) {
+				next = at
 			}
-			return nil
+			continue
+		}
+		all.begin(c.ID, c.Workload, func() {
+			_, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard})
+			s.report(ctx, c, err)
 		})
 	}
-	_ = g.Wait() // the functions return nil
-	return errors.Join(errs...)
+	all.keep(listed)
+	return next, nil
 }

@@ -46,7 +46,7 @@ type flight struct {
 }
 
 // NewService returns a service. Releases that an earlier server left half done
-// are finished by Recover.
+// are finished by Finish.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, failed: make(chan struct{}, 1),
@@ -181,6 +181,13 @@ func (s *Service) join(ctx context.Context, id string, r Request) error {
 		return nil // it has ended, or has yet to begin: its own wish counts
 	}
 	return err
+}
+
+// underWay says whether this server is at the release of a claim.
+func (s *Service) underWay(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.inflight[id] != nil
 }
 
 // enter joins the flight of a claim, or begins one, whose work outlives ctx.

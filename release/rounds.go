@@ -15,16 +15,23 @@ type rounds struct {
 	group errgroup.Group
 	room  chan struct{} // holds one signal: who found none may begin
 
-	mu   sync.Mutex           // guards what follows
-	busy map[string]string    // the claims that something is done for now, with their workloads
-	last map[string]time.Time // when it was last done, whatever became of it
-	full bool                 // somebody found no room
+	mu   sync.Mutex        // guards what follows
+	busy map[string]string // the claims that something is done for now, with their workloads
+	last map[string]round  // what was done last, whatever became of it
+	full bool              // somebody found no room
+}
+
+// round is when something was done for a claim, and for how many times since
+// it was due.
+type round struct {
+	at time.Time
+	n  int
 }
 
 func newRounds(limit int) *rounds {
 	return &rounds{
 		limit: limit, room: make(chan struct{}, 1),
-		busy: map[string]string{}, last: map[string]time.Time{},
+		busy: map[string]string{}, last: map[string]round{},
 	}
 }
 
@@ -59,7 +66,7 @@ func (r *rounds) end(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.busy, id)
-	r.last[id] = time.Now()
+	r.last[id] = round{time.Now(), r.last[id].n + 1}
 	if r.full {
 		r.full = false
 		select {
@@ -73,16 +80,23 @@ func (r *rounds) end(id string) {
 func (r *rounds) tried(id string) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.last[id]
+	return r.last[id].at
 }
 
 // due is when to begin with what a claim wants done at a time. What has been
-// tried since then has failed, and is tried again by and by.
+// tried since then has failed, and is tried again ever more seldom.
 func (r *rounds) due(id string, at time.Time) time.Time {
-	if tried := r.tried(id); !tried.Before(at) {
-		return tried.Add(longestLook)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last[id]
+	if last.n == 0 {
+		return at
 	}
-	return at
+	if last.at.Before(at) {
+		r.last[id] = round{at: last.at}
+		return at
+	}
+	return last.at.Add(min(firstRetry<<min(last.n-1, 10), longestRetry))
 }
 
 // keep forgets the claims that are not listed.

@@ -120,7 +120,12 @@ func (y *Yard) Crash() {
 	require.NoError(y.T, y.Pools.Recover(ctx, left.Containers))
 	require.NoError(y.T, y.Releases.TakeOver(ctx, left.Claims, left.Runs))
 	y.Start()
-	require.NoError(y.T, y.Releases.Recover(ctx))
+	releasing, err := y.DB.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	require.NoError(y.T, err)
+	for _, c := range releasing {
+		_, err := y.Releases.Release(ctx, c.ID, release.Request{Reason: c.Reason, Discard: c.Discard})
+		require.NoError(y.T, err)
+	}
 }
 
 // Apply applies a workload file and returns what became of it.
