@@ -15,6 +15,8 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
 // meddled is storage in which something happens before a claim is moved.
@@ -78,5 +80,50 @@ func TestAskingTooLate(t *testing.T) {
 		claims := meddle(y, func(claim.Move) error { y.Release(held); return nil })
 		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.ErrorIs(t, err, claim.ErrReleasing)
+	})
+}
+
+// synced is a workload whose tenants' state is kept, also when they ask.
+const synced = `
+id: w
+image: box
+command: [box, idle]
+volumes: { state: { target: /data } }
+pool: { min_idle: 0, max_size: 2, reuse: never }
+sync: { sink: { type: file }, policy: { manual: true } }
+`
+
+// Whoever restores is told when the tenant has claimed meanwhile, and so may
+// keep its own state over what was restored.
+func TestClaimedWhileRestoring(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(synced)
+		for _, note := range []string{"1", "2"} {
+			c := y.Claim("w", "ada")
+			_, err := y.RT.Exec(t.Context(), c.Container, runtime.Command{Args: []string{"box", "write", "/data/note", note}})
+			require.NoError(t, err)
+			y.Release(c)
+		}
+		list, err := y.Claims.Snapshots(t.Context(), "w", "ada")
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		var c claim.Claim
+		var once sync.Once
+		y.Bucket.Before(func(call snapshottest.Call) error {
+			if call.Op == "create" {
+				once.Do(func() { c = y.Claim("w", "ada") })
+			}
+			return nil
+		})
+		_, err = y.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
+		require.ErrorIs(t, err, claim.ErrHeld)
+		require.ErrorContains(t, err, c.ID)
+		y.Release(c)
+		list, err = y.Claims.Snapshots(t.Context(), "w", "ada")
+		require.NoError(t, err)
+		require.NotEmpty(t, list[1].RestoredFrom)
+		_, err = y.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
+		require.NoError(t, err)
 	})
 }

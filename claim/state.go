@@ -54,24 +54,40 @@ func (s *Service) Snapshots(ctx context.Context, workloadID, tenant string) ([]s
 
 // Restore makes an older snapshot the tenant's current one, which its next
 // claim begins with. What was current stays in the list. Errors are those of
-// Snapshots, ErrHeld, and snapshot.ErrNoSnapshot.
+// Snapshots, ErrHeld, and snapshot.ErrNoSnapshot. It is ErrHeld too when the
+// tenant has claimed meanwhile: that claim may have begun with what was current
+// before, and would keep it over what was restored.
 func (s *Service) Restore(ctx context.Context, workloadID, tenant, id string) (snapshot.Snapshot, error) {
 	sink, err := s.sinkOf(ctx, workloadID, tenant)
 	if err != nil {
 		return snapshot.Snapshot{}, err
 	}
-	live, err := s.store.Claims(ctx, Filter{Workload: workloadID, Tenant: tenant, Limit: 1})
-	if err != nil {
-		return snapshot.Snapshot{}, fmt.Errorf("look for a claim of tenant %s: %w", tenant, err)
-	}
-	if len(live) > 0 {
-		return snapshot.Snapshot{}, fmt.Errorf("%w: release %s first", ErrHeld, live[0].ID)
+	if err := s.unheld(ctx, workloadID, tenant); err != nil {
+		return snapshot.Snapshot{}, err
 	}
 	back, err := sink.Restore(ctx, snapshot.Owner{Workload: workloadID, Tenant: tenant}, id)
 	if errors.Is(err, snapshot.ErrNoSnapshot) {
 		return back, err
 	}
-	return back, blame("restoring", err)
+	if err != nil {
+		return back, blame("restoring", err)
+	}
+	if err := s.unheld(ctx, workloadID, tenant); err != nil {
+		return snapshot.Snapshot{}, fmt.Errorf("restored as %s, but claimed meanwhile: %w, and restore that one", back.ID, err)
+	}
+	return back, nil
+}
+
+// unheld is ErrHeld when the tenant has a live claim.
+func (s *Service) unheld(ctx context.Context, workloadID, tenant string) error {
+	live, err := s.store.Claims(ctx, Filter{Workload: workloadID, Tenant: tenant, Limit: 1})
+	if err != nil {
+		return fmt.Errorf("look for a claim of tenant %s: %w", tenant, err)
+	}
+	if len(live) > 0 {
+		return fmt.Errorf("%w: release %s first", ErrHeld, live[0].ID)
+	}
+	return nil
 }
 
 // sinkOf opens the sink of a workload as it is applied now.
