@@ -107,21 +107,21 @@ func (c *Cluster) RemoveNamespace(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodDelete, "/api/v1/namespaces/"+name, nil, nil)
 }
 
-// Do asks the API server for something. What is nil is not sent, or not read.
+// Do asks the API server for something. What is nil is not sent, or not read; a
+// string is sent as it is, as YAML, which JSON is too.
 func (c *Cluster) Do(ctx context.Context, method, path string, object, answer any) error {
-	body := ""
-	if object != nil {
-		b, err := json.Marshal(object)
-		if err != nil {
-			return err
-		}
-		body = string(b)
+	body, kind, err := encode(object)
+	if err != nil {
+		return err
+	}
+	if method == http.MethodPatch {
+		kind = "application/merge-patch+json"
 	}
 	request, err := http.NewRequestWithContext(ctx, method, c.Config.Host+path, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Content-Type", kind)
 	response, err := c.http.Do(request)
 	if err != nil {
 		return err
@@ -138,4 +138,17 @@ func (c *Cluster) Do(ctx context.Context, method, path string, object, answer an
 		return nil
 	}
 	return json.Unmarshal(text, answer)
+}
+
+// encode is an object as it travels, and what that is.
+func encode(object any) (body, kind string, err error) {
+	kind = "application/json"
+	if object == nil {
+		return "", kind, nil
+	}
+	if text, ok := object.(string); ok {
+		return text, "application/yaml", nil
+	}
+	b, err := json.Marshal(object)
+	return string(b), kind, err
 }

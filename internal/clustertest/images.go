@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
@@ -39,18 +40,24 @@ func (r *Registry) Ref(image string) string {
 // Push makes an image that holds nothing but some programs: where each is in
 // it, and on this machine.
 func (r *Registry) Push(image string, files map[string]string) (ref string, err error) {
+	rootfs, err := Pack(files)
+	if err != nil {
+		return "", fmt.Errorf("pack the image %s: %w", image, err)
+	}
+	return r.PushRootfs(image, v1.Config{}, rootfs)
+}
+
+// PushRootfs makes an image of a configuration and a root filesystem, which is a
+// tar stream.
+func (r *Registry) PushRootfs(image string, config v1.Config, rootfs []byte) (ref string, err error) {
 	ref = r.Ref(image)
-	if err := push(ref, files); err != nil {
+	if err := push(ref, config, rootfs); err != nil {
 		return "", fmt.Errorf("push the image %s: %w", ref, err)
 	}
 	return ref, nil
 }
 
-func push(ref string, files map[string]string) error {
-	rootfs, err := Pack(files)
-	if err != nil {
-		return err
-	}
+func push(ref string, config v1.Config, rootfs []byte) error {
 	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(rootfs)), nil
 	})
@@ -66,7 +73,7 @@ func push(ref string, files map[string]string) error {
 		return err
 	}
 	file = file.DeepCopy()
-	file.OS, file.Architecture = "linux", goruntime.GOARCH
+	file.OS, file.Architecture, file.Config = "linux", goruntime.GOARCH, config
 	if image, err = mutate.ConfigFile(image, file); err != nil {
 		return err
 	}

@@ -21,13 +21,13 @@ import (
 func podExec(b *testing.B, id string, spdy bool) error {
 	b.Helper()
 	c := needCluster(b)
-	target, err := url.Parse(c.config.Host + pod(id) + "/exec?container=workload&stdout=true&stderr=true&command=/box&command=exit&command=0")
+	target, err := url.Parse(c.Config.Host + pod(id) + "/exec?container=workload&stdout=true&stderr=true&command=/box&command=exit&command=0")
 	require.NoError(b, err)
 	var executor remotecommand.Executor
 	if spdy {
-		executor, err = remotecommand.NewSPDYExecutor(c.config, "POST", target)
+		executor, err = remotecommand.NewSPDYExecutor(c.Config, "POST", target)
 	} else {
-		executor, err = remotecommand.NewWebSocketExecutor(c.config, "GET", target.String())
+		executor, err = remotecommand.NewWebSocketExecutor(c.Config, "GET", target.String())
 	}
 	require.NoError(b, err)
 	return executor.StreamWithContext(b.Context(), remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})

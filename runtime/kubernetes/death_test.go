@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"testing"
 	"time"
 
@@ -59,14 +60,14 @@ func TestDeaths(t *testing.T) {
 			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
 		}},
 		"deleted by somebody": {code: 0, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
-			require.NoError(t, needCluster(t).do(t.Context(), "DELETE", pod(id), ""))
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), nil, nil))
 		}},
 		"deleted by force": {code: -1, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
-			require.NoError(t, needCluster(t).do(t.Context(), "DELETE", pod(id), `{"gracePeriodSeconds": 0}`))
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), `{"gracePeriodSeconds": 0}`, nil))
 		}},
 		"evicted": {code: 0, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
-			require.NoError(t, needCluster(t).do(t.Context(), "POST", pod(id)+"/eviction",
-				`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "hostler-`+id+`"}}`))
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodPost, pod(id)+"/eviction",
+				`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "hostler-`+id+`"}}`, nil))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,7 +2,7 @@ package kubernetes_test
 
 import (
 	"context"
-	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -146,7 +146,7 @@ func TestUnschedulable(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	require.NoError(t, rt.Create(t.Context(), spec))
 	// While it is gated, a pod may still be given a narrower choice of nodes.
-	require.NoError(t, c.do(t.Context(), "PATCH", pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`))
+	require.NoError(t, c.Do(t.Context(), http.MethodPatch, pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`, nil))
 	err := rt.Start(t.Context(), spec.ID)
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.ErrorContains(t, err, "nodes are available")
@@ -209,12 +209,10 @@ func TestPodSecurity(t *testing.T) {
 func secured(t *testing.T, level string) string {
 	t.Helper()
 	c, namespace := needCluster(t), run+"-"+level+"-"+uuid.NewString()[:4]
-	require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces", fmt.Sprintf(
-		`{"metadata": {"name": %q, "labels": {"pod-security.kubernetes.io/enforce": %q}}}`, namespace, level)))
-	t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+namespace, "")) })
-	require.Eventually(t, func() bool {
-		return c.do(t.Context(), "GET", "/api/v1/namespaces/"+namespace+"/serviceaccounts/default", "") == nil
-	}, patience, tick)
+	require.NoError(t, c.MakeNamespace(t.Context(), namespace))
+	t.Cleanup(func() { require.NoError(t, c.RemoveNamespace(context.Background(), namespace)) })
+	require.NoError(t, c.Do(t.Context(), http.MethodPatch, "/api/v1/namespaces/"+namespace,
+		`{"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "`+level+`"}}}`, nil))
 	return namespace
 }
 

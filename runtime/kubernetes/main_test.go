@@ -5,29 +5,17 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"log"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/google/go-containerregistry/pkg/name"
-	"github.com/google/go-containerregistry/pkg/registry"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
-	"github.com/google/go-containerregistry/pkg/v1/empty"
-	"github.com/google/go-containerregistry/pkg/v1/mutate"
-	"github.com/google/go-containerregistry/pkg/v1/remote"
-	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/hostler/hostler/internal/clustertest"
 	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
@@ -46,52 +34,28 @@ const (
 
 var secret = []byte("a secret of the tests")
 
-// kubeconfig is where e2e/cluster puts it, or where the environment says.
-func kubeconfig() string {
-	dir := os.Getenv("HOSTLER_TEST_CLUSTER")
-	if dir == "" {
-		dir = filepath.Join(os.TempDir(), "hostler-cluster")
-	}
-	return filepath.Join(dir, "kubeconfig")
-}
-
 // cluster is the cluster of this machine with a namespace for this run, and
 // the reason when there is none.
-var cluster = sync.OnceValues(func() (*api, error) {
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
-	if err != nil {
-		return nil, err
-	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	c := &api{config: config, client: client}
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	defer cancel()
-	err = c.do(ctx, "POST", "/api/v1/namespaces", `{"metadata":{"name":"`+run+`"}}`)
+var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
+	c, err := clustertest.Find()
 	if err != nil {
 		return nil, err
 	}
 	made = c
-	// Pods are refused before the namespace has its service account.
-	for err = errFirst; err != nil && ctx.Err() == nil; {
-		err = c.do(ctx, "GET", "/api/v1/namespaces/"+run+"/serviceaccounts/default", "")
-	}
-	return c, err
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return c, c.MakeNamespace(ctx, run)
 })
 
-var errFirst = fmt.Errorf("not asked yet")
-
-// made is what TestMain removes.
-var made *api
+// made is where TestMain removes what was made.
+var made *clustertest.Cluster
 
 func TestMain(m *testing.M) {
 	code := m.Run()
 	if made != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := made.do(ctx, "DELETE", "/api/v1/namespaces/"+run, ""); err != nil {
+		if err := made.RemoveNamespace(ctx, run); err != nil {
 			fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
 			code = max(code, 1)
 		}
@@ -99,39 +63,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// api speaks to the API server without the code under test.
-type api struct {
-	config *rest.Config
-	client *http.Client
-}
-
-func (a *api) do(ctx context.Context, method, path, body string) error {
-	request, err := http.NewRequestWithContext(ctx, method, a.config.Host+path, strings.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	if method == http.MethodPatch {
-		request.Header.Set("Content-Type", "application/merge-patch+json")
-	}
-	answer, err := a.client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if answer.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
-	}
-	return err
-}
-
 // pod is the path of a container's pod.
 func pod(id string) string { return "/api/v1/namespaces/" + run + "/pods/hostler-" + id }
 
 // needCluster skips, loudly, where there is no cluster, and fails where there
 // has to be one.
-func needCluster(t testing.TB) *api {
+func needCluster(t testing.TB) *clustertest.Cluster {
 	t.Helper()
 	c, err := cluster()
 	if err == nil {
@@ -156,51 +93,28 @@ var imagesMade sync.Once
 func testImages(t testing.TB) images {
 	t.Helper()
 	imagesMade.Do(func() {
-		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
-		host := strings.TrimPrefix(server.URL, "http://")
 		box, err := os.ReadFile(runtimetest.BuildBox(t))
 		require.NoError(t, err)
-		program, err := os.ReadFile(runtimetest.BuildShim(t))
+		r := clustertest.Serve() // ends with this process
+		shim, err := r.Push(run+"/hostler:1", map[string]string{"usr/local/bin/hostler-shim": runtimetest.BuildShim(t)})
 		require.NoError(t, err)
-		theImages = images{
-			shim: push(t, host+"/"+run+"/hostler:1", v1.Config{}, map[string]string{"usr/local/bin/hostler-shim": string(program)}),
-			box:  push(t, host+"/"+run+"/box:1", v1.Config{}, map[string]string{"box": string(box)}),
-			users: push(t, host+"/"+run+"/users:1", v1.Config{
-				User: "alice", WorkingDir: "/home/alice", Env: []string{"FROM_IMAGE=yes", "PATH=/usr/bin"},
-				Entrypoint: []string{"box"}, Cmd: []string{"idle"},
-			}, map[string]string{
-				"usr/bin/box": string(box),
-				"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
-				"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
-				"home/alice/": "",
-				"root/":       "",
-			}),
-		}
+		plain, err := r.PushRootfs(run+"/box:1", v1.Config{}, rootfs(t, map[string]string{"box": string(box)}))
+		require.NoError(t, err)
+		users, err := r.PushRootfs(run+"/users:1", v1.Config{
+			User: "alice", WorkingDir: "/home/alice", Env: []string{"FROM_IMAGE=yes", "PATH=/usr/bin"},
+			Entrypoint: []string{"box"}, Cmd: []string{"idle"},
+		}, rootfs(t, map[string]string{
+			"usr/bin/box": string(box),
+			"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
+			"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
+			"home/alice/": "",
+			"root/":       "",
+		}))
+		require.NoError(t, err)
+		theImages = images{shim: shim, box: plain, users: users}
 	})
 	require.NotEmpty(t, theImages.users, "the images could not be made")
 	return theImages
-}
-
-// push makes an image of one layer and gives its reference.
-func push(t testing.TB, image string, config v1.Config, files map[string]string) string {
-	t.Helper()
-	content := rootfs(t, files)
-	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(content)), nil
-	})
-	require.NoError(t, err)
-	img, err := mutate.AppendLayers(empty.Image, layer)
-	require.NoError(t, err)
-	file, err := img.ConfigFile()
-	require.NoError(t, err)
-	file = file.DeepCopy()
-	file.OS, file.Architecture, file.Config = "linux", "amd64", config
-	img, err = mutate.ConfigFile(img, file)
-	require.NoError(t, err)
-	ref, err := name.ParseReference(image)
-	require.NoError(t, err)
-	require.NoError(t, remote.Write(ref, img))
-	return image
 }
 
 // rootfs packs files, and folders whose names end in a slash. That of root is
@@ -228,9 +142,8 @@ func rootfs(t testing.TB, files map[string]string) []byte {
 // open connects to the cluster, with the images there.
 func open(t testing.TB, change ...func(*kubernetes.Options)) *kubernetes.Runtime {
 	t.Helper()
-	needCluster(t)
 	o := kubernetes.Options{
-		Instance: run, Secret: secret, ShimImage: testImages(t).shim, Kubeconfig: kubeconfig(), Namespace: run,
+		Instance: run, Secret: secret, ShimImage: testImages(t).shim, Kubeconfig: needCluster(t).Kubeconfig(), Namespace: run,
 	}
 	for _, f := range change {
 		f(&o)

@@ -37,9 +37,9 @@ type front struct {
 func newFront(t *testing.T) (*front, *kubernetes.Runtime) {
 	t.Helper()
 	c := needCluster(t)
-	target, err := url.Parse(c.config.Host)
+	target, err := url.Parse(c.Config.Host)
 	require.NoError(t, err)
-	config := rest.CopyConfig(c.config)
+	config := rest.CopyConfig(c.Config)
 	config.NextProtos = []string{"http/1.1"} // connections are taken over
 	transport, err := rest.TransportFor(config)
 	require.NoError(t, err)

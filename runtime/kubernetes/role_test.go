@@ -1,8 +1,6 @@
 package kubernetes_test
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,36 +25,27 @@ func documentedRole(t *testing.T) string {
 	return role
 }
 
-// post sends a document and gives the answer.
-func (a *api) post(t *testing.T, path, kind, body string) []byte {
-	t.Helper()
-	answer, err := a.client.Post(a.config.Host+path, kind, strings.NewReader(body))
-	require.NoError(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	require.NoError(t, err)
-	require.Less(t, answer.StatusCode, http.StatusMultipleChoices, "%s: %s", path, text)
-	return text
-}
-
 // The rights that the documentation asks for are enough, for all that is done.
 func TestRole(t *testing.T) {
 	t.Parallel()
 	c := needCluster(t)
 	ns, rbac := "/api/v1/namespaces/"+run, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+run
-	c.post(t, rbac+"/roles", "application/yaml", documentedRole(t))
-	c.post(t, ns+"/serviceaccounts", "application/json", `{"metadata": {"name": "hostler"}}`)
-	c.post(t, rbac+"/rolebindings", "application/json", `{"metadata": {"name": "hostler"},
+	post := func(path, object string, answer any) {
+		require.NoError(t, c.Do(t.Context(), http.MethodPost, path, object, answer))
+	}
+	post(rbac+"/roles", documentedRole(t), nil)
+	post(ns+"/serviceaccounts", `{"metadata": {"name": "hostler"}}`, nil)
+	post(rbac+"/rolebindings", `{"metadata": {"name": "hostler"},
 		"roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "hostler"},
-		"subjects": [{"kind": "ServiceAccount", "name": "hostler"}]}`)
+		"subjects": [{"kind": "ServiceAccount", "name": "hostler"}]}`, nil)
 	var answer struct{ Status struct{ Token string } }
-	require.NoError(t, json.Unmarshal(c.post(t, ns+"/serviceaccounts/hostler/token", "application/json", `{"spec": {}}`), &answer))
+	post(ns+"/serviceaccounts/hostler/token", `{"spec": {}}`, &answer)
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, os.WriteFile(file, []byte(`
 apiVersion: v1
 kind: Config
 current-context: c
-clusters: [{name: c, cluster: {server: "`+c.config.Host+`", insecure-skip-tls-verify: true}}]
+clusters: [{name: c, cluster: {server: "`+c.Config.Host+`", insecure-skip-tls-verify: true}}]
 users: [{name: u, user: {token: "`+answer.Status.Token+`"}}]
 contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 `), 0o600))

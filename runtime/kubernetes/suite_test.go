@@ -3,6 +3,7 @@ package kubernetes_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"testing"
 
 	"github.com/google/uuid"
@@ -51,10 +52,10 @@ func TestSuiteNonRoot(t *testing.T) {
 func makeForeign(t *testing.T, id string) {
 	t.Helper()
 	c := needCluster(t)
-	require.NoError(t, c.do(t.Context(), "POST", "/api/v1/namespaces/"+run+"/pods", fmt.Sprintf(`{
+	require.NoError(t, c.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/"+run+"/pods", fmt.Sprintf(`{
 		"metadata": {"name": "hostler-%s", "labels": {
 			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": "%s"}},
 		"spec": {"terminationGracePeriodSeconds": 0, "containers": [
-			{"name": "main", "image": "%s", "command": ["/box", "idle"]}]}}`, id, id, testImages(t).box)))
-	t.Cleanup(func() { require.NoError(t, c.do(context.Background(), "DELETE", pod(id), "")) })
+			{"name": "main", "image": "%s", "command": ["/box", "idle"]}]}}`, id, id, testImages(t).box), nil))
+	t.Cleanup(func() { require.NoError(t, c.Do(context.Background(), http.MethodDelete, pod(id), nil, nil)) })
 }
