@@ -7,6 +7,13 @@ import (
 )
 
 // Version is the protocol's. Both ends must have the same one.
+//
+// Containers outlive the server that made them, and their program stays what it
+// was. One of another version is out of control, and its container, which may
+// hold the last copy of a tenant's state, is destroyed. So whoever changes the
+// protocol after the first release, be it by a request that an older program
+// does not know, or by what tar and untar say, raises the version and has the
+// server go on speaking to programs of the version before.
 const Version = 1
 
 // Hello is the first message of a client.
