@@ -17,6 +17,7 @@ type Catalog struct {
 	mu        sync.Mutex // guards what follows
 	parsed    map[[2]string]*workload.Workload
 	revisions map[[2]string]made
+	forgotten int // counts the calls of Forget
 }
 
 // made is what the containers of one revision are made of.
@@ -48,6 +49,7 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	key := [2]string{id, revision}
 	c.mu.Lock()
 	known, ok := c.revisions[key]
+	forgotten := c.forgotten
 	c.mu.Unlock()
 	if ok {
 		return known.w, known.r, nil
@@ -62,6 +64,9 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.forgotten != forgotten {
+		return w, r, nil // it may have been read before what Forget was for
+	}
 	if len(c.revisions) >= maxParsed {
 		clear(c.revisions)
 	}
@@ -69,11 +74,13 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	return w, r, nil
 }
 
-// forget has the workload's revisions read anew: the folder of its seeds, which
-// a revision does not name, may be another one now.
-func (c *Catalog) forget(id string) {
+// Forget has the workload's revisions read anew: it was applied, here or on
+// another server, and the folder of its seeds, which a revision does not name,
+// may be another one now.
+func (c *Catalog) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.forgotten++
 	for key := range c.revisions {
 		if key[0] == id {
 			delete(c.revisions, key)

@@ -79,7 +79,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
 		return Applied{}, fmt.Errorf("keep workload %s: %w", w.ID, err)
 	}
-	m.pools.Catalog.forget(w.ID)
+	m.pools.Catalog.Forget(w.ID)
 	m.pools.Wake(w.ID)
 	if after, err = m.store.Workload(ctx, w.ID); err != nil {
 		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)

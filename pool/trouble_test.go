@@ -3,6 +3,7 @@ package pool_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
 )
 
 // A program that ends soon after it was started is as broken as an image that
@@ -264,6 +266,41 @@ func TestSeedsMove(t *testing.T) {
 			applied, err := y.Pools.Apply(t.Context(), []byte(plain), "w.yaml", dir)
 			require.NoError(t, err)
 			_, r, err := y.Pools.Catalog.Revision(t.Context(), "w", applied.Record.Revision)
+			require.NoError(t, err)
+			require.Equal(t, dir, r.Dir)
+		}
+	})
+}
+
+// meddled is storage in which something happens while a revision is read.
+type meddled struct {
+	*store.DB
+	during func()
+}
+
+func (m meddled) Revision(ctx context.Context, id, revision string) (pool.Record, error) {
+	r, err := m.DB.Revision(ctx, id, revision)
+	m.during()
+	return r, err
+}
+
+// What was read before a workload was applied from another folder is not kept
+// for those who ask afterwards.
+func TestSeedsMoveWhileTheyAreRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.Stopped(t)
+		dirs := []string{t.TempDir(), t.TempDir()}
+		applied, err := y.Pools.Apply(t.Context(), []byte(plain), "w.yaml", dirs[0])
+		require.NoError(t, err)
+		var c *pool.Catalog
+		move := sync.OnceFunc(func() {
+			_, err := y.Pools.Apply(t.Context(), []byte(plain), "w.yaml", dirs[1])
+			require.NoError(t, err)
+			c.Forget("w")
+		})
+		c = pool.NewCatalog(meddled{y.DB, move})
+		for _, dir := range dirs {
+			_, r, err := c.Revision(t.Context(), "w", applied.Record.Revision)
 			require.NoError(t, err)
 			require.Equal(t, dir, r.Dir)
 		}

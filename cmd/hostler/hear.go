@@ -80,6 +80,7 @@ func (s *server) heed(events []activity.Event) {
 
 // deeds are what is to be done here at once about what happened anywhere.
 var deeds = map[activity.Type]func(*server, activity.Event){
+	activity.WorkloadApplied:    func(s *server, e activity.Event) { s.pools.Catalog.Forget(e.Workload) },
 	activity.ContainerClaimed:   func(s *server, e activity.Event) { s.pools.Health.Starting(e.Container) },
 	activity.ContainerReleased:  func(s *server, e activity.Event) { s.pools.Health.Restarted(e.Container) },
 	activity.ContainerDestroyed: func(s *server, e activity.Event) { s.pools.Health.Forget(e.Container) },
