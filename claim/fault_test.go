@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,18 +24,28 @@ import (
 type meddled struct {
 	claim.Store
 	before func(claim.Move) error
+	after  func(claim.Move) error // nil: nothing
 }
 
 func (s meddled) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
 	if err := s.before(m); err != nil {
 		return claim.Claim{}, err
 	}
-	return s.Store.MoveClaim(ctx, m)
+	c, err := s.Store.MoveClaim(ctx, m)
+	if err == nil && s.after != nil {
+		err = s.after(m)
+	}
+	return c, err
 }
 
 // meddle is the yard's service of claims on such storage.
 func meddle(y *flowtest.Yard, before func(claim.Move) error) *claim.Service {
-	return claim.NewService(meddled{y.DB, before}, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), nil, slog.New(slog.DiscardHandler))
+	return service(y, meddled{y.DB, before, nil})
+}
+
+// service is the yard's service of claims on another storage.
+func service(y *flowtest.Yard, store claim.Store) *claim.Service {
+	return claim.NewService(store, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), nil, slog.New(slog.DiscardHandler))
 }
 
 // When a claim's abortion returns, the claim has ended, though storage failed
@@ -125,5 +136,60 @@ func TestClaimedWhileRestoring(t *testing.T) {
 		require.NotEmpty(t, list[1].RestoredFrom)
 		_, err = y.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
 		require.NoError(t, err)
+	})
+}
+
+// A claim that became active stands, though the answer of storage to that was
+// lost: its tenant is not told that it was released.
+func TestActiveWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		claims := service(y, meddled{y.DB, func(claim.Move) error { return nil }, func(m claim.Move) error {
+			if m.To == claim.Active {
+				return errors.New("no answer")
+			}
+			return nil
+		}})
+		c, created, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.True(t, created)
+		require.Equal(t, claim.Active, c.State)
+		require.Empty(t, y.Events(activity.ClaimFailed))
+	})
+}
+
+// late is storage that answers a reservation with an error, and makes it later.
+type late struct {
+	claim.Store
+	made func(func())
+}
+
+func (s late) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	s.made(func() { _, _ = s.Store.Reserve(ctx, r) }) // it shows in the claim
+	return claim.Claim{}, errors.New("no answer")
+}
+
+// A claim whose record shows only after its maker was told of an error is ended
+// all the same: its container is nobody's, and other servers would wait for it.
+func TestRecordedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(hooked)
+		var g sync.WaitGroup
+		claims := service(y, late{y.DB, func(reserve func()) {
+			g.Go(func() { <-time.After(5 * time.Second); reserve() })
+		}})
+		ctx, stop := context.WithCancel(t.Context())
+		g.Go(func() { _ = claims.Run(ctx) }) // it returns nil
+		_, _, err := claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorContains(t, err, "no answer")
+		<-time.After(time.Minute)
+		stop()
+		g.Wait()
+		all, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada", States: claim.States()})
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		require.Equal(t, claim.Failed, all[0].State)
 	})
 }

@@ -128,7 +128,8 @@ func (s *Service) finish(work context.Context, c Claim) (Claim, error) {
 	}
 	if err != nil {
 		s.log.Warn("a claim of the last server could not be finished", "claim", c.ID, "error", err)
-		return m.fail(work, err)
+		c, _, err = m.fail(work, err)
+		return c, err
 	}
 	return m.claim, nil
 }

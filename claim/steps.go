@@ -67,8 +67,7 @@ func (s *Service) make(ctx, work context.Context, id string, r Request, w *workl
 	if err == nil {
 		return m.claim, true, nil
 	}
-	c, err := m.fail(work, err)
-	return c, false, err
+	return m.fail(work, err)
 }
 
 // refillPause is how long after a reservation the pool is filled up again.
@@ -234,24 +233,27 @@ func (m *making) enact(ctx context.Context) error {
 	return err
 }
 
-// fail ends a claim that could not be made, with its container.
-func (m *making) fail(work context.Context, cause error) (Claim, error) {
+// fail ends a claim that could not be made, with its container. One that is
+// active all the same stands: only the answer to that was lost.
+func (m *making) fail(work context.Context, cause error) (Claim, bool, error) {
 	ctx := context.WithoutCancel(work)
 	step := "reserve"
 	if failed, ok := errors.AsType[*flow.Error](cause); ok {
 		step, cause = failed.Step, failed.Err
 	}
 	if errors.Is(cause, errBeforeRow) {
-		return Claim{}, cause
+		return Claim{}, false, cause
 	}
 	c, err := m.store.MoveClaim(ctx, failure(m.claim.ID, cause.Error(), func(c *Claim) {
 		c.Hooks, c.Timings = Summaries(m.runs), m.timings
 	}))
 	m.pools.Wake(m.claim.Workload)
 	if errors.Is(err, pool.ErrMoved) {
-		// Another server has ended it: it was released there.
 		c, err = m.store.Claim(ctx, m.claim.ID)
-		cause = ErrAborted
+		if err == nil && c.State == Active {
+			return c, true, nil
+		}
+		cause = ErrAborted // another server has ended it: it was released there
 	}
 	if err != nil {
 		m.insist(m.claim.ID)
@@ -259,9 +261,9 @@ func (m *making) fail(work context.Context, cause error) (Claim, error) {
 		c = m.claim
 	}
 	if unavailable, ok := errors.AsType[*UnavailableError](cause); ok {
-		return c, unavailable
+		return c, false, unavailable
 	}
-	return c, &FailedError{Claim: c, Step: step, Err: cause}
+	return c, false, &FailedError{Claim: c, Step: step, Err: cause}
 }
 
 // failure is the move that ends a pending claim and gives its container up: a
