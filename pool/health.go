@@ -250,6 +250,11 @@ func (c *Checker) due(now time.Time) ([]string, time.Time) {
 func (c *Checker) recheck(ctx context.Context, id string) {
 	defer c.signal()
 	before, err := c.store.Container(ctx, id)
+	if errors.Is(err, ErrNoContainer) || before.State == Destroying || before.State == Gone {
+		// It was given up before it was watched: nobody else will say so.
+		c.Forget(id)
+		return
+	}
 	if err != nil || (before.State != Idle && before.State != Claimed) {
 		c.settle(id, nil, true)
 		return
