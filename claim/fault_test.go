@@ -16,6 +16,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
@@ -191,5 +192,32 @@ func TestRecordedLate(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		require.Equal(t, claim.Failed, all[0].State)
+	})
+}
+
+// Who asks for a snapshot while the release takes one is told that the claim is
+// not active any more, and nothing is read for it.
+func TestSyncBehindTheRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(synced)
+		c := y.Claim("w", "ada")
+		w, _, err := y.Pools.Catalog.Revision(t.Context(), c.Workload, c.Revision)
+		require.NoError(t, err)
+		getting, get := y.RT.Block("get")
+		var g sync.WaitGroup
+		g.Go(func() { _, _ = y.Releases.Release(t.Context(), c.ID, release.Request{}) }) // its end is in the claim
+		<-getting
+		g.Go(func() {
+			_, _, err := y.Claims.Keeper.Upload(t.Context(), c, w, "request")
+			if !errors.Is(err, claim.ErrNotActive) {
+				t.Errorf("the upload: got %v, want %v", err, claim.ErrNotActive)
+			}
+		})
+		synctest.Wait()
+		get()
+		g.Wait()
+		require.Equal(t, 1, strings.Count(strings.Join(y.RT.Calls(), "\n"), "get "+c.Container))
+		require.Len(t, y.Events(activity.SyncStarted), 2, "for the claim and for its release")
 	})
 }

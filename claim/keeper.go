@@ -128,7 +128,14 @@ func (k *Keeper) Upload(ctx context.Context, c Claim, w *workload.Workload, reas
 		return c, snapshot.Transfer{}, err
 	}
 	defer end()
-	if err := k.tell(ctx, c, activity.SyncStarted, "upload", reason, nil, nil); err != nil {
+	// It may have waited for its turn behind the release.
+	if err = k.still(ctx, c); err == nil {
+		err = k.tell(ctx, c, activity.SyncStarted, "upload", reason, nil, nil)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
 	t, err := k.upload(ctx, sink, c, w, reason)
