@@ -127,6 +127,10 @@ cluster-check: $(LINT) # the node's own module: vet, lint, tests
 soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED chooses again what a run chose
 	REQUIRE=docker SOAK=$(SOAK) go test -count=1 -v -timeout 24h ./e2e/soak
 
+.PHONY: bench-once
+bench-once: # benchmarks that take seconds, each once: that they run at all
+	go test -run '^$$' -bench . -benchtime 1x ./store ./release ./runtime/...
+
 .PHONY: cover
 cover: ## coverage of all packages, in coverage.txt
 	go test -covermode=atomic -coverpkg=./... -coverprofile=coverage.txt ./...
