@@ -32,6 +32,10 @@ func newCloudBucket(b *blob.Bucket, most int64, secrets []string) *cloudBucket {
 	return &cloudBucket{bucket: b, secrets: secrets, part: int(max(leastPart, most/mostParts))}
 }
 
+// putTakes is the memory of a Put: a part that is filled, those that are sent,
+// and as much as one of them that was not collected yet.
+func (b *cloudBucket) putTakes() int64 { return int64(senders+2) * int64(b.part) }
+
 // Close closes the bucket.
 func (b *cloudBucket) Close() error { return b.fault(b.bucket.Close()) }
 

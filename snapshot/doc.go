@@ -11,7 +11,8 @@
 //     other is told. A claim's snapshot is never replaced by an older claim's.
 //   - No object is ever written twice, and none that a kept snapshot needs is
 //     deleted.
-//   - Files stream: neither memory nor the server's disk holds a tenant's state.
+//   - Files stream: neither memory nor the server's disk holds a tenant's state,
+//     and only as many are sent at once as there is memory for.
 //   - What comes out of a container is a tenant's and believed in nothing: an
 //     archive that points outside of its folder is refused, and sizes and
 //     numbers are bounded.

@@ -19,6 +19,10 @@ func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, erro
 // Holdback is from where a state is read twice.
 const Holdback = holdback
 
+// UploadsAtOnce is how many large uploads to a bucket that takes no memory
+// itself there are at a time.
+const UploadsAtOnce = uploadMemory / packing
+
 // Mask is an error as a bucket with a secret shows it.
 func Mask(err error, secret string) error {
 	return (&cloudBucket{secrets: []string{secret}}).fault(err)

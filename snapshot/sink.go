@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/hostler/hostler/workload"
 )
 
@@ -23,12 +25,13 @@ type Files interface {
 type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
+	memory *semaphore.Weighted // of uploads
 }
 
 // On is the sink of a workload's sync on a bucket that is open already. Sinks
 // opens the one that the workload names.
 func On(bucket Bucket, sync *workload.Sync) *Sink {
-	return &Sink{bucket: bucket, sync: sync}
+	return &Sink{bucket: bucket, sync: sync, memory: newMemory()}
 }
 
 // Current is the snapshot that a download would put into a container;

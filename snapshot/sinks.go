@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/hostler/hostler/workload"
 )
 
@@ -34,6 +36,7 @@ var ErrPlace = errors.New("the server does not allow this folder for tenants' st
 // many goroutines at once.
 type Sinks struct {
 	places Places
+	memory *semaphore.Weighted // of the uploads of all of them
 
 	// mu guards open.
 	mu   sync.Mutex
@@ -50,7 +53,7 @@ type bucketKey struct {
 
 // NewSinks makes the sinks of a server.
 func NewSinks(places Places) *Sinks {
-	return &Sinks{places: places, open: map[bucketKey]Bucket{}}
+	return &Sinks{places: places, memory: newMemory(), open: map[bucketKey]Bucket{}}
 }
 
 // For is the sink of a workload's sync. It looks for what it can find out
@@ -61,7 +64,7 @@ func (s *Sinks) For(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s sink: %w", sync.Sink.Type, err)
 	}
-	return On(bucket, sync), nil
+	return &Sink{bucket: bucket, sync: sync, memory: s.memory}, nil
 }
 
 // Close closes all buckets.

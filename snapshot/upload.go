@@ -19,8 +19,8 @@ import (
 // upload begins. A state that ends within it is compared with the current
 // snapshot before anything is sent, and most do. A mapping whose last snapshot
 // was larger is read twice: reading a container costs less than sending what
-// is there already.
-const holdback = 4 << 20
+// is there already. It is small because nothing bounds how many are held.
+const holdback = 256 << 10
 
 // upload is one upload under way.
 type upload struct {
@@ -31,6 +31,8 @@ type upload struct {
 	before head
 	bounds bounds
 	sent   int64
+	limit  *time.Timer // ends the upload
+	turn   bool
 }
 
 // Upload makes a snapshot of the container's files, which may be in use: what
@@ -41,18 +43,25 @@ type upload struct {
 // the bucket did not answer to the last step, it may be the new one. Uploading
 // again is right in both cases. ErrStale alone is final.
 func (s *Sink) Upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, longestUpload, errors.New("it took longer than "+longestUpload.String()))
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	limit := time.AfterFunc(longestUpload, func() { cancel(errTooLong) })
+	defer limit.Stop()
 	begin := time.Now()
-	t, err := s.upload(ctx, files, o)
+	t, err := s.upload(ctx, limit, files, o)
 	t.Duration = time.Since(begin)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
 	if err != nil {
 		return t, fmt.Errorf("upload the state of tenant %q of workload %s: %w", o.Tenant, o.Workload, err)
 	}
 	return t, nil
 }
 
-func (s *Sink) upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
+var errTooLong = errors.New("it took longer than " + longestUpload.String())
+
+func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Origin) (Transfer, error) {
 	at, err := folder(s.sync.Sink, o.Owner)
 	if err != nil {
 		return Transfer{}, err
@@ -66,8 +75,9 @@ func (s *Sink) upload(ctx context.Context, files Files, o Origin) (Transfer, err
 	}
 	u := &upload{
 		Sink: s, files: files, origin: o, at: at, before: before,
-		bounds: bounds{bytes: s.sync.MaxSize, files: s.sync.MaxFiles},
+		bounds: bounds{bytes: s.sync.MaxSize, files: s.sync.MaxFiles}, limit: limit,
 	}
+	defer u.endTurn()
 	parts, err := u.parts(ctx)
 	if err != nil {
 		return Transfer{Sent: u.sent}, err
@@ -138,8 +148,8 @@ func (u *upload) finish(ctx context.Context, parts []Part) (Transfer, error) {
 // part keeps one mapping: as a new object, or as the one before when that
 // holds the same.
 func (u *upload) part(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
-	limits := u.bounds
 	if last != nil && last.Size > holdback {
+		limits := u.bounds
 		sum, err := u.pack(ctx, io.Discard, m, last, &limits)
 		if err != nil {
 			return Part{}, err
@@ -148,8 +158,22 @@ func (u *upload) part(ctx context.Context, m workload.Mapping, last *Part) (Part
 			u.bounds = limits
 			return *last, nil
 		}
-		limits = u.bounds
+	} else {
+		p, err := u.keep(ctx, m, last)
+		if !errors.Is(err, errLarge) {
+			return p, err
+		}
 	}
+	if err := u.takeTurn(ctx); err != nil {
+		return Part{}, err
+	}
+	return u.keep(ctx, m, last)
+}
+
+// keep packs a mapping into the bucket. Without a turn it does so only where
+// the archive is short, and is errLarge where it is not.
+func (u *upload) keep(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
+	limits := u.bounds
 	r, w := io.Pipe()
 	var g errgroup.Group
 	var sum contents
@@ -179,8 +203,12 @@ func (u *upload) part(ctx context.Context, m workload.Mapping, last *Part) (Part
 	return p, nil
 }
 
-// errGivenUp ends a packing that nobody reads any more.
-var errGivenUp = errors.New("the upload was given up")
+var (
+	// errGivenUp ends a packing that nobody reads any more.
+	errGivenUp = errors.New("the upload was given up")
+	// errLarge says that an archive takes a turn.
+	errLarge = errors.New("the archive is not short")
+)
 
 // store puts an archive into the bucket, unless it is short and whole says that
 // it is what there is already: then the part has no object.
@@ -194,6 +222,8 @@ func (u *upload) store(ctx context.Context, archive io.Reader, whole func() (con
 		if _, same := whole(); same {
 			return Part{}, nil
 		}
+	} else if !u.turn {
+		return Part{}, errLarge
 	}
 	p := Part{Object: dataFolder + newID() + ".tar.zst"}
 	m := newMeter(io.MultiReader(&held, archive), u.progress)
