@@ -1,0 +1,79 @@
+package release_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+)
+
+// A hook run of a server that is no more is left to the flow that goes on with
+// it, and ended where none does: only a claim that is pending has its post_claim
+// gone on with, only one that is releasing its pre_release, only a container
+// that is being destroyed its pre_destroy.
+func TestWhichRunsGoOn(t *testing.T) {
+	y := flowtest.Stopped(t)
+	revision := y.Apply(file).Record.Revision
+	ctx := t.Context()
+	claimOf := func(state claim.State) (string, string) {
+		id := "claim-" + string(state)
+		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: "of-" + id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
+		_, err := y.DB.MoveContainer(ctx, pool.Move{ID: "of-" + id, From: []pool.State{pool.Creating}, To: pool.Idle, Set: func(c *pool.Container) { c.Health = pool.Healthy }})
+		require.NoError(t, err)
+		c, err := y.DB.Reserve(ctx, claim.Reservation{Claim: id, Workload: "w", Tenant: string(state), Revision: revision})
+		require.NoError(t, err)
+		_, err = y.DB.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Pending}, To: state})
+		require.NoError(t, err)
+		return id, c.Container
+	}
+	containerIn := func(state pool.State) string {
+		id := "box-" + string(state)
+		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
+		_, err := y.DB.MoveContainer(ctx, pool.Move{ID: id, From: []pool.State{pool.Creating}, To: state})
+		require.NoError(t, err)
+		return id
+	}
+	goOn := []string{"post_claim pending", "pre_release releasing", "pre_destroy destroying", "pre_destroy of another server"}
+	var ids []string
+	begin := func(p hooks.Point, what, claim, container string) {
+		id := fmt.Sprintf("%s %s", p, what)
+		ids = append(ids, id)
+		require.NoError(t, y.DB.RunStarted(ctx, hooks.Run{
+			ID: id, Attempt: 1, Point: p, Hook: "h", Action: "command", Workload: "w",
+			Claim: claim, Container: container, State: hooks.Running, StartedAt: time.Now(),
+		}))
+	}
+	for _, state := range claim.States() {
+		id, container := claimOf(state)
+		begin(hooks.PostClaim, string(state), id, container)
+		begin(hooks.PreRelease, string(state), id, container)
+	}
+	for _, state := range []pool.State{pool.Creating, pool.Idle, pool.Destroying, pool.Gone} {
+		id := containerIn(state)
+		begin(hooks.PostCreate, string(state), "", id)
+		begin(hooks.PreDestroy, string(state), "", id)
+	}
+	begin(hooks.PostClaim, "of none", "none", "none")
+	begin(hooks.PreRelease, "of none", "none", "none")
+	begin(hooks.PreDestroy, "of none", "", "none")
+	begin(hooks.PreDestroy, "of another server", "", "none")
+
+	require.NoError(t, y.Releases.TakeOver(ctx, nil, ids[:len(ids)-1]))
+	runs, err := y.DB.Runs(ctx, hooks.RunFilter{})
+	require.NoError(t, err)
+	require.Len(t, runs, len(ids))
+	for _, run := range runs {
+		want := hooks.Unknown
+		if slices.Contains(goOn, run.ID) {
+			want = hooks.Running
+		}
+		require.Equal(t, want, run.State, run.ID)
+	}
+}
