@@ -1,0 +1,96 @@
+// Package deploy holds what installs Hostler. Here is what only a chart that
+// finds an earlier installation shows; e2e/kubernetes has the rest.
+package deploy
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/required"
+)
+
+// An upgrade keeps the key that was made, and the keys that an operator added
+// to the Secret.
+func TestUpgradeKeepsKeys(t *testing.T) {
+	t.Parallel()
+	for what, c := range map[string]struct {
+		there map[string][]byte
+		want  string
+	}{
+		"nothing yet": {nil, `^# One key a line.*\nfirst: \w{40}\n$`},
+		"made":        {map[string][]byte{"key": []byte("k1"), "keys": []byte("first: k1\n")}, `^first: k1\n$`},
+		"added":       {map[string][]byte{"key": []byte("k1"), "keys": []byte("first: k1\n# theirs\nteam: k2")}, `^first: k1\n# theirs\nteam: k2\n$`},
+		"no list":     {map[string][]byte{"key": []byte("k1")}, `^# One key a line.*\nfirst: k1\n$`},
+	} {
+		require.Regexp(t, c.want, keys(t, c.there), what)
+	}
+}
+
+// keys are those that the chart gives to a server where there is a Secret with
+// such data.
+func keys(t *testing.T, there map[string][]byte) string {
+	t.Helper()
+	api := httptest.NewServer(cluster(there))
+	defer api.Close()
+	c := exec.CommandContext(t.Context(), needHelm(t), "template", "hostler", "chart", "--namespace", "ns",
+		"--dry-run=server", "--kube-version", "1.34.0", "--show-only", "templates/config.yaml")
+	home := t.TempDir()
+	c.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "none"), "HELM_KUBEAPISERVER=" + api.URL}
+	out, err := c.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	block := regexp.MustCompile(`(?m)^  keys: \|\n((?:    .*\n)+)`).FindSubmatch(out)
+	require.NotNil(t, block, "%s", out)
+	return strings.ReplaceAll("\n"+string(block[1]), "\n    ", "\n")[1:]
+}
+
+// cluster is as much of Kubernetes as a template asks for.
+func cluster(data map[string][]byte) http.Handler {
+	type object = map[string]any
+	answers := map[string]any{
+		"/version": object{"major": "1", "minor": "34", "gitVersion": "v1.34.0"},
+		"/api":     object{"kind": "APIVersions", "versions": []string{"v1"}},
+		"/apis":    object{"kind": "APIGroupList", "apiVersion": "v1", "groups": []object{}},
+		"/api/v1": object{"kind": "APIResourceList", "groupVersion": "v1", "resources": []object{
+			{"name": "secrets", "namespaced": true, "kind": "Secret", "verbs": []string{"get"}},
+		}},
+	}
+	if data != nil {
+		answers["/api/v1/namespaces/ns/secrets/hostler-api-keys"] = object{
+			"kind": "Secret", "apiVersion": "v1", "data": data,
+			"metadata": object{"name": "hostler-api-keys", "namespace": "ns"},
+		}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		answer, ok := answers[r.URL.Path]
+		if !ok {
+			w.WriteHeader(http.StatusNotFound)
+			answer = object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
+		}
+		_ = json.NewEncoder(w).Encode(answer) // Helm says what it misses
+	})
+}
+
+// needHelm is the path of Helm, as `make helm-tool` builds it.
+func needHelm(t *testing.T) string {
+	t.Helper()
+	found, err := filepath.Glob("../bin/tools/helm-*")
+	require.NoError(t, err)
+	if len(found) == 0 {
+		required.Missing(t, "helm", "there is no Helm: make helm-tool")
+	}
+	path, err := filepath.Abs(found[0])
+	require.NoError(t, err)
+	_, err = os.Stat(path)
+	require.NoError(t, err)
+	return path
+}
