@@ -30,7 +30,8 @@ type Store interface {
 	// and is returned with the error. With r.Queue no container is looked for.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// MoveClaim makes a change, if the claim is still in one of the states
-	// m.From; if not, it is pool.ErrMoved. It returns the new record.
+	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. It
+	// returns the new record.
 	MoveClaim(ctx context.Context, m Move) (Claim, error)
 	// Claim is one record; ErrNoClaim.
 	Claim(ctx context.Context, id string) (Claim, error)
@@ -55,6 +56,9 @@ type Move struct {
 	ID   string
 	From []State // never empty
 	To   State   // empty: it stays in the state that it is in, and its owner's
+	// If says of the record as it is whether the change is still to be made. It
+	// runs as Set does. nil: it is.
+	If func(Claim) bool
 	// Set changes the record beyond its state; it runs within the transaction,
 	// must be quick and must not block. nil changes nothing.
 	Set func(*Claim)

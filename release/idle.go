@@ -152,12 +152,16 @@ func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration,
 		return err
 	}
 	// It may have waited long for its turn, and its tenant was told that the
-	// claim stands.
+	// claim stands: by this look, or while it was on its way.
+	idle := func(c claim.Claim) bool { return c.State == claim.Active && !c.LastActive().Add(ttl).After(now) }
 	c, err := s.store.Claim(ctx, c.ID)
-	if err != nil || c.State != claim.Active || c.LastActive().Add(ttl).After(now) {
+	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
+	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), idle: idle})
+	if errors.Is(err, errShown) {
+		return nil
+	}
 	return err
 }
 

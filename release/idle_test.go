@@ -3,7 +3,9 @@ package release_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -270,12 +273,23 @@ func TestSlowReleases(t *testing.T) {
 	})
 }
 
-// A release that is gone on with and takes for ever holds up no other that is
-// to be finished.
+// Releases that take for ever, whoever began them, hold up no other that is to
+// be finished.
 func TestSlowToFinish(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
-		y.Apply(kept)
+		y.Apply(strings.Replace(kept, "max_size: 2", "max_size: 30", 1))
+		var g errgroup.Group
+		defer g.Wait() //nolint:errcheck // the functions return nil
+		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
+			c := y.Claim("w", tenant)
+			_, unblock := y.RT.Block("get " + c.Container)
+			defer unblock()
+			g.Go(func() error {
+				_, _ = y.Releases.Release(t.Context(), c.ID, release.Request{}) // the test is over
+				return nil
+			})
+		}
 		fails := func(tenant string) claim.Claim {
 			c := y.Claim("w", tenant)
 			defer y.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
@@ -296,4 +310,54 @@ func TestSlowToFinish(t *testing.T) {
 			require.Equal(t, state, now.State)
 		}
 	})
+}
+
+// interposed is storage in which something happens before a release begins.
+type interposed struct {
+	claim.Store
+	before func()
+}
+
+func (s interposed) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+	if m.To == claim.Releasing {
+		s.before()
+	}
+	return s.Store.MoveClaim(ctx, m)
+}
+
+// A tenant that shows itself at the very moment at which its claim would be
+// released keeps it; one that asks for the release at that moment has it.
+func TestShowingUpAtTheLastMoment(t *testing.T) {
+	for _, leaves := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			y := flowtest.New(t)
+			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			c := y.Claim("w", "ada")
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			var g errgroup.Group
+			var once sync.Once
+			var releases *release.Service
+			releases = release.NewService(interposed{y.DB, func() {
+				once.Do(func() {
+					if leaves {
+						g.Go(func() error {
+							got, err := releases.Release(ctx, c.ID, release.Request{})
+							require.Equal(t, claim.Released, got.State)
+							return err
+						})
+						synctest.Wait() // it has joined
+					}
+					require.Equal(t, c.ID, y.Claim("w", "ada").ID)
+				})
+			}}, y.Claims, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), slog.New(slog.DiscardHandler))
+			g.Go(func() error { return releases.Run(ctx) })
+			<-time.After(15 * time.Minute)
+			now, err := y.DB.Claim(t.Context(), c.ID)
+			require.NoError(t, err)
+			require.Equal(t, map[bool]claim.State{false: claim.Active, true: claim.Released}[leaves], now.State)
+			stop()
+			require.NoError(t, g.Wait())
+		})
+	}
 }

@@ -61,6 +61,10 @@ type Request struct {
 	// left in it remains.
 	Discard bool
 	Reason  string // for the log; empty: the tenant asked for it
+	// idle says of an active claim whether its tenant is idle: with it, only
+	// such a claim is released, and any other is errShown. nil: whoever asks
+	// does so for the tenant.
+	idle func(claim.Claim) bool
 }
 
 // Release ends a claim and returns it, released. One that is being made is
@@ -83,7 +87,7 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 		case <-ctx.Done():
 			return claim.Claim{}, context.Cause(ctx)
 		}
-		if !errors.Is(f.err, errCallerLeft) {
+		if !errors.Is(f.err, errCallerLeft) && !errors.Is(f.err, errShown) {
 			return f.c, f.err
 		}
 	}
@@ -108,6 +112,10 @@ func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Reques
 		if f.c, f.err = s.settled(wait, id, r); f.err != nil || !f.c.State.Live() {
 			return f.c, f.err
 		}
+		if r.idle != nil && !r.idle(f.c) {
+			f.err = errShown
+			return f.c, f.err
+		}
 		f.c, f.err = s.run(work, f.c, r)
 		if !errors.Is(f.err, errBegun) {
 			break
@@ -120,8 +128,11 @@ func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Reques
 }
 
 var (
-	// errBegun says that another server has begun the release.
+	// errBegun says that another server has begun the release, or that the
+	// tenant has shown itself.
 	errBegun = errors.New("another server has begun the release")
+	// errShown says that the claim is not released, for it is not idle.
+	errShown = errors.New("the claim is not idle")
 	// errCallerLeft says that whoever asked first did not wait for its turn.
 	errCallerLeft = errors.New("the caller left while waiting")
 )

@@ -62,6 +62,7 @@ func (m *releasing) begin(ctx context.Context) error {
 	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
 		c, err := m.store.MoveClaim(ctx, claim.Move{
 			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
+			If: m.request.idle,
 			Set: func(c *claim.Claim) {
 				c.Reason, c.Discard, c.RetryAt = m.request.Reason, m.request.Discard, nil
 			},

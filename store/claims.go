@@ -65,6 +65,9 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
 	}
+	if m.If != nil && !m.If(before) {
+		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrMoved, before.State)
+	}
 	owner := t.owner
 	if m.To == "" {
 		m.To, owner = before.State, before.Owner // a remark is not a step

@@ -23,10 +23,16 @@ func claimMoves(t *testing.T, s Store) {
 	_, err = s.MoveClaim(ctx, activate(newID()))
 	require.ErrorIs(t, err, claim.ErrNoClaim)
 
+	late := releasing(c.ID)
+	late.If = func(now claim.Claim) bool { return now.ID == c.ID && now.State != claim.Active }
+	from := last(t, s)
+	_, err = s.MoveClaim(ctx, late)
+	require.ErrorIs(t, err, pool.ErrMoved, "it is not as whoever moves it wants it")
+	require.Equal(t, from, last(t, s))
 	c = move(t, s, releasing(c.ID))
 	wrong := release(c.ID)
 	wrong.Container.From = []pool.State{pool.Idle}
-	from := last(t, s)
+	from = last(t, s)
 	_, err = s.MoveClaim(ctx, wrong)
 	require.ErrorIs(t, err, pool.ErrMoved)
 	kept, err := s.Claim(ctx, c.ID)
