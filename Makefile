@@ -21,6 +21,10 @@ LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
 S3_VERSION := $(shell awk '/versity\/versitygw / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/s3/go.mod)
 S3 := $(CURDIR)/bin/tools/versitygw-$(S3_VERSION)
 
+# And the emulator of Google Cloud Storage that those of the gcs sink want.
+GCS_VERSION := $(shell awk '/fsouza\/fake-gcs-server / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gcs/go.mod)
+GCS := $(CURDIR)/bin/tools/fake-gcs-server-$(GCS_VERSION)
+
 # And Helm, with which the chart is rendered and tested.
 HELM_VERSION := $(shell awk '/helm.sh\/helm\/v3 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/helm/go.mod)
 HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
@@ -88,6 +92,15 @@ $(S3): tools/s3/go.mod
 	@mkdir -p $(dir $@)
 	@echo "building versitygw $(S3_VERSION), once"
 	cd tools/s3 && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/versity/versitygw/cmd/versitygw
+	@mv $@.part $@ && touch $@
+
+.PHONY: gcs-tool
+gcs-tool: $(GCS) ## build the Google Cloud Storage that tests of the gcs sink run against; takes minutes
+
+$(GCS): tools/gcs/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building fake-gcs-server $(GCS_VERSION), once"
+	cd tools/gcs && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part github.com/fsouza/fake-gcs-server
 	@mv $@.part $@ && touch $@
 
 .PHONY: helm-tool

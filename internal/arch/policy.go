@@ -38,7 +38,9 @@ var layers = []layer{
 	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/clustertest", nil},
 	{"internal/required", nil},
-	{"internal/s3test", []string{"internal/required"}},
+	{"internal/servertest", []string{"internal/required"}},
+	{"internal/s3test", []string{"internal/servertest"}},
+	{"internal/gcstest", []string{"internal/servertest"}},
 	{"store/postgrestest", []string{"internal/required"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
@@ -79,7 +81,7 @@ var owners = []owner{
 	{"github.com/spf13/cobra", []string{"cmd/hostler"}, "only cmd/hostler is a command line"},
 	{"github.com/prometheus/client_golang", []string{"cmd/hostler", "api/..."},
 		"metrics are counted where things are wired"},
-	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest", "internal/s3test", "snapshot/snapshottest"},
+	{"github.com/stretchr/testify", []string{"runtime/runtimetest", "store/...", "internal/flowtest", "internal/servertest", "internal/s3test", "internal/gcstest", "snapshot/snapshottest"},
 		"only tests, and suites that tests call, may assert"},
 }
 

@@ -1,0 +1,46 @@
+// Package gcstest is an emulator of Google Cloud Storage for tests, in memory.
+// It knows nothing of Hostler, and lets in anybody. `make gcs-tool` builds it;
+// where it was not built the test is skipped, or fails if REQUIRE names gcs.
+package gcstest
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/servertest"
+)
+
+// The one bucket that there is at first, and the name under which the emulator
+// is asked for objects, as those who ask Google do.
+const (
+	Bucket = "bucket"
+	Host   = "storage.googleapis.com"
+)
+
+// Start starts an emulator, which lives as long as the test, and says where it
+// listens: a host and a port, without TLS. The test's package lies directly
+// below the module's root.
+func Start(tb testing.TB) string {
+	tb.Helper()
+	address := servertest.Start(tb, servertest.Server{
+		Name: "gcs", Tool: "fake-gcs-server",
+		Args: func(host, port string) []string {
+			return []string{
+				"-scheme", "http", "-host", host, "-port", port, "-backend", "memory",
+				"-public-host", Host, "-external-url", "https://" + Host, "-log-level", "warn",
+			}
+		},
+	})
+	url := "http://" + address + "/storage/v1/b?project=p"
+	r, err := http.NewRequestWithContext(tb.Context(), http.MethodPost, url, strings.NewReader(`{"name":"`+Bucket+`"}`))
+	require.NoError(tb, err)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := new(http.Transport).RoundTrip(r)
+	require.NoError(tb, err)
+	defer answer.Body.Close()
+	require.Equal(tb, http.StatusOK, answer.StatusCode, "create the bucket")
+	return address
+}

@@ -1,0 +1,81 @@
+// Package servertest starts a server that `make` builds into bin/tools, for one
+// test. It knows nothing of what the servers do. Where the server was not built
+// the test is skipped, or fails if REQUIRE names it.
+package servertest
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/required"
+)
+
+// Server is a server that make builds.
+type Server struct {
+	Name string // in REQUIRE; make NAME-tool builds it
+	Tool string // its program in bin/tools, before the version
+	Env  []string
+	Args func(host, port string) []string
+}
+
+// patience bounds the start of a server, on a busy machine too.
+const patience = time.Minute
+
+// Start starts a server, which lives as long as the test, and says where it
+// listens: a host and a port. The test's package lies directly below the
+// module's root.
+func Start(tb testing.TB, s Server) string {
+	tb.Helper()
+	found, err := filepath.Glob("../bin/tools/" + s.Tool + "-*")
+	require.NoError(tb, err)
+	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
+		required.Missing(tb, s.Name, "the server is not built: make %s-tool", s.Name)
+	}
+	address := free(tb)
+	host, port, err := net.SplitHostPort(address)
+	require.NoError(tb, err)
+	// The context outlives the test's own: what is cleaned up later uses it.
+	ctx, cancel := context.WithCancel(context.Background())
+	c := exec.CommandContext(ctx, found[0], s.Args(host, port)...) //nolint:gosec // our own tool
+	c.Env = s.Env
+	var said bytes.Buffer
+	c.Stdout, c.Stderr = &said, &said
+	if err := c.Start(); err != nil {
+		cancel()
+		require.NoError(tb, err)
+	}
+	tb.Cleanup(func() {
+		cancel()
+		_ = c.Wait() // it was killed
+		if tb.Failed() {
+			tb.Logf("the %s server said: %s", s.Name, said.String())
+		}
+	})
+	require.Eventually(tb, func() bool { return answers(address) }, patience, 20*time.Millisecond, "the %s server does not answer", s.Name)
+	return address
+}
+
+// free is an address that nobody listens on.
+func free(tb testing.TB) string {
+	tb.Helper()
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(tb, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func answers(address string) bool {
+	conn, err := net.DialTimeout("tcp", address, time.Second)
+	if err == nil {
+		_ = conn.Close()
+	}
+	return err == nil
+}
