@@ -300,10 +300,12 @@ func TestSlowToFinish(t *testing.T) {
 		slow := fails("slow")
 		reached, unblock := y.RT.Block("get " + slow.Container)
 		defer unblock()
+		begin := time.Now()
 		running(t, y)
 		<-reached
 		quick := fails("quick")
 		<-time.After(time.Minute)
+		require.Less(t, time.Since(begin), 2*time.Minute)
 		for c, state := range map[string]claim.State{slow.ID: claim.Releasing, quick.ID: claim.Released} {
 			now, err := y.DB.Claim(t.Context(), c)
 			require.NoError(t, err)
