@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	goruntime "runtime"
 	"strings"
 
 	"gocloud.dev/blob"
@@ -27,9 +28,13 @@ const (
 	senders   = 2
 )
 
-// newCloudBucket makes a bucket for objects of up to most bytes.
+// newCloudBucket makes a bucket for objects of up to most bytes. It is closed
+// by Close, or some time after nobody has it any more.
 func newCloudBucket(b *blob.Bucket, most int64, secrets []string) *cloudBucket {
-	return &cloudBucket{bucket: b, secrets: secrets, part: int(max(leastPart, most/mostParts))}
+	bucket := &cloudBucket{bucket: b, secrets: secrets, part: int(max(leastPart, most/mostParts))}
+	// Who uses a bucket whose secret has changed meanwhile still does so.
+	goruntime.AddCleanup(bucket, func(b *blob.Bucket) { _ = b.Close() }, b)
+	return bucket
 }
 
 // putTakes is the memory of a Put: a part that is filled, those that are sent,

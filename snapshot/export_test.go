@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"gocloud.dev/blob/memblob"
+	"gocloud.dev/gcerrors"
 
 	"github.com/hostler/hostler/workload"
 )
@@ -14,6 +15,24 @@ func NewCloudInMemory() Bucket { return newCloudBucket(memblob.OpenBucket(nil), 
 // BucketOf is the bucket of a sync's sink.
 func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, error) {
 	return s.bucket(ctx, sync)
+}
+
+// Open is how many buckets are open.
+func (s *Sinks) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.open)
+}
+
+// Closed says whether a provider's bucket was closed. It does not hold it.
+func Closed(bucket Bucket) func() bool {
+	b := bucket.(*cloudBucket).bucket
+	return func() bool {
+		ctx, cancel := context.WithCancel(context.Background())
+		cancel()
+		_, err := b.Exists(ctx, "any")
+		return gcerrors.Code(err) == gcerrors.FailedPrecondition
+	}
 }
 
 // Holdback is from where a state is read twice.

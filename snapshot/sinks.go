@@ -40,20 +40,25 @@ type Sinks struct {
 
 	// mu guards open.
 	mu   sync.Mutex
-	open map[bucketKey]Bucket
+	open map[bucketKey]opened
 }
 
-// bucketKey is what makes a bucket another: where it is, and with which secret
-// it is opened, so that a changed one is taken up.
+// bucketKey is what makes a bucket another.
 type bucketKey struct {
-	sink   workload.Sink
-	most   int64
+	sink workload.Sink
+	most int64
+}
+
+// opened is a bucket and the secret that it was opened with. Under a changed
+// one it is opened anew, and the old one closes itself after its last use.
+type opened struct {
+	bucket Bucket
 	secret [sha256.Size]byte
 }
 
 // NewSinks makes the sinks of a server.
 func NewSinks(places Places) *Sinks {
-	return &Sinks{places: places, memory: newMemory(), open: map[bucketKey]Bucket{}}
+	return &Sinks{places: places, memory: newMemory(), open: map[bucketKey]opened{}}
 }
 
 // For is the sink of a workload's sync. It looks for what it can find out
@@ -72,8 +77,8 @@ func (s *Sinks) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var faults []error
-	for key, bucket := range s.open {
-		if c, ok := bucket.(io.Closer); ok {
+	for key, o := range s.open {
+		if c, ok := o.bucket.(io.Closer); ok {
 			faults = append(faults, c.Close())
 		}
 		delete(s.open, key)
@@ -86,28 +91,26 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 	if err != nil {
 		return nil, err
 	}
-	key := bucketKey{sink: sync.Sink, most: sync.MaxSize, secret: sha256.Sum256([]byte(secret))}
+	key := bucketKey{sink: sync.Sink, most: sync.MaxSize}
 	key.sink.Prefix = "" // prefixes share a bucket
+	now := opened{secret: sha256.Sum256([]byte(secret))}
 	s.mu.Lock()
-	bucket, ok := s.open[key]
+	known := s.open[key]
 	s.mu.Unlock()
-	if ok {
-		return bucket, nil
+	if known.bucket != nil && known.secret == now.secret {
+		return known.bucket, nil
 	}
 	// Not under the lock: a provider's chain of credentials may ask the network.
-	if bucket, err = s.places.openBucket(ctx, sync, secret); err != nil {
+	if now.bucket, err = s.places.openBucket(ctx, sync, secret); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if first, ok := s.open[key]; ok {
-		if c, ok := bucket.(io.Closer); ok {
-			_ = c.Close()
-		}
-		return first, nil
+	if first := s.open[key]; first.bucket != nil && first.secret == now.secret {
+		return first.bucket, nil
 	}
-	s.open[key] = bucket
-	return bucket, nil
+	s.open[key] = now
+	return now.bucket, nil
 }
 
 func (p Places) openBucket(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error) {

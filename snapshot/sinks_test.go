@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -82,6 +84,7 @@ func TestCredentials(t *testing.T) {
 }
 
 // A bucket is opened once, for all prefixes, and anew when its secret changes.
+// The old one is closed once nobody uses it.
 func TestBucketsAreShared(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
@@ -101,6 +104,12 @@ func TestBucketsAreShared(t *testing.T) {
 	require.Same(t, first, open("x/${tenantId}"))
 	write("two")
 	require.NotSame(t, first, open("${tenantId}"))
+	require.Equal(t, 1, sinks.Open())
+	closed := snapshot.Closed(first)
+	goruntime.GC()
+	require.False(t, closed())
+	goruntime.KeepAlive(first)
+	require.Eventually(t, func() bool { goruntime.GC(); return closed() }, time.Minute, time.Millisecond)
 }
 
 // What a provider's client says is shown without the secret in it.
