@@ -139,7 +139,9 @@ func (c *Client) Snapshots(ctx context.Context, workload, tenant string) ([]api.
 	return all[api.Snapshot](ctx, c, path("/v1/workloads", workload)+"/snapshots", values("tenant", tenant), 0)
 }
 
-// Restore makes an older snapshot the current one again.
+// Restore makes an older snapshot the current one again. It is not repeated when
+// the connection breaks: the tenant may have claimed and released since, and
+// what it left would be taken from it.
 func (c *Client) Restore(ctx context.Context, workload, tenant, id string) (api.Snapshot, error) {
 	body, err := json.Marshal(api.RestoreRequest{Tenant: tenant})
 	if err != nil {

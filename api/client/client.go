@@ -63,7 +63,9 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
-	single       bool // it is not to be made again: done twice it does more
+	// single says that it is not to be made again: by then somebody else's
+	// change may be what the second call would undo.
+	single bool
 }
 
 // do makes the call and returns an answer that is no error.

@@ -155,6 +155,9 @@ func TestRetries(t *testing.T) {
 	_, err = through(t, apitest.New(), breaking(1000)).Pools(t.Context())
 	require.ErrorIs(t, err, client.ErrNoAnswer)
 	require.ErrorContains(t, err, "http://127")
+	// By then the tenant may have claimed and released.
+	_, err = through(t, apitest.New(), breaking(1)).Restore(t.Context(), "web", "alice", "s")
+	require.ErrorIs(t, err, client.ErrNoAnswer)
 	_, err = client.New("127.0.0.1:8700", "")
 	require.ErrorContains(t, err, "http://")
 }
