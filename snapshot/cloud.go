@@ -84,7 +84,7 @@ func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error
 func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := b.bucket.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, b.fault(err)
+		return nil, b.missing(ctx, key, err)
 	}
 	return &cloudReader{b, r}, nil
 }
@@ -125,16 +125,37 @@ func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object)
 
 // Delete is Bucket.Delete.
 func (b *cloudBucket) Delete(ctx context.Context, key string) error {
-	err := b.fault(b.bucket.Delete(ctx, key))
+	err := b.missing(ctx, key, b.bucket.Delete(ctx, key))
 	if errors.Is(err, ErrNoObject) {
 		return nil
 	}
 	return err
 }
 
+// missing is fault for a call that needs the object. Clients say "not found"
+// also of an object that may not be read or deleted (Google's), of a bucket
+// that is not there, and of a host without an address (Azure's): no such object
+// is only what the bucket can list and does not.
+func (b *cloudBucket) missing(ctx context.Context, key string, err error) error {
+	if gcerrors.Code(err) != gcerrors.NotFound {
+		return b.fault(err)
+	}
+	there := false
+	listErr := b.List(ctx, key, func(o Object) error {
+		there = there || o.Key == key
+		return nil
+	})
+	switch {
+	case listErr != nil:
+		return errors.Join(b.fault(err), listErr)
+	case there:
+		return fmt.Errorf("there is such an object, but: %w", b.fault(err))
+	}
+	return fmt.Errorf("%w: %w", ErrNoObject, b.fault(err))
+}
+
 // faults are the provider's errors that are ours.
 var faults = map[gcerrors.ErrorCode]error{
-	gcerrors.NotFound:           ErrNoObject,
 	gcerrors.FailedPrecondition: ErrExists,
 	gcerrors.AlreadyExists:      ErrExists,
 }

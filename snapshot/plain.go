@@ -3,6 +3,7 @@ package snapshot
 import (
 	"archive/tar"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,35 +41,83 @@ type plainObject struct {
 	name string
 }
 
-// plainObjects lists what a mapping that only downloads matches, but for
-// anybody's snapshots: another workload's prefix may put all of its tenants
-// below what is one tenant's here.
+// plainObjects lists what a mapping that only downloads matches. The prefix of
+// another workload may put all of its tenants below what is one tenant's here:
+// nobody's snapshots are in the list, and nothing else of whom a folder is that
+// has snapshots.
 func (d *download) plainObjects(ctx context.Context, m workload.Mapping) ([]plainObject, error) {
 	root := prefix(d.sync.Sink, d.to.Tenant)
 	from := root
 	if m.SinkPath != "" {
 		from += m.SinkPath + "/"
 	}
+	others, err := d.ownersAbove(ctx, root, from)
+	if err != nil {
+		return nil, err
+	}
 	var list []plainObject
-	err := d.bucket.List(ctx, from, func(o Object) error {
-		// A key that ends in a slash is how consoles show an empty folder.
-		if strings.Contains("/"+o.Key, "/"+ownFolder) || strings.HasSuffix(o.Key, "/") {
+	err = d.bucket.List(ctx, from, func(o Object) error {
+		if i := strings.Index("/"+o.Key, "/"+ownFolder); i >= 0 {
+			others[o.Key[:i]] = true
 			return nil
 		}
-		name, err := localName(o.Key[len(from):])
-		if err != nil {
-			return err
+		if strings.HasSuffix(o.Key, "/") {
+			return nil // how consoles show an empty folder
 		}
-		if matches(m.Pattern, name) {
-			list = append(list, plainObject{o, name})
+		// A bad name is refused once it is clear that it is the tenant's own.
+		name, err := localName(o.Key[len(from):])
+		if err != nil || matches(m.Pattern, name) {
+			list = append(list, plainObject{o, o.Key[len(from):]})
 		}
 		if len(list) > d.sync.MaxFiles {
 			return fmt.Errorf("%w: it has more files than max_files allows", ErrTooLarge)
 		}
 		return nil
 	})
+	if err != nil {
+		return nil, err
+	}
+	delete(others, root)
+	list = slices.DeleteFunc(list, func(o plainObject) bool { return below(o.Key, others) })
+	for i, o := range list {
+		if list[i].name, err = localName(o.name); err != nil {
+			return nil, err
+		}
+	}
 	slices.SortFunc(list, func(a, b plainObject) int { return strings.Compare(a.name, b.name) })
-	return list, err
+	return list, nil
+}
+
+// ownersAbove are the folders between a tenant's own and one below it that are
+// somebody's who has snapshots.
+func (d *download) ownersAbove(ctx context.Context, root, from string) (map[string]bool, error) {
+	owners := map[string]bool{}
+	for i := len(root); i < len(from)-1; i++ {
+		if from[i] != '/' {
+			continue
+		}
+		dir := from[:i+1]
+		err := d.bucket.List(ctx, dir+ownFolder, func(Object) error { return errOwned })
+		if errors.Is(err, errOwned) {
+			owners[dir], err = true, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return owners, nil
+}
+
+var errOwned = errors.New("there are snapshots")
+
+// below says whether an object is in one of the folders, or deeper.
+func below(key string, folders map[string]bool) bool {
+	for i := range key {
+		if key[i] == '/' && folders[key[:i+1]] {
+			return true
+		}
+	}
+	return false
 }
 
 // plainMode is the mode of files that have none in the sink.

@@ -153,16 +153,30 @@ func TestPlainFiles(t *testing.T) {
 	}
 }
 
-// Nobody finds snapshots among such files, also where the prefix of another
-// workload on the same bucket puts its tenants below one's own name.
+// Nobody finds what is another tenant's among such files, neither snapshots nor
+// files, also where the prefix of another workload on the same bucket puts its
+// tenants below one's own name.
 func TestPlainFilesOfOthers(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
-	y.upload(y.container(reg("secret", "alice's")))
-	y.apply("{sink: {type: file, prefix: '${tenantId}/'}, mappings: [{path: /, direction: download}]}")
-	y.bucket.Set("tenants/mine", nil, start)
-	y.owner.Tenant = "tenants"
-	require.Equal(t, map[string]string{"mine": ""}, y.kept())
+	for _, c := range []struct {
+		mapping string
+		want    map[string]string
+	}{
+		{"path: /", map[string]string{"mine": "", "sub/": "755", "sub/too": ""}},
+		{"path: /, sink_path: alice", map[string]string{}},
+		{"path: /, sink_path: alice/config", map[string]string{}},
+		{"path: /, sink_path: sub", map[string]string{"too": ""}},
+	} {
+		y := newYard(t, "")
+		y.upload(y.container(reg("secret", "alice's")))
+		for _, key := range []string{"alice/token", "alice/config/a/b", "alice/../x", "mine", "sub/too"} {
+			y.bucket.Set("tenants/"+key, nil, start)
+		}
+		y.apply("{sink: {type: file, prefix: '${tenantId}/'}, mappings: [{" + c.mapping + ", direction: download}, {path: /more}]}")
+		y.owner.Tenant = "tenants"
+		y.upload(y.container())
+		require.Equal(t, c.want, y.kept(), c.mapping)
+	}
 }
 
 // The archive of a tenant is believed in nothing.
