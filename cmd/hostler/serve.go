@@ -186,6 +186,7 @@ func (s *server) ended(g *errgroup.Group, stopping <-chan struct{}) error {
 	all := make(chan error, 1)
 	go func() { all <- g.Wait() }() // it ends with the process at the latest
 	<-stopping
+	defer s.linger()()
 	select {
 	case err := <-all:
 		return err

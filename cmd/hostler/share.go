@@ -48,6 +48,29 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 	return errors.Join(err, s.db.Resign(ending, leading))
 }
 
+// linger goes on to say that this server is alive while it stops, until the
+// function that it returns is called: what it has begun would be taken over
+// before it has ended.
+func (s *server) linger() (end func()) {
+	if !s.db.Shared() {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() { // it ends when it is told to
+		defer close(ended)
+		for flow.Pause(ctx, beat) == nil {
+			begun := time.Now()
+			if err := s.db.Renew(ctx); err == nil {
+				s.lease.renewed(begun)
+			} else if errors.Is(err, store.ErrFenced) {
+				s.die(err)
+			}
+		}
+	}()
+	return func() { cancel(); <-ended }
+}
+
 // leave is the last that a server does: what it leaves is taken over at once,
 // and so is the lead, if it was not given up for something did not end.
 func (s *server) leave(ctx context.Context) error {
