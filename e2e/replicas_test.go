@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 )
@@ -254,6 +255,25 @@ func TestReplicasOutage(t *testing.T) {
 
 // longOutage is longer than a server is believed to be alive.
 const longOutage = 25 * time.Second
+
+// A server that is told to stop and has to wait for a hook for longer than its
+// lease is not taken for dead meanwhile. What it then leaves is taken over.
+func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
+	t.Parallel()
+	f := serveFleet(t, 2)
+	leader, others := f.leader()
+	leader.apply("kept", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+	c := &crash{s: leader, id: "kept"}
+	var underWay errgroup.Group
+	underWay.Go(func() error { c.releases(); return nil })
+	begun := leader.await(of("kept", activity.HookStarted), 1)
+	require.Zero(t, leader.end(syscall.SIGTERM))
+	require.NoError(t, underWay.Wait())
+	others[0].await(of("kept", activity.ClaimReleased), 1)
+	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
+	require.Len(t, runs, 1)
+	require.Equal(t, hooks.TimedOut, runs[0].State)
+}
 
 // A server that is told to stop hands over at once, and what it leaves is
 // nobody's to wait for.
