@@ -30,6 +30,9 @@ type Subject struct {
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
+	// New says that the flow has just been begun, by this server and for the
+	// first time, so that nothing of it can be on record. Else it is looked up.
+	New bool
 }
 
 // recording bounds how long a record may take once its attempt is over.

@@ -16,8 +16,11 @@ import (
 const takingUp = 5 * time.Minute
 
 // before lists what has been recorded of a point already, by the hooks' places
-// and in the order of the attempts.
+// and in the order of the attempts. Of a new flow there is nothing.
 func (r *Runner) before(ctx context.Context, p Point, s Subject) (map[int][]Run, error) {
+	if s.New {
+		return nil, nil
+	}
 	runs, err := r.rec.Runs(ctx, RunFilter{Container: s.Container, Claim: s.Claim, Point: p})
 	if err != nil {
 		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)

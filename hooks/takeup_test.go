@@ -162,6 +162,16 @@ func TestNoRecordsNoHooks(t *testing.T) {
 	require.Empty(t, s.calls)
 }
 
+// A flow that has just been begun looks nothing up, and records all that it
+// does.
+func TestNewFlow(t *testing.T) {
+	b := &book{breaks: map[string]error{"list": errors.New("asked")}}
+	s := &script{ends: map[string][]end{"a": {ok}}}
+	_, err := NewRunner(s, b).Run(t.Context(), PostClaim, []Hook{hook("a", Fail, 0)}, Subject{New: true})
+	require.NoError(t, err)
+	require.Equal(t, []string{"start a.1 running", "end a.1 succeeded"}, b.trace)
+}
+
 // What nobody goes on with is ended once, as unknown; the rest is left alone.
 func TestAbandon(t *testing.T) {
 	b := &book{before: []Run{

@@ -43,7 +43,8 @@ func (m *Maker) add(ctx context.Context, r Record) (Container, error) {
 // fails the container is Destroying, for the remover to remove.
 func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
 	var endpoint runtime.Endpoint
-	subject := hooks.Subject{Workload: c.Workload, Container: c.ID}
+	// One that was half made is given up, and never gone on with.
+	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, New: true}
 	_, err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Do: done, Undo: func(ctx context.Context, cause error) error {
 			return insist(ctx, func(ctx context.Context) error {
