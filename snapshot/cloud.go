@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -73,9 +74,10 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Create is Bucket.Create.
+// Create is Bucket.Create. It is an upload because the client for Azure panics
+// when bytes that are written to it, as WriteAll does, are refused.
 func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
-	return b.fault(b.bucket.WriteAll(ctx, key, data, &blob.WriterOptions{
+	return b.fault(b.bucket.Upload(ctx, key, bytes.NewReader(data), &blob.WriterOptions{
 		ContentType: "application/json", IfNotExist: true,
 	}))
 }
