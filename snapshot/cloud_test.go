@@ -1,0 +1,182 @@
+package snapshot_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/gcstest"
+	"github.com/hostler/hostler/internal/s3test"
+	"github.com/hostler/hostler/snapshot"
+)
+
+// clouds are the providers, each with a server of a test's own. Those of S3 and
+// Google Cloud Storage are other people's; Azure's is azureServer.
+var clouds = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
+
+// cloud is a provider, opened as a workload's file opens it.
+type cloud struct {
+	testing.TB
+	way    *way
+	sink   string // with %s for the name of a bucket
+	sinks  *snapshot.Sinks
+	denied func(http.ResponseWriter, *http.Request) // answers as to one who has no right
+	secret string                                   // that no error may show
+}
+
+// eachCloud runs a test for each provider, one after the other: Google's takes
+// the whole process's way to the network.
+func eachCloud(t *testing.T, test func(t *testing.T, c *cloud)) {
+	for name, start := range clouds {
+		t.Run(name, func(t *testing.T) { test(t, start(t)) })
+	}
+}
+
+func newCloud(t testing.TB, w *way, sink, secret string) *cloud {
+	keys := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(keys, "key"), []byte(secret), 0o600))
+	c := &cloud{TB: t, way: w, sink: sink, sinks: snapshot.NewSinks(snapshot.Places{Credentials: keys})}
+	t.Cleanup(func() { require.NoError(t, c.sinks.Close()) })
+	return c
+}
+
+// bucket is a bucket of the provider; there is one called bucket.
+func (c *cloud) bucket(name string) snapshot.Bucket {
+	b, err := c.sinks.BucketOf(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", name)))
+	require.NoError(c, err)
+	return b
+}
+
+// yard is a sink of a bucket, and containers to fill.
+func (c *cloud) yard(bucket string) *yard {
+	y := newYard(c, "")
+	var err error
+	y.sink, err = c.sinks.For(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", bucket)))
+	require.NoError(c, err)
+	return y
+}
+
+// deny has the provider answer to all requests, or those that are not excepted,
+// as to one who has no right, until the way is cleared.
+func (c *cloud) deny(but func(*http.Request) bool) {
+	c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+		if but != nil && but(r) {
+			return false
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+		c.denied(w, r)
+		return true
+	})
+}
+
+func s3Cloud(t testing.TB) *cloud {
+	w := newWay(t, forward(t, s3test.Start(t)))
+	c := newCloud(t, w, "type: s3, bucket: %s, region: us-east-1, endpoint: '"+w.URL+"', credentials: {file: key}",
+		"aws_access_key_id = "+s3test.Key+"\naws_secret_access_key = "+s3test.Secret)
+	c.denied = func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>")
+	}
+	c.secret = s3test.Secret
+	return c
+}
+
+func azureCloud(t testing.TB) *cloud {
+	w := newWay(t, newAzureServer())
+	c := newCloud(t, w, "type: azure, account: "+azureAccount+", container: %s, credentials: {file: key}",
+		"DefaultEndpointsProtocol=http;AccountName="+azureAccount+";AccountKey="+azureKey+";BlobEndpoint="+w.URL+"/"+azureAccount)
+	c.denied = func(w http.ResponseWriter, _ *http.Request) {
+		azureFault(w, http.StatusForbidden, "AuthorizationPermissionMismatch")
+	}
+	c.secret = azureKey
+	return c
+}
+
+// googleToken is what the account's key is exchanged for.
+const googleToken = "a-token-that-nobody-may-see"
+
+// gcsCloud opens a bucket with the key of a service account, whose server of
+// tokens is the test's. Only who brings its token is let in.
+func gcsCloud(t testing.TB) *cloud {
+	to := forward(t, gcstest.Start(t))
+	w := newWay(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+googleToken {
+			http.Error(w, "no token", http.StatusUnauthorized)
+			return
+		}
+		to.ServeHTTP(w, r)
+	}))
+	address, err := url.Parse(w.URL)
+	require.NoError(t, err)
+	real, transport := http.DefaultTransport, &http.Transport{}
+	http.DefaultTransport = &google{address, gcstest.Host, transport}
+	t.Cleanup(func() { http.DefaultTransport = real; transport.CloseIdleConnections() })
+	key, secret := serviceAccount(t, tokens(t))
+	c := newCloud(t, w, "type: gcs, bucket: %s, credentials: {file: key}", key)
+	c.denied = func(w http.ResponseWriter, r *http.Request) {
+		if !strings.Contains(r.URL.Path, "/storage/v1/") { // reads speak the older protocol
+			w.Header().Set("Content-Type", "application/xml")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Access denied.</Message></Error>")
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"error":{"code":403,"message":"Permission 'storage.objects.get' denied on resource (or it may not exist).","errors":[{"domain":"global","reason":"forbidden","message":"denied"}]}}`)
+	}
+	c.secret = secret
+	return c
+}
+
+// tokens is a server that gives googleToken to who signs for it.
+func tokens(t testing.TB) string {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || strings.Count(r.FormValue("assertion"), ".") != 2 {
+			http.Error(w, "no assertion", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"access_token":"`+googleToken+`","token_type":"Bearer","expires_in":3600}`)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// serviceAccount is the key of an account, as Google's console gives it, and
+// what of it is secret.
+func serviceAccount(t testing.TB, tokenURI string) (key, secret string) {
+	k, err := rsa.GenerateKey(rand.Reader, 2048)
+	require.NoError(t, err)
+	der, err := x509.MarshalPKCS8PrivateKey(k)
+	require.NoError(t, err)
+	text := string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}))
+	data, err := json.Marshal(map[string]string{
+		"type": "service_account", "private_key": text, "client_email": "hostler@project.iam.gserviceaccount.com", "token_uri": tokenURI,
+	})
+	require.NoError(t, err)
+	return string(data), text
+}
+
+func contentOf(t testing.TB, b snapshot.Bucket, key string) string {
+	t.Helper()
+	r, err := b.Get(t.Context(), key)
+	require.NoError(t, err)
+	defer r.Close()
+	data, err := io.ReadAll(r)
+	require.NoError(t, err)
+	return string(data)
+}

@@ -1,0 +1,207 @@
+package snapshot_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// The contract, with each provider's client and a server of its kind.
+func TestCloudsContract(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) { snapshottest.Run(t, c.bucket("bucket")) })
+}
+
+// Of twenty who create one object at once, one does, again and again, and what
+// is there is what that one wrote.
+func TestCloudsRace(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		b := c.bucket("bucket")
+		for round := range 5 {
+			key := fmt.Sprintf("race/%d", round)
+			var won atomic.Int32
+			won.Store(-1)
+			var g errgroup.Group
+			for i := range 20 {
+				g.Go(func() error {
+					err := b.Create(t.Context(), key, fmt.Appendf(nil, "%d", i))
+					if err == nil && !won.CompareAndSwap(-1, int32(i)) {
+						return fmt.Errorf("%d and %d have both created %s", won.Load(), i, key)
+					}
+					if errors.Is(err, snapshot.ErrExists) {
+						return nil
+					}
+					return err
+				})
+			}
+			require.NoError(t, g.Wait())
+			require.Equal(t, fmt.Sprint(won.Load()), contentOf(t, b, key))
+		}
+	})
+}
+
+// A tenant's state comes back whole, also in several parts, and older ones can
+// be restored.
+func TestCloudsKeepState(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		y := c.yard("bucket")
+		y.owner.Tenant = "Alice/../B@b"
+		first := y.container(reg("small", "text"), reg("large", noise(30<<20)), link("l", "small"))
+		require.Greater(t, y.upload(first).Sent, int64(30<<20))
+		require.True(t, y.upload(first).Unchanged)
+		back, _ := y.download()
+		require.Equal(t, y.has(first, "/data"), y.has(back, "/data"))
+		for i := range 5 {
+			y.upload(y.container(reg("small", fmt.Sprint(i))))
+		}
+		list, err := y.sink.List(t.Context(), y.owner)
+		require.NoError(t, err)
+		require.Len(t, list, 3)
+		_, err = y.sink.Restore(t.Context(), y.owner, list[2].ID)
+		require.NoError(t, err)
+		require.Equal(t, "2", y.kept()["small"])
+		_, err = y.sink.Prune(t.Context(), y.owner)
+		require.NoError(t, err)
+	})
+}
+
+// Everything is listed once, over several pages.
+func TestCloudsListPages(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		b := c.bucket("bucket")
+		const objects = 1050 // clients ask for a thousand
+		var g errgroup.Group
+		g.SetLimit(8)
+		for i := range objects {
+			g.Go(func() error { return b.Create(t.Context(), fmt.Sprintf("pages/%d", i), nil) })
+		}
+		require.NoError(t, g.Wait())
+		c.way.lists.Store(0)
+		times := map[string]int{}
+		require.NoError(t, b.List(t.Context(), "pages/", func(o snapshot.Object) error { times[o.Key]++; return nil }))
+		require.Len(t, times, objects)
+		for key, n := range times {
+			require.Equal(t, 1, n, key)
+		}
+		require.Greater(t, c.way.lists.Load(), int32(1))
+	})
+}
+
+// A creation whose answer is lost is tried again, and what is there then is
+// known as one's own.
+func TestCloudsLostAnswer(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		y := c.yard("bucket")
+		y.upload(y.container(reg("f", "old")))
+		var lost atomic.Bool
+		c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+			if !isCreate(r) || lost.Swap(true) {
+				return false
+			}
+			c.way.to.ServeHTTP(httptest.NewRecorder(), r)
+			http.Error(w, "later", http.StatusServiceUnavailable)
+			return true
+		})
+		c.way.creates.Store(0)
+		up := y.upload(y.container(reg("f", "new")))
+		require.Equal(t, int32(2), c.way.creates.Load())
+		now, err := y.sink.Current(t.Context(), y.owner)
+		require.NoError(t, err)
+		require.Equal(t, up.Snapshot.ID, now.ID)
+		require.Equal(t, "new", y.kept()["f"])
+	})
+}
+
+// calls are all that a bucket is asked for.
+var calls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
+	"put":    func(ctx context.Context, b snapshot.Bucket) error { return b.Put(ctx, "there", strings.NewReader("x")) },
+	"create": func(ctx context.Context, b snapshot.Bucket) error { return b.Create(ctx, "new", []byte("x")) },
+	"get": func(ctx context.Context, b snapshot.Bucket) error {
+		r, err := b.Get(ctx, "there")
+		if err == nil {
+			_ = r.Close()
+		}
+		return err
+	},
+	"list": func(ctx context.Context, b snapshot.Bucket) error {
+		return b.List(ctx, "", func(snapshot.Object) error { return nil })
+	},
+	"delete": func(ctx context.Context, b snapshot.Bucket) error { return b.Delete(ctx, "there") },
+}
+
+// Who has no right is told so by every call, and never that there is nothing,
+// or that it is done; so is who names a bucket that is not there.
+func TestCloudsDeny(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		b := c.bucket("bucket")
+		require.NoError(t, b.Create(t.Context(), "there", []byte("x")))
+		refused := func(what string, b snapshot.Bucket) {
+			for name, call := range calls {
+				err := call(t.Context(), b)
+				require.Error(t, err, "%s, %s", what, name)
+				require.NotErrorIs(t, err, snapshot.ErrNoObject, "%s, %s", what, name)
+				require.NotErrorIs(t, err, snapshot.ErrExists, "%s, %s", what, name)
+				require.NotContains(t, err.Error(), c.secret)
+				require.NotContains(t, err.Error(), googleToken)
+			}
+		}
+		c.deny(nil)
+		refused("denied", b)
+		c.way.clear()
+		refused("no bucket", c.bucket("none"))
+		c.deny(isList)
+		for _, name := range []string{"get", "delete"} {
+			err := calls[name](t.Context(), b)
+			require.Error(t, err, name)
+			require.NotErrorIs(t, err, snapshot.ErrNoObject, name)
+		}
+		c.way.clear()
+		require.Equal(t, "x", contentOf(t, b, "there"))
+	})
+}
+
+// A tenant whose state may not be read gets an error, never an empty state, nor
+// one that is called damaged or changed by somebody else; nothing is lost by it.
+func TestCloudsDenyTenants(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		y := c.yard("bucket")
+		y.upload(y.container(reg("f", "kept")))
+		list, err := y.sink.List(t.Context(), y.owner)
+		require.NoError(t, err)
+		refused := func(what string, y *yard) {
+			for name, call := range map[string]func() error{
+				"download": func() error {
+					_, err := y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+					return err
+				},
+				"upload":  func() error { _, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container())); return err },
+				"current": func() error { _, err := y.sink.Current(t.Context(), y.owner); return err },
+				"restore": func() error { _, err := y.sink.Restore(t.Context(), y.owner, list[0].ID); return err },
+				"prune":   func() error { _, err := y.sink.Prune(t.Context(), y.owner); return err },
+			} {
+				err := call()
+				require.Error(t, err, "%s, %s", what, name)
+				for _, not := range []error{snapshot.ErrNoSnapshot, snapshot.ErrNoObject, snapshot.ErrCorrupt, snapshot.ErrConflict, snapshot.ErrStale} {
+					require.NotErrorIs(t, err, not, "%s, %s", what, name)
+				}
+			}
+		}
+		c.deny(nil)
+		refused("denied", y)
+		c.deny(isList)
+		refused("read denied", y)
+		c.way.clear()
+		refused("no bucket", c.yard("none"))
+		require.Equal(t, "kept", y.kept()["f"])
+	})
+}
