@@ -26,12 +26,15 @@ type Bucket interface {
 	// Create stores a small object, or says ErrExists: of several who create
 	// one key, one succeeds. For the rest it is like Put.
 	Create(ctx context.Context, key string, data []byte) error
-	// Get reads an object; ErrNoObject when there is none. The caller closes it.
+	// Get reads an object; ErrNoObject when there is none, and only then: not
+	// when it may not be read, or the whole bucket is not there. The caller
+	// closes it.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// List calls each for every object whose key begins with prefix, in no
 	// particular order, until it returns an error, and returns that.
 	List(ctx context.Context, prefix string, each func(Object) error) error
-	// Delete removes an object. One that is not there is nil.
+	// Delete removes an object. One that is not there is nil; one that may not
+	// be removed is an error.
 	Delete(ctx context.Context, key string) error
 }
 

@@ -77,9 +77,30 @@ func (s *source) Read(p []byte) (int, error) {
 // Create is Bucket.Create. It is an upload because the client for Azure panics
 // when bytes that are written to it, as WriteAll does, are refused.
 func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
-	return b.fault(b.bucket.Upload(ctx, key, bytes.NewReader(data), &blob.WriterOptions{
-		ContentType: "application/json", IfNotExist: true,
-	}))
+	var err error
+	for range creations {
+		err = b.bucket.Upload(ctx, key, bytes.NewReader(data), &blob.WriterOptions{
+			ContentType: "application/json", IfNotExist: true,
+		})
+		if !isUndecided(err) {
+			break
+		}
+	}
+	return b.fault(err)
+}
+
+// creations is how often Create tries while it is not decided who creates.
+const creations = 5
+
+// isUndecided says whether an object was not created because somebody else was
+// about to. Amazon says so, where others say who has won, and that whoever is
+// told has to try again; its client does not.
+func isUndecided(err error) bool {
+	fault, ok := errors.AsType[interface {
+		error
+		ErrorCode() string
+	}](err)
+	return ok && fault.ErrorCode() == "ConditionalRequestConflict"
 }
 
 // Get is Bucket.Get.

@@ -122,9 +122,9 @@ func gcsCloud(t testing.TB) *cloud {
 	}))
 	address, err := url.Parse(w.URL)
 	require.NoError(t, err)
-	real, transport := http.DefaultTransport, &http.Transport{}
+	usual, transport := http.DefaultTransport, &http.Transport{}
 	http.DefaultTransport = &google{address, gcstest.Host, transport}
-	t.Cleanup(func() { http.DefaultTransport = real; transport.CloseIdleConnections() })
+	t.Cleanup(func() { http.DefaultTransport = usual; transport.CloseIdleConnections() })
 	key, secret := serviceAccount(t, tokens(t))
 	c := newCloud(t, w, "type: gcs, bucket: %s, credentials: {file: key}", key)
 	c.denied = func(w http.ResponseWriter, r *http.Request) {

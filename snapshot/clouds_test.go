@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -120,6 +121,50 @@ func TestCloudsLostAnswer(t *testing.T) {
 		require.Equal(t, up.Snapshot.ID, now.ID)
 		require.Equal(t, "new", y.kept()["f"])
 	})
+}
+
+// Amazon may answer that it is not decided yet who creates an object: then one
+// tries again, and is told.
+func TestS3Undecided(t *testing.T) {
+	c := s3Cloud(t)
+	b := c.bucket("bucket")
+	answers := 0
+	c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+		if answers++; !isCreate(r) || answers%3 == 0 {
+			return false
+		}
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusConflict)
+		_, _ = io.WriteString(w, "<Error><Code>ConditionalRequestConflict</Code><Message>Try again.</Message></Error>")
+		return true
+	})
+	require.NoError(t, b.Create(t.Context(), "x", []byte("first")))
+	require.ErrorIs(t, b.Create(t.Context(), "x", []byte("second")), snapshot.ErrExists)
+	require.Equal(t, 6, answers)
+	require.Equal(t, "first", contentOf(t, b, "x"))
+}
+
+// A signature that addresses bear, in whatever way they are written, is shown
+// by no error.
+func TestAzureSignature(t *testing.T) {
+	const sig = "c2VjcmV0%2Bthat%2Fnobody%2Fmay%2Fsee%3D"
+	w := newWay(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("sig") == "c2VjcmV0+that/nobody/may/see=" {
+			azureFault(w, http.StatusForbidden, "AuthorizationFailure")
+			return
+		}
+		azureFault(w, http.StatusBadRequest, "InvalidQueryParameterValue")
+	}))
+	c := newCloud(t, w, "type: azure, account: "+azureAccount+", container: %s, credentials: {file: key}",
+		"BlobEndpoint="+w.URL+"/"+azureAccount+";SharedAccessSignature=sv=2026-01-01&sp=rl&sig="+sig)
+	b := c.bucket("bucket")
+	check := func(err error) {
+		require.ErrorContains(t, err, "AuthorizationFailure")
+		require.NotContains(t, err.Error(), "c2VjcmV0")
+	}
+	for _, call := range calls {
+		check(call(t.Context(), b))
+	}
 }
 
 // calls are all that a bucket is asked for.
