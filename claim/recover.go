@@ -119,7 +119,7 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) finish(work context.Context, c Claim) (Claim, error) {
 	m := &making{
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
-		claim: c, timings: flow.Timings{},
+		claim: c, begun: true, timings: flow.Timings{},
 	}
 	err := m.find(work)
 	if err == nil {

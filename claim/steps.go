@@ -27,6 +27,7 @@ type making struct {
 	record  pool.Record
 
 	claim   Claim
+	begun   bool               // its hooks were, by a server that is no more
 	held    bool               // the tenant holds it already
 	w       *workload.Workload // as the reserved container was made
 	changed bool               // something was done to the container
@@ -205,7 +206,9 @@ func (m *making) postClaim(ctx context.Context) error {
 	if len(hs) == 0 {
 		return nil
 	}
-	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, m.claim.Subject())
+	subject := m.claim.Subject()
+	subject.New = !m.begun
+	runs, err := m.runner.Run(ctx, hooks.PostClaim, hs, subject)
 	m.runs = runs
 	return err
 }
