@@ -99,6 +99,19 @@ func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, di
 			})
 		}
 	}
+	if w.Sync != nil {
+		meets, err := m.meets(ctx, w)
+		if err != nil {
+			return err
+		}
+		if meets != "" {
+			faults = append(faults, workload.Fault{
+				File: file, Field: "sync.sink.prefix",
+				Message: fmt.Sprintf("is %q, below which workload %s may keep other tenants, or above", w.Sync.Sink.Prefix, meets),
+				Remedy:  "write the same prefix as there, or begin both with folders of different names",
+			})
+		}
+	}
 	for _, v := range w.Volumes {
 		if v.Seed == "" {
 			continue
@@ -114,6 +127,24 @@ func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, di
 		return faults
 	}
 	return nil
+}
+
+// meets is a workload, perhaps w as it was before, that keeps its tenants where
+// they could be taken for w's.
+func (m *Manager) meets(ctx context.Context, w *workload.Workload) (string, error) {
+	all, err := m.store.Workloads(ctx)
+	if err != nil {
+		return "", fmt.Errorf("list the workloads: %w", err)
+	}
+	for _, r := range all {
+		// What an older version of Hostler took and this one does not is no
+		// reason to refuse another workload.
+		other, err := workload.Parse(r.Source, r.ID)
+		if err == nil && other.Sync != nil && w.Sync.Sink.Meets(other.Sync.Sink) {
+			return r.ID, nil
+		}
+	}
+	return "", nil
 }
 
 // seedThere says why a seed folder cannot be used.

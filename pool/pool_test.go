@@ -324,6 +324,26 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
+// A workload whose tenants could be taken for another's is refused.
+func TestApplyRefusesPrefixesThatMeet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		apply := func(id, prefix string) error {
+			_, err := y.Pools.Apply(t.Context(), []byte(strings.Replace(plain, "id: w\n", "id: "+id+"\n", 1)+
+				"volumes: { state: { target: /data } }\nsync: { sink: { type: s3, bucket: b, prefix: '"+prefix+"' } }\n"), id+".yaml", "")
+			return err
+		}
+		require.NoError(t, apply("a", "tenants/${tenantId}/"))
+		require.NoError(t, apply("b", "tenants/${tenantId}/"))
+		faults, ok := errors.AsType[workload.Faults](apply("c", "${tenantId}/"))
+		require.True(t, ok)
+		require.Equal(t, "sync.sink.prefix", faults[0].Field)
+		require.Contains(t, faults[0].Message, "workload a")
+		require.NotEmpty(t, faults[0].Remedy)
+		require.NoError(t, apply("c", "other/${tenantId}/"))
+	})
+}
+
 // What a server cannot do yet, and a seed that is not there, are faults of the
 // file with a remedy.
 func TestApplyRefuses(t *testing.T) {

@@ -1,0 +1,39 @@
+package workload
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Two tenants meet where some names make one's folder part of the other's, and
+// nowhere else.
+func TestPrefixesMeet(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		a, b string
+		want bool
+	}{
+		{"${tenantId}/", "${tenantId}/", false},
+		{"${tenantId}/", "tenants/${tenantId}/", true},
+		{"tenants/${tenantId}/", "tenants/${tenantId}/x/", true},
+		{"tenants/${tenantId}/", "tenants/x/${tenantId}/", true},
+		{"tenants/${tenantId}/", "state/tenants/${tenantId}/", false},
+		{"a/${tenantId}/", "b/${tenantId}/", false},
+		{"a-${tenantId}/", "${tenantId}/", true},
+		{"a-${tenantId}/", "b-${tenantId}/", false},
+		{"${tenantId}-a/", "${tenantId}-b/", false},
+		{"a-${tenantId}/", "a/${tenantId}/", false},
+		{"a-${tenantId}/", "a-b/${tenantId}/", true},
+	} {
+		for _, s := range []Sink{{Type: SinkS3, Bucket: "b"}, {Type: SinkFile, Path: "/srv"}, {Type: SinkFile}} {
+			a, b := s, s
+			a.Prefix, b.Prefix = c.a, c.b
+			require.Equal(t, c.want, a.Meets(b), c)
+			require.Equal(t, c.want, b.Meets(a), c)
+			a.Bucket += "-other"
+			require.False(t, a.Meets(b), c)
+		}
+	}
+	require.True(t, Sink{Type: SinkFile, Path: "/srv", Prefix: "x/${tenantId}/"}.Meets(Sink{Type: SinkFile, Path: "/srv/x/y", Prefix: "${tenantId}/"}))
+}
