@@ -262,13 +262,13 @@ func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
-	leader.apply("kept", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
-	c := &crash{s: leader, id: "kept"}
-	var underWay errgroup.Group
-	underWay.Go(func() error { c.releases(); return nil })
+	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+	leader.visits("kept", "ada") // and is idle: no request waits for the release
 	begun := leader.await(of("kept", activity.HookStarted), 1)
+	told := time.Now()
 	require.Zero(t, leader.end(syscall.SIGTERM))
-	require.NoError(t, underWay.Wait())
+	others[0].log.await(t, "that it takes over", func(l logLine) bool { return l.says("taking over from a server that has ended or was not heard of") })
+	require.Greater(t, time.Since(told), 40*time.Second, "it was thought to be dead")
 	others[0].await(of("kept", activity.ClaimReleased), 1)
 	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
