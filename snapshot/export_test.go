@@ -42,9 +42,9 @@ const Holdback = holdback
 // itself there are at a time.
 const UploadsAtOnce = uploadMemory / packing
 
-// Mask is an error as a bucket with a secret shows it.
-func Mask(err error, secret string) error {
-	return (&cloudBucket{secrets: []string{secret}}).fault(err)
+// Mask is an error as a bucket with secrets shows it.
+func Mask(err error, secrets ...string) error {
+	return (&cloudBucket{secrets: secrets}).fault(err)
 }
 
 // ConnectionSecrets is connectionSecrets.

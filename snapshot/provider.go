@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
@@ -129,12 +131,22 @@ func connectionSecrets(text string) []string {
 			hide = append(hide, strings.TrimPrefix(value, "?"))
 			for pair := range strings.SplitSeq(value, "&") {
 				if sig, ok := strings.CutPrefix(strings.TrimPrefix(pair, "?"), "sig="); ok {
-					hide = append(hide, sig)
+					hide = append(hide, spellings(sig)...)
 				}
 			}
 		}
 	}
 	return hide
+}
+
+// spellings are a part of an address as it is given and, where that is another,
+// as the client writes it and as it is meant.
+func spellings(given string) []string {
+	list := []string{given}
+	if meant, err := url.QueryUnescape(given); err == nil {
+		list = append(list, url.QueryEscape(meant), meant)
+	}
+	return slices.Compact(list)
 }
 
 // shown leaves out what is too short to be a secret: to hide it would make
