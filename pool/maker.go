@@ -181,7 +181,9 @@ func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workloa
 	case err != nil || status.State != runtime.Running:
 		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 	default:
-		_, err = m.runner.Run(ctx, hooks.PreDestroy, hs, subject)
+		// A server that stops does not cut them off: they would be killed, and
+		// never run again. The next one asks how they ended.
+		_, err = m.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)
 	}
 	if _, failed := errors.AsType[*hooks.Error](err); failed {
 		m.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)

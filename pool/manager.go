@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/runtime"
@@ -85,86 +84,6 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
 	}
 	return Applied{Record: after, Created: created, Changed: true}, nil
-}
-
-// acceptable refuses what this server cannot do, in the form of faults of the
-// file.
-func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, dir string) error {
-	var faults workload.Faults
-	if w.Sync != nil && m.OpenSink != nil {
-		if err := m.OpenSink(ctx, w.Sync); err != nil {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "sync.sink", Message: err.Error(),
-				Remedy: "name what this server allows: its flags --state-folders and --credentials-dir say what",
-			})
-		}
-	}
-	if w.Sync != nil {
-		meets, err := m.meets(ctx, w)
-		if err != nil {
-			return err
-		}
-		if meets != "" {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "sync.sink.prefix",
-				Message: fmt.Sprintf("is %q, below which workload %s may keep other tenants, or above", w.Sync.Sink.Prefix, meets),
-				Remedy:  "write the same prefix as there, or begin both with folders of different names",
-			})
-		}
-	}
-	for _, v := range w.Volumes {
-		if v.Seed == "" {
-			continue
-		}
-		if err := seedThere(dir, v.Seed); err != nil {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "volumes." + v.Name + ".seed", Message: err.Error(),
-				Remedy: "put the folder beside the workload file, in the folder that the server loads (serve --workloads)",
-			})
-		}
-	}
-	if len(faults) > 0 {
-		return faults
-	}
-	return nil
-}
-
-// meets is a workload, perhaps w as it was before, that keeps its tenants where
-// they could be taken for w's.
-func (m *Manager) meets(ctx context.Context, w *workload.Workload) (string, error) {
-	all, err := m.store.Workloads(ctx)
-	if err != nil {
-		return "", fmt.Errorf("list the workloads: %w", err)
-	}
-	for _, r := range all {
-		// What an older version of Hostler took and this one does not is no
-		// reason to refuse another workload.
-		other, err := workload.Parse(r.Source, r.ID)
-		if err == nil && other.Sync != nil && w.Sync.Sink.Meets(other.Sync.Sink) {
-			return r.ID, nil
-		}
-	}
-	return "", nil
-}
-
-// seedThere says why a seed folder cannot be used.
-func seedThere(dir, seed string) error {
-	if dir == "" {
-		return fmt.Errorf("the folder %q cannot be found: the server loads workloads from no folder", seed)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return fmt.Errorf("the folder of the file cannot be read: %w", err)
-	}
-	defer root.Close()
-	info, err := root.Stat(seed)
-	if err != nil {
-		return fmt.Errorf("the folder %q cannot be read: %w", seed, err)
-	}
-	if !info.IsDir() {
-		return fmt.Errorf("%q is no folder", seed)
-	}
-	return nil
 }
 
 // keepScale keeps what an operator has scaled, unless the file itself now asks

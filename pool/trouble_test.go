@@ -257,6 +257,32 @@ func TestPreDestroyOnce(t *testing.T) {
 	})
 }
 
+// A server that is told to stop lets a pre_destroy hook end: cut off it would
+// be killed, and never run again.
+func TestPreDestroyIsNotCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain + "hooks: { pre_destroy: [{ command: [sleep, 5s] }] }\n")
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		y.Until("the hook to begin", func() bool { return len(y.Events(activity.HookStarted)) == 1 })
+		y.Crash()
+		of := func(what activity.Type) (n int) {
+			for _, e := range y.Events(what) {
+				if e.Container == idle[0].ID {
+					n++
+				}
+			}
+			return n
+		}
+		y.Until("it to go", func() bool { return of(activity.ContainerDestroyed) == 1 })
+		require.Equal(t, 1, of(activity.HookStarted))
+		require.Equal(t, 1, of(activity.HookCompleted))
+	})
+}
+
 // A workload that is applied from another folder takes its seeds from there,
 // though its revision is the same.
 func TestSeedsMove(t *testing.T) {
