@@ -34,10 +34,9 @@ var azureKey = base64.StdEncoding.EncodeToString([]byte("a-secret-that-nobody-ma
 // account's name, or of limits.
 type azureServer struct {
 	// mu guards what follows.
-	mu      sync.Mutex
-	blobs   map[string]azureBlob
-	blocks  map[string]map[string][]byte // by blob and id, not committed
-	refused int                          // how many creates met a blob
+	mu     sync.Mutex
+	blobs  map[string]azureBlob
+	blocks map[string]map[string][]byte // by blob and id, not committed
 }
 
 type azureBlob struct {
@@ -99,7 +98,6 @@ func (s *azureServer) put(w http.ResponseWriter, r *http.Request, name string, d
 	case err != nil:
 		azureFault(w, http.StatusBadRequest, "IncompleteBody")
 	case condition == "*" && there:
-		s.refused++
 		azureFault(w, http.StatusConflict, "BlobAlreadyExists")
 	case condition != "" && condition != "*":
 		azureFault(w, http.StatusBadRequest, "InvalidHeaderValue")

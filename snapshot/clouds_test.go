@@ -100,28 +100,58 @@ func TestCloudsListPages(t *testing.T) {
 }
 
 // A creation whose answer is lost is tried again, and what is there then is
-// known as one's own.
+// known as one's own. A client that does not try again where the connection is
+// cut says so, and whoever uploads again finds it.
 func TestCloudsLostAnswer(t *testing.T) {
+	later := func(w http.ResponseWriter) { http.Error(w, "later", http.StatusServiceUnavailable) }
+	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		y := c.yard("bucket")
-		y.upload(y.container(reg("f", "old")))
-		var lost atomic.Bool
-		c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
-			if !isCreate(r) || lost.Swap(true) {
-				return false
+		for what, instead := range map[string]func(http.ResponseWriter){"later": later, "cut": cut} {
+			var lost atomic.Bool
+			c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+				if !isCreate(r) || lost.Swap(true) {
+					return false
+				}
+				c.way.to.ServeHTTP(httptest.NewRecorder(), r)
+				instead(w)
+				return true
+			})
+			c.way.creates.Store(0)
+			id := y.container(reg("f", what))
+			_, err := y.sink.Upload(t.Context(), y.rt, y.origin(id))
+			if what == "later" {
+				require.NoError(t, err)
 			}
-			c.way.to.ServeHTTP(httptest.NewRecorder(), r)
-			http.Error(w, "later", http.StatusServiceUnavailable)
-			return true
-		})
-		c.way.creates.Store(0)
-		up := y.upload(y.container(reg("f", "new")))
-		require.Equal(t, int32(2), c.way.creates.Load())
-		now, err := y.sink.Current(t.Context(), y.owner)
-		require.NoError(t, err)
-		require.Equal(t, up.Snapshot.ID, now.ID)
-		require.Equal(t, "new", y.kept()["f"])
+			if err == nil {
+				require.Equal(t, int32(2), c.way.creates.Load(), what)
+			}
+			require.True(t, lost.Load())
+			require.Equal(t, what, y.kept()["f"])
+			require.True(t, y.upload(id).Unchanged)
+			t.Log(what, err)
+		}
 	})
+}
+
+// A key that Google does not take any more fails every call, soon, and is shown
+// by none.
+func TestGCSRevoked(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = io.WriteString(w, `{"error":"invalid_grant","error_description":"Invalid JWT Signature."}`)
+	}))
+	t.Cleanup(s.Close)
+	key, secret := serviceAccount(t, s.URL)
+	c := newCloud(t, nil, "type: gcs, bucket: %s, credentials: {file: key}", key)
+	b := c.bucket("bucket")
+	for name, call := range calls {
+		err := call(t.Context(), b)
+		require.ErrorContains(t, err, "invalid_grant", name)
+		require.NotErrorIs(t, err, snapshot.ErrNoObject, name)
+		require.NotContains(t, err.Error(), secret)
+	}
 }
 
 // Amazon may answer that it is not decided yet who creates an object: then one
