@@ -141,8 +141,8 @@ func (s *Sink) readHead(ctx context.Context, folder string, generation int64) (h
 }
 
 // commit makes next the head that counts, in place of before: the one step by
-// which anything changes. ErrConflict says that before did not count any more,
-// and that nothing was changed.
+// which anything changes. ErrConflict says that before does not count any more,
+// and that next does not either, or is not known to.
 func (s *Sink) commit(ctx context.Context, folder string, before, next head) error {
 	next.Generation = before.Generation + 1
 	data, err := json.Marshal(next)
@@ -180,7 +180,8 @@ func (s *Sink) commit(ctx context.Context, folder string, before, next head) err
 
 // isOurs says whether a head that exists is the one that we wanted to create: a
 // client that got no answer the first time has created it and tried again. It
-// is so only to the last byte: what another head needs must not be swept.
+// is so only to the last byte: what another head needs must not be swept. One
+// that cannot be read is taken for another's: whoever does it again finds out.
 func (s *Sink) isOurs(ctx context.Context, key string, want []byte) bool {
 	r, err := s.bucket.Get(ctx, key)
 	if err != nil {
