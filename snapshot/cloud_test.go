@@ -126,7 +126,7 @@ func gcsCloud(t testing.TB) *cloud {
 	http.DefaultTransport = &google{address, gcstest.Host, transport}
 	t.Cleanup(func() { http.DefaultTransport = usual; transport.CloseIdleConnections() })
 	key, secret := serviceAccount(t, tokens(t))
-	c := newCloud(t, w, "type: gcs, bucket: %s, credentials: {file: key}", key)
+	c := withGoogleKey(t, w, key)
 	c.denied = func(w http.ResponseWriter, r *http.Request) {
 		if !strings.Contains(r.URL.Path, "/storage/v1/") { // reads speak the older protocol
 			w.Header().Set("Content-Type", "application/xml")
@@ -140,6 +140,16 @@ func gcsCloud(t testing.TB) *cloud {
 	}
 	c.secret = secret
 	return c
+}
+
+// withGoogleKey opens buckets with the key of an account. Google's client looks
+// for credentials of the machine all the same, to no end but that it keeps a
+// connection where there is a server of such: it is given the same key.
+func withGoogleKey(t testing.TB, w *way, key string) *cloud {
+	file := filepath.Join(t.TempDir(), "key")
+	require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)
+	return newCloud(t, w, "type: gcs, bucket: %s, credentials: {file: key}", key)
 }
 
 // tokens is a server that gives googleToken to who signs for it.
