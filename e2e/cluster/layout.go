@@ -68,6 +68,11 @@ func (l layout) Name() string { return fmt.Sprintf("hostler-cluster-%d", l.index
 // Bridge is the network device of the pods; a device's name has 15 letters.
 func (l layout) Bridge() string { return fmt.Sprintf("hostler-kube%d", l.index) }
 
+// Hardware is the bridge's address on the wire, set by hand: otherwise it is the
+// lowest of its ports' and changes as pods come and go, and the others send to
+// the old one until they ask again, for up to half a minute.
+func (l layout) Hardware() string { return fmt.Sprintf("02:68:6f:73:74:%02x", l.index) }
+
 // Loopback is where the parts listen that nobody but the other parts needs.
 func (l layout) Loopback() string { return fmt.Sprintf("127.64.%d.1", l.index) }
 

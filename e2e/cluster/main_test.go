@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -48,4 +51,14 @@ func TestHelp(t *testing.T) {
 	for _, part := range parts {
 		require.Contains(t, out.String(), part.name)
 	}
+}
+
+// missing skips a test for want of something, or fails it where REQUIRE says
+// that there is a cluster.
+func missing(t *testing.T, what string) {
+	t.Helper()
+	if slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), "kubernetes") {
+		t.Fatal("REQUIRE names kubernetes: " + what)
+	}
+	t.Skip(what)
 }

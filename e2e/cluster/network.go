@@ -18,7 +18,7 @@ import (
 func makeNetwork(ctx context.Context, l layout) error {
 	bridge := l.Bridge()
 	for _, args := range [][]string{
-		{"link", "add", bridge, "type", "bridge"},
+		{"link", "add", bridge, "address", l.Hardware(), "type", "bridge"},
 		{"addr", "add", l.Gateway() + "/24", "dev", bridge},
 		{"addr", "add", l.APIServer() + "/32", "dev", bridge},
 		{"link", "set", bridge, "up"},

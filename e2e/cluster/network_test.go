@@ -1,12 +1,38 @@
 package main
 
 import (
+	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// The bridge keeps its address when a pod comes whose own is lower: other pods
+// would send to the old one until they ask again.
+func TestBridgeKeepsItsAddress(t *testing.T) {
+	l := layout{dir: t.TempDir(), index: 255}
+	if _, err := os.Stat(filepath.Join("/sys/class/net", l.Bridge())); err == nil || os.Geteuid() != 0 {
+		missing(t, "needs root, and no cluster of the index 255")
+	}
+	if _, err := lookPath("ip"); err != nil {
+		missing(t, err.Error())
+	}
+	t.Cleanup(func() { require.NoError(t, removeNetwork(context.Background(), l)) })
+	require.NoError(t, makeNetwork(t.Context(), l))
+	address := func() string {
+		text, err := os.ReadFile(filepath.Join("/sys/class/net", l.Bridge(), "address"))
+		require.NoError(t, err)
+		return strings.TrimSpace(string(text))
+	}
+	require.Equal(t, l.Hardware(), address())
+	require.NoError(t, run(t.Context(), "ip", "link", "add", "hostler-low255", "address", "02:00:00:00:00:01",
+		"type", "veth", "peer", "name", "hostler-pod255"))
+	require.NoError(t, run(t.Context(), "ip", "link", "set", "hostler-low255", "master", l.Bridge()))
+	require.Equal(t, l.Hardware(), address())
+}
 
 // What the network's plugins remember of this cluster's pods is forgotten, of
 // others' it stays; a folder that holds nothing any more goes.
