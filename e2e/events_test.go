@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -131,20 +133,32 @@ func (s *server) requireEnds() {
 	require.Equal(s.t, begun, records, "every start has one record")
 }
 
-// requireInStep checks that the engine has the containers of the database and
-// no others.
+// requireInStep checks that the engine comes to have the containers of the
+// database and no others. Those that are on their way in or out are in one of
+// the two only, for a moment.
 func (s *server) requireInStep() {
 	s.t.Helper()
-	there, err := s.engine.List(s.t.Context())
-	require.NoError(s.t, err)
-	known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
-	require.NoError(s.t, err)
 	var have, want []string
-	for _, c := range there {
-		have = append(have, c.ID)
+	inStep := func() bool {
+		there, err := s.engine.List(s.t.Context())
+		require.NoError(s.t, err)
+		known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
+		require.NoError(s.t, err)
+		have, want = nil, nil
+		for _, c := range there {
+			have = append(have, c.ID)
+		}
+		for _, c := range known {
+			want = append(want, c.ID)
+		}
+		slices.Sort(have)
+		slices.Sort(want)
+		return slices.Equal(have, want)
 	}
-	for _, c := range known {
-		want = append(want, c.ID)
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for limit := time.Now().Add(patience); !inStep() && time.Now().Before(limit); {
+		<-again.C
 	}
-	require.ElementsMatch(s.t, want, have, "containers of the engine and of the database")
+	require.Equal(s.t, want, have, "containers of the engine and of the database")
 }
