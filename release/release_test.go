@@ -57,7 +57,7 @@ func TestRelease(t *testing.T) {
 		for _, step := range []string{"pre_release", "settle"} {
 			require.Contains(t, r.Timings, step)
 		}
-		require.Equal(t, []string{"exec " + c.Container + " box echo flushed", "restart " + c.Container}, y.RT.Calls())
+		require.Equal(t, []string{"status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, y.RT.Calls())
 		k, err := y.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
 		require.Equal(t, pool.Idle, k.State)
@@ -141,6 +141,29 @@ func TestPreReleaseFails(t *testing.T) {
 			})
 		})
 	}
+}
+
+// While the engine is away nothing of a release is begun, however long that is:
+// what pre_release is to save is saved when the engine is back.
+func TestPreReleaseWaitsForTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(file)
+		c := y.Claim("w", "ada")
+		mendAsk, mendRun := y.RT.Break("status", runtime.ErrUnavailable), y.RT.Break("exec * box echo flushed", runtime.ErrUnavailable)
+		for range 3 {
+			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			require.ErrorIs(t, err, runtime.ErrUnavailable)
+			<-time.After(time.Hour)
+		}
+		require.Empty(t, y.Events(activity.HookStarted))
+		mendAsk()
+		mendRun()
+		r := y.Release(c)
+		require.Equal(t, claim.Released, r.State)
+		require.Empty(t, r.Warnings)
+		require.Len(t, y.Events(activity.HookCompleted), 1)
+	})
 }
 
 // What cannot or must not be reused is destroyed, with a reason.

@@ -93,13 +93,21 @@ func (m *releasing) begin(ctx context.Context) error {
 // its release is begun. What fails is a warning. They are not cut off with the
 // release: they would be killed, and never run again.
 func (m *releasing) preRelease(ctx context.Context) error {
-	ctx = context.WithoutCancel(ctx)
 	hs := m.w.Hooks[hooks.PreRelease]
 	if len(hs) == 0 {
 		return nil
 	}
+	dead := m.container.Health == pool.Dead
+	if !dead {
+		// An engine that is away is waited for by the release, not by its hooks,
+		// whose time would run out.
+		if _, err := m.rt.Status(ctx, m.claim.Container); errors.Is(err, runtime.ErrUnavailable) {
+			return err
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
 	var err error
-	if m.container.Health == pool.Dead {
+	if dead {
 		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, m.claim.Subject(), "the container is dead")
 		m.warnings = append(m.warnings, "pre_release did not run: the container is dead")
 	} else {
