@@ -8,6 +8,7 @@ import (
 	"io"
 	goruntime "runtime"
 	"strings"
+	"time"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
@@ -77,6 +78,8 @@ func (s *source) Read(p []byte) (int, error) {
 // Create is Bucket.Create. It is an upload because the client for Azure panics
 // when bytes that are written to it, as WriteAll does, are refused.
 func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, createTime)
+	defer cancel()
 	var err error
 	for range creations {
 		err = b.bucket.Upload(ctx, key, bytes.NewReader(data), &blob.WriterOptions{
@@ -88,6 +91,10 @@ func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error
 	}
 	return b.fault(err)
 }
+
+// createTime bounds a creation: Google's client repeats one without end, and
+// what is created is small.
+const createTime = 30 * time.Second
 
 // creations is how often Create tries while it is not decided who creates.
 const creations = 5

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -215,6 +216,30 @@ var calls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 		return b.List(ctx, "", func(snapshot.Object) error { return nil })
 	},
 	"delete": func(ctx context.Context, b snapshot.Bucket) error { return b.Delete(ctx, "there") },
+}
+
+// A service that is out of order fails every call, in the end: nobody waits for
+// as long as it stays so.
+func TestCloudsOutOfOrder(t *testing.T) {
+	eachCloud(t, func(t *testing.T, c *cloud) {
+		c.way.does(func(w http.ResponseWriter, _ *http.Request) bool {
+			http.Error(w, "later", http.StatusServiceUnavailable)
+			return true
+		})
+		b := c.bucket("bucket")
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer cancel()
+		var g errgroup.Group
+		for name, call := range calls {
+			g.Go(func() error {
+				if err := call(ctx, b); err == nil || ctx.Err() != nil {
+					return fmt.Errorf("%s: %w", name, errors.Join(err, ctx.Err()))
+				}
+				return nil
+			})
+		}
+		require.NoError(t, g.Wait())
+	})
 }
 
 // Who has no right is told so by every call, and never that there is nothing,

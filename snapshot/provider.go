@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"cloud.google.com/go/storage"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -18,6 +19,7 @@ import (
 	"gocloud.dev/blob/s3blob"
 	"gocloud.dev/gcp"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/option"
 
 	"github.com/hostler/hostler/workload"
 )
@@ -70,6 +72,10 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 // gcsScope is what a key may do.
 const gcsScope = "https://www.googleapis.com/auth/devstorage.read_write"
 
+// gcsAttempts is how often a call is made whose answer is that it should be
+// repeated: for some fifteen seconds, as the other providers' clients do.
+const gcsAttempts = 5
+
 // openGCS takes the key of a service account, as JSON.
 func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error) {
 	var tokens gcp.TokenSource
@@ -91,7 +97,15 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	if err != nil {
 		return nil, nil, err
 	}
-	b, err := gcsblob.OpenBucket(ctx, client, s.Bucket, nil)
+	// The client would look for credentials of the machine besides, and would
+	// repeat a call for as long as its context lives.
+	b, err := gcsblob.OpenBucket(ctx, client, s.Bucket, &gcsblob.Options{
+		ClientOptions: []option.ClientOption{option.WithoutAuthentication()},
+	})
+	var service *storage.Client
+	if err == nil && b.As(&service) {
+		service.SetRetry(storage.WithMaxAttempts(gcsAttempts))
+	}
 	return b, shown(hide), err
 }
 

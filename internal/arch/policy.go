@@ -73,6 +73,8 @@ var owners = []owner{
 	{"github.com/jackc/pgx", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"github.com/pressly/goose", []string{"store/..."}, "package store is the only one that knows SQL"},
 	{"gocloud.dev", []string{"snapshot"}, "only package snapshot talks to object storage"},
+	{"cloud.google.com/go", []string{"snapshot"}, "only package snapshot talks to object storage"},
+	{"google.golang.org/api", []string{"snapshot"}, "only package snapshot talks to object storage"},
 	{"github.com/aws", []string{"snapshot"}, "only package snapshot talks to object storage"},
 	{"github.com/Azure/azure-sdk-for-go", []string{"snapshot"}, "only package snapshot talks to object storage"},
 	{"github.com/klauspost/compress", []string{"snapshot"}, "only snapshots are compressed"},
