@@ -143,6 +143,10 @@ func (k *Keeper) Upload(ctx context.Context, c Claim, w *workload.Workload, reas
 	return c, t, blame("upload", err)
 }
 
+// pruneTime bounds the tidying up after an upload that failed, during which the
+// claim has its turn: a sink in trouble may take for ever to say so.
+const pruneTime = time.Minute
+
 // conflicts is how often an upload is done over that met another one.
 const conflicts = 3
 
@@ -160,7 +164,9 @@ func (k *Keeper) upload(ctx context.Context, sink *snapshot.Sink, c Claim, w *wo
 		err = context.Cause(ctx)
 	}
 	if err != nil && ctx.Err() == nil { // nobody waits for what was cut off
-		if _, pruneErr := sink.Prune(context.WithoutCancel(ctx), owner(c)); pruneErr != nil {
+		ctx, cancel := context.WithTimeout(ctx, pruneTime)
+		defer cancel()
+		if _, pruneErr := sink.Prune(ctx, owner(c)); pruneErr != nil {
 			k.log.Info("what a failed upload left was not removed yet", "claim", c.ID, "error", pruneErr)
 		}
 	}
