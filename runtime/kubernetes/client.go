@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -71,14 +72,45 @@ func newClient(config *rest.Config) (*rest.RESTClient, error) {
 // the network the client would take for a connection that has only become old:
 // it would try again ten times, a second apart, and make a watch that ended at
 // once of it, for ever. Our callers know better when to try again.
+//
+// A server that answers that it has failed is asked again, a few times: a fault
+// of a moment must not cost a container that is being made. Whether what was
+// asked for is done all the same makes no difference: names are taken once, and
+// a change is of one very pod.
 type plainSpoken struct{ http.RoundTripper }
 
+// failures are the pauses after which a server that has failed is asked again.
+var failures = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond}
+
 func (p plainSpoken) RoundTrip(request *http.Request) (*http.Response, error) {
-	answer, err := p.RoundTripper.RoundTrip(request)
-	if err != nil && request.Context().Err() == nil {
-		err = &noAnswer{err}
+	ctx := request.Context()
+	for tries := 0; ; tries++ {
+		answer, err := p.RoundTripper.RoundTrip(request)
+		if err != nil && ctx.Err() == nil {
+			err = &noAnswer{err}
+		}
+		if err != nil || tries == len(failures) || !hasFailed(answer) || request.Body != nil && request.GetBody == nil {
+			return answer, err
+		}
+		answer.Body.Close()
+		select {
+		case <-time.After(failures[tries]):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		request = request.Clone(ctx)
+		if request.GetBody != nil {
+			if request.Body, err = request.GetBody(); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return answer, err
+}
+
+// hasFailed says whether a server has failed and does not say when to ask again:
+// where it does, the client obeys.
+func hasFailed(answer *http.Response) bool {
+	return answer.StatusCode >= http.StatusInternalServerError && answer.Header.Get("Retry-After") == ""
 }
 
 // WrappedRoundTripper is how the client finds what it wants to know of the

@@ -148,7 +148,7 @@ func TestSPDY(t *testing.T) {
 	}
 }
 
-// A server that is busy for a moment costs nothing but that moment.
+// A server that is busy for a moment, or fails, costs nothing but that moment.
 func TestBusyServer(t *testing.T) {
 	t.Parallel()
 	f, rt := newFront(t)
@@ -157,8 +157,11 @@ func TestBusyServer(t *testing.T) {
 		if strings.Contains(r.URL.RawQuery, "watch=") || strings.HasSuffix(r.URL.Path, "/exec") || count.Add(1)%2 == 0 {
 			return false
 		}
-		w.Header().Set("Retry-After", "1")
-		return refuse(w, []int{429, 503}[count.Load()/2%2])
+		code := []int{429, 500, 503, 504, 502}[count.Load()/2%5]
+		if code == 429 || code == 503 {
+			w.Header().Set("Retry-After", "1")
+		}
+		return refuse(w, code)
 	})
 	id := up(t, rt)
 	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
