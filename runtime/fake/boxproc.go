@@ -81,6 +81,9 @@ const stormSize = 8
 
 func forkstorm(p *Proc, args []string) error {
 	p.OnTerm(func() {})
+	if err := echo(p, []string{"deaf"}); err != nil {
+		return err
+	}
 	for range stormSize {
 		p.Spawn(p.Args[0], "forkstorm", args[0], "child").OnTerm(func() {})
 	}

@@ -13,14 +13,15 @@
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
 //	box pause MS           wait so many milliseconds
 //	box hang [MARKER]      wait for ever
-//	box ignore-term [M]    the same, deaf to SIGTERM
+//	box ignore-term [M]    the same, deaf to SIGTERM; print "deaf"
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
 //	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
 //	                       started box) or to "init" (the one that started that)
 //	box double-fork MARKER leave a grandchild that hangs, end with 0
 //	box setsid MARKER      leave a child in a session of its own, end with 0
 //	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
-//	box forkstorm MARKER   fork children that fork, deaf to SIGTERM, until killed
+//	box forkstorm MARKER   print "deaf", and fork children that fork, deaf to
+//	                       SIGTERM, until killed
 //	box ps MARKER          print "PID ARGV" of every live process with MARKER in
 //	                       its argv, itself apart
 //	box zombies            print how many dead children nobody has waited for

@@ -125,6 +125,7 @@ func forkstorm(args []string) error {
 	if len(args) > 1 {
 		return short(args[0])
 	}
+	fmt.Println("deaf")
 	for {
 		running := make([]*exec.Cmd, 0, stormSize)
 		for range stormSize {
