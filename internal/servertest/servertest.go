@@ -6,6 +6,8 @@ package servertest
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/rand/v2"
 	"net"
 	"os/exec"
 	"path/filepath"
@@ -63,10 +65,12 @@ func Start(tb testing.TB, s Server) string {
 	return address
 }
 
-// free is an address that nobody listens on.
+// free is an address that nobody listens on, and stays so until the server
+// does: it is one of this machine that nobody else uses.
 func free(tb testing.TB) string {
 	tb.Helper()
-	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	own := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
+	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", own)
 	require.NoError(tb, err)
 	defer l.Close()
 	return l.Addr().String()
