@@ -71,7 +71,7 @@ func (f *fleet) detour() (*proxy, string) {
 	u, err := url.Parse(f.store)
 	require.NoError(f.t, err)
 	address := u.Host
-	p := newProxy(f.t, "tcp", "127.0.0.1:0", func(ctx context.Context) (net.Conn, error) {
+	p := newProxy(f.t, "tcp", ownAddress(), func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	})
 	u.Host = p.address

@@ -86,7 +86,7 @@ func (kubernetesBackend) detour(t testing.TB) (*proxy, []string, []string) {
 	require.NoError(t, err)
 	to, err := url.Parse(c.Config.Host)
 	require.NoError(t, err)
-	p := newProxy(t, "tcp", "127.0.0.1:0", func(ctx context.Context) (net.Conn, error) {
+	p := newProxy(t, "tcp", ownAddress(), func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", to.Host)
 	})
 	return p, []string{"--kubeconfig", kubeconfigFor(t, "https://"+p.address)}, nil

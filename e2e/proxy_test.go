@@ -2,7 +2,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"testing"
@@ -30,6 +32,12 @@ func newProxy(t testing.TB, network, address string, dial func(context.Context) 
 	require.NoError(t, listener.Close())
 	t.Cleanup(p.cut)
 	return p
+}
+
+// ownAddress is one of this machine that nobody else uses. A port of it stays
+// free while the way that begins there is cut.
+func ownAddress() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 }
 
 // detour has an installation's server go by a way that can be cut.
