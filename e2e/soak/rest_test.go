@@ -48,15 +48,41 @@ func (s *soak) rest(t *testing.T) usage {
 	return measure(t)
 }
 
+// restFlat is rest, and again for a while if it takes more than an earlier one:
+// what has just ended may still be closing what it had open.
+func (s *soak) restFlat(t *testing.T, early usage) usage {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	now := s.rest(t)
+	for !flat(early, now) && time.Now().Before(deadline) {
+		<-time.After(time.Second)
+		now = s.rest(t)
+	}
+	return now
+}
+
+// onEngine are our containers on the engine, once there are so many: one that
+// the engine has made after it was lost goes with the next comparison.
+func (s *soak) onEngine(t *testing.T, want int) []found {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		all, err := s.engine.containers(t.Context(), s.instance)
+		require.NoError(t, err)
+		if len(all) == want || time.Now().After(deadline) {
+			return all
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
 // requireHealthy checks that what is idle is as good as it is said to be.
 func (s *soak) requireHealthy(t *testing.T) {
 	t.Helper()
 	idle, err := s.yard.Pools.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
 	require.NoError(t, err)
 	require.Len(t, idle, len(s.workloads), "every pool has one")
-	there, err := s.engine.containers(t.Context(), s.instance)
-	require.NoError(t, err)
-	require.Len(t, there, len(idle), "nothing else is on the engine")
+	require.Len(t, s.onEngine(t, len(idle)), len(idle), "nothing else is on the engine")
 	for _, c := range idle {
 		require.Equal(t, pool.Healthy, c.Health, c.ID)
 		status, err := s.rt.Status(t.Context(), c.ID)
@@ -90,9 +116,7 @@ func (s *soak) drain(t *testing.T) {
 // requireNothingLeft looks at the engine and at this machine.
 func (s *soak) requireNothingLeft(t *testing.T) {
 	t.Helper()
-	containers, err := s.engine.containers(t.Context(), s.instance)
-	require.NoError(t, err)
-	require.Empty(t, containers, "containers")
+	require.Empty(t, s.onEngine(t, 0), "containers")
 	volumes, err := s.engine.volumes(t.Context(), s.instance)
 	require.NoError(t, err)
 	require.Empty(t, volumes, "volumes")

@@ -78,6 +78,12 @@ const (
 	countSlack    = 16
 )
 
+// flat says whether requireFlat would be content.
+func flat(early, late usage) bool {
+	return late.heap <= early.heap+early.heap/5+heapSlack && late.resident <= early.resident+residentSlack &&
+		late.goroutines <= early.goroutines+countSlack && late.files <= early.files+countSlack
+}
+
 // requireFlat compares two moments at which nothing was going on.
 func requireFlat(t *testing.T, early, late usage) {
 	t.Helper()
