@@ -5,13 +5,13 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
+	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
 // What the workload leaves open is the image's own: command, environment,
@@ -126,13 +126,14 @@ func TestStartFaults(t *testing.T) {
 			if test.change != nil {
 				test.change(&spec)
 			}
-			t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+			t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 			require.NoError(t, rt.Create(t.Context(), spec))
-			begun := time.Now()
-			err := rt.Start(t.Context(), spec.ID)
+			// A busy node needs a while to see it; Start itself would wait for ever.
+			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+			defer cancel()
+			err := rt.Start(ctx, spec.ID)
 			require.ErrorIs(t, err, test.means)
 			require.ErrorContains(t, err, test.words)
-			require.Less(t, time.Since(begun), 20*time.Second)
 		})
 	}
 }
@@ -143,7 +144,7 @@ func TestUnschedulable(t *testing.T) {
 	t.Parallel()
 	rt, c := open(t), needCluster(t)
 	spec := newSpec(t)
-	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
 	// While it is gated, a pod may still be given a narrower choice of nodes.
 	require.NoError(t, c.Do(t.Context(), http.MethodPatch, pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`, nil))

@@ -171,7 +171,7 @@ func up(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtime.Spec)) str
 	for _, f := range change {
 		f(&spec)
 	}
-	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID), "Destroy") })
+	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec), "Create")
 	require.NoError(t, rt.Start(t.Context(), spec.ID), "Start")
 	return spec.ID

@@ -184,13 +184,17 @@ func TestOutage(t *testing.T) {
 	<-ready
 	done := make(chan error, 1)
 	go func() { // ends with the command, after the outage
-		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "pause", "3000"}})
-		if err == nil && !result.OK() {
+		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "hang", "through"}})
+		if err == nil && result.Signal != "SIGTERM" {
 			err = io.ErrUnexpectedEOF
 		}
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "pause") != "" }, patience, tick)
+	var pid string
+	require.Eventually(t, func() bool {
+		pid, _, _ = strings.Cut(say(t, rt, id, "/box", "ps", "through"), " ")
+		return pid != ""
+	}, patience, tick)
 
 	f.will(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
 	f.cut()
@@ -220,6 +224,7 @@ func TestOutage(t *testing.T) {
 	require.Error(t, err)
 	require.Error(t, rt.Restart(ctx, id))
 	f.will(nil)
+	say(t, rt, id, "/box", "kill", pid, "TERM")
 	require.NoError(t, <-done, "the command that ran all the time")
 	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
 }

@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,12 +10,18 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// cleanupContext outlives the test's own, which is over when cleanups run.
-func cleanupContext(t *testing.T) context.Context {
+// Destroy destroys a container when its test has ended, as servers do: when
+// the engine cannot say yet that it is gone, again.
+func Destroy(t testing.TB, rt runtime.Runtime, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*patience)
+	defer cancel()
+	err := rt.Destroy(ctx, id)
+	for errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
+		<-time.After(time.Second)
+		err = rt.Destroy(ctx, id)
+	}
+	require.NoError(t, err, "Destroy")
 }
 
 // startError is the reason for which a command did not start.

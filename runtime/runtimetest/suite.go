@@ -115,8 +115,7 @@ func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
 func (s *suite) create(t *testing.T, spec runtime.Spec) {
 	t.Helper()
 	t.Cleanup(func() {
-		// The test's own context is over by now.
-		require.NoError(t, s.rt.Destroy(cleanupContext(t), spec.ID), "Destroy")
+		Destroy(t, s.rt, spec.ID)
 	})
 	require.NoError(t, s.rt.Create(t.Context(), spec), "Create")
 }
