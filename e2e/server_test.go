@@ -3,17 +3,20 @@ package e2e
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
@@ -119,7 +122,13 @@ func (s *server) remove() {
 	require.NoError(s.t, err)
 	var g errgroup.Group
 	for _, c := range all {
-		g.Go(func() error { return s.engine.Destroy(ctx, c.ID) })
+		g.Go(func() error {
+			err := s.engine.Destroy(ctx, c.ID)
+			for errors.Is(err, runtime.ErrUnavailable) && flow.Pause(ctx, time.Second) == nil {
+				err = s.engine.Destroy(ctx, c.ID) // as servers do
+			}
+			return err
+		})
 	}
 	require.NoError(s.t, g.Wait())
 	require.NoError(s.t, os.RemoveAll(s.data))
