@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -30,9 +31,12 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.hear(ctx) })
+	var work sync.WaitGroup // of whoever leads, or may come to
+	work.Add(2)
+	g.Go(func() error { defer work.Done(); return s.hear(ctx) })
 	lead := make(chan struct{}) // closed when this server leads
 	g.Go(func() error {
+		defer work.Done()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -40,7 +44,13 @@ func (s *server) share(ctx context.Context, c serveConfig) error {
 			return s.succeed(ctx, c)
 		}
 	})
-	g.Go(func() error { return s.renew(ctx, lead) })
+	// It keeps the lead until it has ended what it began as the leader: with
+	// another one it would remove the same containers, and run their hooks.
+	alive, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	g.Go(func() error { return s.renew(alive, func() bool { return ctx.Err() != nil }, lead) })
+	work.Wait()
+	end()
 	err := g.Wait()
 	// The next one need not wait until this one is thought to be dead.
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.LeaseTime)
@@ -82,15 +92,16 @@ func (s *server) leave(ctx context.Context) error {
 // errReplaced ends a server that is no longer what it thought it was.
 var errReplaced = errors.New("another server keeps the pools now")
 
-// renew says that this server is alive, and asks to lead, again and again.
-func (s *server) renew(ctx context.Context, lead chan struct{}) error {
+// renew says that this server is alive, and asks to lead, again and again until
+// ctx ends. When it is stopping, it keeps the lead and does not come to it.
+func (s *server) renew(ctx context.Context, stopping func() bool, lead chan struct{}) error {
 	leads := false
 	for {
 		begun := time.Now()
 		err := s.db.Renew(ctx)
 		if err == nil {
 			s.lease.renewed(begun)
-			leads, err = s.keepLeading(ctx, leads, lead)
+			leads, err = s.keepLeading(ctx, leads, stopping, lead)
 		}
 		if errors.Is(err, store.ErrFenced) {
 			s.die(err)
@@ -116,8 +127,8 @@ func (s *server) die(err error) {
 }
 
 // keepLeading asks to lead, and says whether this server does.
-func (s *server) keepLeading(ctx context.Context, led bool, lead chan struct{}) (bool, error) {
-	if !led && s.lease.isWary() {
+func (s *server) keepLeading(ctx context.Context, led bool, stopping func() bool, lead chan struct{}) (bool, error) {
+	if !led && (s.lease.isWary() || stopping()) {
 		return false, nil
 	}
 	_, leads, err := s.db.Lead(ctx, leading)
