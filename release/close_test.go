@@ -25,7 +25,7 @@ var errStopping = errors.New("the server stops")
 // container as they are, and the next server finishes it: what is over is not
 // done again, and every byte is kept. A hook that runs is let run to its end.
 func TestClose(t *testing.T) {
-	for within, snapshots := range map[string]int{"exec": 0, "get": 0, "restart": 1} {
+	for within, snapshots := range map[string]int{"status": 0, "exec": 0, "get": 0, "restart": 1} {
 		t.Run(within, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := flowtest.New(t)

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
@@ -43,6 +44,9 @@ type flight struct {
 	done   chan struct{}           // closed when c and err are set
 	c      claim.Claim
 	err    error
+	// discard is set by whoever wants that, first of all: either the release
+	// sees it when it begins, or who set it finds that it has begun.
+	discard atomic.Bool
 }
 
 // NewService returns a service. Releases that an earlier server left half done
@@ -76,6 +80,9 @@ type Request struct {
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	for {
 		work, f, first := s.enter(ctx, id)
+		if r.Discard {
+			f.discard.Store(true)
+		}
 		if first {
 			return s.lead(ctx, work, f, id, r)
 		}
@@ -116,7 +123,7 @@ func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Reques
 			f.err = errShown
 			return f.c, f.err
 		}
-		f.c, f.err = s.run(work, f.c, r)
+		f.c, f.err = s.run(work, f, f.c, r)
 		if !errors.Is(f.err, errBegun) {
 			break
 		}
@@ -189,7 +196,7 @@ func (s *Service) join(ctx context.Context, id string, r Request) error {
 		Set: func(c *claim.Claim) { c.Discard = true },
 	})
 	if errors.Is(err, pool.ErrMoved) {
-		return nil // it has ended, or has yet to begin: its own wish counts
+		return nil // it has ended, or has yet to begin, and will see the wish
 	}
 	return err
 }

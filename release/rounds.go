@@ -11,7 +11,9 @@ import (
 // each beside the others, and none waited for, so that one which takes hours
 // holds up nobody else's.
 type rounds struct {
-	limit int // at once in all; one workload has half of it at most
+	// limit is how many there are at once. One workload has half of it at most,
+	// and the last quarter is for those who have none.
+	limit int
 	group errgroup.Group
 	room  chan struct{} // holds one signal: who found none may begin
 
@@ -49,7 +51,7 @@ func (r *rounds) begin(id, workload string, do func()) {
 	if _, ok := r.busy[id]; ok {
 		return
 	}
-	if len(r.busy) >= r.limit || of >= r.limit/2 {
+	if len(r.busy) >= r.limit || of >= r.limit/2 || of > 0 && len(r.busy) >= r.limit-r.limit/4 {
 		r.full = true
 		return
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"time"
 
 	"github.com/hostler/hostler/activity"
@@ -21,6 +22,7 @@ type releasing struct {
 	*Service
 	claim     claim.Claim
 	request   Request
+	discard   *atomic.Bool // somebody who asks for the release wants that
 	w         *workload.Workload
 	container pool.Container
 	timings   flow.Timings
@@ -31,11 +33,11 @@ type releasing struct {
 
 // run does all that a release does, in order. There is nothing to undo: each
 // step is safe to do again, and a release only goes forward.
-func (s *Service) run(ctx context.Context, c claim.Claim, r Request) (claim.Claim, error) {
+func (s *Service) run(ctx context.Context, f *flight, c claim.Claim, r Request) (claim.Claim, error) {
 	if r.Reason == "" {
 		r.Reason = "the tenant released it"
 	}
-	m := &releasing{Service: s, claim: c, request: r, timings: flow.Timings{}}
+	m := &releasing{Service: s, claim: c, request: r, discard: &f.discard, timings: flow.Timings{}}
 	timings, err := flow.Run(ctx, "release",
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
@@ -64,7 +66,7 @@ func (m *releasing) begin(ctx context.Context) error {
 			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
 			If: m.request.idle,
 			Set: func(c *claim.Claim) {
-				c.Reason, c.Discard, c.RetryAt = m.request.Reason, m.request.Discard, nil
+				c.Reason, c.Discard, c.RetryAt = m.request.Reason, m.discard.Load(), nil
 			},
 			Events: []activity.Event{{
 				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
@@ -101,8 +103,12 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	if !dead {
 		// An engine that is away is waited for by the release, not by its hooks,
 		// whose time would run out.
-		if _, err := m.rt.Status(ctx, m.claim.Container); errors.Is(err, runtime.ErrUnavailable) {
+		_, err := m.rt.Status(ctx, m.claim.Container)
+		if errors.Is(err, runtime.ErrUnavailable) {
 			return err
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
 		}
 	}
 	ctx = context.WithoutCancel(ctx)
