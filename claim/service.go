@@ -30,12 +30,16 @@ type Service struct {
 	mu       sync.Mutex // guards what follows
 	inflight map[key]*flight
 	awaited  map[string]chan struct{} // by claim: closed when something is heard
+	unsaved  map[string]time.Time     // by claim: a touch that storage refused
 
 	left chan func(ctx context.Context) // the claims to be finished
 }
 
 // maxLeft is how many claims that another server left may wait for Run.
 const maxLeft = 10000
+
+// maxUnsaved is of how many claims a touch is remembered that storage refused.
+const maxUnsaved = 10000
 
 // key is what a tenant has at most one live claim of.
 type key struct{ workload, tenant string }
@@ -60,8 +64,8 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hook
 	}
 	return &Service{
 		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
-		awaited: map[string]chan struct{}{},
-		left:    make(chan func(context.Context), maxLeft),
+		awaited: map[string]chan struct{}{}, unsaved: map[string]time.Time{},
+		left: make(chan func(context.Context), maxLeft),
 	}
 }
 
@@ -195,6 +199,7 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 
 // Touch notes that the tenant of an active claim still uses it, for pools with
 // a claim_idle_ttl. A claim that is not active any more is returned as it is.
+// What storage refuses to note is not held against the tenant by this server.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
 	c, err := s.store.MoveClaim(ctx, Move{
@@ -203,7 +208,28 @@ func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	if errors.Is(err, pool.ErrMoved) {
 		return s.store.Claim(ctx, id)
 	}
+	if err != nil && !errors.Is(err, ErrNoClaim) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.unsaved) >= maxUnsaved {
+			clear(s.unsaved)
+		}
+		s.unsaved[id] = now
+	}
 	return c, err
+}
+
+// LastHeard is when the tenant of an active claim last showed itself, to this
+// server also while that could not be recorded.
+func (s *Service) LastHeard(c Claim) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := c.LastActive()
+	if at, ok := s.unsaved[c.ID]; ok && at.After(last) {
+		return at
+	}
+	delete(s.unsaved, c.ID)
+	return last
 }
 
 // Close ends the making of every claim, and the uploads under way: the server

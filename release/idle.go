@@ -126,7 +126,7 @@ func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, liste
 		}
 		for _, c := range claims {
 			listed[c.ID] = true
-			at := all.due(c.ID, heard.due(c.LastActive().Add(ttl), ttl))
+			at := all.due(c.ID, heard.due(s.claims.LastHeard(c).Add(ttl), ttl))
 			if !at.After(now) {
 				all.begin(c.ID, c.Workload, func() { s.report(ctx, c, s.reapOne(ctx, c, ttl, now)) })
 			} else if at.Before(next) {
@@ -153,7 +153,7 @@ func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration,
 	}
 	// It may have waited long for its turn, and its tenant was told that the
 	// claim stands: by this look, or while it was on its way.
-	idle := func(c claim.Claim) bool { return c.State == claim.Active && !c.LastActive().Add(ttl).After(now) }
+	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastHeard(c).Add(ttl).After(now) }
 	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,73 @@ func TestDiscardJoins(t *testing.T) {
 		require.NoError(t, g.Wait())
 		require.Contains(t, gone(y, c.Container), "discarded")
 		require.Empty(t, y.Events(activity.ContainerReleased), "it is never anybody's in between")
+	})
+}
+
+// Who wants a release to discard while another one is about to begin it has that
+// as well.
+func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(file)
+		c := y.Claim("w", "ada")
+		var g errgroup.Group
+		var once sync.Once
+		var releases *release.Service
+		releases = release.NewService(interposed{y.DB, func() {
+			once.Do(func() {
+				g.Go(func() error {
+					got, err := releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+					require.True(t, got.Discard)
+					return err
+				})
+				synctest.Wait() // it has joined
+			})
+		}}, y.Claims, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), slog.New(slog.DiscardHandler))
+		_, err := releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		require.NoError(t, g.Wait())
+		require.Contains(t, gone(y, c.Container), "discarded")
+	})
+}
+
+// readOnly is storage that can be read and, while it is full, not written.
+type readOnly struct {
+	claim.Store
+	full *atomic.Bool
+}
+
+func (s readOnly) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+	if s.full.Load() {
+		return claim.Claim{}, errors.New("the disk is full")
+	}
+	return s.Store.MoveClaim(ctx, m)
+}
+
+// A tenant that shows itself while that cannot be recorded is not idle for it.
+func TestHeardWhileTheDiskIsFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		alive, quiet := y.Claim("w", "alive"), y.Claim("w", "quiet")
+		var full atomic.Bool
+		db := readOnly{y.DB, &full}
+		log, runner := slog.New(slog.DiscardHandler), hooks.NewRunner(y.RT, y.DB)
+		claims := claim.NewService(db, y.Pools, y.RT, runner, nil, log)
+		y.Releases = release.NewService(db, claims, y.Pools, y.RT, runner, log)
+		running(t, y)
+		full.Store(true)
+		for begun := time.Now(); time.Since(begun) < 2*time.Hour; {
+			full.Store(time.Since(begun) < time.Hour)
+			_, err := claims.Touch(t.Context(), alive.ID)
+			require.Equal(t, full.Load(), err != nil)
+			<-time.After(4 * time.Minute)
+		}
+		for c, state := range map[string]claim.State{quiet.ID: claim.Released, alive.ID: claim.Active} {
+			now, err := y.DB.Claim(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, state, now.State)
+		}
 	})
 }
 
@@ -270,6 +338,30 @@ func TestSlowReleases(t *testing.T) {
 		left, err := y.DB.Claims(t.Context(), claim.Filter{Workload: "w"})
 		require.NoError(t, err)
 		require.Len(t, left, 20)
+	})
+}
+
+// Nor do those of two workloads.
+func TestTwoSlowWorkloads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		for _, id := range []string{"w", "v", "other"} {
+			y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id).Replace(kept))
+		}
+		for _, id := range []string{"w", "v"} {
+			for _, tenant := range strings.Split("abcdefghijkl", "") {
+				c := y.Claim(id, tenant)
+				_, unblock := y.RT.Block("get " + c.Container)
+				defer unblock()
+			}
+		}
+		running(t, y)
+		<-time.After(5 * time.Minute)
+		idle := y.Claim("other", "idle")
+		<-time.After(time.Hour)
+		now, err := y.DB.Claim(t.Context(), idle.ID)
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, now.State)
 	})
 }
 
