@@ -76,7 +76,9 @@ func (w *Watcher) removeOrphan(ctx context.Context, s runtime.Status, reason str
 		w.log.Warn("removing a container that nobody needs", "container", s.ID, "workload", s.Workload, "reason", reason)
 	}
 	if err := w.rt.Destroy(ctx, s.ID); err != nil {
-		return fmt.Errorf("remove container %s, for %s: %w", s.ID, reason, err)
+		// The next comparison tries again. Nothing else waits for it.
+		w.log.Warn("a container that nobody needs could not be removed", "container", s.ID, "reason", reason, "error", err)
+		return nil
 	}
 	delete(w.orphans, s.ID)
 	if err := tell(activity.ContainerDestroyed, "container is destroyed"); err != nil {

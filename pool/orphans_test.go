@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,6 +47,26 @@ func TestOrphanHasGrace(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 		require.Len(t, y.Events(activity.ContainerDestroying), 1)
 		require.Len(t, y.Events(activity.ContainerDestroyed), 1)
+	})
+}
+
+// One that cannot be removed does not keep anybody from hearing of deaths.
+func TestOrphanThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
+		y.Crash()
+		mend := y.RT.Break("destroy unknown", runtime.ErrUnavailable)
+		defer mend()
+		<-time.After(time.Minute)
+		y.RT.SetDown(true)
+		<-time.After(time.Second)
+		y.RT.SetDown(false)
+		<-time.After(time.Minute)
+		y.RT.ForgetCalls()
+		<-time.After(10 * time.Minute)
+		require.Contains(t, y.RT.Calls(), "destroy unknown", "it is tried again")
+		require.NotContains(t, strings.Join(y.RT.Calls(), " "), "watch")
 	})
 }
 

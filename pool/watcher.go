@@ -106,12 +106,10 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
 	byID := make(map[string]runtime.Status, len(there))
-	var all error
 	for _, s := range there {
 		byID[s.ID] = s
-		all = errors.Join(all, w.reclaim(ctx, s))
 	}
-	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
+	var all error
 	rows, err := w.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)
@@ -134,6 +132,10 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 		}
 		w.report(ctx, runtime.Death{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
+	for _, s := range there {
+		all = errors.Join(all, w.reclaim(ctx, s))
+	}
+	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
 	return all
 }
 
