@@ -51,6 +51,7 @@ func TestClose(t *testing.T) {
 				require.NoError(t, g.Wait())
 				_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.ErrorIs(t, err, errStopping, "nothing is begun any more")
+				require.Equal(t, within == "status", len(y.Events(activity.HookStarted)) == 0)
 
 				now, err := y.DB.Claim(t.Context(), c.ID)
 				require.NoError(t, err)

@@ -125,11 +125,11 @@ func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
 		var g errgroup.Group
 		var once sync.Once
 		var releases *release.Service
+		var got claim.Claim
 		releases = release.NewService(interposed{y.DB, func() {
 			once.Do(func() {
-				g.Go(func() error {
-					got, err := releases.Release(t.Context(), c.ID, release.Request{Discard: true})
-					require.True(t, got.Discard)
+				g.Go(func() (err error) {
+					got, err = releases.Release(t.Context(), c.ID, release.Request{Discard: true})
 					return err
 				})
 				synctest.Wait() // it has joined
@@ -138,6 +138,7 @@ func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
 		_, err := releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.NoError(t, g.Wait())
+		require.True(t, got.Discard)
 		require.Contains(t, gone(y, c.Container), "discarded")
 	})
 }
@@ -168,8 +169,8 @@ func TestHeardWhileTheDiskIsFull(t *testing.T) {
 		y.Releases = release.NewService(db, claims, y.Pools, y.RT, runner, log)
 		running(t, y)
 		full.Store(true)
+		time.AfterFunc(62*time.Minute, func() { full.Store(false) })
 		for begun := time.Now(); time.Since(begun) < 2*time.Hour; {
-			full.Store(time.Since(begun) < time.Hour)
 			_, err := claims.Touch(t.Context(), alive.ID)
 			require.Equal(t, full.Load(), err != nil)
 			<-time.After(4 * time.Minute)
