@@ -145,7 +145,7 @@ func (o *outed) over() {
 		o.requireOnce(id)
 	}
 	o.requireEnds()
-	require.Empty(t, o.rt.left(t, o.server))
+	o.server.requireNothingLeft()
 }
 
 // A kubelet that is away for half a minute costs nobody anything: what is held

@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -77,19 +79,9 @@ func TestKilledInEverySituation(t *testing.T) {
 	onEach(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		foreign := makeForeign(t, s)
-		var underWay errgroup.Group
-		all := map[string]*crash{}
-		for id, situation := range crashes() {
-			c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
-			all[id] = c
-			s.apply(id, withMarker(situation.file, c.marker))
-			underWay.Go(func() error { situation.before(c); return nil })
-		}
-		for _, c := range all {
-			c.ready()
-		}
+		all, ended := handed(t, s, slices.Sorted(maps.Keys(crashes()))...)
 		s.kill()
-		require.NoError(t, underWay.Wait())
+		ended()
 		orphan := makeOrphan(t, s)
 		s.start()
 		for id, situation := range crashes() {
@@ -98,9 +90,43 @@ func TestKilledInEverySituation(t *testing.T) {
 		}
 		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 		foreign()
 	})
+}
+
+// handed gets a server into situations that the next one finds. Containers are
+// made before any hook's time runs: that takes as long as it takes. The situations
+// are over when ended returns.
+func handed(t *testing.T, s *server, ids ...string) (all map[string]*crash, ended func()) {
+	t.Helper()
+	const making = "in-create" // its hook runs as soon as it is applied
+	apply := func(id string) {
+		c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
+		all[id] = c
+		s.apply(id, withMarker(crashes()[id].file, c.marker))
+	}
+	all = map[string]*crash{}
+	for _, id := range ids {
+		if id != making {
+			apply(id)
+		}
+	}
+	for id := range all {
+		s.await(of(id, activity.ContainerCreated), 1)
+	}
+	if slices.Contains(ids, making) {
+		apply(making)
+		s.await(of(making, activity.HookStarted), 1)
+	}
+	var underWay errgroup.Group
+	for id, c := range all {
+		underWay.Go(func() error { crashes()[id].before(c); return nil })
+	}
+	for _, c := range all {
+		c.ready()
+	}
+	return all, func() { require.NoError(t, underWay.Wait()) }
 }
 
 // withMarker puts what tells a test's processes from others into a file.

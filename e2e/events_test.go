@@ -139,7 +139,7 @@ func (s *server) requireEnds() {
 func (s *server) requireInStep() {
 	s.t.Helper()
 	var have, want []string
-	inStep := func() bool {
+	s.comes(func() bool {
 		there, err := s.engine.List(s.t.Context())
 		require.NoError(s.t, err)
 		known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
@@ -154,11 +154,26 @@ func (s *server) requireInStep() {
 		slices.Sort(have)
 		slices.Sort(want)
 		return slices.Equal(have, want)
-	}
+	})
+	require.Equal(s.t, want, have, "containers of the engine and of the database")
+}
+
+// requireNothingLeft checks that nothing that the server has made is left, or
+// soon will be: what an engine makes after its caller has given up is removed
+// by the next comparison.
+func (s *server) requireNothingLeft() {
+	s.t.Helper()
+	var left []string
+	s.comes(func() bool { left = s.rt.left(s.t, s); return len(left) == 0 })
+	require.Empty(s.t, left)
+}
+
+// comes returns when something has come to be so, or there is no patience left.
+func (s *server) comes(so func() bool) {
+	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for limit := time.Now().Add(patience); !inStep() && time.Now().Before(limit); {
+	for limit := time.Now().Add(patience); !so() && time.Now().Before(limit); {
 		<-again.C
 	}
-	require.Equal(s.t, want, have, "containers of the engine and of the database")
 }

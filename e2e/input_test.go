@@ -172,7 +172,7 @@ func TestHookThatCannotStart(t *testing.T) {
 			s.delete(id)
 		}
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 
@@ -191,6 +191,6 @@ func TestMissingImage(t *testing.T) {
 		require.Equal(t, api.PoolNotReady, refused.Code)
 		require.Equal(t, "fill_failing", refused.Reason)
 		s.delete("ghost")
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }

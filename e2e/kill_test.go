@@ -65,7 +65,7 @@ func TestKilledAtEveryEvent(t *testing.T) {
 			s.delete(id)
 			s.requireEnds()
 			s.requireOnce(id)
-			require.Empty(t, rt.left(t, s), "after %s of %s", moment.Types, moment.Point)
+			s.requireNothingLeft()
 		}
 	})
 }

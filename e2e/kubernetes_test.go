@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -156,7 +157,7 @@ func TestPodRemoved(t *testing.T) {
 		}
 	})
 	s.requireEnds()
-	require.Empty(t, kubernetesBackend{}.left(t, s))
+	s.requireNothingLeft()
 }
 
 // The pool says what the registry said, in the words of the node that asked it.
@@ -182,7 +183,7 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		require.Contains(t, said, test.says)
 		s.delete(id)
 	}
-	require.Empty(t, kubernetesBackend{}.left(t, s))
+	s.requireNothingLeft()
 }
 
 // A pod that no node takes is given up after a while, with the scheduler's
@@ -205,7 +206,7 @@ func TestUnschedulable(t *testing.T) {
 	require.Contains(t, warning.Message, "didn't match Pod's node affinity/selector")
 	require.Contains(t, s.must("get", "pools", "-o", "yaml"), "nodes are available")
 	s.delete("homeless")
-	require.Empty(t, kubernetesBackend{}.left(t, s))
+	s.requireNothingLeft()
 }
 
 // Of an API server that is overloaded, or fails now and then, tenants see no
@@ -238,7 +239,7 @@ func TestThrottled(t *testing.T) {
 	require.Greater(t, len(f.since(0)), 10)
 	s.delete("crowd")
 	s.requireEnds()
-	require.Empty(t, kubernetesBackend{}.left(t, s))
+	s.requireNothingLeft()
 }
 
 // A warm claim, with its hook, asks nothing of the API server before it is
@@ -259,5 +260,6 @@ func TestWarmClaimNeedsNoAPIServer(t *testing.T) {
 		require.True(t, created)
 		require.Equal(t, hooks.Succeeded, c.Hooks[0].State)
 	}
-	require.Empty(t, f.since(before))
+	asked := slices.DeleteFunc(f.since(before), func(r string) bool { return strings.Contains(r, "/pods?") })
+	require.Empty(t, asked, "but for what compares engine and database now and then")
 }

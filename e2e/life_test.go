@@ -49,7 +49,7 @@ func TestLifeByCommandLine(t *testing.T) {
 		s.releaseByCommandLine(c)
 		s.shrinkByCommandLine()
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 

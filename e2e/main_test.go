@@ -18,7 +18,7 @@ import (
 
 // patience bounds whatever is waited for. Nothing takes nearly as long, but
 // machines that test are slow and busy.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // run names this run of the tests in what it makes on an engine.
 var run = "e2e-" + uuid.NewString()[:8]

@@ -46,7 +46,7 @@ func TestEngineDownAtStart(t *testing.T) {
 		s.releaseAll("early")
 		s.delete("early")
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 
@@ -95,7 +95,7 @@ func TestEngineGoesAway(t *testing.T) {
 		s.releaseAll("kept")
 		s.delete("kept")
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 
@@ -135,6 +135,6 @@ func TestEngineGoesAwayInAHook(t *testing.T) {
 		}
 		s.delete("cut")
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }

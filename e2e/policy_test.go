@@ -71,7 +71,7 @@ func TestPolicies(t *testing.T) {
 			}
 		})
 		s.requireEnds()
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 

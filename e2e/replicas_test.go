@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -44,7 +43,7 @@ func TestReplicasServeAnyCall(t *testing.T) {
 	require.NoError(t, followers.Wait())
 	s.requireEnds()
 	s.requireNoGaps()
-	require.Empty(t, f.rt.left(t, s))
+	s.requireNothingLeft()
 }
 
 // That a pool cannot be filled every server knows, and answers with.
@@ -121,24 +120,6 @@ func (f *fleet) visitAll(ctx context.Context, tenant string, i int) error {
 	return g.Wait()
 }
 
-// handed are the situations of a server that another one finds.
-func handed(t *testing.T, s *server, ids ...string) (all map[string]*crash, end func()) {
-	t.Helper()
-	all = map[string]*crash{}
-	var underWay errgroup.Group
-	for _, id := range ids {
-		situation := crashes()[id]
-		c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
-		all[id] = c
-		s.apply(id, withMarker(situation.file, c.marker))
-		underWay.Go(func() error { situation.before(c); return nil })
-	}
-	for _, c := range all {
-		c.ready()
-	}
-	return all, func() { require.NoError(t, underWay.Wait()) }
-}
-
 // found checks what has become of the situations, by another server.
 func found(t *testing.T, heir *server, all map[string]*crash) {
 	t.Helper()
@@ -149,7 +130,7 @@ func found(t *testing.T, heir *server, all map[string]*crash) {
 	}
 	heir.requireEnds()
 	heir.requireNoGaps()
-	require.Empty(t, heir.rt.left(t, heir))
+	heir.requireNothingLeft()
 }
 
 // A server that dies, in the middle of whatever it does and whether or not it
@@ -257,14 +238,20 @@ func TestReplicasOutage(t *testing.T) {
 const longOutage = 25 * time.Second
 
 // A server that is told to stop and has to wait for a hook for longer than its
-// lease is not taken for dead meanwhile. What it then leaves is taken over.
+// lease is not taken for dead meanwhile, and goes on to lead: nobody else begins
+// what it has begun. What it then leaves is taken over.
 func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
 	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
 	leader.visits("kept", "ada") // and is idle: no request waits for the release
 	begun := leader.await(of("kept", activity.HookStarted), 1)
+	box := leader.await(of("going", activity.ContainerCreated), 1).Container
+	_, err := leader.DestroyContainer(t.Context(), box, false)
+	require.NoError(t, err)
+	leader.await(of("going", activity.HookStarted), 1)
 	told := time.Now()
 	require.Zero(t, leader.end(syscall.SIGTERM))
 	others[0].log.await(t, "that it takes over", func(l logLine) bool { return l.says("taking over from a server that has ended or was not heard of") })
@@ -273,6 +260,14 @@ func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
 	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
 	require.Equal(t, hooks.TimedOut, runs[0].State)
+	gone := of("going", activity.ContainerDestroyed)
+	gone.Container = box
+	others[0].await(gone, 1)
+	runs = others[0].runsOf(hooks.RunFilter{Container: box})
+	require.Len(t, runs, 2)
+	for _, r := range runs {
+		require.Equal(t, hooks.Succeeded, r.State)
+	}
 }
 
 // A server that is told to stop hands over at once, and what it leaves is
@@ -301,5 +296,5 @@ func TestReplicaStopped(t *testing.T) {
 	require.Contains(t, []pool.State{pool.Destroying, pool.Gone}, box.State)
 	leader.delete("kept")
 	leader.requireEnds()
-	require.Empty(t, f.rt.left(t, leader))
+	leader.requireNothingLeft()
 }

@@ -123,7 +123,7 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 		s := install(t, rt)
 		s.env = []string{b.env()}
 		s.start()
-		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 5s", 1))
+		s.apply("kept", b.file())
 		idle, ada := s.visits("kept", "idle"), s.visits("kept", "ada")
 		sums := map[string]string{}
 		for _, g := range []guest{idle, ada} {
@@ -139,8 +139,17 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 			require.ErrorContains(t, err, "the server is stopping")
 			return nil
 		})
-		<-arrived
-		<-arrived // the other is released for its tenant is idle
+		awaitUpload := func() {
+			select {
+			case <-arrived:
+			case <-time.After(patience):
+				require.FailNow(t, "no upload comes")
+			}
+		}
+		awaitUpload()
+		// The other is released for its tenant is idle.
+		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 1s", 1))
+		awaitUpload()
 		begun := time.Now()
 		require.Zero(t, s.end(syscall.SIGTERM))
 		require.Less(t, time.Since(begun), 40*time.Second)
@@ -148,6 +157,7 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 		b.onPut.Store(nil)
 		close(open)
 		s.start()
+		s.apply("kept", b.file())
 		for tenant, id := range map[string]string{"idle": idle.ID, "ada": ada.ID} {
 			s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: id}, 1)
 			all, err := s.Snapshots(t.Context(), "kept", tenant)

@@ -179,7 +179,7 @@ func TestKilledWhileStateMoves(t *testing.T) {
 		require.NotEqual(t, ada.Container, again.Container)
 		again.leaves()
 		s.delete("kept")
-		require.Empty(t, rt.left(t, s))
+		s.requireNothingLeft()
 	})
 }
 

@@ -88,7 +88,7 @@ func killedAt(t *testing.T, rt backend, place string) {
 	s.delete(id)
 	s.requireEnds()
 	s.requireOnce(id)
-	require.Empty(t, rt.left(t, s))
+	s.requireNothingLeft()
 }
 
 // lodger is tenants who come one after the other, until the server dies, and

@@ -161,7 +161,7 @@ func (s *storm) claim(ctx context.Context, name string) (c claim.Claim, err erro
 	wanted := time.Now()
 	err = s.insist(ctx, name+" claims", func(ctx context.Context, to *client.Client) (err error) {
 		asked := time.Now()
-		c, _, err = to.Claim(ctx, "crowd", name, patience)
+		c, _, err = to.Claim(ctx, "crowd", name, time.Minute)
 		if err == nil {
 			s.mu.Lock()
 			defer s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *storm) check() {
 	to.requireOnce("crowd")
 	to.requireNoGaps()
 	to.requireInStep()
-	require.Empty(t, to.rt.left(t, to))
+	to.requireNothingLeft()
 }
 
 // requireSettled waits for what the dead have left to be finished, and checks

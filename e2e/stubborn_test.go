@@ -24,7 +24,7 @@ hooks:
     - { name: environment, command: [BOX, env] }
     - { name: note, command: [APP, append, /state/note, secret] }
     - { name: litter, command: [APP, append, /tmp/litter, secret] }
-    - { name: stubborn, command: [APP, stubborn, MARKER], timeout: 1s, on_error: continue }
+    - { name: stubborn, command: [APP, stubborn, MARKER], timeout: 3s, on_error: continue }
 `
 
 // firstTenant is a name that no random id has in it.
@@ -84,7 +84,7 @@ func (s *server) claimAndLook(tenant string) claim.Claim {
 	require.True(s.t, last.TimedOut)
 	require.True(s.t, last.Killed, "it is deaf to SIGTERM")
 	require.True(s.t, last.Stdout.Truncated)
-	require.Greater(s.t, last.Stdout.Total, int64(10<<20), "it was not held up")
+	require.Greater(s.t, last.Stdout.Total, int64(1<<20), "it was not held up")
 	require.Less(s.t, len(last.Stdout.String()), 100_000, "only its ends are kept")
 	return c
 }

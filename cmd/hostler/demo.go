@@ -197,7 +197,7 @@ const notesHooks = `  post_create: [{ name: warm, command: [APP, warm], timeout:
 
 // A hook that does all that a hook must not: it is deaf to SIGTERM, leaves a
 // daemon behind and writes without end.
-const stubbornHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 1s }]
+const stubbornHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 2s }]
 `
 
 // show is the demonstration.
@@ -239,7 +239,7 @@ func (d *demo) show(ctx context.Context) error {
 // stubborn shows what becomes of a hook that will not end.
 func (d *demo) stubborn(ctx context.Context) error {
 	file := d.workload("stubborn", stubbornHooks)
-	d.say("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 1 s")
+	d.say("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 2 s")
 	if _, err := d.client.Apply(ctx, "stubborn", []byte(file)); err != nil {
 		return err
 	}
