@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -143,46 +142,6 @@ func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
 	})
 }
 
-// readOnly is storage that can be read and, while it is full, not written.
-type readOnly struct {
-	claim.Store
-	full *atomic.Bool
-}
-
-func (s readOnly) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
-	if s.full.Load() {
-		return claim.Claim{}, errors.New("the disk is full")
-	}
-	return s.Store.MoveClaim(ctx, m)
-}
-
-// A tenant that shows itself while that cannot be recorded is not idle for it.
-func TestHeardWhileTheDiskIsFull(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-		alive, quiet := y.Claim("w", "alive"), y.Claim("w", "quiet")
-		var full atomic.Bool
-		db := readOnly{y.DB, &full}
-		log, runner := slog.New(slog.DiscardHandler), hooks.NewRunner(y.RT, y.DB)
-		claims := claim.NewService(db, y.Pools, y.RT, runner, nil, log)
-		y.Releases = release.NewService(db, claims, y.Pools, y.RT, runner, log)
-		running(t, y)
-		full.Store(true)
-		time.AfterFunc(62*time.Minute, func() { full.Store(false) })
-		for begun := time.Now(); time.Since(begun) < 2*time.Hour; {
-			_, err := claims.Touch(t.Context(), alive.ID)
-			require.Equal(t, full.Load(), err != nil)
-			<-time.After(4 * time.Minute)
-		}
-		for c, state := range map[string]claim.State{quiet.ID: claim.Released, alive.ID: claim.Active} {
-			now, err := y.DB.Claim(t.Context(), c)
-			require.NoError(t, err)
-			require.Equal(t, state, now.State)
-		}
-	})
-}
-
 // Tenants whom nobody could hear, for the server was down, have time to show
 // themselves to the next one; those who do not are idle since they were.
 func TestNobodyHeard(t *testing.T) {
@@ -306,104 +265,6 @@ func TestPatienceWithTheEngine(t *testing.T) {
 		tries := strings.Count(strings.Join(y.RT.Calls(), "\n"), "restart "+c.Container)
 		require.Greater(t, tries, 5)
 		require.Less(t, tries, 20)
-	})
-}
-
-// A release that takes for ever holds up neither those of other idle claims nor
-// those that were kept back.
-func TestSlowReleases(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30").Replace(kept))
-		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other").Replace(kept))
-		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
-			c := y.Claim("w", tenant)
-			_, unblock := y.RT.Block("get " + c.Container)
-			defer unblock()
-		}
-		kept := y.Claim("other", "kept")
-		plugIn := unplug(y)
-		_, err := y.Releases.Release(t.Context(), kept.ID, release.Request{})
-		require.Error(t, err)
-		running(t, y)
-		<-time.After(9 * time.Minute)
-		plugIn()
-		<-time.After(2 * time.Minute)
-		idle := y.Claim("other", "idle")
-		<-time.After(11 * time.Minute)
-		for _, c := range []claim.Claim{kept, idle} {
-			now, err := y.DB.Claim(t.Context(), c.ID)
-			require.NoError(t, err)
-			require.Equal(t, claim.Released, now.State, now.Tenant)
-		}
-		left, err := y.DB.Claims(t.Context(), claim.Filter{Workload: "w"})
-		require.NoError(t, err)
-		require.Len(t, left, 20)
-	})
-}
-
-// Nor do those of two workloads.
-func TestTwoSlowWorkloads(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		for _, id := range []string{"w", "v", "other"} {
-			y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id).Replace(kept))
-		}
-		for _, id := range []string{"w", "v"} {
-			for _, tenant := range strings.Split("abcdefghijkl", "") {
-				c := y.Claim(id, tenant)
-				_, unblock := y.RT.Block("get " + c.Container)
-				defer unblock()
-			}
-		}
-		running(t, y)
-		<-time.After(5 * time.Minute)
-		idle := y.Claim("other", "idle")
-		<-time.After(time.Hour)
-		now, err := y.DB.Claim(t.Context(), idle.ID)
-		require.NoError(t, err)
-		require.Equal(t, claim.Released, now.State)
-	})
-}
-
-// Releases that take for ever, whoever began them, hold up no other that is to
-// be finished.
-func TestSlowToFinish(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(kept, "max_size: 2", "max_size: 30", 1))
-		var g errgroup.Group
-		defer g.Wait() //nolint:errcheck // the functions return nil
-		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
-			c := y.Claim("w", tenant)
-			_, unblock := y.RT.Block("get " + c.Container)
-			defer unblock()
-			g.Go(func() error {
-				_, _ = y.Releases.Release(t.Context(), c.ID, release.Request{}) // the test is over
-				return nil
-			})
-		}
-		fails := func(tenant string) claim.Claim {
-			c := y.Claim("w", tenant)
-			defer y.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
-			require.ErrorIs(t, err, runtime.ErrUnavailable)
-			return c
-		}
-		slow := fails("slow")
-		reached, unblock := y.RT.Block("get " + slow.Container)
-		defer unblock()
-		begin := time.Now()
-		running(t, y)
-		<-reached
-		quick := fails("quick")
-		<-time.After(time.Minute)
-		require.Less(t, time.Since(begin), 2*time.Minute)
-		for c, state := range map[string]claim.State{slow.ID: claim.Releasing, quick.ID: claim.Released} {
-			now, err := y.DB.Claim(t.Context(), c)
-			require.NoError(t, err)
-			require.Equal(t, state, now.State)
-		}
 	})
 }
 
