@@ -52,7 +52,13 @@ func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*st
 		if ctx.Err() != nil || unreachable(err) {
 			return nil, r.fault(ctx, err)
 		}
-		return nil, s.ended(ctx, err)
+		err = s.ended(ctx, err)
+		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrNotFound) {
+			// It runs, or does again: what the engine refused was for the moment,
+			// and its client has no more than a text for that.
+			err = fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		}
+		return nil, err
 	}
 	if ctx.Err() != nil { // the guard may have closed the connection
 		conn.Close()
