@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -31,6 +32,9 @@ func (s *Service) runIntervals(ctx context.Context) error {
 			return nil
 		case <-all.room:
 			t.Stop()
+			if flow.Pause(ctx, breath) != nil {
+				return nil
+			}
 		case <-t.C:
 		}
 	}
