@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/hostler/hostler/runtime/shim"
 )
 
-// runInstall puts this program where a container will mount it, and prepares
-// the folders that the container will mount, for an engine that cannot:
-// Kubernetes makes every volume root's and open to all.
+// runInstall puts this program into the folder that a container will mount at
+// shim.Mount, and prepares the others that the container will mount, for an
+// engine that cannot: Kubernetes makes every volume root's and open to all.
 //
-//	hostler-shim install FILE [MODE:OWNER:DIR]...
+//	hostler-shim install DIR [MODE:OWNER:DIR]...
 func runInstall(args []string) int {
 	if len(args) == 0 {
 		return exitUsage
@@ -31,23 +33,39 @@ func runInstall(args []string) int {
 	return 0
 }
 
-// install copies this program. It is not there, or whole.
-func install(path string) error {
+// install makes what is mounted at shim.Mount: the mount point of shim.RunDir,
+// and a copy of this program, which is not there, or whole.
+func install(dir string) error {
+	bin := filepath.Join(dir, inMount(shim.BinDir))
+	if err := errors.Join(makeFolder(bin, 0o755), makeFolder(filepath.Join(dir, inMount(shim.RunDir)), 0o700)); err != nil {
+		return err
+	}
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return err
 	}
 	defer self.Close()
-	part, err := os.CreateTemp(filepath.Dir(path), "part-*")
+	part, err := os.CreateTemp(bin, "part-*")
 	if err != nil {
 		return err
 	}
 	defer os.Remove(part.Name())
 	_, err = io.Copy(part, self)
-	if err = errors.Join(err, part.Chmod(0o555), part.Close()); err != nil {
+	if err = errors.Join(err, part.Chmod(shim.FileMode), part.Close()); err != nil {
 		return fmt.Errorf("copy this program: %w", err)
 	}
-	return os.Rename(part.Name(), path)
+	return os.Rename(part.Name(), filepath.Join(bin, shim.File))
+}
+
+// inMount is a path below shim.Mount, relative to it.
+func inMount(path string) string { return strings.TrimPrefix(path, shim.Mount+"/") }
+
+// makeFolder makes a folder, or takes one that is there.
+func makeFolder(path string, mode os.FileMode) error {
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
 }
 
 // prepareFolder makes a folder, or takes one that is there, and sets its mode

@@ -11,32 +11,35 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is installed is this program, whole and runnable, a second time too, and
-// folders are as they were asked for.
+// What is installed is this program, whole, to be run and not to be read, and
+// beside it the mount point; a second time too. Folders are as they were asked
+// for.
 func TestInstall(t *testing.T) {
-	dir := t.TempDir()
-	file, folder := filepath.Join(dir, "shim"), filepath.Join(dir, "folder")
+	mounted, dir := t.TempDir(), t.TempDir()
+	file, folder := filepath.Join(mounted, "bin", "shim"), filepath.Join(dir, "folder")
 	owner := strconv.Itoa(os.Geteuid())
 	for range 2 {
-		require.Equal(t, 0, runInstall([]string{file, "1777:" + owner + ":" + folder}))
+		require.Equal(t, 0, runInstall([]string{mounted, "1777:" + owner + ":" + folder}))
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		require.Equal(t, os.FileMode(0o111), info.Mode())
+		require.NoError(t, os.Chmod(file, 0o500)) // for us to read
 		self, err := os.ReadFile("/proc/self/exe")
 		require.NoError(t, err)
 		installed, err := os.ReadFile(file)
 		require.NoError(t, err)
 		require.True(t, string(self) == string(installed), "byte for byte")
-		info, err := os.Stat(file)
-		require.NoError(t, err)
-		require.Equal(t, os.FileMode(0o555), info.Mode())
 		info, err = os.Stat(folder)
 		require.NoError(t, err)
 		require.Equal(t, os.ModeDir|os.ModeSticky|0o777, info.Mode())
 	}
-	left, err := os.ReadDir(dir)
+	left, err := filepath.Glob(mounted + "/*/*")
 	require.NoError(t, err)
-	require.Len(t, left, 2, "nothing half made")
+	require.Equal(t, []string{file}, left, "nothing half made")
+	require.DirExists(t, filepath.Join(mounted, "run"))
 	require.Equal(t, exitUsage, runInstall(nil))
 	for _, bad := range []string{"x", "0755:0", "9:0:" + folder, "0755:x:" + folder, "0755:0:" + dir + "/no/such"} {
-		require.Equal(t, exitFailed, runInstall([]string{file, bad}), bad)
+		require.Equal(t, exitFailed, runInstall([]string{mounted, bad}), bad)
 	}
 }
 
@@ -44,10 +47,10 @@ func TestInstall(t *testing.T) {
 // that was away installs anew.
 func TestInstallAgain(t *testing.T) {
 	dir := t.TempDir()
-	file, folder := filepath.Join(dir, "shim"), filepath.Join(dir, "folder")
+	folder := filepath.Join(dir, "folder")
 	require.NoError(t, os.Mkdir(folder, 0o750))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "file"), nil, 0o600))
-	require.Equal(t, 0, runInstall([]string{file, "0755:" + strconv.Itoa(os.Geteuid()) + ":" + folder}))
+	require.Equal(t, 0, runInstall([]string{t.TempDir(), "0755:" + strconv.Itoa(os.Geteuid()) + ":" + folder}))
 	info, err := os.Stat(folder)
 	require.NoError(t, err)
 	require.Equal(t, os.ModeDir|0o750, info.Mode())

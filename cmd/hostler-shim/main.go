@@ -6,7 +6,7 @@
 //	hostler-shim tar DIR   pack DIR to stdout
 //	hostler-shim untar DIR unpack stdin into DIR
 //	hostler-shim daemon    start init apart from whoever calls
-//	hostler-shim install FILE   put this program where a container finds it
+//	hostler-shim install DIR   put this program where a container finds it
 //	hostler-shim worker    started by init: runs one command at a time
 //
 // It promises that a command is over when it says so. A worker is a subreaper:
@@ -75,7 +75,7 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: hostler-shim init | connect | daemon | install FILE | tar DIR | untar DIR | version")
+	fmt.Fprintln(os.Stderr, "usage: hostler-shim init | connect | daemon | install DIR | tar DIR | untar DIR | version")
 	os.Exit(exitUsage)
 }
 

@@ -74,6 +74,7 @@ func runInit(args []string) int {
 		return exitFailed
 	}
 	hide()
+	closeOwn(shim.RunDir, shim.AsideDir)
 	if os.Getpid() != 1 {
 		// As process 1 does without being asked.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -102,6 +103,21 @@ func runInit(args []string) int {
 	go s.workers.warmUp()
 	s.accept(listener) // returns only when the socket is unusable
 	return exitFailed
+}
+
+// closeOwn closes those of the folders that are the shim's to all others. Some
+// engines give a temporary filesystem the mode that its mount point had when
+// the container was made, whatever they were told.
+func closeOwn(dirs ...string) {
+	for _, dir := range dirs {
+		var st unix.Stat_t
+		if unix.Lstat(dir, &st) != nil || st.Uid != shim.UID || st.Mode&unix.S_IFMT != unix.S_IFDIR {
+			continue
+		}
+		if err := os.Chmod(dir, 0o700); err != nil {
+			complain("close "+dir, err)
+		}
+	}
 }
 
 func newSupervisor(config shim.Config) *supervisor {

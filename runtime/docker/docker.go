@@ -76,8 +76,9 @@ type shimBinary struct {
 	hash    string // hex SHA-256 of content
 }
 
-// volume is the name of the volume that holds exactly this shim.
-func (s shimBinary) volume() string { return "hostler-shim-" + s.hash[:16] }
+// volume is the name of the volume that holds exactly this shim, as shimArchive
+// lays it out.
+func (s shimBinary) volume() string { return "hostler-shim-" + s.hash[:16] + "-mount" }
 
 // New prepares to talk to an engine. It need not be there yet: calls are
 // runtime.ErrUnavailable until it is.

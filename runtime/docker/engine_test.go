@@ -11,10 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/docker/docker/api/types/container"
-	"github.com/docker/docker/api/types/mount"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
@@ -152,72 +149,4 @@ func TestEngineStandsStill(t *testing.T) {
 	_, err = rt.Exec(ctx, "x", runtime.Command{Args: []string{"/box"}})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, rt.Destroy(ctx, "x"), context.DeadlineExceeded)
-}
-
-// The volume with the shim is made whole whoever makes it at once, mended when
-// it was left half-made, and made again when somebody has removed it.
-func TestShimVolume(t *testing.T) {
-	t.Parallel()
-	api := needEngine(t)
-	own := filepath.Join(t.TempDir(), "shim")
-	content, err := os.ReadFile(options(t).ShimPath)
-	require.NoError(t, err)
-	// A version of its own, which nobody else uses meanwhile.
-	require.NoError(t, os.WriteFile(own, append(content, instance...), 0o755))
-	fresh := func() *docker.Runtime { return open(t, func(o *docker.Options) { o.ShimPath = own }) }
-
-	var all errgroup.Group
-	var ids [4]string
-	for i := range ids {
-		rt, spec := fresh(), newSpec()
-		ids[i] = spec.ID
-		t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
-		all.Go(func() error {
-			if err := rt.Create(t.Context(), spec); err != nil {
-				return err
-			}
-			return rt.Start(t.Context(), spec.ID)
-		})
-	}
-	require.NoError(t, all.Wait(), "four at once")
-
-	rt := fresh()
-	c, err := api.ContainerInspect(t.Context(), "hostler-"+ids[0])
-	require.NoError(t, err)
-	var volume string
-	for _, m := range c.Mounts {
-		if m.Destination == "/.hostler/bin" {
-			volume = m.Name
-		}
-	}
-	for _, id := range ids {
-		require.NoError(t, rt.Destroy(t.Context(), id))
-	}
-	require.NoError(t, api.VolumeRemove(t.Context(), volume, false))
-	require.Equal(t, "hi\n", say(t, rt, up(t, rt), "/box", "echo", "hi"), "after its removal")
-	// What a broken copy looks like: the name, and not the content.
-	other := filepath.Join(t.TempDir(), "shim")
-	require.NoError(t, os.WriteFile(other, append(content, instance+"2"...), 0o755))
-	broken := open(t, func(o *docker.Options) { o.ShimPath = other })
-	spoil(t, broken)
-	require.Equal(t, "hi\n", say(t, broken, up(t, broken), "/box", "echo", "hi"), "after it was spoiled")
-}
-
-// spoil puts something else where the shim of a backend should be, before that
-// backend has ever looked.
-func spoil(t *testing.T, rt *docker.Runtime) {
-	t.Helper()
-	api := needEngine(t)
-	made, err := api.ContainerCreate(t.Context(),
-		&container.Config{Image: imageBox, Cmd: []string{"/box"}},
-		&container.HostConfig{Mounts: []mount.Mount{{
-			Type: mount.TypeVolume, Source: rt.ShimVolume(), Target: "/.hostler/bin",
-			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{
-				"hostler.managed": "true", "hostler.instance": instance}},
-		}}}, nil, nil, "")
-	require.NoError(t, err)
-	err = api.CopyToContainer(t.Context(), made.ID, "/.hostler/bin",
-		rootfs(t, map[string]string{"shim": "half of it"}), container.CopyToContainerOptions{})
-	require.NoError(t, err)
-	require.NoError(t, api.ContainerRemove(t.Context(), made.ID, container.RemoveOptions{}))
 }

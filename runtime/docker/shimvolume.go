@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
+	"strings"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -70,7 +72,7 @@ func (r *Runtime) fillShim(ctx context.Context, image string) error {
 	if err != nil {
 		return err
 	}
-	err = r.api.CopyToContainer(ctx, id, shim.BinDir, archive, container.CopyToContainerOptions{})
+	err = r.api.CopyToContainer(ctx, id, shim.Mount, archive, container.CopyToContainerOptions{})
 	if err != nil {
 		return r.fault(ctx, err)
 	}
@@ -89,7 +91,7 @@ func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error)
 		&container.HostConfig{
 			NetworkMode: "none",
 			Mounts: []mount.Mount{{
-				Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.BinDir,
+				Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.Mount,
 				VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
 			}},
 		},
@@ -139,26 +141,34 @@ func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
 	if _, err := io.Copy(sum, files); err != nil {
 		return false, fmt.Errorf("read the shim back: %w", r.fault(ctx, err))
 	}
-	return header.FileInfo().Mode().Perm() == 0o555 && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
+	return header.FileInfo().Mode().Perm() == shim.FileMode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
 
-// shimArchive holds the shim under a name of its own and then a link by the
-// name that counts. The engine makes the link last, so that the program is
-// either not there or whole, however many fill the volume at once and wherever
-// one of them is killed.
+// shimArchive is what is mounted at shim.Mount: the mount point of shim.RunDir,
+// whose mode some engines give to what they mount there, and the program, under a name of its own and then a link by the name that
+// counts. The engine makes the link last, so that the program is either not
+// there or whole, however many fill the volume at once and wherever one of them
+// is killed.
 func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	part := "part-" + rand.Text()
+	bin, run := inVolume(shim.BinDir), inVolume(shim.RunDir)
+	part, file := path.Join(bin, "part-"+rand.Text()), path.Join(bin, shim.File)
 	err := errors.Join(
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: 0o555, Size: int64(len(content))}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: 0o755}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: run + "/", Mode: 0o700}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: shim.FileMode, Size: int64(len(content))}),
 		second(w.Write(content)),
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: shim.File, Linkname: part, Mode: 0o555}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: file, Linkname: part, Mode: shim.FileMode}),
 		w.Close())
 	if err != nil {
 		return nil, fmt.Errorf("pack the shim: %w", err)
 	}
 	return &buf, nil
 }
+
+// inVolume is a path below shim.Mount as the volume that is mounted there has
+// it.
+func inVolume(p string) string { return strings.TrimPrefix(p, shim.Mount+"/") }
 
 func second(_ int, err error) error { return err }

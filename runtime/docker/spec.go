@@ -38,8 +38,8 @@ var capabilities = []string{
 	"SETGID",       // and its groups
 }
 
-// asideOptions close shim.AsideDir to all but a user that nobody is.
-const asideOptions = "rw,noexec,nosuid,nodev,size=64k,mode=0700,uid=4294967294,gid=4294967294"
+// closedOptions close a temporary filesystem to all but the shim.
+var closedOptions = fmt.Sprintf("rw,noexec,nosuid,nodev,mode=0700,uid=%d,gid=%[1]d", shim.UID)
 
 // tmpfs are the temporary filesystems: with them, what programs scribble is
 // gone after a Wipe, where in the image's own folders it would make the
@@ -51,7 +51,7 @@ var tmpfs = []struct {
 	{"/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
 	{"/var/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
 	{"/run", "rw,exec,nosuid,nodev,size=10m,mode=0755", false},
-	{shim.RunDir, "rw,noexec,nosuid,nodev,size=1m,mode=0700", true},
+	{shim.RunDir, closedOptions + ",size=1m", true},
 }
 
 // config is the container as the engine is told of it, process 1 apart from
@@ -163,7 +163,7 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 		}
 	}
 	if slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool { return v.ReadOnly }) {
-		all[shim.AsideDir] = asideOptions
+		all[shim.AsideDir] = closedOptions + ",size=64k"
 	}
 	return all
 }
@@ -171,7 +171,7 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 // mounts are the shim and the container's own volumes.
 func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 	all := []mount.Mount{{
-		Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.BinDir, ReadOnly: true,
+		Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.Mount, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
 	}}
 	for _, v := range spec.Volumes {

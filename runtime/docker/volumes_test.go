@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -23,13 +24,14 @@ func TestReadOnlyRoot(t *testing.T) {
 }
 
 // A volume that the workload may only read is filled and emptied by Hostler,
-// and by nobody in the container, whoever that is.
+// and by nobody in the container, whoever that is, also when the engine has
+// started it again.
 func TestReadOnlyVolume(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt, api := open(t), needEngine(t)
 	for _, user := range []string{"0:0", "1234:5678"} {
 		id := up(t, rt, func(s *runtime.Spec) {
-			s.User, s.ReadOnly = user, true
+			s.User, s.ReadOnly = user, user != "0:0"
 			s.Volumes = append(s.Volumes, runtime.Volume{Name: "keys", Target: "/keys", ReadOnly: true})
 		})
 		files := map[string]string{"f": "x"}
@@ -37,11 +39,14 @@ func TestReadOnlyVolume(t *testing.T) {
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)))
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, files)))
 		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
-		for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
-			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "y"}})
-			require.NoError(t, err)
-			require.False(t, result.OK(), "as %s: %s was written", user, path)
+		closed := func() {
+			for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
+				result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "y"}})
+				require.NoError(t, err)
+				require.False(t, result.OK(), "as %s: %s was written", user, path)
+			}
 		}
+		closed()
 		require.NoError(t, rt.Wipe(t.Context(), id))
 		require.NoError(t, rt.Restart(t.Context(), id))
 		for _, path := range []string{"/keys/f", "/data/f"} {
@@ -49,7 +54,10 @@ func TestReadOnlyVolume(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, result.OK(), "as %s: %s is still there", user, path)
 		}
+		require.NoError(t, api.ContainerRestart(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
+		require.NoError(t, rt.Start(t.Context(), id))
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
+		closed()
 		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
 	}
 }

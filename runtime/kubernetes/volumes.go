@@ -14,9 +14,6 @@ import (
 // prepareDir is where the init container sees the folders that it prepares.
 const prepareDir = "/hostler"
 
-// nobody owns shim.AsideDir. The kernel knows one number above.
-const nobody = 1<<32 - 2
-
 // folder is an emptyDir of the pod. What is in it ends with the pod and
 // outlives its container.
 type folder struct {
@@ -38,12 +35,12 @@ var temporary = []struct {
 	{folder{name: "hostler-tmp", target: "/tmp", mode: "1777", memory: "100Mi"}, true},
 	{folder{name: "hostler-var-tmp", target: "/var/tmp", mode: "1777", memory: "100Mi"}, true},
 	{folder{name: "hostler-root-run", target: "/run", mode: "0755", memory: "10Mi"}, false},
-	{folder{name: "hostler-run", target: shim.RunDir, mode: "0700", memory: "1Mi"}, true},
+	{folder{name: "hostler-run", target: shim.RunDir, mode: "0700", owner: shim.UID, memory: "1Mi"}, true},
 }
 
 // folders are all of a pod's.
 func folders(spec runtime.Spec) []folder {
-	all := []folder{{name: "hostler-bin", target: shim.BinDir, mode: "0755", readOnly: true}}
+	all := []folder{{name: "hostler-shim", target: shim.Mount, readOnly: true}}
 	taken, aside := make(map[string]bool), false
 	for i, v := range spec.Volumes {
 		taken[path.Clean(v.Target)] = true
@@ -56,7 +53,7 @@ func folders(spec runtime.Spec) []folder {
 		}
 	}
 	if aside {
-		all = append(all, folder{name: "hostler-aside", target: shim.AsideDir, mode: "0700", owner: nobody, memory: "64Ki"})
+		all = append(all, folder{name: "hostler-aside", target: shim.AsideDir, mode: "0700", owner: shim.UID, memory: "64Ki"})
 	}
 	return all
 }
@@ -85,7 +82,7 @@ func mounts(spec runtime.Spec, all []folder, as account) []corev1.VolumeMount {
 	seen := make([]corev1.VolumeMount, 0, len(all))
 	for _, f := range all {
 		m := corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly}
-		if f.target != shim.BinDir {
+		if f.target != shim.Mount {
 			m.SubPath = as.within()
 		}
 		seen = append(seen, m)
@@ -113,11 +110,11 @@ func aside(i int) string { return shim.AsideDir + "/" + volumeName(i) }
 // preparations are the folders as the init container sees them, and what it is
 // told to do with them.
 func preparations(all []folder, as account) (seen []corev1.VolumeMount, args []string) {
-	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name, shim.File)}
+	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name)}
 	for _, f := range all {
 		at := path.Join(prepareDir, f.name)
 		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: at})
-		if f.target == shim.BinDir {
+		if f.target == shim.Mount {
 			continue
 		}
 		owner := f.owner

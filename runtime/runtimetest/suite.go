@@ -74,6 +74,7 @@ func Run(t *testing.T, h Harness) {
 		{"files", files},
 		{"recycling", recycling},
 		{"watch", watch},
+		{"reach", reach},
 		{"reopen", reopen},
 	}
 	for _, g := range groups {

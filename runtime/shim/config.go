@@ -8,8 +8,11 @@ import (
 	"time"
 )
 
-// Where things are inside a container. A backend mounts BinDir with the program
-// in it, read-only, and a small tmpfs at RunDir. Neither is ever wiped.
+// Where things are inside a container. A backend mounts Mount read-only, with
+// the program and an empty folder for RunDir in it, and a small tmpfs at RunDir
+// that belongs to UID. So Mount cannot be renamed, for the kernel renames no
+// mount point, and nobody can make or change anything in it. Neither is ever
+// wiped.
 const (
 	Mount      = "/.hostler"
 	BinDir     = Mount + "/bin"
@@ -19,10 +22,20 @@ const (
 	SocketPath = RunDir + "/sock"
 )
 
+// FileMode is the program's: it can be run and not be read. The kernel lets
+// nobody trace a process, or look into its memory, whose program he may not
+// read, from the first moment on.
+const FileMode = 0o111
+
+// UID is the user, and the group, that is the program's own: whatever belongs to
+// it is closed to every process of a tenant, root's included, who has no
+// capability. No process of a tenant can get it. It is below 65536, so that user
+// namespaces of the usual size have it.
+const UID = 64997
+
 // AsideDir is where volumes that the workload may only read are mounted a second
-// time, for the program to fill and to empty. It belongs to a user that nobody
-// is and is closed to all others, which binds root as well when it has no
-// capabilities. It is not below Mount, which is never wiped.
+// time, for the program to fill and to empty. It belongs to UID and is closed to
+// all others. It is not below Mount, which is never wiped.
 const AsideDir = "/.hostler-volumes"
 
 // EnvName is the environment variable that carries the Config. The program

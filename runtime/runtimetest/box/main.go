@@ -16,7 +16,8 @@
 //	box ignore-term [M]    the same, deaf to SIGTERM; print "deaf"
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
 //	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
-//	                       started box) or to "init" (the one that started that)
+//	                       started box), to "init" (the one that started that)
+//	                       or to "main" (the child of init that is not the shim's)
 //	box double-fork MARKER leave a grandchild that hangs, end with 0
 //	box setsid MARKER      leave a child in a session of its own, end with 0
 //	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
@@ -32,6 +33,11 @@
 //	box chmod FILE MODE    change its mode, octal
 //	box mkdir DIR MODE     make a folder with exactly that mode
 //	box link TARGET FILE   make a symbolic link
+//	box rename OLD NEW     rename a file or a folder
+//	box mkfifo FILE        make a pipe that has a name
+//	box connect ADDRESS    connect to a socket, @NAME for an abstract one
+//	box attack WHO [HOW]   do to a process what one may do to another, and print
+//	                       what of it was allowed; HOW is one, without it all
 //	box stat FILE          print "TYPE MODE UID GID SIZE", type one of file,
 //	                       dir, link, other, mode in octal
 //
@@ -80,6 +86,10 @@ func commands() map[string]command {
 		"chmod":       {2, chmod},
 		"mkdir":       {2, mkdir},
 		"link":        {2, link},
+		"rename":      {2, rename},
+		"mkfifo":      {1, makeFIFO},
+		"connect":     {1, connect},
+		"attack":      {1, attack},
 		"stat":        {1, stat},
 	}
 }

@@ -64,8 +64,29 @@ func who(name string) (int, error) {
 	case "init":
 		p, err := readProc(os.Getppid())
 		return p.parent, err
+	case "main":
+		return mainProcess()
 	}
 	return strconv.Atoi(name)
+}
+
+// mainProcess is the child of init that is a box.
+func mainProcess() (int, error) {
+	top, err := who("init")
+	if err != nil {
+		return 0, err
+	}
+	all, err := allProcs()
+	if err != nil {
+		return 0, err
+	}
+	for _, p := range all {
+		argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
+		if err == nil && p.parent == top && !strings.HasPrefix(string(argv), "hostler-shim\x00") {
+			return p.pid, nil
+		}
+	}
+	return 0, fmt.Errorf("init %d has no main process", top)
 }
 
 // child is this program again.

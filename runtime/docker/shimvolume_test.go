@@ -1,0 +1,99 @@
+package docker_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/mount"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// The volume with the shim is made whole whoever makes it at once, mended when
+// it was left half-made, and made again when somebody has removed it.
+func TestShimVolume(t *testing.T) {
+	t.Parallel()
+	api := needEngine(t)
+	own := filepath.Join(t.TempDir(), "shim")
+	content, err := os.ReadFile(options(t).ShimPath)
+	require.NoError(t, err)
+	// A version of its own, which nobody else uses meanwhile.
+	require.NoError(t, os.WriteFile(own, append(content, instance...), 0o755))
+	fresh := func() *docker.Runtime { return open(t, func(o *docker.Options) { o.ShimPath = own }) }
+
+	var all errgroup.Group
+	var ids [4]string
+	for i := range ids {
+		rt, spec := fresh(), newSpec()
+		ids[i] = spec.ID
+		t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
+		all.Go(func() error {
+			if err := rt.Create(t.Context(), spec); err != nil {
+				return err
+			}
+			return rt.Start(t.Context(), spec.ID)
+		})
+	}
+	require.NoError(t, all.Wait(), "four at once")
+
+	rt := fresh()
+	c, err := api.ContainerInspect(t.Context(), "hostler-"+ids[0])
+	require.NoError(t, err)
+	var volume string
+	for _, m := range c.Mounts {
+		if m.Destination == shim.Mount {
+			volume = m.Name
+		}
+	}
+	for _, id := range ids {
+		require.NoError(t, rt.Destroy(t.Context(), id))
+	}
+	require.NoError(t, api.VolumeRemove(t.Context(), volume, false))
+	require.Equal(t, "hi\n", say(t, rt, up(t, rt), "/box", "echo", "hi"), "after its removal")
+	// What a broken copy looks like: the name, and not the content; or the
+	// content, for everybody to read.
+	for i, broken := range []struct {
+		mode    int64
+		content string
+	}{{0o111, "half of it"}, {0o555, string(content) + instance + "1"}} {
+		other := filepath.Join(t.TempDir(), "shim")
+		require.NoError(t, os.WriteFile(other, fmt.Append(content, instance, i), 0o755))
+		rt := open(t, func(o *docker.Options) { o.ShimPath = other })
+		spoil(t, rt, broken.mode, broken.content)
+		id := up(t, rt)
+		require.Contains(t, say(t, rt, id, "/box", "stat", shim.Path), "file 111 0 0 ", "after it was spoiled")
+	}
+}
+
+// spoil puts something else where the shim of a backend should be, before that
+// backend has ever looked.
+func spoil(t *testing.T, rt *docker.Runtime, mode int64, content string) {
+	t.Helper()
+	api := needEngine(t)
+	made, err := api.ContainerCreate(t.Context(),
+		&container.Config{Image: imageBox, Cmd: []string{"/box"}},
+		&container.HostConfig{Mounts: []mount.Mount{{
+			Type: mount.TypeVolume, Source: rt.ShimVolume(), Target: shim.Mount,
+			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{
+				"hostler.managed": "true", "hostler.instance": instance}},
+		}}}, nil, nil, "")
+	require.NoError(t, err)
+	var half bytes.Buffer
+	w := tar.NewWriter(&half)
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "bin/", Mode: 0o755}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "bin/shim", Mode: mode, Size: int64(len(content))}))
+	_, err = w.Write([]byte(content))
+	require.NoError(t, errors.Join(err, w.Close()))
+	require.NoError(t, api.CopyToContainer(t.Context(), made.ID, shim.Mount, &half, container.CopyToContainerOptions{}))
+	require.NoError(t, api.ContainerRemove(t.Context(), made.ID, container.RemoveOptions{}))
+}

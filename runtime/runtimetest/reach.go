@@ -1,0 +1,89 @@
+package runtimetest
+
+import (
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// reach is what a tenant can reach of the program that looks after it: nothing.
+func reach(t *testing.T, s *suite) {
+	if unable(t, s.Facts.SharedMachine || s.Facts.NoProcesses, "to keep its shim out of reach") {
+		return
+	}
+	cases := []struct {
+		name string
+		run  func(t *testing.T, c *container, user string)
+	}{
+		{"its directory cannot be moved", shimMoved},
+		{"nothing can be left in it", shimLeft},
+	}
+	for _, readOnly := range []bool{false, true} {
+		name := "writable root"
+		if readOnly {
+			name = "read-only root"
+		}
+		for _, k := range cases {
+			t.Run(name+"/"+k.name, func(t *testing.T) {
+				t.Parallel()
+				c := s.start(t, func(spec *runtime.Spec) { spec.ReadOnly = readOnly })
+				for _, user := range s.users() {
+					k.run(t, c, user)
+				}
+			})
+		}
+	}
+}
+
+// users are whom a tenant's commands may run as.
+func (s *suite) users() []string {
+	if s.Facts.OneUser {
+		return []string{""}
+	}
+	return []string{"0:0", "1234:5678"}
+}
+
+// shimPaths are where the program is in a container, and where its socket may
+// be.
+var shimPaths = []string{"/.hostler", "/.hostler/bin", "/.hostler/bin/shim", "/.hostler/run"}
+
+// refused asserts that a command fails by itself.
+func (c *container) refused(t *testing.T, user string, args ...string) {
+	t.Helper()
+	cmd := c.command(args...)
+	cmd.User = user
+	result, err := c.run(t, cmd)
+	require.NoError(t, err, "as %q: box %q", user, args)
+	require.Equal(t, 1, result.ExitCode, "as %q: box %q: %+v", user, args, result)
+}
+
+func shimMoved(t *testing.T, c *container, user string) {
+	for _, path := range shimPaths {
+		c.refused(t, user, "rename", path, "/tmp/moved")
+		c.refused(t, user, "rename", path, "/.moved")
+		c.refused(t, user, "remove", path)
+	}
+	c.refused(t, user, "rename", "/tmp", "/.hostler")
+	require.NoError(t, c.rt.Restart(t.Context(), c.id))
+	require.Equal(t, "still\n", c.ok(t, "echo", "still"))
+}
+
+// Where the tenant is the same user as its shim, one folder is the tenant's as
+// well, and is emptied by a wipe.
+func shimLeft(t *testing.T, c *container, user string) {
+	dirs := shimPaths
+	if c.Facts.OneUser {
+		dirs = dirs[:len(dirs)-1]
+	}
+	for _, dir := range dirs {
+		c.refused(t, user, "write", dir+"/left", "x")
+		c.refused(t, user, "mkdir", dir+"/left", "755")
+		c.refused(t, user, "link", "x", dir+"/left")
+		c.refused(t, user, "mkfifo", dir+"/left")
+		c.refused(t, user, "chmod", dir, "777")
+	}
+	c.refused(t, user, "read", "/.hostler/bin/shim")
+	c.refused(t, user, "remove", "/.hostler/run/sock")
+	c.refused(t, user, "connect", "/.hostler/run/sock")
+}
