@@ -32,6 +32,16 @@ func (s State) Live() bool {
 	return s == Pending || s == Active || s == Releasing || s == ReleaseFailed
 }
 
+// FailureReason is to whom it is due that a tenant's state could not be kept.
+type FailureReason string
+
+// Why a tenant's state could not be kept.
+const (
+	FailedByTenant FailureReason = "tenant" // what is in its container cannot be read, or is too much
+	FailedBySink   FailureReason = "sink"   // the sink, or the way there
+	FailedStale    FailureReason = "stale"  // a later claim of the tenant has kept its state
+)
+
 // Source is what a claim's container was before.
 type Source string
 
@@ -68,8 +78,11 @@ type Claim struct {
 	Owner    string     `json:"-"`
 	Snapshot string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
 	SyncedAt *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
-	Failures int        `json:"failures,omitempty" doc:"How often its release has failed in a row."`
-	RetryAt  *time.Time `json:"retry_at,omitempty" doc:"When a release that failed is tried again."`
+	// Failures are counted anew when the reason is another one.
+	Failures      int           `json:"failures,omitempty" doc:"How often its release has failed in a row, for the same reason."`
+	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, or stale: a later claim of the tenant has kept its state."`
+	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"Since when its release fails for this reason."`
+	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When a release that failed is tried again; left out when that is left to whoever releases it."`
 	// Discard says that nothing of what the tenant left may stay.
 	Discard   bool       `json:"discard,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`

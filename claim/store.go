@@ -31,7 +31,8 @@ type Store interface {
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// MoveClaim makes a change, if the claim is still in one of the states
 	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. It
-	// returns the new record.
+	// returns the new record. The hook runs of a claim that ends and that are on
+	// record as running end with it, as unknown.
 	MoveClaim(ctx context.Context, m Move) (Claim, error)
 	// Claim is one record; ErrNoClaim.
 	Claim(ctx context.Context, id string) (Claim, error)

@@ -74,7 +74,8 @@ type RunFilter struct {
 // event together, or neither, and returns when both are durable.
 type Recorder interface {
 	// RunStarted adds a record in state Running. When it fails the attempt must
-	// not start.
+	// not start. It fails when the claim that the attempt is for has ended, or its
+	// container is gone: the runs that were on record as running ended then.
 	RunStarted(ctx context.Context, r Run) error
 	// RunEnded ends a record that RunStarted added. Ending it twice is nil and
 	// changes nothing.

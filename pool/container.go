@@ -51,6 +51,9 @@ type Container struct {
 	Reason    string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
 	CreatedAt time.Time        `json:"created_at"`
 	ChangedAt time.Time        `json:"changed_at" doc:"When its state last changed."`
+	// WipedAt is when it was last emptied for a claim: what it has printed before
+	// that is not for the tenant of that claim.
+	WipedAt *time.Time `json:"wiped_at,omitempty" doc:"When it was last emptied for a claim."`
 }
 
 // Errors of this package.

@@ -13,12 +13,14 @@ import (
 type Containers interface {
 	// AddContainer records a container that is about to be created, in state
 	// Creating, with the event container.creating. It counts those of the
-	// workload that are not Gone, and when there are max or more already it is
-	// ErrFull and changes nothing. With claim set the container is reserved for
-	// that pending claim at once.
+	// workload that are not Gone as Counted does, and when there are max or more
+	// already it is ErrFull and changes nothing. With claim set the container is
+	// reserved for that pending claim at once.
 	AddContainer(ctx context.Context, c Container, max int) error
 	// MoveContainer makes a change, if the container is still in one of the
-	// states m.From; if not, it is ErrMoved. It returns the new record.
+	// states m.From; if not, it is ErrMoved. It returns the new record. The hook
+	// runs of a container that becomes Gone and that are on record as running end
+	// with it, as unknown.
 	MoveContainer(ctx context.Context, m Move) (Container, error)
 	// Container is one record, Gone or not; ErrNoContainer.
 	Container(ctx context.Context, id string) (Container, error)
@@ -30,7 +32,14 @@ type Containers interface {
 	// Waiting is how many claims of the workload wait for a container with
 	// other servers.
 	Waiting(ctx context.Context, workload string) (int, error)
+	// Kept is how many containers of the workload are held by claims whose
+	// release has failed and has not succeeded since.
+	Kept(ctx context.Context, workload string) (int, error)
 }
+
+// Counted is how many of a pool's containers count against its bound max: those
+// that hold what could not be kept do not, but for what is more than max.
+func Counted(total, kept, max int) int { return total - min(kept, max) }
 
 // Log is where things are told that change no record.
 type Log interface {

@@ -22,23 +22,26 @@ func TestWhichRunsGoOn(t *testing.T) {
 	y := flowtest.Stopped(t)
 	revision := y.Apply(file).Record.Revision
 	ctx := t.Context()
-	claimOf := func(state claim.State) (string, string) {
+	// What has ended by now had not when the runs began.
+	claimOf := func(state claim.State) (string, string, func()) {
 		id := "claim-" + string(state)
 		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: "of-" + id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
 		_, err := y.DB.MoveContainer(ctx, pool.Move{ID: "of-" + id, From: []pool.State{pool.Creating}, To: pool.Idle, Set: func(c *pool.Container) { c.Health = pool.Healthy }})
 		require.NoError(t, err)
 		c, err := y.DB.Reserve(ctx, claim.Reservation{Claim: id, Workload: "w", Tenant: string(state), Revision: revision})
 		require.NoError(t, err)
-		_, err = y.DB.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Pending}, To: state})
-		require.NoError(t, err)
-		return id, c.Container
+		return id, c.Container, func() {
+			_, err := y.DB.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Pending}, To: state})
+			require.NoError(t, err)
+		}
 	}
-	containerIn := func(state pool.State) string {
+	containerIn := func(state pool.State) (string, func()) {
 		id := "box-" + string(state)
 		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
-		_, err := y.DB.MoveContainer(ctx, pool.Move{ID: id, From: []pool.State{pool.Creating}, To: state})
-		require.NoError(t, err)
-		return id
+		return id, func() {
+			_, err := y.DB.MoveContainer(ctx, pool.Move{ID: id, From: []pool.State{pool.Creating}, To: state})
+			require.NoError(t, err)
+		}
 	}
 	goOn := []string{"post_claim pending", "pre_release releasing", "pre_destroy destroying", "pre_destroy of another server"}
 	var ids []string
@@ -51,14 +54,16 @@ func TestWhichRunsGoOn(t *testing.T) {
 		}))
 	}
 	for _, state := range claim.States() {
-		id, container := claimOf(state)
+		id, container, move := claimOf(state)
 		begin(hooks.PostClaim, string(state), id, container)
 		begin(hooks.PreRelease, string(state), id, container)
+		move()
 	}
 	for _, state := range []pool.State{pool.Creating, pool.Idle, pool.Destroying, pool.Gone} {
-		id := containerIn(state)
+		id, move := containerIn(state)
 		begin(hooks.PostCreate, string(state), "", id)
 		begin(hooks.PreDestroy, string(state), "", id)
+		move()
 	}
 	begin(hooks.PostClaim, "of none", "none", "none")
 	begin(hooks.PreRelease, "of none", "none", "none")

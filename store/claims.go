@@ -22,7 +22,7 @@ const live = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
 		warnings, reason, discard, created_at, active_at, touched_at, released_at,
-		snapshot, fence, failures, retry_at, synced_at`
+		snapshot, fence, failures, retry_at, synced_at, failure_reason, failed_at`
 	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
 	selectClaims = `SELECT ` + claimColumns + `, owner, ` + health + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
@@ -32,7 +32,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
 			coalesce((SELECT fence + 1 FROM claims WHERE workload = $2 AND tenant = $3 AND fence >= $19
 				ORDER BY fence DESC LIMIT 1), $19),
-			$20, $21, $22, $23)
+			$20, $21, $22, $23, $24, $25)
 		RETURNING fence`
 	waitingClaims = `SELECT count(*) FROM claims
 		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + live + `
@@ -40,7 +40,7 @@ const (
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
 			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14,
-			snapshot = $15, failures = $16, retry_at = $17, synced_at = $18, owner = $19
+			snapshot = $15, failures = $16, retry_at = $17, synced_at = $18, failure_reason = $19, failed_at = $20, owner = $21
 		WHERE id = $1`
 )
 
@@ -98,6 +98,11 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 		}
 		after.Health = string(k.Health)
 	}
+	if before.State.Live() && !after.State.Live() {
+		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before it was heard how it ended"); err != nil {
+			return before, err
+		}
+	}
 	return normal(after), saveClaim(t, after)
 }
 
@@ -129,7 +134,7 @@ func saveClaim(t *tx, c claim.Claim) error {
 	}
 	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
 		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), c.Owner)
+		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), string(c.FailureReason), maybe(c.FailedAt), c.Owner)
 }
 
 // addClaim writes a new record, and returns it with its fence.
@@ -141,7 +146,8 @@ func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	err = t.query(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
 		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
 		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), t.owner).Scan(&c.Fence)
+		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), string(c.FailureReason), maybe(c.FailedAt),
+		t.owner).Scan(&c.Fence)
 	return c, translate(err)
 }
 
@@ -194,11 +200,11 @@ func scanClaim(r row) (claim.Claim, error) {
 	var c claim.Claim
 	var endpoint, hooks, timings, warnings string
 	var discard int
-	var created, active, touched, released, retry, synced int64
+	var created, active, touched, released, retry, synced, failed int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
 		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
 		&discard, &created, &active, &touched, &released,
-		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, &c.Owner, &c.Health)
+		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, (*string)(&c.FailureReason), &failed, &c.Owner, &c.Health)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrNoClaim
 	}
@@ -207,7 +213,7 @@ func scanClaim(r row) (claim.Claim, error) {
 	}
 	c.Discard = discard == 1
 	c.CreatedAt, c.ActiveAt, c.ReleasedAt = instant(created), moment(active), moment(released)
-	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(touched), moment(retry), moment(synced)
+	c.TouchedAt, c.RetryAt, c.SyncedAt, c.FailedAt = moment(touched), moment(retry), moment(synced), moment(failed)
 	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
 		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
 	return normal(c), err
@@ -227,6 +233,7 @@ func normal(c claim.Claim) claim.Claim {
 	}
 	c.ActiveAt, c.ReleasedAt = moment(maybe(c.ActiveAt)), moment(maybe(c.ReleasedAt))
 	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(maybe(c.TouchedAt)), moment(maybe(c.RetryAt)), moment(maybe(c.SyncedAt))
+	c.FailedAt = moment(maybe(c.FailedAt))
 	if !c.State.Live() {
 		c.Health = ""
 	}
@@ -239,6 +246,19 @@ func requested(c claim.Claim) activity.Event {
 		Type: activity.ClaimRequested, Workload: c.Workload, Tenant: c.Tenant, Claim: c.ID,
 		Message: fmt.Sprintf("tenant %q asks for a container of %s", c.Tenant, c.Workload),
 	}
+}
+
+// keptClaims counts what the index on releases that have failed holds.
+const keptClaims = `SELECT count(*) FROM claims
+	WHERE workload = $1 AND state IN ('releasing', 'release_failed') AND failures > 0`
+
+// Kept is how many containers of a workload releases that have failed hold.
+func (db *DB) Kept(ctx context.Context, workload string) (int, error) {
+	n, err := one(ctx, db, scanNumber, keptClaims, workload)
+	if err != nil {
+		return 0, fmt.Errorf("count the failed releases of %s: %w", workload, err)
+	}
+	return int(n), nil
 }
 
 // Waiting is how many claims of a workload wait for a container with other

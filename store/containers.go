@@ -15,16 +15,17 @@ import (
 var _ pool.Containers = (*DB)(nil)
 
 const (
-	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, created_at, changed_at`
+	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, created_at, changed_at, wiped_at`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
 	// The claim stays that of the server that makes it, whoever makes the
 	// container.
 	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
-		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, changed_at = $9, owner = $10
+		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, changed_at = $9,
+			wiped_at = $10, owner = $11
 		WHERE id = $1`
 )
 
@@ -46,7 +47,14 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return translate(err)
 	}
 	if n >= max {
-		return pool.ErrFull
+		// Only then it matters how many there are that do not count.
+		var kept int
+		if err := t.query(keptClaims, c.Workload).Scan(&kept); err != nil {
+			return translate(err)
+		}
+		if pool.Counted(n, kept, max) >= max {
+			return pool.ErrFull
+		}
 	}
 	c.State, c.CreatedAt, c.ChangedAt = pool.Creating, t.now, t.now
 	if c.Claim != "" {
@@ -59,7 +67,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return err
 	}
 	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, nanos(c.CreatedAt), nanos(c.ChangedAt), t.owner)
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
 	if err != nil {
 		return err
 	}
@@ -124,6 +132,9 @@ func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
 			return before, err
 		}
 	}
+	if after.State == pool.Gone && before.State != pool.Gone {
+		return after, endRuns(t, runningInContainer, before.ID, "its container was destroyed before it was heard how it ended")
+	}
 	return after, nil
 }
 
@@ -135,7 +146,7 @@ func saveContainer(t *tx, c *pool.Container) error {
 	}
 	c.Reason = clean(c.Reason)
 	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, c.Snapshot, nanos(c.ChangedAt), t.owner)
+		c.Reason, c.Snapshot, nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
 }
 
 // about fills in what the event left out, from the record.
@@ -231,15 +242,15 @@ func scanCount(r row) (n pool.Count, err error) {
 func scanContainer(r row) (pool.Container, error) {
 	var c pool.Container
 	var endpoint string
-	var created, changed int64
+	var created, changed, wiped int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
-		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &created, &changed)
+		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &created, &changed, &wiped)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrNoContainer
 	}
 	if err != nil {
 		return pool.Container{}, translate(err)
 	}
-	c.CreatedAt, c.ChangedAt = instant(created), instant(changed)
+	c.CreatedAt, c.ChangedAt, c.WipedAt = instant(created), instant(changed), moment(wiped)
 	return c, decode(endpoint, &c.Endpoint)
 }

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
@@ -72,6 +74,56 @@ func TestDiskFull(t *testing.T) {
 	p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
 	require.NoError(t, err)
 	require.Len(t, p.Items, int(kept)+1)
+}
+
+// A batch that cannot be committed is lost as a whole, and everybody is told
+// so: who was refused because of what another change of the same batch did was
+// refused because of nothing.
+func TestLostBatch(t *testing.T) {
+	db := openTest(t)
+	w := db.writer.(*sqliteWriter)
+	begun, goOn := make(chan struct{}), make(chan struct{})
+	var first, batch errgroup.Group
+	first.Go(func() error {
+		return w.do(context.Background(), func(*tx) error {
+			close(begun)
+			<-goOn
+			return nil
+		})
+	})
+	<-begun
+	answers := make([]error, 3)
+	for i, change := range []func(*tx) error{
+		func(t *tx) error { return t.later(putMeta, "k", "v") },
+		func(t *tx) error {
+			var there int
+			if err := t.query(`SELECT count(*) FROM meta WHERE key = 'k'`).Scan(&there); err != nil || there == 0 {
+				return errors.Join(err, errors.New("the one before has not been made"))
+			}
+			return pool.ErrMoved
+		},
+		func(t *tx) error { return t.event(activity.Event{Message: "an event without a type cannot be stored"}) },
+	} {
+		batch.Go(func() error {
+			answers[i] = w.do(context.Background(), change)
+			return nil
+		})
+		require.Eventually(t, func() bool { // in this order
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return len(w.queue) == i+1
+		}, time.Minute, time.Millisecond)
+	}
+	close(goOn)
+	require.NoError(t, first.Wait())
+	require.NoError(t, batch.Wait())
+	for _, err := range answers {
+		require.ErrorContains(t, err, "append event")
+		require.NotErrorIs(t, err, pool.ErrMoved)
+	}
+	v, err := db.Meta(t.Context(), "k")
+	require.NoError(t, err)
+	require.Empty(t, v)
 }
 
 // Another program that holds the file is named as the reason, and no change is
@@ -165,7 +217,7 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 			if s == pool.Claimed {
 				holder = "c"
 			}
-			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, "")
+			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, 0, "")
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
 )
 
 var _ hooks.Recorder = (*DB)(nil)
@@ -24,13 +25,24 @@ const (
 		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
 			stderr = $10, error = $11, ended_at = $12, duration = $13
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
-	hasRun = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
+	// What a run is for cannot end while one is added, nor the other way round.
+	claimEnded     = `SELECT NOT (` + live + `) FROM claims WHERE id = $1` + forShare
+	containerEnded = `SELECT state = 'gone' FROM containers WHERE id = $1` + forShare
+	// The attempts under way of a claim, or of a container, the first of them.
+	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + running + oldestRuns + ` LIMIT 1`
+	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + running + oldestRuns + ` LIMIT 1`
+	hasRun             = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
 )
 
 // RunStarted adds a record in state Running, with hook.started.
 func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
 	r.State, r.EndedAt = hooks.Running, nil
-	err := db.writer.do(ctx, func(t *tx) error { return addRun(t, r) })
+	err := db.writer.do(ctx, func(t *tx) error {
+		if err := lasts(t, r); err != nil {
+			return err
+		}
+		return addRun(t, r)
+	})
 	if err != nil {
 		return fmt.Errorf("record the start of run %s attempt %d: %w", r.ID, r.Attempt, err)
 	}
@@ -68,6 +80,43 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 		return fmt.Errorf("record the end of run %s attempt %d: %w", r.ID, r.Attempt, err)
 	}
 	return nil
+}
+
+// lasts is an error when what the run is for has ended: nobody would end the
+// run. What is not on record cannot have ended.
+func lasts(t *tx, r hooks.Run) error {
+	query, id := claimEnded, r.Claim
+	if id == "" {
+		query, id = containerEnded, r.Container
+	}
+	var ended bool
+	err := t.query(query, id).Scan(&ended)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err == nil && ended {
+		return fmt.Errorf("%w: what it is for has ended", pool.ErrMoved)
+	}
+	return translate(err)
+}
+
+// endRuns ends the attempts that the query finds, one at a time, as unknown:
+// what they were for ends in this transaction.
+func endRuns(t *tx, query, id, why string) error {
+	for {
+		r, err := scanRun(t.query(query, id))
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return translate(err)
+		}
+		r.State, r.Error, r.EndedAt = hooks.Unknown, why, &t.now
+		r.Duration = float64(t.now.Sub(r.StartedAt).Microseconds()) / 1000
+		if err := finishRun(t, r); err != nil {
+			return err
+		}
+	}
 }
 
 func addRun(t *tx, r hooks.Run) error {

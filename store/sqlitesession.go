@@ -60,5 +60,6 @@ func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {
 // changes are made one at a time.
 func unlocked(query string) string {
 	text, _, _ := strings.Cut(query, forUpdate)
+	text, _, _ = strings.Cut(text, forShare)
 	return text
 }

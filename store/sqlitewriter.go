@@ -7,6 +7,7 @@ import (
 	"fmt"
 	goruntime "runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -148,12 +149,11 @@ func (w *sqliteWriter) commit(batch []*change) {
 	events, err := w.transact(batch)
 	if err != nil {
 		// What one of them did is undone as well, so none may be told that it
-		// succeeded. An error of its own says more than the common one.
+		// succeeded, nor that it was refused: what it met may be what another one
+		// did, which has not happened.
 		w.rollback()
 		for _, c := range batch {
-			if c.err == nil {
-				c.err = err
-			}
+			c.err = err
 		}
 	}
 	if err == nil && len(events) > 0 {
@@ -210,13 +210,23 @@ func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
 		// A full disk makes SQLite undo the whole transaction by itself: then
 		// there is no savepoint any more, and nothing to go on with.
 		if err := w.later("ROLLBACK TO change"); err != nil {
-			return c.err
+			if isStorage(c.err) {
+				return c.err
+			}
+			return fmt.Errorf("undo a change: %w", err)
 		}
 	}
 	if err := w.later("RELEASE change"); err != nil {
 		return fmt.Errorf("end a change: %w", err)
 	}
 	return nil
+}
+
+// isStorage reports whether the error is the database's own, and not of what
+// is in it.
+func isStorage(err error) bool {
+	return slices.ContainsFunc([]error{ErrDiskFull, ErrLocked, ErrUnwritable, ErrDamaged},
+		func(storage error) bool { return errors.Is(err, storage) })
 }
 
 // call turns a panic of a change into an error: the writer serves everybody

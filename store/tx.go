@@ -47,6 +47,8 @@ const (
 	// forUpdate waits for whoever changes the row, and then sees what became
 	// of it.
 	forUpdate = ` FOR UPDATE`
+	// forShare waits as forUpdate does, and for nobody else who waits like this.
+	forShare = ` FOR KEY SHARE`
 	// skipLocked passes over rows that somebody else has locked.
 	skipLocked = forUpdate + ` SKIP LOCKED`
 )
