@@ -32,7 +32,7 @@ func Descendants(top int) ([]Process, error) {
 			}
 			seen[pid] = true
 			next = append(next, pid)
-			if p, err := Read(pid); err == nil && !p.Dead {
+			if p, err := Read(pid); err == nil && !p.Dead && !isThread(pid) {
 				found = append(found, p)
 			}
 		}
@@ -73,4 +73,17 @@ func children(pid int) ([]int, error) {
 		}
 	}
 	return pids, nil
+}
+
+// isThread reports whether pid is a thread other than the first of its process,
+// which gVisor lists among the children, too. What cannot be read is none.
+func isThread(pid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
+	if err != nil {
+		return false
+	}
+	_, rest, found := bytes.Cut(b, []byte("\nTgid:"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	first, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+	return found && err == nil && first != pid
 }

@@ -1,7 +1,9 @@
 package proctree
 
 import (
+	"os"
 	"os/exec"
+	"strconv"
 	"testing"
 	"time"
 
@@ -124,4 +126,18 @@ func TestKillBelow(t *testing.T) {
 	}))
 	require.Error(t, c.Wait())
 	require.True(t, KillBelow(top.PID, time.Second), "nothing is below it now")
+}
+
+// A thread is no process: gVisor lists both as children.
+func TestIsThread(t *testing.T) {
+	t.Parallel()
+	entries, err := os.ReadDir("/proc/self/task")
+	require.NoError(t, err)
+	require.Greater(t, len(entries), 1, "a Go program has several threads")
+	for _, e := range entries {
+		tid, err := strconv.Atoi(e.Name())
+		require.NoError(t, err)
+		require.Equal(t, tid != os.Getpid(), isThread(tid), tid)
+	}
+	require.False(t, isThread(1<<30), "what cannot be read is left to who signals it")
 }
