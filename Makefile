@@ -29,6 +29,10 @@ GCS := $(CURDIR)/bin/tools/fake-gcs-server-$(GCS_VERSION)
 HELM_VERSION := $(shell awk '/helm.sh\/helm\/v3 / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/helm/go.mod)
 HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
 
+# And gVisor's runsc, under which the suite runs on an engine of its own.
+GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
+GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
+
 # What the image is called that `make image` writes.
 IMAGE ?= hostler:$(VERSION)
 
@@ -111,6 +115,19 @@ $(HELM): tools/helm/go.mod
 	@echo "building helm $(HELM_VERSION), once"
 	cd tools/helm && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part helm.sh/helm/v3/cmd/helm
 	@mv $@.part $@ && touch $@
+
+.PHONY: gvisor-tool
+gvisor-tool: $(GVISOR) ## build gVisor's runsc, under which tests run on Docker; takes minutes
+
+$(GVISOR): tools/gvisor/go.mod
+	@mkdir -p $(dir $@)
+	@echo "building runsc $(GVISOR_VERSION), once"
+	cd tools/gvisor && CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o $@.part gvisor.dev/gvisor/runsc
+	@mv $@.part $@ && touch $@
+
+.PHONY: gvisor-path
+gvisor-path: # where runsc is, once it is built
+	@echo $(GVISOR)
 
 .PHONY: test
 test: ## all tests, with the race detector; REQUIRE=docker fails where an engine is missing

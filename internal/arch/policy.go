@@ -41,6 +41,7 @@ var layers = []layer{
 	{"internal/servertest", []string{"internal/required"}},
 	{"internal/s3test", []string{"internal/servertest"}},
 	{"internal/gcstest", []string{"internal/servertest"}},
+	{"internal/gvisortest", []string{"internal/required"}},
 	{"store/postgrestest", []string{"internal/required"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 

@@ -156,7 +156,7 @@ func TestForeign(t *testing.T) {
 	t.Parallel()
 	rt, api := open(t), needEngine(t)
 	id := uuid.NewString()
-	foreign := makeForeign(t, id)
+	foreign := makeForeign(t, needEngine(t), id)
 	spec := newSpec()
 	spec.ID = id
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)

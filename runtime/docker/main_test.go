@@ -46,20 +46,34 @@ var engine = sync.OnceValues(func() (*client.Client, error) {
 	return api, err
 })
 
-// opened is the backend by which everything is removed in the end.
-var opened *docker.Runtime
+// prepared are the engines on which the images are, by their address.
+var prepared sync.Map // of *preparation
+
+// preparation is that of one engine. Its backend removes everything in the end.
+type preparation struct {
+	once sync.Once
+	rt   *docker.Runtime
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if opened != nil {
-		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
-		defer cancel()
-		if err := opened.Purge(ctx, imageBox, imageUsers); err != nil {
+	prepared.Range(func(_, p any) bool {
+		if err := purge(p.(*preparation).rt); err != nil {
 			fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
 			code = max(code, 1)
 		}
-	}
+		return true
+	})
 	os.Exit(code)
+}
+
+func purge(rt *docker.Runtime) error {
+	if rt == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	return rt.Purge(ctx, imageBox, imageUsers)
 }
 
 // needEngine skips, loudly, where there is no engine, and fails where there
@@ -83,6 +97,13 @@ func options(t testing.TB) docker.Options {
 func open(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	t.Helper()
 	needEngine(t)
+	makeImages(t, "")
+	return connect(t, change...)
+}
+
+// connect connects to an engine as it is.
+func connect(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
+	t.Helper()
 	o := options(t)
 	for _, f := range change {
 		f(&o)
@@ -90,19 +111,21 @@ func open(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	rt, err := docker.New(context.Background(), o)
 	require.NoError(t, err, "New")
 	t.Cleanup(func() { require.NoError(t, rt.Close(), "Close") })
-	makeImages(t)
 	return rt
 }
 
-var imagesMade sync.Once
-
 // makeImages builds what the tests run, from nothing: no registry, no shell.
-func makeImages(t testing.TB) {
+// An empty host is the engine of this machine.
+func makeImages(t testing.TB, host string) {
 	t.Helper()
-	imagesMade.Do(func() {
-		rt, err := docker.New(context.Background(), options(t))
+	found, _ := prepared.LoadOrStore(host, &preparation{})
+	p := found.(*preparation)
+	p.once.Do(func() {
+		o := options(t)
+		o.Host = host
+		rt, err := docker.New(context.Background(), o)
 		require.NoError(t, err, "New")
-		opened = rt
+		p.rt = rt
 		box, err := os.ReadFile(runtimetest.BuildBox(t))
 		require.NoError(t, err)
 		plain := map[string]string{"box": string(box), "tool": buildProgram(t, "tool"), "echo": buildProgram(t, "echo")}
@@ -117,7 +140,7 @@ func makeImages(t testing.TB) {
 			`USER alice`, `WORKDIR /home/alice`, `ENV FROM_IMAGE=yes PATH=/usr/bin`,
 			`ENTRYPOINT ["box"]`, `CMD ["idle"]`))
 	})
-	require.NotNil(t, opened, "the images could not be made")
+	require.NotNil(t, p.rt, "the images could not be made")
 }
 
 // buildProgram builds a program of testdata and gives its content.

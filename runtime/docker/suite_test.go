@@ -5,10 +5,13 @@ import (
 	"testing"
 
 	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/internal/gvisortest"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
@@ -21,7 +24,27 @@ func TestSuite(t *testing.T) {
 		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
 		Foreign: func(t *testing.T) string {
 			id := uuid.NewString()
-			makeForeign(t, id)
+			makeForeign(t, needEngine(t), id)
+			return id
+		},
+	})
+}
+
+// The backend keeps the contract under gVisor, too, on an engine of its own.
+func TestSuiteGVisor(t *testing.T) {
+	host := gvisortest.Host(t)
+	makeImages(t, host)
+	at := func(o *docker.Options) { o.Host = host }
+	runtimetest.Run(t, runtimetest.Harness{
+		New:    func(t *testing.T) runtime.Runtime { return connect(t, at) },
+		Reopen: func(t *testing.T) runtime.Runtime { return connect(t, at) },
+		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
+		Foreign: func(t *testing.T) string {
+			api, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+			require.NoError(t, err)
+			t.Cleanup(func() { require.NoError(t, api.Close()) })
+			id := uuid.NewString()
+			makeForeign(t, api, id)
 			return id
 		},
 	})
@@ -29,10 +52,8 @@ func TestSuite(t *testing.T) {
 
 // makeForeign makes a container with the name that ours would have, and with
 // the labels of another instance.
-func makeForeign(t *testing.T, id string) (engineID string) {
+func makeForeign(t *testing.T, api *client.Client, id string) (engineID string) {
 	t.Helper()
-	api := needEngine(t)
-	makeImages(t)
 	made, err := api.ContainerCreate(t.Context(), &container.Config{
 		Image: imageBox, Cmd: []string{"/box", "idle"},
 		Labels: map[string]string{
