@@ -144,6 +144,7 @@ var syncReasons = []struct {
 	reason string
 }{
 	{snapshot.ErrTooLarge, "too_large"},
+	{snapshot.ErrSource, "tenant"},
 	{snapshot.ErrStale, "stale"},
 	{snapshot.ErrConflict, "conflict"},
 	{snapshot.ErrCorrupt, "damaged"},

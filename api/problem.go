@@ -27,7 +27,7 @@ type Problem struct {
 	Code     Code             `json:"code" doc:"What went wrong, for programs." example:"pool_exhausted"`
 	Detail   string           `json:"detail" doc:"What went wrong this time, for people."`
 	Instance string           `json:"instance" doc:"The id of the request; it is in the server's log."`
-	Reason   string           `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, stale, conflict, damaged or not_allowed."`
+	Reason   string           `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
 	Claim    string           `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Step     string           `json:"step,omitempty" doc:"The step at which the claim failed."`
 	Run      *hooks.Run       `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`

@@ -163,10 +163,12 @@ func relative(p, dir string) string {
 
 func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar.Writer, string) error) error {
 	r, w := io.Pipe()
+	to := newPace(ctx, nil)
+	defer to.stop()
 	var g errgroup.Group
 	g.Go(func() error {
 		// Without a buffer each header would travel alone.
-		buf := bufio.NewWriterSize(w, 256<<10)
+		buf := bufio.NewWriterSize(pacedWriter{w, to}, 256<<10)
 		t := tar.NewWriter(buf)
 		err := fill(t, below)
 		// Only now is the end written: what is not sound never looks whole.
@@ -176,15 +178,16 @@ func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar
 		if err == nil {
 			err = buf.Flush()
 		}
+		to.wait() // for the answer, which comes when all is unpacked
 		w.CloseWithError(err)
 		return err
 	})
-	err := d.files.PutFiles(ctx, d.to.Container, dir, r)
+	err := d.files.PutFiles(to.ctx, d.to.Container, dir, r)
 	r.CloseWithError(errGivenUp)
 	if fillErr := g.Wait(); fillErr != nil && !errors.Is(fillErr, errGivenUp) {
 		return fillErr
 	}
-	return err
+	return to.outcome(err)
 }
 
 // read reads the archive of a part and makes sure that it is what was stored.

@@ -16,21 +16,29 @@ func badArchive(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
 }
 
-// Bounds of one entry, far above what a file system takes.
+// Bounds of one entry, which are the kernel's. Deeper directories can be made
+// one in the other, but nothing in them can be opened by its path.
 const (
-	maxPath   = 64 << 10
-	maxTarget = 64 << 10
+	maxPath      = 4 << 10
+	maxComponent = 255
+	maxTarget    = 4 << 10
 )
 
 // localName is an entry's name without what says nothing: "." for the folder
 // itself. Names that lead outside, or that could be read as such, are refused.
 func localName(name string) (string, error) {
-	if name == "" || len(name) > maxPath || strings.ContainsRune(name, 0) || path.IsAbs(name) {
+	if len(name) > maxPath {
+		return "", badArchive("the path %.200q… is longer than %d bytes", name, maxPath)
+	}
+	if name == "" || strings.ContainsRune(name, 0) || path.IsAbs(name) {
 		return "", badArchive("the name %.200q is not one of a file below", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
 			return "", badArchive("the name %.200q points upwards", name)
+		}
+		if len(part) > maxComponent {
+			return "", badArchive("the name %.200q has a part that is longer than %d bytes", name, maxComponent)
 		}
 	}
 	return path.Clean(name), nil

@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
+	"math"
 	"slices"
 
 	"github.com/hostler/hostler/runtime"
@@ -25,6 +25,31 @@ type contents struct {
 type bounds struct {
 	bytes int64
 	files int
+	// What a pattern leaves out is read too, and thrown away.
+	leftOutBytes int64
+	leftOutFiles int
+}
+
+// leftOutTimes is how many times of what a state may hold may be left out by
+// its pattern. A file without content can be of any size.
+const leftOutTimes = 10
+
+func newBounds(bytes int64, files int) bounds {
+	return bounds{
+		bytes: bytes, files: files,
+		leftOutBytes: min(bytes, math.MaxInt64/leftOutTimes) * leftOutTimes,
+		leftOutFiles: min(files, math.MaxInt/leftOutTimes) * leftOutTimes,
+	}
+}
+
+// leaveOut takes off an entry that the pattern leaves out.
+func (b *bounds) leaveOut(size int64) error {
+	b.leftOutFiles--
+	if b.leftOutFiles < 0 || size < 0 || size > b.leftOutBytes {
+		return fmt.Errorf("%w: what its pattern leaves out is more than %d times max_files or max_size", ErrTooLarge, leftOutTimes)
+	}
+	b.leftOutBytes -= size
+	return nil
 }
 
 // take takes an entry off; ErrTooLarge when it is too much.
@@ -41,7 +66,8 @@ func (b *bounds) take(size int64) error {
 }
 
 // packer writes entries of one or two archives to a canonical one. It remembers
-// 50 bytes or so of each entry: the hash of its name, and its digest.
+// 50 bytes or so of each entry that it has written, the hash of its path and its
+// digest, and nothing of what it leaves out.
 type packer struct {
 	out     *tar.Writer
 	bounds  *bounds
@@ -50,21 +76,14 @@ type packer struct {
 
 	sum     contents
 	digests [][sha256.Size]byte
-	names   map[nameHash]bool      // of the entries seen, and whether a folder
-	folders map[string]*tar.Header // that stand only for what may come in them
-}
-
-type nameHash [16]byte
-
-func hashName(name string) nameHash {
-	sum := sha256.Sum256([]byte(name))
-	return nameHash(sum[:16])
+	names   map[nameHash]bool // of the entries written, and whether a folder
+	tree    ancestors
 }
 
 func newPacker(out io.Writer, pattern string, b *bounds) *packer {
 	return &packer{
 		out: tar.NewWriter(out), bounds: b, pattern: pattern, buf: make([]byte, 128<<10),
-		names: map[nameHash]bool{}, folders: map[string]*tar.Header{},
+		names: map[nameHash]bool{},
 	}
 }
 
@@ -128,6 +147,7 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 	if err != nil {
 		return err
 	}
+	p.tree.enter(name)
 	err = accept(c, name)
 	if errors.Is(err, errLeaveOut) {
 		return nil
@@ -135,40 +155,36 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 	if err != nil {
 		return err
 	}
-	return p.write(c, name, content)
+	return p.write(c, p.tree.last().hash, content)
 }
 
 // fromContainer accepts what a mapping's pattern matches. What lies below
 // something that is no folder is refused: unpacked, it could lead outside.
 func (p *packer) fromContainer(h *tar.Header, name string) error {
-	if p.belowFile(name) {
+	if p.belowFile() {
 		return badArchive("%.200q is in something that is no folder", name)
 	}
 	if matches(p.pattern, name) {
-		return p.writeFolders(name)
+		return p.writeFolders()
 	}
-	if h.Typeflag == tar.TypeDir && len(p.folders) < p.bounds.files {
-		p.folders[name] = h
+	if err := p.bounds.leaveOut(h.Size); err != nil {
+		return err
+	}
+	if h.Typeflag == tar.TypeDir {
+		p.tree.list(h)
 	}
 	return errLeaveOut
 }
 
-// writeFolders writes the folders above a name that no pattern matches and
+// writeFolders writes the folders above the entry that no pattern matches and
 // that have not been written, so that they keep their modes.
-func (p *packer) writeFolders(name string) error {
-	if len(p.folders) == 0 {
-		return nil
-	}
-	var above []string
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if p.folders[dir] != nil {
-			above = append(above, dir)
+func (p *packer) writeFolders() error {
+	for i, dir := range p.tree.above() {
+		if _, written := p.names[dir.hash]; !dir.listed || written {
+			continue
 		}
-	}
-	for _, dir := range slices.Backward(above) {
-		h := p.folders[dir]
-		delete(p.folders, dir)
-		if err := p.write(h, dir, nil); err != nil {
+		p.tree.chain[i].listed = false
+		if err := p.write(p.tree.header(dir), dir.hash, nil); err != nil {
 			return err
 		}
 	}
@@ -177,30 +193,30 @@ func (p *packer) writeFolders(name string) error {
 
 // notInContainer accepts entries of the snapshot before, for a mapping that
 // only adds: those that are not in the container and not in its way.
-func (p *packer) notInContainer(_ *tar.Header, name string) error {
-	if _, there := p.names[hashName(name)]; there || p.belowFile(name) {
+func (p *packer) notInContainer(*tar.Header, string) error {
+	if _, there := p.names[p.tree.last().hash]; there || p.belowFile() {
 		return errLeaveOut
 	}
 	return nil
 }
 
-// belowFile says whether a name lies in something that is no folder.
-func (p *packer) belowFile(name string) bool {
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		if folder, there := p.names[hashName(dir)]; there {
+// belowFile reports whether the entry lies in something that is no folder.
+func (p *packer) belowFile() bool {
+	for _, dir := range slices.Backward(p.tree.above()) {
+		if folder, there := p.names[dir.hash]; there {
 			return !folder
 		}
 	}
 	return false
 }
 
-func (p *packer) write(h *tar.Header, name string, content io.Reader) error {
+func (p *packer) write(h *tar.Header, path nameHash, content io.Reader) error {
 	if err := p.bounds.take(h.Size); err != nil {
 		return err
 	}
-	p.names[hashName(name)] = h.Typeflag == tar.TypeDir
+	p.names[path] = h.Typeflag == tar.TypeDir
 	if err := p.out.WriteHeader(h); err != nil {
-		return fmt.Errorf("pack %.200q: %w", name, err)
+		return fmt.Errorf("pack %.200q: %w", h.Name, err)
 	}
 	sum := newEntryHash(h)
 	if h.Typeflag == tar.TypeReg {
@@ -209,7 +225,7 @@ func (p *packer) write(h *tar.Header, name string, content io.Reader) error {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return fmt.Errorf("pack %.200q: %w", name, broken(err))
+			return fmt.Errorf("pack %.200q: %w", h.Name, broken(err))
 		}
 	}
 	p.digests = append(p.digests, [sha256.Size]byte(sum.Sum(nil)))

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/hostler/hostler/workload"
 )
 
@@ -25,13 +23,13 @@ type Files interface {
 type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
-	memory *semaphore.Weighted // of uploads
+	turns  *turns
 }
 
 // On is the sink of a workload's sync on a bucket that is open already. Sinks
 // opens the one that the workload names.
 func On(bucket Bucket, sync *workload.Sync) *Sink {
-	return &Sink{bucket: bucket, sync: sync, memory: newMemory()}
+	return &Sink{bucket: bucket, sync: sync, turns: newTurns(uploadMemory)}
 }
 
 // Current is the snapshot that a download would put into a container;

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 
-	"golang.org/x/sync/semaphore"
-
 	"github.com/hostler/hostler/workload"
 )
 
@@ -36,7 +34,7 @@ var ErrPlace = errors.New("the server does not allow this folder for tenants' st
 // many goroutines at once.
 type Sinks struct {
 	places Places
-	memory *semaphore.Weighted // of the uploads of all of them
+	turns  *turns // of the uploads of all of them
 
 	// mu guards open.
 	mu   sync.Mutex
@@ -58,7 +56,7 @@ type opened struct {
 
 // NewSinks makes the sinks of a server.
 func NewSinks(places Places) *Sinks {
-	return &Sinks{places: places, memory: newMemory(), open: map[bucketKey]opened{}}
+	return &Sinks{places: places, turns: newTurns(uploadMemory), open: map[bucketKey]opened{}}
 }
 
 // For is the sink of a workload's sync. It looks for what it can find out
@@ -69,7 +67,7 @@ func (s *Sinks) For(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the %s sink: %w", sync.Sink.Type, err)
 	}
-	return &Sink{bucket: bucket, sync: sync, memory: s.memory}, nil
+	return &Sink{bucket: bucket, sync: sync, turns: s.turns}, nil
 }
 
 // Close closes all buckets.

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -32,7 +34,7 @@ type upload struct {
 	bounds bounds
 	sent   int64
 	limit  *time.Timer // ends the upload
-	turn   bool
+	turn   *turn       // its memory, once it has it
 }
 
 // Upload makes a snapshot of the container's files, which may be in use: what
@@ -75,7 +77,7 @@ func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Ori
 	}
 	u := &upload{
 		Sink: s, files: files, origin: o, at: at, before: before,
-		bounds: bounds{bytes: s.sync.MaxSize, files: s.sync.MaxFiles}, limit: limit,
+		bounds: newBounds(s.sync.MaxSize, s.sync.MaxFiles), limit: limit,
 	}
 	defer u.endTurn()
 	parts, err := u.parts(ctx)
@@ -222,7 +224,7 @@ func (u *upload) store(ctx context.Context, archive io.Reader, whole func() (con
 		if _, same := whole(); same {
 			return Part{}, nil
 		}
-	} else if !u.turn {
+	} else if u.turn == nil {
 		return Part{}, errLarge
 	}
 	p := Part{Object: dataFolder + newID() + ".tar.zst"}
@@ -263,24 +265,45 @@ func (u *upload) compress(ctx context.Context, w io.Writer, m workload.Mapping, 
 // followed by what the last snapshot has and the container has not.
 func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last *Part, b *bounds) (contents, error) {
 	p := newPacker(w, m.Pattern, b)
-	archive, err := u.files.GetFiles(ctx, u.origin.Container, m.Path)
-	if err != nil && !isMissing(err) {
+	if err := u.packContainer(ctx, p, m); err != nil {
 		return contents{}, err
-	}
-	if err == nil {
-		err = p.add(archive, p.fromContainer)
-		_ = archive.Close()
-		if err != nil {
-			return contents{}, err
-		}
 	}
 	if m.Mode == workload.ModeCopy && last != nil {
 		err := u.read(ctx, u.at, *last, nil, func(archive io.Reader) error {
 			return p.add(archive, p.notInContainer)
 		})
 		if err != nil {
-			return contents{}, err
+			return contents{}, blameState(err)
 		}
 	}
 	return p.finish()
+}
+
+// packContainer packs what is in the container, and waits for it no longer than
+// a pace allows.
+func (u *upload) packContainer(ctx context.Context, p *packer, m workload.Mapping) error {
+	from := newPace(ctx, func() bool { return u.turn != nil && u.turns.crowded() })
+	defer from.stop()
+	from.wait()
+	archive, err := u.files.GetFiles(from.ctx, u.origin.Container, m.Path)
+	if err != nil && !isMissing(err) {
+		return from.outcome(err)
+	}
+	if err != nil {
+		return nil
+	}
+	err = p.add(bufio.NewReaderSize(pacedReader{archive, from}, readBuffer), p.fromContainer)
+	_ = archive.Close()
+	return from.outcome(blameState(err))
+}
+
+// readBuffer is how much of an archive is read from a container at a time.
+const readBuffer = 64 << 10
+
+// blameState marks errors of which what is in the container is the cause.
+func blameState(err error) error {
+	if errors.Is(err, runtime.ErrBadArchive) || errors.Is(err, ErrTooLarge) {
+		return fmt.Errorf("%w: %w", ErrSource, err)
+	}
+	return err
 }

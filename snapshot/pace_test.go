@@ -1,0 +1,236 @@
+package snapshot_test
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// large is the size of a state whose upload takes a turn.
+const large = snapshot.Holdback + 100_000
+
+// paced writes one file that does not compress: each part, and a pause before
+// it, until ctx ends.
+func paced(ctx context.Context, w *tar.Writer, size, part int, pause time.Duration) error {
+	if err := w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(size)}); err != nil {
+		return err
+	}
+	noise := rand.NewChaCha8([32]byte{})
+	for done := 0; done < size; done += part {
+		if pause > 0 {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		if _, err := io.CopyN(w, noise, int64(min(part, size-done))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A container that gives nothing any more, or next to nothing, is given up. Its
+// turn is for others then.
+func TestContainersThatStall(t *testing.T) {
+	t.Parallel()
+	for what, test := range map[string]struct {
+		stall func(ctx context.Context, w *tar.Writer) error
+		most  time.Duration
+		text  string
+	}{
+		"at once": {
+			stall: func(ctx context.Context, _ *tar.Writer) error { <-ctx.Done(); return context.Cause(ctx) },
+			most:  3 * time.Minute, text: "no byte was transferred within 3m",
+		},
+		"in the middle": {
+			stall: func(ctx context.Context, w *tar.Writer) error {
+				return errors.Join(paced(ctx, w, large, large-1, 0), paced(ctx, w, 1, 1, time.Hour))
+			},
+			most: time.Minute, text: "no byte was transferred for 1m",
+		},
+		"all but": {
+			stall: func(ctx context.Context, w *tar.Writer) error { return paced(ctx, w, 100*large, 60<<10, time.Second) },
+			most:  2 * time.Minute, text: "less than 64 KiB a second",
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				sink := sinkFor("**")
+				files := archives(func(ctx context.Context, id string, w *tar.Writer) error {
+					if id == "alice" {
+						return paced(ctx, w, large, large, 0)
+					}
+					return test.stall(ctx, w)
+				})
+				begin := time.Now()
+				var g errgroup.Group
+				for i := range snapshot.UploadsAtOnce {
+					g.Go(func() error {
+						_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("mallory", i)))
+						if !errors.Is(err, snapshot.ErrSource) || !strings.Contains(err.Error(), test.text) {
+							return fmt.Errorf("upload: %w", err)
+						}
+						return nil
+					})
+				}
+				synctest.Wait()
+				_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
+				require.NoError(t, err)
+				require.NoError(t, g.Wait())
+				require.LessOrEqual(t, time.Since(begin), 2*test.most)
+			})
+		})
+	}
+}
+
+// A container that is a little slow has its turn for as long as nobody waits.
+// When somebody does it is told to come back, which is no fault of it.
+func TestSlowContainerMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sink := sinkFor("**")
+		const part = 100 << 10
+		files := archives(func(ctx context.Context, id string, w *tar.Writer) error {
+			if id == "alice" {
+				return paced(ctx, w, large, large, 0)
+			}
+			return paced(ctx, w, part*600, part, time.Second)
+		})
+		_, err := sink.Upload(t.Context(), files, origin("w", "slow"))
+		require.NoError(t, err)
+
+		var g errgroup.Group
+		var left atomic.Int32
+		for i := range snapshot.UploadsAtOnce {
+			g.Go(func() error {
+				_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("slow", i)))
+				if err != nil && strings.Contains(err.Error(), "others wait") && !errors.Is(err, snapshot.ErrSource) {
+					left.Add(1)
+					return nil
+				}
+				return err
+			})
+		}
+		<-time.After(10 * time.Second)
+		begin := time.Now()
+		_, err = sink.Upload(t.Context(), files, origin("w", "alice"))
+		require.NoError(t, err)
+		require.LessOrEqual(t, time.Since(begin), time.Minute)
+		require.NoError(t, g.Wait())
+		require.Positive(t, left.Load())
+	})
+}
+
+// A slow sink is never the container's fault.
+func TestSlowSink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bucket := snapshottest.NewMemory()
+		bucket.Before(func(c snapshottest.Call) error {
+			if c.Op == "put" || c.Op == "get" {
+				<-time.After(time.Hour)
+			}
+			return nil
+		})
+		sink := snapshot.On(bucket, synced(t, ""))
+		files := archives(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
+		_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
+		require.NoError(t, err)
+		_, err = sink.Download(t.Context(), &taken{}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
+		require.NoError(t, err)
+	})
+}
+
+// hanging is a container that stops to take what is put into it.
+type hanging struct {
+	taken
+	after int64
+}
+
+func (c *hanging) PutFiles(ctx context.Context, _, _ string, archive io.Reader) error {
+	if _, err := io.CopyN(io.Discard, archive, c.after); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	<-ctx.Done()
+	return context.Cause(ctx)
+}
+
+// A container that stops to take its files, or never says that it has them all,
+// does not hold the download.
+func TestDownloadThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, after := range []int64{0, large / 2, 1 << 30} {
+		synctest.Test(t, func(t *testing.T) {
+			sink := sinkFor("**")
+			files := archives(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
+			_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
+			require.NoError(t, err)
+			_, err = sink.Download(t.Context(), &hanging{after: after}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
+			require.ErrorIs(t, err, snapshot.ErrSource)
+		})
+	}
+}
+
+// While the tenants of several workloads want turns, each workload has at most
+// half of them; a workload that is alone has them all.
+func TestWorkloadsShareTurns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bucket, open := snapshottest.NewMemory(), make(chan struct{})
+		bucket.Before(func(c snapshottest.Call) error {
+			if c.Op == "put" {
+				<-open
+			}
+			return nil
+		})
+		sink := snapshot.On(bucket, synced(t, ""))
+		var g errgroup.Group
+		upload := func(workload string, n int) {
+			for i := range n {
+				g.Go(func() error {
+					_, err := sink.Upload(t.Context(), generated(large), origin(workload, fmt.Sprint("tenant", i)))
+					return err
+				})
+				synctest.Wait()
+			}
+		}
+		under := func(workload string) int {
+			n := 0
+			for _, c := range bucket.Calls("put") {
+				if strings.Contains(c.Key, "/"+workload+"/") {
+					n++
+				}
+			}
+			return n
+		}
+		const all = snapshot.UploadsAtOnce
+		upload("alone", all+3)
+		require.Equal(t, all, under("alone"))
+		upload("other", all)
+		require.Zero(t, under("other"))
+		for range 3 { // of the first workload end
+			open <- struct{}{}
+			synctest.Wait()
+		}
+		require.Equal(t, []int{all, 3}, []int{under("alone"), under("other")}, "those of the first are beyond their share")
+		close(open)
+		require.NoError(t, g.Wait())
+		require.Equal(t, []int{all + 3, all}, []int{under("alone"), under("other")})
+	})
+}
