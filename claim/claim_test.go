@@ -28,13 +28,13 @@ image: box
 command: [box, idle]
 volumes: { state: { target: /data } }
 healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 1s }
-pool: { min_idle: 1, max_size: 2 }
+pool: { min_idle: 1, max_size: 2, reuse: wipe }
 hooks:
   post_claim: [{ name: migrate, command: [box, echo, migrated] }]
 `
 
 func small(max int) string {
-	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d }\n", max)
+	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d, reuse: wipe }\n", max)
 }
 
 // trace is the calls about a container, without the ids.
@@ -334,7 +334,7 @@ func TestStrayPendingClaim(t *testing.T) {
 func TestEngineAwayAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "pool: { min_idle: 1, max_size: 2 }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
+		y.Apply(strings.Replace(hooked, "pool: { min_idle: 1, max_size: 2, reuse: wipe }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
 		c := y.Claim("w", "ada")
 		y.Release(c)
 		mend := y.RT.Break("exec * box echo healthy", runtime.ErrUnavailable)

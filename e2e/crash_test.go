@@ -28,7 +28,7 @@ const ending = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout:
 // counted are hooks that tell how often they ran: in the container itself,
 // whatever the records say.
 const counted = `
-pool: { min_idle: 1, max_size: 1 }
+pool: { min_idle: 1, max_size: 1, reuse: wipe }
 hooks:
   post_create: [{ command: [APP, append, /state/log, made] }]
   post_claim: [{ command: [APP, append, /state/log, claimed] }]
@@ -56,7 +56,7 @@ func crashes() map[string]struct {
 		before, after func(c *crash)
 	}
 	hangs := func(point string) string {
-		return "pool: { min_idle: 1, max_size: 1 }\nhooks: { " + point + ": " + hanging + " }\n"
+		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + hanging + " }\n"
 	}
 	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hanging, ending) }
 	return map[string]situation{
@@ -317,7 +317,7 @@ func TestStoppedWhileAHookRuns(t *testing.T) {
 	t.Parallel()
 	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
+		s.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 		c := &crash{s: s, id: "kept"}
 		var underWay errgroup.Group
 		underWay.Go(func() error { c.releases(); return nil })

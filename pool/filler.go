@@ -34,8 +34,9 @@ const createTime = 15 * time.Minute
 //
 // It makes as many containers as are missing to min_idle, and as claims wait;
 // replaces those of an older revision once the new ones are ready, keeping the
-// old until then; makes room for a waiting claim by giving up an idle
-// container that the claim cannot have; and empties pools that drain.
+// old until then; makes room for min_idle and for waiting claims by giving up
+// idle containers that only their last tenant may have; and empties pools that
+// drain.
 type Filler struct {
 	store    Store
 	catalog  *Catalog
@@ -196,7 +197,7 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	waiting := f.queue.Waiting(id) + elsewhere
 	missing := r.MinIdle + waiting - t.usable - t.creating
 	room := r.MaxSize - t.total
-	if err := f.retire(ctx, r, t, waiting, missing, room); err != nil {
+	if err := f.retire(ctx, r, t, missing, room); err != nil {
 		return time.Time{}, err
 	}
 	again := sooner(f.expiry(ctx, w, r, t), until)

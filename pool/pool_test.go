@@ -26,7 +26,7 @@ const plain = `
 id: w
 image: box
 command: [box, idle]
-pool: { min_idle: 2, max_size: 4 }
+pool: { min_idle: 2, max_size: 4, reuse: wipe }
 `
 
 // A pool is filled to min_idle at once, and again whenever a claim takes one.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/activity"
@@ -14,7 +15,7 @@ import (
 type sums struct {
 	total    int // all but Gone
 	usable   int // idle ones of the current revision that any tenant may have
-	used     int // idle ones of the current revision that only their tenant may have
+	kept     int // idle ones of the current revision that only their last tenant may have
 	outdated int // idle ones of older revisions
 	creating int // of the current revision
 	sick     int // idle ones that nobody may have
@@ -38,7 +39,7 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 		case !current:
 			t.outdated += k.N
 		case k.Used && reuse != workload.ReuseWipe:
-			t.used += k.N
+			t.kept += k.N
 		default:
 			t.usable += k.N
 		}
@@ -48,11 +49,13 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 
 // retire gives up idle containers that stand in the way: those of an older
 // revision once enough new ones are ready, or one at a time where there is no
-// room for a new one, unless new ones cannot be made; then, for a claim that
-// waits and cannot have them, one that is kept for its last tenant.
-func (f *Filler) retire(ctx context.Context, r Record, t sums, waiting, missing, room int) error {
+// room for a new one; then as many of those that are kept for their last tenant
+// as min_idle and the claims that wait lack room for. While new ones cannot be
+// made, neither is given up.
+func (f *Filler) retire(ctx context.Context, r Record, t sums, missing, room int) error {
 	old := func(c Container) bool { return c.Revision != r.Revision }
 	cramped := missing > 0 && room <= 0 && t.leaving == 0 && t.creating == 0
+	wanted := missing - max(room, 0) - t.leaving // containers that only an eviction makes room for
 	broken := f.breakers.get(r.ID, r.Revision).failures > 0
 	if t.sick > 0 {
 		sick := func(c Container) bool { return c.Health == Unhealthy || c.Health == Dead }
@@ -65,19 +68,21 @@ func (f *Filler) retire(ctx context.Context, r Record, t sums, waiting, missing,
 		return f.evict(ctx, r.ID, t.outdated, "its revision is outdated", old)
 	case t.outdated > 0 && cramped && !broken:
 		return f.evict(ctx, r.ID, 1, "its revision is outdated", old)
-	case t.used > 0 && cramped && waiting > 0:
-		return f.evict(ctx, r.ID, 1, "another tenant needs the room", func(c Container) bool { return c.Tenant != "" })
+	case t.kept > 0 && wanted > 0 && !broken:
+		return f.evict(ctx, r.ID, wanted, "the pool needs its room for other tenants", func(c Container) bool { return c.Tenant != "" })
 	case room < 0:
 		return f.evict(ctx, r.ID, -room, "the pool is larger than max_size", func(Container) bool { return true })
 	}
 	return nil
 }
 
-// expiry gives up idle containers above min_idle that have been idle for the
-// pool's idle_timeout, and returns when the next one will have been.
+// expiry gives up idle containers that have been idle for the pool's
+// idle_timeout, and returns when the next one will have been. Of those that any
+// tenant may have min_idle stay; those that are kept for their last tenant do
+// not count as such, and none of them stays.
 func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t sums) time.Time {
-	surplus := t.usable + t.used - r.MinIdle
-	if w.Pool.IdleTimeout <= 0 || surplus <= 0 {
+	surplus := max(0, t.usable-r.MinIdle)
+	if w.Pool.IdleTimeout <= 0 || surplus+t.kept == 0 {
 		return time.Time{}
 	}
 	idle, err := f.store.Containers(ctx, ContainerFilter{Workload: r.ID, States: []State{Idle}})
@@ -88,13 +93,17 @@ func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t s
 	next, now := time.Time{}, time.Now()
 	for _, c := range idle {
 		ends := c.ChangedAt.Add(w.Pool.IdleTimeout)
+		kept := c.Tenant != "" && w.Pool.Reuse != workload.ReuseWipe
 		switch {
-		case surplus > 0 && !ends.After(now):
+		case !kept && surplus == 0:
+		case !ends.After(now):
 			if err := f.maker.condemn(ctx, c.ID, []State{Idle}, "it was idle for "+w.Pool.IdleTimeout.String()); err != nil {
 				f.log.Error("give up an idle container", "container", c.ID, "error", err)
 				return now.Add(firstPause)
 			}
-			surplus--
+			if !kept {
+				surplus--
+			}
 		case next.IsZero() || ends.Before(next):
 			next = ends
 		}
@@ -103,12 +112,14 @@ func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t s
 	return next
 }
 
-// evict gives up to n idle containers that match, oldest first.
+// evict gives up to n idle containers that match, the one that has been idle
+// longest first.
 func (f *Filler) evict(ctx context.Context, id string, n int, reason string, match func(Container) bool) error {
 	idle, err := f.store.Containers(ctx, ContainerFilter{Workload: id, States: []State{Idle}})
 	if err != nil {
 		return fmt.Errorf("list the idle containers: %w", err)
 	}
+	slices.SortStableFunc(idle, func(a, b Container) int { return a.ChangedAt.Compare(b.ChangedAt) })
 	for _, c := range idle {
 		if n == 0 {
 			break
@@ -129,7 +140,7 @@ func (f *Filler) evict(ctx context.Context, id string, n int, reason string, mat
 // deleted and nothing is left.
 func (f *Filler) drain(ctx context.Context, r Record, t sums) error {
 	f.queue.Shake(r.ID)
-	if t.usable+t.used+t.outdated+t.sick > 0 {
+	if t.usable+t.kept+t.outdated+t.sick > 0 {
 		err := f.evict(ctx, r.ID, t.total, "the pool is draining", func(Container) bool { return true })
 		if err != nil {
 			return err

@@ -143,7 +143,7 @@ func TestSlowStarter(t *testing.T) {
 			}
 			return 0
 		})
-		y.Apply("id: w\nimage: box\ncommand: [app]\npool: { min_idle: 1, max_size: 1 }\n" +
+		y.Apply("id: w\nimage: box\ncommand: [app]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n" +
 			"healthcheck: { test: [CMD, probe], interval: 5s, retries: 3, start_period: 60s }\n")
 		y.Idle("w", 1)
 		c := y.Claim("w", "ada")

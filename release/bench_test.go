@@ -45,7 +45,7 @@ func BenchmarkClaimRelease(b *testing.B) {
 
 // benchFile is a workload with a container for everybody.
 func benchFile(size, hooks int) string {
-	file := fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d }\n", size, size+4)
+	file := fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d, reuse: wipe }\n", size, size+4)
 	if hooks > 0 {
 		file += "hooks: { post_claim: [{ command: [box, echo, hi] }] }\n"
 	}

@@ -224,7 +224,7 @@ func TestSameTenant(t *testing.T) {
 		other := y.Claim("w", "bob")
 		require.NotEqual(t, c.Container, other.Container)
 		require.Equal(t, claim.Fresh, other.Source)
-		require.Contains(t, gone(y, c.Container), "another tenant needs the room")
+		require.Contains(t, gone(y, c.Container), "needs its room for other tenants")
 	})
 }
 

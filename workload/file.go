@@ -89,7 +89,7 @@ type poolFile struct {
 	MaxSize      int      `yaml:"max_size" default:"10" min:"1" max:"100000" doc:"How many containers there may be at once, claimed ones too."`
 	IdleTimeout  duration `yaml:"idle_timeout" default:"0" doc:"How long a container above min_idle waits before it is destroyed; 0 is for ever."`
 	ClaimIdleTTL duration `yaml:"claim_idle_ttl" alias:"file_idle_ttl" default:"0" doc:"How long a claim may be idle before it is released: neither asked for again nor touched, and no file of its state changed; 0 is for ever."`
-	Reuse        string   `yaml:"reuse" default:"wipe" enum:"never,same_tenant,wipe" doc:"Who may have a container that a tenant has given back: nobody, the same tenant, or others too once a wipe is proven."`
+	Reuse        string   `yaml:"reuse" default:"same_tenant" enum:"never,same_tenant,wipe" doc:"Who may have a container that a tenant has given back: nobody, the same tenant only, or other tenants too after a wipe. What a wipe proves, and what it does not, is in SECURITY.md."`
 }
 
 type syncFile struct {

@@ -73,7 +73,7 @@ func TestParseDefaults(t *testing.T) {
 	require.Equal(t, &Workload{
 		ID: "minimal", Name: "minimal", Image: "alpine",
 		Limits:  runtime.Limits{CPUs: 1, Memory: 512 << 20, PIDs: 512},
-		Pool:    Pool{MinIdle: 1, MaxSize: 10, Reuse: ReuseWipe},
+		Pool:    Pool{MinIdle: 1, MaxSize: 10, Reuse: ReuseSameTenant},
 		Restart: RestartOnChange,
 		Hooks:   map[hooks.Point][]hooks.Hook{},
 	}, w)

@@ -74,8 +74,8 @@ type Reuse string
 // The policies of reuse.
 const (
 	ReuseNever      Reuse = "never"       // nobody: it is destroyed
-	ReuseSameTenant Reuse = "same_tenant" // the same tenant, as it is
-	ReuseWipe       Reuse = "wipe"        // the same as it is, others after a proven wipe
+	ReuseSameTenant Reuse = "same_tenant" // the same tenant, as it is; the default
+	ReuseWipe       Reuse = "wipe"        // the same tenant as it is, others after a wipe
 )
 
 // Restart is when a claim restarts the main process.

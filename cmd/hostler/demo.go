@@ -182,7 +182,7 @@ image: %s
 command: [%q, demo-app, serve]
 %svolumes: { state: { target: /state } }
 healthcheck: { test: [CMD, %q, demo-app, check], interval: 5s }
-pool: { min_idle: 1, max_size: 3, reuse: wipe }
+pool: { min_idle: 1, max_size: 3 }
 hooks:
 %s`, id, image, d.program, user, d.program, strings.ReplaceAll(hooks, "APP", fmt.Sprintf("%q, demo-app", d.program)))
 }
