@@ -9,13 +9,31 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
+	"time"
+	"unsafe"
 )
+
+// What package syscall has no name for.
+const (
+	ptraceSeize = 0x4206
+	schedBatch  = 3
+	setSignal   = 10 // F_SETSIG
+	lowest      = 19 // of nice values
+)
+
+// call is a system call that needs no result.
+func call(number uintptr, args ...uintptr) error {
+	var a [6]uintptr
+	copy(a[:], args)
+	if _, _, errno := syscall.Syscall6(number, a[0], a[1], a[2], a[3], a[4], a[5]); errno != 0 {
+		return errno
+	}
+	return nil
+}
 
 func rename(args []string) error { return os.Rename(args[0], args[1]) }
 
-func makeFIFO(args []string) error { return unix.Mkfifo(args[0], 0o666) }
+func makeFIFO(args []string) error { return syscall.Mkfifo(args[0], 0o666) }
 
 // connect opens a socket, by its path or by an abstract name, and leaves it.
 func connect(args []string) error {
@@ -32,9 +50,9 @@ func attacks() map[string]func(pid int) error {
 	all := map[string]func(pid int) error{
 		"stop":     func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) },
 		"kill":     func(pid int) error { return syscall.Kill(pid, syscall.SIGKILL) },
-		"trace":    func(pid int) error { return unix.PtraceSeize(pid) },
+		"trace":    func(pid int) error { return call(syscall.SYS_PTRACE, ptraceSeize, uintptr(pid)) },
 		"limit":    limitFileSize,
-		"nice":     func(pid int) error { return unix.Setpriority(unix.PRIO_PROCESS, pid, 19) },
+		"nice":     func(pid int) error { return syscall.Setpriority(syscall.PRIO_PROCESS, pid, lowest) },
 		"affinity": setAffinity,
 		"io":       setIOPriority,
 		"schedule": setIdle,
@@ -78,47 +96,40 @@ func attack(args []string) error {
 }
 
 func limitFileSize(pid int) error {
-	var now unix.Rlimit
-	if err := unix.Prlimit(pid, unix.RLIMIT_FSIZE, nil, &now); err != nil {
+	var now syscall.Rlimit
+	at := uintptr(unsafe.Pointer(&now))
+	if err := call(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_FSIZE, 0, at); err != nil {
 		return err
 	}
-	return unix.Prlimit(pid, unix.RLIMIT_FSIZE, &now, nil)
+	return call(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_FSIZE, at, 0)
 }
 
 func setAffinity(pid int) error {
-	var now unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &now); err != nil {
-		return err
-	}
-	return unix.SchedSetaffinity(pid, &now)
+	set := uint64(1)
+	return call(syscall.SYS_SCHED_SETAFFINITY, uintptr(pid), unsafe.Sizeof(set), uintptr(unsafe.Pointer(&set)))
 }
 
 func setIdle(pid int) error {
-	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_BATCH, Nice: 19}, 0)
+	priority := int32(0)
+	return call(syscall.SYS_SCHED_SETSCHEDULER, uintptr(pid), schedBatch, uintptr(unsafe.Pointer(&priority)))
 }
 
 // setIOPriority is ioprio_set(IOPRIO_WHO_PROCESS, pid, lowest of best effort).
-func setIOPriority(pid int) error {
-	_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, 1, uintptr(pid), 2<<13|7)
-	if errno != 0 {
-		return errno
-	}
-	return nil
-}
+func setIOPriority(pid int) error { return call(syscall.SYS_IOPRIO_SET, 1, uintptr(pid), 2<<13|7) }
 
 // signalByFile has the kernel send a signal, which it does in the name of the
 // one who asked for it: when there is something to be read from a pipe.
 func signalByFile(pid int, sig syscall.Signal) error {
-	alive := func() bool { return syscall.Kill(pid, 0) != unix.ESRCH }
+	alive := func() bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 	if pid == 1 || !alive() {
-		return unix.ESRCH // process 1 is spared by the kernel
+		return syscall.ESRCH // process 1 is spared by the kernel
 	}
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		return err
 	}
-	for _, set := range [][2]int{{unix.F_SETSIG, int(sig)}, {unix.F_SETOWN, pid}, {unix.F_SETFL, unix.O_ASYNC}} {
-		if _, err := unix.FcntlInt(uintptr(fds[0]), set[0], set[1]); err != nil {
+	for _, set := range [][2]int{{setSignal, int(sig)}, {syscall.F_SETOWN, pid}, {syscall.F_SETFL, syscall.O_ASYNC}} {
+		if err := call(syscall.SYS_FCNTL, uintptr(fds[0]), uintptr(set[0]), uintptr(set[1])); err != nil {
 			return err
 		}
 	}
@@ -130,9 +141,9 @@ func signalByFile(pid int, sig syscall.Signal) error {
 		if err != nil || p.state == "Z" {
 			return nil
 		}
-		unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil) //nolint:errcheck // a pause
+		<-time.After(time.Millisecond)
 	}
-	return unix.EPERM
+	return syscall.EPERM
 }
 
 func readOf(pid int, name string) error {
@@ -146,7 +157,7 @@ func readOf(pid int, name string) error {
 	}
 	n, err := f.Read(make([]byte, 1))
 	if n == 0 && err == io.EOF {
-		return unix.ENODATA
+		return syscall.ENODATA
 	}
 	return err
 }
