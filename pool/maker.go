@@ -43,6 +43,7 @@ func (m *Maker) add(ctx context.Context, r Record) (Container, error) {
 // fails the container is Destroying, for the remover to remove.
 func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
 	var endpoint runtime.Endpoint
+	sealed := w.Pool.Reuse == workload.ReuseWipe
 	// One that was half made is given up, and never gone on with.
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, New: true}
 	_, err := flow.Run(ctx, "create",
@@ -75,10 +76,16 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 			return err
 		}},
 		flow.Step{Name: "seal", Do: func(ctx context.Context) error {
-			if w.Pool.Reuse != workload.ReuseWipe {
+			if !sealed {
 				return nil
 			}
 			return m.rt.Seal(ctx, c.ID)
+		}},
+		// A seal starts the main process anew.
+		flow.Step{Name: "ready", When: func() bool { return sealed }, Do: func(ctx context.Context) error {
+			status, err := m.health.Await(ctx, w, c.ID)
+			endpoint = status.Endpoint
+			return err
 		}},
 		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
 			_, err := m.store.MoveContainer(ctx, Move{

@@ -87,6 +87,34 @@ hooks:
 	}
 }
 
+// The baseline of later wipes is taken after the hooks, and starts the main
+// process anew: the container is idle only when it is healthy again.
+func TestSealThenHealth(t *testing.T) {
+	const checked = `
+id: w
+image: box
+pool: { min_idle: 1, max_size: 1, reuse: wipe }
+healthcheck: { test: [CMD, box, echo, healthy], interval: 1s, start_period: 1s, retries: 1 }
+hooks:
+  post_create: [{ command: [box, echo, created] }]
+`
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		var mend func()
+		y.RT.After("seal", func(context.Context, fake.Call) error {
+			if mend == nil {
+				mend = y.RT.Break("exec * box echo healthy", errors.New("broken on purpose"))
+			}
+			return nil
+		})
+		y.Apply(checked)
+		y.Until("a warning", func() bool { return len(y.Events(activity.PoolWarning)) > 0 })
+		require.Empty(t, y.Events(activity.ContainerCreated), "none is idle that is not healthy")
+		mend()
+		y.Idle("w", 1)
+	})
+}
+
 // A post_create hook that always fails makes no hot loop: ten minutes see a
 // bounded number of containers, and the pool says what is wrong. A changed
 // spec is tried at once.

@@ -121,17 +121,22 @@ type Files interface {
 	Changed(ctx context.Context, id string, dirs []string) (time.Time, error)
 }
 
-// Recycler makes a container fit for another tenant, or says that it is not.
+// Recycler makes a container fit for another tenant, or reports that it is not.
 type Recycler interface {
-	// Seal remembers what the container's files are, those on its volumes and
-	// temporary filesystems apart: the state from which every tenant starts. It
-	// is called once, before the first tenant. Without it a Wipe is
-	// ErrNotClean.
+	// Seal takes the baseline: the state from which every tenant starts. It ends
+	// every process before, for what one did before the baseline could take
+	// effect after it, and starts the main process anew. It is called once,
+	// before the first tenant. Without it a Wipe is ErrNotClean.
 	Seal(ctx context.Context, id string) error
 	// Wipe ends every process in the container, the main one too, empties its
 	// volumes and temporary filesystems, and proves that nothing else differs
-	// from what Seal remembered. What cannot be proven is ErrNotClean: destroy
-	// the container. Afterwards PutFiles and Restart make it ready.
+	// from the baseline: the content and the metadata of every file that a
+	// process could have changed, by what no process can set. It restores or
+	// compares what the emptied directories have besides files, and removes
+	// System V objects and message queues. What cannot be proven, or only at
+	// a higher cost than that of another container, is ErrNotClean with the
+	// reason: destroy the container. Afterwards PutFiles and Restart make it
+	// ready.
 	Wipe(ctx context.Context, id string) error
 }
 

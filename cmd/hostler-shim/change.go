@@ -33,6 +33,11 @@ func (s *supervisor) restart([]string) error {
 	if err := s.endAll(); err != nil {
 		return err
 	}
+	return s.startAgain()
+}
+
+// startAgain starts the main process and allows commands beside it.
+func (s *supervisor) startAgain() error {
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {
 		time.AfterFunc(failedTold, s.exitFailed)

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/stretchr/testify/require"
 )
@@ -74,38 +73,4 @@ func TestSettleWorkdir(t *testing.T) {
 		require.NoError(t, settleWorkdir(&config))
 		require.Equal(t, want, config.Workdir)
 	}
-}
-
-// A fingerprint changes with everything that can change about a file.
-func TestFingerprint(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "file")
-	seen := make(map[[16]byte]string)
-	note := func(what string) {
-		state, err := lookAt(path)
-		require.NoError(t, err)
-		hash := fingerprint(path, state)
-		require.NotContains(t, seen, hash, "%s is the same as %s", what, seen[hash])
-		seen[hash] = what
-	}
-	note("missing")
-	require.NoError(t, os.WriteFile(path, []byte("a"), 0o600))
-	note("made")
-	require.NoError(t, os.Chmod(path, 0o640))
-	note("another mode")
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, os.Symlink("a", path))
-	note("a link")
-	require.NoError(t, os.Remove(path))
-	require.NoError(t, os.Symlink("b", path))
-	note("another link")
-	state, err := lookAt(path)
-	require.NoError(t, err)
-	require.NotEqual(t, fingerprint(path, state), fingerprint(path+"x", state), "another path")
-}
-
-// What could not be counted is not clean, and says why.
-func TestCompareUncounted(t *testing.T) {
-	s := newSupervisor(shim.Config{NoDiff: true})
-	require.ErrorIs(t, s.compare(census{why: errCensus}), runtime.ErrNotClean)
-	require.ErrorContains(t, s.compare(census{why: errCensus}), "make it read-only")
 }

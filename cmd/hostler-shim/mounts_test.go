@@ -33,27 +33,3 @@ func TestUnder(t *testing.T) {
 	require.True(t, under("/a", "/"))
 	require.False(t, under("/database", "/data"))
 }
-
-// Whatever a tenant has named, the difference is found, and told in order.
-func TestDifference(t *testing.T) {
-	t.Parallel()
-	file := fileState{mode: 0o100644, size: 1, inode: 7}
-	touched := file
-	touched.changed.Nsec = 1
-	before := map[string]fileState{"/a": file, "/b": file, "/gone": {missing: true}}
-	cases := []struct {
-		now  map[string]fileState
-		path string
-	}{
-		{map[string]fileState{"/a": file, "/b": file, "/gone": {missing: true}}, ""},
-		{map[string]fileState{"/a": file, "/b": touched, "/gone": {missing: true}}, "/b"},
-		{map[string]fileState{"/a": file, "/b": file, "/gone": file}, "/gone"},
-		{map[string]fileState{"/a": file, "/b": file}, "/gone"},
-		{map[string]fileState{"/a": touched, "/b": file, "/gone": {missing: true}, "/new": file}, "/new"},
-	}
-	for _, c := range cases {
-		path, what := difference(before, c.now)
-		require.Equal(t, c.path, path)
-		require.Equal(t, c.path == "", what == "")
-	}
-}

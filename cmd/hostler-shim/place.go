@@ -3,27 +3,23 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"golang.org/x/sys/unix"
 )
 
-// place is a folder that a wipe empties: a volume or a temporary filesystem.
+// place is a directory that a wipe empties: a volume or a temporary filesystem.
 type place struct {
-	path   string
-	device uint64
-	inode  uint64
-	mode   uint32 // of the folder itself
-	uid    int
-	gid    int
-	keep   map[string]bool // names directly in it that are the engine's
-	inner  []string        // what is mounted below it, relative to it
+	path    string
+	folder  folder            // the directory itself
+	between map[string]folder // those on the way to what is mounted below it, by path
+	keep    map[string]bool   // names directly in it that are the engine's
+	mounted []string          // what is mounted below it, relative to it
 }
 
 // placePaths are the folders that a wipe empties.
@@ -52,7 +48,7 @@ func (s *supervisor) placePaths() ([]string, error) {
 	return all, nil
 }
 
-// places looks at the folders to be emptied as they are now.
+// places looks at the directories to be emptied as they are now.
 func (s *supervisor) places() ([]place, error) {
 	paths, err := s.placePaths()
 	if err != nil {
@@ -64,25 +60,61 @@ func (s *supervisor) places() ([]place, error) {
 	}
 	var all []place
 	for _, path := range paths {
-		var st unix.Stat_t
-		err := unix.Lstat(path, &st)
+		p, err := newPlace(path, below(path, mounted))
 		if errors.Is(err, unix.ENOENT) {
-			continue // a folder need not have a /tmp
+			continue // a directory need not have a /tmp
 		}
 		if err != nil {
 			return nil, fmt.Errorf("look at %s: %w", path, err)
 		}
-		p := place{
-			path: path, device: st.Dev, inode: st.Ino,
-			mode: st.Mode & 0o7777, uid: int(st.Uid), gid: int(st.Gid),
-			inner: below(path, mounted),
-		}
-		if p.keep, err = namesToKeep(path); err != nil {
-			return nil, err
-		}
 		all = append(all, p)
 	}
 	return all, nil
+}
+
+// newPlace looks at a directory to be emptied and at those between it and what
+// is mounted below it.
+func newPlace(path string, mounted []string) (place, error) {
+	p := place{path: path, mounted: mounted, between: make(map[string]folder)}
+	var err error
+	if p.folder, err = folderAt(path); err != nil {
+		return p, err
+	}
+	for _, dir := range onTheWay(mounted) {
+		at := filepath.Join(path, dir)
+		if p.between[at], err = folderAt(at); err != nil {
+			return p, err
+		}
+	}
+	p.keep, err = namesToKeep(path)
+	return p, err
+}
+
+// onTheWay are the directories above relative paths, but not those that are
+// below another of the paths: they are on that one's filesystem.
+func onTheWay(paths []string) []string {
+	var dirs []string
+	for _, path := range paths {
+		var above []string
+		for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+			above = append(above, dir)
+		}
+		if slices.ContainsFunc(above, func(dir string) bool { return slices.Contains(paths, dir) }) {
+			continue
+		}
+		dirs = append(dirs, above...)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+func folderAt(path string) (folder, error) {
+	fd, err := openDirectory(path)
+	if err != nil {
+		return folder{}, err
+	}
+	defer unix.Close(fd)
+	return lookAtFolder(fd)
 }
 
 // mountPoints are the paths that are passed over when a folder above them is
@@ -131,111 +163,62 @@ func namesToKeep(path string) (map[string]bool, error) {
 	return keep, nil
 }
 
-// empty removes all that is in the place, and gives the folder itself back the
-// mode and the owner that it had.
-func (p place) empty() error {
+// empty removes all that is in the place, and gives the directory itself, and
+// those on the way to what is mounted in it, back what they had.
+func (p place) empty(ends time.Time) error {
+	if err := p.clear(ends); err != nil {
+		return fmt.Errorf("%w: empty %s: %w", runtime.ErrNotClean, p.path, err)
+	}
+	return nil
+}
+
+func (p place) clear(ends time.Time) error {
 	// By descriptor from here on: what a tenant may have put in the way of the
 	// path, a symbolic link to elsewhere for example, is not followed.
-	fd, err := unix.Open(p.path, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	fd, err := p.folder.openFolder(unix.AT_FDCWD, p.path)
 	if err != nil {
-		return fmt.Errorf("%w: open %s: %w", runtime.ErrNotClean, p.path, err)
+		return err
 	}
 	defer unix.Close(fd)
-	var st unix.Stat_t
-	if err := unix.Fstat(fd, &st); err != nil || st.Dev != p.device || st.Ino != p.inode {
-		return fmt.Errorf("%w: %s is another folder than before", runtime.ErrNotClean, p.path)
+	if err := p.folder.restore(fd); err != nil {
+		return err
 	}
-	if os.Geteuid() == 0 {
-		if err := unix.Fchown(fd, p.uid, p.gid); err != nil {
-			return fmt.Errorf("restore the owner of %s: %w", p.path, err)
+	between, err := p.openBetween()
+	defer closeFolders(between)
+	if err != nil {
+		return err
+	}
+	e := emptier{top: fd, ends: ends}
+	if err := e.empty(p.keep, p.mounted); err != nil {
+		return err
+	}
+	for path, fd := range between {
+		if err := p.between[path].settle(fd); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	// Also before it is emptied: a tenant may have taken its own rights away.
-	// A folder of somebody else's, which we could not change, neither could it.
-	if st.Mode&0o7777 != p.mode || os.Geteuid() == 0 {
-		if err := unix.Fchmod(fd, p.mode); err != nil {
-			return fmt.Errorf("restore the mode of %s: %w", p.path, err)
-		}
-	}
-	if err := dropAttributes(fd); err != nil {
-		return fmt.Errorf("restore the attributes of %s: %w", p.path, err)
-	}
-	if err := emptyDir("/proc/self/fd/"+strconv.Itoa(fd), p.keep, p.inner); err != nil {
-		return fmt.Errorf("empty %s: %w", p.path, err)
-	}
-	return nil
+	return p.folder.settle(fd)
 }
 
-// emptyDir removes all below dir but the names to keep and the inner places.
-func emptyDir(dir string, keep map[string]bool, inner []string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	names, err := f.Readdirnames(-1)
-	f.Close()
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		if keep[name] || slices.Contains(inner, name) {
-			continue
-		}
-		path := filepath.Join(dir, name)
-		if deeper := withPrefix(inner, name+"/"); len(deeper) > 0 {
-			err = emptyDir(path, nil, deeper)
-		} else {
-			err = removeAll(path)
-		}
+// openBetween opens and restores the directories on the way to what is mounted,
+// from the top down: one that is closed closes those below it.
+func (p place) openBetween() (map[string]int, error) {
+	opened := make(map[string]int, len(p.between))
+	for _, path := range slices.Sorted(maps.Keys(p.between)) {
+		fd, err := p.between[path].openFolder(unix.AT_FDCWD, path)
 		if err != nil {
-			return err
+			return opened, err
+		}
+		opened[path] = fd
+		if err := p.between[path].restore(fd); err != nil {
+			return opened, fmt.Errorf("%s: %w", path, err)
 		}
 	}
-	return nil
+	return opened, nil
 }
 
-func withPrefix(paths []string, prefix string) []string {
-	var found []string
-	for _, path := range paths {
-		if rest, ok := strings.CutPrefix(path, prefix); ok {
-			found = append(found, rest)
-		}
+func closeFolders(opened map[string]int) {
+	for _, fd := range opened {
+		unix.Close(fd)
 	}
-	return found
-}
-
-// removeAll removes a tree, also one whose folders its owner has closed: root
-// without that capability, and other users, may not look into them.
-func removeAll(path string) error {
-	err := os.RemoveAll(path)
-	if err == nil || !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700) // RemoveAll tells what this could not do
-		}
-		return nil
-	})
-	return os.RemoveAll(path)
-}
-
-// dropAttributes removes what an owner may attach to a folder besides files.
-func dropAttributes(fd int) error {
-	buf := make([]byte, 64<<10) // the kernel's own limit
-	n, err := unix.Flistxattr(fd, buf)
-	if errors.Is(err, unix.ENOTSUP) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for name := range strings.SplitSeq(string(buf[:n]), "\x00") {
-		if strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl") {
-			if err := unix.Fremovexattr(fd, name); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }

@@ -3,129 +3,45 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
-
-	"golang.org/x/sys/unix"
 )
 
-// seal is what the files of a container were before its first tenant.
-type seal struct {
-	files  map[string]fileState // what must be the same
-	places []place              // what is emptied
-	root   census               // of a root filesystem that nobody else tells of
+// baseline is what a container was before its first tenant.
+type baseline struct {
+	places []place // what is emptied
+	files  census  // what must be the same
 }
 
-// fileState is all that tells whether a path is as it was. Nobody can set the
-// time of the last change, so nobody can change a file and hide it.
-type fileState struct {
-	missing  bool
-	mode     uint32
-	uid, gid uint32
-	size     int64
-	inode    uint64
-	changed  unix.Timespec
-	modified unix.Timespec
-	device   uint64 // of a device file
-	target   string // of a symbolic link
-}
-
-func lookAt(path string) (fileState, error) {
-	var st unix.Stat_t
-	err := unix.Lstat(path, &st)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return fileState{missing: true}, nil
+// sealFiles takes the baseline. It ends every process before, and starts the
+// main one anew: a process that mapped a file before the baseline could go on
+// changing it without the kernel noting when. What maps a file afterwards is
+// noted with its first write, whether or not the page is on the disk by then.
+func (s *supervisor) sealFiles([]string) error {
+	if err := s.endAll(); err != nil {
+		return err
 	}
-	if err != nil {
-		return fileState{}, fmt.Errorf("look at %s: %w", path, err)
-	}
-	f := fileState{
-		mode: st.Mode, uid: st.Uid, gid: st.Gid, size: st.Size, inode: st.Ino,
-		changed: st.Ctim, modified: st.Mtim,
-	}
-	switch st.Mode & unix.S_IFMT {
-	case unix.S_IFLNK:
-		f.target, err = os.Readlink(path)
-	case unix.S_IFCHR, unix.S_IFBLK:
-		// Using a device changes its times, and nothing that lasts.
-		f.device = st.Rdev
-		f.changed, f.modified = unix.Timespec{}, unix.Timespec{}
-	}
-	return f, err
-}
-
-// sealFiles remembers what there is. Paths are what the engine says that has
-// changed so far.
-func (s *supervisor) sealFiles(paths []string) error {
-	files, err := s.lookAtAll(paths)
+	b, err := s.takeBaseline()
 	if err != nil {
 		return err
 	}
+	s.baseline = b
+	return s.startAgain()
+}
+
+func (s *supervisor) takeBaseline() (*baseline, error) {
+	why := s.probe()
 	places, err := s.places()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	s.seal = &seal{files: files, places: places, root: s.remember()}
-	return nil
-}
-
-// lookAtAll looks at the paths that the engine names, and at those that init
-// has to find by itself.
-func (s *supervisor) lookAtAll(paths []string) (map[string]fileState, error) {
-	own, err := s.ownPaths()
+	trees, err := s.trees()
 	if err != nil {
 		return nil, err
 	}
-	places, err := s.placePaths()
-	if err != nil {
-		return nil, err
-	}
-	files := make(map[string]fileState, len(paths)+len(own))
-	for _, path := range append(slices.Clone(paths), own...) {
-		path = filepath.Clean(path)
-		if isOurs(path) || underAny(path, places) && !slices.Contains(own, path) {
-			continue
-		}
-		if files[path], err = lookAt(path); err != nil {
-			return nil, err
-		}
-	}
-	return files, nil
-}
-
-func underAny(path string, dirs []string) bool {
-	return slices.ContainsFunc(dirs, func(dir string) bool { return under(path, dir) })
-}
-
-// ownPaths are what no engine tells of: single files that are mounted, such as
-// /etc/hosts, what an engine puts into /dev, and, where the container is a
-// folder, all that is in it outside the places.
-func (s *supervisor) ownPaths() ([]string, error) {
-	if s.config.Shared {
-		places, err := s.placePaths()
-		if err != nil {
-			return nil, err
-		}
-		return walk(s.config.Root, places)
-	}
-	mounts, err := writableMounts()
-	if err != nil {
-		return nil, err
-	}
-	var own []string
-	for _, m := range mounts {
-		info, err := os.Lstat(m.path)
-		if err != nil {
-			return nil, fmt.Errorf("look at a mount: %w", err)
-		}
-		if info.Mode().IsRegular() {
-			own = append(own, m.path)
-		}
-	}
-	dev, err := s.devPaths()
-	return append(own, dev...), err
+	b := &baseline{places: places, files: takeCensus(trees)}
+	b.files.why = errors.Join(b.files.why, why)
+	return b, nil
 }
 
 // devDir is a temporary filesystem with the engine's own files in it, which
@@ -135,34 +51,55 @@ const (
 	ptsDir = "/dev/pts"
 )
 
-func (s *supervisor) devPaths() ([]string, error) {
+// trees are all files that are compared: those of the root filesystem if it can
+// be written, single files that are mounted, such as /etc/hosts, and what an
+// engine puts into /dev. Where the container is a directory, all in it outside
+// the places.
+func (s *supervisor) trees() ([]tree, error) {
 	places, err := s.placePaths()
-	if err != nil || !slices.Contains(places, devDir) {
-		return nil, err
-	}
-	places = slices.DeleteFunc(append(places, ptsDir), func(p string) bool { return p == devDir })
-	all, err := walk(devDir, places)
 	if err != nil {
 		return nil, err
 	}
-	return all[1:], nil // the folder itself changes when it is emptied
+	if s.config.Shared {
+		t := newTree(s.config.Root, places)
+		t.detailed = true
+		return []tree{t}, nil
+	}
+	all, err := mounts()
+	if err != nil {
+		return nil, err
+	}
+	var paths []string
+	for _, m := range all {
+		paths = append(paths, m.path)
+	}
+	var trees []tree
+	for _, m := range all {
+		switch {
+		case m.path == "/" && m.writable:
+			trees = append(trees, newTree("/", paths))
+		case m.path == devDir && m.writable, m.path == ptsDir:
+			t := newTree(m.path, paths)
+			t.emptied, t.detailed = true, true
+			trees = append(trees, t)
+		case m.writable && m.path != "/" && !isOurs(m.path) && !slices.Contains(places, m.path):
+			single, err := isSingle(m.path)
+			if err != nil {
+				return nil, err
+			}
+			if single {
+				trees = append(trees, tree{root: m.path, detailed: true})
+			}
+		}
+	}
+	return trees, nil
 }
 
-// walk lists all paths below root, but not what is below the places.
-func walk(root string, places []string) ([]string, error) {
-	var all []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		if slices.Contains(places, path) {
-			return fs.SkipDir
-		}
-		all = append(all, path)
-		return nil
-	})
+// isSingle reports whether what is mounted there is no directory.
+func isSingle(path string) (bool, error) {
+	info, err := os.Lstat(path)
 	if err != nil {
-		return nil, fmt.Errorf("walk the container's folder: %w", err)
+		return false, fmt.Errorf("look at a mount: %w", err)
 	}
-	return all, nil
+	return !info.IsDir(), nil
 }

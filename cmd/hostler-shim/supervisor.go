@@ -48,7 +48,7 @@ type supervisor struct {
 	// changing holds one token: whoever has it may end processes, start the
 	// main one, and read or empty the file system.
 	changing chan struct{}
-	seal     *seal // nil before Seal; guarded by changing
+	baseline *baseline // nil before Seal; guarded by changing
 
 	main mainProcess
 }

@@ -3,23 +3,21 @@ package main
 import (
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 )
 
-// wipe makes the container as it was at its seal, or says that it is not.
-// Paths are what the engine says that has changed by now.
-func (s *supervisor) wipe(paths []string) error {
-	if s.seal == nil {
+// wipe makes the container as it was at its baseline, or reports what is not.
+func (s *supervisor) wipe([]string) error {
+	if s.baseline == nil {
 		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
 	}
 	if err := s.endAll(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
 	}
 	s.runs.forget()
-	if err := s.clearFiles(paths); err != nil {
+	if err := s.clearFiles(); err != nil {
 		if errors.Is(err, runtime.ErrNotClean) {
 			return err
 		}
@@ -29,9 +27,10 @@ func (s *supervisor) wipe(paths []string) error {
 }
 
 // clearFiles empties what is the tenant's and compares the rest.
-func (s *supervisor) clearFiles(paths []string) error {
-	for _, p := range s.seal.places {
-		if err := p.empty(); err != nil {
+func (s *supervisor) clearFiles() error {
+	ends := time.Now().Add(emptyTime)
+	for _, p := range s.baseline.places {
+		if err := p.empty(ends); err != nil {
 			return err
 		}
 	}
@@ -40,37 +39,9 @@ func (s *supervisor) clearFiles(paths []string) error {
 			return err
 		}
 	}
-	now, err := s.lookAtAll(paths)
+	trees, err := s.trees()
 	if err != nil {
 		return err
 	}
-	if path, what := difference(s.seal.files, now); what != "" {
-		return fmt.Errorf("%w: %s %s", runtime.ErrNotClean, path, what)
-	}
-	return s.compare(s.seal.root)
-}
-
-// difference is the first path, by name, that is not as it was, and what is
-// the matter with it. A folder changes with what is made in it, so that is
-// told rather than the folder.
-func difference(before, now map[string]fileState) (path, what string) {
-	changed := ""
-	all := maps.Clone(before)
-	maps.Copy(all, now)
-	for _, path := range slices.Sorted(maps.Keys(all)) {
-		was, known := before[path]
-		is, there := now[path]
-		switch {
-		case !known:
-			return path, "is new"
-		case !there:
-			return path, "is no longer as it was made"
-		case was != is && changed == "":
-			changed = path
-		}
-	}
-	if changed != "" {
-		return changed, "has changed"
-	}
-	return "", ""
+	return s.baseline.files.compare(trees)
 }

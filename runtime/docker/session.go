@@ -63,59 +63,17 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 
 // Seal is runtime.Recycler.Seal.
 func (r *Runtime) Seal(ctx context.Context, id string) error {
-	paths, err := r.changed(ctx, id)
-	if err == nil {
-		err = r.sessions.With(id).Seal(ctx, paths)
-	}
-	if err != nil {
+	if err := r.sessions.With(id).Seal(ctx, nil); err != nil {
 		return fmt.Errorf("seal the container %s: %w", id, err)
 	}
 	return nil
 }
 
-// Wipe is runtime.Recycler.Wipe. The engine is asked what has changed after
-// every process has ended: before, one could still change something.
+// Wipe is runtime.Recycler.Wipe. The engine is not asked what has changed: it
+// compares times of modification, which every owner of a file can set.
 func (r *Runtime) Wipe(ctx context.Context, id string) error {
-	if err := r.wipe(ctx, id); err != nil {
+	if err := r.sessions.With(id).Wipe(ctx, nil); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil
-}
-
-func (r *Runtime) wipe(ctx context.Context, id string) error {
-	session := r.sessions.With(id)
-	if err := session.Stop(ctx); err != nil {
-		return err
-	}
-	paths, err := r.changed(ctx, id)
-	if err != nil {
-		return err
-	}
-	return session.Wipe(ctx, paths)
-}
-
-// changed are the paths in the container's own layer that differ from its
-// image, as the engine knows it.
-func (r *Runtime) changed(ctx context.Context, id string) ([]string, error) {
-	c, err := r.running(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	changes, err := r.api.ContainerDiff(ctx, c.ID)
-	if err != nil {
-		return nil, fmt.Errorf("ask what has changed: %w", r.fault(ctx, err))
-	}
-	// Where a volume is mounted, a process in the container sees the volume's
-	// own folder, whose times change when Hostler fills it.
-	mounted := make(map[string]bool)
-	for _, m := range c.Mounts {
-		mounted[m.Destination] = true
-	}
-	paths := make([]string, 0, len(changes))
-	for _, change := range changes {
-		if !mounted[change.Path] {
-			paths = append(paths, change.Path)
-		}
-	}
-	return paths, nil
 }

@@ -77,6 +77,10 @@ var boxCommands = map[string]boxCommand{
 	"mkdir":       {2, mkdir},
 	"link":        {2, link},
 	"stat":        {1, stat},
+	"rewrite":     {1, rewrite},
+	"replace":     {1, rewrite},
+	"attribute":   {1, attribute},
+	"access-list": {1, attribute},
 }
 
 func box(_ context.Context, p *Proc) int {

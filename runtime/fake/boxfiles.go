@@ -114,3 +114,24 @@ func stat(p *Proc, args []string) error {
 	}
 	return echo(p, []string{line})
 }
+
+// rewrite changes a file's content and keeps its size.
+func rewrite(p *Proc, args []string) error {
+	data, err := p.ReadFile(args[0])
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	data[0]++
+	return p.WriteFile(args[0], data)
+}
+
+// attribute stands for what a file has besides its content and its mode.
+func attribute(p *Proc, args []string) error {
+	return p.change(func(t *tree, u *User) error {
+		at, err := t.existing(p.abs(args[0]), true, u)
+		if err != nil {
+			return err
+		}
+		return t.chmod(p.abs(args[0]), at.node.mode, u)
+	})
+}

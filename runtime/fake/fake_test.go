@@ -46,6 +46,7 @@ func TestContract(t *testing.T) {
 		New:    func(*testing.T) runtime.Runtime { return rt },
 		Reopen: func(*testing.T) runtime.Runtime { return rt },
 		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
+		Facts:  runtimetest.Facts{NoKernel: true},
 		Foreign: func(*testing.T) string {
 			rt.Foreign("theirs")
 			return "theirs"

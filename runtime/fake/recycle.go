@@ -7,17 +7,26 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Seal remembers the state of a container's files.
+// Seal ends every process, remembers the state of a container's files, and
+// runs the main process anew.
 func (rt *Runtime) Seal(ctx context.Context, id string) error {
 	return rt.do(ctx, Call{Op: "seal", ID: id}, func(c *container) error {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if c.state != runtime.Running {
-			return runtime.ErrNotRunning
+		if err := c.sealFiles(); err != nil {
+			return err
 		}
-		c.sealed, c.seal = true, c.files.changes
-		return nil
+		return c.start(rt)
 	})
+}
+
+func (c *container) sealFiles() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.state != runtime.Running {
+		return runtime.ErrNotRunning
+	}
+	c.killAll()
+	c.sealed, c.seal = true, c.files.changes
+	return nil
 }
 
 // Wipe ends every process, empties what is mounted, and compares the rest with

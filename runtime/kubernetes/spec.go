@@ -118,7 +118,6 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		Workdir:     cmp.Or(spec.Workdir, "."),
 		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
 		Began:       shim.RunDir + "/began",
-		NoDiff:      true,
 	}
 	for _, v := range spec.Volumes {
 		if !v.ReadOnly { // the shim could not give that one to anybody

@@ -15,6 +15,11 @@ func recycling(t *testing.T, s *suite) {
 		{"a file elsewhere", wipeChanged},
 		{"processes", wipeProcesses},
 		{"again and again", wipeAgain},
+		{"a file that looks as before", wipeTampered},
+		{"a file that was mapped before", wipeMapped},
+		{"a device", wipeDevice},
+		{"nested volumes", wipeNested},
+		{"large trees", wipeLarge},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {

@@ -48,6 +48,9 @@ type Facts struct {
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
+	// NoKernel says that files are no more than names, modes and content:
+	// there are no devices, mappings, extended attributes and limits.
+	NoKernel bool
 }
 
 // patience is how long the suite waits for what should come at once.

@@ -81,9 +81,6 @@ type Config struct {
 	// An init that finds it leaves the main process to a Restart. Empty for an
 	// engine that does not.
 	Began string `json:"began,omitempty"`
-	// NoDiff says that the engine does not tell what has changed on the root
-	// filesystem: init looks for itself.
-	NoDiff bool `json:"no_diff,omitempty"`
 	// Lonely is for how long commands run on while no session is connected.
 	Lonely time.Duration `json:"lonely,omitempty"`
 }

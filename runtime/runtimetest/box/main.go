@@ -40,6 +40,14 @@
 //	                       what of it was allowed; HOW is one, without it all
 //	box stat FILE          print "TYPE MODE UID GID SIZE", type one of file,
 //	                       dir, link, other, mode in octal
+//	box rewrite FILE       change its content, keep its size and set its times back
+//	box replace FILE       the same, by another file in its place
+//	box attribute FILE     set an extended attribute of it
+//	box access-list FILE   set an access control list of it
+//	box attributes FILE    print the names of both, a line each
+//	box scribble FILE      wait for FILE, map it, and write to it for ever
+//	box deep DIR N         make N directories in each other
+//	box many DIR N         make N empty files
 //
 // A command that fails prints why on stderr and ends with code 1; one that is
 // called wrongly ends with code 2. A MARKER does nothing: it is there for ps.
@@ -91,6 +99,14 @@ func commands() map[string]command {
 		"connect":     {1, connect},
 		"attack":      {1, attack},
 		"stat":        {1, stat},
+		"rewrite":     {1, rewrite},
+		"replace":     {1, replace},
+		"attribute":   {1, attribute},
+		"access-list": {1, accessList},
+		"attributes":  {1, attributes},
+		"scribble":    {1, scribble},
+		"deep":        {2, deep},
+		"many":        {2, many},
 	}
 }
 

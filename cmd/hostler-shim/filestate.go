@@ -1,0 +1,152 @@
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// fileState is all that tells whether a file is as it was. A process can set
+// the time of a modification, but never that of the last change, so whatever
+// changes of a file, its content or its attributes, changes its state.
+type fileState struct {
+	mode       uint32
+	uid, gid   uint32
+	links      uint32
+	size       uint64
+	inode      uint64
+	filesystem uint64
+	device     uint64 // of a device file
+	flags      uint64 // immutable and the like
+	changed    unix.StatxTimestamp
+	modified   unix.StatxTimestamp
+	born       unix.StatxTimestamp
+}
+
+// comparedFlags are the inode flags that statx tells of. Others tell how a file
+// is reached.
+const comparedFlags = unix.STATX_ATTR_COMPRESSED | unix.STATX_ATTR_IMMUTABLE | unix.STATX_ATTR_APPEND |
+	unix.STATX_ATTR_NODUMP | unix.STATX_ATTR_ENCRYPTED | unix.STATX_ATTR_VERITY
+
+// statAt looks at a name in a directory, and follows no link. The name ends
+// with a NUL.
+func statAt(dir int, name *byte) (fileState, error) {
+	var st unix.Statx_t
+	for {
+		_, _, errno := unix.Syscall6(unix.SYS_STATX, uintptr(dir), uintptr(unsafe.Pointer(name)),
+			unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_BASIC_STATS|unix.STATX_BTIME,
+			uintptr(unsafe.Pointer(&st)), 0)
+		if errno == unix.EINTR {
+			continue
+		}
+		if errno != 0 {
+			return fileState{}, errno
+		}
+		return newFileState(&st), nil
+	}
+}
+
+// lookAt looks at a path.
+func lookAt(path string) (fileState, error) {
+	name, err := unix.BytePtrFromString(path)
+	if err != nil {
+		return fileState{}, err
+	}
+	f, err := statAt(unix.AT_FDCWD, name)
+	if err != nil {
+		return f, fmt.Errorf("look at %s: %w", path, err)
+	}
+	return f, nil
+}
+
+func newFileState(st *unix.Statx_t) fileState {
+	return fileState{
+		mode: uint32(st.Mode), uid: st.Uid, gid: st.Gid, links: st.Nlink,
+		size: st.Size, inode: st.Ino,
+		filesystem: unix.Mkdev(st.Dev_major, st.Dev_minor),
+		device:     unix.Mkdev(st.Rdev_major, st.Rdev_minor),
+		flags:      st.Attributes & comparedFlags,
+		changed:    st.Ctime, modified: st.Mtime, born: st.Btime,
+	}
+}
+
+func (f fileState) isDir() bool     { return f.mode&unix.S_IFMT == unix.S_IFDIR }
+func (f fileState) isRegular() bool { return f.mode&unix.S_IFMT == unix.S_IFREG }
+
+// emptied is the state without what changes when names in a directory come and
+// go.
+func (f fileState) emptied() fileState {
+	f.size, f.links = 0, 0
+	f.changed, f.modified = unix.StatxTimestamp{}, unix.StatxTimestamp{}
+	return f
+}
+
+// appendTo writes the state in a form of fixed length.
+func (f fileState) appendTo(buf []byte) []byte {
+	for _, n := range [...]uint64{
+		uint64(f.mode)<<32 | uint64(f.links), uint64(f.uid)<<32 | uint64(f.gid),
+		f.size, f.inode, f.filesystem, f.device, f.flags,
+		uint64(f.changed.Sec), uint64(f.modified.Sec), uint64(f.born.Sec),
+		uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec), uint64(f.born.Nsec),
+	} {
+		buf = binary.LittleEndian.AppendUint64(buf, n)
+	}
+	return buf
+}
+
+// fingerprint stands for a path and its state.
+type fingerprint [16]byte
+
+func (p fingerprint) compare(other fingerprint) int { return bytes.Compare(p[:], other[:]) }
+
+// newFingerprint hashes a state, what besides it is compared, and the name in
+// the directory. The buffer is for its use.
+func newFingerprint(buf []byte, f fileState, more []byte, dir string, name []byte) (fingerprint, []byte) {
+	buf = f.appendTo(buf[:0])
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(more)))
+	buf = append(buf, more...)
+	buf = append(buf, dir...)
+	buf = append(buf, 0)
+	buf = append(buf, name...)
+	sum := sha256.Sum256(buf)
+	return fingerprint(sum[:16]), buf
+}
+
+// What details reads of one file.
+const (
+	maxAttributes = 64 << 10 // the kernel's own limit
+	maxContent    = 1 << 20
+)
+
+// details hashes what a file's state may not tell of: extended attributes,
+// access control lists among them, which not every temporary filesystem counts
+// as a change, and the content of a small file, which some let processes change
+// through a mapping without noting when.
+func details(path string, f fileState) ([]byte, error) {
+	attributes, err := attributesOf(path)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	for _, a := range attributes {
+		fmt.Fprintf(sum, "%q=%q\n", a.name, a.value)
+	}
+	if f.isRegular() && f.size <= maxContent {
+		file, err := os.OpenFile(path, unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+		if err == nil {
+			_, err = io.Copy(sum, io.LimitReader(file, maxContent))
+			file.Close()
+		}
+		if err != nil && !errors.Is(err, os.ErrPermission) {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+	}
+	return sum.Sum(nil), nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"unsafe"
+
+	"github.com/hostler/hostler/runtime"
+	"golang.org/x/sys/unix"
+)
+
+// folder is a directory that outlives a wipe: the one that a wipe empties, or
+// one that is on the way to what is mounted below it.
+type folder struct {
+	device, inode      uint64
+	mode               uint32
+	uid, gid           int
+	size, blocks       int64
+	accessed, modified unix.Timespec
+	attributes         []attribute
+	flags              inodeFlags
+}
+
+// inodeFlags are what chattr sets. The zero value is also that of a filesystem
+// that has none.
+type inodeFlags struct {
+	flags   uint32
+	project uint32
+	extra   uint32
+}
+
+// fsxattr is struct fsxattr of <linux/fs.h>.
+type fsxattr struct {
+	flags, extentSize, extents, project, cowExtentSize uint32
+	_                                                  [8]byte
+}
+
+// getFSXAttr is FS_IOC_FSGETXATTR of <linux/fs.h>.
+const getFSXAttr = 0x801c581f
+
+// lookAtFolder looks at an open directory.
+func lookAtFolder(fd int) (folder, error) {
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return folder{}, err
+	}
+	attributes, err := attributesOfFile(fd)
+	if err != nil {
+		return folder{}, err
+	}
+	return folder{
+		device: st.Dev, inode: st.Ino, mode: st.Mode & 0o7777, uid: int(st.Uid), gid: int(st.Gid),
+		size: st.Size, blocks: st.Blocks, accessed: st.Atim, modified: st.Mtim,
+		attributes: attributes, flags: inodeFlagsOf(fd),
+	}, nil
+}
+
+// inodeFlagsOf reads the flags of an open directory as far as its filesystem
+// has any. Reading them opens nothing that is not open.
+func inodeFlagsOf(fd int) inodeFlags {
+	var f inodeFlags
+	if n, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS); err == nil {
+		f.flags = uint32(n)
+	}
+	var x fsxattr
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getFSXAttr, uintptr(unsafe.Pointer(&x))); errno == 0 {
+		f.project, f.extra = x.project, x.flags
+	}
+	return f
+}
+
+// openFolder opens the directory that a name leads to. It is
+// runtime.ErrNotClean when that is another one than before.
+func (f folder) openFolder(dir int, name string) (int, error) {
+	fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.EACCES) {
+		// Its owner has closed it.
+		if unix.Fchmodat(dir, name, f.mode, 0) == nil {
+			fd, err = unix.Openat(dir, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		}
+	}
+	if err != nil {
+		return -1, fmt.Errorf("%w: open %s: %w", runtime.ErrNotClean, name, err)
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || st.Dev != f.device || st.Ino != f.inode {
+		unix.Close(fd)
+		return -1, fmt.Errorf("%w: %s is another directory than before", runtime.ErrNotClean, name)
+	}
+	return fd, nil
+}
+
+// restore gives the open directory back the owner, the mode, the attributes
+// and the flags that it had. It is called before the directory is emptied, for
+// a tenant may have taken its own rights away.
+func (f folder) restore(fd int) error {
+	is, err := lookAtFolder(fd)
+	if err != nil {
+		return err
+	}
+	if is.flags.flags != f.flags.flags {
+		_ = unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, int(f.flags.flags)) // settle compares them
+	}
+	if is.uid != f.uid || is.gid != f.gid {
+		if err := unix.Fchown(fd, f.uid, f.gid); err != nil {
+			return fmt.Errorf("restore its owner: %w", err)
+		}
+	}
+	if err := restoreAttributes(fd, f.attributes); err != nil {
+		return err
+	}
+	// An access control list changes the mode, and so does a change of owner.
+	if is, err = lookAtFolder(fd); err != nil || is.mode == f.mode {
+		return err
+	}
+	if err := unix.Fchmod(fd, f.mode); err != nil {
+		return fmt.Errorf("restore its mode: %w", err)
+	}
+	return nil
+}
+
+// settle gives the emptied directory its times back, and reports what else of
+// it is not as it was.
+func (f folder) settle(fd int) error {
+	times := [2]unix.Timespec{f.accessed, f.modified}
+	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
+	if errno != 0 && errno != unix.EPERM { // what belongs to somebody else no tenant could have set
+		return fmt.Errorf("restore its times: %w", errno)
+	}
+	is, err := lookAtFolder(fd)
+	switch {
+	case err != nil:
+		return err
+	case is.uid != f.uid || is.gid != f.gid || is.mode != f.mode:
+		return errors.New("its owner or its mode has changed")
+	case !slices.Equal(is.attributes, f.attributes):
+		return errors.New("its attributes have changed")
+	case is.flags != f.flags:
+		return errors.New("its inode flags have changed")
+	case is.size > f.size || is.blocks > f.blocks:
+		// Not every filesystem gives back what the names of many files took.
+		return errors.New("it has grown")
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// setBack does something to a file and then sets its times back.
+func setBack(path string, do func(content []byte) error) error {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return err
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := do(append(content[1:], content[0]+1)); err != nil {
+		return err
+	}
+	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{st.Atim, st.Mtim}, 0)
+}
+
+func rewrite(args []string) error {
+	return setBack(args[0], func(content []byte) error { return os.WriteFile(args[0], content, 0) })
+}
+
+func replace(args []string) error {
+	return setBack(args[0], func(content []byte) error {
+		return errors.Join(os.WriteFile(args[0]+".new", content, 0o644), os.Rename(args[0]+".new", args[0]))
+	})
+}
+
+func attribute(args []string) error {
+	return unix.Setxattr(args[0], "user.box", []byte("box"), 0)
+}
+
+// accessList gives user 1001 the right to read.
+func accessList(args []string) error {
+	const list = "\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x02\x00\x04\x00\xe9\x03\x00\x00" +
+		"\x04\x00\x05\x00\xff\xff\xff\xff\x10\x00\x05\x00\xff\xff\xff\xff\x20\x00\x05\x00\xff\xff\xff\xff"
+	return unix.Setxattr(args[0], "system.posix_acl_access", []byte(list), 0)
+}
+
+func attributes(args []string) error {
+	buf := make([]byte, 64<<10)
+	n, err := unix.Llistxattr(args[0], buf)
+	if err != nil && !errors.Is(err, unix.ENOTSUP) {
+		return err
+	}
+	for name := range bytes.SplitSeq(bytes.TrimRight(buf[:max(n, 0)], "\x00"), []byte{0}) {
+		if bytes.HasPrefix(name, []byte("user.")) || bytes.HasPrefix(name, []byte("system.posix")) {
+			fmt.Println(string(name))
+		}
+	}
+	return nil
+}
+
+// scribble maps a file as soon as there is one and writes to it for ever, by a
+// mapping that it reads from first.
+func scribble(args []string) error {
+	for {
+		if info, err := os.Stat(args[0]); err == nil && info.Size() > 0 {
+			break
+		}
+		<-time.After(time.Millisecond)
+	}
+	f, err := os.OpenFile(args[0], os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	mapped, err := unix.Mmap(int(f.Fd()), 0, 1, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	for {
+		mapped[0] = mapped[0]%26 + 'a'
+		<-time.After(time.Millisecond)
+	}
+}
+
+// deep makes directories in each other, deeper than a path can name.
+func deep(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(args[0], 0o755); err != nil {
+		return err
+	}
+	if err := os.Chdir(args[0]); err != nil {
+		return err
+	}
+	for range n {
+		if err := errors.Join(syscall.Mkdir("directory", 0o700), syscall.Chdir("directory")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func many(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	err = os.MkdirAll(args[0], 0o755)
+	for i := range n {
+		if err != nil {
+			return err
+		}
+		err = os.WriteFile(filepath.Join(args[0], strconv.Itoa(i)), nil, 0o600)
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package runtimetest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// What a tenant may leave besides files: each is undone by a wipe, or the wipe
+// says that it is there.
+
+// rooted is box as root, where there are several users.
+func (c *container) rooted(args ...string) runtime.Command {
+	cmd := c.command(args...)
+	if !c.Facts.OneUser {
+		cmd.User = "0"
+	}
+	return cmd
+}
+
+// allowed executes box as root, and reports whether the container let it.
+func (c *container) allowed(t *testing.T, args ...string) bool {
+	t.Helper()
+	result, err := c.run(t, c.rooted(args...))
+	require.NoError(t, err)
+	if !result.OK() {
+		t.Logf("there is nothing to find: box %q: %s", args, result.Stderr.String())
+	}
+	return result.OK()
+}
+
+// A change of a file that was there before is found, whatever its size and its
+// times say.
+func wipeTampered(t *testing.T, s *suite) {
+	for _, how := range []string{"rewrite", "replace", "attribute", "access-list"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			c := s.start(t)
+			if !c.allowed(t, "write", c.path(t, "/elsewhere/file"), "good") {
+				return
+			}
+			require.NoError(t, s.rt.Seal(t.Context(), c.id))
+			require.NoError(t, s.rt.Wipe(t.Context(), c.id), "nothing has changed")
+			require.NoError(t, s.rt.Restart(t.Context(), c.id))
+			if !c.allowed(t, how, c.path(t, "/elsewhere/file")) {
+				return
+			}
+			err := s.rt.Wipe(t.Context(), c.id)
+			require.ErrorIs(t, err, runtime.ErrNotClean)
+			require.ErrorContains(t, err, "/elsewhere/file")
+		})
+	}
+}
+
+// A process that mapped a file before the seal cannot go on writing to it
+// unseen.
+func wipeMapped(t *testing.T, s *suite) {
+	if unable(t, s.Facts.NoKernel, "a mapped file") {
+		return
+	}
+	const name = "mapped"
+	c := s.start(t, func(spec *runtime.Spec) {
+		spec.Command = []string{spec.Command[0], "scribble", "/elsewhere/" + name}
+		if s.Facts.SharedMachine {
+			spec.Command[2] = "../elsewhere/" + name // beside the volume that is its workdir
+		}
+	})
+	file := c.path(t, "/elsewhere/"+name)
+	if !c.allowed(t, "write", file, "0") {
+		return
+	}
+	eventually(t, "it is written to", func() bool {
+		result, err := c.run(t, c.rooted("read", file))
+		return err == nil && result.OK() && result.Stdout.String() != "0"
+	})
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	sealed := c.ok(t, "read", file)
+	eventually(t, "it is written to again", func() bool { return c.ok(t, "read", file) != sealed })
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id), runtime.ErrNotClean)
+}
+
+// A device that a tenant has closed stays so, and is told of.
+func wipeDevice(t *testing.T, s *suite) {
+	if unable(t, s.Facts.SharedMachine || s.Facts.NoKernel, "a device of its own") {
+		return
+	}
+	for _, how := range [][]string{{"chmod", "/dev/zero", "600"}, {"access-list", "/dev/zero"}, {"chmod", "/dev/pts", "711"}} {
+		c := s.start(t)
+		require.NoError(t, s.rt.Seal(t.Context(), c.id))
+		c.ok(t, "read", "/dev/null")
+		c.ok(t, "append", "/dev/null", "x")
+		require.NoError(t, s.rt.Wipe(t.Context(), c.id), "to use a device changes nothing")
+		require.NoError(t, s.rt.Restart(t.Context(), c.id))
+		if c.allowed(t, how...) {
+			err := s.rt.Wipe(t.Context(), c.id)
+			require.ErrorIs(t, err, runtime.ErrNotClean)
+			require.ErrorContains(t, err, how[1])
+		}
+	}
+}
+
+// What is between two volumes is as it was.
+func wipeNested(t *testing.T, s *suite) {
+	c := s.start(t, func(spec *runtime.Spec) {
+		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "inner", Target: "/data/a/b"})
+	})
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	before := c.ok(t, "stat", "a")
+	c.ok(t, "write", "a/b/secret", "x")
+	if c.allowed(t, "attribute", c.path(t, "/data/a")) {
+		c.allowed(t, "write", c.path(t, "/data/a/secret"), "x")
+		c.allowed(t, "access-list", c.path(t, "/data/a"))
+		c.allowed(t, "chmod", c.path(t, "/data/a"), "700")
+	}
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.Equal(t, mode(before), mode(c.ok(t, "stat", "a")))
+	for _, name := range []string{"a/secret", "a/b/secret"} {
+		result, err := c.run(t, c.command("stat", name))
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+	}
+	if !s.Facts.NoKernel {
+		require.Empty(t, strings.TrimSpace(c.ok(t, "attributes", "a")))
+	}
+}
+
+// Neither depth nor number keeps anything from being deleted.
+func wipeLarge(t *testing.T, s *suite) {
+	if unable(t, s.Facts.NoKernel, "trees deeper than a path can name") {
+		return
+	}
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	c.ok(t, "deep", "deep", "3000")
+	c.ok(t, "many", "many", "20000")
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	for _, name := range []string{"deep", "many"} {
+		result, err := c.run(t, c.command("stat", name))
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+	}
+}
