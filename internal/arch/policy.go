@@ -22,6 +22,7 @@ var layers = []layer{
 	{"runtime/fake", []string{"runtime"}},
 	{"runtime/runtimetest", []string{"runtime"}},
 	{"runtime/runtimetest/box", nil},
+	{"runtime/runtimetest/attacker", nil},
 
 	// What Hostler does, each on top of the one before.
 	{"hooks", []string{"activity", "runtime", "internal/flow"}},

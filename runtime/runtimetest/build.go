@@ -16,6 +16,13 @@ func BuildBox(t testing.TB) string {
 	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
 }
 
+// BuildAttacker builds the program that is the tenant of the attacks, once per
+// test process, and gives its path.
+func BuildAttacker(t testing.TB) string {
+	t.Helper()
+	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker")
+}
+
 // BuildShim builds the shim, once per test process, and gives its path.
 func BuildShim(t testing.TB) string {
 	t.Helper()

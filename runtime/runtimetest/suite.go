@@ -33,7 +33,11 @@ type Harness struct {
 	// Foreign makes a container that is not ours, and gives its id. Nil if there
 	// can be none.
 	Foreign func(t *testing.T) string
-	Facts   Facts
+	// Attacked describes a container of the image that AttackedRootfs is for a
+	// user, with no network but its own; the group hostile fills in the rest. Nil
+	// where a container isolates nothing.
+	Attacked func(t *testing.T, user int) runtime.Spec
+	Facts    Facts
 }
 
 // Facts are what a backend is unable to do. The zero value can all.
@@ -45,6 +49,9 @@ type Facts struct {
 	// SharedMachine says that a container sees the machine's own files and
 	// processes: absolute paths are below HOSTLER_ROOT.
 	SharedMachine bool
+	// Reached are attacks of the group hostile that reach the next tenant
+	// whatever Hostler does, with the reason.
+	Reached map[string]string
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool

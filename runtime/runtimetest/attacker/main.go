@@ -1,0 +1,126 @@
+// Command attacker is a hostile tenant, and the tenant that comes after it. The
+// suite of package runtimetest runs it as the workload of a container: it is
+// the image's own program, needs nothing but the kernel, and has no capability.
+//
+//	attacker serve          be the main process: take orders
+//	attacker order          read an order on stdin, hand it to the main process,
+//	                        print its report
+//	attacker look           read an order on stdin, print what this process
+//	                        itself observes
+//	attacker answer NONCE   print an answer that only this program knows, with
+//	                        what is in the environment's NONCE and on stdin
+//	attacker exit N         end with code N
+//	attacker list           print the attacks as JSON
+//	attacker child NAME M   be a process that an attack leaves behind
+//
+// An order names an attack and the marker of the tenant that performs it. What
+// an attack leaves holds the marker wherever it can hold text. The next tenant
+// looks for it in everything that it can read, and for each attack in the place
+// where that attack could have left it. A new attack is a row in the file of its
+// class.
+package main
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// order is what the suite asks for.
+type order struct {
+	Do     string   `json:"do"`     // attack, or look
+	Attack string   `json:"attack"` // its name
+	Marker string   `json:"marker"` // of the tenant that attacked
+	Past   []string `json:"past"`   // markers of the tenants before
+}
+
+// report is what came of it.
+type report struct {
+	Refused string            `json:"refused,omitempty"` // why the kernel did not let it
+	Facts   map[string]string `json:"facts,omitempty"`   // what is so in a container that nobody used
+	Seen    []string          `json:"seen,omitempty"`    // what must not be there
+}
+
+func main() {
+	if impersonating() {
+		impersonate()
+		return
+	}
+	args := append(os.Args, "", "")
+	switch args[1] {
+	case "serve":
+		check(serve())
+	case "order":
+		check(relayOrder())
+	case "look":
+		var o order
+		check(json.NewDecoder(os.Stdin).Decode(&o))
+		check(look(o).write(os.Stdout))
+	case "answer":
+		text, err := io.ReadAll(os.Stdin)
+		check(err)
+		fmt.Println(answer(args[2], os.Getenv("NONCE"), string(text)))
+	case "exit":
+		code, err := strconv.Atoi(args[2])
+		check(err)
+		os.Exit(code)
+	case "list":
+		check(json.NewEncoder(os.Stdout).Encode(attacks()))
+	case "child":
+		child(args[2], args[3])
+	default:
+		fmt.Fprintln(os.Stderr, "attacker: no such command:", args[1])
+		os.Exit(2)
+	}
+}
+
+// mostFacts bounds a report where an attack has left thousands of things.
+const mostFacts = 5000
+
+// write packs a report: what is kept of a command's output is some kilobytes.
+func (r report) write(w io.Writer) error {
+	for key := range r.Facts {
+		if len(r.Facts) <= mostFacts {
+			break
+		}
+		delete(r.Facts, key)
+	}
+	text := base64.NewEncoder(base64.StdEncoding, w)
+	packed := gzip.NewWriter(text)
+	return errors.Join(json.NewEncoder(packed).Encode(r), packed.Close(), text.Close())
+}
+
+func check(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "attacker:", err)
+		os.Exit(1)
+	}
+}
+
+// impersonating reports whether this program was started in the shim's place.
+func impersonating() bool { return filepath.Base(os.Args[0]) == "shim" }
+
+// relayOrder hands an order to the main process.
+func relayOrder() error {
+	conn, err := dialMain()
+	if err != nil {
+		return fmt.Errorf("reach the main process: %w", err)
+	}
+	defer conn.Close()
+	line, err := bufio.NewReader(os.Stdin).ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	if _, err := conn.Write(line); err != nil {
+		return err
+	}
+	_, err = io.Copy(os.Stdout, conn)
+	return err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+// mainAddress is where the main process takes orders: in no file system, so
+// that no attack on files is one on the suite.
+const mainAddress = "@attacker"
+
+// autorun is a file of the tenant's state with an order that the main process
+// performs whenever it starts, as workloads do with what they find configured.
+const autorun = "/data/state/autorun"
+
+// dialMain waits for a main process that has just been started.
+func dialMain() (net.Conn, error) {
+	for tries := 0; ; tries++ {
+		conn, err := net.DialTimeout("unix", mainAddress, 5*time.Second)
+		if err == nil || tries == 100 {
+			return conn, err
+		}
+		<-time.After(50 * time.Millisecond)
+	}
+}
+
+// serve is the main process.
+func serve() error {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGPIPE)
+	listener, err := net.Listen("unix", mainAddress)
+	if err != nil {
+		return err
+	}
+	fmt.Println("serving")
+	if b, err := os.ReadFile(autorun); err == nil {
+		var o order
+		if json.Unmarshal(b, &o) == nil {
+			perform(o)
+		}
+	}
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return err
+		}
+		go func() { // ends with the order
+			defer conn.Close()
+			take(conn)
+		}()
+	}
+}
+
+// take carries out one order.
+func take(conn net.Conn) {
+	line, err := bufio.NewReader(conn).ReadBytes('\n')
+	if err != nil {
+		return
+	}
+	var o order
+	if err := json.Unmarshal(line, &o); err != nil {
+		fmt.Fprintln(conn, err)
+		return
+	}
+	if o.Do == "look" {
+		_ = look(o).write(conn)
+		return
+	}
+	a, ok := find(o.Attack)
+	if ok && a.Parting {
+		_ = report{}.write(conn)
+		conn.Close()
+		<-time.After(50 * time.Millisecond) // the answer is on its way
+		perform(o)
+		return
+	}
+	_ = perform(o).write(conn)
+}
+
+// perform attacks.
+func perform(o order) report {
+	a, ok := find(o.Attack)
+	if !ok {
+		return report{Refused: "no such attack: " + o.Attack}
+	}
+	if err := a.run(tenant{marker: o.Marker}); err != nil {
+		return report{Refused: err.Error()}
+	}
+	return report{}
+}
+
+// answer is what only this program answers.
+func answer(nonce, variable, input string) string {
+	sum := sha256.Sum256([]byte("attacker\x00" + nonce + "\x00" + variable + "\x00" + input))
+	return hex.EncodeToString(sum[:])
+}
