@@ -108,8 +108,12 @@ func (dockerBackend) image(t testing.TB) string {
 	return ref
 }
 
-// importOnce makes the image of the tests, out of nothing but our programs.
-var importOnce = sync.OnceValues(func() (string, error) {
+// importOnce makes the image of the tests on the engine of this machine.
+var importOnce = sync.OnceValues(func() (string, error) { return importImage("") })
+
+// importImage makes the image of the tests, out of nothing but our programs. An
+// empty host is the engine of this machine.
+func importImage(host string) (string, error) {
 	dir, err := built()
 	if err != nil {
 		return "", err
@@ -122,25 +126,25 @@ var importOnce = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rt, err := openDocker(run, []byte("unused"))
+	rt, err := openDocker(host, run, []byte("unused"))
 	if err != nil {
 		return "", err
 	}
 	ref := run + "/programs:latest"
 	atEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
 	return ref, rt.Import(context.Background(), ref, bytes.NewReader(rootfs))
-})
+}
 
 // openDocker opens the engine on behalf of an instance. What the instance has
 // made besides containers is removed when all tests have ended: tests share
 // the network and the shim.
-func openDocker(instance string, secret []byte) (*docker.Runtime, error) {
+func openDocker(host, instance string, secret []byte) (*docker.Runtime, error) {
 	dir, err := built()
 	if err != nil {
 		return nil, err
 	}
 	rt, err := docker.New(context.Background(), docker.Options{
-		Instance: instance, Secret: secret, ShimPath: filepath.Join(dir, "hostler-shim"),
+		Host: host, Instance: instance, Secret: secret, ShimPath: filepath.Join(dir, "hostler-shim"),
 	})
 	if err == nil {
 		atEnd(func(ctx context.Context) error { return rt.Purge(ctx) })
@@ -150,7 +154,7 @@ func openDocker(instance string, secret []byte) (*docker.Runtime, error) {
 
 func (dockerBackend) open(t testing.TB, instance, _ string, secret []byte) runtime.Runtime {
 	t.Helper()
-	rt, err := openDocker(instance, secret)
+	rt, err := openDocker("", instance, secret)
 	require.NoError(t, err)
 	return rt
 }

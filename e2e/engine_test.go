@@ -29,6 +29,11 @@ var theEngine = sync.OnceValues(func() (*engine, error) {
 	if host == "" {
 		host = "unix:///var/run/docker.sock"
 	}
+	return findEngine(host)
+})
+
+// findEngine is the engine at an address, or why there is none.
+func findEngine(host string) (*engine, error) {
 	network, address, ok := strings.Cut(host, "://")
 	if !ok || os.Getenv("DOCKER_TLS_VERIFY") != "" {
 		return nil, fmt.Errorf("the tests cannot speak to DOCKER_HOST=%s", host)
@@ -40,7 +45,7 @@ var theEngine = sync.OnceValues(func() (*engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	return e, e.get(ctx, "/version", &struct{}{})
-})
+}
 
 func (e *engine) dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{}).DialContext(ctx, e.network, e.address)
@@ -67,6 +72,11 @@ func ask(t testing.TB, path string, v any) {
 	t.Helper()
 	e, err := theEngine()
 	require.NoError(t, err)
+	e.ask(t, path, v)
+}
+
+func (e *engine) ask(t testing.TB, path string, v any) {
+	t.Helper()
 	require.NoError(t, e.get(t.Context(), path, v))
 }
 
@@ -82,11 +92,18 @@ func filtered(path, key, value string) string {
 // that starts ten minutes later removes it.
 func ofInstance(t testing.TB, instance string) []string {
 	t.Helper()
+	e, err := theEngine()
+	require.NoError(t, err)
+	return e.ofInstance(t, instance)
+}
+
+func (e *engine) ofInstance(t testing.TB, instance string) []string {
+	t.Helper()
 	label := "hostler.instance=" + instance
 	var containers []struct{ Names []string }
-	ask(t, filtered("/containers/json?all=1&", "label", label), &containers)
+	e.ask(t, filtered("/containers/json?all=1&", "label", label), &containers)
 	var volumes struct{ Volumes []struct{ Name string } }
-	ask(t, filtered("/volumes?", "label", label), &volumes)
+	e.ask(t, filtered("/volumes?", "label", label), &volumes)
 	var all []string
 	for _, c := range containers {
 		if !strings.HasPrefix(c.Names[0], "/hostler-carrier-") {
