@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/docker/docker/api/types/container"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/required"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // relay stands between the backend and the engine, and can be cut.
@@ -149,4 +151,24 @@ func TestEngineStandsStill(t *testing.T) {
 	_, err = rt.Exec(ctx, "x", runtime.Command{Args: []string{"/box"}})
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, rt.Destroy(ctx, "x"), context.DeadlineExceeded)
+}
+
+// A stream tells whether its container runs still, which is another one when
+// the engine has started it again, however the stream itself fares.
+func TestStreamKnowsItsContainer(t *testing.T) {
+	t.Parallel()
+	rt, api := open(t), needEngine(t)
+	id := up(t, rt)
+	stream, err := rt.Dial(t.Context(), id)
+	require.NoError(t, err)
+	t.Cleanup(func() { stream.Close() })
+	checker := stream.(shim.Checker)
+	require.NoError(t, checker.Running(t.Context()))
+	now := 0
+	require.NoError(t, api.ContainerRestart(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
+	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning, "it was started anew")
+	require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
+	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning)
+	require.NoError(t, rt.Destroy(t.Context(), id))
+	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotFound)
 }

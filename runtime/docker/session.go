@@ -12,6 +12,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
+var _ shim.Checker = bridge{}
+
 // dial runs the shim's bridge in the container and talks to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
 	c, err := r.running(ctx, id)
@@ -25,7 +27,16 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 	if err != nil {
 		return nil, err
 	}
-	return bridge{stream}, nil
+	return bridge{stream: stream, id: id, began: c.State.StartedAt}, nil
+}
+
+// Running is shim.Checker.Running.
+func (b bridge) Running(ctx context.Context) error {
+	c, err := b.r.running(ctx, b.id)
+	if err == nil && c.State.StartedAt != b.began {
+		return fmt.Errorf("%w: it was started anew", runtime.ErrNotRunning)
+	}
+	return err
 }
 
 // running finds a container that commands can be run in.

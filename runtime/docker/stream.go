@@ -146,7 +146,11 @@ func (s *stream) ended(ctx context.Context, err error) error {
 
 // bridge is the stream of a session. Instead of a bare end it reports what the
 // bridge or the engine had to say.
-type bridge struct{ *stream }
+type bridge struct {
+	*stream
+	id    string // the container's, ours
+	began string // when the engine had started it, as it says
+}
 
 func (b bridge) Read(p []byte) (int, error) {
 	fresh := !b.out.begun

@@ -32,7 +32,8 @@ type link struct {
 	mu      sync.Mutex
 	next    uint64
 	waiting map[uint64]chan event
-	err     error // why it is over
+	check   *time.Timer // of the engine's word on the container; nil when none is due
+	err     error       // why it is over
 }
 
 func newLink(stream io.ReadWriteCloser, boot string) *link {
@@ -78,6 +79,9 @@ func (l *link) ask(r Request) (id uint64, events <-chan event, err error) {
 	l.next++
 	r.ID = l.next
 	l.waiting[r.ID] = ch
+	if _, can := l.stream.(Checker); can && l.check == nil {
+		l.checkLater(firstCheck)
+	}
 	l.mu.Unlock()
 	if err := l.tell(r); err != nil {
 		l.forget(r.ID)
