@@ -27,7 +27,7 @@ type Command struct {
 	// the command again. Empty means that one is made up.
 	Key         string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
-	Environment map[string]string // over the container's
+	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always there
 	User        string            // as Spec.User; empty for the container's own
 	Workdir     string            // absolute; empty for the container's own
 	Stdin       []byte            // at most MaxStdin; empty for none

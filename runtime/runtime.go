@@ -49,8 +49,12 @@ type Lifecycle interface {
 	// only the volumes are sure to stay, and an engine may refuse to start one
 	// (ErrNotRunning) or let it wait.
 	Restart(ctx context.Context, id string) error
-	// Destroy ends the container and removes it with its volumes. One that is
-	// not there is nil, so that it can be called until it says nil.
+	// Destroy asks the main process to end (Spec.StopSignal), waits for that for
+	// as long as Spec.StopGracePeriod, ends what still runs and removes the
+	// container with its volumes. A container without a main process is removed
+	// at once. The commands in it may run on until the main process has ended.
+	// One that is not there is nil, so that it can be called until it says nil;
+	// the grace period of a container begins with the first call.
 	Destroy(ctx context.Context, id string) error
 }
 
@@ -157,6 +161,12 @@ type Spec struct {
 	DNS         []string          // resolvers; empty for the engine's
 	Limits      Limits
 	Volumes     []Volume
+	// StopSignal asks the main process to end when the container is destroyed,
+	// written as ParseSignal reads it. Empty means the image's, else SIGTERM.
+	StopSignal string
+	// StopGracePeriod is how long Destroy waits for the main process to end.
+	// With 0 it is killed at once.
+	StopGracePeriod time.Duration
 }
 
 // Limits bound what the container may use. Zero means the backend's default,

@@ -63,6 +63,7 @@ func (s *supervisor) endAll() error {
 	if !sweep.Kill(shim.KillBound) {
 		return fmt.Errorf("%w: processes outlive SIGKILL", runtime.ErrDoomed)
 	}
+	s.endHalt()
 	return nil
 }
 

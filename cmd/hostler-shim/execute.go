@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
@@ -64,6 +65,13 @@ func (s *supervisor) await(ctx context.Context, r *run) error {
 // complete fills in what is the container's. A path is meant from its root,
 // which is a folder when the machine is shared.
 func (s *supervisor) complete(spec shim.Run) shim.Run {
+	environment := map[string]string{shim.MainVariable: strconv.Itoa(s.main.number())}
+	for name, value := range spec.Environment {
+		if name != shim.MainVariable {
+			environment[name] = value
+		}
+	}
+	spec.Environment = environment
 	if spec.User == "" {
 		spec.User = s.config.User
 	}

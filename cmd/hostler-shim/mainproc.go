@@ -39,6 +39,13 @@ func (m *mainProcess) fault() *shim.Fault {
 	return m.failure
 }
 
+// number is the process's, 0 when there is none.
+func (m *mainProcess) number() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pid
+}
+
 // isRunning says whether pid is the main process still, and not one that was
 // ended on purpose.
 func (m *mainProcess) isRunning(pid int) bool {
@@ -69,7 +76,7 @@ func (s *supervisor) startMain() error {
 	go func() { // ends with the main process
 		status := <-ended
 		if s.main.isRunning(pid) {
-			s.exit(exitCode(status))
+			s.mainEnded(exitCode(status))
 		}
 	}()
 	return nil

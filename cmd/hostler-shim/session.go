@@ -132,6 +132,10 @@ func (c *session) handle(r shim.Request) bool {
 		go c.tell(r) // ends with the command or the session
 		return true
 	}
+	if r.Op == shim.OpHalt {
+		go c.halt(r.ID) // ends with the grace period or the session
+		return true
+	}
 	if r.Op == shim.OpChanged {
 		go c.look(r) // ends when all was looked at, with its time or the session
 		return true
@@ -159,6 +163,16 @@ func (c *session) tell(r shim.Request) {
 	}
 	fault := &shim.Fault{Code: shim.CodeNoRun, Detail: r.Key}
 	_ = c.send(shim.KindAnswer, shim.Answer{ID: r.ID, Fault: fault}) // the client asks again
+}
+
+// halt stops the main process and answers when there is none any more.
+func (c *session) halt(id uint64) {
+	c.init.stopMain(true)
+	select {
+	case <-c.init.halt.over:
+		_ = c.send(shim.KindAnswer, shim.Answer{ID: id}) // the client asks again
+	case <-c.over:
+	}
 }
 
 // follow tells the client how a run gets on.

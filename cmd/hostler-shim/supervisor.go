@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -28,9 +29,10 @@ const (
 	exitNotFound      = 127
 )
 
-// forwarded are the signals that init hands on to the main process.
-var forwarded = []os.Signal{
-	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
+// forwarded are the signals that init hands on to the main process, unless they
+// tell init to stop.
+var forwarded = []syscall.Signal{
+	syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
@@ -51,6 +53,7 @@ type supervisor struct {
 	baseline *baseline // nil before Seal; guarded by changing
 
 	main mainProcess
+	halt halt
 }
 
 // runInit is process 1 of a container, or the head of one that is a folder.
@@ -88,8 +91,7 @@ func runInit(args []string) int {
 		complain("listen", err)
 		return exitFailed
 	}
-	signals := make(chan os.Signal, len(forwarded))
-	signal.Notify(signals, forwarded...)
+	signals := s.listenToSignals()
 	// These goroutines end with the process.
 	go s.reaper.run()
 	go s.forward(signals)
@@ -128,6 +130,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		reaper:   newReaper(),
 		runs:     newRuns(),
 		changing: make(chan struct{}, 1),
+		halt:     halt{over: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, slots: make(chan struct{}, maxRuns)}
 	s.guests = newGuests(config.Lonely, s.runs.cancelAll)
@@ -150,15 +153,31 @@ func (s *supervisor) exitFailed() {
 	}
 }
 
-// forward hands signals on. Without a main process, one that asks to end is
-// for init.
+// listenToSignals asks the kernel for all signals that init knows.
+func (s *supervisor) listenToSignals() <-chan os.Signal {
+	wanted := []os.Signal{syscall.SIGTERM, syscall.Signal(shim.HaltSignal)}
+	for _, number := range forwarded {
+		wanted = append(wanted, number)
+	}
+	for _, number := range s.config.StopOn {
+		wanted = append(wanted, syscall.Signal(number))
+	}
+	signals := make(chan os.Signal, len(wanted))
+	signal.Notify(signals, wanted...)
+	return signals
+}
+
+// forward obeys the signals that tell init to stop, and hands the others on.
+// Without a main process, SIGINT is for init.
 func (s *supervisor) forward(signals <-chan os.Signal) {
 	for sig := range signals {
 		number := sig.(syscall.Signal)
-		if s.main.signal(number) {
-			continue
-		}
-		if number == syscall.SIGTERM || number == syscall.SIGINT {
+		switch {
+		case number == shim.HaltSignal:
+			s.stopMain(true)
+		case number == syscall.SIGTERM || slices.Contains(s.config.StopOn, int(number)):
+			s.stopMain(false)
+		case !s.main.signal(number) && number == syscall.SIGINT:
 			s.exit(0)
 		}
 	}

@@ -131,9 +131,13 @@ func (r *Runtime) restart(ctx context.Context, id string) error {
 	return r.start(ctx, id)
 }
 
-// Destroy is runtime.Lifecycle.Destroy.
+// Destroy is runtime.Lifecycle.Destroy. Many containers may have their grace
+// periods at once; they are removed one by one.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	c, err := r.find(ctx, id)
+	if err == nil {
+		err = r.stop(ctx, id, c)
+	}
 	if err == nil {
 		err = r.remove(ctx, c.ID)
 	}

@@ -74,7 +74,9 @@ func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config,
 		// workload's command as its user.
 		User:       "0:0",
 		WorkingDir: "/",
-		StopSignal: img.stopSignal,
+		// The shim turns it into the workload's own signal.
+		StopSignal:  "SIGTERM",
+		StopTimeout: stopTimeout(spec.StopGracePeriod),
 		// The image's own check would cost an exec each time and tell nobody.
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		Labels: r.labels(map[string]string{
@@ -95,6 +97,8 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		User:        user,
 		Workdir:     spec.Workdir,
 		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
+		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
+		StopGrace:   spec.StopGracePeriod,
 	}
 	if len(c.Args) == 0 {
 		c.Args = img.args

@@ -57,6 +57,7 @@ var boxCommands = map[string]boxCommand{
 	"repeat":      {2, repeat},
 	"env":         {0, environment},
 	"cat":         {0, cat},
+	"noted":       {1, noted},
 	"pwd":         {0, pwd},
 	"id":          {0, identity},
 	"hang":        {0, hang},
@@ -83,11 +84,14 @@ var boxCommands = map[string]boxCommand{
 	"access-list": {1, attribute},
 }
 
-func box(_ context.Context, p *Proc) int {
+func box(ctx context.Context, p *Proc) int {
 	args := p.Args[1:]
 	if len(args) == 0 {
 		fmt.Fprintln(p.Stderr, "box: no command")
 		return 2
+	}
+	if args[0] == "await" && len(args) > 1 { // the one that waits on its caller's goroutine
+		return ended(p, await(ctx, p, args[1:]))
 	}
 	c, ok := boxCommands[args[0]]
 	if !ok || len(args)-1 < c.least {

@@ -1,10 +1,12 @@
 package fake
 
 import (
+	"context"
 	"fmt"
 	"io/fs"
 	"path"
 	"strconv"
+	"time"
 )
 
 // change does something to the files of a live process's container.
@@ -52,6 +54,22 @@ func appendTo(p *Proc, args []string) error {
 	return p.change(func(t *tree, u *User) error {
 		return t.write(p.abs(args[0]), []byte(args[1]), true, u)
 	})
+}
+
+// await looks again and again, as the program of package runtimetest does.
+func await(ctx context.Context, p *Proc, args []string) error {
+	for ctx.Err() == nil {
+		data, err := p.ReadFile(args[0])
+		if err == nil && len(data) > 0 {
+			_, err = p.Stdout.Write(data)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return ctx.Err()
 }
 
 func read(p *Proc, args []string) error {

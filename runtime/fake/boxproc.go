@@ -33,6 +33,17 @@ func ignoreTerm(p *Proc, _ []string) error {
 	return errPark
 }
 
+// noted notes the signals that may ask a main process to end.
+func noted(p *Proc, args []string) error {
+	for _, name := range []string{"TERM", "INT", "QUIT", "USR1", "USR2"} {
+		p.OnSignal("SIG"+name, func() { _ = appendTo(p, []string{args[0], name}) }) // a dead one notes nothing
+	}
+	if err := echo(p, []string{"noted"}); err != nil {
+		return err
+	}
+	return errPark
+}
+
 func signalSelf(p *Proc, args []string) error {
 	s, ok := signals[args[0]]
 	if !ok || args[0] == "SEGV" || args[0] == "ABRT" {
@@ -47,7 +58,8 @@ func kill(p *Proc, args []string) error {
 	if !ok {
 		return fmt.Errorf("kill %s %s: no such process or signal", args[0], args[1])
 	}
-	names := map[string]int{"init": initPID, "shim": shimPID}
+	main, _ := strconv.Atoi(p.Env[mainVariable])
+	names := map[string]int{"init": initPID, "shim": shimPID, "main": main}
 	pid, named := names[args[0]]
 	if !named {
 		var err error

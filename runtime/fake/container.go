@@ -32,6 +32,7 @@ type container struct {
 	runs    map[string]*run // by key
 	keys    []string        // of runs, oldest first
 	log     []byte
+	stopAt  time.Time // when a Destroy asked the main process to end
 }
 
 func newContainer(spec runtime.Spec, host string, died func(runtime.Death)) *container {

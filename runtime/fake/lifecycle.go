@@ -65,9 +65,14 @@ func (rt *Runtime) Restart(ctx context.Context, id string) error {
 	})
 }
 
-// Destroy ends and removes a container.
+// Destroy stops and removes a container.
 func (rt *Runtime) Destroy(ctx context.Context, id string) error {
 	return rt.call(ctx, Call{Op: "destroy", ID: id}, func() error {
+		if c, err := rt.find(id); err == nil {
+			if err := c.stop(ctx); err != nil {
+				return err
+			}
+		}
 		rt.remove(id)
 		return nil
 	})

@@ -38,7 +38,7 @@ type Proc struct {
 	done   chan struct{} // closed when it is gone
 
 	// The container's lock guards what follows.
-	onTerm  func()
+	traps   map[string]func() // by the signal's name
 	stopped bool
 	dead    bool
 	code    int
@@ -58,10 +58,16 @@ func (p *Proc) PID() int { return p.pid }
 
 // OnTerm has f called for SIGTERM instead of ending the process. f may call
 // Exit, and must not block.
-func (p *Proc) OnTerm(f func()) {
+func (p *Proc) OnTerm(f func()) { p.OnSignal(sigTerm.Name, f) }
+
+// OnSignal is OnTerm for the signal of that name, such as SIGUSR1.
+func (p *Proc) OnSignal(name string, f func()) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	p.onTerm = f
+	if p.traps == nil {
+		p.traps = make(map[string]func())
+	}
+	p.traps[name] = f
 }
 
 // Exit ends a process, parked or not. Ending it twice changes nothing.

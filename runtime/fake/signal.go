@@ -1,5 +1,7 @@
 package fake
 
+import "fmt"
+
 // Signal is one of those that a program may send.
 type Signal struct {
 	Name   string // "SIGTERM"
@@ -16,21 +18,31 @@ var (
 var signals = map[string]Signal{
 	"KILL": sigKill, "TERM": sigTerm, "STOP": sigStop, "INT": {"SIGINT", 2},
 	"HUP": {"SIGHUP", 1}, "SEGV": {"SIGSEGV", 11}, "USR1": {"SIGUSR1", 10},
-	"ABRT": {"SIGABRT", 6},
+	"ABRT": {"SIGABRT", 6}, "QUIT": {"SIGQUIT", 3}, "USR2": {"SIGUSR2", 12},
+}
+
+// numbered is the signal of a number.
+func numbered(n int) Signal {
+	for _, s := range signals {
+		if s.Number == n {
+			return s
+		}
+	}
+	return Signal{fmt.Sprintf("signal %d", n), n}
 }
 
 // signal delivers s to a process. It is called without the container's lock: a
-// process that listens for SIGTERM does so here.
+// process that listens for it does so here.
 func (c *container) signal(p *Proc, s Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
-	case p.dead || s == sigTerm && p.stopped:
+	case p.dead || s != sigKill && s != sigStop && p.stopped:
 		return // a stopped process gets it when it goes on, which none does
 	case s == sigStop:
 		p.stopped = true
-	case s == sigTerm && p.onTerm != nil:
-		f := p.onTerm
+	case s != sigKill && p.traps[s.Name] != nil:
+		f := p.traps[s.Name]
 		c.mu.Unlock()
 		defer c.mu.Lock()
 		f()

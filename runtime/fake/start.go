@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"strconv"
 	"strings"
 
 	"github.com/hostler/hostler/runtime"
@@ -14,6 +15,9 @@ const (
 	maxArg  = 128 << 10
 	maxArgs = 2 << 20
 )
+
+// mainVariable tells a command which process is the main one.
+const mainVariable = "HOSTLER_MAIN_PID"
 
 func startError(reason runtime.StartReason, format string, args ...any) error {
 	return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
@@ -59,6 +63,9 @@ func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]st
 	p.Env["PATH"], p.Env["HOME"] = defaultPath, p.User.home
 	maps.Copy(p.Env, c.spec.Environment)
 	maps.Copy(p.Env, env)
+	if p.run != nil && c.main != nil {
+		p.Env[mainVariable] = strconv.Itoa(c.main.pid)
+	}
 	if p.Dir == "" {
 		p.Dir = c.spec.Workdir
 	}

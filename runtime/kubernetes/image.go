@@ -31,9 +31,11 @@ const (
 
 // imageConfig is what of an image decides how its containers run.
 type imageConfig struct {
-	ref  string   // what the nodes pull
-	args []string // the whole argv
-	user string
+	ref        string   // what the nodes pull
+	args       []string // the whole argv
+	user       string
+	known      bool // the registry was asked
+	stopSignal string
 }
 
 // images remembers what registries said.
@@ -133,7 +135,10 @@ func describe(ctx context.Context, image string) (imageConfig, error) {
 	if err != nil {
 		return imageConfig{}, registryFault(ctx, image, err)
 	}
-	c := imageConfig{ref: ref.Context().Digest(found.Digest.String()).String(), user: file.Config.User}
+	c := imageConfig{
+		ref: ref.Context().Digest(found.Digest.String()).String(), user: file.Config.User,
+		known: true, stopSignal: file.Config.StopSignal,
+	}
 	c.args = append(append(c.args, file.Config.Entrypoint...), file.Config.Cmd...)
 	return c, nil
 }

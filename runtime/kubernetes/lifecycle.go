@@ -235,8 +235,9 @@ func (r *Runtime) restart(ctx context.Context, id string) error {
 	return r.start(ctx, id)
 }
 
-// Destroy is runtime.Lifecycle.Destroy. The pod is gone from the cluster when
-// its node says that nothing of it runs.
+// Destroy is runtime.Lifecycle.Destroy. The kubelet asks the shim to stop and
+// keeps the pod's time. The pod is gone from the cluster when its node says that
+// nothing of it runs.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err := r.destroy(ctx, id); err != nil {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
@@ -253,16 +254,19 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	grace := stopGrace
-	err = r.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{
-		GracePeriodSeconds: &grace, Preconditions: &metav1.Preconditions{UID: &pod.UID}})
+	// Another deletion does not lengthen the time that the pod has.
+	grace := time.Second * stopMargin
+	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		grace = time.Duration(*seconds) * time.Second
+	}
+	err = r.pods.Delete(ctx, pod.Name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &pod.UID}})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return r.fault(ctx, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf(
+	ctx, cancel := context.WithTimeoutCause(ctx, grace+patience, fmt.Errorf(
 		"%w: the node %s does not say that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
 	defer cancel()
 	return r.await(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })

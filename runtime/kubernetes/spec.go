@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -35,10 +36,36 @@ const (
 	requestedCPUs   = 0.025
 )
 
-// stopGrace is how long the kubelet waits between asking a container to end and
-// killing it, in seconds. With none, the pod would be gone from the API while
-// its processes still run.
-const stopGrace = int64(1)
+// stopMargin is how much longer than the workload's grace period the kubelet
+// waits before it kills a container that it has asked to end: the clock is the
+// shim's. With no time at all the pod would be gone from the API while its
+// processes still run.
+const stopMargin = 1
+
+// stopGrace is that time in seconds.
+func stopGrace(spec runtime.Spec) int64 {
+	return int64(math.Ceil(max(0, spec.StopGracePeriod).Seconds())) + stopMargin
+}
+
+// otherStopSignals are those besides SIGTERM that images name as theirs: the
+// kubelet sends the image's, which we may not know.
+var otherStopSignals = []string{"SIGINT", "SIGQUIT", "SIGWINCH", "SIGRTMIN+3"}
+
+// stopOn are the signals by which the kubelet may tell the shim to stop.
+func stopOn(spec runtime.Spec, img imageConfig) []int {
+	names := []string{img.stopSignal}
+	if !img.known && spec.StopSignal != "" {
+		// Without a word of the workload's, the image's own is passed on as it is.
+		names = otherStopSignals
+	}
+	var numbers []int
+	for _, name := range names {
+		if n, err := runtime.ParseSignal(name); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
 
 // pod is the container as the cluster is told of it.
 func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
@@ -53,7 +80,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 	}
 	all := folders(spec)
 	seen, install := preparations(all, as)
-	no, grace := false, stopGrace
+	no, grace := false, stopGrace(spec)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: podName(spec.ID), Namespace: r.namespace,
@@ -118,6 +145,9 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		Workdir:     cmp.Or(spec.Workdir, "."),
 		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
 		Began:       shim.RunDir + "/began",
+		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
+		StopGrace:   spec.StopGracePeriod,
+		StopOn:      stopOn(spec, img),
 	}
 	for _, v := range spec.Volumes {
 		if !v.ReadOnly { // the shim could not give that one to anybody

@@ -9,19 +9,25 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
+	"golang.org/x/sys/unix"
 )
 
-// Destroy is runtime.Lifecycle.Destroy. The folder is moved away first: a start
-// that is under way sees that and gives up, or is on record by then.
-func (r *Runtime) Destroy(_ context.Context, id string) error {
+// Destroy is runtime.Lifecycle.Destroy. Before anything is killed the folder is
+// moved away: a start that is under way sees that and gives up, or is on record
+// by then.
+func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return nil // it cannot be ours
 	}
 	p := r.place(id)
+	if err := p.stop(ctx); err != nil {
+		return fmt.Errorf("destroy container %s: %w", id, err)
+	}
 	err := os.Rename(p.dir, p.gone())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return unavailable("destroy container "+id, err)
@@ -38,6 +44,48 @@ func (r *Runtime) Destroy(_ context.Context, id string) error {
 	}
 	return nil
 }
+
+// stopMargin is how much longer than a grace period its end is waited for: the
+// clock is the shim's.
+const stopMargin = 2 * time.Second
+
+// stop asks init to end, which ends the main process first, and waits for it.
+// The clock of the grace period is init's; one that does not end is killed with
+// the rest.
+func (p place) stop(ctx context.Context) error {
+	spec, err := p.readSpec()
+	if errors.Is(err, runtime.ErrNotFound) || err == nil && spec.StopGracePeriod <= 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	init, err := p.running()
+	if errors.Is(err, runtime.ErrNotRunning) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	init.Signal(unix.SIGTERM)
+	limit := time.NewTimer(spec.StopGracePeriod + stopMargin)
+	defer limit.Stop()
+	again := time.NewTicker(stopPause)
+	defer again.Stop()
+	for init.Alive() {
+		select {
+		case <-again.C:
+		case <-limit.C:
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// stopPause is how often a process that was asked to end is looked at.
+const stopPause = 5 * time.Millisecond
 
 // killAll kills init and all below it, and whoever still names the container
 // in its environment: what init leaves behind when somebody kills it.

@@ -74,6 +74,7 @@ func Run(t *testing.T, h Harness) {
 	s := &suite{Harness: h, rt: h.New(t)}
 	groups := []group{
 		{"lifecycle", lifecycle},
+		{"stop", stop},
 		{"exec", execCases},
 		{"input", inputCases},
 		{"output", outputCases},

@@ -47,6 +47,13 @@ func (s *Session) Stop(ctx context.Context) error {
 	return err
 }
 
+// Halt asks the main process to end and waits until it has, within its grace
+// period. Init stays. It may be called again: the grace period goes on.
+func (s *Session) Halt(ctx context.Context) error {
+	_, err := s.request(ctx, "halt", Request{Op: OpHalt})
+	return err
+}
+
 // Wipe is runtime.Recycler.Wipe, Stop included. The paths are what the engine
 // says that has changed by now: the same as at Seal, or it is not clean.
 func (s *Session) Wipe(ctx context.Context, paths []string) error {
@@ -66,11 +73,16 @@ func (s *Session) Changed(ctx context.Context, dirs []string) (time.Time, error)
 	return answer.Time, nil
 }
 
-// call sends a request that is safe to send twice, and waits for its answer.
+// call is request with callTimeout.
 func (s *Session) call(ctx context.Context, what string, r Request) (*Answer, error) {
 	timeout := fmt.Errorf("%w: no answer in %s", runtime.ErrDoomed, callTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, timeout)
 	defer cancel()
+	return s.request(ctx, what, r)
+}
+
+// request sends a request that is safe to send twice, and waits for its answer.
+func (s *Session) request(ctx context.Context, what string, r Request) (*Answer, error) {
 	boot := ""
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
 		l, err := s.connect(ctx)

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/hostler/hostler/runtime"
 )
 
 // Where things are inside a container. A backend mounts Mount read-only, with
@@ -41,6 +43,16 @@ const AsideDir = "/.hostler-volumes"
 // EnvName is the environment variable that carries the Config. The program
 // removes it from what its children see.
 const EnvName = "HOSTLER_SHIM"
+
+// MainVariable is the environment variable that tells a command the number of
+// the main process, as it is in the container.
+const MainVariable = "HOSTLER_MAIN_PID"
+
+// HaltSignal tells init to stop the main process and to stay: a backend whose
+// engine must not end several containers at once removes them one by one
+// afterwards. It is a signal that no program uses for anything else, so that
+// SIGTERM keeps its meaning: stop, and end the container.
+const HaltSignal = 42
 
 // DefaultLonely is Config.Lonely when it is zero.
 const DefaultLonely = 60 * time.Second
@@ -81,6 +93,15 @@ type Config struct {
 	// An init that finds it leaves the main process to a Restart. Empty for an
 	// engine that does not.
 	Began string `json:"began,omitempty"`
+	// StopSignal asks the main process to end. Zero is SIGTERM.
+	StopSignal int `json:"stop_signal,omitempty"`
+	// StopGrace is how long the main process may take to end when init is told
+	// to stop. After it, init ends the container. Zero leaves that to the engine.
+	StopGrace time.Duration `json:"stop_grace,omitempty"`
+	// StopOn are signals that tell init to stop, besides SIGTERM and HaltSignal:
+	// those that the engine may send for an image. All others are passed on to
+	// the main process as they are.
+	StopOn []int `json:"stop_on,omitempty"`
 	// Lonely is for how long commands run on while no session is connected.
 	Lonely time.Duration `json:"lonely,omitempty"`
 }
@@ -114,6 +135,9 @@ func ParseConfig(value string) (Config, error) {
 	}
 	if c.Workdir == "" {
 		c.Workdir = c.Root
+	}
+	if c.StopSignal <= 0 {
+		c.StopSignal = runtime.DefaultStopSignal
 	}
 	if c.Lonely <= 0 {
 		c.Lonely = DefaultLonely

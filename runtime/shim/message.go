@@ -50,6 +50,7 @@ const (
 	OpCancel  Op = "cancel"  // ends the run of Key as its timeout would; has no answer
 	OpRestart Op = "restart"
 	OpStop    Op = "stop"
+	OpHalt    Op = "halt" // as HaltSignal; answered when there is no main process any more
 	OpSeal    Op = "seal"
 	OpWipe    Op = "wipe"
 	OpChanged Op = "changed" // when something below Paths last was

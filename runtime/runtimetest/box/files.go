@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 )
 
 func write(args []string) error {
@@ -34,6 +35,21 @@ func read(args []string) error {
 	}
 	_, err = os.Stdout.Write(b)
 	return err
+}
+
+// await looks again and again: the kernel does not tell everywhere.
+func await(args []string) error {
+	for {
+		b, err := os.ReadFile(args[0])
+		if err != nil && !os.IsNotExist(err) {
+			return err
+		}
+		if len(b) > 0 {
+			_, err = os.Stdout.Write(b)
+			return err
+		}
+		<-time.After(5 * time.Millisecond)
+	}
 }
 
 func remove(args []string) error {

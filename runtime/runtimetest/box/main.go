@@ -15,9 +15,12 @@
 //	box hang [MARKER]      wait for ever
 //	box ignore-term [M]    the same, deaf to SIGTERM; print "deaf"
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
+//	box noted FILE         print "noted", wait; append the name of each signal
+//	                       that it gets to FILE and go on: TERM, INT, QUIT,
+//	                       USR1 or USR2
 //	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
-//	                       started box), to "init" (the one that started that)
-//	                       or to "main" (the child of init that is not the shim's)
+//	                       started box), to "init" (the one that started that),
+//	                       or to "main" (HOSTLER_MAIN_PID)
 //	box double-fork MARKER leave a grandchild that hangs, end with 0
 //	box setsid MARKER      leave a child in a session of its own, end with 0
 //	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
@@ -29,6 +32,7 @@
 //	box write FILE TEXT    make FILE, and the folders above it
 //	box append FILE TEXT   add TEXT to FILE with a single write
 //	box read FILE          print FILE
+//	box await FILE         wait until there is something in FILE, and print it
 //	box remove FILE        remove FILE, folders with all below
 //	box chmod FILE MODE    change its mode, octal
 //	box mkdir DIR MODE     make a folder with exactly that mode
@@ -90,6 +94,8 @@ func commands() map[string]command {
 		"write":       {2, write},
 		"append":      {2, appendTo},
 		"read":        {1, read},
+		"await":       {1, await},
+		"noted":       {1, noted},
 		"remove":      {1, remove},
 		"chmod":       {2, chmod},
 		"mkdir":       {2, mkdir},

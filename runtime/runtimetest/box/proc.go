@@ -15,7 +15,7 @@ import (
 func signals() map[string]syscall.Signal {
 	return map[string]syscall.Signal{
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
-		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP,
+		"STOP": syscall.SIGSTOP, "HUP": syscall.SIGHUP, "USR1": syscall.SIGUSR1,
 	}
 }
 
@@ -29,6 +29,25 @@ func ignoreTerm([]string) error {
 	signal.Ignore(syscall.SIGTERM)
 	fmt.Println("deaf")
 	return hang(nil)
+}
+
+// noted notes the signals that may ask a main process to end.
+func noted(args []string) error {
+	names := map[os.Signal]string{
+		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
+		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
+	}
+	got := make(chan os.Signal, len(names))
+	for sig := range names {
+		signal.Notify(got, sig)
+	}
+	fmt.Println("noted")
+	for sig := range got {
+		if err := appendTo([]string{args[0], names[sig]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func signalSelf(args []string) error {
@@ -61,32 +80,13 @@ func who(name string) (int, error) {
 	switch name {
 	case "shim":
 		return os.Getppid(), nil
+	case "main":
+		return strconv.Atoi(os.Getenv("HOSTLER_MAIN_PID"))
 	case "init":
 		p, err := readProc(os.Getppid())
 		return p.parent, err
-	case "main":
-		return mainProcess()
 	}
 	return strconv.Atoi(name)
-}
-
-// mainProcess is the child of init that is a box.
-func mainProcess() (int, error) {
-	top, err := who("init")
-	if err != nil {
-		return 0, err
-	}
-	all, err := allProcs()
-	if err != nil {
-		return 0, err
-	}
-	for _, p := range all {
-		argv, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.pid))
-		if err == nil && p.parent == top && !strings.HasPrefix(string(argv), "hostler-shim\x00") {
-			return p.pid, nil
-		}
-	}
-	return 0, fmt.Errorf("init %d has no main process", top)
 }
 
 // child is this program again.

@@ -1,0 +1,114 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// killed is an engine that is told to send signals.
+type killed struct {
+	status int
+	asked  []string // the signals
+}
+
+func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.asked = append(k.asked, r.URL.Query().Get("signal"))
+	answer := httptest.NewRecorder()
+	answer.WriteHeader(k.status)
+	return answer.Result(), nil
+}
+
+// stopped is a backend whose sessions are dialled so.
+func stopped(t *testing.T, k *killed, dial func(context.Context) error) *Runtime {
+	api, err := client.NewClientWithOpts(client.WithHTTPClient(&http.Client{Transport: k}), client.WithVersion("1.41"))
+	require.NoError(t, err)
+	return &Runtime{
+		api: api, leaving: make(chan struct{}, 1),
+		sessions: shim.NewSessions([]byte("secret"), func(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+			return nil, dial(ctx)
+		}),
+	}
+}
+
+// running is what the engine tells of a container that runs.
+func running(grace time.Duration) container.InspectResponse {
+	return container.InspectResponse{
+		ContainerJSONBase: &container.ContainerJSONBase{ID: "c", State: &container.State{Running: true}},
+		Config:            &container.Config{StopTimeout: stopTimeout(grace)},
+	}
+}
+
+// The signal arrives and the grace period is kept where no session can be had,
+// whichever way it fails, also while another container is being removed.
+func TestStopWithoutASession(t *testing.T) {
+	for name, dial := range map[string]func(context.Context) error{
+		"no answer": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+		"refused":   func(context.Context) error { return runtime.ErrUnavailable },
+		"a fraud":   func(context.Context) error { return runtime.ErrDoomed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &killed{status: http.StatusNoContent}
+				r := stopped(t, k, dial)
+				r.leaving <- struct{}{}
+				begun := time.Now()
+				require.NoError(t, r.stop(t.Context(), "c", running(10*time.Second)))
+				require.Equal(t, 10*time.Second+stopMargin, time.Since(begun))
+				require.Equal(t, []string{"42"}, k.asked)
+
+				cause := errors.New("the server stops")
+				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
+				defer cancel()
+				require.ErrorIs(t, r.stop(ctx, "c", running(time.Minute)), cause, "the container is not removed yet")
+			})
+		})
+	}
+}
+
+// What does not run, or has no time to end, costs none.
+func TestStopOfNothing(t *testing.T) {
+	ended, paused, old := running(time.Hour), running(time.Hour), running(time.Hour)
+	ended.State.Running, paused.State.Paused, old.Config.StopTimeout = false, true, nil
+	for name, c := range map[string]container.InspectResponse{
+		"ended": ended, "paused": paused, "no grace": running(0), "without a record": old,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := &killed{status: http.StatusNoContent}
+			r := stopped(t, k, func(context.Context) error { return runtime.ErrUnavailable })
+			begun := time.Now()
+			require.NoError(t, r.stop(t.Context(), "c", c), name)
+			require.Zero(t, time.Since(begun), name)
+			require.Empty(t, k.asked, name)
+		})
+	}
+	for status, want := range map[int]error{
+		http.StatusNotFound: nil, http.StatusConflict: nil, http.StatusInternalServerError: runtime.ErrUnavailable,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			k := &killed{status: status}
+			r := stopped(t, k, func(context.Context) error { return runtime.ErrNotRunning })
+			begun := time.Now()
+			require.ErrorIs(t, r.stop(t.Context(), "c", running(time.Hour)), want)
+			require.Zero(t, time.Since(begun), "status %d", status)
+		})
+	}
+}
+
+func TestStopTimeout(t *testing.T) {
+	require.Equal(t, 0, *stopTimeout(0))
+	require.Equal(t, 3, *stopTimeout(time.Millisecond))
+	require.Equal(t, 12, *stopTimeout(10 * time.Second))
+}

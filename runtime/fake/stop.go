@@ -1,0 +1,37 @@
+package fake
+
+import (
+	"context"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// stop asks the main process to end and waits for that, within what is left of
+// the grace period.
+func (c *container) stop(ctx context.Context) error {
+	c.mu.Lock()
+	main := c.main
+	if main == nil || c.spec.StopGracePeriod <= 0 {
+		c.mu.Unlock()
+		return nil
+	}
+	first := c.stopAt.IsZero()
+	if first {
+		c.stopAt = time.Now()
+	}
+	left := time.NewTimer(time.Until(c.stopAt.Add(c.spec.StopGracePeriod)))
+	defer left.Stop()
+	c.mu.Unlock()
+	if first {
+		c.signal(main, numbered(runtime.StopSignal(c.spec.StopSignal)))
+	}
+	select {
+	case <-main.done:
+		return nil
+	case <-left.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,174 @@
+package runtimetest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// stop is what Destroy does before it removes.
+func stop(t *testing.T, s *suite) {
+	cases := []group{
+		{"the main process is asked to end", stopAsks("", "TERM")},
+		{"by the signal of the spec", stopAsks("SIGUSR1", "USR1")},
+		{"its end is enough", stopEnds},
+		{"after the grace period it is killed", stopKills},
+		{"without a grace period it is killed", stopAtOnce},
+		{"a wiped container has nothing to stop", stopWiped},
+		{"a container that has ended has nothing to stop", stopEnded},
+		{"one that never ran has nothing to stop", stopCreated},
+		{"one stop after another", stopAgain},
+		{"several at once", stopSeveral},
+		{"a command signals the main process", signalMain},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			c.run(t, s)
+		})
+	}
+}
+
+// longGrace is far above what a case waits for, so that a case which passes did
+// not wait for its end.
+const longGrace = 9 * time.Minute
+
+// main sets what runs, and for how long a stop waits for it.
+func main(grace time.Duration, args ...string) func(*runtime.Spec) {
+	return func(spec *runtime.Spec) {
+		spec.Command = append(spec.Command[:1:1], args...)
+		spec.StopGracePeriod = grace
+	}
+}
+
+// destroy has the container destroyed within the suite's patience.
+func (c *container) destroy(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	defer cancel()
+	require.NoError(t, c.rt.Destroy(ctx, c.id), "Destroy")
+	require.False(t, c.listed(t, c.id))
+}
+
+// destroying begins to destroy the container, and gives the channel on which
+// the answer comes.
+func (c *container) destroying(t *testing.T) <-chan error {
+	t.Helper()
+	answer := make(chan error, 1)
+	go func() { answer <- c.rt.Destroy(context.WithoutCancel(t.Context()), c.id) }() // ends with the main process
+	return answer
+}
+
+// printed waits until the main process has printed something, which it does
+// when it listens to signals.
+func (c *container) printed(t *testing.T) {
+	t.Helper()
+	eventually(t, "the main process listens to signals", func() bool { return c.log(t, 1<<10) != "" })
+}
+
+// killMain ends the main process by force.
+func (c *container) killMain(t *testing.T) {
+	t.Helper()
+	// The answer may be lost with the container.
+	_, _ = c.run(t, c.command("kill", "main", "KILL"))
+}
+
+// The main process gets the signal and has time: it ends only when the case
+// says so, and a command beside it sees what it did.
+func stopAsks(signal, name string) func(*testing.T, *suite) {
+	return func(t *testing.T, s *suite) {
+		c := s.start(t, main(longGrace, "noted", "signals"), func(spec *runtime.Spec) { spec.StopSignal = signal })
+		c.printed(t)
+		answer := c.destroying(t)
+		require.Equal(t, name, c.ok(t, "await", "signals"))
+		c.killMain(t)
+		require.NoError(t, <-answer)
+		require.False(t, s.listed(t, c.id))
+	}
+}
+
+func stopEnds(t *testing.T, s *suite) {
+	c := s.start(t, main(longGrace, "idle"))
+	c.printed(t)
+	c.destroy(t)
+}
+
+func stopKills(t *testing.T, s *suite) {
+	c := s.start(t, main(shortGrace, "ignore-term"))
+	c.printed(t)
+	c.destroy(t)
+}
+
+func stopAtOnce(t *testing.T, s *suite) {
+	c := s.start(t, main(0, "ignore-term"))
+	c.printed(t)
+	c.destroy(t)
+}
+
+func stopWiped(t *testing.T, s *suite) {
+	c := s.start(t, main(longGrace, "ignore-term"))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	c.destroy(t)
+}
+
+func stopEnded(t *testing.T, s *suite) {
+	c := s.start(t, main(longGrace, "idle"))
+	c.printed(t)
+	c.killMain(t)
+	eventually(t, "the container ends with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
+	c.destroy(t)
+}
+
+func stopCreated(t *testing.T, s *suite) {
+	spec := s.Spec(t)
+	spec.StopGracePeriod = longGrace
+	s.create(t, spec)
+	(&container{suite: s, id: spec.ID}).destroy(t)
+}
+
+// A Destroy that is cut off has asked already. The next one asks no second
+// time: the main process has the rest of its time, whoever waits for it.
+func stopAgain(t *testing.T, s *suite) {
+	c := s.start(t, main(longGrace, "noted", "signals"))
+	c.printed(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := make(chan error, 1)
+	go func() { first <- s.rt.Destroy(ctx, c.id) }() // ends with ctx
+	require.Equal(t, "TERM", c.ok(t, "await", "signals"))
+	cancel()
+	require.Error(t, <-first)
+	require.True(t, s.listed(t, c.id))
+	answer := c.destroying(t)
+	require.Equal(t, "TERM", c.ok(t, "read", "signals"))
+	c.killMain(t)
+	require.NoError(t, <-answer)
+}
+
+// One that takes its time holds nobody up.
+func stopSeveral(t *testing.T, s *suite) {
+	slow := s.start(t, main(longGrace, "noted", "signals"))
+	slow.printed(t)
+	answer := slow.destroying(t)
+	require.Equal(t, "TERM", slow.ok(t, "await", "signals"))
+	stopEnds(t, s)
+	stopKills(t, s)
+	slow.killMain(t)
+	require.NoError(t, <-answer)
+}
+
+// A command finds the main process by HOSTLER_MAIN_PID, and may signal it: it
+// runs as the same user.
+func signalMain(t *testing.T, s *suite) {
+	c := s.start(t, main(0, "noted", "signals"))
+	c.printed(t)
+	c.ok(t, "kill", "main", "USR1")
+	require.Equal(t, "USR1", c.ok(t, "await", "signals"))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	eventually(t, "the new main process listens to signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
+	c.ok(t, "kill", "main", "INT")
+	eventually(t, "the new main process got it", func() bool { return c.ok(t, "read", "signals") == "USR1INT" })
+}
