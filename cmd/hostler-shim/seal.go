@@ -11,6 +11,7 @@ import (
 type baseline struct {
 	places []place // what is emptied
 	files  census  // what must be the same
+	facts  facts   // and what is no file
 }
 
 // sealFiles takes the baseline. It ends every process before, and starts the
@@ -40,7 +41,8 @@ func (s *supervisor) takeBaseline() (*baseline, error) {
 		return nil, err
 	}
 	b := &baseline{places: places, files: takeCensus(trees)}
-	b.files.why = errors.Join(b.files.why, why)
+	b.facts, err = s.readFacts()
+	b.files.why = errors.Join(b.files.why, why, err)
 	return b, nil
 }
 

@@ -28,6 +28,9 @@ func (s *supervisor) wipe([]string) error {
 
 // clearFiles empties what is the tenant's and compares the rest.
 func (s *supervisor) clearFiles() error {
+	if s.baseline.files.why != nil {
+		return s.baseline.files.why
+	}
 	ends := time.Now().Add(emptyTime)
 	for _, p := range s.baseline.places {
 		if err := p.empty(ends); err != nil {
@@ -38,6 +41,13 @@ func (s *supervisor) clearFiles() error {
 		if err := removeIPC(); err != nil {
 			return err
 		}
+	}
+	now, err := s.readFacts()
+	if err != nil {
+		return err
+	}
+	if err := s.baseline.facts.compare(now); err != nil {
+		return err
 	}
 	trees, err := s.trees()
 	if err != nil {

@@ -20,6 +20,8 @@ func recycling(t *testing.T, s *suite) {
 		{"a device", wipeDevice},
 		{"nested volumes", wipeNested},
 		{"large trees", wipeLarge},
+		{"limits of process 1", wipeLimits},
+		{"objects that outlive processes", wipeIPC},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package runtimetest
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -142,5 +143,54 @@ func wipeLarge(t *testing.T, s *suite) {
 		result, err := c.run(t, c.command("stat", name))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+	}
+}
+
+// A limit that a tenant sets on the process that all others inherit from is
+// found.
+func wipeLimits(t *testing.T, s *suite) {
+	if unable(t, s.Facts.NoKernel, "a limit") {
+		return
+	}
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	if !c.allowed(t, "limit", "1", "1000000000") { // RLIMIT_FSIZE
+		return
+	}
+	err := s.rt.Wipe(t.Context(), c.id)
+	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorContains(t, err, "the limit 1 of init")
+}
+
+// System V objects and message queues are removed, whoever made them.
+func wipeIPC(t *testing.T, s *suite) {
+	if unable(t, s.Facts.NoKernel || s.Facts.SharedMachine, "objects of its own") {
+		return
+	}
+	c := s.start(t)
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	users := []string{"0", "1001", "1001:1002"}
+	if s.Facts.OneUser {
+		users = []string{""}
+	}
+	for i, user := range users {
+		for _, args := range [][]string{{"segment"}, {"queue", "queue" + strconv.Itoa(i)}} {
+			cmd := c.command(args...)
+			cmd.User, cmd.Workdir = user, "/"
+			result, err := c.run(t, cmd)
+			require.NoError(t, err)
+			require.True(t, result.OK(), "%+v", result)
+		}
+	}
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	for _, list := range []string{"shm", "msg", "sem"} {
+		lines := strings.TrimSpace(c.ok(t, "read", "/proc/sysvipc/"+list))
+		require.NotContains(t, lines, "\n", "only the titles are left")
+	}
+	for i := range users {
+		result, err := c.run(t, c.command("stat", "/dev/mqueue/queue"+strconv.Itoa(i)))
+		require.NoError(t, err)
+		require.Equal(t, 1, result.ExitCode)
 	}
 }

@@ -50,6 +50,9 @@
 //	box access-list FILE   set an access control list of it
 //	box attributes FILE    print the names of both, a line each
 //	box scribble FILE      wait for FILE, map it, and write to it for ever
+//	box limit KIND N       limit process "init" to N of that kind, a number
+//	box segment            leave a System V segment, a queue and a semaphore
+//	box queue NAME         leave a POSIX message queue
 //	box deep DIR N         make N directories in each other
 //	box many DIR N         make N empty files
 //
@@ -111,6 +114,9 @@ func commands() map[string]command {
 		"access-list": {1, accessList},
 		"attributes":  {1, attributes},
 		"scribble":    {1, scribble},
+		"limit":       {2, limit},
+		"segment":     {0, segment},
+		"queue":       {1, queue},
 		"deep":        {2, deep},
 		"many":        {2, many},
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -120,4 +121,43 @@ func many(args []string) error {
 		err = os.WriteFile(filepath.Join(args[0], strconv.Itoa(i)), nil, 0o600)
 	}
 	return err
+}
+
+func limit(args []string) error {
+	init, err := who("init")
+	if err != nil {
+		return err
+	}
+	kind, err1 := strconv.Atoi(args[0])
+	n, err2 := strconv.ParseUint(args[1], 10, 64)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	return unix.Prlimit(init, kind, &unix.Rlimit{Cur: n, Max: n}, nil)
+}
+
+func segment([]string) error {
+	const create = 0o1000
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SHMGET, 0, 4096, create | 0o600},
+		{unix.SYS_MSGGET, 0, create | 0o600, 0},
+		{unix.SYS_SEMGET, 0, 1, create | 0o600},
+	} {
+		if _, _, errno := unix.Syscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return errno
+		}
+	}
+	return nil
+}
+
+func queue(args []string) error {
+	name, err := unix.BytePtrFromString(args[0])
+	if err != nil {
+		return err
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_CREAT|unix.O_RDWR, 0o600, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }

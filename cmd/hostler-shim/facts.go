@@ -1,0 +1,294 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// facts are what of a container is no file on a volume or on its root
+// filesystem, outlives processes and may be changed by one: what later
+// processes inherit from this one, and what the namespaces hold. By name.
+type facts map[string]string
+
+// ownFacts are those of this process, and machineFacts those of a container
+// that is more than a directory.
+var (
+	ownFacts     = []func(facts) error{limitFacts, processFacts, schedulingFacts}
+	machineFacts = []func(facts) error{namespaceFacts, mountFacts, networkFacts, sysctlFacts, runFacts}
+)
+
+// readFacts reads all. An error is a reason why a container is not proven clean.
+func (s *supervisor) readFacts() (facts, error) {
+	sources := ownFacts
+	if !s.config.Shared {
+		sources = slices.Concat(ownFacts, machineFacts)
+	}
+	f := make(facts)
+	for _, read := range sources {
+		if err := read(f); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// compare reports what is not as it was.
+func (f facts) compare(now facts) error {
+	all := maps.Clone(f)
+	maps.Copy(all, now)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if f[name] != now[name] {
+			was, is := firstDifference(f[name], now[name])
+			return fmt.Errorf("%w: %s was %q and is %q", runtime.ErrNotClean, name, was, is)
+		}
+	}
+	return nil
+}
+
+// firstDifference are the first lines that two texts differ in, cut to a length
+// that an event can hold.
+func firstDifference(a, b string) (string, string) {
+	const most = 120
+	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
+	i := 0
+	for i < len(as)-1 && i < len(bs)-1 && as[i] == bs[i] {
+		i++
+	}
+	return as[i][:min(len(as[i]), most)], bs[i][:min(len(bs[i]), most)]
+}
+
+// resourceLimits is how many kinds of limits Linux has.
+const resourceLimits = 16
+
+// limitFacts are the limits that every process here inherits.
+func limitFacts(f facts) error {
+	for kind := range resourceLimits {
+		var limit unix.Rlimit
+		if err := unix.Prlimit(0, kind, nil, &limit); err != nil {
+			return fmt.Errorf("read a limit of init: %w", err)
+		}
+		f["the limit "+strconv.Itoa(kind)+" of init"] = fmt.Sprintf("%d %d", limit.Cur, limit.Max)
+	}
+	return nil
+}
+
+// inProc are the files of /proc that tell what a process hands on, and
+// inStatus the lines of its status.
+var (
+	inProc   = []string{"oom_score_adj", "coredump_filter", "timerslack_ns", "autogroup", "cgroup", "loginuid", "uid_map", "gid_map"}
+	inStatus = []string{
+		"Umask", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters", "SigIgn",
+		"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "THP_enabled",
+		"Speculation_Store_Bypass", "SpeculationIndirectBranch",
+	}
+)
+
+func processFacts(f facts) error {
+	for _, name := range inProc {
+		text, err := os.ReadFile("/proc/self/" + name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("look at init: %w", err)
+		}
+		f["init's "+name] = string(text)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return fmt.Errorf("look at init: %w", err)
+	}
+	for line := range strings.Lines(string(status)) {
+		name, value, _ := strings.Cut(line, ":")
+		if slices.Contains(inStatus, name) {
+			f["init's "+name] = strings.TrimSpace(value)
+		}
+	}
+	dir, err := os.Getwd()
+	session, _ := unix.Getsid(0)
+	group, _ := unix.Getpgid(0)
+	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
+	bits, _ := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
+	f["init's place"] = fmt.Sprintln(dir, err, session, group, dumpable, bits)
+	return nil
+}
+
+// schedulingFacts are the priorities of all threads, for a new process or
+// thread has those of the thread that starts it. All have the same.
+func schedulingFacts(f facts) error {
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		return fmt.Errorf("look at init's threads: %w", err)
+	}
+	seen := make(map[string]bool)
+	for _, thread := range threads {
+		id, err := strconv.Atoi(thread.Name())
+		if err != nil {
+			continue
+		}
+		text, err := scheduling(id)
+		if errors.Is(err, unix.ESRCH) {
+			continue // it has ended
+		}
+		if err != nil {
+			return fmt.Errorf("look at init's threads: %w", err)
+		}
+		seen[text] = true
+	}
+	f["the scheduling of init"] = strings.Join(slices.Sorted(maps.Keys(seen)), ", ")
+	return nil
+}
+
+// scheduling is what a thread hands on to those that it starts.
+func scheduling(thread int) (string, error) {
+	attr, err := unix.SchedGetAttr(thread, 0)
+	if err != nil {
+		return "", err
+	}
+	var processors unix.CPUSet
+	if err := unix.SchedGetaffinity(thread, &processors); err != nil {
+		return "", err
+	}
+	const whoProcess = 1 // IOPRIO_WHO_PROCESS of <linux/ioprio.h>
+	io, _, errno := unix.Syscall(unix.SYS_IOPRIO_GET, whoProcess, uintptr(thread), 0)
+	if errno == unix.ESRCH {
+		return "", errno
+	}
+	return fmt.Sprintf("policy %d flags %x nice %d priority %d utilization %d to %d processors %x io %d",
+		attr.Policy, attr.Flags, attr.Nice, attr.Priority, attr.Util_min, attr.Util_max, processors, io), nil
+}
+
+// namespaceFacts are the namespaces and what they call the machine.
+func namespaceFacts(f facts) error {
+	for _, kind := range []string{"net", "ipc", "mnt", "uts", "pid", "cgroup", "user"} {
+		name, err := os.Readlink("/proc/self/ns/" + kind)
+		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+			return fmt.Errorf("look at a namespace: %w", err)
+		}
+		f["the namespace "+kind] = name
+	}
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return err
+	}
+	f["the host name"] = unix.ByteSliceToString(name.Nodename[:]) + "." + unix.ByteSliceToString(name.Domainname[:])
+	return nil
+}
+
+// mountFacts are the mounts, which a directory above one can be renamed with.
+func mountFacts(f facts) error {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	f["the list of mounts"] = string(text)
+	all, err := mounts()
+	if err != nil {
+		return err
+	}
+	queues := false
+	for _, m := range all {
+		queues = queues || m.kind == "mqueue"
+		if m.writable && strings.HasPrefix(m.kind, "cgroup") {
+			return fmt.Errorf("%w: control groups can be made below %s", runtime.ErrNotClean, m.path)
+		}
+	}
+	if _, err := os.Stat("/proc/sys/fs/mqueue"); err == nil && !queues {
+		return fmt.Errorf("%w: its message queues cannot be listed", runtime.ErrNotClean)
+	}
+	return nil
+}
+
+// networkFacts are the modes and owners of what /proc shows of the network.
+// They are the network namespace's, and an owner can change them.
+func networkFacts(f facts) error {
+	var list strings.Builder
+	err := walkModes("/proc/self/net", &list)
+	f["the modes in /proc/net"] = list.String()
+	return err
+}
+
+// walkModes lists the modes and owners of all below a directory of /proc.
+func walkModes(dir string, list *strings.Builder) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", dir, err)
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		var st unix.Stat_t
+		if err := unix.Lstat(path, &st); err != nil {
+			continue // of a device or a table that has gone
+		}
+		fmt.Fprintf(list, "%s %o %d %d\n", path, st.Mode, st.Uid, st.Gid)
+		if e.IsDir() {
+			if err := walkModes(path, list); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// sysctls are the settings that belong to a container's namespaces.
+var sysctls = []string{"/proc/sys/net", "/proc/sys/kernel", "/proc/sys/fs/mqueue"}
+
+// sysctlFacts are the settings of the kernel that a process could change. Most
+// engines mount them such that none can.
+func sysctlFacts(f facts) error {
+	all, err := mounts()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(all, func(m mount) bool { return m.path == "/proc/sys" && !m.writable }) {
+		return nil
+	}
+	for _, dir := range sysctls {
+		err := filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err != nil || d.IsDir() {
+				return nil // what this process may not read no tenant may write
+			}
+			if info, err := d.Info(); err != nil || info.Mode()&0o222 == 0 {
+				return nil
+			}
+			if text, err := os.ReadFile(path); err == nil && !isVolatile(path) {
+				f["the setting "+path] = string(text)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isVolatile reports whether a setting changes by itself.
+func isVolatile(path string) bool {
+	return strings.HasPrefix(path, "/proc/sys/kernel/random/") || strings.HasSuffix(path, "/ns_last_pid")
+}
+
+// runFacts are the names in the shim's own directory, which no tenant can reach
+// but one who is the shim's user.
+func runFacts(f facts) error {
+	entries, err := os.ReadDir(shim.RunDir)
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", shim.RunDir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, fmt.Sprint(e.Name(), " ", e.Type()))
+	}
+	f["what is in "+shim.RunDir] = strings.Join(names, "\n")
+	return nil
+}
