@@ -2,12 +2,8 @@ package claim
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-
-	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/pool"
 )
 
 // elsewhereError says that another server makes the claim.
@@ -80,35 +76,5 @@ func (s *Service) Ended(id string) {
 		if f.claim == id {
 			f.cancel(ErrAborted)
 		}
-	}
-}
-
-// believed is how often, ever more seldom, a claim is looked for before it is
-// believed that it was never recorded: an answer may be lost before the deed.
-const believed = 5
-
-// insist has Run end a claim whose end could not be recorded, or of which
-// nobody knows whether it was recorded at all. Other servers leave it alone for
-// as long as this one lives.
-func (s *Service) insist(id string) {
-	end := func(ctx context.Context) {
-		for missed := 0; missed < believed; {
-			_, err := s.store.MoveClaim(ctx, failure(id, "its end could not be recorded in time", nil))
-			if err == nil || errors.Is(err, pool.ErrMoved) {
-				return
-			}
-			pause := looking
-			if errors.Is(err, ErrNoClaim) {
-				pause = looking << missed
-				missed++
-			}
-			if flow.Pause(ctx, pause) != nil {
-				return
-			}
-		}
-	}
-	select {
-	case s.left <- end:
-	default: // whoever asks for a claim of this tenant here finds it
 	}
 }

@@ -99,12 +99,13 @@ func (s *Service) enterLast(ctx context.Context, k key, id string) (context.Cont
 // stoppedReason is why a claim failed that nobody works on any more.
 const stoppedReason = "the server stopped while the claim was being made"
 
-// Run finishes the claims that Recover takes up, and ends those whose end could
-// not be recorded, until ctx ends. It returns when each is active or has failed.
-// Who asks for one meanwhile waits for it.
+// Run finishes the claims that Recover takes up, and ends those of this server
+// that nobody makes, until ctx ends. It returns when each of the former is
+// active or has failed. Who asks for one meanwhile waits for it.
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil
+	g.Go(func() error { s.sweeps(ctx); return nil })
 	for {
 		select {
 		case <-ctx.Done():

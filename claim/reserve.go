@@ -68,7 +68,7 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 	})
 	if err != nil && !errors.Is(err, ErrNoneIdle) {
 		if m.claim.State == "" {
-			m.insist(m.claim.ID) // it may have been recorded all the same
+			m.sweepSoon() // it may have been recorded all the same
 			err = fmt.Errorf("%w: %w", errBeforeRow, err)
 		}
 		return fmt.Errorf("reserve a container: %w", err)
@@ -80,8 +80,8 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 	case m.held && c.State == Pending:
 		// Nobody works on it: one flight at a time makes a tenant's claims, and
 		// this is it. Storage failed when its own was to be ended.
-		if err := m.bury(ctx, c); err != nil {
-			return err
+		if err := m.abandon(context.WithoutCancel(ctx), c, stoppedReason); err != nil {
+			return fmt.Errorf("%w: %w", errBeforeRow, err)
 		}
 		return m.ask(ctx, queue)
 	case m.held && c.State != Active:
@@ -92,16 +92,6 @@ func (m *making) ask(ctx context.Context, queue bool) error {
 		err = ErrNoneIdle
 	}
 	return err
-}
-
-// bury ends a claim that was left half made.
-func (m *making) bury(ctx context.Context, c Claim) error {
-	_, err := m.store.MoveClaim(context.WithoutCancel(ctx), failure(c.ID, stoppedReason, nil))
-	if err != nil && !errors.Is(err, pool.ErrMoved) {
-		return fmt.Errorf("%w: end claim %s, which was left half made: %w", errBeforeRow, c.ID, err)
-	}
-	m.pools.Wake(c.Workload)
-	return nil
 }
 
 // left is why a claim ends whose wait was cut off: its caller left, unless

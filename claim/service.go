@@ -32,7 +32,8 @@ type Service struct {
 	awaited  map[string]chan struct{} // by claim: closed when something is heard
 	unsaved  map[string]time.Time     // by claim: a touch that storage refused
 
-	left chan func(ctx context.Context) // the claims to be finished
+	left       chan func(ctx context.Context) // the claims to be finished
+	unrecorded chan struct{}                  // holds one signal: a claim's end could not be recorded
 }
 
 // maxLeft is how many claims that another server left may wait for Run.
@@ -65,7 +66,7 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hook
 	return &Service{
 		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
 		awaited: map[string]chan struct{}{}, unsaved: map[string]time.Time{},
-		left: make(chan func(context.Context), maxLeft),
+		left: make(chan func(context.Context), maxLeft), unrecorded: make(chan struct{}, 1),
 	}
 }
 

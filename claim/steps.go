@@ -259,7 +259,7 @@ func (m *making) fail(work context.Context, cause error) (Claim, bool, error) {
 		cause = ErrAborted // another server has ended it: it was released there
 	}
 	if err != nil {
-		m.insist(m.claim.ID)
+		m.sweepSoon()
 		cause = errors.Join(cause, fmt.Errorf("record that claim %s failed: %w", m.claim.ID, err))
 		c = m.claim
 	}

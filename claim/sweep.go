@@ -1,0 +1,114 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/pool"
+)
+
+// How often claims are looked for that nobody makes: sooner after storage has
+// failed.
+const (
+	sweepInterval = 10 * time.Second
+	sweepRetry    = time.Second
+	sweepPage     = 500 // claims in memory at a time
+	sweepAtOnce   = 16  // changes that storage may commit together
+)
+
+// sweeps ends this server's pending claims that it does not make, until ctx
+// ends: their end could not be recorded, or the answer to their reservation was
+// lost. Other servers leave them alone for as long as this one lives. Nothing
+// is remembered of them meanwhile, however many claims fail.
+func (s *Service) sweeps(ctx context.Context) {
+	timer := time.NewTimer(sweepInterval)
+	defer timer.Stop()
+	next := time.Now().Add(sweepInterval)
+	failing := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.unrecorded:
+			// Not later than it would be: claims may fail all the time.
+			if soon := time.Now().Add(sweepRetry); soon.Before(next) {
+				next = soon
+			}
+		case <-timer.C:
+			err := s.sweep(ctx)
+			if err != nil && !failing && ctx.Err() == nil {
+				s.log.Warn("claims that were not made cannot be ended; retrying", "error", err)
+			}
+			failing = err != nil
+			next = time.Now().Add(sweepInterval)
+			if failing {
+				next = time.Now().Add(sweepRetry)
+			}
+		}
+		timer.Reset(time.Until(next))
+	}
+}
+
+// sweepSoon has sweeps look soon.
+func (s *Service) sweepSoon() {
+	select {
+	case s.unrecorded <- struct{}{}:
+	default:
+	}
+}
+
+// sweep ends the pending claims of this server that no call makes.
+func (s *Service) sweep(ctx context.Context) error {
+	f := Filter{States: []State{Pending}, Limit: sweepPage}
+	for {
+		page, err := s.store.Claims(ctx, f)
+		if err != nil {
+			return fmt.Errorf("list the pending claims: %w", err)
+		}
+		var g errgroup.Group
+		g.SetLimit(sweepAtOnce)
+		for _, c := range page {
+			// The flight of a claim begins before its record and ends after it, so
+			// that one which is read first and has no flight then has no maker.
+			if !s.Elsewhere(c) && !s.isMaking(c.ID) {
+				g.Go(func() error { return s.abandon(ctx, c, "its end could not be recorded in time") })
+			}
+		}
+		if err := g.Wait(); err != nil {
+			return err
+		}
+		if len(page) < sweepPage {
+			return nil
+		}
+		f.After = page[len(page)-1].ID
+	}
+}
+
+// isMaking reports whether this server makes the claim.
+func (s *Service) isMaking(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, f := range s.inflight {
+		if f.claim == id {
+			return true
+		}
+	}
+	return false
+}
+
+// abandon ends a pending claim that nobody makes.
+func (s *Service) abandon(ctx context.Context, c Claim, reason string) error {
+	_, err := s.store.MoveClaim(ctx, failure(c.ID, reason, nil))
+	if errors.Is(err, pool.ErrMoved) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end claim %s, which nobody makes: %w", c.ID, err)
+	}
+	s.pools.Wake(c.Workload)
+	return nil
+}
