@@ -57,6 +57,7 @@ type API struct {
 	closing  chan struct{} // closed when streams must end
 
 	closeOnce sync.Once
+	ready     readiness
 
 	crossOrigin *http.CrossOriginProtection
 }

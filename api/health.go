@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 )
 
 // Health is what a probe reads.
@@ -23,10 +25,61 @@ func (a *API) readyz(ctx context.Context, _ *struct{}) (*healthOut, error) {
 		return nil, fmt.Errorf("%w: the server is stopping", errNotReady)
 	default:
 	}
-	if a.o.Ready != nil {
-		if err := a.o.Ready(ctx); err != nil {
-			return nil, fmt.Errorf("%w: %w", errNotReady, err)
-		}
+	if err := a.ready.check(ctx, a.o.Ready); err != nil {
+		return nil, fmt.Errorf("%w: %w", errNotReady, err)
 	}
 	return &healthOut{Health{Status: "ok", Version: a.o.Version}}, nil
+}
+
+// Anybody may ask whether the server is ready. However many do, engine and
+// database are asked once at a time, and not again for as long as the answer
+// counts.
+const (
+	readyFor     = 2 * time.Second
+	readyTimeout = 15 * time.Second
+)
+
+// readiness is the last answer to whether the server is ready.
+type readiness struct {
+	// mu guards what follows.
+	mu      sync.Mutex
+	at      time.Time
+	err     error
+	pending chan struct{} // closed when the check under way has ended; nil: none
+}
+
+// check returns the last answer, or asks again when it is too old.
+func (r *readiness) check(ctx context.Context, ask func(context.Context) error) error {
+	if ask == nil {
+		return nil
+	}
+	r.mu.Lock()
+	if !r.at.IsZero() && time.Since(r.at) < readyFor {
+		defer r.mu.Unlock()
+		return r.err
+	}
+	if pending := r.pending; pending != nil {
+		r.mu.Unlock()
+		select {
+		case <-pending:
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	pending := make(chan struct{})
+	r.pending = pending
+	r.mu.Unlock()
+
+	// Others wait for the answer, whoever asked first.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	err := ask(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.at, r.err, r.pending = time.Now(), err, nil
+	close(pending)
+	return err
 }

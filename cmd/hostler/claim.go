@@ -68,7 +68,7 @@ func printClaim(w io.Writer, c claim.Claim, created bool) error {
 	for _, warning := range c.Warnings {
 		lines = append(lines, "warning    "+oneLine(warning))
 	}
-	_, err := fmt.Fprintln(w, strings.Join(lines, "\n"))
+	_, err := fmt.Fprintln(w, harmless(strings.Join(lines, "\n")))
 	return err
 }
 

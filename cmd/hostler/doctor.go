@@ -55,7 +55,7 @@ func printReport(w io.Writer, r doctor.Report) error {
 	}
 	for _, f := range r.Findings {
 		// A message may hold what a hook has printed, of many lines.
-		lines = append(lines, "", marks[f.Severity]+" "+strings.Join(strings.Fields(f.Message), " "), "         "+f.Remedy)
+		lines = append(lines, "", marks[f.Severity]+" "+harmless(strings.Join(strings.Fields(f.Message), " ")), "         "+f.Remedy)
 	}
 	verdict := "nothing is wrong"
 	if n := len(r.Findings); n == 1 {

@@ -106,6 +106,6 @@ func (r *remote) printEvent(w io.Writer, e api.FollowedEvent) error {
 		kind = colours[verb] + kind + plain
 	}
 	about := strings.Join(strings.Fields(strings.Join([]string{e.Workload, e.Tenant, e.Container}, " ")), " ")
-	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, stamp(e.Time), kind, about, oneLine(e.Message))
+	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, stamp(e.Time), kind, harmless(about), oneLine(e.Message))
 	return err
 }

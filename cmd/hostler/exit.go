@@ -101,7 +101,7 @@ func report(errOut io.Writer, err error) int {
 			mark = red + mark + plain
 		}
 		// A hook's output may be in it, of many lines.
-		fmt.Fprintln(errOut, mark, strings.Join(strings.Fields(text), " "))
+		fmt.Fprintln(errOut, mark, harmless(strings.Join(strings.Fields(text), " ")))
 	}
 	return code
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -20,7 +21,10 @@ func newLogsCmd() *cobra.Command {
 		Short: "Print what a hook, or a container, printed",
 		Long: `Print what a hook run printed: its standard output here, its standard error on
 the standard error, for each attempt. With --container, what the main process of
-a container printed last.`,
+a container printed last.
+
+On a terminal, control characters are shown and not obeyed: what a tenant prints
+must not control the reader's terminal. Files and pipes get what was printed.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if (container != "") == (len(args) == 1) {
@@ -34,7 +38,8 @@ a container printed last.`,
 				return err
 			}
 			return r.print(cmd.OutOrStdout(), attempts, func(out io.Writer) error {
-				return printOutput(out, cmd.ErrOrStderr(), attempts)
+				errOut := cmd.ErrOrStderr()
+				return printOutput(shownOn(out, isTerminal(out)), shownOn(errOut, isTerminal(errOut)), attempts)
 			})
 		}),
 		ValidArgsFunction: r.complete(runIDs),
@@ -52,7 +57,9 @@ func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id stri
 		return err
 	}
 	defer logs.Close() //nolint:errcheck // it was only read
-	if _, err := io.Copy(out, logs); err != nil {
+	shown := shownOn(out, isTerminal(out))
+	_, err = io.Copy(shown, logs)
+	if err := errors.Join(err, shown.Close()); err != nil {
 		return fmt.Errorf("print the log of container %s: %w", id, err)
 	}
 	return nil
@@ -60,7 +67,7 @@ func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id stri
 
 // printOutput keeps the streams apart, so that a hook's output can be piped.
 // What is said about the attempts goes with the errors.
-func printOutput(out, errOut io.Writer, attempts []hooks.Run) error {
+func printOutput(out, errOut io.WriteCloser, attempts []hooks.Run) error {
 	for _, a := range attempts {
 		how := string(a.State)
 		if a.ExitCode != nil {
@@ -69,7 +76,7 @@ func printOutput(out, errOut io.Writer, attempts []hooks.Run) error {
 		if a.Error != "" {
 			how += ", " + oneLine(a.Error)
 		}
-		fmt.Fprintf(errOut, "# %s %s, attempt %d: %s\n", a.Point, a.Hook, a.Attempt, how)
+		fmt.Fprintf(errOut, "# %s %s, attempt %d: %s\n", a.Point, harmless(a.Hook), a.Attempt, how)
 		if _, err := io.WriteString(out, a.Stdout.String()); err != nil {
 			return err
 		}
@@ -77,5 +84,5 @@ func printOutput(out, errOut io.Writer, attempts []hooks.Run) error {
 			return err
 		}
 	}
-	return nil
+	return errors.Join(out.Close(), errOut.Close())
 }

@@ -38,8 +38,36 @@ func TestPredecessor(t *testing.T) {
 	require.Equal(t, "a-long-id", id)
 	require.NoError(t, fourth.become("b", "here"))
 	require.NoError(t, fourth.file.Close())
-	_, id = find("here")
+	fifth, id := find("here")
 	require.Equal(t, "b", id)
+	require.NoError(t, fifth.file.Close())
+}
+
+// A copy of a data directory does not say that the server of the original is
+// dead, also on a machine that has the same name, or after a restart of it.
+func TestPredecessorOfACopy(t *testing.T) {
+	data, other := t.TempDir(), t.TempDir()
+	living, _, err := findPredecessor(data, "here")
+	require.NoError(t, err)
+	require.NoError(t, living.become("alive", "here"))
+	text, err := os.ReadFile(filepath.Join(data, "server"))
+	require.NoError(t, err)
+	// The file of the copy is there already: a file that was removed may leave
+	// its inode number to the next one.
+	require.NoError(t, os.WriteFile(filepath.Join(other, "server"), text, 0o600))
+	_, id, err := findPredecessor(other, "here")
+	require.NoError(t, err)
+	require.Empty(t, id)
+
+	require.NoError(t, living.file.Close())
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	require.NoError(t, err)
+	rebooted := bytes.Replace(text, bytes.TrimSpace(boot), []byte("another"), 1)
+	require.NotEqual(t, text, rebooted)
+	require.NoError(t, os.WriteFile(filepath.Join(data, "server"), rebooted, 0o600))
+	_, id, err = findPredecessor(data, "here")
+	require.NoError(t, err)
+	require.Empty(t, id)
 }
 
 // A data directory that cannot be written keeps no server from serving whose

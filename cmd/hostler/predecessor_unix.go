@@ -17,9 +17,26 @@ import (
 // nobody need wait until that one's lease is over.
 type predecessor struct{ file *os.File }
 
+// place identifies the file, the machine that it is on and the machine's start.
+// A copy of the data directory has another one, on the same machine or on a
+// clone of it with the same name: the server whose copy it is may be alive.
+func place(f *os.File, host string) (string, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	// Only Linux has a boot id. Without it, name and file have to do.
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") //nolint:errcheck // see above
+	at, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "", fmt.Errorf("%s has no inode number", f.Name())
+	}
+	return fmt.Sprintf("%s %s %d:%d", host, strings.TrimSpace(string(boot)), at.Dev, at.Ino), nil
+}
+
 // findPredecessor returns the id that the last server of this data directory
 // had, empty if there was none, or if it is not known to be dead: a directory
-// that was copied from another machine says nothing.
+// that was copied says nothing, nor does one of before the machine's start.
 func findPredecessor(data, host string) (p predecessor, id string, err error) {
 	path := filepath.Join(data, "server")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -34,7 +51,11 @@ func findPredecessor(data, host string) (p predecessor, id string, err error) {
 		return p, "", fmt.Errorf("read %s: %w", path, err)
 	}
 	id, where, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
-	if where != host {
+	here, err := place(f, host)
+	if err != nil {
+		return predecessor{f}, "", fmt.Errorf("identify %s: %w", path, err)
+	}
+	if where != here {
 		id = ""
 	}
 	return predecessor{f}, id, nil
@@ -45,10 +66,14 @@ func (p predecessor) become(id, host string) error {
 	if p.file == nil {
 		return nil
 	}
+	where, err := place(p.file, host)
+	if err != nil {
+		return fmt.Errorf("note who serves: %w", err)
+	}
 	if err := p.file.Truncate(0); err != nil {
 		return fmt.Errorf("note who serves: %w", err)
 	}
-	if _, err := p.file.WriteAt([]byte(id+" "+host+"\n"), 0); err != nil {
+	if _, err := p.file.WriteAt([]byte(id+" "+where+"\n"), 0); err != nil {
 		return fmt.Errorf("note who serves: %w", err)
 	}
 	return nil

@@ -55,6 +55,7 @@ func table(w io.Writer, header string, rows [][]string) error {
 	fmt.Fprintln(t, strings.Join(strings.Fields(header), "\t"))
 	for _, row := range rows {
 		for i, cell := range row {
+			row[i] = harmless(cell)
 			if cell == "" {
 				row[i] = "-"
 			}
@@ -70,7 +71,7 @@ func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") 
 // oneLine is text that fits into a cell.
 func oneLine(s string) string {
 	const most = 80
-	line := []rune(strings.Join(strings.Fields(s), " "))
+	line := []rune(harmless(strings.Join(strings.Fields(s), " ")))
 	if len(line) > most {
 		return string(line[:most-1]) + "…"
 	}

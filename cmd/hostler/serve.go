@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/lmittmann/tint"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
@@ -22,6 +23,7 @@ import (
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
 )
@@ -212,7 +214,8 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		// Fenced, closed or stopped, another server answers, or this one when it is back.
 		StorageDown: []error{store.ErrAway, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
-			if _, err := s.rt.List(ctx); err != nil {
+			// Of no container there is: what it costs does not grow with the pools.
+			if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				return err
 			}
 			_, err := s.db.LastSeq(ctx)
