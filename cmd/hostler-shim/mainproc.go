@@ -92,9 +92,15 @@ func (s *supervisor) launchMain() (int, <-chan unix.WaitStatus, error) {
 		return 0, nil, startFailed("open its input: %s", err)
 	}
 	defer unix.Close(null)
+	stdout, stderr, err := s.outlets.open()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer unix.Close(stdout)
+	defer unix.Close(stderr)
 	l := launch{
 		args: s.config.Args, as: as, dir: s.config.Workdir, session: true,
-		env: merge(s.env, nil, as.home), files: [3]int{null, 1, 2},
+		env: merge(s.env, nil, as.home), files: [3]int{null, stdout, stderr},
 	}
 	return s.reaper.start(l.start)
 }

@@ -52,8 +52,9 @@ type supervisor struct {
 	changing chan struct{}
 	baseline *baseline // nil before Seal; guarded by changing
 
-	main mainProcess
-	halt halt
+	main    mainProcess
+	outlets outlets // of the main process
+	halt    halt
 }
 
 // runInit is process 1 of a container, or the head of one that is a folder.
@@ -194,6 +195,7 @@ func (s *supervisor) exit(code int) {
 		if s.config.Shared && !proctree.KillBelow(os.Getpid(), shim.KillBound) {
 			complain("exit", fmt.Errorf("processes outlive SIGKILL"))
 		}
+		s.outlets.finish()
 		if s.config.ExitFile != "" {
 			if err := writeExit(s.config.ExitFile, code); err != nil {
 				complain("record the exit", err)

@@ -1,6 +1,7 @@
 package runtimetest
 
 import (
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -192,5 +193,30 @@ func wipeIPC(t *testing.T, s *suite) {
 		result, err := c.run(t, c.command("stat", "/dev/mqueue/queue"+strconv.Itoa(i)))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode)
+	}
+}
+
+// Each life of the main process has pipes of its own.
+func wipePipes(t *testing.T, s *suite) {
+	if unable(t, s.Facts.NoKernel, "a pipe") {
+		return
+	}
+	c := s.start(t, func(spec *runtime.Spec) { spec.Command = []string{spec.Command[0], "spoil"} })
+	lives := func() []string {
+		logs, err := s.rt.Logs(t.Context(), c.id, 1<<20)
+		require.NoError(t, err)
+		defer logs.Close()
+		text, err := io.ReadAll(logs)
+		require.NoError(t, err)
+		return strings.Split(strings.TrimSpace(string(text)), "\n")
+	}
+	eventually(t, "it prints", func() bool { return lives()[0] != "" })
+	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	eventually(t, "it prints again", func() bool { return len(lives()) == 2 })
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	eventually(t, "it prints again", func() bool { return len(lives()) == 3 })
+	for _, life := range lives() {
+		require.Equal(t, lives()[0], life, "flags and size of the pipe")
 	}
 }

@@ -53,6 +53,8 @@
 //	box limit KIND N       limit process "init" to N of that kind, a number
 //	box segment            leave a System V segment, a queue and a semaphore
 //	box queue NAME         leave a POSIX message queue
+//	box spoil              print the flags and the size of the pipe of its stdout,
+//	                       change both, and idle
 //	box deep DIR N         make N directories in each other
 //	box many DIR N         make N empty files
 //
@@ -117,6 +119,7 @@ func commands() map[string]command {
 		"limit":       {2, limit},
 		"segment":     {0, segment},
 		"queue":       {1, queue},
+		"spoil":       {0, spoil},
 		"deep":        {2, deep},
 		"many":        {2, many},
 	}

@@ -161,3 +161,18 @@ func queue(args []string) error {
 	}
 	return nil
 }
+
+func spoil([]string) error {
+	const stdout = 1
+	flags, err1 := unix.FcntlInt(stdout, unix.F_GETFL, 0)
+	size, err2 := unix.FcntlInt(stdout, unix.F_GETPIPE_SZ, 0)
+	if err := errors.Join(err1, err2); err != nil {
+		return err
+	}
+	fmt.Printf("flags %#x size %d\n", flags, size)
+	_, err := unix.FcntlInt(stdout, unix.F_SETPIPE_SZ, 4096)
+	if err := errors.Join(err, unix.SetNonblock(stdout, true)); err != nil {
+		return err
+	}
+	return hang(nil)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// All that is printed arrives, in order, and the outlet ends with the last
+// writer.
+func TestOutlet(t *testing.T) {
+	t.Parallel()
+	engine, to, err := os.Pipe()
+	require.NoError(t, err)
+	o, end, err := newOutlet(int(to.Fd()))
+	require.NoError(t, err)
+	want := bytes.Repeat([]byte("what it prints\n"), 50_000)
+	go func() { // ends when all is read
+		_ = writeAll(end, want)
+		unix.Close(end)
+		<-o.over
+		to.Close()
+	}()
+	got, err := io.ReadAll(engine)
+	require.NoError(t, err)
+	require.True(t, bytes.Equal(want, got))
+}
+
+// At the end of the container what was printed arrives, although somebody could
+// go on writing.
+func TestOutletsFinish(t *testing.T) {
+	t.Parallel()
+	engine, to, err := os.Pipe()
+	require.NoError(t, err)
+	o, end, err := newOutlet(int(to.Fd()))
+	require.NoError(t, err)
+	defer unix.Close(end)
+	all := outlets{all: []*outlet{o}}
+	require.NoError(t, writeAll(end, []byte("last words")))
+	all.finish()
+	<-o.over
+	require.NoError(t, to.Close())
+	got, err := io.ReadAll(engine)
+	require.NoError(t, err)
+	require.Equal(t, "last words", string(got))
+	all.finish() // again, when all is over
+}
+
+// What a process does to its end of the pipe, it does to no other life's: the
+// engine's pipe keeps its size and its flags.
+func TestOutletIsOwn(t *testing.T) {
+	t.Parallel()
+	engine, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer engine.Close()
+	defer to.Close()
+	size := func(fd int) int {
+		n, err := unix.FcntlInt(uintptr(fd), unix.F_GETPIPE_SZ, 0)
+		require.NoError(t, err)
+		return n
+	}
+	before := size(int(to.Fd()))
+	for range 2 {
+		o, end, err := newOutlet(int(to.Fd()))
+		require.NoError(t, err)
+		flags, err := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0)
+		require.NoError(t, err)
+		require.Equal(t, unix.O_WRONLY, flags, "a program finds a pipe as ever")
+		require.NotEqual(t, 4096, size(end))
+		_, err = unix.FcntlInt(uintptr(end), unix.F_SETPIPE_SZ, 4096)
+		require.NoError(t, err)
+		require.NoError(t, unix.SetNonblock(end, true))
+		require.NoError(t, unix.Close(end))
+		<-o.over
+		require.Equal(t, before, size(int(to.Fd())))
+	}
+}
+
+// An engine that does not read holds up the next life, not for ever.
+func TestOutletNotRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stuck := outlets{all: []*outlet{{over: make(chan struct{})}}}
+		begun := time.Now()
+		require.ErrorIs(t, stuck.await(), runtime.ErrUnavailable)
+		require.Equal(t, outletTime, time.Since(begun))
+	})
+}
