@@ -212,7 +212,22 @@ func networkFacts(f facts) error {
 	var list strings.Builder
 	err := walkModes("/proc/self/net", &list)
 	f["the modes in /proc/net"] = list.String()
-	return err
+	if err != nil {
+		return err
+	}
+	return labelFacts(f)
+}
+
+// labelFacts are the flow labels of IPv6 that are leased: a lease outlives its
+// socket.
+func labelFacts(f facts) error {
+	text, err := os.ReadFile("/proc/self/net/ip6_flowlabel")
+	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
+		return fmt.Errorf("look at flow labels: %w", err)
+	}
+	_, labels, _ := strings.Cut(string(text), "\n") // below the title
+	f["the flow labels"] = labels
+	return nil
 }
 
 // walkModes lists the modes and owners of all below a directory of /proc.

@@ -73,6 +73,8 @@ func TestMachineFacts(t *testing.T) {
 	require.Contains(t, f["the modes in /proc/net"], "/proc/self/net/dev 100444 0 0")
 	require.Contains(t, f["the namespace net"], "net:[")
 	require.NotEqual(t, ".", f["the host name"])
+	require.Contains(t, f, "the flow labels")
+	require.NotContains(t, f["the flow labels"], "Label", "the title is no label")
 }
 
 // A difference names the first line that differs, and no more than an event

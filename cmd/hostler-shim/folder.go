@@ -28,6 +28,7 @@ type inodeFlags struct {
 	flags   uint32
 	project uint32
 	extra   uint32
+	hint    uint64 // kept in memory only, and no change of the inode to the kernel
 }
 
 // fsxattr is struct fsxattr of <linux/fs.h>.
@@ -66,6 +67,9 @@ func inodeFlagsOf(fd int) inodeFlags {
 	var x fsxattr
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), getFSXAttr, uintptr(unsafe.Pointer(&x))); errno == 0 {
 		f.project, f.extra = x.project, x.flags
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_FCNTL, uintptr(fd), unix.F_GET_RW_HINT, uintptr(unsafe.Pointer(&f.hint))); errno != 0 {
+		f.hint = 0
 	}
 	return f
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
@@ -174,6 +175,9 @@ func TestPlaceNotClean(t *testing.T) {
 	flagged := p
 	flagged.folder.flags.project++
 	require.ErrorContains(t, flagged.empty(time.Now().Add(emptyTime)), "flags")
+	setHint(t, path, longLived)
+	require.ErrorContains(t, p.empty(time.Now().Add(emptyTime)), "flags")
+	setHint(t, path, 0)
 
 	require.NoError(t, os.Rename(path, path+".old"))
 	require.NoError(t, os.Mkdir(path, 0o755))
@@ -183,4 +187,17 @@ func TestPlaceNotClean(t *testing.T) {
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Symlink(path+".old", path))
 	require.ErrorIs(t, p.empty(time.Now().Add(emptyTime)), runtime.ErrNotClean, "a link in its stead")
+}
+
+// longLived is RWH_WRITE_LIFE_LONG of <linux/fcntl.h>.
+const longLived = 4
+
+// setHint says how long what is written to a directory's inode lives.
+func setHint(t *testing.T, path string, hint uint64) {
+	t.Helper()
+	f, err := os.Open(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, _, errno := unix.Syscall(unix.SYS_FCNTL, f.Fd(), unix.F_SET_RW_HINT, uintptr(unsafe.Pointer(&hint)))
+	require.Zero(t, errno)
 }
