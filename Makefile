@@ -157,6 +157,12 @@ cluster-check: $(LINT) # the node's own module: vet, lint, tests
 soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED chooses again what a run chose
 	REQUIRE=docker SOAK=$(SOAK) go test -count=1 -v -timeout 24h ./e2e/soak
 
+.PHONY: hostile
+hostile: ## every attack of a hostile tenant alone, as every user, on every root filesystem and backend; hours
+	rm -rf bin/hostile
+	HOSTILE=alone HOSTILE_OUT=$(CURDIR)/bin/hostile go test -count=1 -v -timeout 24h -p 1 -run TestHostile ./runtime/docker ./runtime/kubernetes; \
+	status=$$?; go run ./runtime/runtimetest/attacktable bin/hostile/*.json; exit $$status
+
 .PHONY: bench-once
 bench-once: # benchmarks that take seconds, each once: that they run at all
 	go test -run '^$$' -bench . -benchtime 1x ./store ./release ./runtime/...

@@ -23,6 +23,7 @@ var layers = []layer{
 	{"runtime/runtimetest", []string{"runtime"}},
 	{"runtime/runtimetest/box", nil},
 	{"runtime/runtimetest/attacker", nil},
+	{"runtime/runtimetest/attacktable", nil},
 
 	// What Hostler does, each on top of the one before.
 	{"hooks", []string{"activity", "runtime", "internal/flow"}},

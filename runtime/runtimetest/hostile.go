@@ -45,7 +45,7 @@ func (a attacked) root() string {
 // share the life of a container until one taints it, and each is performed in
 // one of the ways in which containers are made. With HOSTILE=all each is
 // performed in all of them, with HOSTILE=alone each in a container of its own
-// besides; HOSTILE_ONLY is a pattern of names.
+// besides; HOSTILE_ONLY is a pattern of names and classes.
 func Hostile(t *testing.T, backend string, h Harness) {
 	if h.Attacked == nil {
 		t.Skip("this backend isolates nothing")
@@ -109,7 +109,7 @@ func attackTable(t *testing.T) []attack {
 	only, err := regexp.Compile("^(" + os.Getenv("HOSTILE_ONLY") + ")$")
 	require.NoError(t, err)
 	if os.Getenv("HOSTILE_ONLY") != "" {
-		table = slices.DeleteFunc(table, func(a attack) bool { return !only.MatchString(a.Name) })
+		table = slices.DeleteFunc(table, func(a attack) bool { return !only.MatchString(a.Name) && !only.MatchString(a.Class) })
 	}
 	return table
 }
