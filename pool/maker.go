@@ -139,8 +139,9 @@ func Condemn(id string, from []State, reason string) Move {
 }
 
 // destroy carries out what Condemn has recorded: pre_destroy, stop, remove.
-// It is safe to run again after any of it.
-func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload) error {
+// It is safe to run again after any of it. It calls stopping when what is left
+// is mostly the container's own time to end.
+func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, stopping func()) error {
 	m.health.Forget(c.ID)
 	hooked := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
 	_, err := flow.Run(ctx, "destroy",
@@ -148,7 +149,8 @@ func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload) 
 			return m.preDestroy(ctx, c, w)
 		}},
 		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			ctx, cancel := context.WithTimeout(ctx, removeTime)
+			stopping()
+			ctx, cancel := context.WithTimeout(ctx, graceOf(w)+removeTime)
 			defer cancel()
 			return m.rt.Destroy(ctx, c.ID)
 		}},
@@ -199,9 +201,18 @@ func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workloa
 	return err
 }
 
-// removeTime bounds one try to remove a container: an engine that hangs must
-// not keep its place in the line for ever.
+// removeTime bounds one try to remove a container, besides its time to end: an
+// engine that hangs must not keep its place in the line for ever.
 const removeTime = 5 * time.Minute
+
+// graceOf is how long a container of w may take to end: the most, where the
+// workload is not known any more.
+func graceOf(w *workload.Workload) time.Duration {
+	if w == nil {
+		return workload.MaxStopGrace
+	}
+	return w.StopGracePeriod()
+}
 
 // insisting bounds how long a write that must not be lost is tried.
 const insisting = 2 * time.Minute

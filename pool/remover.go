@@ -9,11 +9,15 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// How many containers are destroyed at once, in all and of one workload: slow
-// pre_destroy hooks of one must not hold up the others.
+// How many containers are worked on at once, in all and of one workload: slow
+// pre_destroy hooks of one must not hold up the others. Those that are given
+// their time to end cost nothing but a connection to the engine, and do not
+// count; they have bounds of their own.
 const (
 	parallelDestroys    = 16
 	destroysPerWorkload = 8
+	parallelStops       = 512
+	stopsPerWorkload    = 128
 )
 
 // Remover destroys every container that is in state Destroying. Whoever wants
@@ -29,9 +33,28 @@ type Remover struct {
 
 	mu   sync.Mutex // guards what follows
 	busy map[string]bool
-	// working is how many of each workload are being destroyed.
-	working map[string]int
-	again   map[string]retry
+	// working and stopping are how many of each workload are before the stop of
+	// their main process, and in it or beyond; together they are the busy ones.
+	working  perWorkload
+	stopping perWorkload
+	again    map[string]retry
+}
+
+// perWorkload is how many containers there are of each workload.
+type perWorkload map[string]int
+
+func (t perWorkload) add(workload string, n int) {
+	if t[workload] += n; t[workload] == 0 {
+		delete(t, workload)
+	}
+}
+
+func (t perWorkload) total() int {
+	sum := 0
+	for _, n := range t {
+		sum += n
+	}
+	return sum
 }
 
 type retry struct {
@@ -43,7 +66,7 @@ type retry struct {
 func NewRemover(store Containers, catalog *Catalog, maker *Maker, gone func(workload string), log *slog.Logger) *Remover {
 	return &Remover{
 		store: store, catalog: catalog, maker: maker, gone: gone, log: log, wake: make(chan struct{}, 1),
-		busy: map[string]bool{}, working: map[string]int{}, again: map[string]retry{},
+		busy: map[string]bool{}, working: perWorkload{}, stopping: perWorkload{}, again: map[string]retry{},
 	}
 }
 
@@ -102,22 +125,29 @@ func (r *Remover) begin(id, workload string) (time.Time, bool) {
 	if k, ok := r.again[id]; ok && time.Now().Before(k.at) {
 		return k.at, false
 	}
-	if r.working[workload] >= destroysPerWorkload || len(r.busy) >= parallelDestroys {
+	if r.working[workload] >= destroysPerWorkload || r.working.total() >= parallelDestroys ||
+		r.stopping[workload] >= stopsPerWorkload || r.stopping.total() >= parallelStops {
 		return time.Time{}, false
 	}
-	r.working[workload]++
+	r.working.add(workload, 1)
 	r.busy[id] = true
 	return time.Time{}, true
 }
 
 // remove destroys one container; a failure is tried again later, for ever.
 func (r *Remover) remove(ctx context.Context, c Container) {
-	err := r.destroy(ctx, c)
+	in := r.working // changed to stopping with mu held
+	err := r.destroy(ctx, c, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		in.add(c.Workload, -1)
+		in = r.stopping
+		in.add(c.Workload, 1)
+		r.Wake()
+	})
 	r.mu.Lock()
 	delete(r.busy, c.ID)
-	if r.working[c.Workload]--; r.working[c.Workload] == 0 {
-		delete(r.working, c.Workload)
-	}
+	in.add(c.Workload, -1)
 	if err == nil {
 		delete(r.again, c.ID)
 	} else {
@@ -139,7 +169,7 @@ func (r *Remover) remove(ctx context.Context, c Container) {
 
 // destroy does it once. The list that named the container may be older than
 // its end.
-func (r *Remover) destroy(ctx context.Context, c Container) error {
+func (r *Remover) destroy(ctx context.Context, c Container, stopping func()) error {
 	now, err := r.store.Container(ctx, c.ID)
 	if err != nil || now.State != Destroying {
 		return err
@@ -149,5 +179,5 @@ func (r *Remover) destroy(ctx context.Context, c Container) error {
 		// Without its workload there are no hooks to run. It goes all the same.
 		r.log.Warn("a container is destroyed without its hooks", "container", c.ID, "error", err)
 	}
-	return r.maker.destroy(ctx, now, w)
+	return r.maker.destroy(ctx, now, w, stopping)
 }

@@ -32,9 +32,11 @@ func (f *file) workload() *Workload {
 			ClaimIdleTTL: time.Duration(f.Pool.ClaimIdleTTL),
 			Reuse:        Reuse(f.Pool.Reuse),
 		},
-		Restart: Restart(f.Restart),
-		Sync:    f.sync(),
-		Hooks:   map[hooks.Point][]hooks.Hook{},
+		Restart:    Restart(f.Restart),
+		StopSignal: f.StopSignal,
+		StopGrace:  (*time.Duration)(f.StopGrace),
+		Sync:       f.sync(),
+		Hooks:      map[hooks.Point][]hooks.Hook{},
 	}
 	if w.Name == "" {
 		w.Name = w.ID
@@ -47,7 +49,21 @@ func (f *file) workload() *Workload {
 			w.Hooks[point] = append(w.Hooks[point], h.hook(fmt.Sprintf("%s[%d]", point, i)))
 		}
 	}
+	w.boundPreDestroy()
 	return w
+}
+
+// boundPreDestroy keeps each pre_destroy hook within the grace period, where the
+// file gives one. Where the main process is killed at once, the hooks are all
+// the time that there is, and keep theirs.
+func (w *Workload) boundPreDestroy() {
+	if w.StopGrace == nil || *w.StopGrace <= 0 {
+		return
+	}
+	list := w.Hooks[hooks.PreDestroy]
+	for i := range list {
+		list[i].Timeout = min(list[i].Timeout, *w.StopGrace)
+	}
 }
 
 func (h *healthcheckFile) healthcheck() *Healthcheck {

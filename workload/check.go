@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/hostler/hostler/runtime"
 )
 
 // check finds what no field can know alone. Fields that are faulty already are
@@ -15,6 +17,11 @@ func (d *decoder) check(f *file) {
 	for i, address := range f.DNS {
 		if _, err := netip.ParseAddr(address); err != nil {
 			d.wrong(elementOf("dns", i), fmt.Sprintf("is %q, which is no IP address", short(address)), "write one like 1.1.1.1")
+		}
+	}
+	if f.StopSignal != "" {
+		if _, err := runtime.ParseSignal(f.StopSignal); err != nil {
+			d.wrong("stop_signal", fmt.Sprintf("is %q, which is no signal", short(f.StopSignal)), "write one like SIGTERM, SIGUSR1 or SIGRTMIN+3")
 		}
 	}
 	if !d.faulty["pool.max_size"] && f.Pool.MinIdle > f.Pool.MaxSize {

@@ -24,6 +24,8 @@ type file struct {
 	Environment environment      `yaml:"environment" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
 	User        owner            `yaml:"user" doc:"Who the main process and the hooks run as: a uid, uid:gid, name or name:group. The image's own if left out."`
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems can be written then, and a container can nearly always be wiped for another tenant."`
+	StopSignal  string           `yaml:"stop_signal" doc:"The signal that asks the main process to end when the container is destroyed, such as SIGUSR1. The image's own if left out, else SIGTERM."`
+	StopGrace   *duration        `yaml:"stop_grace_period" max:"10m" doc:"How long the main process may then take to end before it is killed. 10s if left out; 0s kills it at once. Where it is given and not 0s, no attempt of a pre_destroy hook takes longer either."`
 	Ports       []int            `yaml:"ports" min:"1" max:"65535" unique:"true" doc:"TCP ports of the container that a claim's endpoint lists."`
 	Networks    []string         `yaml:"networks" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$" hint:"a network's name" unique:"true" doc:"Networks of the engine that it joins. Hostler's own if left out."`
 	DNS         []string         `yaml:"dns" pattern:"^[0-9A-Fa-f:.]{2,45}$" hint:"an IP address" unique:"true" doc:"Addresses of its resolvers. The engine's if left out."`

@@ -229,6 +229,9 @@ func TestRevision(t *testing.T) {
 		base + "command: [x, \"\"]\n",
 		base + "read_only: true\n",
 		base + "restart: never\n",
+		base + "stop_signal: SIGINT\n",
+		base + "stop_grace_period: 0s\n",
+		base + "stop_grace_period: 10s\n", // said, it bounds the hooks too
 		base + "hooks: {post_claim: [{command: [x]}]}\n",
 		base + "hooks: {post_claim: [{command: [x], timeout: 31s}]}\n",
 		base + "hooks: {pre_release: [{command: [x]}]}\n",

@@ -32,7 +32,9 @@ type Workload struct {
 	Volumes     []Volume
 	Pool        Pool
 	Restart     Restart
-	Sync        *Sync // nil: nothing is kept
+	StopSignal  string         // empty: the image's own, else SIGTERM
+	StopGrace   *time.Duration // nil: DefaultStopGrace
+	Sync        *Sync          // nil: nothing is kept
 	Hooks       map[hooks.Point][]hooks.Hook
 
 	// Revision names everything in the file that a container is made of: all
@@ -50,6 +52,12 @@ type Healthcheck struct {
 	StartPeriod time.Duration
 	Retries     int
 }
+
+// How long a main process may take to end when its container is destroyed.
+const (
+	DefaultStopGrace = 10 * time.Second
+	MaxStopGrace     = 10 * time.Minute
+)
 
 // Volume is a folder of the container that may be seeded.
 type Volume struct {
@@ -187,6 +195,14 @@ func (w *Workload) StateFolders() []string {
 	return dirs
 }
 
+// StopGracePeriod is how long the main process may take to end.
+func (w *Workload) StopGracePeriod() time.Duration {
+	if w.StopGrace == nil {
+		return DefaultStopGrace
+	}
+	return *w.StopGrace
+}
+
 // Spec is what a container of w with the given id is made of.
 func (w *Workload) Spec(id string) runtime.Spec {
 	volumes := make([]runtime.Volume, 0, len(w.Volumes))
@@ -199,5 +215,6 @@ func (w *Workload) Spec(id string) runtime.Spec {
 		User: w.User, ReadOnly: w.ReadOnly,
 		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
 		Limits: w.Limits, Volumes: volumes,
+		StopSignal: w.StopSignal, StopGracePeriod: w.StopGracePeriod(),
 	}
 }
