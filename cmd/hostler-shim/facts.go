@@ -85,7 +85,7 @@ func limitFacts(f facts) error {
 // inProc are the files of /proc that tell what a process hands on, and
 // inStatus the lines of its status.
 var (
-	inProc   = []string{"oom_score_adj", "coredump_filter", "timerslack_ns", "autogroup", "cgroup", "loginuid", "uid_map", "gid_map"}
+	inProc   = []string{"oom_score_adj", "coredump_filter", "autogroup", "cgroup", "loginuid", "uid_map", "gid_map"}
 	inStatus = []string{
 		"Umask", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters", "SigIgn",
 		"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "THP_enabled",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -62,6 +63,25 @@ func TestFacts(t *testing.T) {
 	now, err = s.readFacts()
 	require.NoError(t, err)
 	require.NoError(t, before.compare(now), "all was undone")
+}
+
+// Facts are the same on whichever thread they are read: /proc hides some of the
+// first thread's from the others.
+func TestFactsOfThreads(t *testing.T) {
+	s := newSupervisor(shim.Config{Shared: true})
+	before, err := s.readFacts()
+	require.NoError(t, err)
+	for range 20 {
+		errs := make(chan error, 1)
+		onThreadThatEnds(func() {
+			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+			var none [2]unix.CapUserData // as in a container
+			err := unix.Capset(&header, &none[0])
+			now, err2 := s.readFacts()
+			errs <- errors.Join(err, err2, before.compare(now))
+		})
+		require.NoError(t, <-errs)
+	}
 }
 
 // The names, the mounts and the network of a container are among the facts.
