@@ -42,6 +42,12 @@ const (
 	ClaimActivated Type = "claim.activated"
 	ClaimFailed    Type = "claim.failed"
 	ClaimReleasing Type = "claim.releasing"
+	// ClaimDiscarded says that nothing of what the tenant of a claim left is to be
+	// kept, which was asked for after its release had begun.
+	ClaimDiscarded Type = "claim.discarded"
+	// ClaimStateLost says that a claim was released without what its tenant
+	// changed since the last snapshot.
+	ClaimStateLost Type = "claim.state_lost"
 	ClaimReleased  Type = "claim.released"
 	// ClaimReleaseFailed says that a claim keeps its container, because its
 	// tenant's state could not be kept.
@@ -63,7 +69,7 @@ var types = []Type{
 	PoolCreated, PoolScaled, PoolDrained, PoolWarning, PoolRecovered, PoolDestroyed,
 	ContainerCreating, ContainerCreated, ContainerClaimed, ContainerWiped, ContainerReleased,
 	ContainerUnhealthy, ContainerDied, ContainerDestroying, ContainerDestroyed,
-	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimReleased, ClaimReleaseFailed,
+	ClaimRequested, ClaimActivated, ClaimFailed, ClaimReleasing, ClaimDiscarded, ClaimStateLost, ClaimReleased, ClaimReleaseFailed,
 	HookStarted, HookCompleted, HookFailed, HookSkipped,
 	SyncStarted, SyncCompleted, SyncFailed,
 }

@@ -3,10 +3,12 @@ package claim
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 )
 
 // Errors of this package.
@@ -19,6 +21,8 @@ var (
 	ErrReleasing = errors.New("the tenant's claim is being released")
 	// ErrTenant says that the tenant's name cannot be one.
 	ErrTenant = errors.New("bad tenant")
+	// ErrDiscarded says that nothing of what the tenant left is to be kept.
+	ErrDiscarded = errors.New("nothing of it is to be kept")
 )
 
 // Reason is why no container could be had.
@@ -77,11 +81,36 @@ func (e *SyncError) Error() string {
 
 func (e *SyncError) Unwrap() error { return e.Err }
 
+// Reason is to whom it is due that an upload failed.
+func (e *SyncError) Reason() FailureReason {
+	if errors.Is(e.Err, snapshot.ErrStale) {
+		return FailedStale
+	}
+	is := func(theirs error) bool { return errors.Is(e.Err, theirs) }
+	if _, unreadable := errors.AsType[*readError](e.Err); unreadable || slices.ContainsFunc(tenantErrors, is) {
+		return FailedByTenant
+	}
+	return FailedBySink
+}
+
+// tenantErrors are what a tenant can make of a container whose state is to be
+// taken: whatever keeps it from being read, and what is too much.
+var tenantErrors = []error{
+	snapshot.ErrSource, snapshot.ErrTooLarge, runtime.ErrBadArchive, runtime.ErrDoomed, runtime.ErrLost, runtime.ErrNotRunning,
+}
+
+// readError is what went wrong with reading a container whose engine answers.
+type readError struct{ err error }
+
+func (e *readError) Error() string { return e.err.Error() }
+
+func (e *readError) Unwrap() error { return e.err }
+
 // blame makes a *SyncError of what went wrong with a transfer, unless the
 // container, its engine or the end of the claim is to blame.
 func blame(direction string, err error) error {
 	for _, theirs := range []error{
-		ErrNotActive, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
+		ErrNotActive, ErrDiscarded, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
 	} {
 		if err == nil || errors.Is(err, theirs) {
 			return err

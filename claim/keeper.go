@@ -203,6 +203,16 @@ func (k *Keeper) begin(ctx context.Context, c Claim) (context.Context, func(), e
 	}
 }
 
+// Discard cuts off the upload under way for a claim of which nothing is to be
+// kept.
+func (k *Keeper) Discard(id string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if u := k.busy[id]; u != nil {
+		u.cancel(ErrDiscarded)
+	}
+}
+
 // close cuts off the uploads under way.
 func (k *Keeper) close(cause error) {
 	k.mu.Lock()
@@ -216,6 +226,9 @@ func (k *Keeper) close(cause error) {
 // same container.
 func (k *Keeper) still(ctx context.Context, c Claim) error {
 	now, err := k.store.Claim(ctx, c.ID)
+	if err == nil && now.Discard && !c.Discard {
+		return ErrDiscarded
+	}
 	if err == nil && (now.State != c.State || now.Container != c.Container) {
 		err = fmt.Errorf("%w: it is %s", ErrNotActive, now.State)
 	}
@@ -233,9 +246,9 @@ func (g guarded) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, e
 	r, err := g.Files.GetFiles(ctx, id, dir)
 	if err != nil {
 		if doubt := g.counts(); doubt != nil {
-			err = errors.Join(doubt, err)
+			return nil, errors.Join(doubt, err)
 		}
-		return nil, err
+		return nil, unreadable(err)
 	}
 	return &guardedReader{r, g.counts}, nil
 }
@@ -252,7 +265,15 @@ func (r *guardedReader) Read(p []byte) (int, error) {
 			return n, doubt
 		}
 	}
-	return n, err
+	return n, unreadable(err)
+}
+
+// unreadable marks an error of a container that is there, whose engine answers.
+func unreadable(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotFound) {
+		return err
+	}
+	return &readError{err}
 }
 
 // told ends a transfer's account, and remembers in the claim what it did.

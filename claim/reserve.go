@@ -135,7 +135,7 @@ func (m *making) why(ctx context.Context, ahead int) (*UnavailableError, error) 
 		return nil, err
 	}
 	u := &UnavailableError{Workload: s.Workload, RetryAfter: time.Second}
-	claimed := s.Containers[pool.Claimed]
+	claimed := pool.Counted(s.Containers[pool.Claimed], s.Kept, s.MaxSize)
 	switch {
 	case s.Fill.State == pool.FillStopped:
 		u.Reason, u.Detail = Draining, "the pool is draining"

@@ -220,7 +220,7 @@ func (m *making) enact(ctx context.Context) error {
 		ID: m.claim.ID, From: []State{Pending}, To: Active, Container: m.holding(),
 		Set: func(c *Claim) {
 			c.Hooks, c.Timings = Summaries(m.runs), m.timings
-			c.Warnings, c.ActiveAt = warnings(m.runs), &now
+			c.Warnings, c.ActiveAt = Warnings(m.runs), &now
 			if m.current.Pool.ClaimIdleTTL > 0 {
 				c.TouchedAt = &now
 			}
@@ -301,8 +301,8 @@ func Summaries(runs []hooks.Run) []HookSummary {
 	return out
 }
 
-// warnings tells of hooks that failed and were told not to matter.
-func warnings(runs []hooks.Run) []string {
+// Warnings tells of hooks that failed, a sentence for each, in order.
+func Warnings(runs []hooks.Run) []string {
 	last := map[string]hooks.Run{}
 	var order []string
 	for _, r := range runs {
@@ -313,7 +313,7 @@ func warnings(runs []hooks.Run) []string {
 	}
 	out := []string{}
 	for _, id := range order {
-		if r := last[id]; r.State != hooks.Succeeded {
+		if r := last[id]; r.State != hooks.Succeeded && r.State != hooks.Skipped {
 			out = append(out, (&hooks.Error{Run: r}).Error())
 		}
 	}

@@ -22,8 +22,37 @@ func (v *visit) releasesFailed(ctx context.Context) error {
 		f := v.about(c)
 		f.Severity = Error
 		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container, %d releases in a row have failed: %s", c.ID, c.Tenant, c.Failures, c.Reason)
-		f.Remedy = fmt.Sprintf("mend the sink; `hostler release %[1]s` tries at once, and `hostler release %[1]s --discard` gives the state up", c.ID)
+		f.Remedy = fmt.Sprintf(releaseRemedies[c.FailureReason]+"; `hostler release %[1]s` tries at once, and `hostler release %[1]s --discard` gives the state up", c.ID)
 		v.found(f)
+	}
+	return nil
+}
+
+// releaseRemedies say what to mend, by why a release fails.
+var releaseRemedies = map[claim.FailureReason]string{
+	"":                   "mend the sink",
+	claim.FailedBySink:   "mend the sink",
+	claim.FailedByTenant: "see what keeps the container from being read; it is destroyed after the pool's release_failed_ttl",
+	claim.FailedStale:    "a later claim of the tenant, perhaps of another installation or before a restore, has kept its state, which is never overwritten: save by hand what is needed",
+}
+
+// keptContainers are pools in which so many releases have failed that there is
+// less room for others.
+func (v *visit) keptContainers(ctx context.Context) error {
+	all, err := v.Pools.Statuses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Kept <= s.MaxSize {
+			continue
+		}
+		v.found(Finding{
+			Severity: Error, Workload: s.Workload,
+			Message: fmt.Sprintf("%d containers of %s hold what could not be kept; all above max_size, %d, take the room of others", s.Kept, s.Workload, s.MaxSize),
+			Remedy: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` says why; mend that, or give states up with `hostler release CLAIM --discard`; "+
+				"`hostler scale %[1]s --max-size N` makes room meanwhile", s.Workload),
+		})
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ var records = []check{
 	{"container_health", (*visit).ill},
 	{"stuck_container", (*visit).stuckContainers},
 	{"release_failed", (*visit).releasesFailed},
+	{"kept_containers", (*visit).keptContainers},
 	{"stuck_claim", (*visit).stuckClaims},
 	{"failing_pool", (*visit).pools},
 	{"stuck_hook", (*visit).runs},

@@ -196,7 +196,11 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	}
 	waiting := f.queue.Waiting(id) + elsewhere
 	missing := r.MinIdle + waiting - t.usable - t.creating
-	room := r.MaxSize - t.total
+	kept, err := f.store.Kept(ctx, id)
+	if err != nil {
+		return time.Time{}, err
+	}
+	room := r.MaxSize - Counted(t.total, kept, r.MaxSize)
 	if err := f.retire(ctx, r, t, missing, room); err != nil {
 		return time.Time{}, err
 	}

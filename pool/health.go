@@ -266,7 +266,7 @@ func (c *Checker) recheck(ctx context.Context, id string) {
 		return
 	}
 	checkErr := c.check(ctx, k.w.Healthcheck, id)
-	if ctx.Err() != nil || errors.Is(checkErr, runtime.ErrUnavailable) {
+	if ctx.Err() != nil || saysNothing(checkErr) {
 		c.settle(id, nil, true)
 		return
 	}
@@ -281,6 +281,13 @@ func (c *Checker) recheck(ctx context.Context, id string) {
 	if err := c.judge(ctx, after, k.w, checkErr, failed); err != nil && !isMoved(err) {
 		c.log.Error("record the health of a container", "container", id, "error", err)
 	}
+}
+
+// saysNothing reports whether a check that failed so was not made: its engine
+// was away, or nothing ran in the container, which is a death that the watcher
+// reports, or a release that has ended what ran.
+func saysNothing(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost)
 }
 
 // settle ends a check and returns how many in a row have failed.

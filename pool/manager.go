@@ -307,7 +307,12 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
+	kept, err := m.store.Kept(ctx, id)
+	if err != nil {
+		return Status{}, err
+	}
 	s := Status{
+		Kept:     kept,
 		Workload: id, Revision: r.Revision, MinIdle: r.MinIdle, MaxSize: r.MaxSize,
 		Containers: map[State]int{Creating: 0, Idle: 0, Claimed: 0, Destroying: 0},
 		Waiting:    m.pools.Queue.Waiting(id) + elsewhere, Deleting: r.Deleting,

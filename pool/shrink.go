@@ -70,8 +70,8 @@ func (f *Filler) retire(ctx context.Context, r Record, t sums, missing, room int
 		return f.evict(ctx, r.ID, 1, "its revision is outdated", old)
 	case t.kept > 0 && wanted > 0 && !broken:
 		return f.evict(ctx, r.ID, wanted, "the pool needs its room for other tenants", func(c Container) bool { return c.Tenant != "" })
-	case room < 0:
-		return f.evict(ctx, r.ID, -room, "the pool is larger than max_size", func(Container) bool { return true })
+	case room+t.leaving < 0:
+		return f.evict(ctx, r.ID, -room-t.leaving, "the pool is larger than max_size", func(Container) bool { return true })
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ type Status struct {
 	MinIdle    int           `json:"min_idle"`
 	MaxSize    int           `json:"max_size"`
 	Containers map[State]int `json:"containers" doc:"How many are in each state."`
+	Kept       int           `json:"kept" doc:"Claimed ones whose release has failed: they do not count against max_size, up to as many more."`
 	Outdated   int           `json:"outdated" doc:"Containers of an older revision, idle or claimed."`
 	Waiting    int           `json:"waiting" doc:"Claims that wait for a container on this server."`
 	Fill       FillStatus    `json:"fill"`

@@ -140,7 +140,7 @@ func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, liste
 // report tells of a release that these loops have tried in vain. One that is
 // kept back has been told of, and has its next time.
 func (s *Service) report(ctx context.Context, c claim.Claim, err error) {
-	if _, kept := errors.AsType[*FailedError](err); err == nil || kept || ctx.Err() != nil {
+	if _, kept := errors.AsType[*FailedError](err); err == nil || kept || errors.Is(err, errShown) || ctx.Err() != nil {
 		return
 	}
 	s.log.Warn("a claim could not be released, and that is tried again", "claim", c.ID, "error", err)
@@ -158,10 +158,7 @@ func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration,
 	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), idle: idle})
-	if errors.Is(err, errShown) {
-		return nil
-	}
+	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), only: idle})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -18,32 +19,45 @@ const (
 	longestUpload = 10 * time.Minute
 )
 
-// keeps says whether the tenant's state is to be taken into a snapshot.
-func (m *releasing) keeps() bool {
-	return m.w.Sync != nil && m.w.Sync.Policy.OnRelease && !m.claim.Discard
+// tenantTries is how often a release is tried by itself that fails through a
+// fault of its tenant. Trying again mends what was a race, and nothing else.
+const tenantTries = 5
+
+// syncs reports whether the workload's releases take the tenants' state.
+func (m *releasing) syncs() bool {
+	return m.w.Sync != nil && m.w.Sync.Policy.OnRelease
 }
 
-// upload takes the tenant's state into a snapshot. Until that is done nothing
-// else happens to the container: it holds the last copy.
-func (m *releasing) upload(ctx context.Context) error {
-	c, _, err := m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
-	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost) {
-		// Its files are there. They are read by what runs in it.
-		if err = m.rt.Start(ctx, m.claim.Container); err == nil {
-			c, _, err = m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
-		}
-		m.spoiled = "it had ended before its tenant left"
+// look looks whether the claim's state is still to be kept. Whoever asks for
+// something else may do so at any time, on any server.
+func (m *releasing) look(ctx context.Context) error {
+	now, err := m.store.Claim(ctx, m.claim.ID)
+	if err != nil {
+		return fmt.Errorf("look at claim %s: %w", m.claim.ID, err)
 	}
-	m.claim = c
+	m.claim.Discard = m.claim.Discard || now.Discard
+	return nil
+}
+
+// upload takes the tenant's state into a snapshot, unless nothing of it is to
+// be kept. Until that is done nothing else happens to the container: it holds
+// the last copy.
+func (m *releasing) upload(ctx context.Context) error {
+	if err := m.look(ctx); err != nil || m.claim.Discard || m.lost != "" {
+		return err
+	}
+	err := m.take(ctx)
 	switch {
 	case err == nil:
+		return nil
+	case errors.Is(err, claim.ErrDiscarded):
+		m.claim.Discard = true
 		return nil
 	case ctx.Err() != nil:
 		return context.Cause(ctx) // it was cut off, which is no fault of the sink
 	case errors.Is(err, runtime.ErrNotFound):
 		// Nothing is left to be kept.
-		m.spoiled = "it disappeared"
-		m.warnings = append(m.warnings, "the container disappeared with what its tenant changed since the last snapshot: "+err.Error())
+		m.spoiled, m.lost = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
 	case errors.Is(err, runtime.ErrUnavailable):
 		return fmt.Errorf("take the tenant's state into a snapshot: %w", err)
@@ -54,23 +68,65 @@ func (m *releasing) upload(ctx context.Context) error {
 	return &claim.SyncError{Direction: "upload", Err: err}
 }
 
+// take takes the state. A container that has ended is started for it: what its
+// files hold is read by what runs in it.
+func (m *releasing) take(ctx context.Context) error {
+	c, _, err := m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
+	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost) {
+		m.spoiled = "it had ended before its tenant left"
+		if err = m.rt.Start(ctx, m.claim.Container); err == nil {
+			c, _, err = m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
+		}
+	}
+	if err == nil {
+		m.claim = c
+	}
+	return err
+}
+
+// losses are the events of what the release could not keep, and its warning.
+func (m *releasing) losses() []activity.Event {
+	if m.lost == "" {
+		return nil
+	}
+	since := "since the claim began"
+	if m.claim.Snapshot != "" {
+		since = "since snapshot " + m.claim.Snapshot
+	}
+	what := fmt.Sprintf("what tenant %q changed %s is lost: %s", m.claim.Tenant, since, m.lost)
+	m.warnings = append(m.warnings, what)
+	return []activity.Event{{
+		Type: activity.ClaimStateLost, Message: what,
+		Data: activity.Data(map[string]any{
+			"error": m.lost, "reason": m.claim.FailureReason, "snapshot": m.claim.Snapshot, "synced_at": m.claim.SyncedAt,
+		}),
+	}}
+}
+
 // postpone keeps the claim with its container, until the upload can be done or
 // somebody says that the state need not be kept.
 func (m *releasing) postpone(ctx context.Context, cause *claim.SyncError) (claim.Claim, error) {
-	wait := min(firstUpload<<min(m.claim.Failures, 20), longestUpload)
-	at := time.Now().UTC().Add(wait)
+	now := time.Now().UTC()
+	reason, failures, since := cause.Reason(), 1, &now
+	if m.claim.FailureReason == reason {
+		failures, since = m.claim.Failures+1, m.claim.FailedAt
+	}
+	at := retryAt(reason, failures, now)
 	c, err := m.store.MoveClaim(ctx, claim.Move{
 		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.ReleaseFailed,
+		If: func(c claim.Claim) bool { return !c.Discard },
 		Set: func(c *claim.Claim) {
-			c.Reason, c.RetryAt = cause.Error(), &at
-			c.Failures++
+			c.Reason, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = cause.Error(), at, failures, reason, since
 		},
 		Events: []activity.Event{{
 			Type:    activity.ClaimReleaseFailed,
 			Message: "claim keeps its container, because its tenant's state could not be kept: " + cause.Error(),
-			Data:    activity.Data(map[string]any{"error": cause.Error(), "retry_at": at}),
+			Data:    activity.Data(map[string]any{"error": cause.Error(), "reason": reason, "failures": failures, "retry_at": at}),
 		}},
 	})
+	if errors.Is(err, pool.ErrMoved) {
+		return m.claim, errBegun // nothing is to be kept any more, or somebody else is at it
+	}
 	if err != nil {
 		return m.claim, fmt.Errorf("record that the release failed: %w", errors.Join(err, cause))
 	}
@@ -78,9 +134,22 @@ func (m *releasing) postpone(ctx context.Context, cause *claim.SyncError) (claim
 	return c, &FailedError{Claim: c, Err: cause}
 }
 
+// retryAt is when a release that failed so often is tried again, nil for not by
+// itself. A fault of the tenant's stays. And no later try is right for what is
+// stale: to put it over a later state would lose that one, to give it up would
+// lose this, so that it is for somebody to say.
+func retryAt(reason claim.FailureReason, failures int, now time.Time) *time.Time {
+	if reason == claim.FailedStale || reason == claim.FailedByTenant && failures >= tenantTries {
+		return nil
+	}
+	at := now.Add(min(firstUpload<<min(failures-1, 20), longestUpload))
+	return &at
+}
+
 // FailedError says that a claim could not be released: its container and all
 // that is in it stay as they are, and the release is tried again at
-// Claim.RetryAt. Whoever does not want the state can release with Discard.
+// Claim.RetryAt, if that is set. Whoever does not want the state can release
+// with Discard.
 type FailedError struct {
 	Claim claim.Claim
 	Err   error
@@ -102,13 +171,17 @@ func (s *Service) retry(ctx context.Context, all *rounds, listed map[string]bool
 	}
 	for _, c := range left {
 		listed[c.ID] = true
-		at := now
-		if c.RetryAt != nil {
-			at = all.due(c.ID, *c.RetryAt)
+		at, r, err := s.next(ctx, c)
+		if err != nil {
+			return next, err
 		}
+		if at.IsZero() {
+			continue
+		}
+		at = all.due(c.ID, at)
 		if !at.After(now) {
 			all.begin(c.ID, c.Workload, func() {
-				_, err := s.Release(ctx, c.ID, Request{Reason: "its release is tried again", Discard: c.Discard})
+				_, err := s.Release(ctx, c.ID, r)
 				s.report(ctx, c, err)
 			})
 		} else if at.Before(next) {
@@ -116,4 +189,44 @@ func (s *Service) retry(ctx context.Context, all *rounds, listed map[string]bool
 		}
 	}
 	return next, nil
+}
+
+// next is what comes next by itself for a release that failed, and when: that
+// it is tried again, or that the state is given up; the zero time for neither.
+func (s *Service) next(ctx context.Context, c claim.Claim) (time.Time, Request, error) {
+	var at time.Time
+	if c.RetryAt != nil {
+		at = *c.RetryAt
+	}
+	again := Request{Reason: "its release is tried again", Discard: c.Discard}
+	if c.Discard || c.FailureReason != claim.FailedByTenant || c.FailedAt == nil {
+		return at, again, nil
+	}
+	ttl, err := s.failedTTL(ctx, c.Workload)
+	if err != nil || ttl <= 0 {
+		return at, again, err
+	}
+	end := c.FailedAt.Add(ttl)
+	if !at.IsZero() && at.Before(end) {
+		return at, again, nil
+	}
+	return end, Request{
+		Reason: fmt.Sprintf("its tenant's state could not be kept for %s", ttl), giveUp: true,
+		only: func(now claim.Claim) bool {
+			return now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures >= c.Failures
+		},
+	}, nil
+}
+
+// failedTTL is for how long what a workload's tenants have made unreadable is
+// kept. While the workload is being deleted, that is as its file said last.
+func (s *Service) failedTTL(ctx context.Context, workload string) (time.Duration, error) {
+	w, _, err := s.pools.Catalog.Current(ctx, workload)
+	if errors.Is(err, pool.ErrNoWorkload) {
+		return 0, nil // its containers are not there either
+	}
+	if err != nil {
+		return 0, err
+	}
+	return w.Pool.ReleaseFailedTTL, nil
 }

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
@@ -65,10 +66,13 @@ type Request struct {
 	// left in it remains.
 	Discard bool
 	Reason  string // for the log; empty: the tenant asked for it
-	// idle says of an active claim whether its tenant is idle: with it, only
-	// such a claim is released, and any other is errShown. nil: whoever asks
-	// does so for the tenant.
-	idle func(claim.Claim) bool
+	// only says which claim is to be released, as it is when that begins: that
+	// of a tenant who is idle, or one that is to be given up. Any other is
+	// errShown. nil: whoever asks does so for the tenant.
+	only func(claim.Claim) bool
+	// giveUp has a claim released whose tenant's state cannot be taken, without
+	// another try to take it.
+	giveUp bool
 }
 
 // Release ends a claim and returns it, released. One that is being made is
@@ -94,9 +98,13 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 		case <-ctx.Done():
 			return claim.Claim{}, context.Cause(ctx)
 		}
-		if !errors.Is(f.err, errCallerLeft) && !errors.Is(f.err, errShown) {
-			return f.c, f.err
+		if errors.Is(f.err, errCallerLeft) || errors.Is(f.err, errShown) {
+			continue
 		}
+		if _, kept := errors.AsType[*FailedError](f.err); kept && r.Discard {
+			continue // the wish came when the release had failed already
+		}
+		return f.c, f.err
 	}
 }
 
@@ -119,7 +127,7 @@ func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Reques
 		if f.c, f.err = s.settled(wait, id, r); f.err != nil || !f.c.State.Live() {
 			return f.c, f.err
 		}
-		if r.idle != nil && !r.idle(f.c) {
+		if r.only != nil && !r.only(f.c) {
 			f.err = errShown
 			return f.c, f.err
 		}
@@ -138,7 +146,8 @@ var (
 	// errBegun says that another server has begun the release, or that the
 	// tenant has shown itself.
 	errBegun = errors.New("another server has begun the release")
-	// errShown says that the claim is not released, for it is not idle.
+	// errShown says that the claim is not released, for it is none of those that
+	// Request.only is for.
 	errShown = errors.New("the claim is not idle")
 	// errCallerLeft says that whoever asked first did not wait for its turn.
 	errCallerLeft = errors.New("the caller left while waiting")
@@ -191,12 +200,25 @@ func (s *Service) join(ctx context.Context, id string, r Request) error {
 	if !r.Discard {
 		return nil
 	}
+	return s.wish(ctx, id)
+}
+
+// wish records that nothing of a claim is to be kept whose release has begun.
+// From then on that stands: every step that takes or gives back asks again.
+func (s *Service) wish(ctx context.Context, id string) error {
 	_, err := s.store.MoveClaim(ctx, claim.Move{
-		ID: id, From: []claim.State{claim.Releasing}, // and it stays with whoever is at it
+		ID: id, From: []claim.State{claim.Releasing, claim.ReleaseFailed}, // and it stays with whoever is at it
+		If:  func(c claim.Claim) bool { return !c.Discard },
 		Set: func(c *claim.Claim) { c.Discard = true },
+		Events: []activity.Event{{
+			Type: activity.ClaimDiscarded, Message: "nothing of what the tenant left is to be kept",
+		}},
 	})
 	if errors.Is(err, pool.ErrMoved) {
-		return nil // it has ended, or has yet to begin, and will see the wish
+		return nil // it is on record, or the release has ended, or will see the wish when it begins
+	}
+	if err == nil {
+		s.claims.Keeper.Discard(id)
 	}
 	return err
 }

@@ -29,6 +29,7 @@ type releasing struct {
 	runs      []hooks.Run // of pre_release
 	warnings  []string
 	spoiled   string // why the container cannot go back to the pool
+	lost      string // why what the tenant changed since its last snapshot is lost
 }
 
 // run does all that a release does, in order. There is nothing to undo: each
@@ -41,7 +42,7 @@ func (s *Service) run(ctx context.Context, f *flight, c claim.Claim, r Request) 
 	timings, err := flow.Run(ctx, "release",
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
-		flow.Step{Name: "upload", When: m.keeps, Do: m.upload},
+		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
 		flow.Step{Name: "settle", Do: m.settle},
 	)
 	maps.Copy(m.timings, timings)
@@ -61,15 +62,20 @@ func (s *Service) run(ctx context.Context, f *flight, c claim.Claim, r Request) 
 
 // begin stops new work: from here on the claim is not the tenant's to use.
 func (m *releasing) begin(ctx context.Context) error {
+	discard := m.discard.Load()
 	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
+		failed := m.claim.Reason
 		c, err := m.store.MoveClaim(ctx, claim.Move{
 			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-			If: m.request.idle,
+			If: m.request.only,
 			Set: func(c *claim.Claim) {
-				c.Reason, c.Discard, c.RetryAt = m.request.Reason, m.discard.Load(), nil
+				failed = c.Reason
+				c.Reason, c.RetryAt = m.request.Reason, nil
+				c.Discard = c.Discard || m.discard.Load()
 			},
 			Events: []activity.Event{{
 				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
+				Data: activity.Data(map[string]any{"discard": discard || m.claim.Discard}),
 			}},
 		})
 		if errors.Is(err, pool.ErrMoved) {
@@ -79,6 +85,17 @@ func (m *releasing) begin(ctx context.Context) error {
 			return err
 		}
 		m.claim = c
+		if m.request.giveUp {
+			m.spoiled, m.lost = "its tenant's state could not be kept", failed
+		}
+	}
+	if discard && !m.claim.Discard {
+		// The release was begun without that wish, and whoever comes after this
+		// server must know of it.
+		if err := m.wish(ctx, m.claim.ID); err != nil {
+			return err
+		}
+		m.claim.Discard = true
 	}
 	var err error
 	if m.container, err = m.pools.Container(ctx, m.claim.Container); err != nil {
@@ -127,10 +144,11 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	if errors.Is(err, runtime.ErrDoomed) {
 		m.spoiled = "a process of a hook may still run"
 	}
-	if _, failed := errors.AsType[*hooks.Error](err); failed {
-		m.warnings = append(m.warnings, err.Error())
-		return nil
+	failed := claim.Warnings(m.runs)
+	if _, point := errors.AsType[*hooks.Error](err); point {
+		failed[len(failed)-1], err = err.Error(), nil // it says more of the one that failed the point
 	}
+	m.warnings = append(m.warnings, failed...)
 	return err
 }
 
@@ -173,6 +191,9 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if err := m.look(ctx); err != nil {
+		return "", err
+	}
 	switch {
 	case m.claim.Discard:
 		return discarded, nil
@@ -196,7 +217,9 @@ func (m *releasing) finish(ctx context.Context) error {
 	to := pool.Move{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
 		Set: func(c *pool.Container) {
-			c.Claim = ""
+			// It was healthy when it was settled. While its processes were ended it
+			// was none of its checks' business.
+			c.Claim, c.Health, c.Reason = "", pool.Healthy, ""
 			if taken != "" { // else it holds what it held before
 				c.Snapshot = taken
 			}
@@ -212,10 +235,14 @@ func (m *releasing) finish(ctx context.Context) error {
 		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: &to,
 		Set: func(c *claim.Claim) {
 			taken = c.Snapshot
-			if c.Discard && m.spoiled == "" {
+			switch {
+			case m.spoiled != "":
+			case c.Discard:
 				condemn(discarded)
+			case c.Health == string(pool.Dead):
+				condemn("it is dead")
 			}
-			c.ReleasedAt, c.Failures, c.RetryAt = &now, 0, nil
+			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
 			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)
 			c.Warnings = append(c.Warnings, m.warnings...)
 			if c.Timings == nil {
@@ -223,10 +250,10 @@ func (m *releasing) finish(ctx context.Context) error {
 			}
 			maps.Copy(c.Timings, m.timings)
 		},
-		Events: []activity.Event{{
+		Events: append(m.losses(), activity.Event{
 			Type: activity.ClaimReleased, Message: "claim is released: " + m.request.Reason,
 			Data: activity.Data(map[string]any{"reason": m.request.Reason, "warnings": m.warnings, "timings": m.timings}),
-		}},
+		}),
 	})
 	if err != nil {
 		return fmt.Errorf("record the release: %w", err)

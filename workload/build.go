@@ -28,9 +28,10 @@ func (f *file) workload() *Workload {
 		},
 		Pool: Pool{
 			MinIdle: f.Pool.MinIdle, MaxSize: f.Pool.MaxSize,
-			IdleTimeout:  time.Duration(f.Pool.IdleTimeout),
-			ClaimIdleTTL: time.Duration(f.Pool.ClaimIdleTTL),
-			Reuse:        Reuse(f.Pool.Reuse),
+			IdleTimeout:      time.Duration(f.Pool.IdleTimeout),
+			ClaimIdleTTL:     time.Duration(f.Pool.ClaimIdleTTL),
+			ReleaseFailedTTL: time.Duration(f.Pool.ReleaseFailedTTL),
+			Reuse:            Reuse(f.Pool.Reuse),
 		},
 		Restart:    Restart(f.Restart),
 		StopSignal: f.StopSignal,

@@ -87,11 +87,12 @@ type customVolumeFile struct {
 }
 
 type poolFile struct {
-	MinIdle      int      `yaml:"min_idle" default:"1" min:"0" max:"100000" doc:"How many containers wait to be claimed."`
-	MaxSize      int      `yaml:"max_size" default:"10" min:"1" max:"100000" doc:"How many containers there may be at once, claimed ones too."`
-	IdleTimeout  duration `yaml:"idle_timeout" default:"0" doc:"How long a container above min_idle waits before it is destroyed; 0 is for ever."`
-	ClaimIdleTTL duration `yaml:"claim_idle_ttl" alias:"file_idle_ttl" default:"0" doc:"How long a claim may be idle before it is released: neither asked for again nor touched, and no file of its state changed; 0 is for ever."`
-	Reuse        string   `yaml:"reuse" default:"same_tenant" enum:"never,same_tenant,wipe" doc:"Who may have a container that a tenant has given back: nobody, the same tenant only, or other tenants too after a wipe. What a wipe proves, and what it does not, is in SECURITY.md."`
+	MinIdle          int      `yaml:"min_idle" default:"1" min:"0" max:"100000" doc:"How many containers wait to be claimed."`
+	MaxSize          int      `yaml:"max_size" default:"10" min:"1" max:"100000" doc:"How many containers there may be at once, claimed ones too."`
+	IdleTimeout      duration `yaml:"idle_timeout" default:"0" doc:"How long a container above min_idle waits before it is destroyed; 0 is for ever."`
+	ClaimIdleTTL     duration `yaml:"claim_idle_ttl" alias:"file_idle_ttl" default:"0" doc:"How long a claim may be idle before it is released: neither asked for again nor touched, and no file of its state changed; 0 is for ever."`
+	ReleaseFailedTTL duration `yaml:"release_failed_ttl" default:"168h" doc:"How long a container is kept whose tenant's state cannot be taken for a reason of the tenant's own making; then what has changed since the last snapshot is lost. 0 is for ever."`
+	Reuse            string   `yaml:"reuse" default:"same_tenant" enum:"never,same_tenant,wipe" doc:"Who may have a container that a tenant has given back: nobody, the same tenant only, or other tenants too after a wipe. What a wipe proves, and what it does not, is in SECURITY.md."`
 }
 
 type syncFile struct {

@@ -46,7 +46,7 @@ func TestParseWhole(t *testing.T) {
 			{Name: "state", Target: "/home/node/.openclaw", Seed: "seed"},
 			{Name: "cache", Target: "/cache"},
 		},
-		Pool:    Pool{MinIdle: 2, MaxSize: 50, IdleTimeout: 10 * time.Minute, ClaimIdleTTL: 15 * time.Minute, Reuse: ReuseWipe},
+		Pool:    Pool{MinIdle: 2, MaxSize: 50, IdleTimeout: 10 * time.Minute, ClaimIdleTTL: 15 * time.Minute, ReleaseFailedTTL: 7 * 24 * time.Hour, Reuse: ReuseWipe},
 		Restart: RestartOnChange,
 		Sync: &Sync{
 			Sink:     Sink{Type: "s3", Bucket: "b", Region: "us-east-1", Endpoint: "http://127.0.0.1:9000", Prefix: "tenants/${tenantId}/"},
@@ -73,7 +73,7 @@ func TestParseDefaults(t *testing.T) {
 	require.Equal(t, &Workload{
 		ID: "minimal", Name: "minimal", Image: "alpine",
 		Limits:  runtime.Limits{CPUs: 1, Memory: 512 << 20, PIDs: 512},
-		Pool:    Pool{MinIdle: 1, MaxSize: 10, Reuse: ReuseSameTenant},
+		Pool:    Pool{MinIdle: 1, MaxSize: 10, ReleaseFailedTTL: 7 * 24 * time.Hour, Reuse: ReuseSameTenant},
 		Restart: RestartOnChange,
 		Hooks:   map[hooks.Point][]hooks.Hook{},
 	}, w)

@@ -73,7 +73,10 @@ type Pool struct {
 	MaxSize      int
 	IdleTimeout  time.Duration // 0: never
 	ClaimIdleTTL time.Duration // 0: never
-	Reuse        Reuse
+	// ReleaseFailedTTL is after how long a container is given up whose state
+	// cannot be taken through a fault of its tenant; 0: never.
+	ReleaseFailedTTL time.Duration
+	Reuse            Reuse
 }
 
 // Reuse is who may have a container that a tenant has given back.

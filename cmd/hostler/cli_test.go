@@ -62,7 +62,7 @@ func backend4tests(t *testing.T) *apitest.Backend {
 	retry := apitest.Time.Add(time.Hour)
 	b.Claims = append(b.Claims, claim.Claim{
 		ID: "claim-carl", Workload: "web", Tenant: "carl", Container: "box-9", State: claim.ReleaseFailed, CreatedAt: apitest.Time,
-		Failures: 3, RetryAt: &retry, Reason: "upload of the tenant's state: the bucket is not there",
+		Failures: 3, FailureReason: claim.FailedBySink, RetryAt: &retry, Reason: "upload of the tenant's state: the bucket is not there",
 	})
 	for _, id := range []string{"snap-2", "snap-1"} {
 		b.Snapshots = append(b.Snapshots, snapshot.Snapshot{

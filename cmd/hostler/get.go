@@ -195,7 +195,7 @@ func containerRow(c pool.Container) []string {
 // claimColumns are what a table of claims shows.
 func claimColumns(f filters) (string, func(claim.Claim) []string) {
 	if f.failed {
-		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES RETRY_AT REASON", failedClaimRow
+		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow
 	}
 	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON", claimRow
 }
@@ -205,7 +205,7 @@ func failedClaimRow(c claim.Claim) []string {
 	if c.RetryAt != nil {
 		retry = stamp(*c.RetryAt)
 	}
-	return []string{c.ID, c.Workload, c.Tenant, string(c.State), c.Container, strconv.Itoa(c.Failures), retry, oneLine(c.Reason)}
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), c.Container, strconv.Itoa(c.Failures), string(c.FailureReason), retry, oneLine(c.Reason)}
 }
 
 func claimRow(c claim.Claim) []string {

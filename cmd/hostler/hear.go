@@ -87,6 +87,7 @@ var deeds = map[activity.Type]func(*server, activity.Event){
 	activity.PoolWarning:        func(s *server, e activity.Event) { s.pools.Heard(e) },
 	activity.PoolRecovered:      func(s *server, e activity.Event) { s.pools.Heard(e) },
 	activity.ClaimActivated:     func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
+	activity.ClaimDiscarded:     func(s *server, e activity.Event) { s.claims.Keeper.Discard(e.Claim) },
 	activity.ClaimReleased:      func(s *server, e activity.Event) { s.claims.Heard(e.Claim) },
 	activity.ClaimReleaseFailed: func(s *server, e activity.Event) { s.claims.Heard(e.Claim); s.releases.Kept() },
 	activity.ClaimFailed:        func(s *server, e activity.Event) { s.claims.Ended(e.Claim) },
