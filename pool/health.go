@@ -287,7 +287,7 @@ func (c *Checker) recheck(ctx context.Context, id string) {
 // was away, or nothing ran in the container, which is a death that the watcher
 // reports, or a release that has ended what ran.
 func saysNothing(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost)
+	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning)
 }
 
 // settle ends a check and returns how many in a row have failed.

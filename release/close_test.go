@@ -98,7 +98,7 @@ func TestCloseEndsTheLoops(t *testing.T) {
 			require.ErrorIs(t, err, errStopping)
 			return nil
 		})
-		<-time.After(3 * time.Minute)
+		<-time.After(150 * time.Second) // less than a container is waited for
 		require.Len(t, y.Events(activity.ClaimReleasing), 1)
 		stop()
 		y.Releases.Close(errStopping)
