@@ -75,9 +75,12 @@ type Claim struct {
 	Fence int64 `json:"-"`
 	// Owner is the server that changed it last: while it is pending or
 	// releasing, the one that works on it. Empty where there is only one.
-	Owner    string     `json:"-"`
-	Snapshot string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
-	SyncedAt *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
+	Owner string `json:"-"`
+	// ContainerFence is the container's, see pool.Container.Fence, as it was
+	// when the flow that has this record became responsible.
+	ContainerFence int64      `json:"-"`
+	Snapshot       string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
+	SyncedAt       *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
 	// Failures are counted anew when the reason is another one.
 	Failures      int           `json:"failures,omitempty" doc:"How often its release has failed in a row, for the same reason."`
 	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, or stale: a later claim of the tenant has kept its state."`

@@ -32,7 +32,7 @@ func (m *making) compare(ctx context.Context) error {
 // claimed what is being wiped; what cannot be proven clean is given up.
 func (m *making) wipe(ctx context.Context) error {
 	m.changed = true
-	if err := m.rt.Wipe(ctx, m.claim.Container); err != nil {
+	if err := m.rt.Wipe(ctx, m.claim.Container, m.claim.ContainerFence); err != nil {
 		return err
 	}
 	_, err := m.pools.Wiped(ctx, m.claim.Container)
@@ -68,7 +68,7 @@ func (m *making) seed(ctx context.Context) error {
 func (m *making) restart(ctx context.Context) error {
 	m.changed = true
 	m.pools.Health.Restarted(m.claim.Container)
-	return m.rt.Restart(ctx, m.claim.Container)
+	return m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)
 }
 
 // holding notes which state the container holds.

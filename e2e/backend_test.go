@@ -201,7 +201,7 @@ func (processBackend) program(t testing.TB, name string) string { return program
 
 func (processBackend) open(t testing.TB, _, data string, secret []byte) runtime.Runtime {
 	t.Helper()
-	rt, err := process.New(filepath.Join(data, "process"), program(t, "hostler-shim"), secret)
+	rt, err := process.New(process.Options{Dir: filepath.Join(data, "process"), ShimPath: program(t, "hostler-shim"), Secret: secret})
 	require.NoError(t, err)
 	return rt
 }

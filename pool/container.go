@@ -46,15 +46,22 @@ type Container struct {
 	Claim string `json:"claim,omitempty"`
 	// Snapshot is that of the tenant's state which its files have come from, or
 	// gone into, last.
-	Snapshot  string           `json:"snapshot,omitempty"`
-	Endpoint  runtime.Endpoint `json:"endpoint"`
-	Reason    string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
-	CreatedAt time.Time        `json:"created_at"`
-	ChangedAt time.Time        `json:"changed_at" doc:"When its state last changed."`
+	Snapshot string           `json:"snapshot,omitempty"`
+	Endpoint runtime.Endpoint `json:"endpoint"`
+	Reason   string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
+	// Fence grows whenever another flow, or another server, becomes responsible
+	// for the container. It goes with the calls that change the container, so
+	// that those of an earlier one are refused there: see runtime.ErrStaleFence.
+	Fence     int64     `json:"-"`
+	CreatedAt time.Time `json:"created_at"`
+	ChangedAt time.Time `json:"changed_at" doc:"When its state last changed."`
 	// WipedAt is when it was last emptied for a claim: what it has printed before
 	// that is not for the tenant of that claim.
 	WipedAt *time.Time `json:"wiped_at,omitempty" doc:"When it was last emptied for a claim."`
 }
+
+// FirstFence is the fence of a container that is being made.
+const FirstFence = 1
 
 // Errors of this package.
 var (

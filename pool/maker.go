@@ -34,7 +34,7 @@ func NewMaker(store Containers, rt runtime.Runtime, runner *hooks.Runner, health
 // add records a container that is about to be made; ErrFull.
 func (m *Maker) add(ctx context.Context, r Record) (Container, error) {
 	c := Container{
-		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating,
+		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating, Fence: FirstFence,
 	}
 	return c, m.store.AddContainer(ctx, c, r.MaxSize)
 }
@@ -64,7 +64,7 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 			if err != nil || !seeded {
 				return err
 			}
-			return m.rt.Restart(ctx, c.ID)
+			return m.rt.Restart(ctx, c.ID, c.Fence)
 		}},
 		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
 			status, err := m.health.Await(ctx, w, c.ID)
@@ -79,7 +79,7 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 			if !sealed {
 				return nil
 			}
-			return m.rt.Seal(ctx, c.ID)
+			return m.rt.Seal(ctx, c.ID, c.Fence)
 		}},
 		// A seal starts the main process anew.
 		flow.Step{Name: "ready", When: func() bool { return sealed }, Do: func(ctx context.Context) error {

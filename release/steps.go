@@ -166,7 +166,7 @@ func (m *releasing) settle(ctx context.Context) error {
 		return nil
 	}
 	m.pools.Health.Restarted(m.claim.Container)
-	err := m.rt.Restart(ctx, m.claim.Container)
+	err := m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

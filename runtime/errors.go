@@ -28,6 +28,16 @@ var (
 	ErrUnfinished = errors.New("the container's files are too many to be looked at")
 	// ErrUnavailable says that the engine did not answer.
 	ErrUnavailable = errors.New("the container engine does not answer")
+	// ErrUnresponsive says that the engine reports the container as running,
+	// and that the container did not answer. It is an ErrUnavailable as well,
+	// for as long as the call may be made again. A container that has not
+	// answered for a backend's limit is ErrDoomed instead, and that is no
+	// ErrUnavailable.
+	ErrUnresponsive error = unresponsiveError{}
+	// ErrStaleFence says that a flow with a greater fence has become
+	// responsible for the container. The call had no effect and is not to be
+	// made again.
+	ErrStaleFence = errors.New("another flow is responsible for the container")
 	// ErrInvalid says that the engine refuses the spec, in its own words.
 	ErrInvalid = errors.New("the container engine refuses the container")
 	// ErrImage says that the image is not there and cannot be pulled.
@@ -37,6 +47,12 @@ var (
 	// ErrNoFile says that the path does not exist in the container.
 	ErrNoFile = errors.New("no such file in the container")
 )
+
+// unresponsiveError is ErrUnresponsive, an ErrUnavailable of its own.
+type unresponsiveError struct{}
+
+func (unresponsiveError) Error() string { return "the container runs and does not answer" }
+func (unresponsiveError) Unwrap() error { return ErrUnavailable }
 
 // StartReason is why a command did not start.
 type StartReason string

@@ -20,12 +20,23 @@ import (
 
 // Runtime is everything that a backend does. All methods may be called by many
 // goroutines at once, for one container as well as for several; calls that
-// change one container (Start, Restart, Wipe, Destroy) are made by one flow at
-// a time. Every call ends soon after its context does.
+// change one container (Start, Restart, Stop, Wipe, Destroy) are made by one
+// flow at a time. Every call ends soon after its context does.
 //
 // Errors are those of errors.go, wrapped: match them with errors.Is and
 // errors.AsType. ErrUnavailable stands for "the engine did not answer": nothing
-// is known of the container, and the call may be made again.
+// is known of the container, and the call may be made again. ErrUnresponsive is
+// an ErrUnavailable whose cause is the container: the engine answers and
+// reports it as running. A backend counts from the first request that such a
+// container left unanswered. An answer ends the count; when it reaches the
+// backend's limit, every call that needs the container's answer is ErrDoomed,
+// so that a flow that repeats what is ErrUnavailable comes to an end.
+//
+// Restart, Stop, Seal and Wipe carry a fence: a number above 0 that grows
+// whenever another flow or another server becomes responsible for the
+// container. The container remembers the greatest one, also over a restart by
+// its engine, and refuses a smaller one with ErrStaleFence; an equal one is
+// accepted.
 type Runtime interface {
 	Lifecycle
 	Observer
@@ -48,7 +59,12 @@ type Lifecycle interface {
 	// process that a Wipe has ended. Of a container that has ended by itself
 	// only the volumes are sure to stay, and an engine may refuse to start one
 	// (ErrNotRunning) or let it wait.
-	Restart(ctx context.Context, id string) error
+	Restart(ctx context.Context, id string, fence int64) error
+	// Stop ends every process in the container, the main one too, and is no
+	// death: the container stays, its files stay and can be read with GetFiles,
+	// and Restart starts the main process again. Until then Exec is
+	// ErrNotRunning. One that has ended by itself is ErrNotRunning.
+	Stop(ctx context.Context, id string, fence int64) error
 	// Destroy asks the main process to end (Spec.StopSignal), waits for that for
 	// as long as Spec.StopGracePeriod, ends what still runs and removes the
 	// container with its volumes. A container without a main process is removed
@@ -131,7 +147,7 @@ type Recycler interface {
 	// every process before, for what one did before the baseline could take
 	// effect after it, and starts the main process anew. It is called once,
 	// before the first tenant. Without it a Wipe is ErrNotClean.
-	Seal(ctx context.Context, id string) error
+	Seal(ctx context.Context, id string, fence int64) error
 	// Wipe ends every process in the container, the main one too, empties its
 	// volumes and temporary filesystems, and proves that nothing else differs
 	// from the baseline: the content and the metadata of every file that a
@@ -141,7 +157,7 @@ type Recycler interface {
 	// a higher cost than that of another container, is ErrNotClean with the
 	// reason: destroy the container. Afterwards PutFiles and Restart make it
 	// ready.
-	Wipe(ctx context.Context, id string) error
+	Wipe(ctx context.Context, id string, fence int64) error
 }
 
 // Spec is what a container is made of. The zero value of a field means the

@@ -35,7 +35,7 @@ func newMachine(t testing.TB) *machine {
 	dir, err := os.MkdirTemp("", "hostler-snapshot-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
-	rt, err := process.New(filepath.Join(dir, "rt"), runtimetest.BuildShim(t), []byte("secret"))
+	rt, err := process.New(process.Options{Dir: filepath.Join(dir, "rt"), ShimPath: runtimetest.BuildShim(t), Secret: []byte("secret")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, rt.Close()) })
 	sinks := snapshot.NewSinks(snapshot.Places{State: filepath.Join(dir, "state")})

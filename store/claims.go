@@ -23,9 +23,10 @@ const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
 		warnings, reason, discard, created_at, active_at, touched_at, released_at,
 		snapshot, fence, failures, retry_at, synced_at, failure_reason, failed_at`
-	health       = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
-	selectClaims = `SELECT ` + claimColumns + `, owner, ` + health + ` FROM claims`
-	selectClaim  = selectClaims + ` WHERE id = $1`
+	health         = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
+	containerFence = `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`
+	selectClaims   = `SELECT ` + claimColumns + `, owner, ` + health + `, ` + containerFence + ` FROM claims`
+	selectClaim    = selectClaims + ` WHERE id = $1`
 	// The fence is the one given, unless the clock has been set back since an
 	// earlier claim of the tenant.
 	insertClaim = `INSERT INTO claims (` + claimColumns + `, owner)
@@ -68,8 +69,8 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 	if m.If != nil && !m.If(before) {
 		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrMoved, before.State)
 	}
-	owner := t.owner
-	if m.To == "" {
+	owner, remark := t.owner, m.To == ""
+	if remark {
 		m.To, owner = before.State, before.Owner // a remark is not a step
 	}
 	after := changed(t, before, m)
@@ -96,7 +97,12 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 		if err != nil {
 			return before, fmt.Errorf("its container %s to %s: %w", id, move.To, err)
 		}
-		after.Health = string(k.Health)
+		after.Health, after.ContainerFence = string(k.Health), k.Fence
+	} else if id != "" && !remark && (m.To == claim.Pending || m.To == claim.Releasing) {
+		// A flow begins, or another server goes on with it.
+		if err := t.query(raiseFence, id).Scan(&after.ContainerFence); err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return before, translate(err)
+		}
 	}
 	if before.State.Live() && !after.State.Live() {
 		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before it was heard how it ended"); err != nil {
@@ -115,7 +121,7 @@ func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
 	}
 	after.ID, after.Workload, after.Tenant = before.ID, before.Workload, before.Tenant
 	after.CreatedAt, after.Health, after.State = before.CreatedAt, before.Health, m.To
-	after.Fence = before.Fence
+	after.Fence, after.ContainerFence = before.Fence, before.ContainerFence
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
@@ -204,7 +210,7 @@ func scanClaim(r row) (claim.Claim, error) {
 	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
 		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
 		&discard, &created, &active, &touched, &released,
-		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, (*string)(&c.FailureReason), &failed, &c.Owner, &c.Health)
+		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, (*string)(&c.FailureReason), &failed, &c.Owner, &c.Health, &c.ContainerFence)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrNoClaim
 	}
@@ -220,7 +226,8 @@ func scanClaim(r row) (claim.Claim, error) {
 }
 
 // normal is the record as every reader gets it: lists that are empty instead
-// of missing, times as they are stored, and no health once nothing is held.
+// of missing, times as they are stored, and neither health nor the container's fence
+// once nothing is held.
 func normal(c claim.Claim) claim.Claim {
 	if c.Hooks == nil {
 		c.Hooks = []claim.HookSummary{}
@@ -235,7 +242,7 @@ func normal(c claim.Claim) claim.Claim {
 	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(maybe(c.TouchedAt)), moment(maybe(c.RetryAt)), moment(maybe(c.SyncedAt))
 	c.FailedAt = moment(maybe(c.FailedAt))
 	if !c.State.Live() {
-		c.Health = ""
+		c.Health, c.ContainerFence = "", 0
 	}
 	return c
 }

@@ -15,18 +15,21 @@ import (
 var _ pool.Containers = (*DB)(nil)
 
 const (
-	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, created_at, changed_at, wiped_at`
+	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, fence, created_at, changed_at, wiped_at`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
 	// The claim stays that of the server that makes it, whoever makes the
 	// container.
 	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
-		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, changed_at = $9,
-			wiped_at = $10, owner = $11
+		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, fence = $9, changed_at = $10,
+			wiped_at = $11, owner = $12
 		WHERE id = $1`
+	// raiseFence is for a flow that becomes responsible for a container and
+	// changes nothing else of its record.
+	raiseFence = `UPDATE containers SET fence = fence + 1 WHERE id = $1 RETURNING fence`
 )
 
 // AddContainer records a container that is about to be created.
@@ -56,7 +59,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 			return pool.ErrFull
 		}
 	}
-	c.State, c.CreatedAt, c.ChangedAt = pool.Creating, t.now, t.now
+	c.State, c.Fence, c.CreatedAt, c.ChangedAt = pool.Creating, pool.FirstFence, t.now, t.now
 	if c.Claim != "" {
 		if err := promise(t, &c); err != nil {
 			return err
@@ -67,7 +70,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return err
 	}
 	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, c.Fence, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
 	if err != nil {
 		return err
 	}
@@ -124,6 +127,10 @@ func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
 	if after.State == pool.Idle || after.State == pool.Gone {
 		after.Claim = "" // nobody can hold it
 	}
+	after.Fence = before.Fence
+	if after.State != before.State || after.Claim != before.Claim {
+		after.Fence++ // it is another flow's from here on
+	}
 	if err := saveContainer(t, &after); err != nil {
 		return before, err
 	}
@@ -146,7 +153,7 @@ func saveContainer(t *tx, c *pool.Container) error {
 	}
 	c.Reason = clean(c.Reason)
 	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, c.Snapshot, nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
+		c.Reason, c.Snapshot, c.Fence, nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
 }
 
 // about fills in what the event left out, from the record.
@@ -244,7 +251,7 @@ func scanContainer(r row) (pool.Container, error) {
 	var endpoint string
 	var created, changed, wiped int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
-		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &created, &changed, &wiped)
+		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &c.Fence, &created, &changed, &wiped)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrNoContainer
 	}

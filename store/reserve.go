@@ -149,11 +149,12 @@ func take(t *tx, r claim.Reservation, c *claim.Claim) error {
 // hold makes the container the claim's.
 func hold(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
 	k.State, k.Tenant, k.Claim, k.ChangedAt = pool.Claimed, c.Tenant, c.ID, t.now
+	k.Fence++
 	if err := saveContainer(t, &k); err != nil {
 		return err
 	}
 	c.Container, c.Revision, c.Endpoint, c.Source = k.ID, k.Revision, k.Endpoint, source
-	c.Health = string(k.Health)
+	c.Health, c.ContainerFence = string(k.Health), k.Fence
 	return t.event(about(k, activity.Event{
 		Type: activity.ContainerClaimed, Message: "container is claimed (" + string(source) + ")",
 		Data: activity.Data(map[string]any{"source": source}),

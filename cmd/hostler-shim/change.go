@@ -14,16 +14,36 @@ import (
 // changes are the requests that concern the container as a whole.
 var changes = map[shim.Op]func(s *supervisor, paths []string) error{
 	shim.OpRestart: (*supervisor).restart,
+	shim.OpBegin:   (*supervisor).beginMain,
 	shim.OpStop:    (*supervisor).stop,
+	shim.OpRaise:   func(*supervisor, []string) error { return nil },
 	shim.OpSeal:    (*supervisor).sealFiles,
 	shim.OpWipe:    (*supervisor).wipe,
 }
 
-// change does one change at a time.
-func (s *supervisor) change(do func() error) error {
+// change does one change at a time. What carries a smaller fence than a change
+// before is refused.
+func (s *supervisor) change(r shim.Request) error {
+	do, ok := changes[r.Op]
+	if !ok {
+		return fmt.Errorf("no change is called %q", r.Op)
+	}
 	s.changing <- struct{}{}
 	defer func() { <-s.changing }()
-	return do()
+	if r.Op != shim.OpBegin {
+		if err := s.fence.admit(r.Fence); err != nil {
+			return err
+		}
+	}
+	return do(s, r.Paths)
+}
+
+// beginMain starts the main process unless there is one.
+func (s *supervisor) beginMain([]string) error {
+	if s.main.get() == shim.MainRunning {
+		return nil
+	}
+	return s.restart(nil)
 }
 
 // restart ends every process and starts the main one anew. It does not ask

@@ -140,12 +140,11 @@ func (c *session) handle(r shim.Request) bool {
 		go c.look(r) // ends when all was looked at, with its time or the session
 		return true
 	}
-	change, ok := changes[r.Op]
-	if !ok {
+	if _, ok := changes[r.Op]; !ok {
 		return false
 	}
 	go func() { // ends with the change, each of which is bounded
-		err := c.init.change(func() error { return change(c.init, r.Paths) })
+		err := c.init.change(r)
 		answer := shim.Answer{ID: r.ID}
 		if err != nil {
 			answer.Fault = shim.NewFault(err)

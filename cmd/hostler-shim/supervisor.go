@@ -51,6 +51,7 @@ type supervisor struct {
 	// main one, and read or empty the file system.
 	changing chan struct{}
 	baseline *baseline // nil before Seal; guarded by changing
+	fence    fence     // guarded by changing
 
 	main    mainProcess
 	outlets outlets // of the main process
@@ -87,6 +88,14 @@ func runInit(args []string) int {
 		}
 	}
 	s := newSupervisor(config)
+	if err := takeStateDir(config.FenceFile); err != nil {
+		complain("start", err)
+		return exitFailed
+	}
+	if s.fence, err = openFence(config.FenceFile); err != nil {
+		complain("start", err)
+		return exitFailed
+	}
 	listener, err := listen(config.Socket)
 	if err != nil {
 		complain("listen", err)

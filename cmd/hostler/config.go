@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"gopkg.in/yaml.v3"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
 )
 
@@ -37,6 +38,8 @@ type serveConfig struct {
 	logLevel   string
 	logFormat  string
 	retention  time.Duration
+	// unresponsive is for how long a container that runs may not answer.
+	unresponsive time.Duration
 
 	// Where tenants' state may be kept, and the secrets for it.
 	stateDir       string
@@ -90,6 +93,8 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
 	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")
+	f.DurationVar(&c.unresponsive, "unresponsive-timeout", shim.DefaultUnresponsiveTimeout,
+		"how long a container that runs may leave requests unanswered before it is destroyed")
 	f.StringVar(&c.stateDir, "state-dir", "", "folder of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateFolders, "state-folders", nil, "folders that sinks of type file may name")
 	f.StringVar(&c.credentialsDir, "credentials-dir", "", "folder of the files that sinks' credentials may name")
@@ -173,6 +178,9 @@ func (c *serveConfig) check() error {
 	}
 	if c.retention < 0 {
 		faults = errors.Join(faults, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
+	}
+	if c.unresponsive <= 0 {
+		faults = errors.Join(faults, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
 	}
 	oneOf("runtime", c.runtime, "auto", "docker", "kubernetes", "process")
 	if c.runtime == "kubernetes" && c.shimImage == "" {

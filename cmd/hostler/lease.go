@@ -66,8 +66,12 @@ func (l leased) Start(ctx context.Context, id string) error {
 	return l.do(func() error { return l.backend.Start(ctx, id) })
 }
 
-func (l leased) Restart(ctx context.Context, id string) error {
-	return l.do(func() error { return l.backend.Restart(ctx, id) })
+func (l leased) Restart(ctx context.Context, id string, fence int64) error {
+	return l.do(func() error { return l.backend.Restart(ctx, id, fence) })
+}
+
+func (l leased) Stop(ctx context.Context, id string, fence int64) error {
+	return l.do(func() error { return l.backend.Stop(ctx, id, fence) })
 }
 
 func (l leased) Destroy(ctx context.Context, id string) error {
@@ -78,12 +82,12 @@ func (l leased) PutFiles(ctx context.Context, id, dir string, tar io.Reader) err
 	return l.do(func() error { return l.backend.PutFiles(ctx, id, dir, tar) })
 }
 
-func (l leased) Seal(ctx context.Context, id string) error {
-	return l.do(func() error { return l.backend.Seal(ctx, id) })
+func (l leased) Seal(ctx context.Context, id string, fence int64) error {
+	return l.do(func() error { return l.backend.Seal(ctx, id, fence) })
 }
 
-func (l leased) Wipe(ctx context.Context, id string) error {
-	return l.do(func() error { return l.backend.Wipe(ctx, id) })
+func (l leased) Wipe(ctx context.Context, id string, fence int64) error {
+	return l.do(func() error { return l.backend.Wipe(ctx, id, fence) })
 }
 
 func (l leased) Exec(ctx context.Context, id string, cmd runtime.Command) (res runtime.Result, err error) {
@@ -95,8 +99,27 @@ func (l leased) Exec(ctx context.Context, id string, cmd runtime.Command) (res r
 }
 
 func (l leased) do(change func() error) error {
-	if !l.lease.holds() {
-		return fmt.Errorf("%w: this server cannot say that it is alive, and leaves the engine alone", runtime.ErrUnavailable)
+	if err := l.lease.mayChange(); err != nil {
+		return err
 	}
 	return change()
+}
+
+// mayChange is an error when this server may have been taken over from.
+func (l *lease) mayChange() error {
+	if !l.holds() {
+		return fmt.Errorf("%w: this server cannot say that it is alive, and leaves the engine alone", runtime.ErrUnavailable)
+	}
+	return nil
+}
+
+// gate lets a backend look at the lease again before each attempt of a call
+// that takes several. It is open on a database that this server has for itself.
+type gate struct{ lease atomic.Pointer[lease] }
+
+func (g *gate) mayChange() error {
+	if l := g.lease.Load(); l != nil {
+		return l.mayChange()
+	}
+	return nil
 }

@@ -18,10 +18,10 @@ func TestLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
 		rt := leased{nil, l} // what is let through would not end well
-		require.ErrorIs(t, rt.Restart(t.Context(), "k"), runtime.ErrUnavailable)
+		require.ErrorIs(t, rt.Restart(t.Context(), "k", 1), runtime.ErrUnavailable)
 		l.renewed(time.Now())
 		require.True(t, l.holds())
-		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k") }, "it is let through")
+		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k", 1) }, "it is let through")
 
 		require.NoError(t, flow.Pause(t.Context(), beat))
 		require.True(t, l.holds())

@@ -55,7 +55,8 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	rt, err := openRuntime(ctx, c, id, log)
+	var gate gate
+	rt, err := openRuntime(ctx, c, id, gate.mayChange, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -67,6 +68,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
+	gate.lease.Store(lease)
 	s := assemble(db, leased{rt, lease}, sinks, log)
 	s.lease = lease
 	return s, nil

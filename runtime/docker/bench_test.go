@@ -99,7 +99,7 @@ func BenchmarkRestart(b *testing.B) {
 	}
 	for b.Loop() {
 		require.NoError(b, run())
-		timed(&ours, func() error { return rt.Restart(b.Context(), id) })
+		timed(&ours, func() error { return rt.Restart(b.Context(), id, 1) })
 		timed(&hook, run)
 		timed(&theirs, func() error {
 			return api.ContainerRestart(b.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)})

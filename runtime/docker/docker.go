@@ -22,6 +22,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/docker/docker/client"
 	"golang.org/x/sync/singleflight"
@@ -45,6 +46,9 @@ type Options struct {
 	// Host is the engine's address, such as unix:///var/run/docker.sock. Empty
 	// means the environment's: DOCKER_HOST and its fellows, or the default.
 	Host string
+	// UnresponsiveTimeout and MayChange are those of shim.Options.
+	UnresponsiveTimeout time.Duration
+	MayChange           func() error
 }
 
 // Runtime is a Docker engine. It is made by New.
@@ -102,7 +106,10 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
 		leaving:  make(chan struct{}, 1),
 	}
-	r.sessions = shim.NewSessions(o.Secret, r.dial)
+	r.sessions = shim.NewSessions(shim.Options{
+		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
+	})
 	return r, nil
 }
 

@@ -163,7 +163,7 @@ func TestForeign(t *testing.T) {
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/", rootfs(t, nil)), runtime.ErrNotFound)
-	require.ErrorIs(t, rt.Wipe(t.Context(), id), runtime.ErrNotFound)
+	require.ErrorIs(t, rt.Wipe(t.Context(), id, 1), runtime.ErrNotFound)
 	require.NoError(t, rt.Destroy(t.Context(), id))
 	c, err := api.ContainerInspect(t.Context(), foreign)
 	require.NoError(t, err)

@@ -30,6 +30,10 @@ func containerName(id string) string { return "hostler-" + id }
 // volumeName is the engine's name for a container's own volume.
 func volumeName(id, volume string) string { return containerName(id) + "-" + volume }
 
+// stateVolume is the engine's name for what the shim of a container keeps. No
+// volume of a workload has an underscore in its name.
+func stateVolume(id string) string { return containerName(id) + "_state" }
+
 // labels are the given ones and those that everything of ours bears.
 func (r *Runtime) labels(more map[string]string) map[string]string {
 	all := map[string]string{labelManaged: "true", labelInstance: r.instance}

@@ -116,19 +116,31 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 
 // Restart is runtime.Lifecycle.Restart. In a container that runs it is the
 // shim's work and takes milliseconds; one that has ended the engine starts.
-func (r *Runtime) Restart(ctx context.Context, id string) error {
-	if err := r.restart(ctx, id); err != nil {
+func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
+	if err := r.restart(ctx, id, fence); err != nil {
 		return fmt.Errorf("restart the container %s: %w", id, err)
 	}
 	return nil
 }
 
-func (r *Runtime) restart(ctx context.Context, id string) error {
-	err := r.sessions.With(id).Restart(ctx)
+func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
+	session := r.sessions.With(id)
+	err := session.Restart(ctx, fence)
 	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
 		return err
 	}
-	return r.start(ctx, id)
+	if err := r.start(ctx, id); err != nil {
+		return err
+	}
+	return session.Raise(ctx, fence)
+}
+
+// Stop is runtime.Lifecycle.Stop.
+func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
+		return fmt.Errorf("stop the container %s: %w", id, err)
+	}
+	return nil
 }
 
 // Destroy is runtime.Lifecycle.Destroy. Many containers may have their grace

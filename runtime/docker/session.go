@@ -54,6 +54,12 @@ func (r *Runtime) running(ctx context.Context, id string) (container.InspectResp
 	return c, nil
 }
 
+// isRunning is nil when the engine reports the container as running.
+func (r *Runtime) isRunning(ctx context.Context, id string) error {
+	_, err := r.running(ctx, id)
+	return err
+}
+
 // Exec is runtime.Execer.Exec.
 func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	result, err := r.sessions.With(id).Exec(ctx, cmd)
@@ -73,8 +79,8 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 }
 
 // Seal is runtime.Recycler.Seal.
-func (r *Runtime) Seal(ctx context.Context, id string) error {
-	if err := r.sessions.With(id).Seal(ctx, nil); err != nil {
+func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Seal(ctx, fence, nil); err != nil {
 		return fmt.Errorf("seal the container %s: %w", id, err)
 	}
 	return nil
@@ -82,8 +88,8 @@ func (r *Runtime) Seal(ctx context.Context, id string) error {
 
 // Wipe is runtime.Recycler.Wipe. The engine is not asked what has changed: it
 // compares times of modification, which every owner of a file can set.
-func (r *Runtime) Wipe(ctx context.Context, id string) error {
-	if err := r.sessions.With(id).Wipe(ctx, nil); err != nil {
+func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil

@@ -144,19 +144,21 @@ func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
 	return header.FileInfo().Mode().Perm() == shim.FileMode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
 
-// shimArchive is what is mounted at shim.Mount: the mount point of shim.RunDir,
-// whose mode some engines give to what they mount there, and the program, under a name of its own and then a link by the name that
-// counts. The engine makes the link last, so that the program is either not
-// there or whole, however many fill the volume at once and wherever one of them
-// is killed.
+// shimArchive is what is mounted at shim.Mount: the mount points of shim.RunDir
+// and shim.StateDir, whose mode some engines give to what they mount there, and
+// the program, under a name of its own and then a link by the name that counts.
+// The engine makes the link last, so that the program is either not there or
+// whole, however many fill the volume at once and wherever one of them is
+// killed.
 func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
-	bin, run := inVolume(shim.BinDir), inVolume(shim.RunDir)
+	bin, run, state := inVolume(shim.BinDir), inVolume(shim.RunDir), inVolume(shim.StateDir)
 	part, file := path.Join(bin, "part-"+rand.Text()), path.Join(bin, shim.File)
 	err := errors.Join(
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: 0o755}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: run + "/", Mode: 0o700}),
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: state + "/", Mode: 0o700}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: shim.FileMode, Size: int64(len(content))}),
 		second(w.Write(content)),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: file, Linkname: part, Mode: shim.FileMode}),

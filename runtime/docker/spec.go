@@ -99,6 +99,8 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
 		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:   spec.StopGracePeriod,
+		// RunDir is empty after each start.
+		FenceFile: shim.StateDir + "/" + shim.FenceName,
 	}
 	if len(c.Args) == 0 {
 		c.Args = img.args
@@ -172,11 +174,14 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 	return all
 }
 
-// mounts are the shim and the container's own volumes.
+// mounts are the shim, its state and the container's own volumes.
 func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 	all := []mount.Mount{{
 		Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.Mount, ReadOnly: true,
 		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(nil)},
+	}, {
+		Type: mount.TypeVolume, Source: stateVolume(spec.ID), Target: shim.StateDir,
+		VolumeOptions: &mount.VolumeOptions{NoCopy: true, Labels: r.labels(map[string]string{labelContainer: spec.ID})},
 	}}
 	for _, v := range spec.Volumes {
 		all = append(all, mount.Mount{

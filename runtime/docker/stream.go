@@ -56,7 +56,7 @@ func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*st
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrNotFound) {
 			// It runs, or does again: what the engine refused was for the moment,
 			// and its client has no more than a text for that.
-			err = fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+			err = fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
 		}
 		return nil, err
 	}
@@ -159,7 +159,7 @@ func (b bridge) Read(p []byte) (int, error) {
 		// A frame begins with the high byte of a length that is never so large:
 		// this is the engine's account of why the bridge did not start.
 		text, _ := io.ReadAll(io.LimitReader(b.out.from, stderrKept))
-		return 0, fmt.Errorf("%w: %s", runtime.ErrUnavailable, strings.TrimSpace(string(p[:n])+string(text)))
+		return 0, fmt.Errorf("%w: %s", runtime.ErrUnresponsive, strings.TrimSpace(string(p[:n])+string(text)))
 	}
 	switch {
 	case err == nil:

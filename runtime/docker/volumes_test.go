@@ -35,7 +35,7 @@ func TestReadOnlyVolume(t *testing.T) {
 			s.Volumes = append(s.Volumes, runtime.Volume{Name: "keys", Target: "/keys", ReadOnly: true})
 		})
 		files := map[string]string{"f": "x"}
-		require.NoError(t, rt.Seal(t.Context(), id))
+		require.NoError(t, rt.Seal(t.Context(), id, 1))
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)))
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, files)))
 		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
@@ -47,8 +47,8 @@ func TestReadOnlyVolume(t *testing.T) {
 			}
 		}
 		closed()
-		require.NoError(t, rt.Wipe(t.Context(), id))
-		require.NoError(t, rt.Restart(t.Context(), id))
+		require.NoError(t, rt.Wipe(t.Context(), id, 1))
+		require.NoError(t, rt.Restart(t.Context(), id, 1))
 		for _, path := range []string{"/keys/f", "/data/f"} {
 			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "read", path}})
 			require.NoError(t, err)
@@ -74,7 +74,7 @@ func TestMountsInsideEmptied(t *testing.T) {
 			runtime.Volume{Name: "deep", Target: "/data/a/b", ReadOnly: true},
 			runtime.Volume{Name: "state", Target: "/run/state"})
 	})
-	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id, 1))
 	files := []string{"/run/secrets/f", "/data/a/b/f", "/run/state/f", "/run/f", "/data/f", "/data/a/f"}
 	for range 2 {
 		for _, path := range files[:2] {
@@ -83,8 +83,8 @@ func TestMountsInsideEmptied(t *testing.T) {
 		for _, path := range files[2:] {
 			say(t, rt, id, "/box", "write", path, "x")
 		}
-		require.NoError(t, rt.Wipe(t.Context(), id))
-		require.NoError(t, rt.Restart(t.Context(), id))
+		require.NoError(t, rt.Wipe(t.Context(), id, 1))
+		require.NoError(t, rt.Restart(t.Context(), id, 1))
 		for _, path := range files {
 			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "read", path}})
 			require.NoError(t, err)

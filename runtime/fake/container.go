@@ -25,6 +25,7 @@ type container struct {
 	files   *tree
 	sealed  bool
 	seal    int // files.changes at that time
+	fence   int64
 	main    *Proc
 	procs   map[int]*Proc // by pid
 	nextPID int

@@ -127,8 +127,8 @@ func TestExecOfALostContainer(t *testing.T) {
 		"oom":       {func(_ *testing.T, rt *fake.Runtime, id string) { rt.KillForMemory(id) }, runtime.ErrLost},
 		"vanished":  {func(_ *testing.T, rt *fake.Runtime, id string) { rt.Vanish(id) }, runtime.ErrLost},
 		"destroyed": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Destroy(t.Context(), id)) }, runtime.ErrLost},
-		"restarted": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Restart(t.Context(), id)) }, runtime.ErrLost},
-		"wiped":     {func(t *testing.T, rt *fake.Runtime, id string) { _ = rt.Wipe(t.Context(), id) }, runtime.ErrLost},
+		"restarted": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Restart(t.Context(), id, 1)) }, runtime.ErrLost},
+		"wiped":     {func(t *testing.T, rt *fake.Runtime, id string) { _ = rt.Wipe(t.Context(), id, 1) }, runtime.ErrLost},
 		"init": {func(t *testing.T, rt *fake.Runtime, id string) {
 			_, err := rt.Exec(t.Context(), id, boxed("kill", "init", "TERM"))
 			require.ErrorIs(t, err, runtime.ErrLost)

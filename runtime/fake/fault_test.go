@@ -68,11 +68,11 @@ func TestBlockAndDelay(t *testing.T) {
 		id := started(t, rt)
 		reached, release := rt.Block("restart")
 		var group sync.WaitGroup
-		group.Go(func() { require.NoError(t, rt.Restart(t.Context(), id)) })
+		group.Go(func() { require.NoError(t, rt.Restart(t.Context(), id, 1)) })
 		<-reached
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBroken)
 		defer cancel()
-		require.ErrorIs(t, rt.Restart(ctx, id), errBroken, "a held call ends with its context")
+		require.ErrorIs(t, rt.Restart(ctx, id, 1), errBroken, "a held call ends with its context")
 		release()
 		release()
 		group.Wait()
@@ -101,7 +101,7 @@ func TestWatch(t *testing.T) {
 		rt.Kill(killed)
 		rt.Kill(killed)
 		rt.KillForMemory(oom)
-		require.NoError(t, rt.Restart(ctx, restarted))
+		require.NoError(t, rt.Restart(ctx, restarted, 1))
 		rt.Vanish(vanished)
 		for _, id := range []string{destroyed, created.ID, killed} {
 			require.NoError(t, rt.Destroy(ctx, id))
@@ -167,9 +167,9 @@ func TestAtOnce(t *testing.T) {
 				calls := []func(){
 					func() { _, _ = rt.Exec(ctx, id, cmd) },
 					func() { _, _ = rt.Exec(ctx, id, boxed("double-fork", "m")) },
-					func() { _ = rt.Restart(ctx, id) },
+					func() { _ = rt.Restart(ctx, id, 1) },
 					func() { rt.Kill(id); _ = rt.Start(ctx, id) },
-					func() { _ = rt.Seal(ctx, id); _ = rt.Wipe(ctx, id); _ = rt.Restart(ctx, id) },
+					func() { _ = rt.Seal(ctx, id, 1); _ = rt.Wipe(ctx, id, 1); _ = rt.Restart(ctx, id, 1) },
 					func() { _, _ = rt.List(ctx); rt.Calls() },
 					func() { _, _ = rt.GetFiles(ctx, id, "/") },
 				}
@@ -201,8 +201,8 @@ func BenchmarkLife(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		id := started(b, rt)
-		if rt.Seal(b.Context(), id) != nil || rt.Wipe(b.Context(), id) != nil ||
-			rt.Restart(b.Context(), id) != nil || rt.Destroy(b.Context(), id) != nil {
+		if rt.Seal(b.Context(), id, 1) != nil || rt.Wipe(b.Context(), id, 1) != nil ||
+			rt.Restart(b.Context(), id, 1) != nil || rt.Destroy(b.Context(), id) != nil {
 			b.Fatal("a call failed")
 		}
 	}

@@ -56,13 +56,44 @@ func (rt *Runtime) Start(ctx context.Context, id string) error {
 }
 
 // Restart ends every process and runs the main one anew.
-func (rt *Runtime) Restart(ctx context.Context, id string) error {
+func (rt *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "restart", ID: id}, func(c *container) error {
-		c.mu.Lock()
-		c.killAll()
-		c.mu.Unlock()
+		if err := c.stopAll(fence); err != nil {
+			return err
+		}
 		return c.start(rt)
 	})
+}
+
+// Stop ends every process and keeps the files.
+func (rt *Runtime) Stop(ctx context.Context, id string, fence int64) error {
+	return rt.do(ctx, Call{Op: "stop", ID: id}, func(c *container) error {
+		if c.status().State != runtime.Running {
+			return runtime.ErrNotRunning
+		}
+		return c.stopAll(fence)
+	})
+}
+
+// stopAll ends every process, the main one too, which is no death.
+func (c *container) stopAll(fence int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.admit(fence); err != nil {
+		return err
+	}
+	c.killAll()
+	return nil
+}
+
+// admit refuses a fence that is smaller than one before. The caller holds the
+// lock.
+func (c *container) admit(fence int64) error {
+	if fence < c.fence {
+		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, c.fence, fence)
+	}
+	c.fence = fence
+	return nil
 }
 
 // Destroy stops and removes a container.

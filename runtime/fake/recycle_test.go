@@ -43,11 +43,11 @@ func TestWipe(t *testing.T) {
 			rt, ctx := fake.New(), t.Context()
 			id := started(t, rt)
 			must(t, rt, id, "write", "/etc/before", "x")
-			require.NoError(t, rt.Seal(ctx, id))
+			require.NoError(t, rt.Seal(ctx, id, 1))
 			for _, args := range tt.do {
 				must(t, rt, id, args...)
 			}
-			err := rt.Wipe(ctx, id)
+			err := rt.Wipe(ctx, id, 1)
 			if !tt.clean {
 				require.ErrorIs(t, err, runtime.ErrNotClean)
 				return
@@ -55,7 +55,7 @@ func TestWipe(t *testing.T) {
 			require.NoError(t, err)
 			_, err = rt.Exec(ctx, id, boxed("exit", "0"))
 			require.ErrorIs(t, err, runtime.ErrNotRunning, "the main process has ended too")
-			require.NoError(t, rt.Restart(ctx, id))
+			require.NoError(t, rt.Restart(ctx, id, 1))
 			require.Empty(t, listing(t, rt, id, "/data"))
 			require.Empty(t, listing(t, rt, id, "/tmp"))
 			require.Equal(t, "dir 755 0 0 0\n", must(t, rt, id, "stat", "/data"))
@@ -63,7 +63,7 @@ func TestWipe(t *testing.T) {
 		})
 	}
 	rt := fake.New()
-	require.ErrorIs(t, rt.Wipe(t.Context(), started(t, rt)), runtime.ErrNotClean, "never sealed")
+	require.ErrorIs(t, rt.Wipe(t.Context(), started(t, rt), 1), runtime.ErrNotClean, "never sealed")
 }
 
 func TestReadOnly(t *testing.T) {
@@ -168,12 +168,12 @@ func TestPutRefuses(t *testing.T) {
 	}
 	rt := fake.New()
 	id := started(t, rt)
-	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id, 1))
 	for name, in := range cases {
 		require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", in), runtime.ErrBadArchive, name)
 	}
 	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/no", archive(t)), runtime.ErrNoFile)
 	_, err := rt.GetFiles(t.Context(), id, "/no")
 	require.ErrorIs(t, err, runtime.ErrNoFile)
-	require.NoError(t, rt.Wipe(t.Context(), id), "nothing else was touched")
+	require.NoError(t, rt.Wipe(t.Context(), id, 1), "nothing else was touched")
 }

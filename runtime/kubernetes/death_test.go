@@ -134,7 +134,7 @@ func TestRevival(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 
 	second := open(t) // a server that starts again knows it too
-	require.NoError(t, second.Restart(t.Context(), id))
+	require.NoError(t, second.Restart(t.Context(), id, 1))
 	status, err = second.Status(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Running, status.State)

@@ -19,6 +19,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,6 +58,9 @@ type Options struct {
 	// Log gets what the cluster's client has to say besides its errors, for
 	// debugging. Nil means nobody.
 	Log *slog.Logger
+	// UnresponsiveTimeout and MayChange are those of shim.Options.
+	UnresponsiveTimeout time.Duration
+	MayChange           func() error
 }
 
 // Runtime is one namespace of a cluster. It is made by New.
@@ -102,7 +106,10 @@ func New(o Options) (*Runtime, error) {
 		nonRoot:   o.NonRoot,
 		log:       clientLog(o.Log),
 	}
-	r.sessions = shim.NewSessions(o.Secret, r.dial)
+	r.sessions = shim.NewSessions(shim.Options{
+		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
+	})
 	return r, nil
 }
 

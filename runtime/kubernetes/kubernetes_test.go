@@ -84,11 +84,11 @@ func TestReadOnly(t *testing.T) {
 	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x"} {
 		say(t, rt, id, "/box", "write", path, "x")
 	}
-	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id, 1))
 	require.NoError(t, rt.PutFiles(t.Context(), id, "/seed", strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
 	require.Equal(t, "seeded", say(t, rt, id, "/box", "read", "/seed/file"))
-	require.NoError(t, rt.Wipe(t.Context(), id))
-	require.NoError(t, rt.Restart(t.Context(), id))
+	require.NoError(t, rt.Wipe(t.Context(), id, 1))
+	require.NoError(t, rt.Restart(t.Context(), id, 1))
 	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x", "/seed/file"} {
 		result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "stat", path}})
 		require.NoError(t, err)
@@ -241,9 +241,9 @@ func TestNonRootClosedFolders(t *testing.T) {
 	id := up(t, rt, func(s *runtime.Spec) {
 		s.Image, s.User, s.Command = testImages(t).users, "1001:1001", []string{"/usr/bin/box", "idle"}
 	})
-	require.NoError(t, rt.Seal(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id, 1))
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/usr/bin/box", "write", "/root/file", "x"}})
 	require.NoError(t, err)
 	require.False(t, result.OK(), "/root is closed")
-	require.NoError(t, rt.Wipe(t.Context(), id))
+	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 }

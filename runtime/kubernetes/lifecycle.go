@@ -178,7 +178,7 @@ func (r *Runtime) revive(ctx context.Context, pod *corev1.Pod) error {
 	}
 	session := r.sessions.With(pod.Labels[labelContainer])
 	err = until(ctx, openPause, func() (bool, error) {
-		err := session.Restart(ctx)
+		err := session.Begin(ctx)
 		return err == nil, err
 	})
 	if err != nil {
@@ -210,17 +210,17 @@ func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]
 
 // Restart is runtime.Lifecycle.Restart. In a container that runs it is the
 // shim's work and takes milliseconds.
-func (r *Runtime) Restart(ctx context.Context, id string) error {
-	if err := r.restart(ctx, id); err != nil {
+func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
+	if err := r.restart(ctx, id, fence); err != nil {
 		return fmt.Errorf("restart the container %s: %w", id, err)
 	}
 	return nil
 }
 
-func (r *Runtime) restart(ctx context.Context, id string) error {
+func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
 	session := r.sessions.With(id)
 	if session.IsOpen() { // so process 1 is the one it was
-		err := session.Restart(ctx)
+		err := session.Restart(ctx, fence)
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
 			return err
 		}
@@ -230,9 +230,20 @@ func (r *Runtime) restart(ctx context.Context, id string) error {
 		return err
 	}
 	if stateOf(pod) == runtime.Running {
-		return session.Restart(ctx)
+		return session.Restart(ctx, fence)
 	}
-	return r.start(ctx, id)
+	if err := r.start(ctx, id); err != nil {
+		return err
+	}
+	return session.Raise(ctx, fence)
+}
+
+// Stop is runtime.Lifecycle.Stop.
+func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
+		return fmt.Errorf("stop the container %s: %w", id, err)
+	}
+	return nil
 }
 
 // Destroy is runtime.Lifecycle.Destroy. The kubelet asks the shim to stop and

@@ -222,7 +222,7 @@ func TestOutage(t *testing.T) {
 	defer cancel()
 	_, err := rt.Exec(ctx, id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.Error(t, err)
-	require.Error(t, rt.Restart(ctx, id))
+	require.Error(t, rt.Restart(ctx, id, 1))
 	f.will(nil)
 	say(t, rt, id, "/box", "kill", pid, "TERM")
 	require.NoError(t, <-done, "the command that ran all the time")

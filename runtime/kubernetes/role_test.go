@@ -59,8 +59,8 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
 	await(t, deaths)
 	require.NoError(t, rt.Start(t.Context(), id))
-	require.NoError(t, rt.Seal(t.Context(), id))
-	require.NoError(t, rt.Wipe(t.Context(), id))
+	require.NoError(t, rt.Seal(t.Context(), id, 1))
+	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 	require.NoError(t, rt.Destroy(t.Context(), id))
 
 	elsewhere := open(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "default" })

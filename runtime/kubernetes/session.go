@@ -26,6 +26,12 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 	return &bridge{stream: s}, nil
 }
 
+// isRunning is nil when the cluster reports the container as running.
+func (r *Runtime) isRunning(ctx context.Context, id string) error {
+	_, err := r.running(ctx, id)
+	return err
+}
+
 // Exec is runtime.Execer.Exec. On an open session it asks nothing of the
 // cluster.
 func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
@@ -47,16 +53,16 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 
 // Seal is runtime.Recycler.Seal. The cluster does not tell what has changed in
 // a container; the shim looks for itself.
-func (r *Runtime) Seal(ctx context.Context, id string) error {
-	if err := r.sessions.With(id).Seal(ctx, nil); err != nil {
+func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Seal(ctx, fence, nil); err != nil {
 		return fmt.Errorf("seal the container %s: %w", id, err)
 	}
 	return nil
 }
 
 // Wipe is runtime.Recycler.Wipe.
-func (r *Runtime) Wipe(ctx context.Context, id string) error {
-	if err := r.sessions.With(id).Wipe(ctx, nil); err != nil {
+func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil

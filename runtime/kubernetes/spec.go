@@ -148,6 +148,7 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:   spec.StopGracePeriod,
 		StopOn:      stopOn(spec, img),
+		FenceFile:   shim.RunDir + "/" + shim.FenceName,
 	}
 	for _, v := range spec.Volumes {
 		if !v.ReadOnly { // the shim could not give that one to anybody

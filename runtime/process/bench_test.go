@@ -45,6 +45,6 @@ func BenchmarkRestart(b *testing.B) {
 	defer func() { require.NoError(b, rt.Destroy(b.Context(), spec.ID)) }()
 	require.NoError(b, rt.Start(b.Context(), spec.ID))
 	for b.Loop() {
-		require.NoError(b, rt.Restart(b.Context(), spec.ID))
+		require.NoError(b, rt.Restart(b.Context(), spec.ID, 1))
 	}
 }

@@ -32,11 +32,11 @@ func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (
 }
 
 // Seal is runtime.Recycler.Seal. Init walks the container's folder by itself.
-func (r *Runtime) Seal(ctx context.Context, id string) error {
+func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
 	if _, err := r.find(id); err != nil {
 		return fmt.Errorf("seal: %w", err)
 	}
-	if err := r.sessions.With(id).Seal(ctx, nil); err != nil {
+	if err := r.sessions.With(id).Seal(ctx, fence, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil
@@ -44,11 +44,11 @@ func (r *Runtime) Seal(ctx context.Context, id string) error {
 
 // Wipe is runtime.Recycler.Wipe, for the container's own folder. What a command
 // has done elsewhere on the machine is out of reach.
-func (r *Runtime) Wipe(ctx context.Context, id string) error {
+func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	if _, err := r.find(id); err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
-	if err := r.sessions.With(id).Wipe(ctx, nil); err != nil {
+	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil

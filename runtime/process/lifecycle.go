@@ -114,6 +114,7 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 		Shared: true, Socket: p.socket(), ExitFile: p.exit(),
 		TokenHash: shim.TokenHash(shim.Token(r.secret, p.id)), Lonely: r.lonely,
 		StopSignal: runtime.StopSignal(spec.StopSignal), StopGrace: spec.StopGracePeriod,
+		FenceFile: p.fence(),
 	}
 	for _, v := range spec.Volumes {
 		config.Volumes = append(config.Volumes, v.Target)
@@ -142,15 +143,31 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 const rootVariable = "HOSTLER_ROOT"
 
 // Restart is runtime.Lifecycle.Restart.
-func (r *Runtime) Restart(ctx context.Context, id string) error {
+func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 	p, err := r.find(id)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
-	if _, err := p.running(); errors.Is(err, runtime.ErrNotRunning) {
-		return r.Start(ctx, id)
+	if _, err = p.running(); errors.Is(err, runtime.ErrNotRunning) {
+		if err = r.Start(ctx, id); err != nil {
+			return err
+		}
+		err = r.sessions.With(id).Raise(ctx, fence)
+	} else {
+		err = r.sessions.With(id).Restart(ctx, fence)
 	}
-	if err := r.sessions.With(id).Restart(ctx); err != nil {
+	if err != nil {
+		return fmt.Errorf("container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Stop is runtime.Lifecycle.Stop.
+func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
+	if _, err := r.find(id); err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil

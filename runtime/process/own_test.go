@@ -74,7 +74,7 @@ func TestRecycledNumber(t *testing.T) {
 func TestWipeFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	rt, p, box := started(t)
-	require.NoError(t, rt.Seal(t.Context(), "c"))
+	require.NoError(t, rt.Seal(t.Context(), "c", 1))
 	elsewhere := newDir(t)
 	require.NoError(t, os.WriteFile(elsewhere+"/file", nil, 0o600))
 	for _, args := range [][]string{{"remove", p.at("/data")}, {"link", elsewhere, p.at("/data")}} {
@@ -82,7 +82,7 @@ func TestWipeFollowsNoLink(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, result.OK(), "%+v", result)
 	}
-	require.ErrorIs(t, rt.Wipe(t.Context(), "c"), runtime.ErrNotClean)
+	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 1), runtime.ErrNotClean)
 	require.FileExists(t, elsewhere+"/file")
 }
 

@@ -14,6 +14,7 @@
 //	containers/ID/root/       its files: a volume is root + its target, a
 //	                          workdir "/x" is root/x, HOSTLER_ROOT tells where
 //	containers/ID/run/sock    the socket of its init
+//	containers/ID/run/fence   the greatest fence it was given
 //	containers/ID/log         what the main process has printed
 //	containers/ID/exit        how the main process ended
 //	containers/ID.gone        it is being destroyed
@@ -47,20 +48,35 @@ type Runtime struct {
 	sessions *shim.Sessions
 }
 
-// New opens the folder dir, making it if need be. The shim is the path of the
-// program hostler-shim; the secret is what the sessions' tokens are made from,
-// and has to be the same whenever the folder is opened.
-func New(dir, shimPath string, secret []byte) (*Runtime, error) {
-	dir, err1 := filepath.Abs(dir)
-	shimPath, err2 := filepath.Abs(shimPath)
+// Options say where the containers are and with which shim they run.
+type Options struct {
+	// Dir is the folder of the containers, made if need be.
+	Dir string
+	// ShimPath is the program hostler-shim.
+	ShimPath string
+	// Secret is what the tokens of the sessions are derived from. It has to be
+	// the same whenever the folder is opened.
+	Secret []byte
+	// UnresponsiveTimeout and MayChange are those of shim.Options.
+	UnresponsiveTimeout time.Duration
+	MayChange           func() error
+}
+
+// New opens the folder of the options.
+func New(o Options) (*Runtime, error) {
+	dir, err1 := filepath.Abs(o.Dir)
+	shimPath, err2 := filepath.Abs(o.ShimPath)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, fmt.Errorf("open the process runtime: %w", err)
 	}
 	if _, err := os.Stat(shimPath); err != nil {
 		return nil, fmt.Errorf("open the process runtime: %w", err)
 	}
-	r := &Runtime{dir: dir, shim: shimPath, secret: secret}
-	r.sessions = shim.NewSessions(secret, r.dial)
+	r := &Runtime{dir: dir, shim: shimPath, secret: o.Secret}
+	r.sessions = shim.NewSessions(shim.Options{
+		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
+	})
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
 		// Other users have to pass through to a root that is theirs.
 		if err := os.MkdirAll(sub, 0o711); err != nil {
@@ -96,6 +112,7 @@ func (p place) spec() string   { return filepath.Join(p.dir, "spec.json") }
 func (p place) log() string    { return filepath.Join(p.dir, "log") }
 func (p place) exit() string   { return filepath.Join(p.dir, "exit") }
 func (p place) socket() string { return filepath.Join(p.dir, "run", "sock") }
+func (p place) fence() string  { return filepath.Join(p.dir, "run", shim.FenceName) }
 
 // at is where a path of the container is on this machine.
 func (p place) at(path string) string { return filepath.Join(p.root(), filepath.Clean("/"+path)) }

@@ -22,7 +22,7 @@ func newDir(t testing.TB) string {
 
 func open(t testing.TB, dir string) *Runtime {
 	t.Helper()
-	rt, err := New(dir, runtimetest.BuildShim(t), []byte("secret"))
+	rt, err := New(Options{Dir: dir, ShimPath: runtimetest.BuildShim(t), Secret: []byte("secret")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, rt.Close()) })
 	return rt

@@ -40,6 +40,15 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 	return conn, nil
 }
 
+// isRunning is nil when the container's init lives.
+func (r *Runtime) isRunning(_ context.Context, id string) error {
+	p, err := r.find(id)
+	if err == nil {
+		_, err = p.running()
+	}
+	return err
+}
+
 // dialSocket goes by way of a descriptor: an address holds 107 bytes only.
 func dialSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	dir, err := os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)

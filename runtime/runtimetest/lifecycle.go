@@ -118,7 +118,8 @@ func noSuchContainer(t *testing.T, s *suite) {
 	id, ctx := s.Spec(t).ID, t.Context()
 	calls := map[string]func() error{
 		"Start":   func() error { return s.rt.Start(ctx, id) },
-		"Restart": func() error { return s.rt.Restart(ctx, id) },
+		"Restart": func() error { return s.rt.Restart(ctx, id, 1) },
+		"Stop":    func() error { return s.rt.Stop(ctx, id, 1) },
 		"Status":  func() error { _, err := s.rt.Status(ctx, id); return err },
 		"Logs":    func() error { _, err := s.rt.Logs(ctx, id, 100); return err },
 		"Exec": func() error {
@@ -127,8 +128,8 @@ func noSuchContainer(t *testing.T, s *suite) {
 		},
 		"PutFiles": func() error { return s.rt.PutFiles(ctx, id, "/data", strings.NewReader("")) },
 		"GetFiles": func() error { _, err := s.rt.GetFiles(ctx, id, "/data"); return err },
-		"Seal":     func() error { return s.rt.Seal(ctx, id) },
-		"Wipe":     func() error { return s.rt.Wipe(ctx, id) },
+		"Seal":     func() error { return s.rt.Seal(ctx, id, 1) },
+		"Wipe":     func() error { return s.rt.Wipe(ctx, id, 1) },
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), runtime.ErrNotFound, name)

@@ -20,7 +20,7 @@ func lost(t *testing.T, s *suite) {
 			require.NoError(t, c.rt.Destroy(t.Context(), c.id))
 		}},
 		{"restarted", func(t *testing.T, c *container) {
-			require.NoError(t, c.rt.Restart(t.Context(), c.id))
+			require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
 		}},
 	}
 	for _, k := range cases {

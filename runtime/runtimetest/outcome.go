@@ -40,7 +40,7 @@ func outcomes(t *testing.T, s *suite) {
 			_, err := c.outcome(t, cmd)
 			asked <- err
 		}()
-		require.NoError(t, c.rt.Restart(t.Context(), c.id))
+		require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
 		require.ErrorIs(t, <-done, runtime.ErrLost)
 		require.Error(t, <-asked, "lost, or forgotten when the question came late")
 	})

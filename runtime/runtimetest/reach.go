@@ -46,7 +46,7 @@ func (s *suite) users() []string {
 
 // shimPaths are where the program is in a container, and where its socket may
 // be.
-var shimPaths = []string{"/.hostler", "/.hostler/bin", "/.hostler/bin/shim", "/.hostler/run"}
+var shimPaths = []string{"/.hostler", "/.hostler/bin", "/.hostler/bin/shim", "/.hostler/state", "/.hostler/run"}
 
 // refused asserts that a command fails by itself.
 func (c *container) refused(t *testing.T, user string, args ...string) {
@@ -65,7 +65,7 @@ func shimMoved(t *testing.T, c *container, user string) {
 		c.refused(t, user, "remove", path)
 	}
 	c.refused(t, user, "rename", "/tmp", "/.hostler")
-	require.NoError(t, c.rt.Restart(t.Context(), c.id))
+	require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
 	require.Equal(t, "still\n", c.ok(t, "echo", "still"))
 }
 

@@ -35,7 +35,7 @@ func recycling(t *testing.T, s *suite) {
 func wipe(t *testing.T, s *suite) {
 	c := s.start(t)
 	before := c.ok(t, "stat", ".")
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	c.ok(t, "write", "secret", "x")
 	c.ok(t, "write", "deep/er/secret", "x")
 	c.ok(t, "write", ".hidden", "x")
@@ -48,11 +48,11 @@ func wipe(t *testing.T, s *suite) {
 	}
 	secret := c.path(t, "/tmp/secret")
 
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	_, err := c.run(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a wipe ends the main process")
 
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, name := range []string{"secret", "deep", ".hidden", "closed", "link", secret} {
 		result, err := c.run(t, c.command("stat", name))
 		require.NoError(t, err)
@@ -73,13 +73,13 @@ func mode(stat string) string {
 
 func wipeUnsealed(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id), runtime.ErrNotClean)
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrNotClean)
 }
 
 // What is neither on a volume nor temporary must be as it was.
 func wipeChanged(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	cmd := c.command("write", c.path(t, "/elsewhere"), "x")
 	if !s.Facts.OneUser {
 		cmd.User = "0"
@@ -90,7 +90,7 @@ func wipeChanged(t *testing.T, s *suite) {
 		t.Log("the root filesystem cannot be written: there is nothing to find")
 		return
 	}
-	err = s.rt.Wipe(t.Context(), c.id)
+	err = s.rt.Wipe(t.Context(), c.id, 1)
 	require.ErrorIs(t, err, runtime.ErrNotClean)
 	require.ErrorContains(t, err, "/elsewhere")
 }
@@ -98,27 +98,27 @@ func wipeChanged(t *testing.T, s *suite) {
 // A wipe under a running command: the command is lost, nothing lives on.
 func wipeProcesses(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	marker, done := newMarker(), make(chan error, 1)
 	go func() { // ends with the wipe
 		_, err := s.rt.Exec(t.Context(), c.id, c.command("forkstorm", marker))
 		done <- err
 	}()
 	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", marker) != "" })
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.ErrorIs(t, <-done, runtime.ErrLost)
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	c.gone(t, marker)
 }
 
 // A container serves many tenants, one after the other.
 func wipeAgain(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	for range 3 {
 		c.ok(t, "write", "secret", "x")
-		require.NoError(t, s.rt.Wipe(t.Context(), c.id))
-		require.NoError(t, s.rt.Restart(t.Context(), c.id))
+		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 		result, err := c.run(t, c.command("read", "secret"))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode)

@@ -43,13 +43,13 @@ func wipeTampered(t *testing.T, s *suite) {
 			if !c.allowed(t, "write", c.path(t, "/elsewhere/file"), "good") {
 				return
 			}
-			require.NoError(t, s.rt.Seal(t.Context(), c.id))
-			require.NoError(t, s.rt.Wipe(t.Context(), c.id), "nothing has changed")
-			require.NoError(t, s.rt.Restart(t.Context(), c.id))
+			require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+			require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "nothing has changed")
+			require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 			if !c.allowed(t, how, c.path(t, "/elsewhere/file")) {
 				return
 			}
-			err := s.rt.Wipe(t.Context(), c.id)
+			err := s.rt.Wipe(t.Context(), c.id, 1)
 			require.ErrorIs(t, err, runtime.ErrNotClean)
 			require.ErrorContains(t, err, "/elsewhere/file")
 		})
@@ -77,10 +77,10 @@ func wipeMapped(t *testing.T, s *suite) {
 		result, err := c.run(t, c.rooted("read", file))
 		return err == nil && result.OK() && result.Stdout.String() != "0"
 	})
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	sealed := c.ok(t, "read", file)
 	eventually(t, "it is written to again", func() bool { return c.ok(t, "read", file) != sealed })
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id), runtime.ErrNotClean)
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrNotClean)
 }
 
 // A device that a tenant has closed stays so, and is told of.
@@ -90,13 +90,13 @@ func wipeDevice(t *testing.T, s *suite) {
 	}
 	for _, how := range [][]string{{"chmod", "/dev/zero", "600"}, {"access-list", "/dev/zero"}, {"chmod", "/dev/pts", "711"}} {
 		c := s.start(t)
-		require.NoError(t, s.rt.Seal(t.Context(), c.id))
+		require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 		c.ok(t, "read", "/dev/null")
 		c.ok(t, "append", "/dev/null", "x")
-		require.NoError(t, s.rt.Wipe(t.Context(), c.id), "to use a device changes nothing")
-		require.NoError(t, s.rt.Restart(t.Context(), c.id))
+		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "to use a device changes nothing")
+		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 		if c.allowed(t, how...) {
-			err := s.rt.Wipe(t.Context(), c.id)
+			err := s.rt.Wipe(t.Context(), c.id, 1)
 			require.ErrorIs(t, err, runtime.ErrNotClean)
 			require.ErrorContains(t, err, how[1])
 		}
@@ -108,7 +108,7 @@ func wipeNested(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) {
 		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "inner", Target: "/data/a/b"})
 	})
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	before := c.ok(t, "stat", "a")
 	c.ok(t, "write", "a/b/secret", "x")
 	if c.allowed(t, "attribute", c.path(t, "/data/a")) {
@@ -116,8 +116,8 @@ func wipeNested(t *testing.T, s *suite) {
 		c.allowed(t, "access-list", c.path(t, "/data/a"))
 		c.allowed(t, "chmod", c.path(t, "/data/a"), "700")
 	}
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	require.Equal(t, mode(before), mode(c.ok(t, "stat", "a")))
 	for _, name := range []string{"a/secret", "a/b/secret"} {
 		result, err := c.run(t, c.command("stat", name))
@@ -135,11 +135,11 @@ func wipeLarge(t *testing.T, s *suite) {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	c.ok(t, "deep", "deep", "3000")
 	c.ok(t, "many", "many", "20000")
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, name := range []string{"deep", "many"} {
 		result, err := c.run(t, c.command("stat", name))
 		require.NoError(t, err)

@@ -15,7 +15,7 @@ func restart(t *testing.T, s *suite) {
 	c.ok(t, "write", "kept", "still here")
 	main := c.ok(t, "ps", c.box+" idle")
 	for range 3 {
-		require.NoError(t, s.rt.Restart(t.Context(), c.id))
+		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 		require.Equal(t, runtime.Running, c.state(t, c.id))
 		require.Equal(t, "still here", c.ok(t, "read", "kept"))
 	}
@@ -27,6 +27,6 @@ func restart(t *testing.T, s *suite) {
 	require.Equal(t, before.Endpoint, after.Endpoint)
 
 	c.end(t)
-	require.NoError(t, s.rt.Restart(t.Context(), c.id), "of a container that has ended")
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1), "of a container that has ended")
 	require.Equal(t, "still here", c.ok(t, "read", "kept"))
 }

@@ -82,6 +82,8 @@ func Run(t *testing.T, h Harness) {
 		{"lost", lost},
 		{"outcome", outcomes},
 		{"restart", restart},
+		{"stop", stopCase},
+		{"fencing", fencing},
 		{"files", files},
 		{"recycling", recycling},
 		{"watch", watch},

@@ -20,7 +20,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 		heap, stacks, goroutines := inUse()
 		sessions := make([]*Session, count)
 		for i := range sessions {
-			sessions[i] = NewSession(welcoming, "token")
+			sessions[i] = newSession("c", Options{Secret: secret, Dial: welcoming})
 			require.NoError(b, sessions[i].Open(b.Context()))
 		}
 		h, s, g := inUse()
@@ -34,7 +34,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 }
 
 // welcoming is a Dial to a peer that greets and is silent from then on.
-func welcoming(context.Context) (io.ReadWriteCloser, error) {
+func welcoming(context.Context, string) (io.ReadWriteCloser, error) {
 	ours, theirs := net.Pipe()
 	go func() { // ends with the greeting
 		_, _ = ReadFrame(theirs, MaxHello)

@@ -27,23 +27,37 @@ func newKey() string { return rand.Text() }
 // Restart is runtime.Lifecycle.Restart. The processes are killed without being
 // asked first: what a main process saves at its end would go over files that
 // were just put there for the next one.
-func (s *Session) Restart(ctx context.Context) error {
-	_, err := s.call(ctx, "restart", Request{Op: OpRestart})
+func (s *Session) Restart(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "restart", Request{Op: OpRestart, Fence: fence})
+	return err
+}
+
+// Begin starts the main process when there is none, in a container that its
+// engine has started again. It ends nothing, and so needs no fence.
+func (s *Session) Begin(ctx context.Context) error {
+	_, err := s.call(ctx, "begin", Request{Op: OpBegin})
+	return err
+}
+
+// Raise has the container refuse what carries a smaller fence, and changes
+// nothing else.
+func (s *Session) Raise(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "raise the fence", Request{Op: OpRaise, Fence: fence})
 	return err
 }
 
 // Seal is runtime.Recycler.Seal. The paths are what the engine says that has
 // changed in the container so far, besides what the program finds by itself.
-func (s *Session) Seal(ctx context.Context, paths []string) error {
-	_, err := s.call(ctx, "seal", Request{Op: OpSeal, Paths: paths})
+func (s *Session) Seal(ctx context.Context, fence int64, paths []string) error {
+	_, err := s.call(ctx, "seal", Request{Op: OpSeal, Fence: fence, Paths: paths})
 	return err
 }
 
-// Stop ends every process in the container, the main one too. A backend whose
-// engine tells which files have changed asks it between Stop and Wipe: before,
-// a process could still change one more.
-func (s *Session) Stop(ctx context.Context) error {
-	_, err := s.call(ctx, "stop", Request{Op: OpStop})
+// Stop is runtime.Lifecycle.Stop. A backend whose engine tells which files have
+// changed asks it between Stop and Wipe: before, a process could still change
+// one more.
+func (s *Session) Stop(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "stop", Request{Op: OpStop, Fence: fence})
 	return err
 }
 
@@ -56,8 +70,8 @@ func (s *Session) Halt(ctx context.Context) error {
 
 // Wipe is runtime.Recycler.Wipe, Stop included. The paths are what the engine
 // says that has changed by now: the same as at Seal, or it is not clean.
-func (s *Session) Wipe(ctx context.Context, paths []string) error {
-	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Paths: paths})
+func (s *Session) Wipe(ctx context.Context, fence int64, paths []string) error {
+	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Fence: fence, Paths: paths})
 	return err
 }
 
@@ -85,6 +99,11 @@ func (s *Session) call(ctx context.Context, what string, r Request) (*Answer, er
 func (s *Session) request(ctx context.Context, what string, r Request) (*Answer, error) {
 	boot := ""
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+		if r.Op != OpChanged {
+			if err := s.mayChange(); err != nil {
+				return nil, fmt.Errorf("%s: %w", what, err)
+			}
+		}
 		l, err := s.connect(ctx)
 		if err == nil && boot != "" && boot != l.boot {
 			return nil, fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
@@ -93,6 +112,7 @@ func (s *Session) request(ctx context.Context, what string, r Request) (*Answer,
 		if err == nil {
 			boot = l.boot
 			answer, err = l.do(ctx, r)
+			s.lost(err)
 		}
 		if err == nil {
 			return answer, nil

@@ -22,6 +22,11 @@ const (
 	Path       = BinDir + "/" + File
 	RunDir     = Mount + "/run"
 	SocketPath = RunDir + "/sock"
+	// StateDir is for what outlives a restart of the container by its engine,
+	// where RunDir does not.
+	StateDir = Mount + "/state"
+	// FenceName is the name of Config.FenceFile, in RunDir or in StateDir.
+	FenceName = "fence"
 )
 
 // FileMode is the program's: it can be run and not be read. The kernel lets
@@ -102,6 +107,9 @@ type Config struct {
 	// those that the engine may send for an image. All others are passed on to
 	// the main process as they are.
 	StopOn []int `json:"stop_on,omitempty"`
+	// FenceFile is where init keeps the greatest fence that it was given. The
+	// folder has to outlive a restart of the container by its engine.
+	FenceFile string `json:"fence_file,omitempty"`
 	// Lonely is for how long commands run on while no session is connected.
 	Lonely time.Duration `json:"lonely,omitempty"`
 }

@@ -120,10 +120,16 @@ type execution struct {
 // wait sends the run, again on every new link, until its outcome is known.
 func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+		if e.request.Op == OpRun {
+			if err := e.session.mayChange(); err != nil {
+				return runtime.Result{}, err
+			}
+		}
 		l, err := e.connect(ctx)
 		if err == nil {
 			var result runtime.Result
 			result, err = e.attempt(ctx, l)
+			e.session.lost(err)
 			if !errors.Is(err, errLinkLost) {
 				return result, err
 			}

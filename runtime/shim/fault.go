@@ -22,6 +22,7 @@ const (
 	CodeNotClean   Code = "not_clean"
 	CodeUnfinished Code = "unfinished"
 	CodeBusy       Code = "busy"
+	CodeStale      Code = "stale"
 	CodeDenied     Code = "denied"
 	CodeBadArchive Code = "bad_archive"
 	CodeNoFile     Code = "no_file"
@@ -39,6 +40,7 @@ var causes = map[Code]error{
 	CodeNotClean:   runtime.ErrNotClean,
 	CodeUnfinished: runtime.ErrUnfinished,
 	CodeBusy:       runtime.ErrUnavailable,
+	CodeStale:      runtime.ErrStaleFence,
 	CodeDenied:     runtime.ErrDoomed,
 	CodeBadArchive: runtime.ErrBadArchive,
 	CodeNoFile:     runtime.ErrNoFile,

@@ -22,9 +22,10 @@ type event struct {
 
 // link is one byte stream to the program, from its welcome until it breaks.
 type link struct {
-	stream io.ReadWriteCloser
-	boot   string
-	lost   chan struct{} // closed when the link is over
+	stream   io.ReadWriteCloser
+	boot     string
+	answered func()        // called at each answer
+	lost     chan struct{} // closed when the link is over
 
 	writeMu sync.Mutex // guards writing to stream; a write is bounded
 
@@ -36,10 +37,9 @@ type link struct {
 	err     error       // why it is over
 }
 
-func newLink(stream io.ReadWriteCloser, boot string) *link {
+func newLink(stream io.ReadWriteCloser, boot string, answered func()) *link {
 	return &link{
-		stream:  stream,
-		boot:    boot,
+		stream: stream, boot: boot, answered: answered,
 		lost:    make(chan struct{}),
 		waiting: make(map[uint64]chan event),
 	}
@@ -142,6 +142,7 @@ func (l *link) dispatch(f Frame) error {
 	if err != nil {
 		return err
 	}
+	l.answered()
 	return l.deliver(answer.ID, event{answer: &answer})
 }
 

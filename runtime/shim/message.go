@@ -49,8 +49,10 @@ const (
 	OpOutcome Op = "outcome" // of the run of Key, which another request has begun
 	OpCancel  Op = "cancel"  // ends the run of Key as its timeout would; has no answer
 	OpRestart Op = "restart"
+	OpBegin   Op = "begin" // starts the main process when there is none
 	OpStop    Op = "stop"
-	OpHalt    Op = "halt" // as HaltSignal; answered when there is no main process any more
+	OpHalt    Op = "halt"  // as HaltSignal; answered when there is no main process any more
+	OpRaise   Op = "raise" // raises the fence, and nothing else
 	OpSeal    Op = "seal"
 	OpWipe    Op = "wipe"
 	OpChanged Op = "changed" // when something below Paths last was
@@ -63,6 +65,7 @@ type Request struct {
 	Run   *Run     `json:"run,omitempty"`
 	Key   string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
+	Fence int64    `json:"fence,omitempty"` // of what changes the container
 }
 
 // Run is a runtime.Command with nothing left open, as it travels. A Key that

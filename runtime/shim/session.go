@@ -29,8 +29,11 @@ var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
 // by the first call, opened again when it is lost, and safe for many
 // goroutines.
 type Session struct {
-	dial  Dial
-	token string
+	dial      Dial
+	running   func(context.Context) error
+	mayChange func() error
+	token     string
+	silence   *silence
 
 	// turn holds one token: whoever has it opens the link. A channel, not a
 	// mutex, so that waiting for it ends with the context.
@@ -42,9 +45,20 @@ type Session struct {
 	closed bool
 }
 
-// NewSession makes a session and opens nothing.
-func NewSession(dial Dial, token string) *Session {
-	return &Session{dial: dial, token: token, turn: make(chan struct{}, 1)}
+// newSession makes a session and opens nothing.
+func newSession(id string, o Options) *Session {
+	s := &Session{
+		dial:      func(ctx context.Context) (io.ReadWriteCloser, error) { return o.Dial(ctx, id) },
+		running:   func(ctx context.Context) error { return o.Running(ctx, id) },
+		mayChange: o.MayChange,
+		token:     Token(o.Secret, id),
+		silence:   newSilence(o.UnresponsiveTimeout),
+		turn:      make(chan struct{}, 1),
+	}
+	if s.mayChange == nil {
+		s.mayChange = func() error { return nil }
+	}
+	return s
 }
 
 // Open connects, when the session is not open already. It is a
@@ -89,8 +103,17 @@ func (s *Session) connect(ctx context.Context) (*link, error) {
 	if l, err := s.current(); l != nil || err != nil {
 		return l, err
 	}
+	if err := s.silence.verdict(); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
 	l, err := s.open(ctx)
 	if err != nil {
+		return nil, s.judge(ctx, begun, err)
+	}
+	s.silence.opened()
+	if err := s.silence.err(); err != nil {
+		l.fail(err)
 		return nil, err
 	}
 	s.mu.Lock()
@@ -116,10 +139,16 @@ func (s *Session) current() (*link, error) {
 	return s.link, nil
 }
 
+// lost notes a request that was lost with its link.
+func (s *Session) lost(err error) {
+	if errors.Is(err, errLinkLost) {
+		s.silence.lost(time.Now())
+	}
+}
+
 // open dials, says hello and starts to read.
 func (s *Session) open(ctx context.Context) (*link, error) {
-	timeout := fmt.Errorf("%w: no session within %s", runtime.ErrUnavailable, openTimeout)
-	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, timeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
 	defer cancel()
 	stream, err := s.dial(ctx)
 	if err != nil {
@@ -138,17 +167,52 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 		}
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	l := newLink(stream, welcome.Boot)
+	l := newLink(stream, welcome.Boot, s.silence.answered)
 	// The goroutine ends when the stream does: by the peer, by Close or by a
 	// write that takes too long, all of which close it.
 	go l.read()
 	return l, nil
 }
 
+// How an attempt to open a session may fail without a word about why.
+var (
+	errOpenTimeout = fmt.Errorf("no session within %s", openTimeout)
+	errBroken      = errors.New("the stream broke")
+)
+
+// judge tells a container that does not answer from an engine that does not,
+// after a session could not be opened. The engine is asked: a broken stream may
+// be either's doing.
+func (s *Session) judge(ctx context.Context, begun time.Time, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	mute := errors.Is(err, runtime.ErrUnresponsive) || errors.Is(err, errOpenTimeout) || errors.Is(err, errBroken)
+	if mute && !errors.Is(err, runtime.ErrUnresponsive) {
+		ctx, cancel := context.WithTimeoutCause(ctx, openTimeout,
+			fmt.Errorf("%w: no word of the container within %s", runtime.ErrUnavailable, openTimeout))
+		defer cancel()
+		if asked := s.running(ctx); asked != nil {
+			mute, err = false, fmt.Errorf("%w: %w", asked, err)
+		} else {
+			err = fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
+		}
+	}
+	if !mute {
+		s.silence.answered() // nothing is known against the container
+		return err
+	}
+	s.silence.refused(begun)
+	if tainted := s.silence.err(); tainted != nil {
+		return fmt.Errorf("%w: %s", tainted, err.Error())
+	}
+	return err
+}
+
 // shakeHands says hello and judges the welcome.
 func shakeHands(stream io.ReadWriter, token string) (Welcome, error) {
 	if err := WriteFrame(stream, KindHello, Hello{Version: Version, Token: token}); err != nil {
-		return Welcome{}, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		return Welcome{}, handshakeError(err)
 	}
 	f, err := ReadFrame(stream, MaxFrame)
 	if err != nil {
@@ -169,10 +233,15 @@ func shakeHands(stream io.ReadWriter, token string) (Welcome, error) {
 }
 
 // handshakeError tells a stream that broke, which may be tried again, from a
-// peer that says nonsense.
+// peer that says nonsense. What the backend knows of it counts more.
 func handshakeError(err error) error {
 	if errors.Is(err, ErrProtocol) {
 		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
 	}
-	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+	for _, known := range []error{runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrNotFound} {
+		if errors.Is(err, known) {
+			return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+		}
+	}
+	return fmt.Errorf("%w: %w", errBroken, err)
 }

@@ -13,6 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+var secret = []byte("secret")
+
+// runs is Options.Running of a container that runs.
+func runs(context.Context, string) error { return nil }
+
 // peer is the program's end of one connection, played by a test.
 type peer struct {
 	t    *testing.T
@@ -27,7 +32,7 @@ func (p peer) welcome(boot string) {
 	}
 	hello, err := Decode[Hello](f, KindHello)
 	require.NoError(p.t, err)
-	require.Equal(p.t, "token", hello.Token)
+	require.Equal(p.t, Token(secret, "c"), hello.Token)
 	p.send(KindWelcome, Welcome{Version: Version, Boot: boot, Main: MainRunning})
 }
 
@@ -48,7 +53,7 @@ func (p peer) next() (Request, bool) {
 // and so on. Without a script the container is gone.
 func scripted(t *testing.T, scripts ...func(p peer)) *Session {
 	n := 0
-	s := NewSession(func(context.Context) (io.ReadWriteCloser, error) {
+	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
 		if n == len(scripts) {
 			return nil, runtime.ErrNotRunning
 		}
@@ -60,7 +65,7 @@ func scripted(t *testing.T, scripts ...func(p peer)) *Session {
 			script(peer{t, theirs})
 		}()
 		return ours, nil
-	}, "token")
+	}})
 	t.Cleanup(func() { s.Close() })
 	return s
 }
@@ -237,9 +242,9 @@ func TestRestart(t *testing.T) {
 			p.send(KindAnswer, Answer{ID: r.ID})
 			p.next()
 		})
-		require.NoError(t, s.Restart(t.Context()))
+		require.NoError(t, s.Restart(t.Context(), 1))
 		require.NoError(t, s.Close())
-		require.ErrorIs(t, s.Restart(t.Context()), runtime.ErrUnavailable, "closed")
+		require.ErrorIs(t, s.Restart(t.Context(), 1), runtime.ErrUnavailable, "closed")
 	})
 }
 

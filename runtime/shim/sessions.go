@@ -5,13 +5,13 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"time"
 )
 
 // Sessions are a backend's sessions, one for each container by its id. Its
 // methods may be called by many goroutines at once.
 type Sessions struct {
-	dial   func(ctx context.Context, id string) (io.ReadWriteCloser, error)
-	secret []byte
+	options Options
 
 	// mu guards what follows. It is held for no I/O.
 	mu     sync.Mutex
@@ -19,9 +19,27 @@ type Sessions struct {
 	closed bool
 }
 
-// NewSessions opens none. The containers' tokens come from the secret.
-func NewSessions(secret []byte, dial func(ctx context.Context, id string) (io.ReadWriteCloser, error)) *Sessions {
-	return &Sessions{dial: dial, secret: secret, byID: make(map[string]*Session)}
+// Options are what sessions need of their backend.
+type Options struct {
+	// Secret is what the containers' tokens are derived from.
+	Secret []byte
+	// Dial connects to the program in a container: see Dial.
+	Dial func(ctx context.Context, id string) (io.ReadWriteCloser, error)
+	// Running asks the engine, and is nil when it reports the container as
+	// running. Its errors are those of Dial.
+	Running func(ctx context.Context, id string) error
+	// UnresponsiveTimeout is for how long a container that the engine reports
+	// as running may leave requests unanswered before it is ErrDoomed. Zero is
+	// DefaultUnresponsiveTimeout.
+	UnresponsiveTimeout time.Duration
+	// MayChange is asked before every attempt to change a container or to run
+	// a command in it. Its error ends the call. Nil allows all.
+	MayChange func() error
+}
+
+// NewSessions opens none.
+func NewSessions(o Options) *Sessions {
+	return &Sessions{options: o, byID: make(map[string]*Session)}
 }
 
 // With is the one session with a container, opened when first used. After Close
@@ -33,9 +51,7 @@ func (all *Sessions) With(id string) *Session {
 	if known {
 		return s
 	}
-	s = NewSession(func(ctx context.Context) (io.ReadWriteCloser, error) {
-		return all.dial(ctx, id)
-	}, Token(all.secret, id))
+	s = newSession(id, all.options)
 	if all.closed {
 		_ = s.Close() // nothing is open that could fail
 		return s

@@ -16,10 +16,10 @@ import (
 func TestSessions(t *testing.T) {
 	var dialled []string
 	nobody := errors.New("nobody is there")
-	all := NewSessions([]byte("secret"), func(_ context.Context, id string) (io.ReadWriteCloser, error) {
+	all := NewSessions(Options{Secret: secret, Dial: func(_ context.Context, id string) (io.ReadWriteCloser, error) {
 		dialled = append(dialled, id)
 		return nil, nobody
-	})
+	}})
 	first := all.With("a")
 	require.Same(t, first, all.With("a"))
 	require.NotSame(t, first, all.With("b"))

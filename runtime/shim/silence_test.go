@@ -1,0 +1,206 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+)
+
+// limited is a session with a container that has a minute to answer. Each
+// connection is played by the script; engine is what the engine says.
+func limited(t *testing.T, engine *error, script func(p peer)) *Session {
+	t.Helper()
+	s := newSession("c", Options{
+		Secret: secret, UnresponsiveTimeout: time.Minute,
+		Running: func(context.Context, string) error { return *engine },
+		Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
+			if *engine != nil {
+				return nil, *engine
+			}
+			ours, theirs := net.Pipe()
+			go func() { // ends with the script
+				defer theirs.Close()
+				script(peer{t, theirs})
+			}()
+			return ours, nil
+		},
+	})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// attempts makes calls every second until one does not say "again", and
+// returns for how long they said so and what the last one said.
+func attempts(t *testing.T, s *Session, most time.Duration) (time.Duration, error) {
+	t.Helper()
+	begun := time.Now()
+	for {
+		err := s.Restart(t.Context(), 1)
+		if !errors.Is(err, runtime.ErrUnavailable) || time.Since(begun) > most {
+			return time.Since(begun), err
+		}
+		require.NoError(t, flow.Pause(t.Context(), time.Second))
+	}
+}
+
+// A container that runs and does not answer is tainted after the timeout,
+// whatever part of a session it spoils.
+func TestUnresponsive(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]func(p peer){
+		"the bridge ends":        func(peer) {},
+		"the handshake stalls":   func(p peer) { _, _ = io.Copy(io.Discard, p.conn) },
+		"each request is lost":   func(p peer) { p.welcome("a"); p.next() },
+		"the end of each answer": func(p peer) { p.welcome("a"); p.next(); _, _ = p.conn.Write([]byte{0, 0}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var engine error
+				s := limited(t, &engine, script)
+				took, err := attempts(t, s, 3*time.Minute)
+				require.ErrorIs(t, err, runtime.ErrDoomed)
+				require.NotErrorIs(t, err, runtime.ErrUnavailable)
+				require.GreaterOrEqual(t, took, time.Minute)
+				require.LessOrEqual(t, took, time.Minute+openTimeout+time.Second)
+
+				_, err = s.Exec(t.Context(), hello)
+				require.ErrorIs(t, err, runtime.ErrDoomed, "every later call")
+				require.NoError(t, s.Close())
+			})
+		})
+	}
+}
+
+// Until then the error is both: the engine's caller tries again, and who asks
+// knows that it is the container.
+func TestUnresponsiveIsUnavailable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var engine error
+		s := limited(t, &engine, func(peer) {})
+		err := s.Open(t.Context())
+		require.ErrorIs(t, err, runtime.ErrUnresponsive)
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		require.NotErrorIs(t, err, runtime.ErrDoomed)
+		engine = runtime.ErrUnavailable
+		err = s.Open(t.Context())
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		require.NotErrorIs(t, err, runtime.ErrUnresponsive)
+		require.NoError(t, s.Close())
+	})
+}
+
+// What an engine that is away leaves open is nothing against the container.
+func TestSilenceOfTheEngine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var engine error
+		s := limited(t, &engine, func(peer) {})
+		for range 3 {
+			took, err := attempts(t, s, 50*time.Second)
+			require.ErrorIs(t, err, runtime.ErrUnresponsive)
+			require.Less(t, took, time.Minute)
+			engine = runtime.ErrUnavailable
+			took, err = attempts(t, s, time.Hour)
+			require.ErrorIs(t, err, runtime.ErrUnavailable)
+			require.Greater(t, took, time.Hour)
+			engine = nil
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// An answer ends the count; a session that opens and answers nothing does not.
+func TestAnswerEndsSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var engine error
+		answers := false
+		s := limited(t, &engine, func(p peer) {
+			p.welcome("a")
+			r, ok := p.next()
+			if ok && answers {
+				p.send(KindAnswer, Answer{ID: r.ID})
+				p.next()
+			}
+		})
+		for range 3 {
+			answers = false
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Second)
+			require.ErrorIs(t, s.Restart(ctx, 1), context.DeadlineExceeded)
+			cancel()
+			answers = true
+			require.NoError(t, s.Restart(t.Context(), 1))
+			s.hangUp()
+		}
+		require.NoError(t, s.Close())
+	})
+}
+
+// A session that could not be opened at once, as after a start, is no
+// unanswered request once it is open.
+func TestSlowStartIsNoSilence(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var engine error
+		listens := false
+		s := limited(t, &engine, func(p peer) {
+			if listens {
+				p.welcome("a")
+				p.next()
+			}
+		})
+		require.ErrorIs(t, s.Open(t.Context()), runtime.ErrUnresponsive)
+		listens = true
+		require.NoError(t, s.Open(t.Context()))
+		require.NoError(t, flow.Pause(t.Context(), time.Hour))
+		s.hangUp()
+		listens = false
+		require.ErrorIs(t, s.Open(t.Context()), runtime.ErrUnresponsive)
+		require.NoError(t, s.Close())
+	})
+}
+
+// A server that may no longer change anything stops in the middle of a call.
+func TestMayChangeIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	denied := errors.New("the lease is over")
+	for name, call := range map[string]func(context.Context, *Session) error{
+		"restart": func(ctx context.Context, s *Session) error { return s.Restart(ctx, 1) },
+		"exec":    func(ctx context.Context, s *Session) error { _, err := s.Exec(ctx, hello); return err },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var engine error
+				allowed, requests := true, 0
+				s := limited(t, &engine, func(p peer) {
+					p.welcome("a")
+					if _, ok := p.next(); ok {
+						requests++
+						allowed = false
+					}
+				})
+				s.mayChange = func() error {
+					if !allowed {
+						return denied
+					}
+					return nil
+				}
+				require.ErrorIs(t, call(t.Context(), s), denied)
+				require.Equal(t, 1, requests)
+				require.NoError(t, s.Close())
+			})
+		})
+	}
+}

@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+)
+
+// Whoever becomes responsible for a container has a greater fence than all
+// before, and reads it in the answer of the change that made it so.
+func fenceGrows(t *testing.T, s Store) {
+	ctx := t.Context()
+	id := add(t, s, rev)
+	k, err := s.Container(ctx, id)
+	require.NoError(t, err)
+	require.EqualValues(t, pool.FirstFence, k.Fence, "the flow that makes it")
+	before := k.Fence
+	grows := func(what string, fence int64) {
+		t.Helper()
+		require.Greater(t, fence, before, what)
+		k, err := s.Container(ctx, id)
+		require.NoError(t, err)
+		require.Equal(t, fence, k.Fence, "%s: what the record has", what)
+		before = fence
+	}
+	grows("idle", shift(t, s, ready(id, "")).Fence)
+
+	c, err := s.Reserve(ctx, wish("ann"))
+	require.NoError(t, err)
+	grows("reserved", c.ContainerFence)
+	read, err := s.Claim(ctx, c.ID)
+	require.NoError(t, err)
+	require.Equal(t, c.ContainerFence, read.ContainerFence, "as it is read")
+	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending})
+	grows("a claim in the making is taken over", c.ContainerFence)
+	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}})
+	require.Equal(t, before, c.ContainerFence, "a remark changes nothing")
+	shift(t, s, pool.Move{ID: id, From: []pool.State{pool.Claimed}, To: pool.Claimed,
+		Set: func(c *pool.Container) { c.Health, c.Fence = pool.Healthy, 1 }})
+	c = move(t, s, activate(c.ID))
+	require.Equal(t, before, c.ContainerFence, "the same flow has ended")
+
+	c = move(t, s, releasing(c.ID))
+	grows("a release", c.ContainerFence)
+	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Releasing}, To: claim.Releasing})
+	grows("a release is taken over", c.ContainerFence)
+	move(t, s, release(c.ID))
+	k, err = s.Container(ctx, id)
+	require.NoError(t, err)
+	grows("idle again", k.Fence)
+	grows("destroying", shift(t, s, condemn(id)).Fence)
+}
