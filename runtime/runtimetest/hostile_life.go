@@ -75,7 +75,7 @@ func (c *campaign) newLife(t *testing.T) *life {
 	require.NoError(t, c.rt.Create(t.Context(), spec), "Create")
 	c.current = l // so that it is destroyed whatever happens
 	require.NoError(t, c.rt.Start(t.Context(), l.id), "Start")
-	require.NoError(t, c.rt.Seal(t.Context(), l.id), "Seal")
+	require.NoError(t, c.rt.Seal(t.Context(), l.id, 1), "Seal")
 	require.NoError(t, l.recycle(), "recycle a container that nobody has used")
 	unused, seen, err := l.look(attack{}, "")
 	require.NoError(t, err, "look")
@@ -142,7 +142,7 @@ func (l *life) release(a attack) error {
 			return err
 		}
 	}
-	return l.call("Restart", func(ctx context.Context) error { return l.rt.Restart(ctx, l.id) })
+	return l.call("Restart", func(ctx context.Context) error { return l.rt.Restart(ctx, l.id, 1) })
 }
 
 // readState reads as much of the state as there is in the time that there is.
@@ -178,7 +178,7 @@ func (l *life) getState(ctx context.Context) (string, error) {
 // recycle makes the container the next tenant's, as a claim does.
 func (l *life) recycle() error {
 	l.wiped = time.Now()
-	if err := l.call("Wipe", func(ctx context.Context) error { return l.rt.Wipe(ctx, l.id) }); err != nil {
+	if err := l.call("Wipe", func(ctx context.Context) error { return l.rt.Wipe(ctx, l.id, 1) }); err != nil {
 		return err
 	}
 	err := l.call("PutFiles", func(ctx context.Context) error {
@@ -187,5 +187,5 @@ func (l *life) recycle() error {
 	if err != nil {
 		return err
 	}
-	return l.call("Restart", func(ctx context.Context) error { return l.rt.Restart(ctx, l.id) })
+	return l.call("Restart", func(ctx context.Context) error { return l.rt.Restart(ctx, l.id, 1) })
 }

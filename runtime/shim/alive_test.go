@@ -31,7 +31,7 @@ func (c *checked) Running(context.Context) error {
 // container is not there for a second one.
 func silent(t *testing.T, script func(p peer), answers ...error) (*Session, *[]time.Duration) {
 	asked, dialled := &[]time.Duration{}, false
-	s := NewSession(func(context.Context) (io.ReadWriteCloser, error) {
+	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
 		if dialled {
 			return nil, runtime.ErrNotRunning
 		}
@@ -48,7 +48,7 @@ func silent(t *testing.T, script func(p peer), answers ...error) (*Session, *[]t
 			}
 		}()
 		return &checked{Conn: ours, asked: asked, began: time.Now(), answers: answers}, nil
-	}, "token")
+	}})
 	t.Cleanup(func() { s.Close() })
 	return s, asked
 }
