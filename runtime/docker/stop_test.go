@@ -37,8 +37,12 @@ func stopped(t *testing.T, k *killed, dial func(context.Context) error) *Runtime
 	require.NoError(t, err)
 	return &Runtime{
 		api: api, leaving: make(chan struct{}, 1),
-		sessions: shim.NewSessions([]byte("secret"), func(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
-			return nil, dial(ctx)
+		sessions: shim.NewSessions(shim.Options{
+			Secret:  []byte("secret"),
+			Running: func(context.Context, string) error { return nil },
+			Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
+				return nil, dial(ctx)
+			},
 		}),
 	}
 }

@@ -154,11 +154,11 @@ func wipeLimits(t *testing.T, s *suite) {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	if !c.allowed(t, "limit", "1", "1000000000") { // RLIMIT_FSIZE
 		return
 	}
-	err := s.rt.Wipe(t.Context(), c.id)
+	err := s.rt.Wipe(t.Context(), c.id, 1)
 	require.ErrorIs(t, err, runtime.ErrNotClean)
 	require.ErrorContains(t, err, "the limit 1 of init")
 }
@@ -169,7 +169,7 @@ func wipeIPC(t *testing.T, s *suite) {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	users := []string{"0", "1001", "1001:1002"}
 	if s.Facts.OneUser {
 		users = []string{""}
@@ -183,8 +183,8 @@ func wipeIPC(t *testing.T, s *suite) {
 			require.True(t, result.OK(), "%+v", result)
 		}
 	}
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, list := range []string{"shm", "msg", "sem"} {
 		lines := strings.TrimSpace(c.ok(t, "read", "/proc/sysvipc/"+list))
 		require.NotContains(t, lines, "\n", "only the titles are left")

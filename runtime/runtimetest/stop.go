@@ -110,8 +110,8 @@ func stopAtOnce(t *testing.T, s *suite) {
 
 func stopWiped(t *testing.T, s *suite) {
 	c := s.start(t, main(longGrace, "ignore-term"))
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	c.destroy(t)
 }
 
@@ -167,7 +167,7 @@ func signalMain(t *testing.T, s *suite) {
 	c.printed(t)
 	c.ok(t, "kill", "main", "USR1")
 	require.Equal(t, "USR1", c.ok(t, "await", "signals"))
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	eventually(t, "the new main process listens to signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
 	c.ok(t, "kill", "main", "INT")
 	eventually(t, "the new main process got it", func() bool { return c.ok(t, "read", "signals") == "USR1INT" })
