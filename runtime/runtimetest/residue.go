@@ -211,10 +211,10 @@ func wipePipes(t *testing.T, s *suite) {
 		return strings.Split(strings.TrimSpace(string(text)), "\n")
 	}
 	eventually(t, "it prints", func() bool { return lives()[0] != "" })
-	require.NoError(t, s.rt.Seal(t.Context(), c.id))
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	eventually(t, "it prints again", func() bool { return len(lives()) == 2 })
-	require.NoError(t, s.rt.Wipe(t.Context(), c.id))
-	require.NoError(t, s.rt.Restart(t.Context(), c.id))
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	eventually(t, "it prints again", func() bool { return len(lives()) == 3 })
 	for _, life := range lives() {
 		require.Equal(t, lives()[0], life, "flags and size of the pipe")
