@@ -113,6 +113,9 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 		return nil, err
 	}
 	body := EventPage{Items: page.Items, Next: page.Next, Cut: page.Cut}
+	if n := within(body.Items, maxEventPage); n < len(body.Items) {
+		body.Items, body.Next = body.Items[:n], body.Items[n-1].Seq
+	}
 	if body.Items == nil {
 		body.Items = []activity.Event{}
 	}
@@ -121,6 +124,21 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 		w.Header().Set("Content-Type", "application/json")
 		json.NewEncoder(w).Encode(body) //nolint:errcheck,errchkjson // the client is gone
 	}}, nil
+}
+
+// maxEventPage is how many bytes of messages and data a page has, besides its
+// first event.
+const maxEventPage = 2 << 20
+
+// within is how many of the events are within so many bytes: one at least.
+func within(events []activity.Event, most int) int {
+	for i, e := range events {
+		most -= len(e.Message) + len(e.Data)
+		if most < 0 {
+			return max(i, 1)
+		}
+	}
+	return len(events)
 }
 
 // start is the place in the log to read on after.

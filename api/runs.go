@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
 )
 
 // RunReader reads the records of hook runs, in order of id and attempt.
@@ -21,6 +22,7 @@ type listRunsIn struct {
 	Claim     string   `query:"claim" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
 	Point     string   `query:"point" maxLength:"64" doc:"post_create, post_claim, pre_release or pre_destroy."`
+	Output    bool     `query:"output" doc:"With what the attempts printed, some twenty runs at a time."`
 	State     []string `query:"state,explode" doc:"running, succeeded, failed, timed_out and so on; several as a list with commas or repeated."`
 }
 
@@ -32,21 +34,32 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	if err := knownPoint(in.Point); err != nil {
 		return nil, err
 	}
+	// A thousand attempts may have printed more than there is memory for.
+	if in.Output {
+		in.Limit = min(in.Limit, maxOutputs)
+	}
 	// As many more as one run has attempts, so that the last run on the page
 	// is sure to be there whole.
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
 		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
+		NoOutput: !in.Output,
 	})
 	if err != nil {
 		return nil, err
 	}
 	page := pageOf(items, wholeRuns(items, in.Limit), func(r hooks.Run) string { return r.ID })
 	for i, r := range page.Items {
+		if !in.Output {
+			r.Stdout, r.Stderr = runtime.Output{}, runtime.Output{}
+		}
 		page.Items[i] = viewRun(r)
 	}
 	return &struct{ Body *Page[hooks.Run] }{page}, nil
 }
+
+// maxOutputs is how many runs a page has that has what they printed.
+const maxOutputs = 20
 
 // wholeRuns is the first place at or after limit where a run ends.
 func wholeRuns(items []hooks.Run, limit int) int {

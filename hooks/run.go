@@ -50,8 +50,8 @@ type Run struct {
 	TimedOut  bool           `json:"timed_out,omitempty"`
 	Killed    bool           `json:"killed,omitempty" doc:"SIGKILL was needed."`
 	Leaked    int            `json:"leaked_processes,omitempty" doc:"Processes that outlived the command and were killed."`
-	Stdout    runtime.Output `json:"stdout"`
-	Stderr    runtime.Output `json:"stderr"`
+	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Left out in lists without output=true, and where nothing was printed."`
+	Stderr    runtime.Output `json:"stderr,omitzero" doc:"Left out in lists without output=true, and where nothing was printed."`
 	Error     string         `json:"error,omitempty" doc:"Why it has no exit code, or why it was skipped."`
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
@@ -68,6 +68,7 @@ type RunFilter struct {
 	States    []RunState
 	After     string // ids after this one, in order of id
 	Limit     int    // attempts at most; 0: no limit
+	NoOutput  bool   // without what the attempts printed, which may be much
 }
 
 // Recorder keeps runs and their events. Each call writes the record and its

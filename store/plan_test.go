@@ -52,6 +52,7 @@ func hotQueries() map[string]hotQuery {
 		"save claim":            {updateClaim, "sqlite_autoindex_claims_1"},
 		"live claim":            {selectLive, "claims_live"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},
+		"runs to shorten":       {selectSurplus, "runs_large (workload=? AND tenant=?)"},
 		"is there a run":        {hasRun, "sqlite_autoindex_runs_1"},
 		"has the claim ended":   {claimEnded, "sqlite_autoindex_claims_1"},
 		"has the container":     {containerEnded, "sqlite_autoindex_containers_1"},

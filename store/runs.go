@@ -17,13 +17,16 @@ const (
 	runColumns = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
 		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
 	selectRuns = `SELECT ` + runColumns + ` FROM runs`
+	// runsTerse are the columns without what the attempts have printed.
+	runsTerse = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
+		state, exit_code, signal, timed_out, killed, leaked, '{}', '{}', error, started_at, ended_at, duration`
 	oldestRuns = ` ORDER BY id, attempt`
 	insertRun  = `INSERT INTO runs (` + runColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 	// endRun changes nothing when the run has ended before.
 	endRun = `UPDATE runs
 		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
-			stderr = $10, error = $11, ended_at = $12, duration = $13
+			stderr = $10, error = $11, ended_at = $12, duration = $13, large = $14
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
 	// What a run is for cannot end while one is added, nor the other way round.
 	claimEnded     = `SELECT NOT (` + live + `) FROM claims WHERE id = $1` + forShare
@@ -141,9 +144,14 @@ func finishRun(t *tx, r hooks.Run) error {
 	}
 	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), exitCode(r), r.Signal,
 		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
-		maybe(r.EndedAt), r.Duration)
+		maybe(r.EndedAt), r.Duration, number(isLarge(texts)))
 	if err != nil {
 		return err
+	}
+	if n == 1 && isLarge(texts) {
+		if err := shortenOutputs(t, r.Workload, r.Tenant); err != nil {
+			return err
+		}
 	}
 	if n == 1 {
 		return t.event(runEvent(r))
@@ -201,7 +209,11 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	if f.After != "" {
 		w.text("id > " + w.arg(f.After))
 	}
-	query := selectRuns + w.String() + oldestRuns + w.limit(f.Limit)
+	from := selectRuns
+	if f.NoOutput {
+		from = `SELECT ` + runsTerse + ` FROM runs`
+	}
+	query := from + w.String() + oldestRuns + w.limit(f.Limit)
 	return query, w.args
 }
 

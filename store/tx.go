@@ -82,11 +82,21 @@ func (t *tx) event(events ...activity.Event) error {
 			return fmt.Errorf("event %s: its data is no JSON", e.Type)
 		}
 		e.Time = t.now
-		e.Message = clean(e.Message)
+		e.Message = clean(shortMessage(e.Message))
 		e.Data = json.RawMessage(clean(string(e.Data)))
 		t.events = append(t.events, e)
 	}
 	return nil
+}
+
+// maxMessage bounds an event's message, which may tell what a container answered.
+const maxMessage = 8 << 10
+
+func shortMessage(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return s[:maxMessage] + "…"
 }
 
 // The numbers of a transaction's events are taken all at once, last of all:

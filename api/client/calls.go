@@ -166,6 +166,9 @@ func (c *Client) Release(ctx context.Context, id string, discard bool) (claim.Cl
 func (c *Client) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	q := values("workload", f.Workload, "container", f.Container, "claim", f.Claim, "tenant", f.Tenant,
 		"point", string(f.Point), "state", joined(f.States), "after", f.After)
+	if !f.NoOutput {
+		q.Set("output", "true")
+	}
 	return all[hooks.Run](ctx, c, "/v1/hook-runs", q, f.Limit)
 }
 

@@ -37,6 +37,6 @@ func claimIDs(ctx context.Context, c *client.Client) ([]string, error) {
 }
 
 func runIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Runs(ctx, hooks.RunFilter{Limit: most})
+	items, err := c.Runs(ctx, hooks.RunFilter{Limit: most, NoOutput: true})
 	return idsOf(items, func(r hooks.Run) string { return r.ID }), err
 }

@@ -159,6 +159,7 @@ func newGetCmd() *cobra.Command {
 				return c.Runs(ctx, hooks.RunFilter{
 					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
 					Point: hooks.Point(f.point), States: as[hooks.RunState](f.states), Limit: f.limit,
+					NoOutput: true,
 				})
 			},
 			get: func(ctx context.Context, c *client.Client, id string) ([]hooks.Run, error) { return c.Run(ctx, id) },

@@ -76,6 +76,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"run has one start and one end", runLife},
 		{"run event tells all", runEventData},
 		{"run is skipped", runSkipped},
+		{"outputs of runs", runOutputs},
 		{"run ends with its claim", runEndsWithClaim},
 		{"run ends with its container", runEndsWithContainer},
 		{"no run starts for what has ended", runTooLate},
