@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
@@ -196,7 +195,7 @@ func openDirectory(path string) (int, error) {
 // could not reach what is in there either; to open the directory would change
 // its state.
 func isClosed(path string, err error) bool {
-	return errors.Is(err, unix.EACCES) && os.Geteuid() != 0 && errors.Is(unix.Access(path, unix.X_OK), unix.EACCES)
+	return errors.Is(err, unix.EACCES) && !privileged() && errors.Is(unix.Access(path, unix.X_OK), unix.EACCES)
 }
 
 // entryNames yields the names in what getdents has written, but "." and "..".

@@ -9,7 +9,10 @@ import (
 // runConnect carries a session: an engine's exec has only stdin and stdout.
 // It ends when either side does.
 func runConnect(args []string) int {
-	hide()
+	if err := takeOwnUser(noHeirs); err != nil {
+		complain("connect", err)
+		return exitFailed
+	}
 	path := shim.SocketPath
 	if len(args) > 0 {
 		path = args[0]

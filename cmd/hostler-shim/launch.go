@@ -30,16 +30,11 @@ type launch struct {
 
 // start starts the program and returns its number. The error is always a
 // *runtime.StartError.
+//
+// It is for a process that is hidden: while the program is being started, one of
+// its threads has the program's user, and shares its memory with the program.
 func (l launch) start() (int, error) {
-	// A pipe belongs to whoever makes it. A program that opens /dev/stdout
-	// again has to be allowed to. Nothing else changes hands: /dev/null is
-	// everybody's.
-	for _, fd := range l.files {
-		var st unix.Stat_t
-		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
-			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // one that is not ours stays so
-		}
-	}
+	l.givePipes()
 	var pid int
 	var err error
 	onThreadThatEnds(func() {
@@ -48,6 +43,18 @@ func (l launch) start() (int, error) {
 		}
 	})
 	return pid, err
+}
+
+// givePipes gives the pipes among the program's files to its user. A pipe belongs
+// to whoever makes it, and a program that opens /dev/stdout again has to be
+// allowed to. Nothing else changes hands: /dev/null is everybody's.
+func (l launch) givePipes() {
+	for _, fd := range l.files {
+		var st unix.Stat_t
+		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // one that is not ours stays so
+		}
+	}
 }
 
 // onThreadThatEnds runs f on an operating system thread that ends with it:
@@ -72,7 +79,12 @@ func onThreadThatEnds(f func()) {
 // become changes the calling thread alone: raw system calls, because those of
 // package syscall change all threads.
 func become(id identity) error {
-	if os.Geteuid() == 0 {
+	if isReserved(id) {
+		return reserved
+	}
+	if privileged() {
+		// Dropping all others drops these as well, where the kernel is Linux.
+		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		if err := setIDs(id); err != nil {
 			return startFailed("become uid %d: %s", id.uid, err)
 		}
@@ -90,6 +102,11 @@ func become(id identity) error {
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return startFailed("set no_new_privs: %s", err)
+	}
+	if privileged() {
+		if err := filterSignals(); err != nil {
+			return startFailed("filter signals: %s", err)
+		}
 	}
 	return nil
 }
@@ -116,14 +133,7 @@ func setIDs(id identity) error {
 
 // fork starts the program with the rights of the calling thread.
 func (l launch) fork() (int, error) {
-	// With search permission on the folder, as this user.
-	fd, err := unix.Open(l.dir+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return 0, &runtime.StartError{Reason: runtime.StartNoWorkdir,
-			Detail: fmt.Sprintf("the working directory %q: %s", l.dir, err)}
-	}
-	unix.Close(fd)
-	path, err := l.find()
+	path, err := l.prepare()
 	if err != nil {
 		return 0, err
 	}
@@ -136,6 +146,21 @@ func (l launch) fork() (int, error) {
 		return 0, execError(l.args[0], path, err)
 	}
 	return pid, nil
+}
+
+// prepare makes sure of the working directory, with search permission on it as
+// the calling thread's user, and finds the program.
+func (l launch) prepare() (path string, err error) {
+	fd, err := unix.Open(l.dir+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", noWorkdir(l.dir, err)
+	}
+	unix.Close(fd)
+	return l.find()
+}
+
+func noWorkdir(dir string, err error) error {
+	return &runtime.StartError{Reason: runtime.StartNoWorkdir, Detail: fmt.Sprintf("the working directory %q: %s", dir, err)}
 }
 
 // find looks the program up as a shell does: as it is when it names a folder,

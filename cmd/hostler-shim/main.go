@@ -8,6 +8,7 @@
 //	hostler-shim daemon    start init apart from whoever calls
 //	hostler-shim install DIR   put this program where a container finds it
 //	hostler-shim worker    started by init: runs one command at a time
+//	hostler-shim start     started by init: becomes the main process
 //
 // It promises that a command is over when it says so. A worker is a subreaper:
 // whatever a command starts, and however it hides, becomes the worker's child
@@ -15,6 +16,10 @@
 // Commands and the main process run as the container's user, without a single
 // capability and with no way to gain one; init and the workers keep theirs, so
 // that they can always end what they have started.
+//
+// In a container, where it may, each of these programs gives itself a user of
+// its own, shim.UID, before it does anything else. No tenant has that user, so
+// that none can reach the program: not even root's processes.
 package main
 
 import (
@@ -52,6 +57,7 @@ func subcommands() map[string]func(args []string) int {
 		"init":    runInit,
 		"connect": runConnect,
 		"worker":  runWorker,
+		"start":   runStart,
 		"daemon":  runDaemon,
 		"tar":     runTar,
 		"untar":   runUntar,

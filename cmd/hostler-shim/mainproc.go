@@ -102,7 +102,13 @@ func (s *supervisor) launchMain() (int, <-chan unix.WaitStatus, error) {
 		args: s.config.Args, as: as, dir: s.config.Workdir, session: true,
 		env: merge(s.env, nil, as.home), files: [3]int{null, stdout, stderr},
 	}
-	return s.reaper.start(l.start)
+	if s.config.Shared || !privileged() {
+		return s.reaper.start(l.start)
+	}
+	if err := showToOwn(); err != nil { // a wipe may have been other users for a moment
+		return 0, nil, startFailed("prepare: %s", err)
+	}
+	return s.reaper.start(l.startApart)
 }
 
 func exitCode(status unix.WaitStatus) int {
@@ -124,7 +130,7 @@ func failureCodes(f *shim.Fault) int {
 // An engine makes them as root's.
 func (s *supervisor) prepareVolumes() {
 	as, err := containerAccounts.lookup(s.config.User)
-	if err != nil || os.Geteuid() != 0 {
+	if err != nil || !privileged() {
 		return // startMain says so, or there is nobody to give them to
 	}
 	for _, target := range s.config.Volumes {

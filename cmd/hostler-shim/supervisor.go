@@ -78,7 +78,12 @@ func runInit(args []string) int {
 		complain("start", err)
 		return exitFailed
 	}
-	hide()
+	if config.Shared {
+		hide()
+	} else if err := takeOwnUser(allHeirs); err != nil {
+		complain("start", err)
+		return exitFailed
+	}
 	closeOwn(shim.RunDir, shim.AsideDir)
 	if os.Getpid() != 1 {
 		// As process 1 does without being asked.
@@ -142,7 +147,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		changing: make(chan struct{}, 1),
 		halt:     halt{over: make(chan struct{})},
 	}
-	s.workers = &workers{reaper: s.reaper, env: s.env, slots: make(chan struct{}, maxRuns)}
+	s.workers = &workers{reaper: s.reaper, env: s.env, shared: config.Shared, slots: make(chan struct{}, maxRuns)}
 	s.guests = newGuests(config.Lonely, s.runs.cancelAll)
 	return s
 }

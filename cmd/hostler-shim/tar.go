@@ -52,6 +52,15 @@ func parseTool(name string, args []string) (toolFlags, error) {
 	return f, nil
 }
 
+// takeOwnUser is for a container. One that is a folder belongs to whoever runs
+// the server.
+func (f toolFlags) takeOwnUser() error {
+	if f.root != "/" {
+		return nil
+	}
+	return takeOwnUser(noHeirs)
+}
+
 // openDir opens the folder inside the root. In a container the root is "/",
 // whose links may point anywhere in it.
 func (f toolFlags) openDir() (*os.Root, error) {
@@ -110,6 +119,9 @@ func (m *meter) Write(p []byte) (int, error) {
 func runTar(args []string) int {
 	f, err := parseTool("tar", args)
 	if err != nil {
+		return toolFailed(err)
+	}
+	if err := f.takeOwnUser(); err != nil {
 		return toolFailed(err)
 	}
 	dir, err := f.openDir()

@@ -21,6 +21,9 @@ func runUntar(args []string) int {
 	if err != nil {
 		return toolFailed(err)
 	}
+	if err := f.takeOwnUser(); err != nil {
+		return toolFailed(err)
+	}
 	owner, err := containerAccounts.lookup(f.user)
 	if err != nil {
 		return toolFailed(err)
@@ -58,7 +61,7 @@ type unpacker struct {
 
 func newUnpacker(dir *os.Root, owner identity) *unpacker {
 	return &unpacker{
-		handles: newHandles(dir), owner: owner, give: os.Geteuid() == 0,
+		handles: newHandles(dir), owner: owner, give: privileged(),
 		buffer: make([]byte, copyBuffer),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // identity is whom a process runs as.
@@ -31,8 +32,28 @@ var containerAccounts = accounts{passwd: "/etc/passwd", group: "/etc/group"}
 // besides the first are the account's own unless one is named. Empty is whoever
 // this process is.
 func (a accounts) lookup(spec string) (identity, error) {
+	id, err := a.find(spec)
+	if err == nil && isReserved(id) {
+		err = reserved
+	}
+	return id, err
+}
+
+// reserved refuses the user that is the shim's own, whatever an image's or a
+// tenant's files call it.
+var reserved = &runtime.StartError{
+	Reason: runtime.StartNoUser,
+	Detail: fmt.Sprintf("the user and group %d are hostler's own: say another user in the workload", shim.UID),
+}
+
+func isReserved(id identity) bool {
+	return id.uid == shim.UID || id.gid == shim.UID || slices.Contains(id.groups, shim.UID)
+}
+
+func (a accounts) find(spec string) (identity, error) {
 	if spec == "" {
-		spec = fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
+		uid, gid := ownIDs()
+		spec = fmt.Sprintf("%d:%d", uid, gid)
 	}
 	user, group, named := strings.Cut(spec, ":")
 	id, name, err := a.user(user)

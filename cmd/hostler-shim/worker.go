@@ -14,7 +14,18 @@ import (
 const workerSocket = 3
 
 // runWorker serves init until init hangs up. It runs one command at a time.
-func runWorker([]string) int {
+//
+//	hostler-shim worker [shared]
+//
+// It is hidden whoever it is: while a command is started, a thread of it has the
+// command's user. What a tenant may change in its files in /proc ends with it.
+func runWorker(args []string) int {
+	if len(args) == 0 {
+		if err := takeOwnUser(noHeirs); err != nil {
+			complain("start a worker", err)
+			return exitFailed
+		}
+	}
 	hide()
 	// Whatever a command leaves behind becomes our child, not init's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {

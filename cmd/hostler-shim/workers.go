@@ -29,6 +29,7 @@ const (
 type workers struct {
 	reaper *reaper
 	env    []string
+	shared bool          // they stay whoever init is
 	slots  chan struct{} // one token for each command that runs
 
 	// mu guards what follows. It is held while a worker is started, so that
@@ -147,9 +148,13 @@ func (w *workers) spawn() (*workerProcess, error) {
 		return nil, fmt.Errorf("open a worker's input: %w", err)
 	}
 	defer unix.Close(null)
+	args := []string{"hostler-shim", "worker"}
+	if w.shared {
+		args = append(args, "shared")
+	}
 	var p proctree.Process
 	_, ended, err := w.reaper.start(func() (pid int, err error) {
-		pid, err = syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "worker"}, &syscall.ProcAttr{
+		pid, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
 			Dir: "/", Env: w.env,
 			Files: []uintptr{uintptr(null), 2, 2, uintptr(theirs)},
 			Sys:   &syscall.SysProcAttr{Setpgid: true},

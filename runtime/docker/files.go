@@ -37,7 +37,7 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return err
 	}
-	s, err := r.run(ctx, c.ID, untarArgs(c.Config.Labels[labelUser], writable(c.Mounts, dir))...)
+	s, err := r.run(ctx, c.ID, asRoot, untarArgs(c.Config.Labels[labelUser], writable(c.Mounts, dir))...)
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.run(ctx, c.ID, tarArgs(dir)...)
+	s, err := r.run(ctx, c.ID, asRoot, tarArgs(dir)...)
 	if err != nil {
 		return nil, err
 	}

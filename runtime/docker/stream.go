@@ -34,10 +34,17 @@ type stream struct {
 	out       demux
 }
 
-// run starts one of our programs in a container, as root.
-func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*stream, error) {
+// Whom the engine starts our programs as: root, when they need capabilities,
+// which it gives to nobody else. They give themselves the other user then.
+const (
+	asRoot = "0:0"
+	asOwn  = shim.Owner
+)
+
+// run starts one of our programs in a container.
+func (r *Runtime) run(ctx context.Context, engineID, user string, args ...string) (*stream, error) {
 	made, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
-		User: "0:0", Cmd: args, WorkingDir: "/",
+		User: user, Cmd: args, WorkingDir: "/",
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package runtimetest
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
@@ -18,6 +19,7 @@ func reach(t *testing.T, s *suite) {
 	}{
 		{"its directory cannot be moved", shimMoved},
 		{"nothing can be left in it", shimLeft},
+		{"its processes cannot be touched", shimTouched},
 	}
 	for _, readOnly := range []bool{false, true} {
 		name := "writable root"
@@ -86,4 +88,33 @@ func shimLeft(t *testing.T, c *container, user string) {
 	c.refused(t, user, "read", "/.hostler/bin/shim")
 	c.refused(t, user, "remove", "/.hostler/run/sock")
 	c.refused(t, user, "connect", "/.hostler/run/sock")
+}
+
+// ofWorker is what root may do to the process that runs commands: a command has
+// it from there, and both end with the next restart.
+const ofWorker = "write autogroup\nwrite clear_refs\nwrite coredump_filter\nwrite oom_adj\nwrite oom_score_adj\nwrite sched\n"
+
+// No process of a tenant can stop, end, trace, limit or slow down the shim's, or
+// read what they hold.
+func shimTouched(t *testing.T, c *container, user string) {
+	if unable(t, c.Facts.OneUser, "to be another user than its tenant") {
+		return
+	}
+	seen := make(map[string]bool)
+	for line := range strings.Lines(c.ok(t, "ps", "shim")) {
+		pid, argv, _ := strings.Cut(strings.TrimSpace(line), " ")
+		words := strings.Fields(argv)
+		what := words[len(words)-1]
+		seen[what] = true
+		cmd := c.command("attack", pid)
+		cmd.User = user
+		result, err := c.run(t, cmd)
+		require.NoError(t, err, "as %q: attack %s", user, argv)
+		require.True(t, result.OK(), "as %q: attack %s: %+v", user, argv, result)
+		for done := range strings.Lines(result.Stdout.String()) {
+			require.True(t, what == "worker" && user == "0:0" && strings.Contains(ofWorker, done), "%q may do to %s: %s", user, argv, done)
+		}
+	}
+	require.Equal(t, map[string]bool{"init": true, "worker": true, "connect": true}, seen, "what was attacked")
+	require.Equal(t, "still\n", c.ok(t, "echo", "still"))
 }

@@ -40,6 +40,9 @@ const FileMode = 0o111
 // namespaces of the usual size have it.
 const UID = 64997
 
+// Owner is UID as engines write a user and a group.
+const Owner = "64997:64997"
+
 // AsideDir is where volumes that the workload may only read are mounted a second
 // time, for the program to fill and to empty. It belongs to UID and is closed to
 // all others. It is not below Mount, which is never wiped.
