@@ -160,6 +160,12 @@ type Recycler interface {
 	Wipe(ctx context.Context, id string, fence int64) error
 }
 
+// ReservedUser is the user, and the group, of the program that looks after a
+// container from inside, where that can have a user of its own. No process of a
+// workload may have it, whatever a Spec or the container's files say. It is
+// below 65536, so that user namespaces of the usual size have it.
+const ReservedUser = 64997
+
 // Spec is what a container is made of. The zero value of a field means the
 // image's own or the backend's safest.
 type Spec struct {

@@ -5,9 +5,12 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/hostler/hostler/runtime"
 )
 
 // maxArgs bounds what one program is started with, in bytes: Linux takes no
@@ -124,6 +127,9 @@ const ownerPattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_
 
 var ownerForm = regexp.MustCompile(ownerPattern)
 
+// reservedUser is refused, as a user and as a group.
+var reservedUser = strconv.Itoa(runtime.ReservedUser)
+
 const ownerRemedy = `write a uid, "uid:gid", a name or "name:group"`
 
 func (v *owner) read(d *decoder, n *yaml.Node, at string, _ rule) {
@@ -135,16 +141,22 @@ func (v *owner) read(d *decoder, n *yaml.Node, at string, _ rule) {
 			return
 		}
 		*v = owner(fmt.Sprint(uid))
-		return
+	} else {
+		*v = owner(d.text(n, at, rule{pattern: ownerForm, hint: strings.TrimPrefix(ownerRemedy, "write ")}))
 	}
-	*v = owner(d.text(n, at, rule{pattern: ownerForm, hint: strings.TrimPrefix(ownerRemedy, "write ")}))
+	if !d.faulty[at] && slices.Contains(strings.Split(string(*v), ":"), reservedUser) {
+		d.fault(n, at, "is "+reservedUser+", the user of hostler's own program in every container", "write another number")
+	}
 }
 
 func (v *owner) schema(_ *generator, _ rule) schema {
 	return schema{"anyOf": []schema{
 		{"type": "string", "pattern": ownerPattern},
 		{"type": "integer", "minimum": 0, "maximum": int64(1<<32 - 2)},
-	}}
+	}, "not": schema{"anyOf": []schema{
+		{"const": runtime.ReservedUser},
+		{"type": "string", "pattern": "(^|:)" + reservedUser + "(:|$)"},
+	}}}
 }
 
 // template is a path of the sink with ${tenantId} in it.

@@ -60,6 +60,9 @@ var refusals = []struct{ name, source, field, words string }{
 
 	{"user below 0", body("user: -1"), "user", "no uid"},
 	{"user with a space", body("user: a b"), "user", "name:group"},
+	{"user of the shim", body("user: 64997"), "user", "hostler's own"},
+	{"user of the shim as text", body("user: '64997:0'"), "user", "hostler's own"},
+	{"group of the shim", body("user: '0:64997'"), "user", "hostler's own"},
 	{"user is nothing", body("user: ''"), "user", "not allowed"},
 	{"read_only as text", body("read_only: yes"), "read_only", "true or false"},
 	{"port 0", body("ports: [0]"), "ports[0]", "less than 1"},

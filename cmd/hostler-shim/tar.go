@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"runtime/debug"
@@ -16,7 +15,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
@@ -61,28 +59,6 @@ func (f toolFlags) takeOwnUser() error {
 	return takeOwnUser(noHeirs)
 }
 
-// openDir opens the folder inside the root. In a container the root is "/",
-// whose links may point anywhere in it.
-func (f toolFlags) openDir() (*os.Root, error) {
-	dir, err := f.open()
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
-		return nil, fmt.Errorf("%w: %s", runtime.ErrNoFile, f.dir)
-	}
-	return dir, err
-}
-
-func (f toolFlags) open() (*os.Root, error) {
-	if f.root == "/" {
-		return os.OpenRoot(f.dir)
-	}
-	root, err := os.OpenRoot(f.root)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.OpenRoot("." + path.Clean("/"+f.dir))
-}
-
 // toolFailed is a tool's last line on stderr, for shim.ToolError.
 func toolFailed(err error) int {
 	line, _ := json.Marshal(shim.NewFault(err)) // strings always encode
@@ -124,7 +100,7 @@ func runTar(args []string) int {
 	if err := f.takeOwnUser(); err != nil {
 		return toolFailed(err)
 	}
-	dir, err := f.openDir()
+	dir, err := openDir(f.root, f.dir)
 	if err != nil {
 		return toolFailed(err)
 	}
@@ -136,11 +112,31 @@ func runTar(args []string) int {
 	return toolDone(out)
 }
 
+// What one archive may cost. A tenant makes the tree that is packed.
+const (
+	// maxPath is the longest path of an entry, as the kernel has it. What lies
+	// deeper no program could name.
+	maxPath = 4096
+	// maxNames bounds the names of a directory, and of those above it, that are
+	// held at once, in bytes.
+	maxNames = 64 << 20
+	// nameCost is what a name costs besides its bytes.
+	nameCost = 16
+	// namesAtOnce is how many names are read at once.
+	namesAtOnce = 4096
+	// leaseWait is how long files that another process has a lease on may hold up
+	// an archive. The kernel ends a lease after 45 s, unless told otherwise.
+	leaseWait  = 90 * time.Second
+	leasePause = 20 * time.Millisecond
+)
+
 // packer writes what is below a folder as a tar stream.
 type packer struct {
 	handles *handles
 	tar     *tar.Writer
 	buffer  []byte
+	names   int           // bytes of the names that are held
+	waited  time.Duration // for leases
 }
 
 // pack writes all below dir: files, folders and symbolic links. Sockets, pipes
@@ -164,6 +160,8 @@ func (p *packer) below(name string) error {
 	if err != nil {
 		return err
 	}
+	held := p.names
+	defer func() { p.names = held - cost(names) }()
 	slices.Sort(names)
 	for _, base := range names {
 		if err := p.entry(name, base); err != nil && !wentMeanwhile(err) {
@@ -173,6 +171,15 @@ func (p *packer) below(name string) error {
 	return nil
 }
 
+func cost(names []string) int {
+	sum := 0
+	for _, name := range names {
+		sum += len(name) + nameCost
+	}
+	return sum
+}
+
+// namesIn counts what it gives among the names that are held.
 func (p *packer) namesIn(name string) ([]string, error) {
 	dir, err := p.handles.folder(name)
 	if err != nil {
@@ -184,7 +191,23 @@ func (p *packer) namesIn(name string) ([]string, error) {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
-	return f.Readdirnames(-1)
+	var all []string
+	held := p.names
+	for {
+		names, err := f.Readdirnames(namesAtOnce)
+		if p.names += cost(names); p.names > maxNames {
+			p.names = held
+			return nil, badArchive("%q and what it is in hold more names than can be packed", name)
+		}
+		all = append(all, names...)
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			p.names = held
+			return nil, err
+		}
+	}
 }
 
 // wentMeanwhile says whether something is gone since it was looked at, or is
@@ -205,6 +228,9 @@ func (p *packer) entry(in, base string) error {
 		return err
 	}
 	h := header(path.Join(in, base), &st)
+	if len(h.Name) > maxPath {
+		return badArchive("a path in it is longer than %d bytes: %q...", maxPath, strings.ToValidUTF8(h.Name[:64], "?"))
+	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
 		return p.file(dir, base, h.Name)
@@ -242,7 +268,7 @@ func header(name string, st *unix.Stat_t) *tar.Header {
 
 func (p *packer) file(dir int, base, name string) error {
 	// It may be something else by now, a pipe that nobody writes for example.
-	fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+	fd, err := p.openFile(dir, base)
 	if err != nil {
 		return err
 	}
@@ -267,15 +293,42 @@ func (p *packer) file(dir int, base, name string) error {
 	return err
 }
 
+// openFile waits a while for a lease to end that another process has on the
+// file: the first try has asked the kernel to end it.
+func (p *packer) openFile(dir int, base string) (int, error) {
+	for {
+		fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
+		if !errors.Is(err, unix.EAGAIN) {
+			return fd, err
+		}
+		if p.waited >= leaseWait {
+			return -1, badArchive("%q is leased to another process", base)
+		}
+		<-time.After(leasePause)
+		p.waited += leasePause
+	}
+}
+
+// large packs as much as the file had when it was looked at: one that grows is
+// cut, and one that shrinks is filled with zeros, as other programs do it too.
 func (p *packer) large(fd int, h *tar.Header) error {
 	if err := p.tar.WriteHeader(h); err != nil {
 		return err
 	}
 	n, err := io.CopyBuffer(p.tar, io.LimitReader(descriptor(fd), h.Size), p.buffer)
-	if err == nil && n < h.Size {
-		return fmt.Errorf("%s became shorter while it was read", strings.ToValidUTF8(h.Name, "?"))
+	if err != nil || n == h.Size {
+		return err
 	}
+	_, err = io.CopyBuffer(p.tar, io.LimitReader(zeros{}, h.Size-n), p.buffer)
 	return err
+}
+
+// zeros has no end.
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
 }
 
 // descriptor reads a file that needs no more than its number.

@@ -28,7 +28,7 @@ func runUntar(args []string) int {
 	if err != nil {
 		return toolFailed(err)
 	}
-	dir, err := f.openDir()
+	dir, err := openDir(f.root, f.dir)
 	if err != nil {
 		return toolFailed(err)
 	}
@@ -55,8 +55,16 @@ type unpacker struct {
 	give    bool // whether we may give files to the owner
 	buffer  []byte
 
-	relinked bool          // a link was replaced that a handle may have come by
-	folders  []*tar.Header // whose mode and time are set when all is in them
+	relinked bool         // a link was replaced that a handle may have come by
+	folders  []madeFolder // whose mode and time are set when all is in them
+	held     int          // bytes of their names
+}
+
+// madeFolder is what is set of a folder when all is in it.
+type madeFolder struct {
+	name  string
+	mode  uint32
+	times [2]unix.Timespec
 }
 
 func newUnpacker(dir *os.Root, owner identity) *unpacker {
@@ -84,7 +92,7 @@ func (u *unpacker) unpack(from io.Reader) error {
 	}
 	for i := len(u.folders) - 1; i >= 0; i-- {
 		if err := u.settle(u.folders[i]); err != nil {
-			return fmt.Errorf("finish %s: %w", u.folders[i].Name, err)
+			return fmt.Errorf("finish %s: %w", u.folders[i].name, err)
 		}
 	}
 	// What comes after the archive is padding. An engine's pipe breaks when
@@ -134,6 +142,9 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 
 // localName refuses names that point outside.
 func localName(name string) (string, error) {
+	if len(name) > maxPath {
+		return "", badArchive("a name is longer than %d bytes: %q...", maxPath, name[:64])
+	}
 	clean := path.Clean(name)
 	if name == "" || strings.ContainsRune(name, 0) || path.IsAbs(name) ||
 		clean == ".." || strings.HasPrefix(clean, "../") {
@@ -229,33 +240,39 @@ func (u *unpacker) makeFolder(dir int, h *tar.Header, _ io.Reader) error {
 	if err != nil && !errors.Is(err, unix.EISDIR) { // a folder may be there
 		return err
 	}
-	u.folders = append(u.folders, h)
+	times, err := timesOf(h)
+	if err != nil {
+		return err
+	}
+	if u.held += len(h.Name) + folderCost; u.held > maxNames {
+		return badArchive("it has more folders than can be unpacked")
+	}
+	u.folders = append(u.folders, madeFolder{name: h.Name, mode: uint32(h.Mode & permissionBits), times: times})
 	_, err = u.ownFolder(dir, h.Name)
 	return err
 }
 
+// folderCost is what a folder costs besides its name.
+const folderCost = 64
+
 // settle is the last thing done to a folder: files made in it change its time,
 // and its mode may forbid to make them.
-func (u *unpacker) settle(h *tar.Header) error {
-	above, err := u.handles.folder(path.Dir(h.Name))
+func (u *unpacker) settle(f madeFolder) error {
+	above, err := u.handles.folder(path.Dir(f.name))
 	if err != nil {
 		return nil // a later entry of the same name was something else
 	}
-	fd, err := openAt(above, path.Base(h.Name), unix.O_PATH|unix.O_DIRECTORY, 0)
+	fd, err := openAt(above, path.Base(f.name), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil
 	}
 	defer unix.Close(fd)
 	// This way also one that its owner has closed to himself.
 	name := "/proc/self/fd/" + strconv.Itoa(fd)
-	if err := unix.Chmod(name, uint32(h.Mode&permissionBits)); err != nil {
+	if err := unix.Chmod(name, f.mode); err != nil {
 		return err
 	}
-	times, err := timesOf(h)
-	if err != nil {
-		return err
-	}
-	return unix.UtimesNanoAt(unix.AT_FDCWD, name, times[:], 0)
+	return unix.UtimesNanoAt(unix.AT_FDCWD, name, f.times[:], 0)
 }
 
 // timesOf are the times of access and of change.

@@ -1,15 +1,16 @@
 package main
 
 import (
-	"bufio"
+	"errors"
 	"fmt"
-	"os"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
 )
 
 // identity is whom a process runs as.
@@ -70,7 +71,8 @@ func (a accounts) find(spec string) (identity, error) {
 
 // user finds an account by its name or number.
 func (a accounts) user(user string) (id identity, name string, err error) {
-	for fields := range entries(a.passwd, 6) {
+	all, why := entries(a.passwd, 6)
+	for _, fields := range all {
 		if fields[0] != user && fields[2] != user {
 			continue
 		}
@@ -82,13 +84,14 @@ func (a accounts) user(user string) (id identity, name string, err error) {
 	}
 	uid, err := number(user)
 	if err != nil {
-		return identity{}, "", noUser("user", user)
+		return identity{}, "", noUser("user", user, why)
 	}
 	return identity{uid: uid, home: "/"}, "", nil
 }
 
 func (a accounts) groupID(group string) (int, error) {
-	for fields := range entries(a.group, 3) {
+	all, why := entries(a.group, 3)
+	for _, fields := range all {
 		if fields[0] != group {
 			continue
 		}
@@ -98,7 +101,7 @@ func (a accounts) groupID(group string) (int, error) {
 	}
 	gid, err := number(group)
 	if err != nil {
-		return 0, noUser("group", group)
+		return 0, noUser("group", group, why)
 	}
 	return gid, nil
 }
@@ -109,9 +112,10 @@ func (a accounts) memberships(name string, gid int) []int {
 	if name == "" {
 		return nil
 	}
-	for fields := range entries(a.group, 4) {
+	all, _ := entries(a.group, 4) // a file that cannot be read lists nobody
+	for _, fields := range all {
 		member := slices.Contains(strings.Split(fields[3], ","), name)
-		if id, err := strconv.Atoi(fields[2]); err == nil && member && id != gid {
+		if id, err := strconv.Atoi(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
 			groups = append(groups, id)
 		}
 	}
@@ -124,28 +128,71 @@ func number(s string) (int, error) {
 	return int(n), err
 }
 
-func noUser(what, name string) error {
-	return &runtime.StartError{
-		Reason: runtime.StartNoUser,
-		Detail: fmt.Sprintf("there is no %s %q in the container", what, name),
+// noUser is a name that cannot be found, and why the file with the names cannot
+// be read, if so.
+func noUser(what, name string, why error) error {
+	detail := fmt.Sprintf("there is no %s %q in the container", what, name)
+	if why != nil {
+		detail += ": " + why.Error()
 	}
+	return &runtime.StartError{Reason: runtime.StartNoUser, Detail: detail}
 }
 
-// entries yields the lines of a colon-separated file that have at least n
-// fields. A file that is not there has none: many small images have neither.
-func entries(path string, n int) func(yield func([]string) bool) {
-	return func(yield func([]string) bool) {
-		f, err := os.Open(path)
-		if err != nil {
-			return
-		}
-		defer f.Close()
-		lines := bufio.NewScanner(f)
-		for lines.Scan() {
-			fields := strings.Split(lines.Text(), ":")
-			if len(fields) >= n && !yield(fields) {
-				return
-			}
+// What is read of a file with accounts. It is the container's, where a tenant
+// may have put anything in its place.
+const (
+	maxAccounts = 1 << 20 // bytes
+	maxGroups   = 1 << 16 // the kernel's own
+)
+
+// entries are the lines of a colon-separated file that have at least n fields.
+// A file that is not there has none: many small images have neither. One that
+// cannot be read, or is something else, has none either, and says so.
+func entries(path string, n int) ([][]string, error) {
+	text, err := readAccounts(path)
+	if err != nil {
+		return nil, err
+	}
+	var all [][]string
+	for line := range strings.SplitSeq(text, "\n") {
+		if fields := strings.Split(line, ":"); len(fields) >= n {
+			all = append(all, fields)
 		}
 	}
+	return all, nil
+}
+
+// readAccounts reads a file without waiting for anybody: what the name stands
+// for is looked at before it is opened, for to open a pipe or a device waits, or
+// does something.
+func readAccounts(path string) (string, error) {
+	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, unix.ENOENT) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(at)
+	var st unix.Stat_t
+	if err := unix.Fstat(at, &st); err != nil {
+		return "", fmt.Errorf("look at %s: %w", path, err)
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFREG {
+		return "", fmt.Errorf("%s is not a file", path)
+	}
+	// Another process may have a lease on it, which is not waited for.
+	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", fmt.Errorf("open %s: %w", path, err)
+	}
+	defer unix.Close(fd)
+	text, err := io.ReadAll(io.LimitReader(descriptor(fd), maxAccounts+1))
+	if err != nil {
+		return "", fmt.Errorf("read %s: %w", path, err)
+	}
+	if len(text) > maxAccounts {
+		return "", fmt.Errorf("%s is larger than %d bytes", path, maxAccounts)
+	}
+	return string(text), nil
 }

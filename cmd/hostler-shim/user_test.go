@@ -1,13 +1,16 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // Users are looked up as engines look them up.
@@ -64,4 +67,60 @@ func TestOwnHome(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"A=1"}, withoutOwnHome([]string{"A=1", "HOME=" + as.home}))
 	require.Equal(t, []string{"HOME=/app"}, withoutOwnHome([]string{"HOME=/app"}))
+}
+
+// Nobody becomes the shim's own user or gets its group, by whatever name.
+func TestReserved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := accounts{passwd: filepath.Join(dir, "passwd"), group: filepath.Join(dir, "group")}
+	require.NoError(t, os.WriteFile(a.passwd, []byte("evil:x:64997:0::/:\nsly:x:5:64997::/:\nmember:x:6:6::/:\n"), 0o600))
+	require.NoError(t, os.WriteFile(a.group, []byte("shims:x:64997:member\n"), 0o600))
+	for _, spec := range []string{"64997", "64997:0", "0:64997", "evil", "sly", "member", "0:shims"} {
+		_, err := a.lookup(spec)
+		start, ok := errors.AsType[*runtime.StartError](err)
+		require.True(t, ok, "%s: %v", spec, err)
+		require.Equal(t, runtime.StartNoUser, start.Reason, spec)
+		require.ErrorContains(t, err, "64997", spec)
+	}
+	for _, id := range []identity{{uid: shim.UID}, {gid: shim.UID}, {groups: []int{1, shim.UID}}} {
+		require.ErrorContains(t, become(id), "64997")
+	}
+}
+
+// Whatever a tenant puts in the place of the files with the accounts, nothing is
+// waited for, numbers are good without them, and a name says what is wrong.
+func TestAccountsOfATenant(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	require.NoError(t, unix.Mkfifo(path("pipe"), 0o666))
+	require.NoError(t, os.Mkdir(path("folder"), 0o700))
+	require.NoError(t, os.Symlink("/dev/zero", path("endless")))
+	require.NoError(t, os.Symlink(path("loop"), path("loop")))
+	require.NoError(t, os.WriteFile(path("large"), nil, 0o600))
+	require.NoError(t, os.Truncate(path("large"), 1<<40))
+	leased, err := os.OpenFile(path("leased"), os.O_CREATE|os.O_RDWR, 0o600)
+	require.NoError(t, err)
+	defer leased.Close()
+	_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+	require.NoError(t, err)
+	for name, why := range map[string]string{
+		"pipe": "is not a file", "folder": "is not a file", "endless": "is not a file",
+		"loop": "too many levels", "large": "larger than", "leased": "temporarily unavailable",
+	} {
+		a := accounts{passwd: path(name), group: path(name)}
+		got, err := a.lookup("5")
+		require.NoError(t, err, name)
+		require.Equal(t, identity{5, 0, nil, "/"}, got, name)
+		for _, spec := range []string{"alice", "5:staff"} {
+			_, err = a.lookup(spec)
+			require.ErrorContains(t, err, path(name), spec)
+			require.ErrorContains(t, err, why, spec)
+		}
+	}
+	require.NoError(t, os.WriteFile(path("long"), append(bytes.Repeat([]byte("x"), 1<<19), "\nalice:x:7:8::/:\n"...), 0o600))
+	got, err := accounts{passwd: path("long"), group: path("none")}.lookup("alice")
+	require.NoError(t, err, "a long line is a line")
+	require.Equal(t, 7, got.uid)
 }

@@ -58,7 +58,7 @@ func TestDeaths(t *testing.T) {
 		gone  bool // the pod, with the container
 	}{
 		"its main process ends": {codes: []int{0}, end: func(t *testing.T, rt *kubernetes.Runtime, id string) {
-			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 		}},
 		"deleted by somebody": {codes: []int{0, 137}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
 			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), nil, nil))
@@ -113,7 +113,7 @@ func TestRevival(t *testing.T) {
 	deaths := obituaries(t, rt, id)
 	say(t, rt, id, "/box", "write", "kept", "x")
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
-	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	await(t, deaths)
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)

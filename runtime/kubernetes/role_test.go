@@ -56,7 +56,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
 	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
 	require.Eventually(t, func() bool { return logged(t, rt, id) }, patience, tick)
-	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "init", "TERM"}})
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	await(t, deaths)
 	require.NoError(t, rt.Start(t.Context(), id))
 	require.NoError(t, rt.Seal(t.Context(), id, 1))

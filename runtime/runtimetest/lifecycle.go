@@ -108,7 +108,7 @@ func (c *container) end(t *testing.T) {
 		return c.log(t, 1<<20) != ""
 	})
 	// The answer may be lost with the container: that is not the question here.
-	_, _ = c.run(t, c.command("kill", "init", "TERM"))
+	_, _ = c.run(t, c.command("kill", "main", "TERM"))
 	eventually(t, "the container ends with its main process", func() bool {
 		return c.state(t, c.id) == runtime.Exited
 	})

@@ -51,7 +51,7 @@ func lost(t *testing.T, s *suite) {
 // endByMain ends the container by its main process, and does not wait.
 func endByMain(t *testing.T, c *container) {
 	t.Helper()
-	_, _ = c.run(t, c.command("kill", "init", "TERM")) // the answer may be lost
+	_, _ = c.run(t, c.command("kill", "main", "TERM")) // the answer may be lost
 }
 
 // A command with enough rights may kill the process that looks after it. Its

@@ -36,9 +36,8 @@ const FileMode = 0o111
 
 // UID is the user, and the group, that is the program's own: whatever belongs to
 // it is closed to every process of a tenant, root's included, who has no
-// capability. No process of a tenant can get it. It is below 65536, so that user
-// namespaces of the usual size have it.
-const UID = 64997
+// capability. No process of a tenant can get it.
+const UID = runtime.ReservedUser
 
 // Owner is UID as engines write a user and a group.
 const Owner = "64997:64997"

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// No link on the way to a folder is followed, wherever it points and whichever
+// part of the path it is.
+func TestOpenDir(t *testing.T) {
+	t.Parallel()
+	base := t.TempDir()
+	for _, dir := range []string{"data/state", "secret/state"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(base, dir), 0o755))
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(base, "data/state/mine"), nil, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(base, "data/file"), nil, 0o600))
+	require.NoError(t, os.Symlink("../secret", filepath.Join(base, "data/out")))
+	require.NoError(t, os.Symlink("state", filepath.Join(base, "data/in")))
+	for root, prefix := range map[string]string{base: "", "/": base} {
+		for _, dir := range []string{"/data/state", "data/state/", "/data/./x/../state"} {
+			opened, err := openDir(root, prefix+"/"+dir)
+			require.NoError(t, err, dir)
+			_, err = opened.Lstat("mine")
+			require.NoError(t, err, dir)
+			require.NoError(t, opened.Close())
+		}
+		for _, dir := range []string{"/data/out", "/data/out/state", "/data/in"} {
+			_, err := openDir(root, prefix+dir)
+			require.ErrorIs(t, err, runtime.ErrBadArchive, dir)
+			require.ErrorContains(t, err, "symbolic link", dir)
+		}
+		for _, dir := range []string{"/none", "/data/none/deeper", "/data/file", "/data/file/deeper"} {
+			_, err := openDir(root, prefix+dir)
+			require.ErrorIs(t, err, runtime.ErrNoFile, dir)
+		}
+	}
+	whole, err := openDir(base, "/../..")
+	require.NoError(t, err)
+	_, err = whole.Lstat("data")
+	require.NoError(t, err, "nothing is above the root")
+}
+
+// sink counts an archive and does something when it begins.
+type sink struct {
+	bytes.Buffer
+	begun func()
+}
+
+func (s *sink) Write(b []byte) (int, error) {
+	if s.begun != nil {
+		s.begun()
+		s.begun = nil
+	}
+	return s.Buffer.Write(b)
+}
+
+// A file that changes its size while it is packed has the size that it began
+// with: cut when it grows, filled with zeros when it shrinks.
+func TestPackChanging(t *testing.T) {
+	t.Parallel()
+	const size = 4 * smallFile
+	for name, to := range map[string]int64{"shrinks": smallFile + 3, "is emptied": 0, "grows": 2 * size} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "file")
+		content := bytes.Repeat([]byte("x"), size)
+		require.NoError(t, os.WriteFile(file, content, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "next"), []byte("whole"), 0o600))
+		root, err := os.OpenRoot(dir)
+		require.NoError(t, err)
+		out := &sink{begun: func() { require.NoError(t, os.Truncate(file, to)) }}
+		require.NoError(t, pack(root, out), name)
+		r := tar.NewReader(&out.Buffer)
+		h, err := r.Next()
+		require.NoError(t, err, name)
+		require.EqualValues(t, size, h.Size, name)
+		got, err := io.ReadAll(r)
+		require.NoError(t, err, name)
+		kept := strings.TrimRight(string(got), "\x00")
+		require.True(t, kept == string(content[:len(kept)]), "%s: what was there is as it was", name)
+		h, err = r.Next()
+		require.NoError(t, err, name)
+		require.Equal(t, "next", h.Name, name)
+		require.NoError(t, root.Close())
+	}
+}
+
+// Pipes and sockets are left out, a path that no program could name is refused,
+// and names may hold anything.
+func TestPackOdd(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "folder"), 0o600), "in a folder's place")
+	odd := "a\nb\xff\x1b[2J"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, odd), []byte("x"), 0o600))
+	h, err := tar.NewReader(bytes.NewReader(packed(t, dir))).Next()
+	require.NoError(t, err)
+	require.Equal(t, odd, h.Name)
+
+	at, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	require.NoError(t, err)
+	name := strings.Repeat("d", 250)
+	for range maxPath/len(name) + 1 {
+		require.NoError(t, unix.Mkdirat(at, name, 0o700))
+		next, err := unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY, 0)
+		require.NoError(t, errors.Join(err, unix.Close(at)))
+		at = next
+	}
+	require.NoError(t, unix.Close(at))
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	err = pack(root, io.Discard)
+	require.ErrorIs(t, err, runtime.ErrBadArchive)
+	require.ErrorContains(t, err, "longer than 4096 bytes")
+	err = unpackInto(t, t.TempDir(), folderArchive(t, tar.Header{Name: strings.Repeat(name+"/", 20), Typeflag: tar.TypeDir}))
+	require.ErrorIs(t, err, runtime.ErrBadArchive)
+}
+
+func folderArchive(t *testing.T, headers ...tar.Header) io.Reader {
+	t.Helper()
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range headers {
+		require.NoError(t, w.WriteHeader(&h))
+	}
+	require.NoError(t, w.Close())
+	return &b
+}
+
+// The names of a directory count until it is packed, and are given back then.
+func TestPackNames(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, name := range []string{"a/b/c", "a/d"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o700))
+	}
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	p := packer{handles: newHandles(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, smallFile)}
+	defer p.handles.close()
+	require.NoError(t, p.below("."))
+	require.Zero(t, p.names)
+	p.names = maxNames - 40 // room for two names at a time
+	require.ErrorContains(t, p.below("."), "more names")
+	p.names = maxNames - 100
+	require.NoError(t, p.below("."))
+}
+
+// A file that another process has a lease on is waited for, not for ever.
+func TestPackLeased(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	leased, err := os.OpenFile(filepath.Join(dir, "file"), os.O_CREATE|os.O_RDWR, 0o600)
+	require.NoError(t, err)
+	defer leased.Close()
+	_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
+	require.NoError(t, err)
+	root, err := os.OpenRoot(dir)
+	require.NoError(t, err)
+	defer root.Close()
+	p := packer{handles: newHandles(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, smallFile), waited: leaseWait - 2*leasePause}
+	defer p.handles.close()
+	err = p.below(".")
+	require.ErrorIs(t, err, runtime.ErrBadArchive)
+	require.ErrorContains(t, err, "leased")
+	_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
+	require.NoError(t, err)
+	require.NoError(t, p.below("."))
+}
