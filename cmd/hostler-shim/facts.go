@@ -114,6 +114,8 @@ func processFacts(f facts) error {
 	dir, err := os.Getwd()
 	session, _ := unix.Getsid(0)
 	group, _ := unix.Getpgid(0)
+	slack, err2 := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0) // the file of another thread is closed
+	f["init's timer slack"] = fmt.Sprintln(slack, err2)
 	dumpable, _ := unix.PrctlRetInt(unix.PR_GET_DUMPABLE, 0, 0, 0, 0)
 	bits, _ := unix.PrctlRetInt(unix.PR_GET_SECUREBITS, 0, 0, 0, 0)
 	f["init's place"] = fmt.Sprintln(dir, err, session, group, dumpable, bits)

@@ -50,7 +50,7 @@ func removeIPC() error {
 			}
 		}
 	}
-	return nil
+	return showToOwn() // threads have been other users
 }
 
 // remove removes an object as the user who made it: nobody else may, but who

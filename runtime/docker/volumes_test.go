@@ -54,7 +54,7 @@ func TestReadOnlyVolume(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, result.OK(), "as %s: %s is still there", user, path)
 		}
-		require.NoError(t, api.ContainerRestart(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
+		require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
 		require.NoError(t, rt.Start(t.Context(), id))
 		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
 		closed()
