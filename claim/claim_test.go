@@ -181,8 +181,8 @@ func TestPostClaimFails(t *testing.T) {
 	}
 }
 
-// A container that turns out unfit before any hook has run is destroyed, and
-// the claim gets another.
+// A container that turns out unfit before any hook has run is destroyed, with
+// the reason in its event, and the claim gets another.
 func TestUnfitContainer(t *testing.T) {
 	for _, call := range []string{"wipe", "restart", "exec * box echo healthy"} {
 		t.Run(call, func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestUnfitContainer(t *testing.T) {
 				y.Apply(strings.Replace(hooked, "min_idle: 1", "min_idle: 0", 1))
 				first := y.Claim("w", "ada")
 				y.Release(first)
-				y.RT.BreakOnce(call, runtime.ErrNotClean)
+				y.RT.BreakOnce(call, fmt.Errorf("%w: /app/server is new or has changed", runtime.ErrNotClean))
 				c := y.Claim("w", "bob")
 				require.Equal(t, claim.Fresh, c.Source)
 				require.NotEqual(t, first.Container, c.Container)
@@ -201,6 +201,8 @@ func TestUnfitContainer(t *testing.T) {
 					return k.State == pool.Gone
 				})
 				require.Len(t, y.Events(activity.HookStarted), 2, "one for each claim")
+				told := y.Events(activity.ContainerDestroying)
+				require.Contains(t, told[len(told)-1].Message, "/app/server is new or has changed")
 			})
 		})
 	}
