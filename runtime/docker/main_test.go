@@ -73,7 +73,7 @@ func purge(rt *docker.Runtime) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return rt.Purge(ctx, imageBox, imageUsers)
+	return rt.Purge(ctx, imageBox, imageUsers, imageAttacked(0), imageAttacked(1001))
 }
 
 // needEngine skips, loudly, where there is no engine, and fails where there

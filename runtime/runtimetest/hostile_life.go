@@ -69,7 +69,10 @@ func (c *campaign) newLife(t *testing.T) *life {
 	spec.Limits = runtime.Limits{PIDs: 256, Memory: 256 << 20, CPUs: 1}
 	spec.Volumes = []runtime.Volume{
 		{Name: "data", Target: "/data"}, {Name: "inner", Target: "/data/nest/inner"},
-		{Name: "state", Target: "/srv/app/state"}, {Name: "ro", Target: "/ro", ReadOnly: true},
+		{Name: "state", Target: "/srv/app/state"},
+	}
+	if !c.Facts.OneUser { // else nothing keeps the workload from writing to it
+		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "ro", Target: "/ro", ReadOnly: true})
 	}
 	l := &life{campaign: c, id: spec.ID, secret: rand.Text()}
 	require.NoError(t, c.rt.Create(t.Context(), spec), "Create")

@@ -150,7 +150,7 @@ func difference(unused, now map[string]string, wiped time.Time) []string {
 		is, there := now[key]
 		switch {
 		case was == is && known == there:
-		case strings.HasPrefix(key, `process "shim"`) && !there: // they come and go
+		case strings.HasPrefix(key, "process ") && !there: // one that ended while the unused container was looked at
 		case strings.HasPrefix(key, "mtime ") || strings.HasPrefix(key, "ctime "):
 			if there && known && !since(is, wiped) {
 				all = append(all, fmt.Sprintf("%s: %s, was %s, wiped at %d.%09d", key, is, was, wiped.Unix(), wiped.Nanosecond()))

@@ -33,8 +33,7 @@ type row struct {
 	Note    string `json:"note,omitempty"`   // why it could not be performed
 }
 
-// newRecord writes its rows to a file of HOSTILE_OUT, a directory, when the
-// test ends.
+// newRecord keeps its rows in a file of HOSTILE_OUT, a directory.
 func newRecord(t *testing.T, backend string) *record {
 	r := &record{backend: backend, notes: make(map[string]string)}
 	t.Cleanup(func() { r.close(t) })
@@ -61,6 +60,19 @@ func (r *record) add(t *testing.T, a attack, way attacked, result, detail string
 		Result: result, Detail: firstLine(detail), Note: note,
 	})
 	t.Logf("%-8s %s (%s) %s", result, a.Name, firstLine(detail), note)
+	r.save(t)
+}
+
+// save writes the rows, so that a run that is ended early leaves some.
+func (r *record) save(t *testing.T) {
+	dir := os.Getenv("HOSTILE_OUT")
+	if dir == "" {
+		return
+	}
+	b, err := json.MarshalIndent(r.rows, "", " ")
+	require.NoError(t, err)
+	require.NoError(t, os.MkdirAll(dir, 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, r.backend+".json"), b, 0o644))
 }
 
 // close says how many there were of each result.
@@ -71,14 +83,6 @@ func (r *record) close(t *testing.T) {
 	for _, row := range r.rows {
 		counts[row.Result]++
 	}
-	t.Logf("%s: %d attacks: %d held, %d tainted the container, %d reached the next tenant",
-		r.backend, len(r.rows), counts[held], counts[tainted], counts[reached])
-	dir := os.Getenv("HOSTILE_OUT")
-	if dir == "" {
-		return
-	}
-	b, err := json.MarshalIndent(r.rows, "", " ")
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(dir, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, r.backend+".json"), b, 0o644))
+	t.Logf("%s: %d attacks: %d held, %d tainted the container, %d are listed, %d reached the next tenant",
+		r.backend, len(r.rows), counts[held], counts[tainted], counts[listed], counts[reached])
 }

@@ -37,7 +37,10 @@ type Harness struct {
 	// user, with no network but its own; the group hostile fills in the rest. Nil
 	// where a container isolates nothing.
 	Attacked func(t *testing.T, user int) runtime.Spec
-	Facts    Facts
+	// Sample leaves out attacks where another backend has them all: one of so
+	// many is performed. 0 and 1 are all.
+	Sample int
+	Facts  Facts
 }
 
 // Facts are what a backend is unable to do. The zero value can all.
@@ -49,9 +52,6 @@ type Facts struct {
 	// SharedMachine says that a container sees the machine's own files and
 	// processes: absolute paths are below HOSTLER_ROOT.
 	SharedMachine bool
-	// Reached are attacks of the group hostile that reach the next tenant
-	// whatever Hostler does, with the reason.
-	Reached map[string]string
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool

@@ -17,6 +17,9 @@ type attack struct {
 	State bool `json:"state,omitempty"`
 	// User is root or other where the attack is another's for the rest.
 	User string `json:"user,omitempty"`
+	// Listed says that SECURITY.md names it as what a wipe does not cover: what
+	// two tenants agree on by it, and nothing of one that does not want it.
+	Listed bool `json:"listed,omitempty"`
 	// run performs it. An error says that the kernel refused all of it.
 	run func(t tenant) error
 	// seen tells what the next tenant observes of it besides what everybody

@@ -30,7 +30,7 @@ func inodeAttacks() []attack {
 		{Name: "volume-flags", Text: "set inode flags on the directories that a wipe empties", run: onScratch(setFlags)},
 		{Name: "volume-project", Text: "put a message into the project number of those directories", run: onScratch(setProject)},
 		{Name: "volume-generation", Text: "put a message into the inode generation of those directories", run: onScratch(setGeneration)},
-		{Name: "write-hints", Text: "put a message into the write hints of the image's inodes", run: func(tenant) error {
+		{Name: "write-hints", Listed: true, Text: "put a message into the write hints of the image's inodes", run: func(tenant) error {
 			return oneOf(setHint(imageText), setHint(imageConf), setHint("/attacker"), setHint("/etc/passwd"), setHint("/etc/hosts"))
 		}, seen: seenHints},
 		{Name: "volume-hints", Text: "put a message into the write hints of those directories and devices", run: onScratch(setHint), seen: seenHints},

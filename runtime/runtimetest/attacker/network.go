@@ -22,7 +22,7 @@ func networkAttacks() []attack {
 		return func(t tenant) error { return t.leave(name) }
 	}
 	return []attack{
-		{Name: "time-wait", Text: "close connections from ports whose numbers are the message", run: timeWait, seen: seenPorts},
+		{Name: "time-wait", Listed: true, Text: "close connections from ports whose numbers are the message", run: timeWait, seen: seenPorts},
 		{Name: "half-open", Text: "leave connections of which one end does not read and one is closed", run: left("half-open"), seen: seenPorts},
 		{Name: "listen", Text: "leave a listener, its queue full", run: left("listen"), seen: seenPorts},
 		{Name: "reuse-port", Text: "leave listeners that share ports with the next tenant's", run: left("reuse-port"), seen: seenPorts},

@@ -83,7 +83,7 @@ func write(w io.Writer, rows []row) {
 // results are those of one attack on one backend, a letter for each way.
 func results(rows []row, of string) string {
 	var all []string
-	for _, result := range []string{"held", "tainted", "REACHED"} {
+	for _, result := range []string{"held", "tainted", "listed", "REACHED"} {
 		var ways []string
 		for _, r := range rows {
 			if r.Backend == of && r.Result == result {
@@ -98,7 +98,7 @@ func results(rows []row, of string) string {
 }
 
 func writeCounts(w io.Writer, title string, rows []row, of []string, field func(row) string) {
-	fmt.Fprintf(w, "\n| %s | attacks | held | tainted | REACHED |\n|---|---|---|---|---|\n", title)
+	fmt.Fprintf(w, "\n| %s | attacks | held | tainted | listed | REACHED |\n|---|---|---|---|---|---|\n", title)
 	total := make(map[string]int)
 	for _, value := range append(of, "") {
 		counts := make(map[string]int)
@@ -111,7 +111,7 @@ func writeCounts(w io.Writer, title string, rows []row, of []string, field func(
 		if value == "" {
 			value, counts = "all", total
 		}
-		fmt.Fprintf(w, "| %s | %d | %d | %d | %d |\n", value,
-			counts["held"]+counts["tainted"]+counts["REACHED"], counts["held"], counts["tainted"], counts["REACHED"])
+		fmt.Fprintf(w, "| %s | %d | %d | %d | %d | %d |\n", value,
+			counts["held"]+counts["tainted"]+counts["listed"]+counts["REACHED"], counts["held"], counts["tainted"], counts["listed"], counts["REACHED"])
 	}
 }

@@ -1,0 +1,57 @@
+package kubernetes_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/clustertest"
+	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// No tenant reaches the next one, on a real node.
+func TestHostile(t *testing.T) {
+	needCluster(t)
+	required.Minutes(t, "kubernetes")
+	runtimetest.Hostile(t, "kubernetes", runtimetest.Harness{
+		New:      func(t *testing.T) runtime.Runtime { return open(t) },
+		Attacked: attacked,
+		Sample:   4,
+	})
+}
+
+// Nor does one where the cluster admits no root: there, tenants and the shim
+// are the same user.
+func TestHostileNonRoot(t *testing.T) {
+	needCluster(t)
+	required.Minutes(t, "kubernetes")
+	namespace := secured(t, "restricted")
+	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
+	runtimetest.Hostile(t, "kubernetes-non-root", runtimetest.Harness{
+		New:      func(t *testing.T) runtime.Runtime { return open(t, bound) },
+		Attacked: attacked,
+		Sample:   4,
+		Facts:    runtimetest.Facts{OneUser: true},
+	})
+}
+
+// imagesAttacked are made once: their registry ends with this process.
+var imagesAttacked sync.Map // of func() (string, error), by user
+
+func attacked(t *testing.T, user int) runtime.Spec {
+	once, _ := imagesAttacked.LoadOrStore(user, sync.OnceValues(func() (string, error) {
+		name := fmt.Sprintf("%s/attacked-%d:1", run, user)
+		return clustertest.Serve().PushRootfs(name, v1.Config{}, runtimetest.AttackedRootfs(t, user))
+	}))
+	image, err := once.(func() (string, error))()
+	require.NoError(t, err)
+	spec := newSpec(t)
+	spec.Image = image
+	return spec
+}
