@@ -21,17 +21,17 @@ func imageAttacked(user int) string { return fmt.Sprintf("%s/attacked:%d", insta
 func TestHostile(t *testing.T) {
 	needEngine(t)
 	required.Minutes(t, "docker")
-	hostile(t, "docker", "", 2)
+	hostile(t, "docker", "", 2, runtimetest.Facts{})
 }
 
 // Nor does one under gVisor.
 func TestHostileGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
 	required.Minutes(t, "gvisor")
-	hostile(t, "gvisor", host, 4)
+	hostile(t, "gvisor", host, 4, runtimetest.Facts{Unprovable: true})
 }
 
-func hostile(t *testing.T, name, host string, sample int) {
+func hostile(t *testing.T, name, host string, sample int, facts runtimetest.Facts) {
 	makeImages(t, host) // whose end removes this one as well
 	at := func(o *docker.Options) { o.Host = host }
 	rt := connect(t, at)
@@ -46,5 +46,6 @@ func hostile(t *testing.T, name, host string, sample int) {
 			return spec
 		},
 		Sample: sample,
+		Facts:  facts,
 	})
 }

@@ -133,11 +133,11 @@ func (c *campaign) run(t *testing.T, table []attack) {
 		result, detail := c.perform(t, a)
 		if result == reached && !c.alone && len(c.current.past) > 1 {
 			// Others were here before: which of them was it?
-			before := c.current.attacks
+			before, first := c.current.attacks, detail
 			c.end(t)
 			result, detail = c.perform(t, a)
 			if result != reached {
-				result, detail = reached, "not alone, but after "+before
+				result, detail = reached, "not alone, but after "+before+": "+first
 			}
 		}
 		c.record.add(t, a, c.way, result, detail)

@@ -52,6 +52,9 @@ type Facts struct {
 	// SharedMachine says that a container sees the machine's own files and
 	// processes: absolute paths are below HOSTLER_ROOT.
 	SharedMachine bool
+	// Unprovable says that no container that was used can be proven clean: all
+	// are destroyed.
+	Unprovable bool
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
