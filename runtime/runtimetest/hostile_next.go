@@ -137,7 +137,26 @@ func (l *life) differences(a attack) ([]string, error) {
 			seen = append(seen, view+" sees: "+d)
 		}
 	}
+	if len(seen) == 0 {
+		l.settle(now)
+	}
 	return seen, nil
+}
+
+// settle takes times as they are now: what this wipe has set, the next one need
+// not touch.
+func (l *life) settle(now map[string]reports) {
+	for view, facts := range now {
+		for key, value := range facts {
+			if isTime(key) && l.unused[view] != nil {
+				l.unused[view][key] = value
+			}
+		}
+	}
+}
+
+func isTime(key string) bool {
+	return strings.HasPrefix(key, "mtime ") || strings.HasPrefix(key, "ctime ")
 }
 
 // difference compares with a container that nobody has used.
@@ -151,7 +170,7 @@ func difference(unused, now map[string]string, wiped time.Time) []string {
 		switch {
 		case was == is && known == there:
 		case strings.HasPrefix(key, "process ") && !there: // one that ended while the unused container was looked at
-		case strings.HasPrefix(key, "mtime ") || strings.HasPrefix(key, "ctime "):
+		case isTime(key):
 			if there && known && !since(is, wiped) {
 				all = append(all, fmt.Sprintf("%s: %s, was %s, wiped at %d.%09d", key, is, was, wiped.Unix(), wiped.Nanosecond()))
 			}
