@@ -68,7 +68,7 @@ func (l launch) tell(socket *os.File) error {
 	var fault shim.Fault
 	err = json.NewDecoder(io.LimitReader(socket, shim.MaxFrame)).Decode(&fault)
 	switch {
-	case errors.Is(err, io.EOF):
+	case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET): // it need not have read the last blank
 		return nil
 	case err != nil:
 		return startFailed("hear of a starter: %s", err)
