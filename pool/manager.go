@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/runtime"
@@ -231,7 +232,8 @@ func (m *Manager) Containers(ctx context.Context, f ContainerFilter) ([]Containe
 }
 
 // Logs reads what a container's main process has printed, tail bytes of it at
-// most; ErrNoContainer. The caller closes it.
+// most, and nothing from before it was last emptied for another tenant;
+// ErrNoContainer. The caller closes it.
 func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
 	c, err := m.store.Container(ctx, id)
 	if err != nil {
@@ -240,7 +242,11 @@ func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadClose
 	if c.State == Gone {
 		return nil, fmt.Errorf("container %s: %w", id, runtime.ErrNotFound)
 	}
-	return m.rt.Logs(ctx, id, tail)
+	var since time.Time
+	if c.WipedAt != nil {
+		since = *c.WipedAt
+	}
+	return m.rt.Logs(ctx, id, since, tail)
 }
 
 // DestroyContainer gives a container up; the remover destroys it. A claimed

@@ -81,9 +81,12 @@ type Observer interface {
 	// List describes every container that this Hostler made, in any state, in
 	// no order. It tells them by label, and leaves out other people's.
 	List(ctx context.Context) ([]Status, error)
-	// Logs reads what the main process has printed, both streams together, the
-	// last tail bytes of it at most. The caller closes it.
-	Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error)
+	// Logs reads what the main process has printed since then, both streams
+	// together, the last tail bytes of it at most; with the zero time since it was
+	// first started. A time at which nothing ran in the container, between a Wipe
+	// and the next Restart, is exact: nothing of before it is in the log. The
+	// caller closes it.
+	Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error)
 	// Watch calls died for every container of ours whose main process ends or
 	// that disappears, until ctx ends (nil) or the engine is lost
 	// (ErrUnavailable). It calls ready once, when no later death can be missed;

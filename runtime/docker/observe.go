@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
@@ -96,22 +97,25 @@ func labelled(labels map[string]string) runtime.Status {
 }
 
 // Logs is runtime.Observer.Logs.
-func (r *Runtime) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
-	text, err := r.logs(ctx, id, tail)
+func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
+	text, err := r.logs(ctx, id, since, tail)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of the container %s: %w", id, err)
 	}
 	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
-func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, error) {
+func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int64) ([]byte, error) {
 	c, err := r.find(ctx, id)
 	if err != nil || tail <= 0 {
 		return nil, err
 	}
 	// The engine counts in lines. As many of them hold at least as many bytes.
-	log, err := r.api.ContainerLogs(ctx, c.ID, container.LogsOptions{
-		ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)})
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)}
+	if !since.IsZero() {
+		options.Since = since.Format(time.RFC3339Nano)
+	}
+	log, err := r.api.ContainerLogs(ctx, c.ID, options)
 	if err != nil {
 		return nil, r.fault(ctx, err)
 	}

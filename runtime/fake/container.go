@@ -32,7 +32,7 @@ type container struct {
 	active  map[*run]bool
 	runs    map[string]*run // by key
 	keys    []string        // of runs, oldest first
-	log     []byte
+	log     log
 	stopAt  time.Time // when a Destroy asked the main process to end
 }
 
@@ -78,7 +78,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 	if len(p.Args) == 0 {
 		p.Args = []string{BoxPath, "idle"} // the image's own
 	}
-	p.Stdout, p.Stderr = &pipe{p, (*log)(&c.log)}, &pipe{p, (*log)(&c.log)}
+	p.Stdout, p.Stderr = &pipe{p, &c.log}, &pipe{p, &c.log}
 	if err := c.prepare(rt, p, "", nil); err != nil {
 		c.state, c.code = runtime.Exited, 127
 		return nil, err

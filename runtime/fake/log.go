@@ -5,31 +5,48 @@ import (
 	"context"
 	"io"
 	"slices"
+	"time"
 )
 
 // keptLog is how much of a log is kept at least.
 const keptLog = 1 << 20
 
 // log is what a main process has printed. The container's lock guards it.
-type log []byte
+type log struct {
+	text    []byte
+	before  int // how much of it is from before the last Wipe
+	wipedAt time.Time
+}
 
 func (l *log) Write(b []byte) (int, error) {
-	*l = append(*l, b...)
-	if len(*l) > 2*keptLog {
-		*l = append((*l)[:0], (*l)[len(*l)-keptLog:]...)
+	l.text = append(l.text, b...)
+	if len(l.text) > 2*keptLog {
+		l.before = max(0, l.before-(len(l.text)-keptLog))
+		l.text = append(l.text[:0], l.text[len(l.text)-keptLog:]...)
 	}
 	return len(b), nil
 }
 
+// mark notes that nothing ran while all of this had been printed.
+func (l *log) mark() { l.before, l.wipedAt = len(l.text), time.Now() }
+
+// last is the end of what was printed since then.
+func (l *log) last(since time.Time, tail int64) []byte {
+	from := len(l.text) - int(min(max(tail, 0), int64(len(l.text))))
+	if !since.IsZero() && !l.wipedAt.After(since) {
+		from = max(from, l.before)
+	}
+	return slices.Clone(l.text[from:])
+}
+
 // Logs gives the last bytes of what the main process has printed.
-func (rt *Runtime) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
+func (rt *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
 	var text []byte
 	call := Call{Op: "logs", ID: id}
 	err := rt.do(ctx, call, func(c *container) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		from := int64(len(c.log)) - min(max(tail, 0), int64(len(c.log)))
-		text = slices.Clone(c.log[from:])
+		text = c.log.last(since, tail)
 		return nil
 	})
 	if err != nil {

@@ -53,6 +53,7 @@ func (rt *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 		if c.seal != c.files.changes {
 			return fmt.Errorf("%w: %s was changed", runtime.ErrNotClean, c.files.changed)
 		}
+		c.log.mark()
 		return nil
 	})
 }

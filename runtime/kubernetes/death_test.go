@@ -96,7 +96,7 @@ func TestDeaths(t *testing.T) {
 
 func logged(t *testing.T, rt *kubernetes.Runtime, id string) bool {
 	t.Helper()
-	log, err := rt.Logs(t.Context(), id, 100)
+	log, err := rt.Logs(t.Context(), id, time.Time{}, 100)
 	require.NoError(t, err)
 	text, err := io.ReadAll(log)
 	require.NoError(t, err)

@@ -1,10 +1,13 @@
 package kubernetes
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -43,15 +46,15 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 }
 
 // Logs is runtime.Observer.Logs.
-func (r *Runtime) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
-	text, err := r.logs(ctx, id, tail)
+func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
+	text, err := r.logs(ctx, id, since, tail)
 	if err != nil {
 		return nil, fmt.Errorf("read the log of the container %s: %w", id, err)
 	}
 	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
-func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, error) {
+func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int64) ([]byte, error) {
 	pod, err := r.find(ctx, id)
 	if err != nil || tail <= 0 {
 		return nil, err
@@ -64,8 +67,13 @@ func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, erro
 	l := lifeOf(pod)
 	before := l.running && l.deaths > l.revived
 	// The server counts in lines. As many of them hold at least as many bytes.
+	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: before}
+	if !since.IsZero() {
+		// The server's times are of whole seconds: those of the lines say the rest.
+		options.SinceTime, options.Timestamps = &metav1.Time{Time: since.Truncate(time.Second)}, true
+	}
 	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(&corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: before}, parameters).Stream(ctx)
+		VersionedParams(options, parameters).Stream(ctx)
 	if before && apierrors.IsBadRequest(err) {
 		return nil, nil // the node keeps it no longer
 	}
@@ -74,10 +82,46 @@ func (r *Runtime) logs(ctx context.Context, id string, tail int64) ([]byte, erro
 	}
 	defer log.Close()
 	last := lastBytes{limit: int(tail)}
-	if _, err := io.Copy(&last, log); err != nil {
+	if since.IsZero() {
+		_, err = io.Copy(&last, log)
+	} else {
+		err = copySince(&last, log, since)
+	}
+	if err != nil {
 		return nil, r.fault(ctx, err)
 	}
 	return last.bytes(), nil
+}
+
+// copySince copies the lines of a log that were printed at that time or later,
+// without the times that they begin with. A line without one goes with the line
+// before it.
+func copySince(to io.Writer, log io.Reader, since time.Time) error {
+	lines := bufio.NewReader(log)
+	shown, begins := false, true
+	for {
+		// A line may be longer than anything that is kept of it.
+		part, err := lines.ReadSlice('\n')
+		if begins {
+			if stamp, text, ok := bytes.Cut(part, []byte(" ")); ok {
+				if at, bad := time.Parse(time.RFC3339Nano, string(stamp)); bad == nil {
+					shown, part = !at.Before(since), text
+				}
+			}
+		}
+		begins = !errors.Is(err, bufio.ErrBufferFull)
+		if shown {
+			if _, err := to.Write(part); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil && begins {
+			return err
+		}
+	}
 }
 
 // lastBytes keeps the last limit bytes of what is written to it, in memory of

@@ -203,7 +203,7 @@ func TestOutage(t *testing.T) {
 		"Ping":    func() error { return rt.Ping(t.Context()) },
 		"Status":  func() error { _, err := rt.Status(t.Context(), id); return err },
 		"List":    func() error { _, err := rt.List(t.Context()); return err },
-		"Logs":    func() error { _, err := rt.Logs(t.Context(), id, 10); return err },
+		"Logs":    func() error { _, err := rt.Logs(t.Context(), id, time.Time{}, 10); return err },
 		"Create":  func() error { return rt.Create(t.Context(), newSpec(t)) },
 		"Start":   func() error { return rt.Start(t.Context(), id) },
 		"Destroy": func() error { return rt.Destroy(t.Context(), id) },

@@ -45,11 +45,15 @@ func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
 // Wipe is runtime.Recycler.Wipe, for the container's own folder. What a command
 // has done elsewhere on the machine is out of reach.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
-	if _, err := r.find(id); err != nil {
+	p, err := r.find(id)
+	if err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
 	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
+	}
+	if err := p.markLog(); err != nil {
+		return unavailable("note how long the log of "+id+" is", err)
 	}
 	return nil
 }

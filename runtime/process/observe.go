@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -71,7 +72,7 @@ func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 
 // Logs is runtime.Observer.Logs. The log is one file that grows as the main
 // process prints: nothing here cuts it.
-func (r *Runtime) Logs(_ context.Context, id string, tail int64) (io.ReadCloser, error) {
+func (r *Runtime) Logs(_ context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
 	p, err := r.find(id)
 	if err != nil {
 		return nil, fmt.Errorf("logs: %w", err)
@@ -85,7 +86,7 @@ func (r *Runtime) Logs(_ context.Context, id string, tail int64) (io.ReadCloser,
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err == nil {
-		_, err = f.Seek(max(0, size-tail), io.SeekStart)
+		_, err = f.Seek(max(0, size-tail, p.printedBefore(since)), io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
@@ -95,4 +96,30 @@ func (r *Runtime) Logs(_ context.Context, id string, tail int64) (io.ReadCloser,
 		io.Reader
 		io.Closer
 	}{io.LimitReader(f, tail), f}, nil
+}
+
+// markLog notes how long the log is: its lines have no times.
+func (p place) markLog() error {
+	info, err := os.Stat(p.log())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(p.logMark(), fmt.Appendf(nil, "%d %d", time.Now().UnixNano(), info.Size()), 0o600)
+}
+
+// printedBefore is how many bytes of the log are from before the last Wipe, if
+// that was before since.
+func (p place) printedBefore(since time.Time) int64 {
+	text, err := os.ReadFile(p.logMark())
+	if err != nil || since.IsZero() {
+		return 0
+	}
+	var at, size int64
+	if _, err := fmt.Sscan(string(text), &at, &size); err != nil || at > since.UnixNano() {
+		return 0
+	}
+	return size
 }

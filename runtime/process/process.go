@@ -106,13 +106,14 @@ func (r *Runtime) place(id string) place {
 
 const goneSuffix = ".gone"
 
-func (p place) gone() string   { return p.dir + goneSuffix }
-func (p place) root() string   { return filepath.Join(p.dir, "root") }
-func (p place) spec() string   { return filepath.Join(p.dir, "spec.json") }
-func (p place) log() string    { return filepath.Join(p.dir, "log") }
-func (p place) exit() string   { return filepath.Join(p.dir, "exit") }
-func (p place) socket() string { return filepath.Join(p.dir, "run", "sock") }
-func (p place) fence() string  { return filepath.Join(p.dir, "run", shim.FenceName) }
+func (p place) gone() string    { return p.dir + goneSuffix }
+func (p place) root() string    { return filepath.Join(p.dir, "root") }
+func (p place) spec() string    { return filepath.Join(p.dir, "spec.json") }
+func (p place) log() string     { return filepath.Join(p.dir, "log") }
+func (p place) exit() string    { return filepath.Join(p.dir, "exit") }
+func (p place) socket() string  { return filepath.Join(p.dir, "run", "sock") }
+func (p place) fence() string   { return filepath.Join(p.dir, "run", shim.FenceName) }
+func (p place) logMark() string { return filepath.Join(p.dir, "log-mark") }
 
 // at is where a path of the container is on this machine.
 func (p place) at(path string) string { return filepath.Join(p.root(), filepath.Clean("/"+path)) }

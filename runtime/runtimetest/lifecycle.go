@@ -4,6 +4,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
@@ -121,7 +122,7 @@ func noSuchContainer(t *testing.T, s *suite) {
 		"Restart": func() error { return s.rt.Restart(ctx, id, 1) },
 		"Stop":    func() error { return s.rt.Stop(ctx, id, 1) },
 		"Status":  func() error { _, err := s.rt.Status(ctx, id); return err },
-		"Logs":    func() error { _, err := s.rt.Logs(ctx, id, 100); return err },
+		"Logs":    func() error { _, err := s.rt.Logs(ctx, id, time.Time{}, 100); return err },
 		"Exec": func() error {
 			_, err := s.rt.Exec(ctx, id, runtime.Command{Args: []string{"x"}})
 			return err
@@ -180,7 +181,7 @@ func logs(t *testing.T, s *suite) {
 // log is the last bytes of what the main process has printed.
 func (c *container) log(t *testing.T, tail int64) string {
 	t.Helper()
-	r, err := c.rt.Logs(t.Context(), c.id, tail)
+	r, err := c.rt.Logs(t.Context(), c.id, time.Time{}, tail)
 	require.NoError(t, err, "Logs")
 	defer r.Close()
 	text, err := io.ReadAll(r)

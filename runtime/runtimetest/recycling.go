@@ -20,6 +20,7 @@ func recycling(t *testing.T, s *suite) {
 		{"a device", wipeDevice},
 		{"nested volumes", wipeNested},
 		{"large trees", wipeLarge},
+		{"log", wipeLog},
 		{"pipes", wipePipes},
 		{"limits of process 1", wipeLimits},
 		{"objects that outlive processes", wipeIPC},

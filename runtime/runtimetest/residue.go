@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
@@ -196,6 +197,29 @@ func wipeIPC(t *testing.T, s *suite) {
 	}
 }
 
+// What was printed before a time at which the container was wiped is not in the
+// log since then, however short before that was.
+func wipeLog(t *testing.T, s *suite) {
+	c := s.start(t)
+	since := func(at time.Time) string {
+		logs, err := s.rt.Logs(t.Context(), c.id, at, 1<<20)
+		require.NoError(t, err)
+		defer logs.Close()
+		text, err := io.ReadAll(logs)
+		require.NoError(t, err)
+		return string(text)
+	}
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	eventually(t, "it prints", func() bool { return strings.HasSuffix(since(time.Time{}), "idle\n") })
+	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
+	before, wiped := since(time.Time{}), time.Now()
+	require.Empty(t, since(wiped))
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
+	eventually(t, "it prints again", func() bool { return since(time.Time{}) == before+"idle\n" })
+	require.Equal(t, "idle\n", since(wiped))
+	require.Equal(t, before+"idle\n", since(wiped.Add(-time.Hour)), "there was no wipe between")
+}
+
 // Each life of the main process has pipes of its own.
 func wipePipes(t *testing.T, s *suite) {
 	if unable(t, s.Facts.NoKernel, "a pipe") {
@@ -203,7 +227,7 @@ func wipePipes(t *testing.T, s *suite) {
 	}
 	c := s.start(t, func(spec *runtime.Spec) { spec.Command = []string{spec.Command[0], "spoil"} })
 	lives := func() []string {
-		logs, err := s.rt.Logs(t.Context(), c.id, 1<<20)
+		logs, err := s.rt.Logs(t.Context(), c.id, time.Time{}, 1<<20)
 		require.NoError(t, err)
 		defer logs.Close()
 		text, err := io.ReadAll(logs)

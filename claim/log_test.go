@@ -1,0 +1,35 @@
+package claim_test
+
+import (
+	"io"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/internal/flowtest"
+)
+
+// The log of a container that another tenant has used before begins with the
+// claim: nothing that the other one printed is in it.
+func TestLogBeginsWithTheClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n")
+		first := y.Claim("w", "ada")
+		y.Release(first)
+		second := y.Claim("w", "bob")
+		require.Equal(t, first.Container, second.Container)
+		synctest.Wait()
+		log := func(r io.ReadCloser, err error) string {
+			require.NoError(t, err)
+			defer r.Close()
+			text, err := io.ReadAll(r)
+			require.NoError(t, err)
+			return string(text)
+		}
+		require.Greater(t, len(log(y.RT.Logs(t.Context(), first.Container, time.Time{}, 1<<20))), len("idle\n"), "the engine has it all")
+		require.Equal(t, "idle\n", log(y.Pools.Logs(t.Context(), first.Container, 1<<20)))
+	})
+}
