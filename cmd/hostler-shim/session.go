@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/subtle"
-	"errors"
 	"os"
 	"sync"
 	"time"
@@ -20,10 +18,11 @@ const (
 
 // session is one connection to init.
 type session struct {
-	init   *supervisor
-	socket *os.File
-	peer   proctree.ID
-	over   chan struct{} // closed when the connection is
+	init    *supervisor
+	socket  *os.File
+	channel *shim.Channel // once the client has proven itself
+	peer    proctree.ID
+	over    chan struct{} // closed when the connection is
 
 	writeMu sync.Mutex // guards writing to socket
 }
@@ -54,7 +53,7 @@ func (c *session) serve(known func()) {
 	c.init.guests.enter(c, c.peer)
 	defer c.init.guests.leave(c)
 	for {
-		f, err := shim.ReadFrame(c.socket, shim.MaxFrame)
+		f, err := c.channel.Read()
 		if err != nil {
 			return
 		}
@@ -68,31 +67,18 @@ func (c *session) serve(known func()) {
 	}
 }
 
-var errDenied = errors.New("wrong token")
-
-// greet judges the hello and answers it.
+// greet opens the channel to a client that holds the container's key.
 func (c *session) greet() error {
-	f, err := shim.ReadFrame(c.socket, shim.MaxHello)
+	welcome := shim.Welcome{Boot: c.init.boot, Main: c.init.main.get(), Fault: c.init.main.fault()}
+	channel, err := shim.Accept(c.socket, c.init.config.Key, welcome)
 	if err != nil {
 		return err
 	}
-	hello, err := shim.Decode[shim.Hello](f, shim.KindHello)
-	if err != nil {
-		return err
-	}
-	welcome := shim.Welcome{Version: shim.Version}
-	hash := shim.TokenHash(hello.Token)
-	if subtle.ConstantTimeCompare([]byte(hash), []byte(c.init.config.TokenHash)) != 1 {
-		welcome.Fault = &shim.Fault{Code: shim.CodeDenied, Detail: "the token is another container's"}
-		return errors.Join(errDenied, c.send(shim.KindWelcome, welcome))
-	}
-	welcome.Boot, welcome.Main = c.init.boot, c.init.main.get()
-	welcome.Fault = c.init.main.fault()
-	err = c.send(shim.KindWelcome, welcome)
+	c.channel = channel
 	if welcome.Fault != nil {
 		time.AfterFunc(failedTold, c.init.exitFailed)
 	}
-	return err
+	return nil
 }
 
 // send writes one message. A client that does not read loses its session.
@@ -100,7 +86,7 @@ func (c *session) send(kind shim.Kind, message any) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	_ = c.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
-	err := shim.WriteFrame(c.socket, kind, message)
+	err := c.channel.Write(kind, message)
 	if err != nil {
 		c.socket.Close()
 	}

@@ -96,7 +96,7 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		Environment: spec.Environment,
 		User:        user,
 		Workdir:     spec.Workdir,
-		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
+		Key:         shim.Key(r.secret, spec.ID),
 		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:   spec.StopGracePeriod,
 		// RunDir is empty after each start.

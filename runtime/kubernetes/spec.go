@@ -143,7 +143,7 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		Environment: spec.Environment,
 		User:        img.user,
 		Workdir:     cmp.Or(spec.Workdir, "."),
-		TokenHash:   shim.TokenHash(shim.Token(r.secret, spec.ID)),
+		Key:         shim.Key(r.secret, spec.ID),
 		Began:       shim.RunDir + "/began",
 		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:   spec.StopGracePeriod,

@@ -29,7 +29,7 @@ func (c *checked) Running(context.Context) error {
 // silent is a session with a container whose peer greets and then says no more
 // than the script; its stream never ends by itself. When it is given up, the
 // container is not there for a second one.
-func silent(t *testing.T, script func(p peer), answers ...error) (*Session, *[]time.Duration) {
+func silent(t *testing.T, script func(p *peer), answers ...error) (*Session, *[]time.Duration) {
 	asked, dialled := &[]time.Duration{}, false
 	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
 		if dialled {
@@ -38,7 +38,7 @@ func silent(t *testing.T, script func(p peer), answers ...error) (*Session, *[]t
 		dialled = true
 		ours, theirs := net.Pipe()
 		go func() { // ends when the session does
-			p := peer{t, theirs}
+			p := &peer{t: t, conn: theirs}
 			p.welcome("a")
 			script(p)
 			for {
@@ -59,7 +59,7 @@ func TestStreamOutlivesContainer(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []error{runtime.ErrNotRunning, runtime.ErrNotFound} {
 		synctest.Test(t, func(t *testing.T) {
-			s, asked := silent(t, func(peer) {}, nil, runtime.ErrUnavailable, gone)
+			s, asked := silent(t, func(*peer) {}, nil, runtime.ErrUnavailable, gone)
 			_, err := s.Exec(t.Context(), runtime.Command{Key: "key", Args: []string{"hello"}, Timeout: time.Hour})
 			require.ErrorIs(t, err, runtime.ErrLost)
 			require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second}, *asked)
@@ -71,7 +71,7 @@ func TestStreamOutlivesContainer(t *testing.T) {
 func TestChecksAreRare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, asked := silent(t, func(p peer) { answerRun(p, 0) }, nil)
+		s, asked := silent(t, func(p *peer) { answerRun(p, 0) }, nil)
 		_, err := s.Exec(t.Context(), hello)
 		require.NoError(t, err)
 		time.Sleep(time.Hour)

@@ -37,8 +37,7 @@ func BenchmarkIdleSessions(b *testing.B) {
 func welcoming(context.Context, string) (io.ReadWriteCloser, error) {
 	ours, theirs := net.Pipe()
 	go func() { // ends with the greeting
-		_, _ = ReadFrame(theirs, MaxHello)
-		_ = WriteFrame(theirs, KindWelcome, Welcome{Version: Version, Boot: "a", Main: MainRunning})
+		_, _ = Accept(theirs, Key(secret, "c"), Welcome{Boot: "a", Main: MainRunning})
 	}()
 	return ours, nil
 }

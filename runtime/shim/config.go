@@ -64,8 +64,8 @@ const HaltSignal = 42
 // DefaultLonely is Config.Lonely when it is zero.
 const DefaultLonely = 60 * time.Second
 
-// Config is all that `hostler-shim init` needs to know. It holds no secret: of
-// the session's token only the hash.
+// Config is all that `hostler-shim init` needs to know. It holds the
+// container's key, so nothing of a workload may read it.
 type Config struct {
 	// Args is the argv of the main process, whole: entrypoint and command.
 	Args []string `json:"args"`
@@ -90,8 +90,8 @@ type Config struct {
 	Shared bool `json:"shared,omitempty"`
 	// Socket is where init listens; empty for SocketPath.
 	Socket string `json:"socket,omitempty"`
-	// TokenHash is TokenHash(token).
-	TokenHash string `json:"token_hash"`
+	// Key is the container's, see Key: who holds it is obeyed.
+	Key []byte `json:"key"`
 	// ExitFile is written with the main process's exit code when it ends, for
 	// want of an engine that remembers it. Empty for none.
 	ExitFile string `json:"exit_file,omitempty"`
@@ -134,8 +134,8 @@ func ParseConfig(value string) (Config, error) {
 	if err := json.Unmarshal([]byte(strings.TrimPrefix(value, EnvName+"=")), &c); err != nil {
 		return c, fmt.Errorf("read the shim's settings: %w", err)
 	}
-	if len(c.Args) == 0 || c.TokenHash == "" {
-		return c, errors.New("read the shim's settings: args or token_hash is missing")
+	if len(c.Args) == 0 || len(c.Key) == 0 {
+		return c, errors.New("read the shim's settings: args or key is missing")
 	}
 	if c.Root == "" {
 		c.Root = "/"

@@ -29,6 +29,7 @@ type Kind byte
 const (
 	KindHello   Kind = 'H' // Hello, the client's first
 	KindWelcome Kind = 'W' // Welcome, the program's first
+	KindProof   Kind = 'P' // Proof, the last before the channel is encrypted
 	KindRequest Kind = 'Q' // Request
 	KindNote    Kind = 'N' // Note
 	KindAnswer  Kind = 'A' // Answer

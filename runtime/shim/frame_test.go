@@ -74,7 +74,7 @@ func TestConfig(t *testing.T) {
 	t.Parallel()
 	_, err := Config{}.Env()
 	require.Error(t, err, "no argv")
-	env, err := Config{Args: []string{"/x"}, TokenHash: TokenHash("t")}.Env()
+	env, err := Config{Args: []string{"/x"}, Key: Key(secret, "t")}.Env()
 	require.NoError(t, err)
 	c, err := ParseConfig(env)
 	require.NoError(t, err)
@@ -87,14 +87,13 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// A token is one container's and one secret's.
-func TestToken(t *testing.T) {
+// A key is one container's and one secret's.
+func TestKey(t *testing.T) {
 	t.Parallel()
-	a := Token([]byte("secret"), "a")
-	require.Equal(t, a, Token([]byte("secret"), "a"))
-	require.NotEqual(t, a, Token([]byte("secret"), "b"))
-	require.NotEqual(t, a, Token([]byte("other"), "a"))
-	require.NotEqual(t, a, TokenHash(a))
+	a := Key([]byte("secret"), "a")
+	require.Equal(t, a, Key([]byte("secret"), "a"))
+	require.NotEqual(t, a, Key([]byte("secret"), "b"))
+	require.NotEqual(t, a, Key([]byte("other"), "a"))
 }
 
 // Whatever bytes come, reading ends, and what was read is written the same.

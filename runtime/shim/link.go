@@ -23,11 +23,12 @@ type event struct {
 // link is one byte stream to the program, from its welcome until it breaks.
 type link struct {
 	stream   io.ReadWriteCloser
+	channel  *Channel // on the stream
 	boot     string
 	answered func()        // called at each answer
 	lost     chan struct{} // closed when the link is over
 
-	writeMu sync.Mutex // guards writing to stream; a write is bounded
+	writeMu sync.Mutex // guards writing to channel; a write is bounded
 
 	// mu guards what follows.
 	mu      sync.Mutex
@@ -37,9 +38,9 @@ type link struct {
 	err     error       // why it is over
 }
 
-func newLink(stream io.ReadWriteCloser, boot string, answered func()) *link {
+func newLink(stream io.ReadWriteCloser, channel *Channel, boot string, answered func()) *link {
 	return &link{
-		stream: stream, boot: boot, answered: answered,
+		stream: stream, channel: channel, boot: boot, answered: answered,
 		lost:    make(chan struct{}),
 		waiting: make(map[uint64]chan event),
 	}
@@ -99,7 +100,7 @@ func (l *link) tell(r Request) error {
 		l.fail(fmt.Errorf("%w: the peer does not read", errLinkLost))
 	})
 	defer watchdog.Stop()
-	err := WriteFrame(l.stream, KindRequest, r)
+	err := l.channel.Write(KindRequest, r)
 	if err == nil || errors.Is(err, errTooLarge) {
 		return err
 	}
@@ -117,7 +118,7 @@ func (l *link) forget(id uint64) {
 // read hands out what the program says until the stream ends.
 func (l *link) read() {
 	for {
-		f, err := ReadFrame(l.stream, MaxFrame)
+		f, err := l.channel.Read()
 		if err != nil {
 			l.fail(err)
 			return

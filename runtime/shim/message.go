@@ -19,7 +19,7 @@ const Version = 1
 // Hello is the first message of a client.
 type Hello struct {
 	Version int    `json:"version"`
-	Token   string `json:"token"`
+	Nonce   []byte `json:"nonce"`
 }
 
 // Main is what the main process is doing.
@@ -35,6 +35,7 @@ const (
 // Welcome answers a Hello.
 type Welcome struct {
 	Version int    `json:"version"`
+	Nonce   []byte `json:"nonce"`
 	Boot    string `json:"boot"` // new whenever the container starts
 	Main    Main   `json:"main,omitempty"`
 	Fault   *Fault `json:"fault,omitempty"`

@@ -32,7 +32,7 @@ type Session struct {
 	dial      Dial
 	running   func(context.Context) error
 	mayChange func() error
-	token     string
+	key       []byte
 	silence   *silence
 
 	// turn holds one token: whoever has it opens the link. A channel, not a
@@ -51,7 +51,7 @@ func newSession(id string, o Options) *Session {
 		dial:      func(ctx context.Context) (io.ReadWriteCloser, error) { return o.Dial(ctx, id) },
 		running:   func(ctx context.Context) error { return o.Running(ctx, id) },
 		mayChange: o.MayChange,
-		token:     Token(o.Secret, id),
+		key:       Key(o.Secret, id),
 		silence:   newSilence(o.UnresponsiveTimeout),
 		turn:      make(chan struct{}, 1),
 	}
@@ -156,7 +156,7 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 	}
 	// The stream knows no deadline: closing it is what ends a handshake.
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
-	welcome, err := shakeHands(stream, s.token)
+	channel, welcome, err := shakeHands(stream, s.key)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -167,7 +167,7 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 		}
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	l := newLink(stream, welcome.Boot, s.silence.answered)
+	l := newLink(stream, channel, welcome.Boot, s.silence.answered)
 	// The goroutine ends when the stream does: by the peer, by Close or by a
 	// write that takes too long, all of which close it.
 	go l.read()
@@ -209,32 +209,28 @@ func (s *Session) judge(ctx context.Context, begun time.Time, err error) error {
 	return err
 }
 
-// shakeHands says hello and judges the welcome.
-func shakeHands(stream io.ReadWriter, token string) (Welcome, error) {
-	if err := WriteFrame(stream, KindHello, Hello{Version: Version, Token: token}); err != nil {
-		return Welcome{}, handshakeError(err)
-	}
-	f, err := ReadFrame(stream, MaxFrame)
+// shakeHands opens the channel and judges the welcome.
+func shakeHands(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
+	channel, welcome, err := Call(stream, key)
 	if err != nil {
-		return Welcome{}, handshakeError(err)
-	}
-	welcome, err := Decode[Welcome](f, KindWelcome)
-	if err != nil {
-		return Welcome{}, handshakeError(err)
+		return nil, welcome, handshakeError(err)
 	}
 	if welcome.Fault != nil {
-		return welcome, welcome.Fault.Err()
+		return nil, welcome, welcome.Fault.Err()
 	}
 	if welcome.Version != Version || welcome.Boot == "" {
-		return welcome, fmt.Errorf("%w: its shim speaks version %d, not %d",
+		return nil, welcome, fmt.Errorf("%w: its shim speaks version %d, not %d",
 			runtime.ErrDoomed, welcome.Version, Version)
 	}
-	return welcome, nil
+	return channel, welcome, nil
 }
 
 // handshakeError tells a stream that broke, which may be tried again, from a
 // peer that says nonsense. What the backend knows of it counts more.
 func handshakeError(err error) error {
+	if errors.Is(err, runtime.ErrDoomed) {
+		return err
+	}
 	if errors.Is(err, ErrProtocol) {
 		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
 	}

@@ -20,27 +20,30 @@ func runs(context.Context, string) error { return nil }
 
 // peer is the program's end of one connection, played by a test.
 type peer struct {
-	t    *testing.T
-	conn net.Conn
+	t       *testing.T
+	conn    net.Conn
+	channel *Channel // after welcome
 }
 
 // welcome does the program's part of the greeting.
-func (p peer) welcome(boot string) {
-	f, err := ReadFrame(p.conn, MaxHello)
-	if err != nil {
-		return
-	}
-	hello, err := Decode[Hello](f, KindHello)
-	require.NoError(p.t, err)
-	require.Equal(p.t, Token(secret, "c"), hello.Token)
-	p.send(KindWelcome, Welcome{Version: Version, Boot: boot, Main: MainRunning})
+func (p *peer) welcome(boot string) { p.accept(Welcome{Boot: boot, Main: MainRunning}) }
+
+func (p *peer) accept(w Welcome) {
+	p.channel, _ = Accept(p.conn, Key(secret, "c"), w) // the client may have gone
 }
 
-func (p peer) send(kind Kind, message any) { _ = WriteFrame(p.conn, kind, message) }
+func (p *peer) send(kind Kind, message any) {
+	if p.channel != nil {
+		_ = p.channel.Write(kind, message)
+	}
+}
 
 // next is the next request; false when the client has gone.
-func (p peer) next() (Request, bool) {
-	f, err := ReadFrame(p.conn, MaxFrame)
+func (p *peer) next() (Request, bool) {
+	if p.channel == nil {
+		return Request{}, false
+	}
+	f, err := p.channel.Read()
 	if err != nil {
 		return Request{}, false
 	}
@@ -51,7 +54,7 @@ func (p peer) next() (Request, bool) {
 
 // scripted is a session whose first connection is played by the first script,
 // and so on. Without a script the container is gone.
-func scripted(t *testing.T, scripts ...func(p peer)) *Session {
+func scripted(t *testing.T, scripts ...func(p *peer)) *Session {
 	n := 0
 	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
 		if n == len(scripts) {
@@ -62,7 +65,7 @@ func scripted(t *testing.T, scripts ...func(p peer)) *Session {
 		n++
 		go func() { // ends with the script
 			defer theirs.Close()
-			script(peer{t, theirs})
+			script(&peer{t: t, conn: theirs})
 		}()
 		return ours, nil
 	}})
@@ -71,7 +74,7 @@ func scripted(t *testing.T, scripts ...func(p peer)) *Session {
 }
 
 // answerRun answers one run with an exit code.
-func answerRun(p peer, code int) {
+func answerRun(p *peer, code int) {
 	if r, ok := p.next(); ok {
 		p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{ExitCode: code}})
 	}
@@ -81,29 +84,30 @@ var hello = runtime.Command{Key: "key", Args: []string{"hello"}}
 
 func TestExec(t *testing.T) {
 	t.Parallel()
-	lose := func(p peer) { p.welcome("a"); p.next() }
+	lose := func(p *peer) { p.welcome("a"); p.next() }
 	cases := map[string]struct {
-		scripts []func(p peer)
+		scripts []func(p *peer)
 		code    int
 		err     error
 	}{
-		"answered": {scripts: []func(p peer){func(p peer) { p.welcome("a"); answerRun(p, 3) }}, code: 3},
-		"lost once, asked again": {scripts: []func(p peer){lose,
-			func(p peer) { p.welcome("a"); answerRun(p, 5) }}, code: 5},
-		"lost while greeting": {scripts: []func(p peer){lose, func(peer) {}, func(peer) {},
-			func(p peer) { p.welcome("a"); answerRun(p, 6) }}, code: 6},
-		"another boot":        {scripts: []func(p peer){lose, func(p peer) { p.welcome("b"); p.next() }}, err: runtime.ErrLost},
-		"gone after sending":  {scripts: []func(p peer){lose}, err: runtime.ErrLost},
+		"answered": {scripts: []func(p *peer){func(p *peer) { p.welcome("a"); answerRun(p, 3) }}, code: 3},
+		"lost once, asked again": {scripts: []func(p *peer){lose,
+			func(p *peer) { p.welcome("a"); answerRun(p, 5) }}, code: 5},
+		"lost while greeting": {scripts: []func(p *peer){lose, func(*peer) {}, func(*peer) {},
+			func(p *peer) { p.welcome("a"); answerRun(p, 6) }}, code: 6},
+		"another boot":        {scripts: []func(p *peer){lose, func(p *peer) { p.welcome("b"); p.next() }}, err: runtime.ErrLost},
+		"gone after sending":  {scripts: []func(p *peer){lose}, err: runtime.ErrLost},
 		"gone before sending": {err: runtime.ErrNotRunning},
-		"nonsense instead of a welcome": {scripts: []func(p peer){func(p peer) {
+		"nonsense instead of a welcome": {scripts: []func(p *peer){func(p *peer) {
 			_, _ = ReadFrame(p.conn, MaxHello)
 			_, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 		}}, err: runtime.ErrDoomed},
-		"another version": {scripts: []func(p peer){func(p peer) {
+		"another version": {scripts: []func(p *peer){func(p *peer) {
 			_, _ = ReadFrame(p.conn, MaxHello)
-			p.send(KindWelcome, Welcome{Version: Version + 1, Boot: "a"})
+			_ = WriteFrame(p.conn, KindWelcome, Welcome{Version: Version + 1, Boot: "a"})
+			_ = WriteFrame(p.conn, KindProof, Proof{})
 		}}, err: runtime.ErrDoomed},
-		"an answer without a result": {scripts: []func(p peer){func(p peer) {
+		"an answer without a result": {scripts: []func(p *peer){func(p *peer) {
 			p.welcome("a")
 			r, _ := p.next()
 			p.send(KindAnswer, Answer{ID: r.ID})
@@ -131,7 +135,7 @@ func TestExec(t *testing.T) {
 func TestExecIsBounded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p peer) {
+		s := scripted(t, func(p *peer) {
 			p.welcome("a")
 			for ok := true; ok; {
 				_, ok = p.next()
@@ -155,7 +159,7 @@ func TestUnfinishedLook(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := scripted(t, func(p peer) {
+				s := scripted(t, func(p *peer) {
 					p.welcome("a")
 					r, _ := p.next()
 					if answers {
@@ -178,7 +182,7 @@ func TestUnfinishedLook(t *testing.T) {
 func TestQueuedExec(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p peer) {
+		s := scripted(t, func(p *peer) {
 			p.welcome("a")
 			r, _ := p.next()
 			p.send(KindNote, Note{ID: r.ID, Turn: TurnQueued})
@@ -204,7 +208,7 @@ func TestCancelledExec(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				over := false
-				s := scripted(t, func(p peer) {
+				s := scripted(t, func(p *peer) {
 					p.welcome("a")
 					r, _ := p.next()
 					c, _ := p.next()
@@ -235,7 +239,7 @@ func TestCancelledExec(t *testing.T) {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p peer) { p.welcome("a"); p.next() }, func(p peer) {
+		s := scripted(t, func(p *peer) { p.welcome("a"); p.next() }, func(p *peer) {
 			p.welcome("a")
 			r, _ := p.next()
 			require.Equal(t, OpRestart, r.Op)
@@ -252,9 +256,8 @@ func TestRestart(t *testing.T) {
 func TestOpenTellsWhyMainFailed(t *testing.T) {
 	t.Parallel()
 	want := &runtime.StartError{Reason: runtime.StartNoBinary, Detail: "none"}
-	s := scripted(t, func(p peer) {
-		_, _ = ReadFrame(p.conn, MaxHello)
-		p.send(KindWelcome, Welcome{Version: Version, Boot: "a", Main: MainFailed, Fault: NewFault(want)})
+	s := scripted(t, func(p *peer) {
+		p.accept(Welcome{Boot: "a", Main: MainFailed, Fault: NewFault(want)})
 	})
 	var got *runtime.StartError
 	require.ErrorAs(t, s.Open(t.Context()), &got)

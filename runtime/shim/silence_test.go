@@ -17,7 +17,7 @@ import (
 
 // limited is a session with a container that has a minute to answer. Each
 // connection is played by the script; engine is what the engine says.
-func limited(t *testing.T, engine *error, script func(p peer)) *Session {
+func limited(t *testing.T, engine *error, script func(p *peer)) *Session {
 	t.Helper()
 	s := newSession("c", Options{
 		Secret: secret, UnresponsiveTimeout: time.Minute,
@@ -29,7 +29,7 @@ func limited(t *testing.T, engine *error, script func(p peer)) *Session {
 			ours, theirs := net.Pipe()
 			go func() { // ends with the script
 				defer theirs.Close()
-				script(peer{t, theirs})
+				script(&peer{t: t, conn: theirs})
 			}()
 			return ours, nil
 		},
@@ -56,11 +56,11 @@ func attempts(t *testing.T, s *Session, most time.Duration) (time.Duration, erro
 // whatever part of a session it spoils.
 func TestUnresponsive(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]func(p peer){
-		"the bridge ends":        func(peer) {},
-		"the handshake stalls":   func(p peer) { _, _ = io.Copy(io.Discard, p.conn) },
-		"each request is lost":   func(p peer) { p.welcome("a"); p.next() },
-		"the end of each answer": func(p peer) { p.welcome("a"); p.next(); _, _ = p.conn.Write([]byte{0, 0}) },
+	for name, script := range map[string]func(p *peer){
+		"the bridge ends":        func(*peer) {},
+		"the handshake stalls":   func(p *peer) { _, _ = io.Copy(io.Discard, p.conn) },
+		"each request is lost":   func(p *peer) { p.welcome("a"); p.next() },
+		"the end of each answer": func(p *peer) { p.welcome("a"); p.next(); _, _ = p.conn.Write([]byte{0, 0}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -87,7 +87,7 @@ func TestUnresponsiveIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var engine error
-		s := limited(t, &engine, func(peer) {})
+		s := limited(t, &engine, func(*peer) {})
 		err := s.Open(t.Context())
 		require.ErrorIs(t, err, runtime.ErrUnresponsive)
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
@@ -105,7 +105,7 @@ func TestSilenceOfTheEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var engine error
-		s := limited(t, &engine, func(peer) {})
+		s := limited(t, &engine, func(*peer) {})
 		for range 3 {
 			took, err := attempts(t, s, 50*time.Second)
 			require.ErrorIs(t, err, runtime.ErrUnresponsive)
@@ -126,7 +126,7 @@ func TestAnswerEndsSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var engine error
 		answers := false
-		s := limited(t, &engine, func(p peer) {
+		s := limited(t, &engine, func(p *peer) {
 			p.welcome("a")
 			r, ok := p.next()
 			if ok && answers {
@@ -154,7 +154,7 @@ func TestSlowStartIsNoSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var engine error
 		listens := false
-		s := limited(t, &engine, func(p peer) {
+		s := limited(t, &engine, func(p *peer) {
 			if listens {
 				p.welcome("a")
 				p.next()
@@ -184,7 +184,7 @@ func TestMayChangeIsAskedAgain(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var engine error
 				allowed, requests := true, 0
-				s := limited(t, &engine, func(p peer) {
+				s := limited(t, &engine, func(p *peer) {
 					p.welcome("a")
 					if _, ok := p.next(); ok {
 						requests++

@@ -1,0 +1,206 @@
+package shim
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// maxWelcome bounds what the program says before it has proven that it is ours.
+const maxWelcome = 64 << 10
+
+// errUnproven is a peer that does not hold the container's key.
+var errUnproven = errors.New("it could not prove that it is our program")
+
+// Channel is a stream after both ends have proven to each other that they hold
+// the container's key, which never crosses the stream. Every frame is encrypted
+// under a key of its direction and numbered, so that whoever carries the stream
+// can neither read a frame nor change, repeat, reorder or leave out one. One
+// goroutine may write while another one reads.
+type Channel struct {
+	stream         io.ReadWriter
+	out, in        cipher.AEAD
+	sent, received uint64
+}
+
+// The ends of a channel, as they go into what is proven and derived.
+const (
+	endServer  = "server"
+	endProgram = "program"
+)
+
+// Proof is what the first message after the greetings carries.
+type Proof struct {
+	MAC []byte `json:"mac"`
+}
+
+// Call is the server's part of the handshake. The program proves itself first.
+func Call(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
+	hello, err := greet(stream, KindHello, Hello{Version: Version, Nonce: newNonce()})
+	if err != nil {
+		return nil, Welcome{}, err
+	}
+	f, err := ReadFrame(stream, maxWelcome)
+	if err != nil {
+		return nil, Welcome{}, err
+	}
+	welcome, err := Decode[Welcome](f, KindWelcome)
+	if err != nil {
+		return nil, welcome, err
+	}
+	said := transcript(hello, f.Body)
+	if err := checkProof(stream, key, endProgram, said); err != nil {
+		return nil, welcome, err
+	}
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, endServer, said)}); err != nil {
+		return nil, welcome, err
+	}
+	c, err := newChannel(stream, key, said, endServer, endProgram)
+	return c, welcome, err
+}
+
+// Accept is the program's part of the handshake. The welcome is completed with
+// what the greeting needs.
+func Accept(stream io.ReadWriter, key []byte, welcome Welcome) (*Channel, error) {
+	f, err := ReadFrame(stream, MaxHello)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := Decode[Hello](f, KindHello); err != nil {
+		return nil, err
+	}
+	welcome.Version, welcome.Nonce = Version, newNonce()
+	answer, err := greet(stream, KindWelcome, welcome)
+	if err != nil {
+		return nil, err
+	}
+	said := transcript(f.Body, answer)
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, endProgram, said)}); err != nil {
+		return nil, err
+	}
+	if err := checkProof(stream, key, endServer, said); err != nil {
+		return nil, err
+	}
+	return newChannel(stream, key, said, endProgram, endServer)
+}
+
+// greet sends a greeting and returns its body as it was sent.
+func greet(w io.Writer, kind Kind, message any) ([]byte, error) {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return nil, fmt.Errorf("encode a greeting: %w", err)
+	}
+	return body, WriteFrame(w, kind, json.RawMessage(body))
+}
+
+func newNonce() []byte {
+	nonce := make([]byte, 32)
+	rand.Read(nonce) //nolint:errcheck // documented never to fail
+	return nonce
+}
+
+// transcript is both greetings, byte for byte: versions, nonces and the boot.
+func transcript(hello, welcome []byte) []byte {
+	sum := sha256.New()
+	for _, body := range [][]byte{hello, welcome} {
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(body))) // a hash takes all
+		sum.Write(body)
+	}
+	return sum.Sum(nil)
+}
+
+func proof(key []byte, end string, said []byte) []byte {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("hostler proof of the " + end + "\x00"))
+	mac.Write(said)
+	return mac.Sum(nil)
+}
+
+// checkProof reads the other end's proof.
+func checkProof(r io.Reader, key []byte, end string, said []byte) error {
+	f, err := ReadFrame(r, MaxHello)
+	if err != nil {
+		return err
+	}
+	p, err := Decode[Proof](f, KindProof)
+	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) {
+		err = errUnproven
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
+	}
+	return nil
+}
+
+func newChannel(stream io.ReadWriter, key, said []byte, self, other string) (*Channel, error) {
+	out, err := newAEAD(key, said, self)
+	if err != nil {
+		return nil, err
+	}
+	in, err := newAEAD(key, said, other)
+	return &Channel{stream: stream, out: out, in: in}, err
+}
+
+// newAEAD is the cipher of what one end sends.
+func newAEAD(key, said []byte, end string) (cipher.AEAD, error) {
+	own, err := hkdf.Key(sha256.New, key, said, "hostler frames of the "+end, 32)
+	if err != nil {
+		return nil, fmt.Errorf("derive a session's key: %w", err)
+	}
+	block, err := aes.NewCipher(own)
+	if err != nil {
+		return nil, fmt.Errorf("prepare a session's cipher: %w", err)
+	}
+	return cipher.NewGCM(block)
+}
+
+// overhead is how much longer an encrypted body is.
+const overhead = 16
+
+// Write sends one message in a single Write.
+func (c *Channel) Write(kind Kind, message any) error {
+	body, err := json.Marshal(message)
+	if err != nil {
+		return fmt.Errorf("encode a frame: %w", err)
+	}
+	if len(body) > MaxFrame {
+		return errTooLarge
+	}
+	buf := make([]byte, headerSize, headerSize+len(body)+overhead)
+	binary.BigEndian.PutUint32(buf, uint32(len(body)+overhead))
+	buf[4] = byte(kind)
+	buf = c.out.Seal(buf, number(c.sent), body, buf[:headerSize])
+	c.sent++
+	_, err = c.stream.Write(buf)
+	return err
+}
+
+// Read receives the next message.
+func (c *Channel) Read() (Frame, error) {
+	f, err := ReadFrame(c.stream, MaxFrame+overhead)
+	if err != nil {
+		return f, err
+	}
+	header := make([]byte, headerSize)
+	binary.BigEndian.PutUint32(header, uint32(len(f.Body)))
+	header[4] = byte(f.Kind)
+	f.Body, err = c.in.Open(f.Body[:0], number(c.received), f.Body, header)
+	if err != nil {
+		return Frame{}, fmt.Errorf("%w: a frame is not as it was sent", ErrProtocol)
+	}
+	c.received++
+	return f, nil
+}
+
+// number is a frame's nonce.
+func number(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 4, 12), n) }
