@@ -2,44 +2,29 @@ package main
 
 import (
 	"sync"
-	"time"
 
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// guests are the sessions that have shown the token.
+// guests are the sessions whose other end has proven itself.
 type guests struct {
-	lonely time.Duration
-	alone  func() // called when nobody has been there for lonely
-
 	// mu guards what follows.
 	mu      sync.Mutex
 	present map[*session]proctree.ID // the process at the other end
-	timer   *time.Timer
 }
 
-func newGuests(lonely time.Duration, alone func()) *guests {
-	return &guests{
-		lonely: lonely, alone: alone,
-		present: make(map[*session]proctree.ID),
-		timer:   time.AfterFunc(lonely, alone),
-	}
-}
+func newGuests() *guests { return &guests{present: make(map[*session]proctree.ID)} }
 
 func (g *guests) enter(s *session, peer proctree.ID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.present[s] = peer
-	g.timer.Stop()
 }
 
 func (g *guests) leave(s *session) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.present, s)
-	if len(g.present) == 0 {
-		g.timer.Reset(g.lonely)
-	}
 }
 
 // bridges tells which processes carry a session: no command's, and not to be

@@ -139,15 +139,6 @@ func (r *runs) cancel(key string) {
 	}
 }
 
-// cancelAll ends every command.
-func (r *runs) cancelAll() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, known := range r.byKey {
-		known.cancel()
-	}
-}
-
 // lose marks every command that is not over as lost, and gives them.
 func (r *runs) lose() []*run {
 	r.mu.Lock()

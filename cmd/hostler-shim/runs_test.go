@@ -3,14 +3,11 @@ package main
 import (
 	"fmt"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
-	"github.com/hostler/hostler/runtime/shim/proctree"
 	"github.com/stretchr/testify/require"
 )
 
@@ -68,28 +65,3 @@ func TestLostRuns(t *testing.T) {
 
 // pass lets time go by in a synctest bubble.
 func pass(d time.Duration) { <-time.After(d) }
-
-// Commands that nobody can be waiting for are ended, but not at once: a server
-// that starts again is there soon.
-func TestLonely(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		var alone atomic.Int64
-		g := newGuests(time.Minute, func() { alone.Add(1) })
-		a, b := &session{}, &session{}
-		g.enter(a, proctree.ID{PID: 1})
-		g.enter(b, proctree.ID{PID: 2})
-		pass(time.Hour)
-		g.leave(a)
-		pass(time.Hour)
-		require.Zero(t, alone.Load(), "one is there")
-		g.leave(b)
-		pass(59 * time.Second)
-		g.enter(a, proctree.ID{PID: 1})
-		pass(time.Hour)
-		require.Zero(t, alone.Load(), "it was back in time")
-		g.leave(a)
-		pass(time.Minute + time.Second)
-		require.Equal(t, int64(1), alone.Load())
-	})
-}

@@ -148,7 +148,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:     halt{over: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, shared: config.Shared, slots: make(chan struct{}, maxRuns)}
-	s.guests = newGuests(config.Lonely, s.runs.cancelAll)
+	s.guests = newGuests()
 	return s
 }
 

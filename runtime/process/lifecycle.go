@@ -112,7 +112,7 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 	config := shim.Config{
 		Args: spec.Command, User: spec.User, Root: p.root(), Workdir: p.at(spec.Workdir),
 		Shared: true, Socket: p.socket(), ExitFile: p.exit(),
-		Key: shim.Key(r.secret, p.id), Lonely: r.lonely,
+		Key:        shim.Key(r.secret, p.id),
 		StopSignal: runtime.StopSignal(spec.StopSignal), StopGrace: spec.StopGracePeriod,
 		FenceFile: p.fence(),
 	}

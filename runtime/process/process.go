@@ -43,7 +43,6 @@ type Runtime struct {
 	dir    string
 	shim   string // the path of hostler-shim
 	secret []byte
-	lonely time.Duration // shim.Config.Lonely; zero for the shim's own
 
 	sessions *shim.Sessions
 }

@@ -61,9 +61,6 @@ const MainVariable = "HOSTLER_MAIN_PID"
 // SIGTERM keeps its meaning: stop, and end the container.
 const HaltSignal = 42
 
-// DefaultLonely is Config.Lonely when it is zero.
-const DefaultLonely = 60 * time.Second
-
 // Config is all that `hostler-shim init` needs to know. It holds the
 // container's key, so nothing of a workload may read it.
 type Config struct {
@@ -112,8 +109,6 @@ type Config struct {
 	// FenceFile is where init keeps the greatest fence that it was given. The
 	// folder has to outlive a restart of the container by its engine.
 	FenceFile string `json:"fence_file,omitempty"`
-	// Lonely is for how long commands run on while no session is connected.
-	Lonely time.Duration `json:"lonely,omitempty"`
 }
 
 // Env is the Config as an environment entry, "HOSTLER_SHIM={...}".
@@ -148,9 +143,6 @@ func ParseConfig(value string) (Config, error) {
 	}
 	if c.StopSignal <= 0 {
 		c.StopSignal = runtime.DefaultStopSignal
-	}
-	if c.Lonely <= 0 {
-		c.Lonely = DefaultLonely
 	}
 	return c, nil
 }

@@ -80,7 +80,6 @@ func TestConfig(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/", c.Root)
 	require.Equal(t, SocketPath, c.Socket)
-	require.Equal(t, DefaultLonely, c.Lonely)
 	for _, bad := range []string{"", "{", "{}", `{"args":["x"]}`} {
 		_, err := ParseConfig(bad)
 		require.Error(t, err, bad)

@@ -68,8 +68,8 @@ func (s *Session) Open(ctx context.Context) error {
 	return err
 }
 
-// Close ends the session. Commands run on in the container until their
-// timeout, or until no session has been there for Config.Lonely.
+// Close ends the session. Commands run on in the container until their timeout,
+// which is kept there.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
