@@ -124,12 +124,37 @@ func (f folder) restore(fd int) error {
 	return nil
 }
 
+// touch makes the times of an open directory those of now, where whoever may
+// write to it may do that. One that is closed to this process is as it was.
+func touch(fd int) error {
+	const name = ".hostler-touch"
+	err := unix.Mkdirat(fd, name, 0o700)
+	if errors.Is(err, unix.EACCES) || errors.Is(err, unix.EPERM) || errors.Is(err, unix.EROFS) {
+		return nil
+	}
+	if err == nil {
+		err = unix.Unlinkat(fd, name, unix.AT_REMOVEDIR)
+	}
+	if err != nil {
+		return fmt.Errorf("set its times: %w", err)
+	}
+	return nil
+}
+
 // settle gives the emptied directory its times back, and reports what else of
 // it is not as it was.
 func (f folder) settle(fd int) error {
 	times := [2]unix.Timespec{f.accessed, f.modified}
 	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
-	if errno != 0 && errno != unix.EPERM { // what belongs to somebody else no tenant could have set
+	switch errno {
+	case 0:
+	case unix.EPERM:
+		// What belongs to somebody else no tenant could have set, but what it
+		// made there has told when: this tells when the wipe was.
+		if err := touch(fd); err != nil {
+			return err
+		}
+	default:
 		return fmt.Errorf("restore its times: %w", errno)
 	}
 	is, err := lookAtFolder(fd)

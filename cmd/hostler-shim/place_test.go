@@ -201,3 +201,22 @@ func setHint(t *testing.T, path string, hint uint64) {
 	_, _, errno := unix.Syscall(unix.SYS_FCNTL, f.Fd(), unix.F_SET_RW_HINT, uintptr(unsafe.Pointer(&hint)))
 	require.Zero(t, errno)
 }
+
+// The times of a directory that belongs to somebody else are the wipe's, not
+// those of the last tenant, and nothing stays in it.
+func TestTouch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	old := time.Unix(1_000_000_000, 0)
+	require.NoError(t, os.Chtimes(dir, old, old))
+	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	require.NoError(t, err)
+	defer unix.Close(fd)
+	require.NoError(t, touch(fd))
+	info, err := os.Stat(dir)
+	require.NoError(t, err)
+	require.True(t, info.ModTime().After(old))
+	names, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, names)
+}
