@@ -71,17 +71,17 @@ func (k *Keeper) sync(ctx context.Context, w *workload.Workload) (*workload.Sync
 
 func owner(c Claim) snapshot.Owner { return snapshot.Owner{Workload: c.Workload, Tenant: c.Tenant} }
 
-// current is the id of the tenant's current snapshot, "" when there is none.
-func (k *Keeper) current(ctx context.Context, c Claim, w *workload.Workload) (string, error) {
+// current is the tenant's current snapshot, without an ID when there is none.
+func (k *Keeper) current(ctx context.Context, c Claim, w *workload.Workload) (snapshot.Snapshot, error) {
 	sink, err := k.sink(ctx, w)
 	if err != nil {
-		return "", err
+		return snapshot.Snapshot{}, err
 	}
 	s, err := sink.Current(ctx, owner(c))
 	if errors.Is(err, snapshot.ErrNoSnapshot) {
-		return "", nil
+		return snapshot.Snapshot{}, nil
 	}
-	return s.ID, err
+	return s, err
 }
 
 // sink opens the sink for a container of w.

@@ -2,16 +2,28 @@ package claim
 
 import (
 	"context"
+	"fmt"
+	"slices"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
 
 // The steps that make a reserved container ready for its tenant, up to its
 // restart.
 
-// hasLeft says whether the container is the tenant's last one, and something
-// else than what is in it may be the tenant's latest state.
-func (m *making) hasLeft() bool { return m.claim.Source == Affinity && m.synced() }
+// compares reports whether the tenant's current snapshot is looked up before
+// anything is done to the container: for its own last one, which may hold
+// something else; and for one that is seeded, which must not be begun with while
+// the sink is away.
+func (m *making) compares() bool {
+	return m.synced() && (m.claim.Source == Affinity || m.seeded())
+}
+
+// seeded reports whether the workload has a volume with a seed.
+func (m *making) seeded() bool {
+	return slices.ContainsFunc(m.w.Volumes, func(v workload.Volume) bool { return v.Seed != "" })
+}
 
 // synced says whether claims put the tenants' state in.
 func (m *making) synced() bool { return m.w.Sync != nil && m.w.Sync.Policy.OnClaim }
@@ -23,7 +35,10 @@ func (m *making) compare(ctx context.Context) error {
 		return blame("download", err)
 	}
 	box, err := m.pools.Container(ctx, m.claim.Container)
-	m.empty = current != box.Snapshot
+	if m.claim.Source == Affinity {
+		m.empty = current.ID != box.Snapshot
+	}
+	m.latest = current
 	return err
 }
 
@@ -46,20 +61,28 @@ func (m *making) lacksState() bool { return m.synced() && (m.claim.Source == Fre
 func (m *making) download(ctx context.Context) error {
 	c, transfer, err := m.Keeper.download(ctx, m.claim, m.w)
 	m.claim = c
-	m.put = transfer.Snapshot.ID != ""
 	m.changed = m.changed || transfer.Sent > 0 || transfer.Files > 0
+	if err == nil && m.compares() && transfer.Snapshot.ID != m.latest.ID {
+		return fmt.Errorf("the tenant's current snapshot became %s after the container was seeded for %q", transfer.Snapshot.ID, m.latest.ID)
+	}
 	return blame("download", err)
 }
 
 // lacksSeed says whether the volumes are empty: emptied just now, or never
 // filled, where the pool has left that to the claim.
 func (m *making) lacksSeed() bool {
-	return (m.empty || m.claim.Source == Fresh && m.synced()) && !m.put
+	return m.empty || m.claim.Source == Fresh && m.synced()
 }
 
-// seed fills the volumes with what a tenant without state begins with.
+// seed fills the volumes with what every tenant begins with, but for what the
+// tenant's own state says: also that a file is not there any more. It comes
+// before the download, whose files win.
 func (m *making) seed(ctx context.Context) error {
-	seeded, err := pool.Seed(ctx, m.rt, m.claim.Container, m.w, m.seeds)
+	var covered func(string) bool
+	if m.synced() {
+		covered = func(path string) bool { return m.latest.Covers(m.w.Sync, path) }
+	}
+	seeded, err := pool.Seed(ctx, m.rt, m.claim.Container, m.w, m.seeds, covered)
 	m.changed = m.changed || seeded || err != nil
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -32,7 +33,7 @@ type making struct {
 	w       *workload.Workload // as the reserved container was made
 	changed bool               // something was done to the container
 	empty   bool               // it has to be emptied: what is in it is not the tenant's, or not its latest
-	put     bool               // the tenant's state was put into it
+	latest  snapshot.Snapshot  // the tenant's state, as it was compared
 	seeds   string
 	runs    []hooks.Run
 	timings flow.Timings
@@ -96,10 +97,10 @@ func (m *making) prepare(wait, work context.Context) error {
 	time.AfterFunc(refillPause, func() { m.pools.Fill(id) })
 	timings, err := flow.Run(work, "claim",
 		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
-		flow.Step{Name: "compare", When: m.hasLeft, Do: m.compare},
+		flow.Step{Name: "compare", When: m.compares, Do: m.compare},
 		flow.Step{Name: "wipe", When: func() bool { return m.empty }, Do: m.wipe},
-		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
 		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},
+		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
 		flow.Step{Name: "restart", When: func() bool {
 			return m.empty || m.current.Restart == workload.RestartAlways ||
 				m.changed && m.current.Restart != workload.RestartNever
@@ -131,7 +132,7 @@ func (m *making) activate(work context.Context) error {
 func (m *making) find(ctx context.Context) error {
 	w, r, err := m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
 	m.w, m.seeds = w, r.Dir
-	m.changed, m.put = false, false
+	m.changed, m.latest = false, snapshot.Snapshot{}
 	m.empty = m.claim.Source == Recycled
 	return err
 }

@@ -60,7 +60,7 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 		}},
 		// Where claims put tenants' state in, they seed what has none.
 		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {
-			seeded, err := Seed(ctx, m.rt, c.ID, w, seeds)
+			seeded, err := Seed(ctx, m.rt, c.ID, w, seeds, nil)
 			if err != nil || !seeded {
 				return err
 			}

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 
 	"golang.org/x/sync/errgroup"
@@ -19,8 +21,13 @@ import (
 var ErrSeed = errors.New("cannot seed")
 
 // Seed copies the seed folders of w, which lie below dir, into the container's
-// volumes, which must be empty. It says whether there was anything to copy.
-func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workload, dir string) (bool, error) {
+// volumes, which hold nothing of a tenant. What is at a path of the container
+// that covered reports, if set, is left out with its empty folders. Seed reports
+// whether there was a volume to fill.
+func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workload, dir string, covered func(path string) bool) (bool, error) {
+	if covered == nil {
+		covered = func(string) bool { return false }
+	}
 	seeded := false
 	for _, v := range w.Volumes {
 		if v.Seed == "" {
@@ -29,7 +36,7 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 		if dir == "" {
 			return seeded, fmt.Errorf("%w volume %s: the workload was not loaded from a folder", ErrSeed, v.Name)
 		}
-		if err := seedVolume(ctx, files, id, v, dir); err != nil {
+		if err := seedVolume(ctx, files, id, v, dir, covered); err != nil {
 			return seeded, err
 		}
 		seeded = true
@@ -38,7 +45,7 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 }
 
 // seedVolume streams one folder into one volume.
-func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.Volume, dir string) error {
+func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.Volume, dir string, covered func(string) bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("%w volume %s: %w", ErrSeed, v.Name, err)
@@ -54,7 +61,7 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 	r, w := io.Pipe()
 	var g errgroup.Group
 	g.Go(func() error {
-		err := pack(w, seed)
+		err := pack(w, seed.FS(), func(name string) bool { return covered(path.Join(v.Target, name)) })
 		w.CloseWithError(err)
 		return err
 	})
@@ -69,11 +76,72 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 	return nil
 }
 
-// pack writes what is below root as a tar stream.
-func pack(w io.Writer, root *os.Root) error {
+// pack writes a tree as a tar stream, without what covered reports. A folder that
+// is covered is written when something in it is not.
+func pack(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 	t := tar.NewWriter(w)
-	if err := t.AddFS(root.FS()); err != nil {
+	written := map[string]bool{".": true}
+	var folder func(name string) error
+	folder = func(name string) error {
+		if written[name] {
+			return nil
+		}
+		if err := folder(path.Dir(name)); err != nil {
+			return err
+		}
+		written[name] = true
+		return packEntry(t, tree, name)
+	}
+	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name == "." || covered(name):
+			return nil
+		case d.IsDir():
+			return folder(name)
+		}
+		if err := folder(path.Dir(name)); err != nil {
+			return err
+		}
+		return packEntry(t, tree, name)
+	})
+	if err != nil {
 		return err
 	}
 	return t.Close()
+}
+
+// packEntry writes one file, folder or symbolic link.
+func packEntry(t *tar.Writer, tree fs.FS, name string) error {
+	info, err := fs.Lstat(tree, name)
+	if err != nil {
+		return err
+	}
+	target := ""
+	switch {
+	case info.Mode()&fs.ModeSymlink != 0:
+		if target, err = fs.ReadLink(tree, name); err != nil {
+			return err
+		}
+	case !info.Mode().IsRegular() && !info.IsDir():
+		return fmt.Errorf("%s is neither file, folder nor symbolic link", name)
+	}
+	h, err := tar.FileInfoHeader(info, target)
+	if err != nil {
+		return err
+	}
+	if h.Name = name; info.IsDir() {
+		h.Name += "/"
+	}
+	if err := t.WriteHeader(h); err != nil || !info.Mode().IsRegular() {
+		return err
+	}
+	f, err := tree.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // it was only read
+	_, err = io.Copy(t, f)
+	return err
 }

@@ -217,9 +217,7 @@ func (m *releasing) finish(ctx context.Context) error {
 	to := pool.Move{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
 		Set: func(c *pool.Container) {
-			// It was healthy when it was settled. While its processes were ended it
-			// was none of its checks' business.
-			c.Claim, c.Health, c.Reason = "", pool.Healthy, ""
+			c.Claim = ""
 			if taken != "" { // else it holds what it held before
 				c.Snapshot = taken
 			}
@@ -239,8 +237,8 @@ func (m *releasing) finish(ctx context.Context) error {
 			case m.spoiled != "":
 			case c.Discard:
 				condemn(discarded)
-			case c.Health == string(pool.Dead):
-				condemn("it is dead")
+			case c.Health == string(pool.Dead), c.Health == string(pool.Unhealthy):
+				condemn("it is " + c.Health)
 			}
 			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
 			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)

@@ -1,0 +1,166 @@
+package claim_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+)
+
+const seededFile = `
+id: w
+image: box
+command: [box, idle]
+volumes:
+  state: { target: /data, seed: state }
+  custom: [{ name: cache, target: /cache, seed: cache }]
+healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 1s }
+pool: { min_idle: 0, max_size: 1, reuse: wipe }
+sync:
+  sink: { type: file }
+  mappings: [{ path: sessions }, { path: /, pattern: config.json }]
+hooks:
+  post_claim: [{ name: migrate, command: [box, echo, migrated] }]
+`
+
+// sown is a yard with the workload, whose seeds are files of their own names.
+func sown(t *testing.T, source string) *flowtest.Yard {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"state/config.json", "state/readme", "state/sessions/example", "cache/model"} {
+		name = filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		require.NoError(t, os.WriteFile(name, []byte("seed"), 0o644))
+	}
+	y := flowtest.New(t)
+	_, err := y.Pools.Apply(t.Context(), []byte(source), "workload.yaml", dir)
+	require.NoError(t, err)
+	return y
+}
+
+// seen are the files that a tenant finds, "-" for what is not there.
+func seen(y *flowtest.Yard, c claim.Claim) (found [4]string) {
+	y.T.Helper()
+	for i, name := range []string{"/data/config.json", "/data/readme", "/data/sessions/example", "/cache/model"} {
+		r, err := y.RT.Exec(y.T.Context(), c.Container, runtime.Command{Args: []string{"box", "read", name}})
+		require.NoError(y.T, err)
+		found[i] = "-"
+		if r.OK() {
+			found[i] = r.Stdout.String()
+		}
+	}
+	return found
+}
+
+// run runs box in a claim's container.
+func run(y *flowtest.Yard, c claim.Claim, args ...string) {
+	y.T.Helper()
+	r, err := y.RT.Exec(y.T.Context(), c.Container, runtime.Command{Args: append([]string{"box"}, args...)})
+	require.NoError(y.T, err)
+	require.True(y.T, r.OK(), "%v: %+v", args, r)
+}
+
+// Every tenant finds the seed of each volume, at every claim, but for what its
+// own state says: what it has written is not overwritten, what it has removed
+// does not come back, and what no mapping covers begins anew.
+func TestSeedAndState(t *testing.T) {
+	all := [4]string{"seed", "seed", "seed", "seed"}
+	for name, tt := range map[string]struct {
+		change [2]string // of seededFile
+		want   [4]string // when the tenant comes back to another container
+	}{
+		"kept":         {[2]string{"x-none", "x-none"}, [4]string{"ada's", "seed", "-", "seed"}},
+		"other":        {[2]string{"reuse: wipe", "reuse: never"}, [4]string{"ada's", "seed", "-", "seed"}},
+		"no restart":   {[2]string{"image: box", "image: box\nrestart: never"}, [4]string{"ada's", "seed", "-", "seed"}},
+		"no on_claim":  {[2]string{"  sink:", "  policy: { on_claim: false }\n  sink:"}, all},
+		"not uploaded": {[2]string{"  sink:", "  policy: { on_release: false }\n  sink:"}, all},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				y := sown(t, strings.Replace(seededFile, tt.change[0], tt.change[1], 1))
+				ada := y.Claim("w", "ada")
+				require.Equal(t, claim.Fresh, ada.Source)
+				require.Equal(t, all, seen(y, ada))
+				run(y, ada, "write", "/data/config.json", "ada's")
+				run(y, ada, "write", "/data/readme", "ada's")
+				run(y, ada, "remove", "/data/sessions/example")
+				run(y, ada, "remove", "/cache/model")
+				y.Release(ada)
+				bob := y.Claim("w", "bob")
+				require.Equal(t, name != "other", bob.Source == claim.Recycled)
+				require.Equal(t, all, seen(y, bob), "nothing of ada's, and the whole seed")
+				y.Release(bob)
+				again := y.Claim("w", "ada")
+				require.Equal(t, tt.want, seen(y, again))
+			})
+		})
+	}
+}
+
+// A container that still holds its tenant's latest state is not seeded again.
+func TestSeedAndAffinity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := sown(t, seededFile)
+		ada := y.Claim("w", "ada")
+		run(y, ada, "write", "/cache/model", "ada's")
+		y.Release(ada)
+		again := y.Claim("w", "ada")
+		require.Equal(t, claim.Affinity, again.Source)
+		require.Equal(t, "ada's", seen(y, again)[3])
+	})
+}
+
+// The steps of a claim on another tenant's container, in order.
+func TestWholeOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := sown(t, seededFile)
+		ada := y.Claim("w", "ada")
+		run(y, ada, "write", "/data/config.json", "ada's")
+		y.Release(ada)
+		y.Release(y.Claim("w", "bob"))
+		y.RT.ForgetCalls()
+		again := y.Claim("w", "ada")
+		require.Equal(t, claim.Recycled, again.Source)
+		require.Equal(t, []string{
+			"wipe", "put /data", "put /cache", "put /data", "put /data", "restart", "exec box echo healthy", "exec box echo migrated",
+		}, trace(y, again.Container))
+	})
+}
+
+// A container is created in this order: nobody's hook runs in what is not
+// healthy yet.
+func TestCreateOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		head, tail, _ := strings.Cut(seededFile, "sync:")
+		_, tail, _ = strings.Cut(tail, "hooks:")
+		y := sown(t, head+"hooks:"+strings.Replace(tail, "post_claim", "post_create", 1))
+		c := y.Claim("w", "ada")
+		require.Equal(t, []string{
+			"create", "start", "put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated", "seal",
+		}, trace(y, c.Container)[:8])
+	})
+}
+
+// A tenant claims again after its post_claim has failed.
+func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := sown(t, seededFile)
+		y.RT.BreakOnce("exec * box echo migrated", runtime.ErrLost)
+		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.Error(t, err)
+		c := y.Claim("w", "ada")
+		require.Equal(t, claim.Active, c.State)
+		_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		require.Zero(t, y.Count("w", pool.Claimed))
+	})
+}

@@ -1,0 +1,26 @@
+package snapshot
+
+import (
+	"strings"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// Covers reports whether the snapshot says what is, or is not, at a path of the
+// container when it is put in there.
+func (s Snapshot) Covers(sync *workload.Sync, path string) bool {
+	for _, m := range sync.Mappings {
+		p := find(s.Parts, m.SinkPath)
+		if p == nil || m.Direction != workload.Bidirectional {
+			continue
+		}
+		if path == m.Path {
+			return true
+		}
+		below, ok := strings.CutPrefix(path, strings.TrimSuffix(m.Path, "/")+"/")
+		if ok && matches(p.Pattern, below) {
+			return true
+		}
+	}
+	return false
+}
