@@ -71,7 +71,7 @@ func TestStopWithoutASession(t *testing.T) {
 				begun := time.Now()
 				require.NoError(t, r.stop(t.Context(), "c", running(10*time.Second)))
 				require.Equal(t, 10*time.Second+stopMargin, time.Since(begun))
-				require.Equal(t, []string{"42"}, k.asked)
+				require.Equal(t, []string{"30"}, k.asked)
 
 				cause := errors.New("the server stops")
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)

@@ -57,9 +57,10 @@ const MainVariable = "HOSTLER_MAIN_PID"
 
 // HaltSignal tells init to stop the main process and to stay: a backend whose
 // engine must not end several containers at once removes them one by one
-// afterwards. It is a signal that no program uses for anything else, so that
-// SIGTERM keeps its meaning: stop, and end the container.
-const HaltSignal = 42
+// afterwards. It is a signal that programs use for nothing else, so that SIGTERM
+// keeps its meaning: stop, and end the container. It is SIGPWR and no real-time
+// signal, which gVisor's runsc does not send.
+const HaltSignal = 30
 
 // Config is all that `hostler-shim init` needs to know. It holds the
 // container's key, so nothing of a workload may read it.
