@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -202,10 +204,24 @@ func mountFacts(f facts) error {
 			return fmt.Errorf("%w: control groups can be made below %s", runtime.ErrNotClean, m.path)
 		}
 	}
-	if _, err := os.Stat("/proc/sys/fs/mqueue"); err == nil && !queues {
+	if !queues && hasQueues() {
 		return fmt.Errorf("%w: its message queues cannot be listed", runtime.ErrNotClean)
 	}
 	return nil
+}
+
+// hasQueues reports whether the kernel has message queues. One that says
+// nothing of them in /proc may have them all the same, as gVisor has.
+func hasQueues() bool {
+	if _, err := os.Stat("/proc/sys/fs/mqueue"); err == nil {
+		return true
+	}
+	name, err := unix.BytePtrFromString("hostler-" + rand.Text())
+	if err != nil {
+		return true
+	}
+	_, _, errno := unix.Syscall6(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(name)), unix.O_RDONLY|unix.O_CLOEXEC, 0, 0, 0, 0)
+	return errno == unix.ENOENT // there is none of that name
 }
 
 // networkFacts are the modes and owners of what /proc shows of the network.

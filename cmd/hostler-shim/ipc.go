@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -8,7 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
+	"github.com/hostler/hostler/runtime"
 	"golang.org/x/sys/unix"
 )
 
@@ -20,12 +23,14 @@ type ipcKind struct {
 	call   uintptr
 	second uintptr // the call's second argument
 	third  uintptr
+	info   uintptr // the command that counts objects
+	count  int     // where in its answer a number is that is 0 without any
 }
 
 var ipcKinds = []ipcKind{
-	{"/proc/sysvipc/shm", "shmid", unix.SYS_SHMCTL, ipcRemove, 0},
-	{"/proc/sysvipc/msg", "msqid", unix.SYS_MSGCTL, ipcRemove, 0},
-	{"/proc/sysvipc/sem", "semid", unix.SYS_SEMCTL, 0, ipcRemove},
+	{"/proc/sysvipc/shm", "shmid", unix.SYS_SHMCTL, ipcRemove, 0, 14, 8},  // SHM_INFO: all pages
+	{"/proc/sysvipc/msg", "msqid", unix.SYS_MSGCTL, ipcRemove, 0, 12, 0},  // MSG_INFO: queues
+	{"/proc/sysvipc/sem", "semid", unix.SYS_SEMCTL, 0, ipcRemove, 19, 28}, // SEM_INFO: sets
 }
 
 // ipcRemove is IPC_RMID of <linux/ipc.h>.
@@ -72,7 +77,7 @@ func (k ipcKind) remove(o ipcObject) error {
 func (k ipcKind) objects() ([]ipcObject, error) {
 	b, err := os.ReadFile(k.list)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // the kernel has none
+		return nil, k.unlisted()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list what outlives processes: %w", err)
@@ -101,4 +106,26 @@ func (k ipcKind) parse(list string) ([]ipcObject, error) {
 		objects = append(objects, ipcObject{uintptr(numbers[0]), identity{uid: numbers[1], gid: numbers[2]}})
 	}
 	return objects, nil
+}
+
+// unlisted is an error when the kernel has objects of a kind that it does not
+// list, as gVisor may.
+func (k ipcKind) unlisted() error {
+	var info [128]byte // more than the longest answer
+	var errno unix.Errno
+	if k.call == unix.SYS_SEMCTL { // whose second argument is the number of a semaphore
+		_, _, errno = unix.Syscall6(k.call, 0, 0, k.info, uintptr(unsafe.Pointer(&info)), 0, 0)
+	} else {
+		_, _, errno = unix.Syscall(k.call, 0, k.info, uintptr(unsafe.Pointer(&info)))
+	}
+	if errno == unix.ENOSYS {
+		return nil // it has none
+	}
+	if errno != 0 {
+		return fmt.Errorf("count what %s does not list: %w", k.list, errno)
+	}
+	if binary.NativeEndian.Uint32(info[k.count:]) != 0 {
+		return fmt.Errorf("%w: there are System V objects that %s does not list", runtime.ErrNotClean, k.list)
+	}
+	return nil
 }

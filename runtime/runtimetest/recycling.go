@@ -25,12 +25,23 @@ func recycling(t *testing.T, s *suite) {
 		{"limits of process 1", wipeLimits},
 		{"objects that outlive processes", wipeIPC},
 	}
+	if unable(t, s.Facts.Unprovable, "to wipe a container") {
+		cases = []group{{"without a seal", wipeUnsealed}, {"never", wipeNever}}
+	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
 			k.run(t, s)
 		})
 	}
+}
+
+// What a container cannot be proven to be it is not, although nothing was done
+// to it and nothing can be written on its root filesystem.
+func wipeNever(t *testing.T, s *suite) {
+	c := s.start(t, func(spec *runtime.Spec) { spec.ReadOnly = true })
+	require.NoError(t, s.rt.Seal(t.Context(), c.id, 0))
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 0), runtime.ErrNotClean)
 }
 
 func wipe(t *testing.T, s *suite) {

@@ -109,6 +109,9 @@ func stopAtOnce(t *testing.T, s *suite) {
 }
 
 func stopWiped(t *testing.T, s *suite) {
+	if unable(t, s.Facts.Unprovable, "to wipe a container") {
+		return
+	}
 	c := s.start(t, main(longGrace, "ignore-term"))
 	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
