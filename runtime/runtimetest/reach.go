@@ -100,6 +100,10 @@ func shimTouched(t *testing.T, c *container, user string) {
 	if unable(t, c.Facts.OneUser, "to be another user than its tenant") {
 		return
 	}
+	harmless := ofWorker
+	if c.Facts.OpenCounters {
+		harmless += "read io\n"
+	}
 	seen := make(map[string]bool)
 	for line := range strings.Lines(c.ok(t, "ps", "shim")) {
 		pid, argv, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -112,7 +116,7 @@ func shimTouched(t *testing.T, c *container, user string) {
 		require.NoError(t, err, "as %q: attack %s", user, argv)
 		require.True(t, result.OK(), "as %q: attack %s: %+v", user, argv, result)
 		for done := range strings.Lines(result.Stdout.String()) {
-			require.True(t, what == "worker" && user == "0:0" && strings.Contains(ofWorker, done), "%q may do to %s: %s", user, argv, done)
+			require.True(t, what == "worker" && user == "0:0" && strings.Contains(harmless, done), "%q may do to %s: %s", user, argv, done)
 		}
 	}
 	require.Equal(t, map[string]bool{"init": true, "worker": true, "connect": true}, seen, "what was attacked")

@@ -55,6 +55,9 @@ type Facts struct {
 	// Unprovable says that no container that was used can be proven clean: all
 	// are destroyed.
 	Unprovable bool
+	// OpenCounters says that the kernel shows how much a process has read and
+	// written to users who may not trace it.
+	OpenCounters bool
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
