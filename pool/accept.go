@@ -2,9 +2,11 @@ package pool
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -12,6 +14,12 @@ import (
 // file.
 func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, dir string) error {
 	var faults workload.Faults
+	err := m.rt.Check(ctx, w.Spec(""))
+	if cannot, ok := errors.AsType[*runtime.SpecError](err); ok {
+		faults = append(faults, workload.Fault{File: file, Field: cannot.Field, Message: cannot.Reason, Remedy: cannot.Remedy})
+	} else if err != nil {
+		return fmt.Errorf("ask whether workload %s can run here: %w", w.ID, err)
+	}
 	if w.Sync != nil && m.OpenSink != nil {
 		if err := m.OpenSink(ctx, w.Sync); err != nil {
 			faults = append(faults, workload.Fault{

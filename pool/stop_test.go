@@ -1,6 +1,7 @@
 package pool_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,8 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // slowToStop is a workload whose main process uses its time to the end.
@@ -66,5 +69,28 @@ func TestStopAfterPreDestroy(t *testing.T) {
 		y.Until("it to be gone", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
 		require.InDelta(t, time.Minute, time.Since(begin), float64(time.Second), "the file bounds its hooks too")
 		require.Len(t, y.Events(activity.HookFailed), 1)
+	})
+}
+
+// A workload that asks for what the backend cannot do is refused when it is
+// applied, with the field; a backend that does not answer is no consent.
+func TestApplyChecks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		source := []byte(plain + "runtime: kata\n")
+		cannot := &runtime.SpecError{Field: "runtime", Reason: "is not there", Remedy: "leave it out"}
+		for _, answer := range []error{cannot, runtime.ErrUnavailable} {
+			y.RT.BreakOnce("check", answer)
+			_, err := y.Pools.Apply(t.Context(), source, "w.yaml", "")
+			if faults, ok := errors.AsType[workload.Faults](err); ok {
+				require.Equal(t, "w.yaml: runtime: is not there (leave it out)", faults.Error())
+			} else {
+				require.ErrorIs(t, err, runtime.ErrUnavailable)
+			}
+			require.Error(t, err)
+		}
+		_, err := y.Pools.Apply(t.Context(), source, "w.yaml", "")
+		require.NoError(t, err)
+		y.Apply(plain)
 	})
 }

@@ -47,6 +47,11 @@ type Runtime interface {
 
 // Lifecycle makes containers and ends them.
 type Lifecycle interface {
+	// Check says what of a spec this backend, as it is now, cannot do: a
+	// *SpecError, which is an ErrInvalid. It makes nothing. A spec whose Isolation
+	// asks for nothing is nil, without a question to the engine. What is accepted
+	// here and cannot be done later fails Create or Start; it is never left out.
+	Check(ctx context.Context, spec Spec) error
 	// Create makes the container of spec, hardened, with its volumes, and starts
 	// nothing. Creating an id that exists is ErrExists. A Create that fails or
 	// is cut off may leave parts behind: Destroy removes them.
@@ -192,6 +197,7 @@ type Spec struct {
 	// StopGracePeriod is how long Destroy waits for the main process to end.
 	// With 0 it is killed at once.
 	StopGracePeriod time.Duration
+	Isolation       Isolation
 }
 
 // Limits bound what the container may use. Zero means the backend's default,

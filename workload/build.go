@@ -36,8 +36,11 @@ func (f *file) workload() *Workload {
 		Restart:    Restart(f.Restart),
 		StopSignal: f.StopSignal,
 		StopGrace:  (*time.Duration)(f.StopGrace),
-		Sync:       f.sync(),
-		Hooks:      map[hooks.Point][]hooks.Hook{},
+		Isolation: runtime.Isolation{
+			Runtime: f.Runtime, SecurityOpt: f.SecurityOpt, UsernsMode: f.UsernsMode, NetworkMode: f.NetworkMode,
+		},
+		Sync:  f.sync(),
+		Hooks: map[hooks.Point][]hooks.Hook{},
 	}
 	if w.Name == "" {
 		w.Name = w.ID

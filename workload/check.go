@@ -24,6 +24,7 @@ func (d *decoder) check(f *file) {
 			d.wrong("stop_signal", fmt.Sprintf("is %q, which is no signal", short(f.StopSignal)), "write one like SIGTERM, SIGUSR1 or SIGRTMIN+3")
 		}
 	}
+	d.checkIsolation(f)
 	if !d.faulty["pool.max_size"] && f.Pool.MinIdle > f.Pool.MaxSize {
 		d.wrong("pool.min_idle", fmt.Sprintf("is %d, more than max_size, which is %d", f.Pool.MinIdle, f.Pool.MaxSize), "lower it, or raise max_size")
 	}

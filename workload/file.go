@@ -26,6 +26,10 @@ type file struct {
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems can be written then, and a container can nearly always be wiped for another tenant."`
 	StopSignal  string           `yaml:"stop_signal" doc:"The signal that asks the main process to end when the container is destroyed, such as SIGUSR1. The image's own if left out, else SIGTERM."`
 	StopGrace   *duration        `yaml:"stop_grace_period" max:"10m" doc:"How long the main process may then take to end before it is killed. 10s if left out; 0s kills it at once. Where it is given and not 0s, no attempt of a pre_destroy hook takes longer either."`
+	Runtime     string           `yaml:"runtime" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$" hint:"a runtime's name" doc:"The engine's runtime that containers run under, such as runsc; on Kubernetes a RuntimeClass. The engine's default if left out."`
+	SecurityOpt []string         `yaml:"security_opt" pattern:"^((seccomp|apparmor)[=:][A-Za-z0-9][A-Za-z0-9_.-]{0,126}|no-new-privileges([=:]true)?)$" hint:"seccomp=NAME, apparmor=NAME or no-new-privileges:true" unique:"true" doc:"Profiles by name, in place of the engine's own. no-new-privileges always holds."`
+	UsernsMode  string           `yaml:"userns_mode" enum:"private,host" doc:"private: users of the container are nobody on the machine; host: as the engine does it by itself."`
+	NetworkMode string           `yaml:"network_mode" pattern:"^none$" hint:"none, or leave it out and list the networks to join under networks" doc:"none: the container has no network at all."`
 	Ports       []int            `yaml:"ports" min:"1" max:"65535" unique:"true" doc:"TCP ports of the container that a claim's endpoint lists."`
 	Networks    []string         `yaml:"networks" pattern:"^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}$" hint:"a network's name" unique:"true" doc:"Networks of the engine that it joins. Hostler's own if left out."`
 	DNS         []string         `yaml:"dns" pattern:"^[0-9A-Fa-f:.]{2,45}$" hint:"an IP address" unique:"true" doc:"Addresses of its resolvers. The engine's if left out."`
@@ -170,7 +174,6 @@ type hookFile struct {
 // retired says what to write instead of keys that compose, or the formats this
 // one grew from, have and this one has not.
 var retired = map[string]string{
-	"network_mode":                  "list the networks to join under networks",
 	"security":                      "containers are always hardened: remove it",
 	"config_schema":                 "remove it",
 	"working_dir":                   "set it in the image, or give hooks a workdir",

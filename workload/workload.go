@@ -34,7 +34,8 @@ type Workload struct {
 	Restart     Restart
 	StopSignal  string         // empty: the image's own, else SIGTERM
 	StopGrace   *time.Duration // nil: DefaultStopGrace
-	Sync        *Sync          // nil: nothing is kept
+	Isolation   runtime.Isolation
+	Sync        *Sync // nil: nothing is kept
 	Hooks       map[hooks.Point][]hooks.Hook
 
 	// Revision names everything in the file that a container is made of: all
@@ -219,5 +220,6 @@ func (w *Workload) Spec(id string) runtime.Spec {
 		Ports: w.Ports, Networks: w.Networks, DNS: w.DNS,
 		Limits: w.Limits, Volumes: volumes,
 		StopSignal: w.StopSignal, StopGracePeriod: w.StopGracePeriod(),
+		Isolation: w.Isolation,
 	}
 }

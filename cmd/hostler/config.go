@@ -45,6 +45,7 @@ type serveConfig struct {
 	stateDir       string
 	stateFolders   []string
 	credentialsDir string
+	profilesDir    string
 }
 
 // sqlite is the store that needs nothing but the data directory.
@@ -97,6 +98,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 		"how long a container that runs may leave requests unanswered before it is destroyed")
 	f.StringVar(&c.stateDir, "state-dir", "", "folder of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
 	f.StringSliceVar(&c.stateFolders, "state-folders", nil, "folders that sinks of type file may name")
+	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "folder of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
 	f.StringVar(&c.credentialsDir, "credentials-dir", "", "folder of the files that sinks' credentials may name")
 	f.String("config", "", "YAML file with any of these flags as keys")
 }

@@ -33,7 +33,7 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, mayChange func
 		})
 	}
 	rt, err := docker.New(ctx, docker.Options{
-		Instance: id.id, Secret: id.secret, ShimPath: shim,
+		Instance: id.id, Secret: id.secret, ShimPath: shim, Profiles: c.profilesDir,
 		UnresponsiveTimeout: c.unresponsive, MayChange: mayChange,
 	})
 	if err != nil {

@@ -43,6 +43,9 @@ type Options struct {
 	Secret []byte
 	// ShimPath is the static hostler-shim for the engine's platform.
 	ShimPath string
+	// Profiles is the folder of the seccomp profiles that workloads may name, each
+	// a file NAME.json. Empty for none.
+	Profiles string
 	// Host is the engine's address, such as unix:///var/run/docker.sock. Empty
 	// means the environment's: DOCKER_HOST and its fellows, or the default.
 	Host string
@@ -56,6 +59,7 @@ type Runtime struct {
 	api      *client.Client
 	instance string
 	secret   []byte
+	profiles string
 	shim     shimBinary
 	sessions *shim.Sessions // by our id
 	pulls    singleflight.Group
@@ -103,6 +107,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		api:      api,
 		instance: o.Instance,
 		secret:   o.Secret,
+		profiles: o.Profiles,
 		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
 		leaving:  make(chan struct{}, 1),
 	}

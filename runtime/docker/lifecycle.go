@@ -44,14 +44,20 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	networks, err := r.networks(ctx, spec.Networks)
-	if err != nil {
+	networks := []string{runtime.NetworkNone}
+	if spec.Isolation.NetworkMode != runtime.NetworkNone {
+		if networks, err = r.networks(ctx, spec.Networks); err != nil {
+			return err
+		}
+	}
+	host := r.hostConfig(spec, networks[0])
+	if err := r.isolate(host, spec.Isolation); err != nil {
 		return err
 	}
 	if err := r.ensureShim(ctx, spec.Image); err != nil {
 		return err
 	}
-	made, err := r.api.ContainerCreate(ctx, config, r.hostConfig(spec, networks[0]), nil, nil,
+	made, err := r.api.ContainerCreate(ctx, config, host, nil, nil,
 		containerName(spec.ID))
 	if cerrdefs.IsConflict(err) {
 		return errors.Join(err, r.nameFree(ctx, spec.ID))

@@ -13,7 +13,7 @@ import (
 
 // Call is one call of the contract, as it is recorded and matched.
 type Call struct {
-	// Op is the method: create, start, restart, stop, destroy, status, list, logs,
+	// Op is the method: check, create, start, restart, stop, destroy, status, list, logs,
 	// watch, exec, put, get, seal or wipe.
 	Op string
 	// ID is the container's; empty for list and watch.

@@ -131,7 +131,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 		},
 	}
 	resolve(&p.Spec, spec.DNS)
-	return p, nil
+	return p, isolate(&p.Spec, spec.Isolation)
 }
 
 // shimEnv is the entry with what the shim is told: what an engine would have

@@ -18,7 +18,10 @@ import (
 
 // Create is runtime.Lifecycle.Create. The spec is written last: a folder
 // without one is no container yet.
-func (r *Runtime) Create(_ context.Context, spec runtime.Spec) error {
+func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
+	if err := r.Check(ctx, spec); err != nil {
+		return fmt.Errorf("create container %s: %w", spec.ID, err)
+	}
 	if !idPattern.MatchString(spec.ID) {
 		return fmt.Errorf("create container %q: %w: not a folder's name", spec.ID, runtime.ErrInvalid)
 	}

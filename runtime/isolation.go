@@ -1,0 +1,71 @@
+package runtime
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Isolation is what a workload asks for beyond what every container has. The
+// zero value asks for nothing. What a backend cannot do it refuses: see
+// Lifecycle.Check.
+type Isolation struct {
+	// Runtime is the engine's runtime, such as runsc; on Kubernetes a
+	// RuntimeClass.
+	Runtime string
+	// SecurityOpt are profiles by name: seccomp=NAME, apparmor=NAME.
+	SecurityOpt []string
+	// UsernsMode is private for a user namespace of the container's own, or
+	// host for the engine's default.
+	UsernsMode string
+	// NetworkMode is none for a container without any network.
+	NetworkMode string
+}
+
+// The values of Isolation's fields.
+const (
+	UsernsPrivate = "private"
+	UsernsHost    = "host"
+	NetworkNone   = "none"
+)
+
+// First names the first field that asks for something, as workload files call
+// it; empty when none does.
+func (i Isolation) First() string {
+	switch {
+	case i.Runtime != "":
+		return "runtime"
+	case len(i.SecurityOpt) > 0:
+		return "security_opt"
+	case i.UsernsMode != "":
+		return "userns_mode"
+	case i.NetworkMode != "":
+		return "network_mode"
+	}
+	return ""
+}
+
+// Profile returns the name of the profile of a kind, seccomp or apparmor, empty
+// when none is asked for.
+func (i Isolation) Profile(kind string) string {
+	for _, option := range i.SecurityOpt {
+		name, ok := strings.CutPrefix(option, kind)
+		if ok && name != "" && strings.ContainsAny(name[:1], "=:") {
+			return name[1:]
+		}
+	}
+	return ""
+}
+
+// SpecError says what of a spec a backend cannot do. It is an ErrInvalid.
+type SpecError struct {
+	Field  string // as workload files call it
+	Reason string // begins with a verb: the field stands before it
+	Remedy string
+}
+
+func (e *SpecError) Error() string {
+	return fmt.Sprintf("%s: %s %s (%s)", ErrInvalid.Error(), e.Field, e.Reason, e.Remedy)
+}
+
+// Unwrap makes it an ErrInvalid.
+func (e *SpecError) Unwrap() error { return ErrInvalid }

@@ -1,0 +1,19 @@
+package process
+
+import (
+	"context"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Check is runtime.Lifecycle.Check: nothing here isolates anything.
+func (r *Runtime) Check(_ context.Context, spec runtime.Spec) error {
+	field := spec.Isolation.First()
+	if field == "" {
+		return nil
+	}
+	return &runtime.SpecError{
+		Field: field, Reason: "cannot be had: the process runtime isolates nothing",
+		Remedy: "use Docker or Kubernetes (serve --runtime), or leave it out",
+	}
+}

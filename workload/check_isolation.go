@@ -1,0 +1,33 @@
+package workload
+
+import (
+	"fmt"
+	"strings"
+)
+
+// checkIsolation refuses wishes that contradict each other or take isolation
+// away: authors are trusted with their own containers, not with others'.
+func (d *decoder) checkIsolation(f *file) {
+	seen := map[string]bool{}
+	for i, option := range f.SecurityOpt {
+		at := elementOf("security_opt", i)
+		kind, name, _ := strings.Cut(strings.Replace(option, ":", "=", 1), "=")
+		if name == "unconfined" {
+			d.wrong(at, fmt.Sprintf("is %q, which would take the profile away", option), "name a profile, or remove it")
+		}
+		if seen[kind] {
+			d.wrong(at, fmt.Sprintf("is the second %s", short(kind)), "keep one of them")
+		}
+		seen[kind] = true
+	}
+	if f.NetworkMode == "" {
+		return
+	}
+	for field, given := range map[string]bool{
+		"networks": len(f.Networks) > 0, "ports": len(f.Ports) > 0, "dns": len(f.DNS) > 0,
+	} {
+		if given {
+			d.wrong(field, "is given with network_mode: none", "remove one of them")
+		}
+	}
+}
