@@ -47,7 +47,7 @@ func TestSignalAsUser(t *testing.T) {
 		return result
 	}
 	require.Eventually(t, func() bool {
-		log, err := rt.Logs(t.Context(), spec.ID, 100)
+		log, err := rt.Logs(t.Context(), spec.ID, time.Time{}, 100)
 		require.NoError(t, err)
 		text, err := io.ReadAll(log)
 		require.NoError(t, err)
