@@ -61,9 +61,10 @@ func TestGVisor(t *testing.T) {
 	s.env = []string{"DOCKER_HOST=" + rt.host}
 	s.start()
 	for _, reuse := range []string{"same_tenant", "wipe"} {
-		s.apply(reuse, strings.ReplaceAll(gvisorHooks, "REUSE", reuse))
-		s.visitsUnderGVisor(reuse)
-		s.delete(reuse)
+		id := strings.ReplaceAll(reuse, "_", "-")
+		s.apply(id, strings.ReplaceAll(gvisorHooks, "REUSE", reuse))
+		s.visitsUnderGVisor(id)
+		s.delete(id)
 	}
 	s.requireEnds()
 	s.requireNothingLeft()
