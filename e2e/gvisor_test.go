@@ -40,6 +40,7 @@ func (b gvisorBackend) left(t testing.TB, s *server) []string {
 }
 
 const gvisorHooks = `
+runtime: runsc
 pool: { min_idle: 1, max_size: 1, reuse: REUSE }
 hooks:
   post_claim:
