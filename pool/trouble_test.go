@@ -345,7 +345,7 @@ func TestEngineAwayAfterCreate(t *testing.T) {
 			}
 			return nil
 		})
-		y.Apply(strings.Replace(plain, "min_idle: 2", "min_idle: 1, reuse: same_tenant", 1))
+		y.Apply(sized(1, 4))
 		y.Idle("w", 1)
 		<-time.After(time.Minute)
 		require.Len(t, y.Events(activity.ContainerCreating), 1)
