@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
 )
@@ -22,7 +23,8 @@ func TestSeedsMoveElsewhere(t *testing.T) {
 	defer func() { require.NoError(t, db.Close()) }()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	sinks := snapshot.NewSinks(snapshot.Places{})
-	here, there := assemble(db, nil, sinks, log), assemble(db, nil, sinks, log)
+	rt := closing{fake.New()}
+	here, there := assemble(db, rt, sinks, log), assemble(db, rt, sinks, log)
 	after := int64(0)
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		applied, err := there.pools.Apply(t.Context(), []byte("id: w\nimage: x\n"), "w.yaml", dir)
@@ -36,3 +38,8 @@ func TestSeedsMoveElsewhere(t *testing.T) {
 		require.Equal(t, dir, r.Dir)
 	}
 }
+
+// closing is a runtime in memory, which has nothing to close.
+type closing struct{ *fake.Runtime }
+
+func (closing) Close() error { return nil }

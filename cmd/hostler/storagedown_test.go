@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -40,7 +41,7 @@ func TestStorageDown(t *testing.T) {
 			self, err := db.Register(t.Context(), "here")
 			require.NoError(t, err)
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			s := assemble(db, nil, snapshot.NewSinks(snapshot.Places{}), log)
+			s := assemble(db, closing{fake.New()}, snapshot.NewSinks(snapshot.Places{}), log)
 			served := httptest.NewServer(api.New(s.apiOptions(nil, t.TempDir())))
 			defer served.Close()
 			apply := func(image string) (code int, errOut string) {
