@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
@@ -62,6 +61,3 @@ func TestLostRuns(t *testing.T) {
 	require.Equal(t, shim.CodeLost, r.outcome(under).Fault.Code)
 	require.Nil(t, r.outcome(over).Fault)
 }
-
-// pass lets time go by in a synctest bubble.
-func pass(d time.Duration) { <-time.After(d) }

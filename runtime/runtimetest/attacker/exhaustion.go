@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 
 	"golang.org/x/sys/unix"
 )
@@ -92,16 +93,16 @@ func takeDescriptors(_ tenant, ready func()) {
 func takeMemory(_ tenant, ready func()) {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	ready()
-	var all [][]byte
-	for range 64 { // a GiB at most, where the container bounds nothing
+	var all [64][]byte
+	for n := range all { // a GiB at most, where the container bounds nothing
 		b := make([]byte, 16<<20)
 		for i := 0; i < len(b); i += 4096 {
 			b[i] = 1
 		}
-		all = append(all, b)
+		all[n] = b
 	}
 	hang()
-	_ = all
+	goruntime.KeepAlive(all)
 }
 
 // mostTemporary bounds what is written where nothing else does.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -156,7 +157,7 @@ func readOf(pid int, name string) error {
 		return nil // that it opens is enough
 	}
 	n, err := f.Read(make([]byte, 1))
-	if n == 0 && err == io.EOF {
+	if n == 0 && errors.Is(err, io.EOF) {
 		return syscall.ENODATA
 	}
 	return err
