@@ -33,6 +33,9 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 // Running is shim.Checker.Running.
 func (b bridge) Running(ctx context.Context) error {
 	c, err := b.r.running(ctx, b.id)
+	if c.ContainerJSONBase != nil && c.State.Paused {
+		return nil // its processes are there, and may go on
+	}
 	if err == nil && c.State.StartedAt != b.began {
 		return fmt.Errorf("%w: it was started anew", runtime.ErrNotRunning)
 	}
