@@ -52,9 +52,9 @@ func TestLeastRecentlyUsedIsReplaced(t *testing.T) {
 		y := flowtest.New(t)
 		y.Apply(sized(1, 3))
 		ada := y.Claim("w", "ada")
-		y.Idle("w", 1)
+		y.Until("a fresh container", func() bool { return fresh(y) > 0 })
 		bob := y.Claim("w", "bob")
-		y.Idle("w", 1)
+		y.Until("a fresh container", func() bool { return fresh(y) > 0 })
 		y.Release(bob)
 		<-time.After(time.Minute)
 		y.Release(ada) // made first, and used last
