@@ -96,7 +96,8 @@ func (s *server) logsByCommandLine(c claim.Claim) {
 	greeted := s.cli("logs", c.Hooks[0].Run)
 	require.Equal(s.t, outcome{0, "ada\n", "# post_claim greet, attempt 1: succeeded, exit code 0\n"}, greeted)
 	require.Equal(s.t, strings.Repeat("y", long), s.must("logs", c.Hooks[1].Run))
-	require.Equal(s.t, "idle\n", s.must("logs", "--container", c.Container))
+	// Once for each start: the baseline is taken while nothing runs.
+	require.Regexp(s.t, `^(idle\n)+$`, s.must("logs", "--container", c.Container))
 }
 
 func (s *server) releaseByCommandLine(c claim.Claim) {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
@@ -38,8 +39,10 @@ func TestEngineDownAtStart(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
 
 		way.mend(t)
-		_, err = s.Health(t.Context())
-		require.NoError(t, err)
+		require.Eventually(t, func() bool { // what it answers is some seconds old at most
+			_, err := s.Health(t.Context())
+			return err == nil
+		}, patience, 100*time.Millisecond)
 		c, _, err := s.Claim(t.Context(), "early", "ada", patience)
 		require.NoError(t, err)
 		require.Equal(t, claim.Active, c.State)

@@ -35,7 +35,7 @@ var losses = map[string]loss{
 	"get":    {[]rule{{"pods", "get"}}, false, unfilled(`cannot get resource "pods"`)},
 	"patch":  {[]rule{{"pods", "patch"}}, false, unfilled(`cannot patch resource "pods"`)},
 	"watch":  {[]rule{{"pods", "watch"}}, true, deaf},
-	"list":   {[]rule{{"pods", "list"}}, true, unready},
+	"list":   {[]rule{{"pods", "list"}}, true, unlisted},
 	"delete": {[]rule{{"pods", "delete"}}, true, undestroyed},
 	"log":    {[]rule{{"pods/log", "get"}}, true, speechless},
 	"exec":   {[]rule{{"pods/exec", "create"}, {"pods/exec", "get"}}, false, unfilled(`cannot create resource "pods/exec"`)},
@@ -57,10 +57,11 @@ func unfilled(words string) func(*installation, string) error {
 	}
 }
 
-// unready is a server that sends no tenant to a cluster it cannot see.
-func unready(i *installation, _ string) error {
-	if status := i.status("/readyz"); status != 503 {
-		return fmt.Errorf("/readyz answers %d", status)
+// unlisted is a server that cannot compare the cluster with its records, as
+// the log reports.
+func unlisted(i *installation, _ string) error {
+	if !strings.Contains(i.log(), `cannot list resource \"pods\"`) {
+		return errors.New("the log does not report that pods could not be listed")
 	}
 	return nil
 }
