@@ -73,7 +73,7 @@ func (r *readiness) check(ctx context.Context, ask func(context.Context) error) 
 	r.pending = pending
 	r.mu.Unlock()
 
-	// Others wait for the answer, whoever asked first.
+	// Concurrent callers share one answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	err := ask(ctx)

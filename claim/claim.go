@@ -81,11 +81,11 @@ type Claim struct {
 	ContainerFence int64      `json:"-"`
 	Snapshot       string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
 	SyncedAt       *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
-	// Failures are counted anew when the reason is another one.
+	// A different reason resets the count of failures.
 	Failures      int           `json:"failures,omitempty" doc:"How often its release has failed in a row, for the same reason."`
 	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, or stale: a later claim of the tenant has kept its state."`
 	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"Since when its release fails for this reason."`
-	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When a release that failed is tried again; left out when that is left to whoever releases it."`
+	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When a release that failed is tried again; left out when it is not tried again by itself."`
 	// Discard says that nothing of what the tenant left may stay.
 	Discard   bool       `json:"discard,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`

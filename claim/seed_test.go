@@ -71,7 +71,7 @@ func run(y *flowtest.Yard, c claim.Claim, args ...string) {
 
 // Every tenant finds the seed of each volume, at every claim, but for what its
 // own state says: what it has written is not overwritten, what it has removed
-// does not come back, and what no mapping covers begins anew.
+// does not come back, and what no mapping covers starts from the seed.
 func TestSeedAndState(t *testing.T) {
 	all := [4]string{"seed", "seed", "seed", "seed"}
 	for name, tt := range map[string]struct {
