@@ -13,17 +13,17 @@ import (
 // acceptable refuses what this server cannot do, in the form of faults of the
 // file.
 func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, dir string) error {
-	var faults workload.Faults
+	var found []workload.Fault
 	err := m.rt.Check(ctx, w.Spec(""))
 	if cannot, ok := errors.AsType[*runtime.SpecError](err); ok {
-		faults = append(faults, workload.Fault{File: file, Field: cannot.Field, Message: cannot.Reason, Remedy: cannot.Remedy})
+		found = append(found, workload.Fault{Field: cannot.Field, Message: cannot.Reason, Remedy: cannot.Remedy})
 	} else if err != nil {
 		return fmt.Errorf("ask whether workload %s can run here: %w", w.ID, err)
 	}
 	if w.Sync != nil && m.OpenSink != nil {
 		if err := m.OpenSink(ctx, w.Sync); err != nil {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "sync.sink", Message: err.Error(),
+			found = append(found, workload.Fault{
+				Field: "sync.sink", Message: err.Error(),
 				Remedy: "name what this server allows: its flags --state-folders and --credentials-dir say what",
 			})
 		}
@@ -34,8 +34,8 @@ func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, di
 			return err
 		}
 		if meets != "" {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "sync.sink.prefix",
+			found = append(found, workload.Fault{
+				Field:   "sync.sink.prefix",
 				Message: fmt.Sprintf("is %q, below which workload %s may keep other tenants, or above", w.Sync.Sink.Prefix, meets),
 				Remedy:  "write the same prefix as there, or begin both with folders of different names",
 			})
@@ -46,14 +46,14 @@ func (m *Manager) acceptable(ctx context.Context, w *workload.Workload, file, di
 			continue
 		}
 		if err := seedThere(dir, v.Seed); err != nil {
-			faults = append(faults, workload.Fault{
-				File: file, Field: "volumes." + v.Name + ".seed", Message: err.Error(),
+			found = append(found, workload.Fault{
+				Field: "volumes." + v.Name + ".seed", Message: err.Error(),
 				Remedy: "put the folder beside the workload file, in the folder that the server loads (serve --workloads)",
 			})
 		}
 	}
-	if len(faults) > 0 {
-		return faults
+	if len(found) > 0 {
+		return w.Faults(file, found...)
 	}
 	return nil
 }

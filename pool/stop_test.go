@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -83,7 +84,7 @@ func TestApplyChecks(t *testing.T) {
 			y.RT.BreakOnce("check", answer)
 			_, err := y.Pools.Apply(t.Context(), source, "w.yaml", "")
 			if faults, ok := errors.AsType[workload.Faults](err); ok {
-				require.Equal(t, "w.yaml: runtime: is not there (leave it out)", faults.Error())
+				require.Equal(t, fmt.Sprintf("w.yaml:%d:10: runtime: is not there (leave it out)", strings.Count(plain, "\n")+1), faults.Error())
 			} else {
 				require.ErrorIs(t, err, runtime.ErrUnavailable)
 			}

@@ -22,7 +22,7 @@ type file struct {
 	Image       string           `yaml:"image" required:"true" pattern:"^[^\\s\\x00-\\x1f\\x7f]{1,512}$" hint:"an image reference without spaces" doc:"The image that containers are made of."`
 	Command     argv             `yaml:"command" doc:"The main process, one argument an element. The image's own if left out."`
 	Environment environment      `yaml:"environment" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
-	User        owner            `yaml:"user" doc:"Who the main process and the hooks run as: a uid, uid:gid, name or name:group. The image's own if left out."`
+	User        owner            `yaml:"user" doc:"Who the main process and the hooks run as: a uid, uid:gid, name or name:group. The image's own if left out. 64997 is Hostler's own."`
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems can be written then, and a container can nearly always be wiped for another tenant."`
 	StopSignal  string           `yaml:"stop_signal" doc:"The signal that asks the main process to end when the container is destroyed, such as SIGUSR1. The image's own if left out, else SIGTERM."`
 	StopGrace   *duration        `yaml:"stop_grace_period" max:"10m" doc:"How long the main process may then take to end before it is killed. 10s if left out; 0s kills it at once. Where it is given and not 0s, no attempt of a pre_destroy hook takes longer either."`
