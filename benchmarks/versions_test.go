@@ -1,0 +1,138 @@
+package benchmarks
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/pool"
+)
+
+// versionWorkloads are what two versions are compared with: a claim of a container
+// that waits, and one that wipes what another tenant has used, with one
+// post_claim hook each.
+var versionWorkloads = map[string]string{
+	"warm":               "pool: { min_idle: 3, max_size: 12, reuse: never }",
+	"recycled":           "pool: { min_idle: 1, max_size: 1, reuse: wipe }",
+	"recycled-read-only": "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nread_only: true",
+}
+
+// BenchmarkVersions compares builds of Hostler, turn by turn, through the API of
+// a server of each: HOSTLER_BUILDS lists them as NAME=PATH, separated by commas,
+// each with hostler-shim beside it.
+func BenchmarkVersions(b *testing.B) {
+	builds := os.Getenv("HOSTLER_BUILDS")
+	if builds == "" {
+		b.Skip("HOSTLER_BUILDS names no builds: HOSTLER_BUILDS=before=/a/hostler,after=/b/hostler")
+	}
+	_, image := engine(b)
+	servers := make(map[string]*client.Client)
+	for _, build := range strings.Split(builds, ",") {
+		name, path, _ := strings.Cut(build, "=")
+		servers[name] = startBuild(b, path)
+	}
+	for workload, rest := range versionWorkloads {
+		b.Run(workload, func(b *testing.B) { compareBuilds(b, servers, workload, image, rest) })
+	}
+}
+
+// startBuild starts a server on an empty database.
+func startBuild(b *testing.B, path string) *client.Client {
+	b.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(b, err)
+	address := l.Addr().String()
+	require.NoError(b, l.Close())
+	log, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	require.NoError(b, err)
+	cmd := exec.CommandContext(context.Background(), path, "serve", "--runtime", "docker", "--data", b.TempDir(), "--listen", address)
+	cmd.Stdout, cmd.Stderr = log, log
+	require.NoError(b, cmd.Start())
+	b.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait tells
+		_ = cmd.Wait()
+		log.Close()
+	})
+	c, err := client.New("http://"+address, "")
+	require.NoError(b, err)
+	require.Eventually(b, func() bool {
+		_, err := c.Health(b.Context())
+		return err == nil
+	}, 30*time.Second, 50*time.Millisecond, "the server of %s answers", path)
+	return c
+}
+
+// compareBuilds claims and releases once with each server in turn.
+func compareBuilds(b *testing.B, servers map[string]*client.Client, workload, image, rest string) {
+	b.Helper()
+	source := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/box, idle]\nhooks: { post_claim: [{ command: [/box, echo, hi] }] }\n%s\n", workload, image, rest)
+	for _, c := range servers {
+		_, err := c.Apply(b.Context(), workload, []byte(source))
+		require.NoError(b, err)
+		defer func() {
+			_, err := c.Drain(context.Background(), workload)
+			require.NoError(b, err)
+			waitIdle(b, c, workload, 0)
+		}()
+		waitIdle(b, c, workload, 1)
+		giveBack(b, c, claimFrom(b, c, workload)) // the first tenant of a container that is to be wiped
+	}
+	took := make(map[string][]time.Duration)
+	for b.Loop() {
+		for name, c := range servers {
+			b.StopTimer()
+			waitIdle(b, c, workload, 1)
+			b.StartTimer()
+			begin := time.Now()
+			id := claimFrom(b, c, workload)
+			took[name] = append(took[name], time.Since(begin))
+			b.StopTimer()
+			giveBack(b, c, id)
+			b.StartTimer()
+		}
+	}
+	for name := range servers {
+		b.ReportMetric(ms(quantile(took[name], .5)), name+"-p50-ms")
+		b.ReportMetric(ms(quantile(took[name], .95)), name+"-p95-ms")
+	}
+}
+
+func claimFrom(b *testing.B, c *client.Client, workload string) string {
+	b.Helper()
+	got, _, err := c.Claim(b.Context(), workload, "t-"+uuid.NewString(), time.Minute)
+	require.NoError(b, err)
+	return got.ID
+}
+
+func giveBack(b *testing.B, c *client.Client, id string) {
+	b.Helper()
+	_, err := c.Release(b.Context(), id, false)
+	require.NoError(b, err)
+}
+
+// waitIdle waits until so many containers wait, or none is left for 0.
+func waitIdle(b *testing.B, c *client.Client, workload string, count int) {
+	b.Helper()
+	require.Eventually(b, func() bool {
+		status, err := c.Pool(context.Background(), workload)
+		if err != nil {
+			return false
+		}
+		left := 0
+		for _, n := range status.Containers {
+			left += n
+		}
+		return status.Containers[pool.Idle] >= count && (count > 0 || left == 0)
+	}, time.Minute, 20*time.Millisecond, "%d idle containers of %s", count, workload)
+}
