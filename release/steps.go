@@ -146,7 +146,7 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	}
 	failed := claim.Warnings(m.runs)
 	if _, point := errors.AsType[*hooks.Error](err); point {
-		failed[len(failed)-1], err = err.Error(), nil // it says more of the one that failed the point
+		failed, err = append(failed[:max(len(failed)-1, 0)], err.Error()), nil // it says more of the one that failed the point
 	}
 	m.warnings = append(m.warnings, failed...)
 	return err
