@@ -183,3 +183,55 @@ func TestLeaderLeaves(t *testing.T) {
 		require.NoError(t, joiner.Wait())
 	})
 }
+
+// gated is storage in which those who ask again for a container wait.
+type gated struct {
+	claim.Store
+	open chan struct{}
+}
+
+func (g gated) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	if r.Tenant == "waiting" && !r.Queue {
+		<-g.open
+	}
+	return g.Store.Reserve(ctx, r)
+}
+
+// Who comes while others wait takes the last place, though a container is idle
+// at that moment: it is for the first of those who wait.
+func TestNobodyOvertakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(1))
+		held := y.Claim("w", "held")
+		db := gated{y.DB, make(chan struct{})}
+		claims := service(y, db)
+		var g errgroup.Group
+		got := make(chan string, 2)
+		ask := func(tenant string) {
+			g.Go(func() error {
+				c, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant, Wait: time.Hour})
+				if err != nil {
+					return err
+				}
+				got <- tenant
+				_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
+				return err
+			})
+			synctest.Wait()
+		}
+		place := y.Pools.Queue.Enter("w") // so that the first one waits in line
+		ask("waiting")
+		place.Leave()
+		synctest.Wait()
+		y.Release(held)
+		synctest.Wait()
+		require.Equal(t, 1, y.Count("w", pool.Idle))
+		ask("newcomer")
+		require.Empty(t, got)
+		close(db.open)
+		require.NoError(t, g.Wait())
+		require.Equal(t, "waiting", <-got)
+		require.Equal(t, "newcomer", <-got)
+	})
+}

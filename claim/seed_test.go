@@ -136,6 +136,19 @@ func TestWholeOrder(t *testing.T) {
 	})
 }
 
+// A fresh container is started again on the seeds that a claim puts in.
+func TestRestartAfterSeeding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := sown(t, seededFile)
+		c := y.Claim("w", "ada")
+		require.Equal(t, claim.Fresh, c.Source)
+		calls := trace(y, c.Container)
+		require.Equal(t, []string{
+			"put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated",
+		}, calls[len(calls)-5:])
+	})
+}
+
 // A container is created in this order: nobody's hook runs in what is not
 // healthy yet.
 func TestCreateOrder(t *testing.T) {

@@ -1,0 +1,54 @@
+package claim_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
+)
+
+// What a container holds is never taken as the state of a claim that does not
+// hold the container.
+func TestUploadOfAnotherContainer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(synced)
+		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
+		w, _, err := y.Pools.Catalog.Revision(t.Context(), ada.Workload, ada.Revision)
+		require.NoError(t, err)
+		stale := ada
+		stale.Container = bob.Container
+		_, _, err = y.Claims.Keeper.Upload(t.Context(), stale, w, "request")
+		require.ErrorIs(t, err, claim.ErrNotActive)
+		list, err := y.Claims.Snapshots(t.Context(), "w", "ada")
+		require.NoError(t, err)
+		require.Empty(t, list)
+	})
+}
+
+// What a tenant can make of its container is its own fault; a sink's is not,
+// and a state that is older than the one that is kept is neither's.
+func TestWhoseFault(t *testing.T) {
+	t.Parallel()
+	for err, want := range map[error]claim.FailureReason{
+		snapshot.ErrSource:             claim.FailedByTenant,
+		snapshot.ErrTooLarge:           claim.FailedByTenant,
+		runtime.ErrBadArchive:          claim.FailedByTenant,
+		runtime.ErrDoomed:              claim.FailedByTenant,
+		runtime.ErrLost:                claim.FailedByTenant,
+		runtime.ErrNotRunning:          claim.FailedByTenant,
+		snapshot.ErrStale:              claim.FailedStale,
+		errors.New("the disk is full"): claim.FailedBySink,
+	} {
+		e := &claim.SyncError{Direction: "upload", Err: fmt.Errorf("upload: %w", err)}
+		require.Equal(t, want, e.Reason(), "%v", err)
+		require.ErrorIs(t, e, err)
+	}
+}

@@ -1,0 +1,71 @@
+package hooks
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// All that a container says of an attempt is on record, whether it went well or
+// not: what it printed, how it was ended and what of it was left.
+func TestWhatIsRecorded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		out, warn := runtime.Output{Head: "migrated", Total: 8}, runtime.Output{Head: "slow", Tail: "est", Total: 99}
+		took := func() { <-time.After(1500 * time.Microsecond) }
+		for _, e := range []end{
+			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 3}, begin: took},
+			{res: runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true, Stdout: out, Stderr: warn}, begin: took},
+			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 1}, err: runtime.ErrDoomed, begin: took},
+		} {
+			b := &book{}
+			begun := time.Now()
+			runs, err := NewRunner(&script{ends: map[string][]end{"a": {e}}}, b).Run(
+				t.Context(), PostClaim, []Hook{hook("a", Fail, 0)}, Subject{New: true})
+			require.Equal(t, e.res.OK() && e.err == nil, err == nil)
+			require.Len(t, b.runs, 2)
+			recorded := b.runs[1]
+			require.Equal(t, runs[0], recorded)
+			require.Equal(t, e.res, runtime.Result{
+				ExitCode: e.res.ExitCode, Signal: recorded.Signal, TimedOut: recorded.TimedOut, Killed: recorded.Killed,
+				Leaked: recorded.Leaked, Stdout: recorded.Stdout, Stderr: recorded.Stderr,
+			})
+			require.Equal(t, begun, recorded.StartedAt)
+			require.Equal(t, begun.Add(1500*time.Microsecond), *recorded.EndedAt)
+			require.InDelta(t, 1.5, recorded.Duration, 0)
+			if e.err != nil {
+				require.Nil(t, recorded.ExitCode)
+				continue
+			}
+			require.Equal(t, e.res.ExitCode, *recorded.ExitCode)
+		}
+	})
+}
+
+// What Hostler tells a hook about itself is not for the author of the workload
+// to say.
+func TestEnvironmentIsHostlers(t *testing.T) {
+	s := &script{ends: map[string][]end{"a": {ok}}}
+	h := hook("a", Fail, 0)
+	h.Action = Exec{Command: []string{"a"}, Environment: map[string]string{"HOSTLER_TENANT": "mallory", "MODE": "fast"}}
+	_, err := NewRunner(s, &book{}).Run(t.Context(), PostClaim, []Hook{h}, Subject{Tenant: "ada"})
+	require.NoError(t, err)
+	require.Equal(t, "ada", s.calls[0].Environment["HOSTLER_TENANT"])
+	require.Equal(t, "fast", s.calls[0].Environment["MODE"])
+}
+
+// An attempt of which something may still run is never recorded as cancelled,
+// though its flow was stopped: its container must go.
+func TestStoppedAndDoomed(t *testing.T) {
+	stop := errors.New("the server stops")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	s := &script{ends: map[string][]end{"a": {{err: runtime.ErrDoomed, begin: func() { cancel(stop) }}}}}
+	runs, err := NewRunner(s, &book{}).Run(ctx, PostClaim, []Hook{hook("a", Continue, 0)}, Subject{New: true})
+	require.ErrorIs(t, err, runtime.ErrDoomed)
+	require.Equal(t, Unknown, runs[0].State)
+}
