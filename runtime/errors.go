@@ -33,7 +33,16 @@ var (
 	// for as long as the call may be made again. A container that has not
 	// answered for a backend's limit is ErrDoomed instead, and that is no
 	// ErrUnavailable.
-	ErrUnresponsive error = unresponsiveError{}
+	ErrUnresponsive error = unavailable("the container runs and does not answer")
+	// ErrNewer says that a newer server made the container: this one cannot
+	// speak to its program, and leaves it alone. It is an ErrUnavailable: the
+	// call may be made again, by a newer server.
+	ErrNewer error = unavailable("the container was made by a newer server")
+	// ErrTooOld says that the server which made the container is older than
+	// those whose containers this one can speak to. It is an ErrUnavailable: the
+	// call may be made again, by a server of a version between the two. Such a
+	// container can be destroyed.
+	ErrTooOld error = unavailable("the container was made by a server that is too old for this one")
 	// ErrStaleFence says that a flow with a greater fence has become
 	// responsible for the container. The call had no effect and is not to be
 	// made again.
@@ -48,11 +57,11 @@ var (
 	ErrNoFile = errors.New("no such file in the container")
 )
 
-// unresponsiveError is ErrUnresponsive, an ErrUnavailable of its own.
-type unresponsiveError struct{}
+// unavailable is an ErrUnavailable whose cause is known.
+type unavailable string
 
-func (unresponsiveError) Error() string { return "the container runs and does not answer" }
-func (unresponsiveError) Unwrap() error { return ErrUnavailable }
+func (u unavailable) Error() string { return string(u) }
+func (unavailable) Unwrap() error   { return ErrUnavailable }
 
 // StartReason is why a command did not start.
 type StartReason string

@@ -37,6 +37,12 @@ import (
 // container. The container remembers the greatest one, also over a restart by
 // its engine, and refuses a smaller one with ErrStaleFence; an equal one is
 // accepted.
+//
+// A container that a newer server made is ErrNewer to every call that would
+// change it, Destroy included, and to those that need an answer of its program:
+// only Status, List, Logs and Watch tell of it. One of a server that is too old
+// is ErrTooOld to the latter. One whose record in the engine has no version, or
+// what no server writes, is ErrDoomed to them.
 type Runtime interface {
 	Lifecycle
 	Observer
@@ -81,6 +87,8 @@ type Lifecycle interface {
 
 // Observer tells what there is.
 type Observer interface {
+	// Protocols are the versions that this server speaks. They never change.
+	Protocols() Protocols
 	// Status describes one container; ErrNotFound when there is none.
 	Status(ctx context.Context, id string) (Status, error)
 	// List describes every container that this Hostler made, in any state, in
@@ -234,6 +242,7 @@ type Status struct {
 	State     State
 	ExitCode  int  // meaningful when Exited
 	OOMKilled bool // the engine says that memory ended it
+	Protocol  int  // the version in the engine's record of it; 0 when that has none
 	Endpoint  Endpoint
 }
 

@@ -10,5 +10,6 @@ func (r *Runtime) ShimVolume() string { return r.shim.volume() }
 
 // Dial is one more stream to the shim in a container.
 func (r *Runtime) Dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
-	return r.dial(ctx, id)
+	stream, _, err := r.dial(ctx, id)
+	return stream, err
 }

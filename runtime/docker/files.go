@@ -33,7 +33,7 @@ func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) e
 }
 
 func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) error {
-	c, err := r.running(ctx, id)
+	c, _, err := r.spoken(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 }
 
 func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	c, err := r.running(ctx, id)
+	c, _, err := r.spoken(ctx, id)
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/docker/docker/api/types/filters"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // The labels on what we make. Everything bears managed and instance; a
@@ -19,9 +21,10 @@ const (
 	labelContainer = "hostler.container"
 	labelWorkload  = "hostler.workload"
 	labelRevision  = "hostler.revision"
-	labelUser      = "hostler.user"  // whom the container's files belong to
-	labelPorts     = "hostler.ports" // decimal, with commas between
-	labelRole      = "hostler.role"  // of a container that holds no workload
+	labelUser      = "hostler.user"     // whom the container's files belong to
+	labelPorts     = "hostler.ports"    // decimal, with commas between
+	labelProtocol  = "hostler.protocol" // the version that its shim speaks
+	labelRole      = "hostler.role"     // of a container that holds no workload
 )
 
 // containerName is the engine's name for the container of an id.
@@ -56,7 +59,8 @@ func (r *Runtime) ours(more ...string) filters.Args {
 // else: for all purposes but that of making ours, there is none.
 var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
 
-// find looks a container up by its name and makes sure that it is ours.
+// find looks a container up by its name and makes sure that it is ours, be it
+// of a newer server.
 func (r *Runtime) find(ctx context.Context, id string) (container.InspectResponse, error) {
 	if id == "" {
 		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
@@ -68,6 +72,19 @@ func (r *Runtime) find(ctx context.Context, id string) (container.InspectRespons
 	if c.Config == nil || c.State == nil || c.Config.Labels[labelInstance] != r.instance ||
 		c.Config.Labels[labelContainer] != id {
 		return c, errForeign
+	}
+	return c, nil
+}
+
+// removable is find for what ends the container: one of a newer server is
+// runtime.ErrNewer.
+func (r *Runtime) removable(ctx context.Context, id string) (container.InspectResponse, error) {
+	c, err := r.find(ctx, id)
+	if err != nil {
+		return c, err
+	}
+	if _, err := shim.Protocols().Parse(c.Config.Labels[labelProtocol]); errors.Is(err, runtime.ErrNewer) {
+		return c, err
 	}
 	return c, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/docker/docker/api/types/volume"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // How long the engine is given, and how often it is asked meanwhile. One that
@@ -99,6 +100,9 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 
 func (r *Runtime) start(ctx context.Context, id string) error {
 	c, err := r.find(ctx, id)
+	if err == nil {
+		_, err = shim.Protocols().Parse(c.Config.Labels[labelProtocol])
+	}
 	if err != nil {
 		return err
 	}
@@ -152,7 +156,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 // Destroy is runtime.Lifecycle.Destroy. Many containers may have their grace
 // periods at once; they are removed one by one.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
-	c, err := r.find(ctx, id)
+	c, err := r.removable(ctx, id)
 	if err == nil {
 		err = r.stop(ctx, id, c)
 	}

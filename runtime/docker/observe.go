@@ -13,7 +13,11 @@ import (
 	"github.com/docker/docker/pkg/stdcopy"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
+
+// Protocols is runtime.Observer.Protocols.
+func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
@@ -88,7 +92,9 @@ func summary(c container.Summary) runtime.Status {
 
 // labelled is what the labels tell.
 func labelled(labels map[string]string) runtime.Status {
+	version, _ := shim.Protocols().Parse(labels[labelProtocol]) // 0 when it is none
 	return runtime.Status{
+		Protocol: version,
 		ID:       labels[labelContainer],
 		Workload: labels[labelWorkload],
 		Revision: labels[labelRevision],

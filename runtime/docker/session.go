@@ -15,19 +15,19 @@ import (
 var _ shim.Checker = bridge{}
 
 // dial runs the shim's bridge in the container and talks to it.
-func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
-	c, err := r.running(ctx, id)
+func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
+	c, version, err := r.spoken(ctx, id)
 	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
 			r.sessions.Forget(id) // a container that vanished leaves no session behind
 		}
-		return nil, err
+		return nil, 0, err
 	}
 	stream, err := r.run(ctx, c.ID, asOwn, shim.Path, "connect")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return bridge{stream: stream, id: id, began: c.State.StartedAt}, nil
+	return bridge{stream: stream, id: id, began: c.State.StartedAt}, version, nil
 }
 
 // Running is shim.Checker.Running.
@@ -55,6 +55,17 @@ func (r *Runtime) running(ctx context.Context, id string) (container.InspectResp
 		return c, fmt.Errorf("%w: it is %s", runtime.ErrNotRunning, c.State.Status)
 	}
 	return c, nil
+}
+
+// spoken is running for a container whose program this server speaks to, with
+// the version that its record has.
+func (r *Runtime) spoken(ctx context.Context, id string) (container.InspectResponse, int, error) {
+	c, err := r.running(ctx, id)
+	if err != nil {
+		return c, 0, err
+	}
+	version, err := shim.Protocols().Parse(c.Config.Labels[labelProtocol])
+	return c, version, err
 }
 
 // isRunning is nil when the engine reports the container as running.

@@ -85,6 +85,7 @@ func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config,
 			labelRevision:  spec.Revision,
 			labelUser:      user,
 			labelPorts:     formatPorts(spec.Ports),
+			labelProtocol:  shim.Protocols().Record(),
 		}),
 	}, nil
 }

@@ -40,8 +40,8 @@ func stopped(t *testing.T, k *killed, dial func(context.Context) error) *Runtime
 		sessions: shim.NewSessions(shim.Options{
 			Secret:  []byte("secret"),
 			Running: func(context.Context, string) error { return nil },
-			Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, error) {
-				return nil, dial(ctx)
+			Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, int, error) {
+				return nil, 0, dial(ctx)
 			},
 		}),
 	}

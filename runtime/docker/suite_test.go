@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
 	"github.com/google/uuid"
@@ -26,6 +27,9 @@ func TestSuite(t *testing.T) {
 			id := uuid.NewString()
 			makeForeign(t, needEngine(t), id)
 			return id
+		},
+		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
+			tamper(t, needEngine(t), rt, spec, protocol)
 		},
 	})
 }
@@ -52,6 +56,32 @@ func TestSuiteGVisor(t *testing.T) {
 		// lets root make control groups.
 		Facts: runtimetest.Facts{Unprovable: true, OpenCounters: true},
 	})
+}
+
+// tamper makes a container whose label says that of its protocol version. Labels
+// cannot be changed: the container is made again with another one.
+func tamper(t *testing.T, api *client.Client, rt runtime.Runtime, spec runtime.Spec, protocol string) {
+	t.Helper()
+	name := "hostler-" + spec.ID
+	require.NoError(t, rt.Create(t.Context(), spec))
+	t.Cleanup(func() {
+		err := api.ContainerRemove(context.Background(), name, container.RemoveOptions{Force: true})
+		if !cerrdefs.IsNotFound(err) {
+			require.NoError(t, err)
+		}
+		runtimetest.Destroy(t, rt, spec.ID)
+	})
+	c, err := api.ContainerInspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Contains(t, c.Config.Labels, "hostler.protocol")
+	c.Config.Labels["hostler.protocol"] = protocol
+	if protocol == "" {
+		delete(c.Config.Labels, "hostler.protocol")
+	}
+	require.NoError(t, api.ContainerRemove(t.Context(), name, container.RemoveOptions{}))
+	_, err = api.ContainerCreate(t.Context(), c.Config, c.HostConfig, nil, nil, name)
+	require.NoError(t, err)
+	require.NoError(t, api.ContainerStart(t.Context(), name, container.StartOptions{}))
 }
 
 // makeForeign makes a container with the name that ours would have, and with

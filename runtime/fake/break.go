@@ -1,5 +1,7 @@
 package fake
 
+import "github.com/hostler/hostler/runtime"
+
 // SetDown takes the engine away, or gives it back. While it is away every call
 // is ErrUnavailable and whoever watches is told so; what runs in containers
 // runs on.
@@ -40,6 +42,24 @@ func (rt *Runtime) Foreign(id string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.foreign[id] = true
+}
+
+// Speak has the server be of another version from now on. The containers stay
+// what they are.
+func (rt *Runtime) Speak(p runtime.Protocols) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	rt.protocols = p
+}
+
+// Record changes what the engine's record of a container has for a protocol
+// version.
+func (rt *Runtime) Record(id, protocol string) {
+	rt.mu.Lock()
+	defer rt.mu.Unlock()
+	if c := rt.containers[id]; c != nil {
+		c.protocol = protocol
+	}
 }
 
 // Program adds a program that can be run by its name, or replaces one. The

@@ -15,6 +15,10 @@ type container struct {
 	userErr error  // why there is none
 	host    string // its address
 	died    func(runtime.Death)
+	// protocol is the record's, guarded by the runtime's mu; program is what
+	// runs in it.
+	protocol string
+	program  int
 
 	// mu guards what follows, files included. It is held for no program and no
 	// trap.
@@ -36,10 +40,10 @@ type container struct {
 	stopAt  time.Time // when a Destroy asked the main process to end
 }
 
-func newContainer(spec runtime.Spec, host string, died func(runtime.Death)) *container {
+func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, died func(runtime.Death)) *container {
 	user, err := accounts{imagePasswd, imageGroup}.find(spec.User)
 	return &container{
-		spec: spec, user: user, userErr: err, host: host, died: died,
+		spec: spec, user: user, userErr: err, host: host, protocol: speaks.Record(), program: speaks.Current, died: died,
 		state: runtime.Created, files: newTree(spec, user),
 		procs: make(map[int]*Proc), nextPID: firstPID,
 		active: make(map[*run]bool), runs: make(map[string]*run),

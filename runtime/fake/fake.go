@@ -41,6 +41,7 @@ type Runtime struct {
 	containers map[string]*container
 	foreign    map[string]bool // names taken by somebody else's containers
 	programs   map[string]Program
+	protocols  runtime.Protocols
 }
 
 // New returns an engine without containers.
@@ -49,6 +50,7 @@ func New() *Runtime {
 		containers: make(map[string]*container),
 		foreign:    make(map[string]bool),
 		programs:   maps.Clone(builtin),
+		protocols:  runtime.Protocols{Oldest: 1, Current: 2},
 	}
 }
 
@@ -57,6 +59,9 @@ func New() *Runtime {
 func (rt *Runtime) do(ctx context.Context, call Call, deed func(*container) error) error {
 	return rt.call(ctx, call, func() error {
 		c, err := rt.find(call.ID)
+		if err == nil && call.Op != "status" && call.Op != "logs" {
+			_, err = rt.version(c)
+		}
 		if err != nil {
 			return err
 		}

@@ -47,6 +47,12 @@ func TestContract(t *testing.T) {
 		Reopen: func(*testing.T) runtime.Runtime { return rt },
 		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
 		Facts:  runtimetest.Facts{NoKernel: true},
+		Tamper: func(t *testing.T, _ runtime.Runtime, spec runtime.Spec, protocol string) {
+			require.NoError(t, rt.Create(t.Context(), spec))
+			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			rt.Record(spec.ID, protocol)
+			t.Cleanup(func() { rt.Vanish(spec.ID) })
+		},
 		Foreign: func(*testing.T) string {
 			rt.Foreign("theirs")
 			return "theirs"

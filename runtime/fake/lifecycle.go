@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 
@@ -14,7 +15,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 		if err := checkSpec(spec); err != nil {
 			return err
 		}
-		c := newContainer(spec, address(rt.made.Add(1)), rt.events.publish)
+		c := newContainer(spec, address(rt.made.Add(1)), rt.Protocols(), rt.events.publish)
 		rt.mu.Lock()
 		defer rt.mu.Unlock()
 		if rt.foreign[spec.ID] {
@@ -108,6 +109,9 @@ func (c *container) admit(fence int64) error {
 func (rt *Runtime) Destroy(ctx context.Context, id string) error {
 	return rt.call(ctx, Call{Op: "destroy", ID: id}, func() error {
 		if c, err := rt.find(id); err == nil {
+			if _, err := rt.version(c); errors.Is(err, runtime.ErrNewer) {
+				return err
+			}
 			if err := c.stop(ctx); err != nil {
 				return err
 			}
@@ -127,11 +131,36 @@ func (rt *Runtime) remove(id string) {
 	}
 }
 
+// Protocols are what was set by Speak.
+func (rt *Runtime) Protocols() runtime.Protocols {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	return rt.protocols
+}
+
+// version is that of a container's record, as runtime.Protocols.Parse has it.
+func (rt *Runtime) version(c *container) (int, error) {
+	rt.mu.RLock()
+	defer rt.mu.RUnlock()
+	version, err := rt.protocols.Parse(c.protocol)
+	if err == nil && version != c.program {
+		err = fmt.Errorf("%w: its program speaks version %d, and its record says %d", runtime.ErrDoomed, c.program, version)
+	}
+	return version, err
+}
+
+// status is all that the engine tells of a container.
+func (rt *Runtime) status(c *container) runtime.Status {
+	s := c.status()
+	s.Protocol, _ = rt.version(c) // 0 when it is none
+	return s
+}
+
 // Status describes one container.
 func (rt *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
 	var s runtime.Status
 	err := rt.do(ctx, Call{Op: "status", ID: id}, func(c *container) error {
-		s = c.status()
+		s = rt.status(c)
 		return nil
 	})
 	if err != nil {
@@ -152,7 +181,7 @@ func (rt *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 		rt.mu.RUnlock()
 		all = make([]runtime.Status, len(found))
 		for i, c := range found {
-			all[i] = c.status()
+			all[i] = rt.status(c)
 		}
 		return nil
 	})

@@ -30,7 +30,7 @@ func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) e
 }
 
 func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) error {
-	pod, err := r.running(ctx, id)
+	pod, _, err := r.spoken(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, 
 }
 
 func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	if _, err := r.running(ctx, id); err != nil {
+	if _, _, err := r.spoken(ctx, id); err != nil {
 		return nil, err
 	}
 	s, err := r.run(id, tarArgs(dir)...)

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // The labels on what we make, by which it is selected. The names are those of
@@ -26,6 +28,8 @@ const (
 const (
 	noteUser  = "hostler.user"  // whom the container's files belong to
 	notePorts = "hostler.ports" // decimal, with commas between
+	// noteProtocol is the version that the container's shim speaks.
+	noteProtocol = "hostler.protocol"
 	// noteRevived is how many of its deaths the container was brought back
 	// from: see lived.
 	noteRevived = "hostler.revived"
@@ -53,7 +57,8 @@ func (r *Runtime) ours() string {
 // for all purposes but that of making ours, there is none.
 var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
 
-// find looks a container's pod up by its name and makes sure that it is ours.
+// find looks a container's pod up by its name and makes sure that it is ours, be
+// it of a newer server.
 func (r *Runtime) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	if checkID(id) != nil {
 		return nil, fmt.Errorf("%w: none can have the id %q", runtime.ErrNotFound, id)
@@ -64,6 +69,19 @@ func (r *Runtime) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	}
 	if !r.isOurs(pod) || pod.Labels[labelContainer] != id {
 		return nil, errForeign
+	}
+	return pod, nil
+}
+
+// removable is find for what ends the container: one of a newer server is
+// runtime.ErrNewer.
+func (r *Runtime) removable(ctx context.Context, id string) (*corev1.Pod, error) {
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := shim.Protocols().Parse(pod.Annotations[noteProtocol]); errors.Is(err, runtime.ErrNewer) {
+		return nil, err
 	}
 	return pod, nil
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // How long the cluster is given to answer again, or to remove a pod, and how
@@ -82,6 +83,9 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 
 func (r *Runtime) start(ctx context.Context, id string) error {
 	pod, err := r.find(ctx, id)
+	if err == nil {
+		_, err = shim.Protocols().Parse(pod.Annotations[noteProtocol])
+	}
 	if err != nil {
 		return err
 	}
@@ -258,7 +262,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) destroy(ctx context.Context, id string) error {
-	pod, err := r.find(ctx, id)
+	pod, err := r.removable(ctx, id)
 	if errors.Is(err, runtime.ErrNotFound) {
 		return nil
 	}

@@ -14,10 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // listPage bounds one answer of the server.
 const listPage = 500
+
+// Protocols is runtime.Observer.Protocols.
+func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {

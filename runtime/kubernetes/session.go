@@ -7,23 +7,37 @@ import (
 	"io"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 )
 
 // dial runs the shim's bridge in the container and talks to it.
-func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
-	if _, err := r.running(ctx, id); err != nil {
+func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
+	_, version, err := r.spoken(ctx, id)
+	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
 			r.sessions.Forget(id) // a container that vanished leaves no session behind
 		}
-		return nil, err
+		return nil, 0, err
 	}
 	s, err := r.run(id, shim.Path, "connect")
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return &bridge{stream: s}, nil
+	return &bridge{stream: s}, version, nil
+}
+
+// spoken is running for a container whose program this server speaks to, with
+// the version that its record has.
+func (r *Runtime) spoken(ctx context.Context, id string) (*corev1.Pod, int, error) {
+	pod, err := r.running(ctx, id)
+	if err != nil {
+		return nil, 0, err
+	}
+	version, err := shim.Protocols().Parse(pod.Annotations[noteProtocol])
+	return pod, version, err
 }
 
 // isRunning is nil when the cluster reports the container as running.

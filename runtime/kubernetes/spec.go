@@ -93,7 +93,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 				labelRevision:                  spec.Revision,
 			},
 			Annotations: map[string]string{
-				noteUser: img.user, notePorts: formatPorts(spec.Ports),
+				noteUser: img.user, notePorts: formatPorts(spec.Ports), noteProtocol: shim.Protocols().Record(),
 				// A pod may hold what a tenant has nowhere else. Whoever saves
 				// nodes must not end it for that.
 				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",

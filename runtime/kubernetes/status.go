@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // A pod outlives its container: the kubelet starts an ended one again, with the
@@ -96,7 +97,9 @@ func stateOf(pod *corev1.Pod) runtime.State {
 
 // statusOf is all that the contract tells of a container.
 func statusOf(pod *corev1.Pod) runtime.Status {
+	version, _ := shim.Protocols().Parse(pod.Annotations[noteProtocol]) // 0 when it is none
 	s := runtime.Status{
+		Protocol: version,
 		ID:       pod.Labels[labelContainer],
 		Workload: pod.Labels[labelWorkload],
 		Revision: pod.Labels[labelRevision],

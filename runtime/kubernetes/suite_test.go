@@ -27,6 +27,17 @@ func TestSuite(t *testing.T) {
 			makeForeign(t, id)
 			return id
 		},
+		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
+			require.NoError(t, rt.Create(t.Context(), spec))
+			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			tamper(t, spec.ID, protocol)
+			t.Cleanup(func() {
+				if _, err := rt.Status(context.Background(), spec.ID); err == nil {
+					tamper(t, spec.ID, rt.Protocols().Record())
+				}
+				runtimetest.Destroy(t, rt, spec.ID)
+			})
+		},
 	})
 }
 
@@ -45,6 +56,17 @@ func TestSuiteNonRoot(t *testing.T) {
 		},
 		Facts: runtimetest.Facts{OneUser: true},
 	})
+}
+
+// tamper changes the version in a pod's record; empty removes it.
+func tamper(t *testing.T, id, protocol string) {
+	t.Helper()
+	note := map[string]any{"hostler.protocol": protocol}
+	if protocol == "" {
+		note["hostler.protocol"] = nil
+	}
+	change := map[string]any{"metadata": map[string]any{"annotations": note}}
+	require.NoError(t, needCluster(t).Do(context.Background(), http.MethodPatch, pod(id), change, nil))
 }
 
 // makeForeign makes a pod with the name that ours would have, and with the

@@ -25,6 +25,9 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 		return nil // it cannot be ours
 	}
 	p := r.place(id)
+	if _, _, err := p.spoken(); errors.Is(err, runtime.ErrNewer) {
+		return fmt.Errorf("destroy container %s: %w", id, err)
+	}
 	if err := p.stop(ctx); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
@@ -53,8 +56,8 @@ const stopMargin = 2 * time.Second
 // The clock of the grace period is init's; one that does not end is killed with
 // the rest.
 func (p place) stop(ctx context.Context) error {
-	spec, err := p.readSpec()
-	if errors.Is(err, runtime.ErrNotFound) || err == nil && spec.StopGracePeriod <= 0 {
+	c, err := p.read()
+	if errors.Is(err, runtime.ErrNotFound) || err == nil && c.StopGracePeriod <= 0 {
 		return nil
 	}
 	if err != nil {
@@ -68,7 +71,7 @@ func (p place) stop(ctx context.Context) error {
 		return err
 	}
 	init.Signal(unix.SIGTERM)
-	limit := time.NewTimer(spec.StopGracePeriod + stopMargin)
+	limit := time.NewTimer(c.StopGracePeriod + stopMargin)
 	defer limit.Stop()
 	again := time.NewTicker(stopPause)
 	defer again.Stop()

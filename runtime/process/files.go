@@ -20,14 +20,14 @@ func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return fmt.Errorf("put files: %w", err)
 	}
-	spec, err := p.readSpec()
+	c, _, err := p.spoken()
 	if err != nil {
 		return fmt.Errorf("put files: %w", err)
 	}
-	c := exec.CommandContext(ctx, r.shim, "untar", "--root", p.root(), "--user", spec.User, dir)
+	untar := exec.CommandContext(ctx, r.shim, "untar", "--root", p.root(), "--user", c.User, dir)
 	var stderr bytes.Buffer
-	c.Stdin, c.Stderr = tar, &stderr
-	err = c.Run()
+	untar.Stdin, untar.Stderr = tar, &stderr
+	err = untar.Run()
 	if err := toolError(context.Cause(ctx), err, &stderr); err != nil {
 		return fmt.Errorf("put files into %s of %s: %w", dir, id, err)
 	}
@@ -52,6 +52,9 @@ func toolError(cause, err error, stderr fmt.Stringer) error {
 // GetFiles is runtime.Files.GetFiles.
 func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	p, err := r.find(id)
+	if err == nil {
+		_, _, err = p.spoken()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get files: %w", err)
 	}

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -38,17 +37,7 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 	if err := makeFolders(p, spec); err != nil {
 		return unavailable("create container "+spec.ID, err)
 	}
-	b, err := json.Marshal(spec)
-	if err != nil {
-		return fmt.Errorf("create container %s: %w", spec.ID, err)
-	}
-	if err := os.WriteFile(p.spec()+".new", b, 0o600); err != nil {
-		return unavailable("create container "+spec.ID, err)
-	}
-	if err := os.Rename(p.spec()+".new", p.spec()); err != nil {
-		return unavailable("create container "+spec.ID, err)
-	}
-	return nil
+	return p.write(record{Spec: spec, Protocol: shim.Protocols().Record()})
 }
 
 func makeFolders(p place, spec runtime.Spec) error {
@@ -85,22 +74,29 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 
 // startInit has the shim make a daemon of itself.
 func (r *Runtime) startInit(ctx context.Context, p place) error {
-	spec, err := p.readSpec()
+	c, version, err := p.spoken()
 	if err != nil {
 		return err
 	}
-	env, err := r.environment(p, spec)
+	if version != shim.Version {
+		// The program is this server's, and not the one that the container had.
+		c.Protocol = shim.Protocols().Record()
+		if err := p.write(c); err != nil {
+			return err
+		}
+	}
+	env, err := r.environment(p, c.Spec)
 	if err != nil {
 		return err
 	}
 	if err := os.Remove(p.exit()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return unavailable("forget the last end", err)
 	}
-	c := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.log(), "--alive", p.dir)
-	c.Env, c.Dir = env, "/"
+	daemon := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.log(), "--alive", p.dir)
+	daemon.Env, daemon.Dir = env, "/"
 	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	if err := c.Run(); err != nil {
+	daemon.Stderr = &stderr
+	if err := daemon.Run(); err != nil {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -10,7 +10,11 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
+
+// Protocols is runtime.Observer.Protocols.
+func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
@@ -22,13 +26,14 @@ func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
 }
 
 func (p place) status() (runtime.Status, error) {
-	spec, err := p.readSpec()
+	c, err := p.read()
 	if err != nil {
 		return runtime.Status{}, err
 	}
+	version, _ := shim.Protocols().Parse(c.Protocol) // 0 when it is none
 	status := runtime.Status{
-		ID: p.id, Workload: spec.Workload, Revision: spec.Revision, State: runtime.Created,
-		Endpoint: runtime.Endpoint{Host: host, Ports: spec.Ports},
+		ID: p.id, Workload: c.Workload, Revision: c.Revision, State: runtime.Created, Protocol: version,
+		Endpoint: runtime.Endpoint{Host: host, Ports: c.Ports},
 	}
 	init, started, err := p.init()
 	if err != nil {

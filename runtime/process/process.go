@@ -10,7 +10,7 @@
 // For the rest it keeps the contract of package runtime, through the same
 // program as in a real container. A container is a folder:
 //
-//	containers/ID/spec.json   what it is made of
+//	containers/ID/spec.json   what it is made of, and its protocol version
 //	containers/ID/root/       its files: a volume is root + its target, a
 //	                          workdir "/x" is root/x, HOSTLER_ROOT tells where
 //	containers/ID/run/sock    the socket of its init

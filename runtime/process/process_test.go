@@ -52,6 +52,26 @@ func TestContract(t *testing.T) {
 				Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
 			}
 		},
+		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
+			require.NoError(t, rt.Create(t.Context(), spec))
+			require.NoError(t, rt.Start(t.Context(), spec.ID))
+			tamper(t, rt.(*Runtime), spec.ID, protocol)
+			t.Cleanup(func() {
+				if _, err := rt.(*Runtime).find(spec.ID); err == nil {
+					tamper(t, rt.(*Runtime), spec.ID, rt.Protocols().Record())
+				}
+				runtimetest.Destroy(t, rt, spec.ID)
+			})
+		},
 		Facts: runtimetest.Facts{OneUser: os.Geteuid() != 0, SharedMachine: true},
 	})
+}
+
+// tamper changes the version in a container's record.
+func tamper(t *testing.T, rt *Runtime, id, protocol string) {
+	t.Helper()
+	c, err := rt.place(id).read()
+	require.NoError(t, err)
+	c.Protocol = protocol
+	require.NoError(t, rt.place(id).write(c))
 }

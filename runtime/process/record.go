@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
@@ -56,17 +57,48 @@ func (p place) exitCode() int {
 	return code
 }
 
-func (p place) readSpec() (runtime.Spec, error) {
-	var spec runtime.Spec
+// record is what a container is made of, and who can speak to it.
+type record struct {
+	runtime.Spec
+	Protocol string `json:"protocol"` // the version of its shim, see runtime.Protocols.Record
+}
+
+func (p place) read() (record, error) {
+	var c record
 	b, err := os.ReadFile(p.spec())
 	if errors.Is(err, os.ErrNotExist) {
-		return spec, fmt.Errorf("%w: %q", runtime.ErrNotFound, p.id)
+		return c, fmt.Errorf("%w: %q", runtime.ErrNotFound, p.id)
 	}
 	if err == nil {
-		err = json.Unmarshal(b, &spec)
+		err = json.Unmarshal(b, &c)
 	}
 	if err != nil {
-		return spec, unavailable("read the spec of "+p.id, err)
+		return c, unavailable("read the record of "+p.id, err)
 	}
-	return spec, nil
+	return c, nil
+}
+
+// spoken is read for a container whose program this server speaks to, with the
+// version that its record has.
+func (p place) spoken() (record, int, error) {
+	c, err := p.read()
+	if err != nil {
+		return c, 0, err
+	}
+	version, err := shim.Protocols().Parse(c.Protocol)
+	return c, version, err
+}
+
+func (p place) write(c record) error {
+	b, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode the record of %s: %w", p.id, err)
+	}
+	if err := os.WriteFile(p.spec()+".new", b, 0o600); err != nil {
+		return unavailable("write the record of "+p.id, err)
+	}
+	if err := os.Rename(p.spec()+".new", p.spec()); err != nil {
+		return unavailable("write the record of "+p.id, err)
+	}
+	return nil
 }

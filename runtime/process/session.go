@@ -20,24 +20,28 @@ import (
 func (r *Runtime) Close() error { return r.sessions.Close() }
 
 // dial connects to the socket of a container's init.
-func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, error) {
+func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	p, err := r.find(id)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	init, err := p.running()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
+	}
+	_, version, err := p.spoken()
+	if err != nil {
+		return nil, 0, err
 	}
 	conn, err := dialSocket(ctx, p.socket())
 	if err != nil {
-		return nil, whyNoSocket(ctx, init, err)
+		return nil, 0, whyNoSocket(ctx, init, err)
 	}
 	if peer, err := peerOf(conn); err != nil || peer != init.PID {
 		conn.Close()
-		return nil, fmt.Errorf("%w: process %d listens in its place", runtime.ErrDoomed, peer)
+		return nil, 0, fmt.Errorf("%w: process %d listens in its place", runtime.ErrDoomed, peer)
 	}
-	return conn, nil
+	return conn, version, nil
 }
 
 // isRunning is nil when the container's init lives.

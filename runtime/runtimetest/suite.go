@@ -33,6 +33,10 @@ type Harness struct {
 	// Foreign makes a container that is not ours, and gives its id. Nil if there
 	// can be none.
 	Foreign func(t *testing.T) string
+	// Tamper makes a container of the spec that runs, and whose record in the
+	// engine says that of its protocol version; empty for nothing. It removes it
+	// when the test ends, by whatever means. Nil where nobody can.
+	Tamper func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string)
 	// Attacked describes a container of the image that AttackedRootfs is for a
 	// user, with no network but its own; the group hostile fills in the rest. Nil
 	// where a container isolates nothing.
@@ -80,6 +84,7 @@ func Run(t *testing.T, h Harness) {
 	s := &suite{Harness: h, rt: h.New(t)}
 	groups := []group{
 		{"lifecycle", lifecycle},
+		{"protocol", protocol},
 		{"stop", stop},
 		{"exec", execCases},
 		{"input", inputCases},

@@ -31,9 +31,9 @@ func (c *checked) Running(context.Context) error {
 // container is not there for a second one.
 func silent(t *testing.T, script func(p *peer), answers ...error) (*Session, *[]time.Duration) {
 	asked, dialled := &[]time.Duration{}, false
-	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
+	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
 		if dialled {
-			return nil, runtime.ErrNotRunning
+			return nil, 0, runtime.ErrNotRunning
 		}
 		dialled = true
 		ours, theirs := net.Pipe()
@@ -47,7 +47,7 @@ func silent(t *testing.T, script func(p *peer), answers ...error) (*Session, *[]
 				}
 			}
 		}()
-		return &checked{Conn: ours, asked: asked, began: time.Now(), answers: answers}, nil
+		return &checked{Conn: ours, asked: asked, began: time.Now(), answers: answers}, Version, nil
 	}})
 	t.Cleanup(func() { s.Close() })
 	return s, asked

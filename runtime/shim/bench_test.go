@@ -34,12 +34,12 @@ func BenchmarkIdleSessions(b *testing.B) {
 }
 
 // welcoming is a Dial to a peer that greets and is silent from then on.
-func welcoming(context.Context, string) (io.ReadWriteCloser, error) {
+func welcoming(context.Context, string) (io.ReadWriteCloser, int, error) {
 	ours, theirs := net.Pipe()
 	go func() { // ends with the greeting
 		_, _ = Accept(theirs, Key(secret, "c"), Welcome{Boot: "a", Main: MainRunning})
 	}()
-	return ours, nil
+	return ours, Version, nil
 }
 
 // inUse is what the process holds after what is garbage is gone.

@@ -44,9 +44,13 @@ type Proof struct {
 	MAC []byte `json:"mac"`
 }
 
-// Call is the server's part of the handshake. The program proves itself first.
-func Call(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
-	hello, err := greet(stream, KindHello, Hello{Version: Version, Nonce: newNonce()})
+// errVersion is a peer that speaks another version than the container's.
+var errVersion = fmt.Errorf("%w: another protocol version", runtime.ErrDoomed)
+
+// Call is the server's part of the handshake, in the version that the
+// container's record has. The program proves itself first.
+func Call(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, error) {
+	hello, err := greet(stream, KindHello, Hello{Version: version, Nonce: newNonce()})
 	if err != nil {
 		return nil, Welcome{}, err
 	}
@@ -57,6 +61,9 @@ func Call(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
 	welcome, err := Decode[Welcome](f, KindWelcome)
 	if err != nil {
 		return nil, welcome, err
+	}
+	if welcome.Version != version {
+		return nil, welcome, fmt.Errorf("%w: its program speaks version %d, and its record says %d", errVersion, welcome.Version, version)
 	}
 	said := transcript(hello, f.Body)
 	if err := checkProof(stream, key, endProgram, said); err != nil {
@@ -70,19 +77,24 @@ func Call(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
 }
 
 // Accept is the program's part of the handshake. The welcome is completed with
-// what the greeting needs.
+// what the greeting needs. A client of another version is told the program's,
+// and refused.
 func Accept(stream io.ReadWriter, key []byte, welcome Welcome) (*Channel, error) {
 	f, err := ReadFrame(stream, MaxHello)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := Decode[Hello](f, KindHello); err != nil {
+	hello, err := Decode[Hello](f, KindHello)
+	if err != nil {
 		return nil, err
 	}
 	welcome.Version, welcome.Nonce = Version, newNonce()
 	answer, err := greet(stream, KindWelcome, welcome)
 	if err != nil {
 		return nil, err
+	}
+	if hello.Version != Version {
+		return nil, fmt.Errorf("%w: the client's is %d, and not %d", errVersion, hello.Version, Version)
 	}
 	said := transcript(f.Body, answer)
 	if err := WriteFrame(stream, KindProof, Proof{proof(key, endProgram, said)}); err != nil {

@@ -30,7 +30,7 @@ func ends(t *testing.T) (server, program *Channel) {
 		c, _ := Accept(theirs, key, Welcome{Boot: "a"})
 		done <- c
 	}()
-	server, welcome, err := Call(ours, key)
+	server, welcome, err := Call(ours, key, Version)
 	require.NoError(t, err)
 	require.Equal(t, "a", welcome.Boot)
 	program = <-done

@@ -25,6 +25,7 @@ type link struct {
 	stream   io.ReadWriteCloser
 	channel  *Channel // on the stream
 	boot     string
+	version  int           // what the program speaks: requests that differ by it ask here
 	answered func()        // called at each answer
 	lost     chan struct{} // closed when the link is over
 
@@ -38,9 +39,9 @@ type link struct {
 	err     error       // why it is over
 }
 
-func newLink(stream io.ReadWriteCloser, channel *Channel, boot string, answered func()) *link {
+func newLink(stream io.ReadWriteCloser, channel *Channel, welcome Welcome, answered func()) *link {
 	return &link{
-		stream: stream, channel: channel, boot: boot, answered: answered,
+		stream: stream, channel: channel, boot: welcome.Boot, version: welcome.Version, answered: answered,
 		lost:    make(chan struct{}),
 		waiting: make(map[uint64]chan event),
 	}

@@ -6,19 +6,23 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Version is the protocol's. Both ends must have the same one.
+// The messages of the protocol. Containers outlive the server that made them,
+// and their program stays what it was. So every container has a version, that
+// of the server that made it, in the engine's record, where nothing in the
+// container can change it. A session is of that version: the server's Hello
+// says it, a program whose version is another one refuses it, and an answer with
+// another version is that of a container out of control.
 //
-// Containers outlive the server that made them, and their program stays what it
-// was. One of another version is out of control, and its container, which may
-// hold the last copy of a tenant's state, is destroyed. So whoever changes the
-// protocol after the first release, be it by a request that an older program
-// does not know, or by what tar and untar say, raises the version and has the
-// server go on speaking to programs of the version before.
-const Version = 1
+// Whoever changes the protocol after the first release, be it by a request that
+// an older program does not know, or by what tar and untar say, raises Version,
+// and has the server go on speaking Previous, in which containers are claimed:
+// what differs depends on link.version, where the server sends or reads it. The
+// program speaks its own Version only. Versions 1 and 2 do not differ. The
+// greetings, up to and with their versions, can never change.
 
 // Hello is the first message of a client.
 type Hello struct {
-	Version int    `json:"version"`
+	Version int    `json:"version"` // of the container's record
 	Nonce   []byte `json:"nonce"`
 }
 

@@ -17,10 +17,11 @@ const (
 	writeTimeout = 10 * time.Second // one frame; a peer that does not read is lost
 )
 
-// Dial connects to the program in one container: a fresh byte stream. Its
-// errors are those of package runtime: ErrNotFound, ErrNotRunning,
-// ErrUnavailable, or ErrDoomed when something else listens there.
-type Dial func(ctx context.Context) (io.ReadWriteCloser, error)
+// Dial connects to the program in one container: a fresh byte stream, and the
+// version that the engine's record of the container has. Its errors are those of
+// package runtime: ErrNotFound, ErrNotRunning, ErrUnavailable, ErrDoomed when
+// something else listens there, and those of runtime.Protocols.Parse.
+type Dial func(ctx context.Context) (stream io.ReadWriteCloser, version int, err error)
 
 // errClosed is every call on a session after Close.
 var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
@@ -48,7 +49,7 @@ type Session struct {
 // newSession makes a session and opens nothing.
 func newSession(id string, o Options) *Session {
 	s := &Session{
-		dial:      func(ctx context.Context) (io.ReadWriteCloser, error) { return o.Dial(ctx, id) },
+		dial:      func(ctx context.Context) (io.ReadWriteCloser, int, error) { return o.Dial(ctx, id) },
 		running:   func(ctx context.Context) error { return o.Running(ctx, id) },
 		mayChange: o.MayChange,
 		key:       Key(o.Secret, id),
@@ -150,13 +151,13 @@ func (s *Session) lost(err error) {
 func (s *Session) open(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
 	defer cancel()
-	stream, err := s.dial(ctx)
+	stream, version, err := s.dial(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	// The stream knows no deadline: closing it is what ends a handshake.
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
-	channel, welcome, err := shakeHands(stream, s.key)
+	channel, welcome, err := shakeHands(stream, s.key, version)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -167,7 +168,7 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 		}
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	l := newLink(stream, channel, welcome.Boot, s.silence.answered)
+	l := newLink(stream, channel, welcome, s.silence.answered)
 	// The goroutine ends when the stream does: by the peer, by Close or by a
 	// write that takes too long, all of which close it.
 	go l.read()
@@ -210,17 +211,16 @@ func (s *Session) judge(ctx context.Context, begun time.Time, err error) error {
 }
 
 // shakeHands opens the channel and judges the welcome.
-func shakeHands(stream io.ReadWriter, key []byte) (*Channel, Welcome, error) {
-	channel, welcome, err := Call(stream, key)
+func shakeHands(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, error) {
+	channel, welcome, err := Call(stream, key, version)
 	if err != nil {
 		return nil, welcome, handshakeError(err)
 	}
 	if welcome.Fault != nil {
 		return nil, welcome, welcome.Fault.Err()
 	}
-	if welcome.Version != Version || welcome.Boot == "" {
-		return nil, welcome, fmt.Errorf("%w: its shim speaks version %d, not %d",
-			runtime.ErrDoomed, welcome.Version, Version)
+	if welcome.Boot == "" {
+		return nil, welcome, fmt.Errorf("%w: its shim does not say when it began", runtime.ErrDoomed)
 	}
 	return channel, welcome, nil
 }

@@ -56,9 +56,9 @@ func (p *peer) next() (Request, bool) {
 // and so on. Without a script the container is gone.
 func scripted(t *testing.T, scripts ...func(p *peer)) *Session {
 	n := 0
-	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
+	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
 		if n == len(scripts) {
-			return nil, runtime.ErrNotRunning
+			return nil, 0, runtime.ErrNotRunning
 		}
 		ours, theirs := net.Pipe()
 		script := scripts[n]
@@ -67,7 +67,7 @@ func scripted(t *testing.T, scripts ...func(p *peer)) *Session {
 			defer theirs.Close()
 			script(&peer{t: t, conn: theirs})
 		}()
-		return ours, nil
+		return ours, Version, nil
 	}})
 	t.Cleanup(func() { s.Close() })
 	return s

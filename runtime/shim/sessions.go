@@ -24,7 +24,7 @@ type Options struct {
 	// Secret is what the containers' tokens are derived from.
 	Secret []byte
 	// Dial connects to the program in a container: see Dial.
-	Dial func(ctx context.Context, id string) (io.ReadWriteCloser, error)
+	Dial func(ctx context.Context, id string) (stream io.ReadWriteCloser, version int, err error)
 	// Running asks the engine, and is nil when it reports the container as
 	// running. Its errors are those of Dial.
 	Running func(ctx context.Context, id string) error

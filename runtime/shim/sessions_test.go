@@ -16,9 +16,9 @@ import (
 func TestSessions(t *testing.T) {
 	var dialled []string
 	nobody := errors.New("nobody is there")
-	all := NewSessions(Options{Secret: secret, Dial: func(_ context.Context, id string) (io.ReadWriteCloser, error) {
+	all := NewSessions(Options{Secret: secret, Dial: func(_ context.Context, id string) (io.ReadWriteCloser, int, error) {
 		dialled = append(dialled, id)
-		return nil, nobody
+		return nil, 0, nobody
 	}})
 	first := all.With("a")
 	require.Same(t, first, all.With("a"))

@@ -22,16 +22,16 @@ func limited(t *testing.T, engine *error, script func(p *peer)) *Session {
 	s := newSession("c", Options{
 		Secret: secret, UnresponsiveTimeout: time.Minute,
 		Running: func(context.Context, string) error { return *engine },
-		Dial: func(context.Context, string) (io.ReadWriteCloser, error) {
+		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
 			if *engine != nil {
-				return nil, *engine
+				return nil, 0, *engine
 			}
 			ours, theirs := net.Pipe()
 			go func() { // ends with the script
 				defer theirs.Close()
 				script(&peer{t: t, conn: theirs})
 			}()
-			return ours, nil
+			return ours, Version, nil
 		},
 	})
 	t.Cleanup(func() { s.Close() })

@@ -1,0 +1,110 @@
+package runtimetest
+
+import (
+	"bytes"
+	"strconv"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// protocol is what the engine's record of a container says of the version that
+// its program speaks.
+func protocol(t *testing.T, s *suite) {
+	t.Run("record", func(t *testing.T) {
+		t.Parallel()
+		spoken := s.rt.Protocols()
+		require.Positive(t, spoken.Current)
+		require.Equal(t, spoken.Current-1, spoken.Oldest)
+		c := s.start(t)
+		require.Equal(t, spoken.Current, s.recorded(t, c.id), "Status")
+		all, err := s.rt.List(t.Context())
+		require.NoError(t, err)
+		for _, status := range all {
+			if status.ID == c.id {
+				require.Equal(t, spoken.Current, status.Protocol, "List")
+			}
+		}
+	})
+	if unable(t, s.Tamper == nil, "records that somebody has changed") {
+		return
+	}
+	newer := strconv.Itoa(s.rt.Protocols().Current + 1)
+	for name, record := range map[string]string{"missing": "", "nonsense": "two", "zero": "0"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := s.tampered(t, record)
+			c.refuses(t, runtime.ErrDoomed)
+			c.refusesFiles(t, runtime.ErrDoomed)
+			require.Zero(t, c.recorded(t, c.id))
+			require.NoError(t, c.rt.Destroy(t.Context(), c.id), "it can be destroyed")
+		})
+	}
+	t.Run("lowered", func(t *testing.T) { // the program has another version than the record
+		t.Parallel()
+		c := s.tampered(t, strconv.Itoa(s.rt.Protocols().Oldest))
+		c.refuses(t, runtime.ErrDoomed)
+		require.NoError(t, c.rt.Destroy(t.Context(), c.id), "it can be destroyed")
+	})
+	t.Run("newer", func(t *testing.T) {
+		t.Parallel()
+		c := s.tampered(t, newer)
+		c.refuses(t, runtime.ErrNewer)
+		c.refusesFiles(t, runtime.ErrNewer)
+		require.ErrorIs(t, c.rt.Start(t.Context(), c.id), runtime.ErrNewer)
+		require.ErrorIs(t, c.rt.Destroy(t.Context(), c.id), runtime.ErrNewer)
+		require.Equal(t, newer, strconv.Itoa(c.recorded(t, c.id)))
+		require.Equal(t, runtime.Running, c.state(t, c.id), "it is left alone")
+		require.True(t, c.listed(t, c.id))
+	})
+}
+
+// tampered makes a container that runs, whose record was changed, as a server
+// sees it that starts then.
+func (s *suite) tampered(t *testing.T, record string) *container {
+	t.Helper()
+	spec := s.Spec(t)
+	s.Tamper(t, s.rt, spec, record)
+	again := *s
+	if s.Reopen != nil {
+		again.rt = s.Reopen(t)
+	}
+	return &container{suite: &again, id: spec.ID, box: spec.Command[0]}
+}
+
+// recorded is the version that Status has.
+func (s *suite) recorded(t *testing.T, id string) int {
+	t.Helper()
+	status, err := s.rt.Status(t.Context(), id)
+	require.NoError(t, err)
+	return status.Protocol
+}
+
+// refuses makes every call that a session is for.
+func (c *container) refuses(t *testing.T, cause error) {
+	t.Helper()
+	ctx := t.Context()
+	command := runtime.Command{Key: "k", Args: []string{c.box, "echo", "hello"}, Timeout: patience}
+	_, exec := c.rt.Exec(ctx, c.id, command)
+	_, outcome := c.rt.Outcome(ctx, c.id, command)
+	_, changed := c.rt.Changed(ctx, c.id, []string{"/data"})
+	for name, err := range map[string]error{
+		"Exec": exec, "Outcome": outcome, "Changed": changed,
+		"Stop":    c.rt.Stop(ctx, c.id, 1),
+		"Restart": c.rt.Restart(ctx, c.id, 1),
+		"Seal":    c.rt.Seal(ctx, c.id, 1),
+		"Wipe":    c.rt.Wipe(ctx, c.id, 1),
+	} {
+		require.ErrorIs(t, err, cause, name)
+		require.ErrorContains(t, err, "version", name)
+	}
+}
+
+// refusesFiles makes the calls that move files.
+func (c *container) refusesFiles(t *testing.T, cause error) {
+	t.Helper()
+	_, err := c.rt.GetFiles(t.Context(), c.id, "/data")
+	require.ErrorIs(t, err, cause, "GetFiles")
+	require.ErrorIs(t, c.rt.PutFiles(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "PutFiles")
+}

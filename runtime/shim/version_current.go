@@ -1,0 +1,5 @@
+//go:build !hostler_previous
+
+package shim
+
+const lowered = 0
