@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// apart are the attributes of a process in namespaces of its own.
+func apart(namespaces uintptr) *syscall.SysProcAttr {
+	if privileged() {
+		return &syscall.SysProcAttr{Cloneflags: namespaces}
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags:  namespaces | unix.CLONE_NEWUSER,
+		UidMappings: []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+// leaseLabel prints how the facts differ once a flow label was leased whose
+// socket is closed.
+func leaseLabel() int {
+	before, after := make(facts), make(facts)
+	err := labelFacts(before)
+	if err == nil {
+		err = lease(0x12345)
+	}
+	if err == nil {
+		err = labelFacts(after)
+	}
+	if err != nil {
+		complain("lease a flow label", err)
+		return exitFailed
+	}
+	fmt.Println("Before:", before["the flow labels"])
+	fmt.Println("Differs:", errors.Is(before.compare(after), runtime.ErrNotClean))
+	return 0
+}
+
+// lease gets a flow label for as long as a minute and closes its socket: struct
+// in6_flowlabel_req of <linux/in6.h>.
+func lease(label uint32) error {
+	const (
+		manager   = 32 // IPV6_FLOWLABEL_MGR
+		exclusive = 1  // IPV6_FL_S_EXCL
+		create    = 1  // IPV6_FL_F_CREATE
+	)
+	request := struct {
+		to                      [16]byte
+		label                   [4]byte
+		action, share           uint8
+		flags, expires, lingers uint16
+		_                       uint32
+	}{share: exclusive, flags: create, lingers: 60}
+	request.to[15] = 1
+	binary.BigEndian.PutUint32(request.label[:], label)
+	fd, err := unix.Socket(unix.AF_INET6, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	_, _, errno := unix.Syscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IPV6, manager,
+		uintptr(unsafe.Pointer(&request)), unsafe.Sizeof(request), 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// A lease of a flow label outlives its socket, and its tenant would be known by
+// it: it is among the facts.
+func TestFlowLabels(t *testing.T) {
+	t.Parallel()
+	is := child(t, apart(unix.CLONE_NEWNET), "/proc/self/exe", "labels")
+	require.Empty(t, is["Before"])
+	require.Equal(t, "true", is["Differs"])
+}
+
+// showBaseline takes the baseline of a container whose root is a temporary
+// filesystem, and prints why it is good for no second tenant.
+func showBaseline() int {
+	b, err := baselineBelow(os.Args[2])
+	if err != nil {
+		complain("take a baseline", err)
+		return exitFailed
+	}
+	s := newSupervisor(shim.Config{})
+	s.baseline = b
+	wipe := s.clearFiles()
+	fmt.Println("Unnoted:", errors.Is(b.files.why, errUnnoted))
+	fmt.Println("Refused:", errors.Is(wipe, runtime.ErrNotClean) && errors.Is(wipe, errUnnoted))
+	return 0
+}
+
+// baselineBelow makes a directory the root of this process.
+func baselineBelow(root string) (*baseline, error) {
+	err := errors.Join(
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("tmpfs", root, "tmpfs", 0, "size=1m"),
+		os.MkdirAll(filepath.Join(root, shim.RunDir), 0o755),
+		os.Mkdir(filepath.Join(root, "proc"), 0o755),
+		unix.Mount("/proc", filepath.Join(root, "proc"), "", unix.MS_BIND|unix.MS_REC, ""),
+		unix.Chroot(root), unix.Chdir("/"))
+	if err != nil {
+		return nil, err
+	}
+	return newSupervisor(shim.Config{}).takeBaseline()
+}
+
+// A root filesystem that does not note every change of a file is found out when
+// the baseline is taken, and no wipe is believed that rests on it.
+func TestBaselineOfWhatIsNotNoted(t *testing.T) {
+	t.Parallel()
+	is := child(t, apart(unix.CLONE_NEWNS), "/proc/self/exe", "baseline", t.TempDir())
+	require.Equal(t, "true", is["Unnoted"])
+	require.Equal(t, "true", is["Refused"])
+}
+
+// What a wipe empties is empty, and each of what it compares is compared.
+func TestClearFiles(t *testing.T) { // not beside others: it changes this process
+	root := t.TempDir()
+	require.NoError(t, os.MkdirAll(root+"/data", 0o755))
+	require.NoError(t, os.Mkdir(root+"/app", 0o755))
+	require.NoError(t, os.WriteFile(root+"/app/server", []byte("good"), 0o755))
+	s := newSupervisor(shim.Config{Shared: true, Root: root, Volumes: []string{"/data"}})
+	var err error
+	s.baseline, err = s.takeBaseline()
+	require.NoError(t, err)
+	require.NoError(t, s.clearFiles())
+	require.NoError(t, os.WriteFile(root+"/data/secret", []byte("x"), 0o600))
+	require.NoError(t, s.clearFiles())
+	require.NoFileExists(t, root+"/data/secret")
+
+	was := unix.Umask(0o123)
+	err = s.clearFiles()
+	unix.Umask(was)
+	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorContains(t, err, "Umask")
+
+	require.NoError(t, rewrite(root+"/app/server"))
+	err = s.clearFiles()
+	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorContains(t, err, "/app/server")
+}
+
+// What was never sealed is never clean.
+func TestWipeUnsealed(t *testing.T) {
+	t.Parallel()
+	require.ErrorIs(t, newSupervisor(shim.Config{Shared: true}).wipe(nil), runtime.ErrNotClean)
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// A number that is smaller than one before is refused, also by an init that
+// starts again.
+func TestFence(t *testing.T) {
+	t.Parallel()
+	for name, path := range map[string]string{
+		"in memory": "", "on the disk": filepath.Join(t.TempDir(), "fence"),
+	} {
+		f, err := openFence(path)
+		require.NoError(t, err, name)
+		for _, number := range []int64{1, 1, 5, 5, 6, math.MaxInt64 - 1} {
+			require.NoError(t, f.admit(number), name)
+			require.ErrorIs(t, f.admit(number-1), runtime.ErrStaleFence, name)
+			if path == "" {
+				continue
+			}
+			again, err := openFence(path)
+			require.NoError(t, err)
+			require.ErrorIs(t, again.admit(number-1), runtime.ErrStaleFence, "after a restart")
+			require.NoError(t, again.admit(number))
+		}
+	}
+}
+
+// A number that could not be recorded does not count: whoever comes with it is
+// told, and who came before is still served.
+func TestFenceIsOnTheDiskFirst(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	f, err := openFence(filepath.Join(dir, "fence"))
+	require.NoError(t, err)
+	require.NoError(t, f.admit(5))
+	require.NoError(t, os.Rename(dir, dir+".gone"))
+	require.ErrorContains(t, f.admit(6), "record the fence")
+	require.NoError(t, f.admit(5))
+	require.ErrorIs(t, f.admit(4), runtime.ErrStaleFence)
+	require.NoError(t, os.Rename(dir+".gone", dir))
+	require.NoError(t, f.admit(6))
+}
+
+// What an init that was killed has half written is not read and not kept.
+func TestFenceHalfWritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "fence")
+	require.NoError(t, os.WriteFile(path, []byte("7\n"), 0o600))
+	require.NoError(t, os.WriteFile(path+".new", []byte("123456789"), 0o600))
+	f, err := openFence(path)
+	require.NoError(t, err)
+	require.ErrorIs(t, f.admit(6), runtime.ErrStaleFence)
+	require.NoError(t, f.admit(8))
+	text, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, "8", strings.TrimSpace(string(text)))
+	info, err := os.Stat(path)
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+}
+
+// A fence that cannot be read is not taken for none.
+func TestFenceUnreadable(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, text := range []string{"", "x", "1 2", "99999999999999999999"} {
+		path := filepath.Join(dir, "fence")
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := openFence(path)
+		require.Error(t, err, "%q", text)
+	}
+	_, err := openFence(dir)
+	require.Error(t, err, "a directory")
+}
