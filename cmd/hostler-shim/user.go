@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,7 +49,14 @@ var reserved = &runtime.StartError{
 }
 
 func isReserved(id identity) bool {
-	return id.uid == shim.UID || id.gid == shim.UID || slices.Contains(id.groups, shim.UID)
+	return keepsOwn(id.uid) || keepsOwn(id.gid) || slices.ContainsFunc(id.groups, keepsOwn)
+}
+
+// keepsOwn reports whether a process of ours that is given this number has our
+// own user or group afterwards. The kernel sees the lower 32 bits, and takes -1
+// for the number that there is.
+func keepsOwn(number int) bool {
+	return uint32(number) == shim.UID || uint32(number) == math.MaxUint32 //nolint:gosec // as the kernel does
 }
 
 func (a accounts) find(spec string) (identity, error) {
@@ -76,8 +84,8 @@ func (a accounts) user(user string) (id identity, name string, err error) {
 		if fields[0] != user && fields[2] != user {
 			continue
 		}
-		uid, err1 := strconv.Atoi(fields[2])
-		gid, err2 := strconv.Atoi(fields[3])
+		uid, err1 := number(fields[2])
+		gid, err2 := number(fields[3])
 		if err1 == nil && err2 == nil {
 			return identity{uid: uid, gid: gid, home: fields[5]}, fields[0], nil
 		}
@@ -95,7 +103,7 @@ func (a accounts) groupID(group string) (int, error) {
 		if fields[0] != group {
 			continue
 		}
-		if gid, err := strconv.Atoi(fields[2]); err == nil {
+		if gid, err := number(fields[2]); err == nil {
 			return gid, nil
 		}
 	}
@@ -115,14 +123,15 @@ func (a accounts) memberships(name string, gid int) []int {
 	all, _ := entries(a.group, 4) // a file that cannot be read lists nobody
 	for _, fields := range all {
 		member := slices.Contains(strings.Split(fields[3], ","), name)
-		if id, err := strconv.Atoi(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
+		if id, err := number(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
 			groups = append(groups, id)
 		}
 	}
 	return groups
 }
 
-// number reads a uid or gid. The kernel keeps -1 for itself.
+// number reads a uid or gid, from a file of a tenant's too. The kernel keeps -1
+// for itself, and takes 2^32+1 for 1.
 func number(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err

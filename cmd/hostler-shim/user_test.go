@@ -83,8 +83,35 @@ func TestReserved(t *testing.T) {
 		require.Equal(t, runtime.StartNoUser, start.Reason, spec)
 		require.ErrorContains(t, err, "64997", spec)
 	}
-	for _, id := range []identity{{uid: shim.UID}, {gid: shim.UID}, {groups: []int{1, shim.UID}}} {
-		require.ErrorContains(t, become(id), "64997")
+	for _, n := range []int{shim.UID, 1<<32 + shim.UID, shim.UID - 1<<32, -1, 1<<32 - 1} {
+		for _, id := range []identity{{uid: n}, {gid: n}, {groups: []int{1, n}}} {
+			require.ErrorContains(t, become(id), "64997", "%d", n)
+		}
+	}
+}
+
+// A number that the kernel would take for another one is none: of it, the lower
+// half counts, and -1 is whoever the caller is, which is the shim.
+func TestLookupOverflow(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	a := accounts{passwd: filepath.Join(dir, "passwd"), group: filepath.Join(dir, "group")}
+	for _, n := range []string{"4295032293", "-1", "4294967295", "-4294902299", "9223372036854775807"} {
+		require.NoError(t, os.WriteFile(a.passwd, []byte("0:x:"+n+":0::/:\n5:x:5:"+n+"::/:\nmember:x:6:6::/:\nuser:x:"+n+":0::/:\n"), 0o600))
+		require.NoError(t, os.WriteFile(a.group, []byte("0:x:"+n+":\nshims:x:"+n+":member\n"), 0o600))
+		for spec, want := range map[string]identity{
+			"0:0": {home: "/"}, "5": {uid: 5, home: "/"}, "member": {uid: 6, gid: 6, home: "/"},
+		} {
+			got, err := a.lookup(spec)
+			require.NoError(t, err, spec)
+			require.Equal(t, want, got, "%s: %s", n, spec)
+		}
+		for _, spec := range []string{"user", "0:shims"} {
+			_, err := a.lookup(spec)
+			start, ok := errors.AsType[*runtime.StartError](err)
+			require.True(t, ok, "%s: %v", spec, err)
+			require.Equal(t, runtime.StartNoUser, start.Reason, spec)
+		}
 	}
 }
 
