@@ -13,3 +13,19 @@ func (r *Runtime) Dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 	stream, _, err := r.dial(ctx, id)
 	return stream, err
 }
+
+// RunOwn runs a program in a container as the engine runs the shim's, and
+// returns what it printed.
+func (r *Runtime) RunOwn(ctx context.Context, id string, args ...string) (string, error) {
+	c, err := r.running(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	s, err := r.run(ctx, c.ID, asOwn, args...)
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	text, err := io.ReadAll(s)
+	return string(text), err
+}

@@ -45,6 +45,9 @@ const (
 func (r *Runtime) run(ctx context.Context, engineID, user string, args ...string) (*stream, error) {
 	made, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
 		User: user, Cmd: args, WorkingDir: "/",
+		// A name without a value takes the variable away: only process 1 needs
+		// the container's key.
+		Env:         []string{shim.EnvName},
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {

@@ -1,0 +1,39 @@
+package docker_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// Of the container's processes only the first is told the key.
+func TestKeyStays(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	id := up(t, rt)
+	text, err := rt.RunOwn(t.Context(), id, "/box", "env")
+	require.NoError(t, err)
+	require.Contains(t, text, "PATH=")
+	require.NotContains(t, text, shim.EnvName)
+}
+
+// No account that root in a container makes is the shim's user: not by a number
+// that the kernel takes for it, nor by -1, which is whoever starts a program.
+func TestAccountsOverflow(t *testing.T) {
+	t.Parallel()
+	rt := open(t)
+	for _, number := range []string{"4295032293", "-1"} {
+		id := up(t, rt)
+		say(t, rt, id, "/box", "write", "/etc/passwd", "0:x:"+number+":"+number+"::/:\n")
+		say(t, rt, id, "/box", "write", "/etc/group", "0:x:"+number+":\n")
+		require.NoError(t, rt.Restart(t.Context(), id, 1))
+		for _, user := range []string{"", "0", "0:0"} {
+			result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "id"}, User: user})
+			require.NoError(t, err)
+			require.Contains(t, result.Stdout.String(), "uid=0 gid=0 ", "%s as %q", number, user)
+		}
+	}
+}
