@@ -172,13 +172,13 @@ func TestLastServerOfFile(t *testing.T) {
 // What a server has begun is its own until another one goes on with it, on
 // both databases.
 func TestOwned(t *testing.T) {
-	for name, dsn := range map[string]func() string{
-		"sqlite":   func() string { return filepath.Join(t.TempDir(), "hostler.db") },
-		"postgres": func() string { return postgrestest.Schema(t) },
+	for name, dsn := range map[string]func(*testing.T) string{
+		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
+		"postgres": func(t *testing.T) string { return postgrestest.Schema(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			db := open(t, dsn())
+			db := open(t, dsn(t))
 			early := reservation("early")
 			_, err := db.Reserve(ctx, early)
 			require.ErrorIs(t, err, claim.ErrNoneIdle)
