@@ -12,20 +12,20 @@ import (
 )
 
 // look answers when something below the request's folders was last changed.
-func (c *session) look(r shim.Request) {
-	answer := shim.Answer{ID: r.ID}
+func (c *session) look(in *shim.Incoming) {
+	var last time.Time
 	ends := time.Now().Add(shim.LookTime)
-	for _, dir := range r.Paths {
-		at, err := lastChange(filepath.Join(c.init.config.Root, dir), ends, c.over)
+	for _, dir := range in.Request.Paths {
+		at, err := lastChange(filepath.Join(c.init.config.Root, dir), ends, in.Lost())
 		if err != nil {
-			answer.Fault = shim.NewFault(err)
-			break
+			answer(in, shim.Answer{}, err)
+			return
 		}
-		if at.After(answer.Time) {
-			answer.Time = at
+		if at.After(last) {
+			last = at
 		}
 	}
-	_ = c.send(shim.KindAnswer, answer) // the client asks again
+	answer(in, shim.Answer{Time: last}, nil)
 }
 
 // lastChange is the latest time at which the kernel has noted a change of

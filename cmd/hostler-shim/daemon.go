@@ -8,6 +8,7 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"golang.org/x/sys/unix"
 )
@@ -29,6 +30,14 @@ func runDaemon(args []string) int {
 		return toolFailed(err)
 	}
 	return 0
+}
+
+// toolFailed is the last line on stderr of a program that a server has started,
+// for shim.ToolError.
+func toolFailed(err error) int {
+	line, _ := json.Marshal(shim.NewFault(err)) // strings always encode
+	fmt.Fprintln(os.Stderr, string(line))
+	return exitFailed
 }
 
 func startDaemon(record, log, alive string) error {

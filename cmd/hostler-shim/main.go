@@ -3,12 +3,12 @@
 //
 //	hostler-shim init      the first process; see shim.Config for its settings
 //	hostler-shim connect   a session: stdin and stdout to init's socket
-//	hostler-shim tar DIR   pack DIR to stdout
-//	hostler-shim untar DIR unpack stdin into DIR
 //	hostler-shim daemon    start init apart from whoever calls
 //	hostler-shim install DIR   put this program where a container finds it
 //	hostler-shim worker    started by init: runs one command at a time
 //	hostler-shim start     started by init: becomes the main process
+//	hostler-shim tar DIR   started by init: packs DIR to stdout
+//	hostler-shim untar DIR started by init: unpacks stdin into DIR
 //
 // It promises that a command is over when it says so. A worker is a subreaper:
 // whatever a command starts, and however it hides, becomes the worker's child
@@ -81,7 +81,7 @@ func main() {
 }
 
 func usage() {
-	fmt.Fprintln(os.Stderr, "usage: hostler-shim init | connect | daemon | install DIR | tar DIR | untar DIR | version")
+	fmt.Fprintln(os.Stderr, "usage: hostler-shim init | connect | daemon | install DIR | version")
 	os.Exit(exitUsage)
 }
 

@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/hostler/hostler/runtime/shim"
@@ -11,24 +11,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	helloTimeout = 10 * time.Second
-	sendTimeout  = 30 * time.Second
-)
+// helloTimeout is how long whoever connects may take to prove itself.
+const helloTimeout = 10 * time.Second
 
 // session is one connection to init.
 type session struct {
-	init    *supervisor
-	socket  *os.File
-	channel *shim.Channel // once the client has proven itself
-	peer    proctree.ID
-	over    chan struct{} // closed when the connection is
-
-	writeMu sync.Mutex // guards writing to socket
+	init   *supervisor
+	socket *os.File
+	conn   *shim.Conn // once the client has proven itself
+	peer   proctree.ID
 }
 
 func newSession(s *supervisor, fd int) *session {
-	c := &session{init: s, over: make(chan struct{})}
+	c := &session{init: s}
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
 		if p, err := proctree.Read(int(peer.Pid)); err == nil {
 			c.peer = p.ID
@@ -42,7 +37,6 @@ func newSession(s *supervisor, fd int) *session {
 // has gone without.
 func (c *session) serve(known func()) {
 	defer c.socket.Close()
-	defer close(c.over)
 	_ = c.socket.SetReadDeadline(time.Now().Add(helloTimeout))
 	err := c.greet()
 	_ = c.socket.SetReadDeadline(time.Time{})
@@ -52,131 +46,121 @@ func (c *session) serve(known func()) {
 	}
 	c.init.guests.enter(c, c.peer)
 	defer c.init.guests.leave(c)
-	for {
-		f, err := c.channel.Read()
-		if err != nil {
-			return
-		}
-		request, err := shim.Decode[shim.Request](f, shim.KindRequest)
-		if err != nil {
-			return
-		}
-		if !c.handle(request) {
-			return
-		}
-	}
+	c.conn.Run()
 }
 
-// greet opens the channel to a client that holds the container's key.
+// greet opens the connection to a client that holds the container's key.
 func (c *session) greet() error {
 	welcome := shim.Welcome{Boot: c.init.boot, Main: c.init.main.get(), Fault: c.init.main.fault()}
 	channel, err := shim.Accept(c.socket, c.init.config.Key, welcome)
 	if err != nil {
 		return err
 	}
-	c.channel = channel
+	c.conn = shim.NewConn(c.socket, channel, c.handle, nil)
 	if welcome.Fault != nil {
 		time.AfterFunc(failedTold, c.init.exitFailed)
 	}
 	return nil
 }
 
-// send writes one message. A client that does not read loses its session.
-func (c *session) send(kind shim.Kind, message any) error {
-	c.writeMu.Lock()
-	defer c.writeMu.Unlock()
-	_ = c.socket.SetWriteDeadline(time.Now().Add(sendTimeout))
-	err := c.channel.Write(kind, message)
-	if err != nil {
-		c.socket.Close()
+// errNonsense is a request that no server of ours sends.
+var errNonsense = fmt.Errorf("%w: a request that makes no sense", shim.ErrProtocol)
+
+// handle begins one request.
+func (c *session) handle(in *shim.Incoming) error {
+	r := in.Request
+	if in.OneWay() {
+		if r.Op != shim.OpCancel {
+			return errNonsense
+		}
+		c.init.runs.cancel(r.Key)
+		return nil
 	}
-	return err
+	if _, ok := changes[r.Op]; ok {
+		go c.change(in) // ends with the change, each of which is bounded
+		return nil
+	}
+	begin, ok := requests[r.Op]
+	if !ok {
+		return errNonsense
+	}
+	return begin(c, in)
 }
 
-// handle begins one request. It is false when the client talks nonsense.
-func (c *session) handle(r shim.Request) bool {
-	if r.Op == shim.OpCancel {
-		c.init.runs.cancel(r.Key)
-		return true
+// requests are those that change nothing of the container as a whole.
+var requests = map[shim.Op]func(c *session, in *shim.Incoming) error{
+	shim.OpRun:   (*session).run,
+	shim.OpTar:   (*session).transfer,
+	shim.OpUntar: (*session).transfer,
+	// These end with what they wait for, or with the session.
+	shim.OpOutcome: func(c *session, in *shim.Incoming) error { go c.tell(in); return nil },
+	shim.OpHalt:    func(c *session, in *shim.Incoming) error { go c.halt(in); return nil },
+	shim.OpChanged: func(c *session, in *shim.Incoming) error { go c.look(in); return nil },
+}
+
+// answer ends a request. One whose answer is lost is asked again by the client.
+func answer(in *shim.Incoming, a shim.Answer, err error) {
+	if err != nil {
+		a.Fault = shim.NewFault(err)
 	}
-	if r.Op == shim.OpRun {
-		if r.Run == nil || r.Run.Key == "" || len(r.Run.Args) == 0 || r.Run.Timeout <= 0 {
-			return false
-		}
-		// The command outlives the session that asks for it.
-		ctx, cancel := context.WithCancel(context.Background())
-		known, fresh := c.init.runs.find(r.Run.Key, cancel)
-		if fresh {
-			go c.init.execute(ctx, known, *r.Run) // ends with the command
-		} else {
-			cancel()
-		}
-		go c.follow(r.ID, known) // ends with the command or the session
-		return true
+	_ = in.Answer(a)
+}
+
+// change does a change of the container as a whole.
+func (c *session) change(in *shim.Incoming) { answer(in, shim.Answer{}, c.init.change(in.Request)) }
+
+// run begins a command, unless its key is known, and tells its outcome.
+func (c *session) run(in *shim.Incoming) error {
+	spec := in.Request.Run
+	if spec == nil || spec.Key == "" || len(spec.Args) == 0 || spec.Timeout <= 0 {
+		return errNonsense
 	}
-	if r.Op == shim.OpOutcome {
-		go c.tell(r) // ends with the command or the session
-		return true
+	// The command outlives the session that asks for it.
+	ctx, cancel := context.WithCancel(context.Background())
+	known, fresh := c.init.runs.find(spec.Key, cancel)
+	if fresh {
+		go c.init.execute(ctx, known, *spec) // ends with the command
+	} else {
+		cancel()
 	}
-	if r.Op == shim.OpHalt {
-		go c.halt(r.ID) // ends with the grace period or the session
-		return true
-	}
-	if r.Op == shim.OpChanged {
-		go c.look(r) // ends when all was looked at, with its time or the session
-		return true
-	}
-	if _, ok := changes[r.Op]; !ok {
-		return false
-	}
-	go func() { // ends with the change, each of which is bounded
-		err := c.init.change(r)
-		answer := shim.Answer{ID: r.ID}
-		if err != nil {
-			answer.Fault = shim.NewFault(err)
-		}
-		_ = c.send(shim.KindAnswer, answer) // the client asks again
-	}()
-	return true
+	go c.follow(in, known) // ends with the command or the session
+	return nil
 }
 
 // tell answers what became of a run that another request has begun.
-func (c *session) tell(r shim.Request) {
-	if known := c.init.runs.known(r.Key); known != nil {
-		c.follow(r.ID, known)
+func (c *session) tell(in *shim.Incoming) {
+	if known := c.init.runs.known(in.Request.Key); known != nil {
+		c.follow(in, known)
 		return
 	}
-	fault := &shim.Fault{Code: shim.CodeNoRun, Detail: r.Key}
-	_ = c.send(shim.KindAnswer, shim.Answer{ID: r.ID, Fault: fault}) // the client asks again
+	_ = in.Answer(shim.Answer{Fault: &shim.Fault{Code: shim.CodeNoRun, Detail: in.Request.Key}})
 }
 
 // halt stops the main process and answers when there is none any more.
-func (c *session) halt(id uint64) {
+func (c *session) halt(in *shim.Incoming) {
 	c.init.stopMain(true)
 	select {
 	case <-c.init.halt.over:
-		_ = c.send(shim.KindAnswer, shim.Answer{ID: id}) // the client asks again
-	case <-c.over:
+		answer(in, shim.Answer{}, nil)
+	case <-in.Lost():
 	}
 }
 
 // follow tells the client how a run gets on.
-func (c *session) follow(id uint64, r *run) {
+func (c *session) follow(in *shim.Incoming, r *run) {
 	queued, begun := r.queued, (chan struct{})(nil)
 	for {
 		select {
 		case <-r.done:
-			answer := c.init.runs.outcome(r)
-			answer.ID = id
-			_ = c.send(shim.KindAnswer, answer) // the client asks again
+			answer(in, c.init.runs.outcome(r), nil)
 			return
 		case <-queued:
 			queued, begun = nil, r.begun
-			_ = c.send(shim.KindNote, shim.Note{ID: id, Turn: shim.TurnQueued})
+			_ = in.Note(shim.TurnQueued)
 		case <-begun:
 			begun = nil
-			_ = c.send(shim.KindNote, shim.Note{ID: id, Turn: shim.TurnStarted})
-		case <-c.over:
+			_ = in.Note(shim.TurnStarted)
+		case <-in.Lost():
 			return
 		}
 	}

@@ -46,6 +46,8 @@ type supervisor struct {
 	workers *workers
 	runs    *runs
 	guests  *guests
+	// transfers holds a token for each archive that is moved.
+	transfers chan struct{}
 
 	// changing holds one token: whoever has it may end processes, start the
 	// main one, and read or empty the file system.
@@ -148,7 +150,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:     halt{over: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, shared: config.Shared, slots: make(chan struct{}, maxRuns)}
-	s.guests = newGuests()
+	s.guests, s.transfers = newGuests(), make(chan struct{}, maxTransfers)
 	return s
 }
 

@@ -3,9 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bufio"
-	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -15,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
@@ -24,92 +21,19 @@ import (
 const smallFile = 1 << 20
 
 // packPercent is of the garbage collector. Every header is garbage at once, and
-// a tool, unlike init, is over soon: it may take a few megabytes for a sixth of
-// its time.
+// this process, unlike init, is over soon: it may take a few megabytes for a sixth
+// of its time.
 const packPercent = 400
 
-// toolFlags are what tar and untar understand besides the folder.
-type toolFlags struct {
-	dir  string
-	root string
-	user string
-}
-
-func parseTool(name string, args []string) (toolFlags, error) {
-	var f toolFlags
-	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	set.StringVar(&f.root, "root", "/", "the folder that nothing may reach out of")
-	set.StringVar(&f.user, "user", "", "who owns what is made: uid, uid:gid, name or name:group")
-	if err := set.Parse(args); err != nil {
-		return f, err
-	}
-	if set.NArg() != 1 {
-		return f, errors.New("one folder is needed")
-	}
-	f.dir = set.Arg(0)
-	return f, nil
-}
-
-// takeOwnUser is for a container. One that is a folder belongs to whoever runs
-// the server.
-func (f toolFlags) takeOwnUser() error {
-	if f.root != "/" {
-		return nil
-	}
-	return takeOwnUser(noHeirs)
-}
-
-// toolFailed is a tool's last line on stderr, for shim.ToolError.
-func toolFailed(err error) int {
-	line, _ := json.Marshal(shim.NewFault(err)) // strings always encode
-	fmt.Fprintln(os.Stderr, string(line))
-	return exitFailed
-}
-
-// toolDone is the last line on stderr of one that ended well, for shim.Send and
-// shim.Receive.
-func toolDone(m *meter) int {
-	line, _ := json.Marshal(shim.Report{Bytes: m.bytes}) // numbers always encode
-	fmt.Fprintln(os.Stderr, string(line))
-	return 0
-}
-
-// meter counts what is read from a file or written to it.
-type meter struct {
-	file  *os.File
-	bytes int64
-}
-
-func (m *meter) Read(p []byte) (int, error) {
-	n, err := m.file.Read(p)
-	m.bytes += int64(n)
-	return n, err
-}
-
-func (m *meter) Write(p []byte) (int, error) {
-	n, err := m.file.Write(p)
-	m.bytes += int64(n)
-	return n, err
-}
-
 func runTar(args []string) int {
-	f, err := parseTool("tar", args)
-	if err != nil {
-		return toolFailed(err)
-	}
-	if err := f.takeOwnUser(); err != nil {
-		return toolFailed(err)
-	}
-	dir, err := openDir(f.root, f.dir)
-	if err != nil {
-		return toolFailed(err)
-	}
-	debug.SetGCPercent(packPercent)
-	out := &meter{file: os.Stdout}
-	if err := pack(dir, out); err != nil {
-		return toolFailed(err)
-	}
-	return toolDone(out)
+	return moveFiles("tar", args, func(f moverFlags) error {
+		dir, err := openDir(f.root, f.dir)
+		if err != nil {
+			return err
+		}
+		debug.SetGCPercent(packPercent)
+		return pack(dir, os.Stdout)
+	})
 }
 
 // What one archive may cost. A tenant makes the tree that is packed.

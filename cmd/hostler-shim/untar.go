@@ -17,26 +17,17 @@ import (
 )
 
 func runUntar(args []string) int {
-	f, err := parseTool("untar", args)
-	if err != nil {
-		return toolFailed(err)
-	}
-	if err := f.takeOwnUser(); err != nil {
-		return toolFailed(err)
-	}
-	owner, err := containerAccounts.lookup(f.user)
-	if err != nil {
-		return toolFailed(err)
-	}
-	dir, err := openDir(f.root, f.dir)
-	if err != nil {
-		return toolFailed(err)
-	}
-	in := &meter{file: os.Stdin}
-	if err := newUnpacker(dir, owner).unpack(in); err != nil {
-		return toolFailed(err)
-	}
-	return toolDone(in)
+	return moveFiles("untar", args, func(f moverFlags) error {
+		owner, err := containerAccounts.lookup(f.user)
+		if err != nil {
+			return err
+		}
+		dir, err := openDir(f.root, f.dir)
+		if err != nil {
+			return err
+		}
+		return newUnpacker(dir, owner).unpack(os.Stdin)
+	})
 }
 
 // permissionBits are those that an archive may set. Not among them are
@@ -95,8 +86,8 @@ func (u *unpacker) unpack(from io.Reader) error {
 			return fmt.Errorf("finish %s: %w", u.folders[i].name, err)
 		}
 	}
-	// What comes after the archive is padding. An engine's pipe breaks when
-	// nobody reads it.
+	// What comes after the archive is padding. Init's pipe breaks when nobody
+	// reads it.
 	_, err := io.Copy(io.Discard, in)
 	return err
 }

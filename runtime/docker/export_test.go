@@ -21,7 +21,7 @@ func (r *Runtime) RunOwn(ctx context.Context, id string, args ...string) (string
 	if err != nil {
 		return "", err
 	}
-	s, err := r.run(ctx, c.ID, asOwn, args...)
+	s, err := r.run(ctx, c.ID, args...)
 	if err != nil {
 		return "", err
 	}

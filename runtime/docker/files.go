@@ -13,17 +13,6 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// untarArgs is our program that unpacks its stdin for a user.
-func untarArgs(user, dir string) []string {
-	if user == "" {
-		user = "0:0"
-	}
-	return []string{shim.Path, "untar", "--user", user, "--", dir}
-}
-
-// tarArgs is our program that packs a folder.
-func tarArgs(dir string) []string { return []string{shim.Path, "tar", "--", dir} }
-
 // PutFiles is runtime.Files.PutFiles.
 func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {
 	if err := r.putFiles(ctx, id, dir, tar); err != nil {
@@ -37,11 +26,7 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return err
 	}
-	s, err := r.run(ctx, c.ID, asRoot, untarArgs(c.Config.Labels[labelUser], writable(c.Mounts, dir))...)
-	if err != nil {
-		return err
-	}
-	return shim.Send(ctx, s, tar)
+	return r.sessions.With(id).PutFiles(ctx, writable(c.Mounts, dir), tar)
 }
 
 // writable is where a folder can be written: itself, or, on a volume that the
@@ -66,23 +51,11 @@ func writable(mounts []container.MountPoint, dir string) string {
 
 // GetFiles is runtime.Files.GetFiles.
 func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	files, err := r.getFiles(ctx, id, dir)
+	files, err := r.sessions.With(id).GetFiles(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("get the files in %s of the container %s: %w", dir, id, err)
 	}
 	return files, nil
-}
-
-func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	c, _, err := r.spoken(ctx, id)
-	if err != nil {
-		return nil, err
-	}
-	s, err := r.run(ctx, c.ID, asRoot, tarArgs(dir)...)
-	if err != nil {
-		return nil, err
-	}
-	return shim.Receive(ctx, s)
 }
 
 // Changed is runtime.Files.Changed.

@@ -23,7 +23,7 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int,
 		}
 		return nil, 0, err
 	}
-	stream, err := r.run(ctx, c.ID, asOwn, shim.Path, "connect")
+	stream, err := r.run(ctx, c.ID, shim.Path, "connect")
 	if err != nil {
 		return nil, 0, err
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
@@ -20,31 +19,19 @@ import (
 // stderrKept is how much a command of ours can say about its failure.
 const stderrKept = 16 << 10
 
-// exitPatience is how long the engine may take to notice that a command whose
-// output has ended is over.
-const exitPatience = 15 * time.Second
-
 // stream is one of our own programs that the engine runs in a container: what
 // is written goes to its stdin, what is read comes from its stdout.
 type stream struct {
 	r         *Runtime
 	container string // the engine's id
-	exec      string
 	conn      types.HijackedResponse
 	out       demux
 }
 
-// Whom the engine starts our programs as: root, when they need capabilities,
-// which it gives to nobody else. They give themselves the other user then.
-const (
-	asRoot = "0:0"
-	asOwn  = shim.Owner
-)
-
-// run starts one of our programs in a container.
-func (r *Runtime) run(ctx context.Context, engineID, user string, args ...string) (*stream, error) {
+// run starts one of our programs in a container, as our own user.
+func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*stream, error) {
 	made, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
-		User: user, Cmd: args, WorkingDir: "/",
+		User: shim.Owner, Cmd: args, WorkingDir: "/",
 		// A name without a value takes the variable away: only process 1 needs
 		// the container's key.
 		Env:         []string{shim.EnvName},
@@ -57,7 +44,7 @@ func (r *Runtime) run(ctx context.Context, engineID, user string, args ...string
 	conn, err := r.api.ContainerExecAttach(
 		context.WithValue(ctx, hijackKey{}, guard), made.ID, container.ExecAttachOptions{})
 	guard.release()
-	s := &stream{r: r, container: engineID, exec: made.ID, conn: conn}
+	s := &stream{r: r, container: engineID, conn: conn}
 	if err != nil {
 		if ctx.Err() != nil || unreachable(err) {
 			return nil, r.fault(ctx, err)
@@ -81,58 +68,10 @@ func (r *Runtime) run(ctx context.Context, engineID, user string, args ...string
 func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.conn.Conn.Write(p) }
 
-// CloseWrite ends the program's stdin.
-func (s *stream) CloseWrite() error { return s.conn.CloseWrite() }
-
 // Close gives up on the program, which may run on.
 func (s *stream) Close() error {
 	s.conn.Close()
 	return nil
-}
-
-// Result is how the program ended, after its output did, and what it said. An
-// exit code that the engine does not know is an error, never 0.
-func (s *stream) Result(ctx context.Context) (string, error) {
-	return s.out.stderr.String(), s.result(ctx)
-}
-
-func (s *stream) result(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, exitPatience,
-		fmt.Errorf("%w: it does not say how a command ended", runtime.ErrUnavailable))
-	defer cancel()
-	again := time.NewTicker(removePause / 10)
-	defer again.Stop()
-	for {
-		seen, err := s.r.api.ContainerExecInspect(ctx, s.exec)
-		if err != nil {
-			return s.ended(ctx, s.r.fault(ctx, err))
-		}
-		if !seen.Running {
-			return s.verdict(ctx, seen)
-		}
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// verdict judges the exit code. A program that the engine could not start has
-// no process, code 126 and the engine's words on its stdout; one that was
-// killed has said nothing.
-func (s *stream) verdict(ctx context.Context, seen container.ExecInspect) error {
-	if seen.Pid == 0 && seen.ExitCode == 0 {
-		return s.ended(ctx, errors.New("the engine did not start it"))
-	}
-	if seen.ExitCode == 0 {
-		return nil
-	}
-	err := shim.ToolError(seen.ExitCode, s.out.stderr.String())
-	if s.out.stderr.Len() > 0 {
-		return err
-	}
-	return s.ended(ctx, err)
 }
 
 // ended explains why a program that should run does not: mostly, because its

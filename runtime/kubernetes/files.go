@@ -12,15 +12,6 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// untarArgs is our program that unpacks its stdin for a user; empty for whoever
-// process 1 is.
-func untarArgs(user, dir string) []string {
-	return []string{shim.Path, "untar", "--user", user, "--", dir}
-}
-
-// tarArgs is our program that packs a folder.
-func tarArgs(dir string) []string { return []string{shim.Path, "tar", "--", dir} }
-
 // PutFiles is runtime.Files.PutFiles.
 func (r *Runtime) PutFiles(ctx context.Context, id, dir string, tar io.Reader) error {
 	if err := r.putFiles(ctx, id, dir, tar); err != nil {
@@ -34,11 +25,7 @@ func (r *Runtime) putFiles(ctx context.Context, id, dir string, tar io.Reader) e
 	if err != nil {
 		return err
 	}
-	s, err := r.run(id, untarArgs(pod.Annotations[noteUser], writable(pod, dir))...)
-	if err != nil {
-		return err
-	}
-	return shim.Send(ctx, s, tar)
+	return r.sessions.With(id).PutFiles(ctx, writable(pod, dir), tar)
 }
 
 // writable is where a folder can be written: itself, or, on a volume that the
@@ -72,20 +59,9 @@ func mainMounts(pod *corev1.Pod) []corev1.VolumeMount {
 
 // GetFiles is runtime.Files.GetFiles.
 func (r *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	files, err := r.getFiles(ctx, id, dir)
+	files, err := r.sessions.With(id).GetFiles(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("get the files in %s of the container %s: %w", dir, id, err)
 	}
 	return files, nil
-}
-
-func (r *Runtime) getFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
-	if _, _, err := r.spoken(ctx, id); err != nil {
-		return nil, err
-	}
-	s, err := r.run(id, tarArgs(dir)...)
-	if err != nil {
-		return nil, err
-	}
-	return shim.Receive(ctx, s)
 }

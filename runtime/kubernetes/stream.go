@@ -89,9 +89,6 @@ func fallBack(err error) bool {
 func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.in.Write(p) }
 
-// CloseWrite ends the program's stdin.
-func (s *stream) CloseWrite() error { return s.in.Close() }
-
 // Close gives up on the program, which may run on.
 func (s *stream) Close() error {
 	s.cancel()

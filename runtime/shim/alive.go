@@ -27,37 +27,41 @@ const (
 	checkTimeout = 10 * time.Second
 )
 
-// checkLater schedules the next check. l.mu is held.
-func (l *link) checkLater(pause time.Duration) {
-	l.check = time.AfterFunc(pause, func() { l.checkNow(pause) })
+// checkLater schedules the next check. c.mu is held.
+func (c *Conn) checkLater(pause time.Duration) {
+	c.check = time.AfterFunc(pause, func() { c.checkNow(pause) })
 }
 
 // checkNow ends the link if a request is unanswered and the container is over.
 // An engine that does not answer proves nothing.
-func (l *link) checkNow(pause time.Duration) {
-	if !l.isWaited() {
+func (c *Conn) checkNow(pause time.Duration) {
+	if !c.isWaited() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 	defer cancel()
-	err := l.stream.(Checker).Running(ctx)
+	err := c.stream.(Checker).Running(ctx)
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) {
-		l.fail(err)
+		c.fail(err)
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.checkLater(min(2*pause, maxCheck))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.checkLater(min(2*pause, maxCheck))
 }
 
 // isWaited reports whether a request is unanswered. If none is, the next one
 // schedules the next check.
-func (l *link) isWaited() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.err != nil || len(l.waiting) == 0 {
-		l.check = nil
-		return false
+func (c *Conn) isWaited() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == nil {
+		for _, x := range c.open {
+			if x.events != nil && !x.forgotten {
+				return true
+			}
+		}
 	}
-	return true
+	c.check = nil
+	return false
 }

@@ -96,47 +96,56 @@ func (s *Session) call(ctx context.Context, what string, r Request) (*Answer, er
 }
 
 // request sends a request that is safe to send twice, and waits for its answer.
-func (s *Session) request(ctx context.Context, what string, r Request) (*Answer, error) {
+func (s *Session) request(ctx context.Context, what string, r Request) (answer *Answer, err error) {
+	err = s.repeat(ctx, what, r.Op != OpChanged, func(l *link) error {
+		answer, err = do(ctx, l, r)
+		return err
+	})
+	return answer, err
+}
+
+// repeat makes an attempt on a connection, again on another one as long as that
+// may help.
+func (s *Session) repeat(ctx context.Context, what string, changes bool, attempt func(*link) error) error {
 	boot := ""
 	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
-		if r.Op != OpChanged {
+		if changes {
 			if err := s.mayChange(); err != nil {
-				return nil, fmt.Errorf("%s: %w", what, err)
+				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
 		l, err := s.connect(ctx)
 		if err == nil && boot != "" && boot != l.boot {
-			return nil, fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
+			return fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
 		}
-		var answer *Answer
 		if err == nil {
 			boot = l.boot
-			answer, err = l.do(ctx, r)
+			err = attempt(l)
 			s.lost(err)
 		}
 		if err == nil {
-			return answer, nil
+			return nil
 		}
 		if boot == "" || !retriable(err) {
-			return nil, fmt.Errorf("%s: %w", what, err)
+			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: %w", what, context.Cause(ctx))
+			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 		}
 	}
 }
 
-// do sends one request on one link and waits for its answer.
-func (l *link) do(ctx context.Context, r Request) (*Answer, error) {
-	id, events, err := l.ask(r)
+// do sends one request on one connection and waits for its answer.
+func do(ctx context.Context, l *link, r Request) (*Answer, error) {
+	out, err := l.Ask(r)
 	if err != nil {
 		return nil, err
 	}
-	defer l.forget(id)
+	defer out.Forget()
 	select {
-	case ev := <-events:
+	case ev := <-out.events:
 		if ev.answer == nil {
 			return nil, fmt.Errorf("%w: a note on a request that has none", ErrProtocol)
 		}

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/hostler/hostler/runtime"
 )
@@ -31,13 +32,10 @@ type Channel struct {
 	stream         io.ReadWriter
 	out, in        cipher.AEAD
 	sent, received uint64
+	self, other    End
+	features       []string  // that both ends have
+	buffers        sync.Pool // of *[]byte that hold a frame of a stream
 }
-
-// The ends of a channel, as they go into what is proven and derived.
-const (
-	endServer  = "server"
-	endProgram = "program"
-)
 
 // Proof is what the first message after the greetings carries.
 type Proof struct {
@@ -50,7 +48,7 @@ var errVersion = fmt.Errorf("%w: another protocol version", runtime.ErrDoomed)
 // Call is the server's part of the handshake, in the version that the
 // container's record has. The program proves itself first.
 func Call(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, error) {
-	hello, err := greet(stream, KindHello, Hello{Version: version, Nonce: newNonce()})
+	hello, err := greet(stream, KindHello, Hello{Version: version, Nonce: newNonce(), Features: features})
 	if err != nil {
 		return nil, Welcome{}, err
 	}
@@ -66,13 +64,13 @@ func Call(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, err
 		return nil, welcome, fmt.Errorf("%w: its program speaks version %d, and its record says %d", errVersion, welcome.Version, version)
 	}
 	said := transcript(hello, f.Body)
-	if err := checkProof(stream, key, endProgram, said); err != nil {
+	if err := checkProof(stream, key, Program, said); err != nil {
 		return nil, welcome, err
 	}
-	if err := WriteFrame(stream, KindProof, Proof{proof(key, endServer, said)}); err != nil {
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, said)}); err != nil {
 		return nil, welcome, err
 	}
-	c, err := newChannel(stream, key, said, endServer, endProgram)
+	c, err := newChannel(stream, key, said, Server, Program, welcome.Features)
 	return c, welcome, err
 }
 
@@ -88,7 +86,7 @@ func Accept(stream io.ReadWriter, key []byte, welcome Welcome) (*Channel, error)
 	if err != nil {
 		return nil, err
 	}
-	welcome.Version, welcome.Nonce = Version, newNonce()
+	welcome.Version, welcome.Nonce, welcome.Features = Version, newNonce(), features
 	answer, err := greet(stream, KindWelcome, welcome)
 	if err != nil {
 		return nil, err
@@ -97,13 +95,13 @@ func Accept(stream io.ReadWriter, key []byte, welcome Welcome) (*Channel, error)
 		return nil, fmt.Errorf("%w: the client's is %d, and not %d", errVersion, hello.Version, Version)
 	}
 	said := transcript(f.Body, answer)
-	if err := WriteFrame(stream, KindProof, Proof{proof(key, endProgram, said)}); err != nil {
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, Program, said)}); err != nil {
 		return nil, err
 	}
-	if err := checkProof(stream, key, endServer, said); err != nil {
+	if err := checkProof(stream, key, Server, said); err != nil {
 		return nil, err
 	}
-	return newChannel(stream, key, said, endProgram, endServer)
+	return newChannel(stream, key, said, Program, Server, hello.Features)
 }
 
 // greet sends a greeting and returns its body as it was sent.
@@ -121,7 +119,8 @@ func newNonce() []byte {
 	return nonce
 }
 
-// transcript is both greetings, byte for byte: versions, nonces and the boot.
+// transcript is both greetings, byte for byte: versions, nonces, features and the
+// boot.
 func transcript(hello, welcome []byte) []byte {
 	sum := sha256.New()
 	for _, body := range [][]byte{hello, welcome} {
@@ -131,15 +130,15 @@ func transcript(hello, welcome []byte) []byte {
 	return sum.Sum(nil)
 }
 
-func proof(key []byte, end string, said []byte) []byte {
+func proof(key []byte, end End, said []byte) []byte {
 	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte("hostler proof of the " + end + "\x00"))
+	mac.Write([]byte("hostler proof of the " + end.name + "\x00"))
 	mac.Write(said)
 	return mac.Sum(nil)
 }
 
 // checkProof reads the other end's proof.
-func checkProof(r io.Reader, key []byte, end string, said []byte) error {
+func checkProof(r io.Reader, key []byte, end End, said []byte) error {
 	f, err := ReadFrame(r, MaxHello)
 	if err != nil {
 		return err
@@ -154,18 +153,21 @@ func checkProof(r io.Reader, key []byte, end string, said []byte) error {
 	return nil
 }
 
-func newChannel(stream io.ReadWriter, key, said []byte, self, other string) (*Channel, error) {
+func newChannel(stream io.ReadWriter, key, said []byte, self, other End, theirs []string) (*Channel, error) {
 	out, err := newAEAD(key, said, self)
 	if err != nil {
 		return nil, err
 	}
 	in, err := newAEAD(key, said, other)
-	return &Channel{stream: stream, out: out, in: in}, err
+	if err != nil {
+		return nil, err
+	}
+	return &Channel{stream: stream, out: out, in: in, self: self, other: other, features: common(theirs)}, nil
 }
 
 // newAEAD is the cipher of what one end sends.
-func newAEAD(key, said []byte, end string) (cipher.AEAD, error) {
-	own, err := hkdf.Key(sha256.New, key, said, "hostler frames of the "+end, 32)
+func newAEAD(key, said []byte, end End) (cipher.AEAD, error) {
+	own, err := hkdf.Key(sha256.New, key, said, "hostler frames of the "+end.name, 32)
 	if err != nil {
 		return nil, fmt.Errorf("derive a session's key: %w", err)
 	}
@@ -197,21 +199,62 @@ func (c *Channel) Write(kind Kind, message any) error {
 	return err
 }
 
-// Read receives the next message.
+// writeRaw sends a frame of a stream in a single Write. The body is at most
+// MaxData.
+func (c *Channel) writeRaw(kind Kind, id uint64, stream byte, body []byte) error {
+	buffer := c.buffer()
+	defer c.buffers.Put(buffer)
+	buf := binary.BigEndian.AppendUint32((*buffer)[:0], uint32(streamHead+len(body)+overhead))
+	buf = append(buf, byte(kind))
+	buf = binary.BigEndian.AppendUint64(buf, id)
+	buf = append(append(buf, stream), body...)
+	head := buf[:headerSize]
+	buf = c.out.Seal(head, number(c.sent), buf[headerSize:], head) // in place
+	c.sent++
+	_, err := c.stream.Write(buf)
+	return err
+}
+
+// buffer is one that holds a frame of a stream.
+func (c *Channel) buffer() *[]byte {
+	if b, ok := c.buffers.Get().(*[]byte); ok {
+		return b
+	}
+	b := make([]byte, headerSize+streamHead+MaxData+overhead)
+	return &b
+}
+
+// Read receives the next message. Its body is good until Release.
 func (c *Channel) Read() (Frame, error) {
-	f, err := ReadFrame(c.stream, MaxFrame+overhead)
+	var header [headerSize]byte
+	f, size, err := readHeader(c.stream, header[:], MaxFrame+overhead)
 	if err != nil {
 		return f, err
 	}
-	header := make([]byte, headerSize)
-	binary.BigEndian.PutUint32(header, uint32(len(f.Body)))
-	header[4] = byte(f.Kind)
-	f.Body, err = c.in.Open(f.Body[:0], number(c.received), f.Body, header)
+	if size <= streamHead+MaxData+overhead && streamKinds[f.Kind] {
+		f.buffer = c.buffer()
+		f.Body = (*f.buffer)[:size]
+	} else {
+		f.Body = make([]byte, size)
+	}
+	if err := readBody(c.stream, f.Body); err != nil {
+		c.Release(f)
+		return Frame{}, err
+	}
+	f.Body, err = c.in.Open(f.Body[:0], number(c.received), f.Body, header[:])
 	if err != nil {
+		c.Release(f)
 		return Frame{}, fmt.Errorf("%w: a frame is not as it was sent", ErrProtocol)
 	}
 	c.received++
 	return f, nil
+}
+
+// Release takes the body of a frame back that was read.
+func (c *Channel) Release(f Frame) {
+	if f.buffer != nil {
+		c.buffers.Put(f.buffer)
+	}
 }
 
 // number is a frame's nonce.

@@ -179,7 +179,7 @@ func (e *execution) attempt(ctx context.Context, l *link) (runtime.Result, error
 	if e.boot != "" && e.boot != l.boot {
 		return runtime.Result{}, fmt.Errorf("%w: it was started anew", runtime.ErrLost)
 	}
-	id, events, err := l.ask(e.request)
+	out, err := l.Ask(e.request)
 	if errors.Is(err, errTooLarge) {
 		return runtime.Result{}, &runtime.StartError{
 			Reason: runtime.StartBadInput, Detail: "the command and its input are too long"}
@@ -188,12 +188,12 @@ func (e *execution) attempt(ctx context.Context, l *link) (runtime.Result, error
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	defer l.forget(id)
+	defer out.Forget()
 	if e.cancelled {
 		// A failed write is a lost link, which the loop below sees.
-		_ = l.tell(Request{Op: OpCancel, Key: e.run.Key})
+		_ = l.Tell(Request{Op: OpCancel, Key: e.run.Key})
 	}
-	return e.await(ctx, l, events)
+	return e.await(ctx, l, out.events)
 }
 
 // await follows one request until it is answered or the link is lost.
@@ -212,7 +212,7 @@ func (e *execution) await(ctx context.Context, l *link, events <-chan event) (ru
 		case <-done:
 			done, e.cancelled = nil, true
 			e.limit.Reset(e.end)
-			_ = l.tell(Request{Op: OpCancel, Key: e.run.Key})
+			_ = l.Tell(Request{Op: OpCancel, Key: e.run.Key})
 		case <-l.lost:
 			return lastAnswer(events)
 		case <-e.limit.C:

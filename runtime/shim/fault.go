@@ -26,6 +26,7 @@ const (
 	CodeDenied     Code = "denied"
 	CodeBadArchive Code = "bad_archive"
 	CodeNoFile     Code = "no_file"
+	CodeUnknown    Code = "unknown" // a request that the other end does not serve
 	CodeFailed     Code = "failed"
 )
 
@@ -77,8 +78,9 @@ func NewFault(err error) *Fault {
 	return &Fault{Code: CodeFailed, Detail: err.Error()}
 }
 
-// ToolError is the error that `hostler-shim tar` or `untar` ended with: nil
-// for exit code 0, else what the last line of its stderr says.
+// ToolError is the error that a program of the shim's, started by an engine or a
+// server, ended with: nil for exit code 0, else what the last line of its stderr
+// says.
 func ToolError(exitCode int, stderr string) error {
 	if exitCode == 0 {
 		return nil

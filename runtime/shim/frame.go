@@ -33,12 +33,25 @@ const (
 	KindRequest Kind = 'Q' // Request
 	KindNote    Kind = 'N' // Note
 	KindAnswer  Kind = 'A' // Answer
+	KindDone    Kind = 'F' // Done
 )
 
-// Frame is one message: four bytes of length, one of kind, a body in JSON.
+// The kinds of frames of a stream. Their body is no JSON: the request's number, in
+// eight bytes, the stream's, in one, and what the kind says.
+const (
+	KindData   Kind = 'D' // the bytes themselves
+	KindCredit Kind = 'C' // how many more bytes may be sent, in four
+	KindEnd    Kind = 'E' // nothing: all is sent
+	KindReset  Kind = 'R' // a Fault in JSON: neither direction goes on
+)
+
+var streamKinds = map[Kind]bool{KindData: true, KindCredit: true, KindEnd: true, KindReset: true}
+
+// Frame is one message: four bytes of length, one of kind, a body.
 type Frame struct {
-	Kind Kind
-	Body []byte
+	Kind   Kind
+	Body   []byte
+	buffer *[]byte // that Body is in, if it is to be used again
 }
 
 const headerSize = 5
@@ -63,22 +76,36 @@ func WriteFrame(w io.Writer, kind Kind, message any) error {
 // means that the stream ended between two messages.
 func ReadFrame(r io.Reader, limit int) (Frame, error) {
 	var header [headerSize]byte
-	if _, err := io.ReadFull(r, header[:]); err != nil {
+	f, size, err := readHeader(r, header[:], limit)
+	if err != nil {
 		return Frame{}, err
 	}
-	size := binary.BigEndian.Uint32(header[:])
-	if uint64(size) > uint64(limit) {
-		return Frame{}, fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed",
-			ErrProtocol, size, limit)
-	}
-	f := Frame{Kind: Kind(header[4]), Body: make([]byte, size)}
-	if _, err := io.ReadFull(r, f.Body); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = io.ErrUnexpectedEOF
-		}
+	f.Body = make([]byte, size)
+	if err := readBody(r, f.Body); err != nil {
 		return Frame{}, err
 	}
 	return f, nil
+}
+
+// readHeader reads up to a message's body, and says how long that is.
+func readHeader(r io.Reader, header []byte, limit int) (f Frame, size int, err error) {
+	if _, err := io.ReadFull(r, header); err != nil {
+		return Frame{}, 0, err
+	}
+	length := binary.BigEndian.Uint32(header)
+	if uint64(length) > uint64(limit) {
+		return Frame{}, 0, fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed",
+			ErrProtocol, length, limit)
+	}
+	return Frame{Kind: Kind(header[4])}, int(length), nil
+}
+
+func readBody(r io.Reader, body []byte) error {
+	_, err := io.ReadFull(r, body)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 // Decode reads the body of a frame that has to be of one kind.

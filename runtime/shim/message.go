@@ -22,8 +22,9 @@ import (
 
 // Hello is the first message of a client.
 type Hello struct {
-	Version int    `json:"version"` // of the container's record
-	Nonce   []byte `json:"nonce"`
+	Version  int      `json:"version"` // of the container's record
+	Nonce    []byte   `json:"nonce"`
+	Features []string `json:"features,omitempty"`
 }
 
 // Main is what the main process is doing.
@@ -38,11 +39,12 @@ const (
 
 // Welcome answers a Hello.
 type Welcome struct {
-	Version int    `json:"version"`
-	Nonce   []byte `json:"nonce"`
-	Boot    string `json:"boot"` // new whenever the container starts
-	Main    Main   `json:"main,omitempty"`
-	Fault   *Fault `json:"fault,omitempty"`
+	Version  int      `json:"version"`
+	Nonce    []byte   `json:"nonce"`
+	Features []string `json:"features,omitempty"`
+	Boot     string   `json:"boot"` // new whenever the container starts
+	Main     Main     `json:"main,omitempty"`
+	Fault    *Fault   `json:"fault,omitempty"`
 }
 
 // Op is what a Request asks for.
@@ -61,9 +63,14 @@ const (
 	OpSeal    Op = "seal"
 	OpWipe    Op = "wipe"
 	OpChanged Op = "changed" // when something below Paths last was
+	// These move files of the directory Paths[0] on the request's only stream. A
+	// note says that they have begun.
+	OpTar   Op = "tar"   // the program sends an archive
+	OpUntar Op = "untar" // the program unpacks one
 )
 
-// Request asks for something. Many may be open on one session.
+// Request asks for something. Many may be open on one session. One without an ID
+// has no answer.
 type Request struct {
 	ID    uint64   `json:"id"`
 	Op    Op       `json:"op"`
@@ -71,6 +78,9 @@ type Request struct {
 	Key   string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
 	Fence int64    `json:"fence,omitempty"` // of what changes the container
+	// Streams is how many streams the request has, which either end may send on
+	// from when it knows of the request until the answer.
+	Streams int `json:"streams,omitempty"`
 }
 
 // Run is a runtime.Command with nothing left open, as it travels. A Key that
@@ -101,6 +111,12 @@ const (
 	TurnQueued  Turn = "queued"
 	TurnStarted Turn = "started"
 )
+
+// Done is the last that the end that has asked says of a request with streams,
+// after its Answer: nothing about it is on the way any more.
+type Done struct {
+	ID uint64 `json:"id"`
+}
 
 // Answer ends a request. Without a Fault it went well.
 type Answer struct {

@@ -11,11 +11,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How long the parts of a session may take.
-const (
-	openTimeout  = 15 * time.Second // dial and welcome, both
-	writeTimeout = 10 * time.Second // one frame; a peer that does not read is lost
-)
+// openTimeout bounds how long it takes to open a session: dial and welcome, both.
+const openTimeout = 15 * time.Second
 
 // Dial connects to the program in one container: a fresh byte stream, and the
 // version that the engine's record of the container has. Its errors are those of
@@ -25,6 +22,17 @@ type Dial func(ctx context.Context) (stream io.ReadWriteCloser, version int, err
 
 // errClosed is every call on a session after Close.
 var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
+
+// link is a connection to one life of the program in a container.
+type link struct {
+	*Conn
+	boot    string
+	version int // what the program speaks: requests that differ by it ask here
+}
+
+func newLink(stream io.ReadWriteCloser, channel *Channel, welcome Welcome, answered func()) *link {
+	return &link{Conn: NewConn(stream, channel, nil, answered), boot: welcome.Boot, version: welcome.Version}
+}
 
 // Session is the conversation with the program in one container. It is opened
 // by the first call, opened again when it is lost, and safe for many
@@ -92,6 +100,9 @@ func (s *Session) hangUp() {
 
 // connect gives the open link, or opens one.
 func (s *Session) connect(ctx context.Context) (*link, error) {
+	if err := s.silence.verdict(); err != nil {
+		return nil, err
+	}
 	if l, err := s.current(); l != nil || err != nil {
 		return l, err
 	}
@@ -171,7 +182,7 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 	l := newLink(stream, channel, welcome, s.silence.answered)
 	// The goroutine ends when the stream does: by the peer, by Close or by a
 	// write that takes too long, all of which close it.
-	go l.read()
+	go l.Run()
 	return l, nil
 }
 

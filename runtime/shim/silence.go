@@ -66,6 +66,17 @@ func (s *silence) lost(heard time.Time) {
 	}
 }
 
+// unanswered notes a request on an open session of which nothing was heard since
+// then, and returns what that means.
+func (s *silence) unanswered(since time.Time) error {
+	s.mu.Lock()
+	if s.request.IsZero() || since.Before(s.request) {
+		s.request = since
+	}
+	s.mu.Unlock()
+	return s.err()
+}
+
 // err is ErrDoomed from when the limit has passed until for ever, else nil.
 func (s *silence) err() error {
 	s.mu.Lock()

@@ -50,7 +50,7 @@ func TestAnotherVersionThanTheRecord(t *testing.T) {
 				hello, _ := Decode[Hello](f, KindHello)
 				require.Equal(t, version, hello.Version)
 				said, _ := greet(theirs, KindWelcome, Welcome{Version: answer, Nonce: newNonce(), Boot: "a"})
-				go WriteFrame(theirs, KindProof, Proof{proof(Key(secret, "c"), endProgram, transcript(f.Body, said))})
+				go WriteFrame(theirs, KindProof, Proof{proof(Key(secret, "c"), Program, transcript(f.Body, said))})
 				rest, _ := io.ReadAll(theirs)
 				left <- rest
 			}()
@@ -71,12 +71,12 @@ func TestPreviousVersion(t *testing.T) {
 		f, _ := ReadFrame(theirs, MaxHello)
 		said, _ := greet(theirs, KindWelcome, Welcome{Version: Previous, Nonce: newNonce(), Boot: "a"})
 		key := Key(secret, "c")
-		_ = WriteFrame(theirs, KindProof, Proof{proof(key, endProgram, transcript(f.Body, said))})
-		_ = checkProof(theirs, key, endServer, transcript(f.Body, said))
+		_ = WriteFrame(theirs, KindProof, Proof{proof(key, Program, transcript(f.Body, said))})
+		_ = checkProof(theirs, key, Server, transcript(f.Body, said))
 	}()
-	_, welcome, err := Call(ours, Key(secret, "c"), Previous)
+	channel, welcome, err := Call(ours, Key(secret, "c"), Previous)
 	require.NoError(t, err)
-	require.Equal(t, Previous, newLink(ours, nil, welcome, func() {}).version)
+	require.Equal(t, Previous, newLink(ours, channel, welcome, func() {}).version)
 }
 
 // A container whose version is not spoken is told at once, is not tainted for

@@ -1,0 +1,213 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// errLinkLost ends every request that was open on a connection when it broke.
+var errLinkLost = errors.New("the session was lost")
+
+// errTooManyOpen refuses a request that the peer would not take.
+var errTooManyOpen = fmt.Errorf("%w: too many requests are unanswered", runtime.ErrUnavailable)
+
+// Handler begins a request of the peer. It is called in the order in which the
+// requests arrive, must not block, and sees to it that each is answered. An
+// error ends the connection.
+type Handler func(in *Incoming) error
+
+// Conn is a connection between a server and the program in a container, after
+// the handshake. Both ends are alike: each may send requests, and serves those of
+// the other with its Handler. A request may have streams of bytes in both
+// directions. Its methods may be called by many goroutines at once.
+//
+// Nothing that the peer does makes a Conn hold more than the limits of its end,
+// and nothing delays its reading: whoever waits for a peer does so on a goroutine
+// of its own. A peer that breaks the protocol or goes beyond a limit loses the
+// connection: Err is ErrProtocol then.
+type Conn struct {
+	stream   io.ReadWriteCloser
+	channel  *Channel // on the stream
+	self     End
+	other    End
+	features []string // those that both ends have
+	handle   Handler
+	answered func()        // called at each answer
+	lost     chan struct{} // closed when the connection is over
+
+	writeMu sync.Mutex // guards writing to channel; a write is bounded
+
+	// mu guards what follows. It may be taken while writeMu is held.
+	mu      sync.Mutex
+	sent    uint64 // the number of the last request of ours
+	taken   uint64 // that of the last one of the peer's
+	open    map[uint64]*exchange
+	asking  usage // by our requests
+	serving usage // by the peer's
+	check   *time.Timer
+	err     error // why it is over
+}
+
+// usage is what the open requests of one end take.
+type usage struct{ requests, streams int }
+
+// fits reports whether one more request is within an end's limits.
+func (u usage) fits(streams int, of End) bool {
+	return u.requests < of.requests && u.streams+streams <= of.streams
+}
+
+// NewConn makes a connection of a channel. Nothing is read before Run. Both
+// functions may be nil: a Conn without a handler answers that it knows no
+// requests.
+func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, answered func()) *Conn {
+	if handle == nil {
+		handle = refuse
+	}
+	if answered == nil {
+		answered = func() {}
+	}
+	return &Conn{
+		stream: stream, channel: channel, self: channel.self, other: channel.other,
+		features: channel.features, handle: handle, answered: answered,
+		sent: channel.self.first, taken: channel.other.first,
+		lost: make(chan struct{}), open: make(map[uint64]*exchange),
+	}
+}
+
+// refuse is the handler of an end that serves nothing.
+func refuse(in *Incoming) error {
+	if in.OneWay() {
+		return nil
+	}
+	fault := &Fault{Code: CodeUnknown, Detail: "no request is called " + fmt.Sprintf("%.64q", in.Request.Op)}
+	go func() { _ = in.Answer(Answer{Fault: fault}) }() // ends with the write, which is bounded
+	return nil
+}
+
+// Has reports whether both ends have a feature.
+func (c *Conn) Has(feature string) bool { return slices.Contains(c.features, feature) }
+
+// Lost is closed when the connection is over.
+func (c *Conn) Lost() <-chan struct{} { return c.lost }
+
+// Err is why the connection is over, nil if it is not.
+func (c *Conn) Err() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err
+}
+
+// isLost reports whether the connection is over.
+func (c *Conn) isLost() bool {
+	select {
+	case <-c.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// Close ends the connection.
+func (c *Conn) Close() error {
+	c.fail(errLinkLost)
+	return nil
+}
+
+// fail ends the connection, once. Whoever waits on it sees lost.
+func (c *Conn) fail(err error) {
+	c.mu.Lock()
+	if c.err != nil {
+		c.mu.Unlock()
+		return
+	}
+	c.err = err
+	close(c.lost)
+	open := c.open
+	c.open = nil
+	c.mu.Unlock()
+	c.stream.Close()
+	for _, x := range open {
+		x.finish(errLinkLost)
+	}
+}
+
+// Run reads what the peer sends until the connection is over.
+func (c *Conn) Run() {
+	for {
+		f, err := c.channel.Read()
+		if err == nil {
+			err = c.dispatch(f)
+			c.channel.Release(f)
+		}
+		if err != nil {
+			c.fail(err)
+			return
+		}
+	}
+}
+
+// frameKinds are what may come after the handshake.
+var frameKinds = map[Kind]func(c *Conn, f Frame) error{
+	KindRequest: (*Conn).takeRequest,
+	KindNote:    (*Conn).takeNote,
+	KindAnswer:  (*Conn).takeAnswer,
+	KindDone:    (*Conn).takeDone,
+	KindData:    (*Conn).takeStreamFrame,
+	KindCredit:  (*Conn).takeStreamFrame,
+	KindEnd:     (*Conn).takeStreamFrame,
+	KindReset:   (*Conn).takeStreamFrame,
+}
+
+// dispatch hands one frame to whom it is for. It never waits.
+func (c *Conn) dispatch(f Frame) error {
+	take, ok := frameKinds[f.Kind]
+	if !ok {
+		return violation("a frame of kind %q", f.Kind)
+	}
+	return take(c, f)
+}
+
+// violation is what ends a connection because of the peer.
+func violation(format string, args ...any) error {
+	return fmt.Errorf("%w: "+format, append([]any{ErrProtocol}, args...)...)
+}
+
+// write sends a frame. Only errTooLarge leaves the connection as it was. The
+// caller holds writeMu.
+func (c *Conn) write(kind Kind, message any) error {
+	return c.watched(func() error { return c.channel.Write(kind, message) })
+}
+
+// watched does a write, and ends the connection when it takes too long or fails.
+func (c *Conn) watched(write func() error) error {
+	watchdog := time.AfterFunc(c.self.writeTimeout, func() {
+		c.fail(fmt.Errorf("%w: the peer does not read", errLinkLost))
+	})
+	defer watchdog.Stop()
+	err := write()
+	if err == nil || errors.Is(err, errTooLarge) {
+		return err
+	}
+	c.fail(err)
+	return errLinkLost
+}
+
+// exchangeOf finds the request that a frame is about.
+func (c *Conn) exchangeOf(id uint64) (*exchange, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x := c.open[id]
+	if x == nil && c.err == nil {
+		return nil, violation("a message about request %d, which is none", id)
+	}
+	if x == nil {
+		return nil, errLinkLost
+	}
+	return x, nil
+}
