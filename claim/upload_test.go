@@ -52,3 +52,18 @@ func TestWhoseFault(t *testing.T) {
 		require.ErrorIs(t, e, err)
 	}
 }
+
+// A container's record says which snapshot it holds as soon as its claim is
+// active.
+func TestWhatAContainerHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(synced)
+		first := y.Claim("w", "ada")
+		require.Empty(t, state(y, first.Container).Snapshot)
+		y.Release(first)
+		again := y.Claim("w", "ada")
+		require.NotEmpty(t, again.Snapshot)
+		require.Equal(t, again.Snapshot, state(y, again.Container).Snapshot)
+	})
+}

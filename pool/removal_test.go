@@ -1,0 +1,216 @@
+package pool_test
+
+import (
+	"context"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+// A container whose main process has ended runs no pre_destroy, and the log
+// says so of each hook.
+func TestPreDestroyOfTheDead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain + "hooks: { pre_destroy: [{ name: a, command: [box, echo, a] }, { name: b, command: [box, echo, b] }] }\n")
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		y.RT.Kill(idle[0].ID)
+		y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		skipped := y.Events(activity.HookSkipped)
+		require.Len(t, skipped, 2)
+		for _, e := range skipped {
+			require.Equal(t, idle[0].ID, e.Container)
+			require.Contains(t, e.Message, "not running")
+		}
+		require.Empty(t, y.Events(activity.HookStarted))
+	})
+}
+
+// A removal waits for the engine with its hooks: they are neither skipped nor
+// begun while nobody knows whether the container runs.
+func TestPreDestroyWaitsForTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain + "hooks: { pre_destroy: [{ command: [box, echo, bye] }] }\n")
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		mend := y.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable)
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(time.Hour)
+		require.Empty(t, y.Events(activity.HookStarted, activity.HookSkipped, activity.ContainerDestroyed))
+		mend()
+		y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		require.Len(t, y.Events(activity.HookCompleted), 1)
+		require.Empty(t, y.Events(activity.HookSkipped))
+	})
+}
+
+// However often a pool is looked at while a container leaves, no other one is
+// given up for the same claim.
+func TestRoomIsMadeOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(sized(0, 3))
+		var held []claim.Claim
+		for _, tenant := range []string{"ada", "bob", "cyd"} {
+			held = append(held, y.Claim("w", tenant))
+		}
+		for _, c := range held {
+			y.Release(c)
+			<-time.After(time.Second)
+		}
+		reached, unblock := y.RT.Block("destroy")
+		got := make(chan error, 1)
+		go func() {
+			_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "dan", Wait: time.Hour})
+			got <- err
+		}()
+		<-reached
+		for range 5 {
+			y.Pools.Wake("w")
+			synctest.Wait()
+		}
+		require.Equal(t, 1, y.Count("w", pool.Destroying))
+		require.Equal(t, 2, y.Count("w", pool.Idle))
+		unblock()
+		require.NoError(t, <-got)
+		require.Equal(t, 2, y.Count("w", pool.Idle))
+	})
+}
+
+// A claimed container that has died is reported once, however often engine and
+// database are compared.
+func TestOneDeath(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain)
+		c := y.Claim("w", "ada")
+		y.RT.Kill(c.Container)
+		<-time.After(10 * time.Minute)
+		require.Len(t, y.Events(activity.ContainerDied), 1)
+	})
+}
+
+// partial is a runtime whose list leaves containers out.
+type partial struct {
+	*fake.Runtime
+	without map[string]bool
+}
+
+func (p *partial) List(ctx context.Context) ([]runtime.Status, error) {
+	all, err := p.Runtime.List(ctx)
+	var some []runtime.Status
+	for _, s := range all {
+		if !p.without[s.ID] {
+			some = append(some, s)
+		}
+	}
+	return some, err
+}
+
+// A container that is not in the engine's list is dead only when the engine
+// says so when it is asked for that one.
+func TestNotListed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := &partial{fake.New(), map[string]bool{}}
+		y := flowtest.On(t, rt)
+		y.Apply(plain)
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		mend := rt.Break("status "+idle[0].ID, runtime.ErrUnavailable)
+		for _, c := range idle {
+			rt.without[c.ID] = true
+		}
+		<-time.After(5 * time.Minute)
+		require.Empty(t, y.Events(activity.ContainerDied))
+		mend()
+		<-time.After(time.Minute)
+		require.Empty(t, y.Events(activity.ContainerDied), "it runs")
+		rt.BreakOnce("status "+idle[1].ID, runtime.ErrNotFound)
+		y.Until("a death", func() bool { return len(y.Events(activity.ContainerDied)) == 1 })
+	})
+}
+
+// What is about to happen to a container is on record before it does: whoever
+// reads the log after a crash knows why it is gone.
+func TestRecordedBeforeTheDeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain)
+		c := y.Claim("w", "ada")
+		found := map[string]bool{}
+		y.RT.Before("destroy", func(ctx context.Context, call fake.Call) error {
+			switch call.ID {
+			case c.Container:
+				k, err := y.Pools.Container(ctx, call.ID)
+				found[call.ID] = k.Health == pool.Dead
+				return err
+			case "unknown":
+				told := y.Events(activity.ContainerDestroying)
+				found[call.ID] = len(told) == 1 && told[0].Container == "unknown"
+			}
+			return nil
+		})
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), c.Container, true))
+		require.NoError(t, y.RT.Create(t.Context(), runtime.Spec{ID: "unknown", Image: "box", Command: []string{"box", "idle"}}))
+		y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		require.Equal(t, map[string]bool{c.Container: true, "unknown": true}, found)
+	})
+}
+
+// A container that a killed server was making is given up by the next one, with
+// the reason: nobody knows how far it got.
+func TestHalfMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		applied := y.Apply(plain)
+		y.Idle("w", 2)
+		require.NoError(t, y.DB.AddContainer(t.Context(), pool.Container{
+			ID: "half", Workload: "w", Revision: applied.Record.Revision, State: pool.Creating, Fence: pool.FirstFence,
+		}, 10))
+		y.Crash()
+		y.Idle("w", 2)
+		half, err := y.Pools.Container(t.Context(), "half")
+		require.NoError(t, err)
+		require.Equal(t, pool.Gone, half.State)
+		require.Contains(t, half.Reason, "while it was being made")
+	})
+}
+
+// A check that was made while a container changed hands says nothing about it.
+func TestCheckDuringARelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(plain, "reuse: wipe", "reuse: same_tenant", 1) +
+			"healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1 }\n")
+		c := y.Claim("w", "ada")
+		var armed atomic.Bool
+		armed.Store(true)
+		y.RT.Before("exec "+c.Container+" box echo healthy", func(context.Context, fake.Call) error {
+			if armed.CompareAndSwap(true, false) {
+				y.Release(c)
+				return runtime.ErrLost
+			}
+			return nil
+		})
+		<-time.After(time.Minute)
+		require.False(t, armed.Load())
+		require.Empty(t, y.Events(activity.ContainerUnhealthy))
+		require.Equal(t, c.Container, y.Claim("w", "ada").Container)
+	})
+}
