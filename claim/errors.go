@@ -111,6 +111,7 @@ func (e *readError) Unwrap() error { return e.err }
 func blame(direction string, err error) error {
 	for _, theirs := range []error{
 		ErrNotActive, ErrDiscarded, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
+		runtime.ErrStaleFence,
 	} {
 		if err == nil || errors.Is(err, theirs) {
 			return err

@@ -22,11 +22,17 @@ type Keeper struct {
 	store Store
 	pools *pool.Pools
 	sinks Sinks
-	files runtime.Files
+	rt    containers
 	log   *slog.Logger
 
 	mu   sync.Mutex // guards busy
 	busy map[string]*keeping
+}
+
+// containers is what the Keeper needs of the runtime.
+type containers interface {
+	runtime.Files
+	Stop(ctx context.Context, id string, fence int64) error
 }
 
 // Sinks opens the sink that a workload names.
@@ -106,7 +112,7 @@ func (k *Keeper) download(ctx context.Context, c Claim, w *workload.Workload) (C
 	if err := k.tell(ctx, c, activity.SyncStarted, "download", "for the claim", nil, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := sink.Download(ctx, k.files, snapshot.Destination{Owner: owner(c), Container: c.Container})
+	t, err := sink.Download(ctx, k.rt, snapshot.Destination{Owner: owner(c), Container: c.Container})
 	c, err = k.told(ctx, c, "download", t, err)
 	return c, t, err
 }
@@ -114,6 +120,12 @@ func (k *Keeper) download(ctx context.Context, c Claim, w *workload.Workload) (C
 // Upload takes the state of a claim's container into a snapshot: one at a time
 // for a claim. That of the release overtakes any other. The claim returned
 // knows the snapshot.
+//
+// That of the release ends every process in the container before it reads: no
+// process of the tenant changes files while they are read, or holds up, stops or
+// starves what reads them. Whoever has the container next starts its main
+// process again. It is runtime.ErrNotRunning or ErrLost of a container that has
+// ended.
 //
 // What a container holds is trusted to be the tenant's whole state only while
 // the claim is in the state that c says: a snapshot of a container that was
@@ -129,7 +141,10 @@ func (k *Keeper) Upload(ctx context.Context, c Claim, w *workload.Workload, reas
 	}
 	defer end()
 	// It may have waited for its turn behind the release.
-	if err = k.still(ctx, c); err == nil {
+	if err = k.still(ctx, c); err == nil && c.State == Releasing {
+		err = unreadable(k.rt.Stop(ctx, c.Container, c.ContainerFence))
+	}
+	if err == nil {
 		err = k.tell(ctx, c, activity.SyncStarted, "upload", reason, nil, nil)
 	}
 	if err != nil && ctx.Err() != nil {
@@ -152,7 +167,7 @@ const conflicts = 3
 
 func (k *Keeper) upload(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
 	for range conflicts {
-		t, err = sink.Upload(ctx, guarded{k.files, func() error { return k.still(ctx, c) }}, snapshot.Origin{
+		t, err = sink.Upload(ctx, guarded{k.rt, func() error { return k.still(ctx, c) }}, snapshot.Origin{
 			Owner: owner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
 			Fence: c.Fence, Reason: reason,
 		})

@@ -58,7 +58,7 @@ type flight struct {
 // NewService returns a service. Claims that an earlier server left half made
 // are ended by Recover.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, sinks Sinks, log *slog.Logger) *Service {
-	keeper := &Keeper{store: store, pools: pools, sinks: sinks, files: rt, log: log, busy: map[string]*keeping{}}
+	keeper := &Keeper{store: store, pools: pools, sinks: sinks, rt: rt, log: log, busy: map[string]*keeping{}}
 	pools.OpenSink = func(ctx context.Context, sync *workload.Sync) error {
 		_, err := sinks.For(ctx, sync)
 		return err

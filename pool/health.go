@@ -284,10 +284,10 @@ func (c *Checker) recheck(ctx context.Context, id string) {
 }
 
 // saysNothing reports whether a check that failed so was not made: its engine
-// was away, or nothing ran in the container, which is a death that the watcher
-// reports, or a release that has ended what ran.
+// was away, or nothing ran in the container any more, which is a death that the
+// watcher reports, or a release that has ended what ran.
 func saysNothing(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning)
+	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost)
 }
 
 // settle ends a check and returns how many in a row have failed.

@@ -183,7 +183,7 @@ func TestHealth(t *testing.T) {
 		var sick sync.Map
 		y.RT.Before("exec * box echo healthy", func(_ context.Context, call fake.Call) error {
 			if _, ok := sick.Load(call.ID); ok {
-				return fmt.Errorf("%w", runtime.ErrLost)
+				return fmt.Errorf("%w", runtime.ErrDoomed)
 			}
 			return nil
 		})

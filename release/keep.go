@@ -59,7 +59,7 @@ func (m *releasing) upload(ctx context.Context) error {
 		// Nothing is left to be kept.
 		m.spoiled, m.lost = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
-	case errors.Is(err, runtime.ErrUnavailable):
+	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrStaleFence):
 		return fmt.Errorf("take the tenant's state into a snapshot: %w", err)
 	}
 	if _, ours := errors.AsType[*claim.SyncError](err); ours {
@@ -68,8 +68,8 @@ func (m *releasing) upload(ctx context.Context) error {
 	return &claim.SyncError{Direction: "upload", Err: err}
 }
 
-// take takes the state. A container that has ended is started for it: what its
-// files hold is read by what runs in it.
+// take takes the state, while no process of the tenant runs. A container that
+// has ended is started for it: its files are read from inside.
 func (m *releasing) take(ctx context.Context) error {
 	c, _, err := m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost) {
