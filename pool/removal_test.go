@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -212,5 +213,25 @@ func TestCheckDuringARelease(t *testing.T) {
 		require.False(t, armed.Load())
 		require.Empty(t, y.Events(activity.ContainerUnhealthy))
 		require.Equal(t, c.Container, y.Claim("w", "ada").Container)
+	})
+}
+
+// A removal that fails is tried ever more seldom, a minute apart at most.
+func TestRetriesOfRemovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain)
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		tries := 0
+		y.RT.Before("destroy "+idle[0].ID, func(context.Context, fake.Call) error {
+			tries++
+			return errors.New("the engine is confused")
+		})
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(10 * time.Minute)
+		require.Greater(t, tries, 10)
+		require.Less(t, tries, 20)
 	})
 }

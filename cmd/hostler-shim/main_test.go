@@ -19,6 +19,7 @@ var children = map[string]func() int{
 	"start":    func() int { return runStart(nil) },
 	"own":      showOwn,
 	"labels":   leaseLabel,
+	"limits":   lowerLimits,
 	"baseline": showBaseline,
 }
 
