@@ -50,7 +50,7 @@ func (m *making) wipe(ctx context.Context) error {
 	if err := m.rt.Wipe(ctx, m.claim.Container, m.claim.ContainerFence); err != nil {
 		return err
 	}
-	_, err := m.pools.Wiped(ctx, m.claim.Container)
+	_, err := m.pools.Wiped(ctx, m.claim.Container, m.claim.Tenant)
 	return err
 }
 

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,10 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
 const seededFile = `
@@ -175,5 +178,44 @@ func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
 		_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.Zero(t, y.Count("w", pool.Claimed))
+	})
+}
+
+// A container that another tenant has used stays that tenant's until it is
+// wiped: one that is given back before, because the sink is away, is not taken
+// for the next tenant's own.
+func TestPutBackIsItsTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := sown(t, strings.Replace(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:", 1))
+		ada := y.Claim("w", "ada")
+		run(y, ada, "write", "/data/readme", "ada's")
+		y.Release(ada)
+		y.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob"})
+		require.ErrorContains(t, err, "unplugged")
+		y.Bucket.Revive()
+		require.Equal(t, "ada", state(y, ada.Container).Tenant)
+		bob := y.Claim("w", "bob")
+		require.Equal(t, claim.Recycled, bob.Source)
+		require.Equal(t, "bob", state(y, bob.Container).Tenant)
+		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, seen(y, bob), "nothing of ada's")
+	})
+}
+
+// pre_destroy is told whose files are in a container that could not be wiped.
+func TestUnwipedIsItsTenants(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(1) + "hooks:\n  pre_destroy: [{ name: archive, command: [box, echo, archived] }]\n")
+		ada := y.Claim("w", "ada")
+		y.Release(ada)
+		y.RT.BreakOnce("wipe "+ada.Container, runtime.ErrNotClean)
+		bob := y.Claim("w", "bob")
+		require.NotEqual(t, ada.Container, bob.Container)
+		y.Until("it is destroyed", func() bool { return state(y, ada.Container).State == pool.Gone })
+		runs, err := y.DB.Runs(t.Context(), hooks.RunFilter{Container: ada.Container})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, "ada", runs[0].Tenant)
 	})
 }

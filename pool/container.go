@@ -40,7 +40,8 @@ type Container struct {
 	State    State  `json:"state"`
 	Health   Health `json:"health,omitempty"`
 	// Tenant is the tenant whose data may be in it: of its claim, or of its
-	// last one. It is empty until the first reservation.
+	// last one, which is also that of a claim's container until it is wiped. It
+	// is empty until the first reservation.
 	Tenant string `json:"tenant,omitempty"`
 	// Claim is the live claim that holds it.
 	Claim string `json:"claim,omitempty"`

@@ -91,12 +91,13 @@ func (p *Pools) Condemn(ctx context.Context, m Move) error {
 }
 
 // Wiped records that nothing of what a claimed container held is left in it:
-// neither of an earlier tenant, nor a state that its own has moved on from.
-func (p *Pools) Wiped(ctx context.Context, id string) (Container, error) {
+// neither of an earlier tenant, nor a state that its own has moved on from. From
+// then on it is the tenant's of its claim.
+func (p *Pools) Wiped(ctx context.Context, id, tenant string) (Container, error) {
 	now := time.Now().UTC()
 	return p.store.MoveContainer(ctx, Move{
 		ID: id, From: []State{Claimed}, To: Claimed,
-		Set: func(c *Container) { c.Snapshot, c.WipedAt = "", &now },
+		Set: func(c *Container) { c.Tenant, c.Snapshot, c.WipedAt = tenant, "", &now },
 		Events: []activity.Event{{
 			Type: activity.ContainerWiped, Message: "container is proven to hold nothing of its last tenant",
 		}},

@@ -146,9 +146,13 @@ func take(t *tx, r claim.Reservation, c *claim.Claim) error {
 	return nil
 }
 
-// hold makes the container the claim's.
+// hold makes the container the claim's. What is in one that is to be wiped is
+// its last tenant's until that is done.
 func hold(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
-	k.State, k.Tenant, k.Claim, k.ChangedAt = pool.Claimed, c.Tenant, c.ID, t.now
+	k.State, k.Claim, k.ChangedAt = pool.Claimed, c.ID, t.now
+	if source != claim.Recycled {
+		k.Tenant = c.Tenant
+	}
 	k.Fence++
 	if err := saveContainer(t, &k); err != nil {
 		return err
@@ -156,7 +160,7 @@ func hold(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
 	c.Container, c.Revision, c.Endpoint, c.Source = k.ID, k.Revision, k.Endpoint, source
 	c.Health, c.ContainerFence = string(k.Health), k.Fence
 	return t.event(about(k, activity.Event{
-		Type: activity.ContainerClaimed, Message: "container is claimed (" + string(source) + ")",
+		Type: activity.ContainerClaimed, Tenant: c.Tenant, Message: "container is claimed (" + string(source) + ")",
 		Data: activity.Data(map[string]any{"source": source}),
 	}))
 }
