@@ -74,6 +74,28 @@ func (r *Runner) outcome(ctx context.Context, h Hook, run Run) (runtime.Result, 
 	}
 }
 
+// Await returns when no hook runs in the container any more. A claim may be ended by another server than the one that makes it, and a
+// container be condemned while a hook runs: on record the run has then ended as
+// Unknown, and the container is asked. It starts nothing and changes no record.
+// hs are all hooks of the container's workload. The error is that of a record
+// that cannot be read, of an engine that does not answer, or of ctx.
+func (r *Runner) Await(ctx context.Context, container string, hs map[Point][]Hook) error {
+	left, err := r.rec.Runs(ctx, RunFilter{Container: container, States: []RunState{Running, Unknown}, NoOutput: true})
+	if err != nil {
+		return fmt.Errorf("look up what may run in the container: %w", err)
+	}
+	for _, run := range left {
+		if run.Index >= len(hs[run.Point]) {
+			continue // no hook of this workload
+		}
+		_, err := r.outcome(ctx, hs[run.Point][run.Index], run)
+		if unanswered(err) || ctx.Err() != nil {
+			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(err, context.Cause(ctx)))
+		}
+	}
+	return nil
+}
+
 // Abandon ends those of the runs with these ids that are under way and that
 // nobody will take up: their flows are not gone on with. How they ended is
 // Unknown, and none is run again.

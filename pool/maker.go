@@ -190,6 +190,9 @@ func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workloa
 	case err != nil || status.State != runtime.Running:
 		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 	default:
+		if err := m.runner.Await(ctx, c.ID, w.Hooks); err != nil {
+			return err
+		}
 		// A server that stops does not cut them off: they would be killed, and
 		// never run again. The next one asks how they ended.
 		_, err = m.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)
