@@ -63,7 +63,7 @@ type book struct {
 	runs    []Run
 	before  []Run // what was recorded earlier
 	breaks  map[string]error
-	recover int // failures of a broken call before it works again
+	recover int // failures of a broken call before it works again; 0: it never does
 }
 
 func (b *book) write(ctx context.Context, call string, r Run) error {
@@ -71,13 +71,10 @@ func (b *book) write(ctx context.Context, call string, r Run) error {
 		return ctx.Err()
 	}
 	if err := b.breaks[call]; err != nil {
-		if b.recover == 0 {
-			return err
+		if b.recover--; b.recover == 0 {
+			delete(b.breaks, call)
 		}
-		b.recover--
-	}
-	if b.recover == 0 && b.breaks[call] != nil {
-		delete(b.breaks, call)
+		return err
 	}
 	b.trace = append(b.trace, fmt.Sprintf("%s %s.%d %s", call, r.Hook, r.Attempt, r.State))
 	b.runs = append(b.runs, r)
