@@ -163,6 +163,10 @@ hostile: ## every attack of a hostile tenant alone, as every user, on every root
 	HOSTILE=alone HOSTILE_OUT=$(CURDIR)/bin/hostile go test -count=1 -v -timeout 24h -p 1 -run TestHostile ./runtime/docker ./runtime/kubernetes; \
 	status=$$?; go run ./runtime/runtimetest/attacktable bin/hostile/*.json; exit $$status
 
+.PHONY: mutants
+mutants: ## change the program in one place at a time: a test has to notice each; MUTANTS chooses by a pattern; an hour
+	@go run ./internal/mutants '$(MUTANTS)'
+
 .PHONY: bench-once
 bench-once: # benchmarks that take seconds, each once: that they run at all
 	go test -run '^$$' -bench . -benchtime 1x ./store ./release ./runtime/...

@@ -40,6 +40,7 @@ var layers = []layer{
 	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/clustertest", nil},
 	{"internal/required", nil},
+	{"internal/mutants", nil},
 	{"internal/servertest", []string{"internal/required"}},
 	{"internal/s3test", []string{"internal/servertest"}},
 	{"internal/gcstest", []string{"internal/servertest"}},

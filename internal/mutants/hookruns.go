@@ -1,0 +1,168 @@
+package main
+
+// hookRuns are changes of package hooks.
+var hookRuns = []mutation{
+	{
+		what: "an attempt starts before that is recorded", test: "TestBrokenRecords",
+		file: "hooks/runner.go",
+		old: `	if err := r.rec.RunStarted(ctx, run); err != nil {
+		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	}
+	call := r.call(h, run)
+	call.Environment = environment(run, source)
+	res, err := r.perform(ctx, h, call)
+`,
+		new: `	call := r.call(h, run)
+	call.Environment = environment(run, source)
+	res, err := r.perform(ctx, h, call)
+	if err := r.rec.RunStarted(ctx, run); err != nil {
+		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	}
+`,
+	},
+	{
+		what: "hooks after one that failed leave no record", test: "TestPolicies",
+		file: "hooks/runner.go",
+		old: `			return append(runs, skipped...), errors.Join(err, skipErr)
+`,
+		new: `			return append(runs, skipped[:0]...), errors.Join(err, skipErr)
+`,
+	},
+	{
+		what: "a command that was lost sight of is begun again when its time is over", test: "TestEngineAway",
+		file: "hooks/runner.go",
+		old:  `errors.Is(err, runtime.ErrNoRun) && left > 0 {`,
+		new:  `errors.Is(err, runtime.ErrNoRun) {`,
+	},
+	{
+		what: "an outcome that could not be recorded is not written again", test: "TestBrokenRecords",
+		file: "hooks/runner.go",
+		old: `		if flow.Pause(ctx, backoff(attempt)) != nil {
+			return err
+		}
+	}
+}
+`,
+		new: `		if err != nil || attempt > 0 {
+			return err
+		}
+	}
+}
+`,
+	},
+	{
+		what: "the hook after one that was lost runs", test: "TestPolicies",
+		file: "hooks/runner.go",
+		old:  `func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegun }`,
+		new:  `func over(s RunState) bool { return s != Cancelled }`,
+	},
+	{
+		what: "a hook is retried once more than it may be", test: "TestPolicies",
+		file: "hooks/runner.go",
+		old:  `run.Attempt > h.Retries ||`,
+		new:  `run.Attempt > h.Retries+1 ||`,
+	},
+	{
+		what: "a container of which a hook may still run is not given up", test: "TestPolicies",
+		file: "hooks/runner.go",
+		old: `	if errors.Is(err, runtime.ErrDoomed) {
+		return errors.Join(&Error{Run: run}, err)
+	}
+	return nil
+`,
+		new: `	return nil
+`,
+	},
+	{
+		what: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestStoppedAndDoomed",
+		file: "hooks/runner.go",
+		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrDoomed):`,
+		new:  `	case ctx.Err() != nil:`,
+	},
+	{
+		what: "a hook's own environment replaces what Hostler says", test: "TestEnvironmentIsHostlers",
+		file: "hooks/exec.go",
+		old: `	maps.Copy(env, e.Environment)
+	maps.Copy(env, c.Environment)
+`,
+		new: `	maps.Copy(env, c.Environment)
+	maps.Copy(env, e.Environment)
+`,
+	},
+	{
+		what: "how an attempt was ended is not recorded", test: "TestWhatIsRecorded",
+		file: "hooks/runner.go",
+		old: `	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
+`,
+		new: `	run.TimedOut = res.TimedOut
+`,
+	},
+	{
+		what: "a hook that begun in an earlier server runs again", test: "TestTakeUp",
+		file: "hooks/takeup.go",
+		old: `	res, err := r.outcome(ctx, h, run)
+	left`,
+		new: `	res, err := h.Action.Run(ctx, r.call(h, run))
+	left`,
+	},
+	{
+		what: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipTakesUpLate",
+		file: "hooks/takeup.go",
+		old:  `context.WithTimeout(ctx, h.Timeout+takingUp)`,
+		new:  `context.WithTimeout(ctx, h.Timeout)`,
+	},
+	{
+		what: "a hook that is not idempotent is run again when its end is unknown", test: "TestTakeUp",
+		file: "hooks/runner.go",
+		old:  `h.Idempotent && len(before) == 1`,
+		new:  `len(before) == 1`,
+	},
+	{
+		what: "an idempotent hook is run again though something of it is left", test: "TestTakeUp",
+		file: "hooks/takeup.go",
+		old: `	left := err != nil && !errors.Is(err, runtime.ErrNoRun)
+`,
+		new: `	left := false
+`,
+	},
+	{
+		what: "runs of other servers are ended", test: "TestAbandon",
+		file: "hooks/takeup.go",
+		old:  `		if !slices.Contains(ids, run.ID) {`,
+		new:  `		if slices.Contains(ids, "none") {`,
+	},
+	{
+		what: "runs that somebody goes on with are ended", test: "TestAbandon",
+		file: "hooks/takeup.go",
+		old: `		if taken {
+			continue
+		}
+`,
+		new: `		_ = taken
+`,
+	},
+	{
+		what: "the point goes on though the records of what has run cannot be read", test: "TestNoRecordsNoHooks",
+		file: "hooks/takeup.go",
+		old: `	if err != nil {
+		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
+	}
+`,
+		new: `	if err != nil {
+		return nil, nil
+	}
+`,
+	},
+	{
+		what: "hooks of a stopped flow leave no record", test: "TestSkipOfAStoppedFlow",
+		file: "hooks/runner.go",
+		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	defer cancel()
+	return r.rec.RunSkipped(ctx, run)
+`,
+		new: `	ctx, cancel := context.WithTimeout(ctx, recording)
+	defer cancel()
+	return r.rec.RunSkipped(ctx, run)
+`,
+	},
+}

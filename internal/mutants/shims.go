@@ -1,0 +1,312 @@
+package main
+
+// shims are changes of cmd/hostler-shim and runtime/shim.
+var shims = append(append(stateFields, shimFiles...), channels...)
+
+// stateFields each leave one thing out that is known of a file.
+var stateFields = []mutation{
+	field("mode", `uint64(f.mode)<<32 | uint64(f.links)`, `uint64(f.links)`),
+	field("number of links", `uint64(f.mode)<<32 | uint64(f.links)`, `uint64(f.mode) << 32`),
+	field("uid", `uint64(f.uid)<<32 | uint64(f.gid)`, `uint64(f.gid)`),
+	field("gid", `uint64(f.uid)<<32 | uint64(f.gid)`, `uint64(f.uid) << 32`),
+	field("size", `f.size, f.inode, f.filesystem`, `f.inode, f.filesystem`),
+	field("inode", `f.size, f.inode, f.filesystem`, `f.size, f.filesystem`),
+	field("filesystem", `f.inode, f.filesystem, f.device`, `f.inode, f.device`),
+	field("device", `f.filesystem, f.device, f.flags`, `f.filesystem, f.flags`),
+	field("flags", `f.device, f.flags,`, `f.device,`),
+	field("last change, in seconds,", `uint64(f.changed.Sec), `, ``),
+	field("last modification, in seconds,", `uint64(f.modified.Sec), `, ``),
+	field("birth, in seconds,", `, uint64(f.born.Sec),`, `,`),
+	field("last change, in nanoseconds,", `uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec)`, `uint64(f.modified.Nsec)`),
+	field("last modification, in nanoseconds,", `uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec)`, `uint64(f.changed.Nsec) << 32`),
+	field("birth, in nanoseconds,", `, uint64(f.born.Nsec),`, `,`),
+}
+
+func field(name, old, new string) mutation {
+	return mutation{what: "the " + name + " of a file is not compared", test: "TestFingerprint", file: "cmd/hostler-shim/filestate.go", old: old, new: new}
+}
+
+// shimFiles are changes of the program in containers.
+var shimFiles = []mutation{
+	{
+		what: "what besides a file's state is compared is left out", test: "TestFingerprint",
+		file: "cmd/hostler-shim/filestate.go",
+		old: `	buf = append(buf, more...)
+`,
+	},
+	{
+		what: "a program that may not change its group takes its own user", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old: ` && have.effective&(1<<unix.CAP_SETGID) != 0
+`,
+		new: `
+`,
+	},
+	{
+		what: "the shim keeps the groups that it was started with", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old:  `		if err := syscall.Setgroups(nil); err != nil {`,
+		new:  `		if err := syscall.Setgroups([]int{7}); err != nil {`,
+	},
+	{
+		what: "the shim keeps the group that it was started with", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old:  `syscall.Setresgid(shim.UID, shim.UID, shim.UID)`,
+		new:  `syscall.Setresgid(shim.UID, shim.UID, 0)`,
+	},
+	{
+		what: "the shim can become root again without a capability", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old:  `syscall.Setresuid(shim.UID, shim.UID, shim.UID)`,
+		new:  `syscall.Setresuid(shim.UID, shim.UID, 0)`,
+	},
+	{
+		what: "workers hand their capabilities on", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old:  `	if h == allHeirs {`,
+		new:  `	if h != allHeirs || true {`,
+	},
+	{
+		what: "init's own programs get no capabilities", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old:  `	if h == allHeirs {`,
+		new:  `	if h == allHeirs && false {`,
+	},
+	{
+		what: "a program that may not change its user can be looked into", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old: `		hide()
+		return nil
+`,
+		new: `		return nil
+`,
+	},
+	{
+		what: "the shim's files in /proc stay root's", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old: `	return unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+`,
+		new: `	return nil
+`,
+	},
+	{
+		what: "an empty user is the shim's own", test: "TestTakeOwnUser",
+		file: "cmd/hostler-shim/own.go",
+		old: `	if os.Geteuid() == shim.UID {
+		return 0, 0
+	}
+`,
+	},
+	{
+		what: "a started program has the socket to init", test: "TestStartApart",
+		file: "cmd/hostler-shim/starter.go",
+		old: `	unix.CloseOnExec(workerSocket)
+`,
+	},
+	{
+		what: "a program is started as the shim's user", test: "TestStartApart",
+		file: "cmd/hostler-shim/starter.go",
+		old: `	if err := become(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
+		return err
+	}
+`,
+		new: `	goruntime.KeepAlive(become)
+`,
+	},
+	{
+		what: "a program is started without its groups", test: "TestStartApart",
+		file: "cmd/hostler-shim/starter.go",
+		old:  `identity{uid: s.UID, gid: s.GID, groups: s.Groups}`,
+		new:  `identity{uid: s.UID, gid: s.GID}`,
+	},
+	{
+		what: "a program is started in init's directory", test: "TestStartApart",
+		file: "cmd/hostler-shim/starter.go",
+		old: `	if err := unix.Chdir(s.Dir); err != nil {
+		return noWorkdir(s.Dir, err)
+	}
+`,
+	},
+	{
+		what: "a program that could not be started counts as one that runs", test: "TestStartApartFails",
+		file: "cmd/hostler-shim/starter.go",
+		old: `	return fault.Err()
+`,
+		new: `	return nil
+`,
+	},
+	{
+		what: "a program that wants a session of its own gets a group", test: "TestStartApart",
+		file: "cmd/hostler-shim/starter.go",
+		old:  `Setpgid: !l.session, Setsid: l.session`,
+		new:  `Setpgid: true`,
+	},
+	{
+		what: "leases of flow labels are not compared", test: "TestFlowLabels",
+		file: "cmd/hostler-shim/facts.go",
+		old: `	f["the flow labels"] = labels
+`,
+		new: `	f["the flow labels"] = labels[:0]
+`,
+	},
+	{
+		what: "hard limits are not compared", test: "TestLimitFacts",
+		file: "cmd/hostler-shim/facts.go",
+		old:  `fmt.Sprintf("%d %d", limit.Cur, limit.Max)`,
+		new:  `fmt.Sprintf("%d", limit.Cur)`,
+	},
+	{
+		what: "the last kind of limits is not compared", test: "TestLimitFacts",
+		file: "cmd/hostler-shim/facts.go",
+		old: `const resourceLimits = 16
+`,
+		new: `const resourceLimits = 15
+`,
+	},
+	{
+		what: "what an init left of a process's state is not compared", test: "TestFacts",
+		file: "cmd/hostler-shim/facts.go",
+		old:  `		if slices.Contains(inStatus, name) {`,
+		new:  `		if slices.Contains(inStatus, name) && name == "" {`,
+	},
+	{
+		what: "only the first thread's priority is compared", test: "TestFactsOfAnyThread",
+		file: "cmd/hostler-shim/facts.go",
+		old: `		seen[text] = true
+`,
+		new: `		if len(seen) == 0 {
+			seen[text] = true
+		}
+`,
+	},
+	{
+		what: "a fact that is new is not noticed", test: "TestFactsCompare",
+		file: "cmd/hostler-shim/facts.go",
+		old: `	maps.Copy(all, now)
+`,
+	},
+	{
+		what: "the owners of what /proc shows of the network are not compared", test: "TestMachineFacts",
+		file: "cmd/hostler-shim/facts.go",
+		old:  `"%s %o %d %d\n", path, st.Mode, st.Uid, st.Gid)`,
+		new:  `"%s %o\n", path, st.Mode)`,
+	},
+	{
+		what: "an older server is not refused", test: "TestFence",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `	case number < f.now:`,
+		new:  `	case number < f.now-1:`,
+	},
+	{
+		what: "a fence counts before it is on the disk", test: "TestFenceIsOnTheDiskFirst",
+		file: "cmd/hostler-shim/fence.go",
+		old: `	if f.path != "" {
+		if err`,
+		new: `	f.now = number
+	if f.path != "" {
+		if err`,
+	},
+	{
+		what: "a fence that cannot be read counts as none", test: "TestFenceUnreadable",
+		file: "cmd/hostler-shim/fence.go",
+		old: `	if err != nil {
+		return f, fmt.Errorf("read the fence: %w", err)
+	}
+	return f, nil
+}
+
+// admit`,
+		new: `	if err != nil {
+		return f, nil
+	}
+	return f, nil
+}
+
+// admit`,
+	},
+	{
+		what: "a fence does not outlive init", test: "TestFence",
+		file: "cmd/hostler-shim/fence.go",
+		old: `	if f.path != "" {
+		if err`,
+		new: `	if f.path == "none" {
+		if err`,
+	},
+	{
+		what: "what is left of a fence that was half written stays in it", test: "TestFenceHalfWritten",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `os.O_CREATE|os.O_TRUNC|os.O_WRONLY`,
+		new:  `os.O_CREATE|os.O_WRONLY`,
+	},
+	{
+		what: "what the probe found is dropped", test: "TestBaselineOfWhatIsNotNoted",
+		file: "cmd/hostler-shim/seal.go",
+		old:  `errors.Join(b.files.why, why, err)`,
+		new:  `errors.Join(b.files.why, err)`,
+	},
+	{
+		what: "a wipe does not compare the facts", test: "TestClearFiles",
+		file: "cmd/hostler-shim/wipe.go",
+		old: `	if err := s.baseline.facts.compare(now); err != nil {
+		return err
+	}
+`,
+		new: `	_ = now
+`,
+	},
+	{
+		what: "a wipe does not compare the files", test: "TestClearFiles",
+		file: "cmd/hostler-shim/wipe.go",
+		old: `	return s.baseline.files.compare(trees)
+`,
+		new: `	_ = trees
+	return nil
+`,
+	},
+	{
+		what: "a wipe empties nothing", test: "TestClearFiles",
+		file: "cmd/hostler-shim/wipe.go",
+		old: `		if err := p.empty(ends); err != nil {
+			return err
+		}
+`,
+		new: `		_, _ = p, ends
+`,
+	},
+	{
+		what: "a wipe forgets why files could not be compared", file: "cmd/hostler-shim/wipe.go",
+		old: `	if s.baseline.files.why != nil {
+		return s.baseline.files.why
+	}
+`,
+		same: "census.compare reports the same reason; asking first spares the time to empty",
+	},
+	{
+		what: "a container that was never sealed is clean", test: "TestWipeUnsealed",
+		file: "cmd/hostler-shim/wipe.go",
+		old: `	if s.baseline == nil {
+		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
+	}
+`,
+		new: `	if s.baseline == nil {
+		return nil
+	}
+`,
+	},
+	{
+		what: "a file that is missing is not missed", test: "TestCompareMissing",
+		file: "cmd/hostler-shim/census.go",
+		old: `	case count != len(c.seen):
+		return fmt.Errorf("%w: a file of the image is missing", runtime.ErrNotClean)
+	}
+`,
+		new: `	}
+`,
+	},
+	{
+		what: "a census looks at one file more than it may", test: "TestCompareUncounted",
+		file: "cmd/hostler-shim/census.go",
+		old:  `	if w.left--; w.left < 0 {`,
+		new:  `	if w.left--; w.left < -1 {`,
+	},
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// result is what became of a mutation.
+type result struct {
+	test string // that has noticed it; empty: none has
+	err  error  // why it could not be tried
+}
+
+// good reports whether it was noticed, or is known to be no mutation.
+func (r result) good(m mutation) bool {
+	return r.err == nil && (r.test != "") == (m.same == "")
+}
+
+// text is for people.
+func (r result) text(m mutation) string {
+	switch {
+	case r.err != nil:
+		return "NOT TRIED: " + strings.ReplaceAll(strings.TrimSpace(r.err.Error()), "\n", " ")
+	case r.test != "" && m.same != "":
+		return "NOT THE SAME: " + r.test
+	case r.test != "":
+		return "`" + r.test + "`"
+	case m.same != "":
+		return "none can: " + m.same
+	}
+	return "SURVIVED"
+}
+
+// noEngine keeps tests from an engine, so that unit tests alone are asked.
+var noEngine = []string{"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE="}
+
+// try builds the tests of the mutation's package with it, and runs them.
+func try(ctx context.Context, m mutation) result {
+	dir, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return result{err: err}
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := overlay(dir, m)
+	if err != nil {
+		return result{err: err}
+	}
+	pkg := cmp.Or(m.in, path.Dir(m.file))
+	program := filepath.Join(dir, "test")
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-o", program, "./"+pkg)
+	if text, err := build.CombinedOutput(); err != nil {
+		return result{err: fmt.Errorf("it does not build: %s", text)}
+	}
+	pattern := "."
+	if m.test != "" {
+		pattern = "^" + m.test + "$"
+	}
+	c := exec.CommandContext(ctx, program, "-test.failfast", "-test.timeout=3m", "-test.run", pattern)
+	c.Dir = pkg
+	c.Env = append(os.Environ(), noEngine...)
+	c.Env = append(c.Env, "GOFLAGS=-overlay="+overlay) // of what a test builds
+	text, err := c.CombinedOutput()
+	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
+		return result{err: err}
+	}
+	return noticed(string(text), err == nil)
+}
+
+// overlay writes the file with the mutation, and what has the compiler take that
+// one.
+func overlay(dir string, m mutation) (string, error) {
+	text, err := os.ReadFile(m.file)
+	if err != nil {
+		return "", err
+	}
+	if n := bytes.Count(text, []byte(m.old)); n != 1 || m.old == "" {
+		return "", fmt.Errorf("its text occurs %d times: %q", n, m.old)
+	}
+	changed := filepath.Join(dir, filepath.Base(m.file))
+	if err := os.WriteFile(changed, bytes.Replace(text, []byte(m.old), []byte(m.new), 1), 0o600); err != nil {
+		return "", err
+	}
+	original, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	rules, err := json.Marshal(map[string]any{"Replace": map[string]string{original: changed}})
+	if err != nil {
+		return "", err
+	}
+	name := filepath.Join(dir, "overlay.json")
+	return name, os.WriteFile(name, rules, 0o600)
+}
+
+// testNames find a test in what its program prints: one that has failed, one
+// that took too long, and one that has panicked.
+var testNames = []*regexp.Regexp{
+	regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`),
+	regexp.MustCompile(`(?m)running tests:\n\s*(\w+)`),
+	regexp.MustCompile(`\.(Test[A-Z]\w*)[.(]`),
+}
+
+// noticed reads which test has failed.
+func noticed(text string, passed bool) result {
+	switch {
+	case strings.Contains(text, "no tests to run"):
+		return result{err: errors.New("its test is not there")}
+	case passed:
+		return result{}
+	}
+	for _, line := range testNames {
+		if found := line.FindStringSubmatch(text); found != nil {
+			return result{test: found[1]}
+		}
+	}
+	return result{err: fmt.Errorf("no test has failed, and yet: %s", text[max(0, len(text)-2000):])}
+}
