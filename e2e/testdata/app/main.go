@@ -7,6 +7,9 @@
 //	app bulk FILE MIB S   make FILE, of random bytes that depend on the seed S
 //	app sum FILE          print the SHA-256 of FILE
 //	app flaky FILE        fail when FILE is not there, and make it
+//	app restless GO A B   write numbers, the same ones into A and B, one after
+//	                      the other; and, once GO is there, stop every other
+//	                      process, again and again
 //	app stubborn MARKER   be deaf to SIGTERM, leave two daemons behind, write a
 //	                      gigabyte without a line's end, and hang
 //
@@ -22,6 +25,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"syscall"
 	"time"
 )
@@ -30,6 +34,7 @@ func main() {
 	commands := map[string]func(args []string) error{
 		"append": add, "read": read, "files": files, "flaky": flaky,
 		"stubborn": stubborn, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
+		"restless": restless, "freeze": freeze,
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "app:", err)
@@ -114,5 +119,43 @@ func start(attr *syscall.SysProcAttr, args ...string) error {
 func hang([]string) error {
 	for {
 		time.Sleep(time.Hour)
+	}
+}
+
+// restless never writes half a file.
+func restless(args []string) error {
+	if err := start(&syscall.SysProcAttr{Setsid: true}, "freeze", args[0]); err != nil {
+		return err
+	}
+	for n := 0; ; n++ {
+		for _, file := range args[1:] {
+			path := inside(file)
+			err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path+".new", []byte(strconv.Itoa(n)), 0o644),
+				os.Rename(path+".new", path))
+			if err != nil {
+				return err
+			}
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// freeze stops whatever it may but its parent. It is for containers: on the
+// machine itself it would stop that.
+func freeze(args []string) error {
+	for ; ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(inside(args[0])); err != nil {
+			continue
+		}
+		all, err := os.ReadDir("/proc")
+		if err != nil {
+			return err
+		}
+		for _, entry := range all {
+			pid, err := strconv.Atoi(entry.Name())
+			if err == nil && pid != os.Getpid() && pid != os.Getppid() {
+				_ = syscall.Kill(pid, syscall.SIGSTOP) // or it is not for us to stop
+			}
+		}
 	}
 }
