@@ -74,7 +74,11 @@ func (m *releasing) take(ctx context.Context) error {
 	c, _, err := m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost) {
 		m.spoiled = "it had ended before its tenant left"
-		if err = m.rt.Start(ctx, m.claim.Container); err == nil {
+		if err = m.rt.Start(ctx, m.claim.Container); err != nil {
+			// A tenant may have removed the main process's program, or what the
+			// engine needs to start a container.
+			err = fmt.Errorf("%w: it does not start again: %w", runtime.ErrNotRunning, err)
+		} else {
 			c, _, err = m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
 		}
 	}

@@ -159,6 +159,13 @@ func TestDiscardAfterTheUploadFailed(t *testing.T) {
 // whoever releases it.
 func TestWhyAReleaseFails(t *testing.T) {
 	unreadable := func(y *flowtest.Yard) func() { return y.RT.Break("get", runtime.ErrDoomed) }
+	ended := func(why error) func(y *flowtest.Yard) func() {
+		return func(y *flowtest.Yard) func() {
+			start := y.RT.Break("start", why)
+			get := y.RT.Break("get", runtime.ErrNotRunning)
+			return func() { start(); get() }
+		}
+	}
 	sink := func(err error) func(y *flowtest.Yard) func() {
 		return func(y *flowtest.Yard) func() {
 			y.Bucket.Before(func(snapshottest.Call) error { return err })
@@ -173,13 +180,11 @@ func TestWhyAReleaseFails(t *testing.T) {
 	}{
 		"out of control": {unreadable, claim.FailedByTenant, 5, true},
 		"breaks off":     {func(y *flowtest.Yard) func() { return y.RT.Break("get", errors.New("a leaf cannot be read")) }, claim.FailedByTenant, 5, true},
-		"does not start": {func(y *flowtest.Yard) func() {
-			start := y.RT.Break("start", runtime.ErrNotRunning)
-			get := y.RT.Break("get", runtime.ErrNotRunning)
-			return func() { start(); get() }
-		}, claim.FailedByTenant, 5, true},
-		"sink":  {sink(errors.New("the sink is unplugged")), claim.FailedBySink, 0, false},
-		"stale": {sink(fmt.Errorf("put: %w", snapshot.ErrStale)), claim.FailedStale, 1, false},
+		"does not start": {ended(runtime.ErrNotRunning), claim.FailedByTenant, 5, true},
+		"is refused":     {ended(runtime.ErrInvalid), claim.FailedByTenant, 5, true},
+		"has no program": {ended(&runtime.StartError{Reason: runtime.StartNoBinary, Detail: "/app"}), claim.FailedByTenant, 5, true},
+		"sink":           {sink(errors.New("the sink is unplugged")), claim.FailedBySink, 0, false},
+		"stale":          {sink(fmt.Errorf("put: %w", snapshot.ErrStale)), claim.FailedStale, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
