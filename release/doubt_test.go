@@ -181,3 +181,25 @@ func TestStartedToBeRead(t *testing.T) {
 		require.Equal(t, "x", exec(y, y.Claim("w", "ada"), "read", "/data/note"))
 	})
 }
+
+// The fence of a container grows from one flow to the next: each release goes
+// through, and what an earlier flow still asks for is refused.
+func TestFencesOfReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(strings.Replace(file, "max_size: 2", "max_size: 1", 1))
+		var first claim.Claim
+		for _, tenant := range []string{"ada", "bob", "cyd"} {
+			c := y.Claim("w", tenant)
+			if first.ID == "" {
+				first = now(y, c)
+			}
+			require.Equal(t, first.Container, c.Container)
+			y.Release(c)
+			k, err := y.Pools.Container(t.Context(), c.Container)
+			require.NoError(t, err)
+			require.Equal(t, pool.Idle, k.State, k.Reason)
+		}
+		require.ErrorIs(t, y.RT.Restart(t.Context(), first.Container, first.ContainerFence), runtime.ErrStaleFence)
+	})
+}

@@ -42,6 +42,7 @@ func TestFingerprint(t *testing.T) {
 		require.NotEqual(t, same, of(f, "", "/app", "server"), name)
 	}
 	require.NotEqual(t, same, of(fileState{}, "x", "/app", "server"), "what details tells of")
+	require.NotEqual(t, of(fileState{}, "y", "/app", "server"), of(fileState{}, "x", "/app", "server"), "and which")
 	require.NotEqual(t, same, of(fileState{}, "", "/apq", "server"), "the directory")
 	require.NotEqual(t, same, of(fileState{}, "", "/app", "serves"), "the name")
 	require.NotEqual(t, of(fileState{}, "", "/app", "server"), of(fileState{}, "", "/app/server", ""), "where one ends")

@@ -63,7 +63,7 @@ var releases = []mutation{
 `,
 	},
 	{
-		what: "the restart of a release carries no fence", test: "TestRelease",
+		what: "the restart of a release carries no fence", test: "TestFencesOfReleases",
 		file: "release/steps.go",
 		old:  `m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)`,
 		new:  `m.rt.Restart(ctx, m.claim.Container, 1)`,
