@@ -158,9 +158,9 @@ soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED ch
 	REQUIRE=docker SOAK=$(SOAK) go test -count=1 -v -timeout 24h ./e2e/soak
 
 .PHONY: hostile
-hostile: ## every attack of a hostile tenant alone, as every user, on every root filesystem and backend; hours
-	rm -rf bin/hostile
-	HOSTILE=alone HOSTILE_OUT=$(CURDIR)/bin/hostile go test -count=1 -v -timeout 24h -p 1 -run TestHostile ./runtime/docker ./runtime/kubernetes; \
+hostile: ## every attack of a hostile tenant alone, as every user, on every root filesystem and backend; hours, but HOSTILE_WAY=docker/root/read-only and HOSTILE_ONLY=PATTERN choose
+	$(if $(HOSTILE_WAY)$(HOSTILE_ONLY),,rm -rf bin/hostile)
+	HOSTILE=alone HOSTILE_WAY='$(HOSTILE_WAY)' HOSTILE_ONLY='$(HOSTILE_ONLY)' HOSTILE_OUT=$(CURDIR)/bin/hostile go test -count=1 -v -timeout 24h -p 1 -run TestHostile ./runtime/docker ./runtime/kubernetes; \
 	status=$$?; go run ./runtime/runtimetest/attacktable bin/hostile/*.json; exit $$status
 
 .PHONY: mutants

@@ -46,7 +46,8 @@ func (a attacked) root() string {
 // share the life of a container until one taints it, and each is performed in
 // one of the ways in which containers are made. With HOSTILE=all each is
 // performed in all of them, whatever the harness leaves out, with HOSTILE=alone each in a container of its own
-// besides; HOSTILE_ONLY is a pattern of names and classes.
+// besides; HOSTILE_ONLY is a pattern of names and classes, and HOSTILE_WAY one of
+// ways such as docker/root/read-only.
 func Hostile(t *testing.T, backend string, h Harness) {
 	if h.Attacked == nil {
 		t.Skip("this backend isolates nothing")
@@ -59,6 +60,9 @@ func Hostile(t *testing.T, backend string, h Harness) {
 	record := newRecord(t, backend)
 	goroutines := goruntime.NumGoroutine()
 	for i, way := range s.ways() {
+		if !wanted(t, "HOSTILE_WAY", backend+"/"+way.user+"/"+way.root()) {
+			continue
+		}
 		mine := slices.DeleteFunc(slices.Clone(table), func(a attack) bool {
 			n := slices.IndexFunc(table, func(b attack) bool { return b.Name == a.Name })
 			left := !all && (s.chosen(n, sample, table) != i || n%sample != len(backend)%sample)
@@ -109,12 +113,17 @@ func attackTable(t *testing.T) []attack {
 	require.NoError(t, err, "attacker list")
 	var table []attack
 	require.NoError(t, json.Unmarshal(out, &table))
-	only, err := regexp.Compile("^(" + os.Getenv("HOSTILE_ONLY") + ")$")
-	require.NoError(t, err)
-	if os.Getenv("HOSTILE_ONLY") != "" {
-		table = slices.DeleteFunc(table, func(a attack) bool { return !only.MatchString(a.Name) && !only.MatchString(a.Class) })
-	}
-	return table
+	return slices.DeleteFunc(table, func(a attack) bool { return !wanted(t, "HOSTILE_ONLY", a.Name, a.Class) })
+}
+
+// wanted reports whether the pattern that a variable holds matches one of the
+// names, each as a whole. A variable that is not set wants everything.
+func wanted(t *testing.T, variable string, names ...string) bool {
+	t.Helper()
+	text := os.Getenv(variable)
+	pattern, err := regexp.Compile("^(" + text + ")$")
+	require.NoError(t, err, variable)
+	return text == "" || slices.ContainsFunc(names, pattern.MatchString)
 }
 
 // campaign is all attacks on containers that are made in one way.

@@ -2,8 +2,10 @@ package runtimetest
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -60,19 +62,22 @@ func (r *record) add(t *testing.T, a attack, way attacked, result, detail string
 		Result: result, Detail: firstLine(detail), Note: note,
 	})
 	t.Logf("%-8s %s (%s) %s", result, a.Name, firstLine(detail), note)
-	r.save(t)
+	r.save(t, way)
 }
 
-// save writes the rows, so that a run that is ended early leaves some.
-func (r *record) save(t *testing.T) {
+// save writes the rows of one way, so that a run that is ended early leaves
+// some, and one of another way does not replace them.
+func (r *record) save(t *testing.T, way attacked) {
 	dir := os.Getenv("HOSTILE_OUT")
 	if dir == "" {
 		return
 	}
-	b, err := json.MarshalIndent(r.rows, "", " ")
+	rows := slices.DeleteFunc(slices.Clone(r.rows), func(row row) bool { return row.User != way.user || row.Root != way.root() })
+	b, err := json.MarshalIndent(rows, "", " ")
 	require.NoError(t, err)
 	require.NoError(t, os.MkdirAll(dir, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(dir, r.backend+".json"), b, 0o644))
+	name := fmt.Sprintf("%s-%s-%s.json", r.backend, way.user, way.root())
+	require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 }
 
 // close says how many there were of each result.
