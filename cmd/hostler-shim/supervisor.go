@@ -112,6 +112,9 @@ func runInit(args []string) int {
 	// These goroutines end with the process.
 	go s.reaper.run()
 	go s.forward(signals)
+	if !config.Shared {
+		go new(entering).run()
+	}
 	s.prepareVolumes()
 	if beganBefore(config.Began) {
 		s.main.set(shim.MainStopped, 0, nil)
