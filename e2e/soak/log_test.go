@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
 )
 
 // history is what the log says, as far as it has been read.
@@ -26,7 +27,7 @@ type history struct {
 
 // requireLog reads the whole log: nobody ever had somebody else's container,
 // and whatever began has one end.
-func (s *soak) requireLog(t *testing.T) {
+func (s *soak) requireLog(t *testing.T, db *store.DB) {
 	t.Helper()
 	h := &history{
 		started: map[string]int{}, ended: map[string]int{},
@@ -34,13 +35,14 @@ func (s *soak) requireLog(t *testing.T) {
 	}
 	var after int64
 	for {
-		page, err := s.yard.DB.Events(t.Context(), activity.Filter{}, after, 1000)
+		page, err := db.Events(t.Context(), activity.Filter{}, after, 1000)
 		require.NoError(t, err)
 		if len(page.Items) == 0 {
 			break
 		}
 		for _, e := range page.Items {
 			require.NoError(t, h.read(e), "event %d: %s", e.Seq, e.Message)
+			s.tallyEvent(e)
 		}
 		after = page.Next
 	}
@@ -113,23 +115,27 @@ func (h *history) readClaim(e activity.Event) error {
 // requireRuns looks at every attempt of every hook: each ended in a way that
 // its behaviour allows, none ran twice for a claim or a container, and none
 // found anything of somebody else.
-func (s *soak) requireRuns(t *testing.T) {
+func (s *soak) requireRuns(t *testing.T, db *store.DB) {
 	t.Helper()
-	unfinished, err := s.yard.DB.UnfinishedRuns(t.Context())
+	unfinished, err := db.UnfinishedRuns(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
 	var faults []string
 	timed, tooLate := 0, 0
-	require.NoError(t, s.everyContainer(t.Context(), func(c pool.Container) error {
-		runs, err := s.yard.DB.Runs(t.Context(), hooks.RunFilter{Container: c.ID})
+	require.NoError(t, everyContainer(t.Context(), db, func(c pool.Container) error {
+		runs, err := db.Runs(t.Context(), hooks.RunFilter{Container: c.ID})
 		if err != nil {
 			return err
 		}
+		if s.workload(c.Workload).attacked {
+			faults = append(faults, s.judgeVisits(c, runs)...)
+			return nil
+		}
 		for _, r := range runs {
-			s.tally.add(fmt.Sprintf("hooks: %s, %s: %s", r.Point, r.Hook, r.State))
+			s.tally.add("hooks: %s, %s: %s", r.Point, r.Hook, r.State)
 			if r.State == hooks.Unknown {
 				why := names.ReplaceAllString(r.Error, "X")
-				s.tally.add("unknown ends: " + why[:min(len(why), 240)])
+				s.tally.add("unknown ends: %s", why[:min(len(why), 240)])
 			}
 			if r.Hook == "act" || r.Hook == "gone" {
 				timed++
@@ -138,7 +144,7 @@ func (s *soak) requireRuns(t *testing.T) {
 				tooLate++
 			}
 			if r.Hook == "act" {
-				s.tally.add(fmt.Sprintf("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State))
+				s.tally.add("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State)
 			}
 		}
 		if err := judgeAll(runs); err != nil {
@@ -148,7 +154,7 @@ func (s *soak) requireRuns(t *testing.T) {
 	}))
 	require.Empty(t, strings.Join(faults, "\n"))
 	require.LessOrEqual(t, tooLate, lateSlack+timed/20, "hooks that were not over in time, of %d", timed)
-	ended, err := s.yard.DB.Claims(t.Context(), claim.Filter{States: claim.States()})
+	ended, err := db.Claims(t.Context(), claim.Filter{States: claim.States()})
 	require.NoError(t, err)
 	for _, c := range ended {
 		require.Contains(t, []claim.State{claim.Released, claim.Failed}, c.State, c.ID)
@@ -165,30 +171,41 @@ var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|soak[0-9]
 func story(runs []hooks.Run) string {
 	var b strings.Builder
 	for _, r := range runs {
-		fmt.Fprintf(&b, "\n    %s +%.0fms %s.%d %s %s of %q: %s, code %d, leaked %d, %s", r.StartedAt.Format("15:04:05.000"),
-			r.Duration, r.ID, r.Attempt, r.Point, r.Hook, r.Tenant, r.State, deref(r.ExitCode), r.Leaked, r.Error)
+		fmt.Fprintf(&b, "\n    %s +%.0fms %s.%d %s %s of %q: %s, code %d, leaked %d, %s %.600s", r.StartedAt.Format("15:04:05.000"),
+			r.Duration, r.ID, r.Attempt, r.Point, r.Hook, r.Tenant, r.State, deref(r.ExitCode), r.Leaked, r.Error, r.Stdout.String())
 	}
 	return b.String()
 }
 
-// judgeAll says what is wrong with the attempts in one container.
-func judgeAll(runs []hooks.Run) error {
-	once, doomed := map[string]string{}, false
+// judgeOnce says whether a hook of a claim or a container has begun twice.
+func judgeOnce(runs []hooks.Run) error {
+	once := map[string]string{}
 	for _, r := range runs {
-		what := fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
+		what := whatOf(r)
 		if before, ok := once[what]; ok && before != r.ID {
 			return fmt.Errorf("%s ran as %s and as %s", what, before, r.ID)
 		}
 		once[what] = r.ID
-		// What is left of a hook of which nobody knows the end may be in the way
-		// of the last one, until the container is gone.
-		if err := judge(r); err != nil && !(doomed && r.Point == hooks.PreDestroy) {
-			return fmt.Errorf("%s, run %s attempt %d: %w", what, r.ID, r.Attempt, err)
-		}
-		doomed = doomed || r.State == hooks.Unknown
 	}
 	return nil
 }
+
+// judgeAll says what is wrong with the attempts in one container.
+func judgeAll(runs []hooks.Run) error {
+	doomed := false
+	for _, r := range runs {
+		// What is left of a hook of which nobody knows the end may be in the way
+		// of the last one, until the container is gone.
+		if err := judge(r); err != nil && !(doomed && r.Point == hooks.PreDestroy) {
+			return fmt.Errorf("%s, run %s attempt %d: %w", whatOf(r), r.ID, r.Attempt, err)
+		}
+		doomed = doomed || r.State == hooks.Unknown
+	}
+	return judgeOnce(runs)
+}
+
+// whatOf names what runs once.
+func whatOf(r hooks.Run) string { return fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim) }
 
 // judge says what is wrong with an attempt.
 func judge(r hooks.Run) error {

@@ -8,19 +8,20 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store"
 )
 
-// until returns when cond holds of every pool. It looks again whenever
-// something has been written to the log.
+// until returns when cond holds of every pool.
 func (s *soak) until(t *testing.T, what string, cond func(pool.Status) bool) {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.Now().Add(2 * patience)
 	for {
-		changed := s.yard.DB.Changed()
-		all, err := s.yard.Pools.Statuses(t.Context())
+		all, err := call(t.Context(), s.server, func(c *client.Client) ([]pool.Status, error) { return c.Pools(t.Context()) })
 		require.NoError(t, err)
 		holds := true
 		for _, p := range all {
@@ -29,11 +30,11 @@ func (s *soak) until(t *testing.T, what string, cond func(pool.Status) bool) {
 		if holds {
 			return
 		}
-		select {
-		case <-changed:
-		case <-deadline:
-			require.FailNow(t, "waited in vain", "%s: %+v", what, all)
+		if time.Now().After(deadline) {
+			runs, err := s.server.api().Runs(t.Context(), hooks.RunFilter{Point: hooks.PostCreate, States: []hooks.RunState{hooks.Failed}, Limit: 3})
+			require.FailNow(t, "waited in vain", "%s: %+v; hooks that failed:%s %v", what, all, story(runs), err)
 		}
+		<-time.After(250 * time.Millisecond)
 	}
 }
 
@@ -45,11 +46,12 @@ func (s *soak) rest(t *testing.T) usage {
 		return p.Containers[pool.Idle] == p.MinIdle && p.Waiting == 0 && p.Outdated == 0 &&
 			p.Containers[pool.Creating]+p.Containers[pool.Claimed]+p.Containers[pool.Destroying] == 0
 	})
-	return measure(t)
+	return s.server.measure(t)
 }
 
 // restFlat is rest, and again for a while if it takes more than an earlier one:
-// what has just ended may still be closing what it had open.
+// what has just ended may still be closing what it had open, and a program
+// gives memory back when it likes.
 func (s *soak) restFlat(t *testing.T, early usage) usage {
 	t.Helper()
 	deadline := time.Now().Add(patience)
@@ -79,7 +81,8 @@ func (s *soak) onEngine(t *testing.T, want int) []found {
 // requireHealthy checks that what is idle is as good as it is said to be.
 func (s *soak) requireHealthy(t *testing.T) {
 	t.Helper()
-	idle, err := s.yard.Pools.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	at := s.server.api()
+	idle, err := at.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
 	require.NoError(t, err)
 	require.Len(t, idle, len(s.workloads), "every pool has one")
 	require.Len(t, s.onEngine(t, len(idle)), len(idle), "nothing else is on the engine")
@@ -88,11 +91,11 @@ func (s *soak) requireHealthy(t *testing.T) {
 		status, err := s.rt.Status(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Equal(t, runtime.Running, status.State)
-		result, err := s.rt.Exec(t.Context(), c.ID, runtime.Command{Args: []string{"/" + s.guest, "check"}})
+		result, err := s.rt.Exec(t.Context(), c.ID, runtime.Command{Args: s.workload(c.Workload).check})
 		require.NoError(t, err)
 		require.True(t, result.OK())
 	}
-	live, err := s.yard.DB.Claims(t.Context(), claim.Filter{})
+	live, err := at.Claims(t.Context(), claim.Filter{})
 	require.NoError(t, err)
 	require.Empty(t, live, "claims that live")
 }
@@ -101,7 +104,7 @@ func (s *soak) requireHealthy(t *testing.T) {
 func (s *soak) drain(t *testing.T) {
 	t.Helper()
 	for _, w := range s.workloads {
-		_, err := s.yard.Pools.Drain(t.Context(), w.id)
+		_, err := s.server.api().Drain(t.Context(), w.id)
 		require.NoError(t, err)
 	}
 	s.until(t, "pools to be empty", func(p pool.Status) bool {
@@ -124,8 +127,8 @@ func (s *soak) requireNothingLeft(t *testing.T) {
 }
 
 // everyContainer calls do with each container that there has ever been.
-func (s *soak) everyContainer(ctx context.Context, do func(pool.Container) error) error {
-	all, err := s.yard.Pools.Containers(ctx, pool.ContainerFilter{States: pool.States()})
+func everyContainer(ctx context.Context, db *store.DB, do func(pool.Container) error) error {
+	all, err := db.Containers(ctx, pool.ContainerFilter{States: pool.States()})
 	if err != nil {
 		return err
 	}

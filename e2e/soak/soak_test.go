@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,7 +21,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -38,28 +41,36 @@ const visitors = 14
 type soak struct {
 	engine    *engine
 	link      *link
-	yard      *flowtest.Yard
-	rt        *docker.Runtime // the yard's
+	server    *server
+	rt        *docker.Runtime // of the same instance, past the link
 	instance  string
 	guest     string // the program, by a name that nobody else has
 	image     string
 	workloads []*workload
+	classes   map[string]string // of attacks
 	tally     tally
+	calm      atomic.Bool    // there is no trouble but what tenants make
+	visits    map[string]int // what honest tenants had counted, by claim
 
-	mu      sync.Mutex        // guards holders
+	mu      sync.Mutex        // guards what follows
 	holders map[string]string // tenants by their containers
+	honest  honest
 }
 
 // workload is one of the few that tenants claim.
 type workload struct {
 	id, file   string
 	minIdle    int
+	attacked   bool     // its tenants attack
+	stay       int      // for how many milliseconds a tenant stays, at most
+	check      []string // its health check
 	crowd      *crowd
 	generation int // changed by one goroutine only
 }
 
-// Tenants that behave in every bad way, on containers that die and a
-// connection that breaks, leave nothing behind and never meet.
+// Tenants that behave in every bad way, hostile ones among them, on containers
+// that die, a server that is killed and a connection that breaks, leave nothing
+// behind and never meet.
 func TestSoak(t *testing.T) {
 	length, seed := fromEnvironment(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -67,14 +78,23 @@ func TestSoak(t *testing.T) {
 	defer func() { t.Logf("SOAK=%s SOAK_SEED=%d:%s", length, seed, &s.tally) }()
 	s.last(t, length/4, random)
 	early := s.rest(t)
-	s.last(t, length-length/4, random)
+	s.last(t, length/2, random)
+	middle := s.rest(t)
+	s.calm.Store(true)
+	s.last(t, length/4, random)
+	s.requireTurns(t)
 	end := s.restFlat(t, early)
-	t.Logf("after a quarter: %s; at the end: %s", early, end)
+	t.Logf("after a quarter: %s; after three: %s; at the end: %s", early, middle, end)
 	s.requireHealthy(t)
 	s.drain(t)
 	s.requireNothingLeft(t)
-	s.requireLog(t)
-	s.requireRuns(t)
+	s.server.stop(t)
+	db := s.server.open(t)
+	defer db.Close()
+	s.requireLog(t, db)
+	s.requireRuns(t, db)
+	s.requireState(t, s.visits)
+	s.requireHonestServed(t)
 	requireFlat(t, early, end)
 }
 
@@ -94,41 +114,52 @@ func fromEnvironment(t *testing.T) (length time.Duration, seed uint64) {
 	return length, seed
 }
 
-// begin opens a yard behind a link that can be cut.
+// begin makes an installation behind a link that can be cut.
 func begin(t *testing.T, random *rand.Rand) *soak {
 	t.Helper()
 	e := theEngine(t)
 	name := "soak-" + uuid.NewString()[:8]
 	s := &soak{
 		engine: e, link: newLink(t, e), instance: name, guest: "guest-" + name, image: name + "/guest:latest",
-		holders: map[string]string{},
+		classes: map[string]string{}, visits: map[string]int{}, holders: map[string]string{},
+		honest: honest{visits: map[string][]visited{}, slowest: map[string]time.Duration{}},
 	}
-	rt, err := docker.New(t.Context(), docker.Options{
-		Instance: s.instance, Secret: []byte("of the soak"), ShimPath: runtimetest.BuildShim(t), Host: "unix://" + s.link.path,
-	})
+	rt, err := docker.New(t.Context(), docker.Options{Instance: s.instance, Secret: secret, ShimPath: runtimetest.BuildShim(t)})
 	require.NoError(t, err)
 	s.rt = rt
+	images := []string{s.image}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		require.NoError(t, rt.Purge(ctx, s.image))
+		require.NoError(t, rt.Purge(ctx, images...))
 		require.NoError(t, rt.Close())
 	})
 	require.NoError(t, rt.Import(t.Context(), s.image, s.rootfs(t)))
-	s.yard = flowtest.On(t, rt)
-	ctx, stop := context.WithCancel(context.Background())
-	var releases errgroup.Group
-	releases.Go(func() error { return s.yard.Releases.Run(ctx) })
-	releases.Go(func() error { return s.yard.Releases.Finish(ctx) })
-	t.Cleanup(func() {
-		stop()
-		require.NoError(t, releases.Wait())
-	})
-	s.workloads = workloads(random)
+	for _, user := range []int{0, 1001} {
+		images = append(images, s.attackedImage(user))
+		require.NoError(t, rt.Import(t.Context(), s.attackedImage(user), bytes.NewReader(runtimetest.AttackedRootfs(t, user))))
+	}
+	s.server = newServer(t, s.instance, "unix://"+s.link.path)
+	require.NoError(t, s.server.start())
+	attacks := attackList(t)
+	for _, a := range attacks {
+		s.classes[a.Name] = a.Class
+	}
+	s.workloads = append(s.guestWorkloads(random), attackedWorkloads(attacks, random)...)
 	for _, w := range s.workloads {
 		require.NoError(t, s.apply(w))
 	}
 	return s
+}
+
+// attackedImage is the image of the attacks whose program belongs to a user.
+func (s *soak) attackedImage(user int) string {
+	return fmt.Sprintf("%s/attacked:latest-%d", s.instance, user)
+}
+
+// workload is that of an id.
+func (s *soak) workload(id string) *workload {
+	return s.workloads[slices.IndexFunc(s.workloads, func(w *workload) bool { return w.id == id })]
 }
 
 // rootfs is the image of the containers: nothing but our program.
@@ -177,8 +208,8 @@ hooks:
   pre_destroy: [{ name: gone, command: [/GUEST, check], timeout: GONE_TIME }]
 `
 
-// workloads are one of each kind of reuse, with another policy each.
-func workloads(random *rand.Rand) []*workload {
+// guestWorkloads are one of each kind of reuse, with another policy each.
+func (s *soak) guestWorkloads(random *rand.Rand) []*workload {
 	kinds := []struct {
 		id, rest, policy string
 		minIdle          int
@@ -190,17 +221,25 @@ func workloads(random *rand.Rand) []*workload {
 	var all []*workload
 	for _, k := range kinds {
 		text := strings.NewReplacer("ID", k.id, "POLICY", k.policy).Replace(file) + k.rest + "\n"
-		all = append(all, &workload{id: k.id, file: text, minIdle: k.minIdle, crowd: newCrowd(visitors+6, random)})
+		all = append(all, &workload{
+			id: k.id, file: text, minIdle: k.minIdle, stay: 500, check: []string{"/" + s.guest, "check"},
+			crowd: newCrowd(visitors+6, random, guestName),
+		})
 	}
 	return all
 }
 
 // apply applies a workload's present generation.
 func (s *soak) apply(w *workload) error {
-	text := strings.NewReplacer("IMAGE", s.image, "GUEST", s.guest, "NUMBER", strconv.Itoa(w.generation),
+	image := s.image
+	if w.attacked {
+		image = s.instance + "/attacked:latest"
+	}
+	text := strings.NewReplacer("IMAGE", image, "GUEST", s.guest, "NUMBER", strconv.Itoa(w.generation),
 		"ACT_TIME", actTimeout.String(), "GONE_TIME", goneTimeout.String()).Replace(w.file)
-	_, err := s.yard.Pools.Apply(context.Background(), []byte(text), w.id+".yaml", "")
-	if err != nil {
+	ctx := context.Background()
+	_, err := call(ctx, s.server, func(at *client.Client) (api.AppliedWorkload, error) { return at.Apply(ctx, w.id, []byte(text)) })
+	if err != nil && codeOf(err) != api.EngineDown {
 		return fmt.Errorf("apply %s: %w", w.id, err)
 	}
 	return nil
@@ -218,6 +257,8 @@ func (s *soak) last(t *testing.T, length time.Duration, random *rand.Rand) {
 		g.Go(func() error { return s.come(ctx, own) })
 	}
 	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
-	g.Go(func() error { return s.trouble(ctx, own) })
+	if !s.calm.Load() {
+		g.Go(func() error { return s.trouble(ctx, own) })
+	}
 	require.NoError(t, g.Wait())
 }

@@ -91,10 +91,11 @@ type crowd struct {
 	mu    sync.Mutex // guards what follows
 	free  []string
 	known int // how many there have been
+	name  func(n int, random *rand.Rand) string
 }
 
-func newCrowd(n int, random *rand.Rand) *crowd {
-	c := &crowd{}
+func newCrowd(n int, random *rand.Rand, name func(n int, random *rand.Rand) string) *crowd {
+	c := &crowd{name: name}
 	for range n {
 		c.come(random)
 	}
@@ -104,7 +105,12 @@ func newCrowd(n int, random *rand.Rand) *crowd {
 // come adds a tenant with behaviours of its own for good.
 func (c *crowd) come(random *rand.Rand) {
 	c.known++
-	c.free = append(c.free, fmt.Sprintf("tenant-%d.%s.%s", c.known, pick(random), pick(random)))
+	c.free = append(c.free, c.name(c.known, random))
+}
+
+// guestName is a tenant of a number with two behaviours.
+func guestName(n int, random *rand.Rand) string {
+	return fmt.Sprintf("tenant-%d.%s.%s", n, pick(random), pick(random))
 }
 
 // pick draws a behaviour by weight.

@@ -30,6 +30,7 @@ var troubles = []trouble{
 	{"idle or unfinished containers killed", 2, (*soak).killAny},
 	{"engine lost", 6, (*soak).loseEngine},
 	{"workloads changed", 3, (*soak).changeWorkload},
+	{"servers killed", 4, (*soak).killServer},
 }
 
 // trouble makes trouble until ctx ends.
@@ -49,7 +50,7 @@ func (s *soak) trouble(ctx context.Context, random *rand.Rand) error {
 			return fmt.Errorf("trouble, %s: %w", troubles[i].name, err)
 		}
 		if done {
-			s.tally.add("trouble: " + troubles[i].name)
+			s.tally.add("trouble: %s", troubles[i].name)
 		}
 	}
 }
@@ -114,4 +115,10 @@ func (s *soak) changeWorkload(_ context.Context, random *rand.Rand) (bool, error
 	w := s.workloads[random.IntN(len(s.workloads))]
 	w.generation++
 	return true, s.apply(w)
+}
+
+// killServer ends the server at any line, and starts the next one.
+func (s *soak) killServer(context.Context, *rand.Rand) (bool, error) {
+	s.server.kill()
+	return true, s.server.start()
 }

@@ -5,16 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
-	"github.com/hostler/hostler/release"
-	"github.com/hostler/hostler/runtime"
 )
 
 // come lets one tenant after the other claim and release until ctx ends. What
@@ -25,7 +25,7 @@ func (s *soak) come(ctx context.Context, random *rand.Rand) error {
 		tenant := w.crowd.take(random)
 		for again := true; again; again = ctx.Err() == nil && random.IntN(2) == 0 {
 			// A visit that has begun is brought to its end.
-			if err := s.visit(context.WithoutCancel(ctx), random, w.id, tenant); err != nil {
+			if err := s.visit(context.WithoutCancel(ctx), random, w, tenant); err != nil {
 				return fmt.Errorf("tenant %s of %s: %w", tenant, w.id, err)
 			}
 		}
@@ -35,47 +35,71 @@ func (s *soak) come(ctx context.Context, random *rand.Rand) error {
 }
 
 // visit is one claim, from being asked for to being released.
-func (s *soak) visit(ctx context.Context, random *rand.Rand, workload, tenant string) error {
-	request := claim.Request{Workload: workload, Tenant: tenant, Wait: 20 * time.Second}
+func (s *soak) visit(ctx context.Context, random *rand.Rand, w *workload, tenant string) error {
+	request := request{w, tenant}
 	if random.IntN(10) == 0 {
 		s.leaveEarly(ctx, random, request)
 	}
+	begun := time.Now()
 	c, err := s.claim(ctx, random, request)
 	if err != nil {
 		return s.refused(ctx, request, err)
 	}
-	s.tally.add("claims: active, " + string(c.Source))
+	s.tally.add("claims: active, %s", c.Source)
+	s.granted(request, time.Since(begun))
 	if err := s.enter(c); err != nil {
 		return err
 	}
 	err = s.stay(ctx, random, request, c)
 	s.leave(c)
-	return errors.Join(err, s.release(ctx, random, c))
+	return errors.Join(err, s.release(ctx, random, request, c))
 }
 
 // leaveEarly asks and does not wait for the answer. The claim may come about
 // all the same, for whoever asks next.
-func (s *soak) leaveEarly(ctx context.Context, random *rand.Rand, r claim.Request) {
+func (s *soak) leaveEarly(ctx context.Context, random *rand.Rand, r request) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(300))*time.Millisecond)
 	defer cancel()
-	if _, _, err := s.yard.Claims.Claim(ctx, r); err != nil {
+	if _, err := s.ask(ctx, r); err != nil {
 		s.tally.add("claims: their caller left")
 	}
 }
 
+// request is what a tenant asks for.
+type request struct {
+	workload *workload
+	tenant   string
+}
+
+// answer is how a claim was answered.
+type answer struct {
+	claim.Claim
+	created bool
+}
+
+// claimWait is for how long a tenant waits in line.
+const claimWait = 20 * time.Second
+
+// ask claims, at whatever server answers.
+func (s *soak) ask(ctx context.Context, r request) (answer, error) {
+	return call(ctx, s.server, func(at *client.Client) (answer, error) {
+		c, created, err := at.Claim(ctx, r.workload.id, r.tenant, claimWait)
+		return answer{c, created}, err
+	})
+}
+
 // claim asks, now and then twice at once, which has to be the same claim.
-func (s *soak) claim(ctx context.Context, random *rand.Rand, r claim.Request) (claim.Claim, error) {
+func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (claim.Claim, error) {
 	s.tally.add("claims: asked for")
 	if random.IntN(10) > 0 {
-		c, _, err := s.yard.Claims.Claim(ctx, r)
-		return c, err
+		c, err := s.ask(ctx, r)
+		return c.Claim, err
 	}
-	var both [2]claim.Claim
-	var created [2]bool
+	var both [2]answer
 	var g errgroup.Group
 	for i := range both {
 		g.Go(func() (err error) {
-			both[i], created[i], err = s.yard.Claims.Claim(ctx, r)
+			both[i], err = s.ask(ctx, r)
 			return err
 		})
 	}
@@ -83,19 +107,19 @@ func (s *soak) claim(ctx context.Context, random *rand.Rand, r claim.Request) (c
 		// One may have got it still, when the other came too early.
 		return s.afterAll(ctx, both, err)
 	}
-	if both[0].ID != both[1].ID || created[0] && created[1] {
-		return both[0], fmt.Errorf("asking twice at once makes two claims: %s and %s", both[0].ID, both[1].ID)
+	if both[0].ID != both[1].ID || both[0].created && both[1].created {
+		return both[0].Claim, fmt.Errorf("asking twice at once makes two claims: %s and %s", both[0].ID, both[1].ID)
 	}
-	return both[0], nil
+	return both[0].Claim, nil
 }
 
 // afterAll is the claim that one of two got where the other did not.
-func (s *soak) afterAll(ctx context.Context, both [2]claim.Claim, err error) (claim.Claim, error) {
+func (s *soak) afterAll(ctx context.Context, both [2]answer, err error) (claim.Claim, error) {
 	for _, c := range both {
 		if c.ID == "" {
 			continue
 		}
-		now, err := s.yard.DB.Claim(ctx, c.ID)
+		now, err := call(ctx, s.server, func(at *client.Client) (claim.Claim, error) { return at.ClaimRecord(ctx, c.ID) })
 		if err != nil {
 			return now, err
 		}
@@ -108,19 +132,21 @@ func (s *soak) afterAll(ctx context.Context, both [2]claim.Claim, err error) (cl
 
 // reasons are why claims may fail for which nobody is to blame but the tenants
 // and the trouble.
-var reasons = []error{
-	runtime.ErrUnavailable, runtime.ErrLost, runtime.ErrNotRunning, runtime.ErrNotFound,
-	runtime.ErrDoomed, runtime.ErrNotClean, pool.ErrUnhealthy,
+var reasons = []api.Code{
+	api.PoolExhausted, api.PoolNotReady, api.EngineDown, api.NotHealthy, api.ContainerMissing, api.HookFailed, api.StartFailed,
 }
 
 // refused judges why there is no claim, and that nothing of it is left.
-func (s *soak) refused(ctx context.Context, r claim.Request, err error) error {
+func (s *soak) refused(ctx context.Context, r request, err error) error {
 	reason, ok := reasonOf(err)
 	if !ok {
 		return fmt.Errorf("claim: %w", err)
 	}
-	s.tally.add("claims: " + reason)
-	live, err := s.yard.DB.Claims(ctx, claim.Filter{Workload: r.Workload, Tenant: r.Tenant})
+	s.tally.add("claims: %s", reason)
+	s.denied(r, reason, err)
+	live, err := call(ctx, s.server, func(at *client.Client) ([]claim.Claim, error) {
+		return at.Claims(ctx, claim.Filter{Workload: r.workload.id, Tenant: r.tenant})
+	})
 	if err != nil {
 		return err
 	}
@@ -132,18 +158,20 @@ func (s *soak) refused(ctx context.Context, r claim.Request, err error) error {
 
 // reasonOf is an error in few words, if it is one that may be.
 func reasonOf(err error) (string, bool) {
-	if u, ok := errors.AsType[*claim.UnavailableError](err); ok {
-		return "refused, " + string(u.Reason), true
+	e, ok := errors.AsType[*client.Error](err)
+	if !ok {
+		return "", false
 	}
-	if h, ok := errors.AsType[*hooks.Error](err); ok {
-		return fmt.Sprintf("failed, hook %s: %s", h.Run.Hook, h.Run.State), true
+	text := string(e.Code)
+	switch {
+	case e.Run != nil:
+		text += fmt.Sprintf(", hook %s: %s", e.Run.Hook, e.Run.State)
+	case e.Reason != "":
+		text += ", " + e.Reason
+	case e.Step != "":
+		text += ", at " + e.Step
 	}
-	for _, reason := range reasons {
-		if errors.Is(err, reason) {
-			return "failed, " + reason.Error(), true
-		}
-	}
-	return "", false
+	return text, slices.Contains(reasons, e.Code)
 }
 
 // enter notes that the tenant has the container to itself.
@@ -166,40 +194,41 @@ func (s *soak) leave(c claim.Claim) {
 
 // stay holds the claim for a while, asks for it again, or sees its container
 // being destroyed by an operator.
-func (s *soak) stay(ctx context.Context, random *rand.Rand, r claim.Request, c claim.Claim) error {
-	if err := flow.Pause(ctx, time.Duration(random.IntN(500))*time.Millisecond); err != nil {
+func (s *soak) stay(ctx context.Context, random *rand.Rand, r request, c claim.Claim) error {
+	if err := flow.Pause(ctx, time.Duration(random.IntN(r.workload.stay))*time.Millisecond); err != nil {
 		return err
 	}
-	switch random.IntN(20) {
-	case 0:
+	switch n := random.IntN(20); {
+	case n == 0 && !s.calm.Load():
 		s.tally.add("trouble: containers destroyed by an operator")
-		err := s.yard.Pools.DestroyContainer(ctx, c.Container, true)
-		if err != nil && !errors.Is(err, runtime.ErrUnavailable) {
+		_, err := call(ctx, s.server, func(at *client.Client) (pool.Container, error) { return at.DestroyContainer(ctx, c.Container, true) })
+		if err != nil && codeOf(err) != api.EngineDown {
 			return fmt.Errorf("destroy container %s by force: %w", c.Container, err)
 		}
-	case 1, 2, 3, 4:
-		again, created, err := s.yard.Claims.Claim(ctx, r)
+	case n < 5:
+		again, err := s.ask(ctx, r)
 		if err != nil {
 			return fmt.Errorf("ask again: %w", err)
 		}
-		if created || again.ID != c.ID || again.Container != c.Container {
-			return fmt.Errorf("it has claim %s and gets %s (new: %t) when it asks again", c.ID, again.ID, created)
+		if again.created || again.ID != c.ID || again.Container != c.Container {
+			return fmt.Errorf("it has claim %s and gets %s (new: %t) when it asks again", c.ID, again.ID, again.created)
 		}
 	}
 	return nil
 }
 
 // release gives the claim back, now and then by two at once or with the wish
-// that nothing stays. Only an engine that is away may hold it up.
-func (s *soak) release(ctx context.Context, random *rand.Rand, c claim.Claim) error {
-	r := release.Request{Discard: random.IntN(10) == 0}
+// that nothing stays. Only an engine that is away may hold it up, and what a
+// hostile tenant has made of its own state.
+func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c claim.Claim) error {
+	discard := random.IntN(10) == 0
 	times := 1 + random.IntN(10)/9
 	begin := time.Now()
 	for {
 		var g errgroup.Group
 		for range times {
 			g.Go(func() error {
-				got, err := s.yard.Releases.Release(ctx, c.ID, r)
+				got, err := call(ctx, s.server, func(at *client.Client) (claim.Claim, error) { return at.Release(ctx, c.ID, discard) })
 				if err == nil && got.State != claim.Released {
 					err = fmt.Errorf("it is %s", got.State)
 				}
@@ -209,12 +238,18 @@ func (s *soak) release(ctx context.Context, random *rand.Rand, c claim.Claim) er
 		err := g.Wait()
 		if err == nil {
 			s.tally.add("claims: released")
+			s.released(r, c, discard, time.Since(begin))
 			return nil
 		}
-		if !errors.Is(err, runtime.ErrUnavailable) || time.Since(begin) > patience {
+		switch {
+		case codeOf(err) == api.SyncFailed && r.workload.isAttacker(r.tenant):
+			discard = true // nobody else waits for it
+			s.tally.add("claims: releases whose state could not be kept, of hostile tenants")
+		case codeOf(err) != api.EngineDown || time.Since(begin) > patience:
 			return fmt.Errorf("release claim %s after %s: %w", c.ID, time.Since(begin), err)
+		default:
+			s.tally.add("claims: releases tried again, the engine was away")
 		}
-		s.tally.add("claims: releases tried again, the engine was away")
 		if err := flow.Pause(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}

@@ -13,12 +13,15 @@ import (
 // cannot be so there.
 func look(o order) report {
 	facts := make(map[string]string)
-	l := looker{facts: facts, markers: append(slices.Clone(o.Past), o.Marker)}
+	l := looker{facts: facts, marked: o.marked}
 	l.files()
 	l.self()
 	l.processes()
 	l.kernel()
 	r := report{Facts: facts, Seen: l.seen}
+	if o.Own != "" {
+		r.Seen = append(r.Seen, seenOfAny()...)
+	}
 	if a, ok := find(o.Attack); ok && a.seen != nil {
 		r.Seen = append(r.Seen, a.seen(tenant{o.Marker})...)
 	}
@@ -27,9 +30,9 @@ func look(o order) report {
 
 // looker gathers what is there.
 type looker struct {
-	facts   map[string]string
-	markers []string
-	seen    []string
+	facts  map[string]string
+	marked func(text string) bool // whether it holds another tenant's marker
+	seen   []string
 }
 
 func (l *looker) fact(key, format string, args ...any) {
@@ -40,13 +43,8 @@ func (l *looker) fact(key, format string, args ...any) {
 
 // scan looks for what the tenants before have left.
 func (l *looker) scan(where string, texts ...string) {
-	for _, marker := range l.markers {
-		if marker == "" {
-			continue
-		}
-		if slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(text, marker) }) {
-			l.seen = append(l.seen, where+" holds the marker of a tenant before")
-		}
+	if slices.ContainsFunc(texts, l.marked) {
+		l.seen = append(l.seen, where+" holds the marker of a tenant before")
 	}
 }
 
@@ -81,7 +79,7 @@ func (l *looker) processes() {
 		switch {
 		case filepath.Base(word) == "shim" || filepath.Base(word) == "hostler-shim":
 			name = "shim"
-		case name == "/attacker order" || name == "/attacker look":
+		case name == "/attacker order" || name == "/attacker look" || name == "/attacker visit":
 			continue
 		}
 		key := fmt.Sprintf("process %q uid %s permitted %s state %s", name, field(status, "Uid"), field(status, "CapPrm"), strings.Trim(field(status, "State"), "RSDI (runigslepdk)"))

@@ -43,6 +43,9 @@ func (l *looker) self() {
 	}
 }
 
+// blocksAll is what a program of Go shows while it starts a thread.
+const blocksAll = "fffffffffffbfeff"
+
 // process is what /proc says of a process.
 func (l *looker) process(who string) {
 	dir := "/proc/" + who + "/"
@@ -57,6 +60,9 @@ func (l *looker) process(who string) {
 		l.fact(dir+"autogroup", "%s", strings.TrimSpace(nice))
 	}
 	status, err := os.ReadFile(dir + "status")
+	for tries := 0; err == nil && field(status, "SigBlk") == blocksAll && tries < 50; tries++ {
+		status, err = os.ReadFile(dir + "status")
+	}
 	if err != nil {
 		return
 	}

@@ -7,6 +7,8 @@
 //	                        print its report
 //	attacker look           read an order on stdin, print what this process
 //	                        itself observes
+//	attacker visit          be a tenant of the soak: find what others left, and
+//	                        attack as the tenant's name says
 //	attacker answer NONCE   print an answer that only this program knows, with
 //	                        what is in the environment's NONCE and on stdin
 //	attacker exit N         end with code N
@@ -30,7 +32,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // order is what the suite asks for.
@@ -39,6 +43,21 @@ type order struct {
 	Attack string   `json:"attack"` // its name
 	Marker string   `json:"marker"` // of the tenant that attacked
 	Past   []string `json:"past"`   // markers of the tenants before
+	// Own is the marker of the tenant that looks, where every other tenant's is
+	// of the same form; see visit.
+	Own string `json:"own,omitempty"`
+	// After is how many milliseconds after the answer to attack; 0 is before it.
+	After int `json:"after,omitempty"`
+}
+
+// marked reports whether a text holds another tenant's marker.
+func (o order) marked(text string) bool {
+	if o.Own != "" {
+		return slices.ContainsFunc(visitors.FindAllString(text, -1), func(m string) bool { return m != o.Own })
+	}
+	return slices.ContainsFunc(append(slices.Clone(o.Past), o.Marker), func(m string) bool {
+		return m != "" && strings.Contains(text, m)
+	})
 }
 
 // report is what came of it.
@@ -63,6 +82,8 @@ func main() {
 		var o order
 		check(json.NewDecoder(os.Stdin).Decode(&o))
 		check(look(o).write(os.Stdout))
+	case "visit":
+		os.Exit(visit())
 	case "answer":
 		text, err := io.ReadAll(os.Stdin)
 		check(err)
@@ -95,6 +116,15 @@ func (r report) write(w io.Writer) error {
 	text := base64.NewEncoder(base64.StdEncoding, w)
 	packed := gzip.NewWriter(text)
 	return errors.Join(json.NewEncoder(packed).Encode(r), packed.Close(), text.Close())
+}
+
+// read unpacks a report.
+func (r *report) read(text string) error {
+	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
+	if err != nil {
+		return fmt.Errorf("read a report: %w", err)
+	}
+	return json.NewDecoder(packed).Decode(r)
 }
 
 func check(err error) {

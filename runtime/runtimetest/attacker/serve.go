@@ -73,11 +73,14 @@ func take(conn net.Conn) {
 		_ = look(o).write(conn)
 		return
 	}
-	a, ok := find(o.Attack)
-	if ok && a.Parting {
+	wait := time.Duration(o.After) * time.Millisecond
+	if a, ok := find(o.Attack); ok && a.Parting {
+		wait = max(wait, 50*time.Millisecond) // the answer is on its way
+	}
+	if wait > 0 {
 		_ = report{}.write(conn)
 		conn.Close()
-		<-time.After(50 * time.Millisecond) // the answer is on its way
+		<-time.After(wait)
 		perform(o)
 		return
 	}

@@ -1,0 +1,273 @@
+package soak
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// attackedFile is what the workloads have in common whose tenants attack. Their
+// program is that of the attacks of package runtimetest: the main process
+// performs them, hooks carry the order to it and look for what others left.
+const attackedFile = `
+id: ID
+image: IMAGE-USER
+command: [/app/server, serve]
+user: "USER:USER"
+environment: { GENERATION: "NUMBER" }
+deploy: { resources: { limits: { memory: 256m, pids: 256, cpus: 0.5 } } }
+healthcheck: { test: [CMD, /attacker, exit, "0"], interval: 10s, timeout: 8s, retries: 3, start_period: 5s }
+volumes: { state: { target: /data }, custom: [{ name: srv, target: /srv/app/state }, { name: ro, target: /ro, read_only: true }] }
+sync: { sink: { type: file }, mappings: [{ path: state }], max_size: 64m, max_files: 5000, policy: { manual: true } }
+hooks:
+  post_create: [{ name: visit, command: [/attacker, visit], timeout: 30s }]
+  post_claim: [{ name: visit, command: [/attacker, visit], timeout: 30s }]
+  pre_release: [{ name: visit, command: [/attacker, visit], timeout: 10s }]
+  pre_destroy: [{ name: gone, command: [/attacker, exit, "0"], timeout: 5s }]
+`
+
+// visitTimeout is that of the hooks above but pre_release's.
+const visitTimeout = 30 * time.Second
+
+// attackRow is what the program attacker tells of an attack.
+type attackRow struct{ Name, Class, User string }
+
+// attackList asks the program.
+func attackList(t *testing.T) []attackRow {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), runtimetest.BuildAttacker(t), "list").Output()
+	require.NoError(t, err)
+	var all []attackRow
+	require.NoError(t, json.Unmarshal(out, &all))
+	return all
+}
+
+// attackedWorkloads are one for each way in which containers are made.
+func attackedWorkloads(attacks []attackRow, random *rand.Rand) []*workload {
+	kinds := []struct {
+		id, pool string
+		user     int
+		readOnly bool
+	}{
+		{"root-writable", "reuse: wipe", 0, false},
+		{"root-read-only", "reuse: wipe", 0, true},
+		{"other-writable", "reuse: wipe", 1001, false},
+		{"other-read-only", "reuse: wipe", 1001, true},
+		{"root-same-tenant", "reuse: same_tenant", 0, false},
+	}
+	var all []*workload
+	for _, k := range kinds {
+		user := map[int]string{0: "root", 1001: "other"}[k.user]
+		mine := slices.DeleteFunc(slices.Clone(attacks), func(a attackRow) bool { return a.User != "" && a.User != user })
+		text := strings.NewReplacer("ID", k.id, "USER", fmt.Sprint(k.user)).Replace(attackedFile)
+		text += fmt.Sprintf("read_only: %t\npool: { min_idle: 1, max_size: 4, idle_timeout: 10s, release_failed_ttl: 10s, %s }\n", k.readOnly, k.pool)
+		all = append(all, &workload{
+			id: k.id, file: text, minIdle: 1, attacked: true, stay: 3000, check: []string{"/attacker", "exit", "0"},
+			crowd: newCrowd(visitors+6, random, func(n int, random *rand.Rand) string { return attackerName(n, mine, random) }),
+		})
+	}
+	return all
+}
+
+// attackerName is a tenant of a number, honest or with an attack at random, at
+// a random time after one of its hooks. Some attack while they are released.
+func attackerName(n int, attacks []attackRow, random *rand.Rand) string {
+	if random.IntN(3) == 0 {
+		return fmt.Sprintf("%d.honest", n)
+	}
+	point, after := "c", 0
+	if random.IntN(2) == 0 {
+		after = random.IntN(3500)
+	}
+	if random.IntN(3) == 0 {
+		point, after = "r", after/5
+	}
+	return fmt.Sprintf("%d.%s.%s%d", n, attacks[random.IntN(len(attacks))].Name, point, after)
+}
+
+// attackOf is what a tenant of a workload that is attacked does; empty for an
+// honest one.
+func attackOf(tenant string) string {
+	parts := strings.Split(tenant, ".")
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[1]
+}
+
+// isAttacker reports whether a tenant attacks.
+func (w *workload) isAttacker(tenant string) bool { return w.attacked && attackOf(tenant) != "" }
+
+// isHonest reports whether a tenant does nothing but its work among attackers.
+func (w *workload) isHonest(tenant string) bool { return w.attacked && attackOf(tenant) == "" }
+
+// visited is a claim of an honest tenant that was released.
+type visited struct {
+	claim         string
+	calm, discard bool
+}
+
+// honest is what honest tenants meet.
+type honest struct {
+	visits  map[string][]visited // by workload and tenant, in order
+	denied  []string             // claims that failed while there was no trouble but attacks
+	slowest map[string]time.Duration
+}
+
+// granted notes an answer that is a claim.
+func (s *soak) granted(r request, took time.Duration) {
+	s.took(r, "claim", took)
+	if r.workload.isHonest(r.tenant) {
+		s.tally.add("honest tenants: claims active%s", s.when())
+	}
+	if r.workload.isAttacker(r.tenant) {
+		s.tally.add("hostile tenants: claims active%s", s.when())
+	}
+}
+
+// denied notes an answer that is none. Without trouble, honest tenants have no
+// reason to get one.
+func (s *soak) denied(r request, reason string, err error) {
+	if !r.workload.isHonest(r.tenant) {
+		return
+	}
+	s.tally.add("honest tenants: claims failed%s: %s", s.when(), reason)
+	if s.calm.Load() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.honest.denied = append(s.honest.denied, fmt.Sprintf("tenant %s of %s: %v", r.tenant, r.workload.id, err))
+	}
+}
+
+// released notes the end of a claim.
+func (s *soak) released(r request, c claim.Claim, discard bool, took time.Duration) {
+	s.took(r, "release", took)
+	if !r.workload.isHonest(r.tenant) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := r.workload.id + " " + r.tenant
+	s.honest.visits[key] = append(s.honest.visits[key], visited{c.ID, s.calm.Load(), discard})
+}
+
+// when tells the two kinds of time apart.
+func (s *soak) when() string {
+	if s.calm.Load() {
+		return ", no trouble but attacks"
+	}
+	return ""
+}
+
+// took remembers what was slowest while there was no trouble but attacks.
+func (s *soak) took(r request, what string, took time.Duration) {
+	if !s.calm.Load() || !r.workload.attacked {
+		return
+	}
+	if what += " of an honest tenant"; r.workload.isAttacker(r.tenant) {
+		what = strings.Replace(what, "an honest", "a hostile", 1)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.honest.slowest[what] = max(s.honest.slowest[what], took)
+}
+
+// attackBound is for how long a hostile tenant may hold what is others', from
+// asking for its release on: its hook, the reading of its state, and until a
+// container is destroyed that does not answer.
+const attackBound = 2 * time.Minute
+
+// requireHonestServed checks what honest tenants met while there was no trouble
+// but the attacks.
+func (s *soak) requireHonestServed(t *testing.T) {
+	t.Helper()
+	t.Logf("without trouble but attacks, the slowest: %v", s.honest.slowest)
+	require.Empty(t, s.honest.denied, "claims of honest tenants that failed")
+	for what, took := range s.honest.slowest {
+		require.Less(t, took, attackBound, what)
+	}
+}
+
+// requireState looks at what honest tenants found of their state: what they
+// had kept, in each visit that of the visit before.
+func (s *soak) requireState(t *testing.T, found map[string]int) {
+	t.Helper()
+	checked := 0
+	for tenant, visits := range s.honest.visits {
+		for i := 1; i < len(visits); i++ {
+			before, after := visits[i-1], visits[i]
+			was, ok := found[before.claim]
+			is, ok2 := found[after.claim]
+			if !ok || !ok2 || before.discard {
+				continue
+			}
+			checked++
+			require.LessOrEqual(t, is, was+1, "%s, claim %s", tenant, after.claim)
+			require.GreaterOrEqual(t, is, was, "%s, claim %s has lost what was kept", tenant, after.claim)
+			if before.calm && after.calm {
+				require.Equal(t, was+1, is, "%s, claim %s: the release before kept what was there", tenant, after.claim)
+			}
+		}
+	}
+	s.tally.addN(checked, "honest tenants: visits that found the state of the visit before")
+}
+
+// requireTurns has tenants at once claim and release whose states have to wait
+// for their turn to be uploaded: nobody holds one for good.
+func (s *soak) requireTurns(t *testing.T) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(1, 1))
+	begun := time.Now()
+	for _, w := range s.workloads {
+		if !w.attacked {
+			continue
+		}
+		for i := range 2 {
+			require.NoError(t, s.visit(t.Context(), random, w, fmt.Sprintf("%d.honest", 1_000_000+i)))
+		}
+	}
+	t.Logf("uploads of tenants at the end: %s", time.Since(begun))
+}
+
+// findings are what hooks of workloads that are attacked print.
+type findings struct {
+	found   []string
+	attack  string // how it went
+	visits  int
+	counted bool // visits is there
+	answer  string
+	facts   string
+}
+
+func readFindings(r hooks.Run) findings {
+	var f findings
+	for line := range strings.Lines(r.Stdout.String()) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		switch word {
+		case "FOUND":
+			f.found = append(f.found, rest)
+		case "ATTACK":
+			_, rest, _ = strings.Cut(rest, " ")
+			f.attack, _, _ = strings.Cut(rest, ":")
+		case "VISITS":
+			_, err := fmt.Sscan(rest, &f.visits)
+			f.counted = err == nil
+		case "ANSWER":
+			f.answer = rest
+		case "FACTS":
+			f.facts = rest
+		}
+	}
+	return f
+}
