@@ -139,11 +139,18 @@ func (m *making) find(ctx context.Context) error {
 
 // giveUp takes an unfit container from the claim and has it destroyed. One to
 // which nothing was done, while the engine or the sink of tenants' state was
-// away, is put back: their loss must not cost what is in the containers.
+// away, is put back: their loss must not cost what is in the containers. One
+// that alone does not answer is put back, too, behind the others; it is destroyed
+// when it has not answered for so long that it is tainted. Unless it is the
+// tenant's own, another may do.
 func (m *making) giveUp(ctx context.Context, cause error) error {
 	_, unsynced := errors.AsType[*SyncError](cause)
 	if !m.changed && (unsynced || errors.Is(cause, runtime.ErrUnavailable)) {
-		return m.putBack(ctx)
+		silent := errors.Is(cause, runtime.ErrUnresponsive) && m.claim.Source != Affinity
+		if err := m.putBack(ctx); err != nil || !silent {
+			return err
+		}
+		return errUnfit
 	}
 	m.changed = false
 	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "it was unfit for a claim: "+cause.Error())
