@@ -49,6 +49,7 @@ const (
 	ImageUnavailable Code = "image_unavailable"
 	SyncFailed       Code = "sync_failed"
 	EngineDown       Code = "engine_unavailable"
+	WrongVersion     Code = "wrong_version"
 	StorageDown      Code = "storage_unavailable"
 	PoolNotReady     Code = "pool_not_ready"
 	NotReady         Code = "not_ready"
@@ -89,6 +90,7 @@ var statuses = map[Code]struct {
 	ImageUnavailable: {http.StatusBadGateway, "The image is not available"},
 	SyncFailed:       {http.StatusBadGateway, "The tenant's files could not be moved"},
 	EngineDown:       {http.StatusServiceUnavailable, "The container engine does not answer"},
+	WrongVersion:     {http.StatusServiceUnavailable, "The container is of another version of the server"},
 	StorageDown:      {http.StatusServiceUnavailable, "The server cannot use its database now"},
 	PoolNotReady:     {http.StatusServiceUnavailable, "No container of the pool is ready"},
 	NotReady:         {http.StatusServiceUnavailable, "The server is not ready"},
@@ -118,6 +120,8 @@ var table = []struct {
 	{pool.ErrSeed, SyncFailed},
 	{pool.ErrUnhealthy, NotHealthy},
 	{runtime.ErrImage, ImageUnavailable},
+	{runtime.ErrNewer, WrongVersion},
+	{runtime.ErrTooOld, WrongVersion},
 	{runtime.ErrUnavailable, EngineDown},
 	{runtime.ErrInvalid, StartFailed},
 	{runtime.ErrNotRunning, NotHealthy},

@@ -37,9 +37,10 @@ type FailureReason string
 
 // Why a tenant's state could not be kept.
 const (
-	FailedByTenant FailureReason = "tenant" // what is in its container cannot be read, or is too much
-	FailedBySink   FailureReason = "sink"   // the sink, or the way there
-	FailedStale    FailureReason = "stale"  // a later claim of the tenant has kept its state
+	FailedByTenant  FailureReason = "tenant"  // what is in its container cannot be read, or is too much
+	FailedBySink    FailureReason = "sink"    // the sink, or the way there
+	FailedStale     FailureReason = "stale"   // a later claim of the tenant has kept its state
+	FailedByVersion FailureReason = "version" // its container is too old for this server, which cannot read it
 )
 
 // Source is what a claim's container was before.
@@ -83,7 +84,7 @@ type Claim struct {
 	SyncedAt       *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
 	// A different reason resets the count of failures.
 	Failures      int           `json:"failures,omitempty" doc:"How often its release has failed in a row, for the same reason."`
-	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, or stale: a later claim of the tenant has kept its state."`
+	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, stale: a later claim of the tenant has kept its state; or version: only an older server can read its container."`
 	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"Since when its release fails for this reason."`
 	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When a release that failed is tried again; left out when it is not tried again by itself."`
 	// Discard says that nothing of what the tenant left may stay.

@@ -86,6 +86,9 @@ func (e *SyncError) Reason() FailureReason {
 	if errors.Is(e.Err, snapshot.ErrStale) {
 		return FailedStale
 	}
+	if errors.Is(e.Err, runtime.ErrTooOld) {
+		return FailedByVersion
+	}
 	is := func(theirs error) bool { return errors.Is(e.Err, theirs) }
 	if _, unreadable := errors.AsType[*readError](e.Err); unreadable || slices.ContainsFunc(tenantErrors, is) {
 		return FailedByTenant

@@ -152,6 +152,9 @@ func (m *making) why(ctx context.Context, ahead int) (*UnavailableError, error) 
 	default:
 		u.Reason = NotReady
 		u.Detail = fmt.Sprintf("%d containers are being made and none is ready", s.Containers[pool.Creating])
+		if s.Newer > 0 {
+			u.Detail += fmt.Sprintf("; %d were made by a newer server, and this one cannot speak to them", s.Newer)
+		}
 	}
 	return u, nil
 }

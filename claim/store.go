@@ -25,12 +25,15 @@ type Store interface {
 	// The order of preference, among idle and healthy containers: this
 	// tenant's own of the current revision (unless r.Reuse is never), never
 	// claimed ones of the current revision, with r.Reuse wipe other tenants' of
-	// the current revision, then never claimed ones of older revisions; the
-	// longest idle first. With none it is ErrNoneIdle: the Pending claim stays,
+	// the current revision, all of this server's protocol version; then never
+	// claimed ones of older revisions, or of an older version that this server
+	// speaks; the longest idle first. With none it is ErrNoneIdle: the Pending claim stays,
 	// and is returned with the error. With r.Queue no container is looked for.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// MoveClaim makes a change, if the claim is still in one of the states
-	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. It
+	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. Whoever
+	// becomes responsible for a container of a newer server by it, or moves that,
+	// gets runtime.ErrNewer. It
 	// returns the new record. The hook runs of a claim that ends and that are on
 	// record as running end with it, as unknown.
 	MoveClaim(ctx context.Context, m Move) (Claim, error)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 )
 
 // How often claims are looked for that nobody makes: sooner after storage has
@@ -75,7 +76,13 @@ func (s *Service) sweep(ctx context.Context) error {
 			// The flight of a claim begins before its record and ends after it, so
 			// that one which is read first and has no flight then has no maker.
 			if !s.Elsewhere(c) && !s.isMaking(c.ID) {
-				g.Go(func() error { return s.abandon(ctx, c, "its end could not be recorded in time") })
+				g.Go(func() error {
+					err := s.abandon(ctx, c, "its end could not be recorded in time")
+					if errors.Is(err, runtime.ErrNewer) {
+						return nil // a newer server ends it
+					}
+					return err
+				})
 			}
 		}
 		if err := g.Wait(); err != nil {

@@ -30,10 +30,11 @@ func (v *visit) releasesFailed(ctx context.Context) error {
 
 // releaseRemedies say what to mend, by why a release fails.
 var releaseRemedies = map[claim.FailureReason]string{
-	"":                   "mend the sink",
-	claim.FailedBySink:   "mend the sink",
-	claim.FailedByTenant: "see what keeps the container from being read; it is destroyed after the pool's release_failed_ttl",
-	claim.FailedStale:    "a later claim of the tenant, perhaps of another installation or before a restore, has kept its state, which is never overwritten: save by hand what is needed",
+	"":                    "mend the sink",
+	claim.FailedBySink:    "mend the sink",
+	claim.FailedByTenant:  "see what keeps the container from being read; it is destroyed after the pool's release_failed_ttl",
+	claim.FailedByVersion: "start a server of the version between this one and the container's, which can release it",
+	claim.FailedStale:     "a later claim of the tenant, perhaps of another installation or before a restore, has kept its state, which is never overwritten: save by hand what is needed",
 }
 
 // keptContainers are pools in which so many releases have failed that there is
@@ -52,6 +53,25 @@ func (v *visit) keptContainers(ctx context.Context) error {
 			Message: fmt.Sprintf("%d containers of %s hold what could not be kept; all above max_size, %d, take the room of others", s.Kept, s.Workload, s.MaxSize),
 			Remedy: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` says why; mend that, or give states up with `hostler release CLAIM --discard`; "+
 				"`hostler scale %[1]s --max-size N` makes room meanwhile", s.Workload),
+		})
+	}
+	return nil
+}
+
+// newerContainers are pools with containers that a newer server made.
+func (v *visit) newerContainers(ctx context.Context) error {
+	all, err := v.Pools.Statuses(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range all {
+		if s.Newer == 0 {
+			continue
+		}
+		v.found(Finding{
+			Severity: Warning, Workload: s.Workload,
+			Message: fmt.Sprintf("%d containers of %s were made by a newer server: this one cannot speak to them, and leaves them alone", s.Newer, s.Workload),
+			Remedy:  "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
 		})
 	}
 	return nil

@@ -81,6 +81,7 @@ var records = []check{
 	{"stuck_container", (*visit).stuckContainers},
 	{"release_failed", (*visit).releasesFailed},
 	{"kept_containers", (*visit).keptContainers},
+	{"newer_container", (*visit).newerContainers},
 	{"stuck_claim", (*visit).stuckClaims},
 	{"failing_pool", (*visit).pools},
 	{"stuck_hook", (*visit).runs},

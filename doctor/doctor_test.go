@@ -64,6 +64,12 @@ func TestFindings(t *testing.T) {
 			record(y, pool.Idle)
 			reserve(y, false)
 		}, doctor.Error, "missing_container", "claimed in the database", "hostler release k1"},
+		{"a container of a newer server", false, func(y *flowtest.Yard) {
+			y.Idle("w", 1)
+			y.RT.Speak(runtime.Protocols{Oldest: 1, Current: 1})
+			y.Crash()
+			y.Until("there is one of this version", func() bool { return y.Count("w", pool.Idle) == 2 })
+		}, doctor.Warning, "newer_container", "1 containers of w were made by a newer server", "finish the upgrade"},
 		{"a claimed container that ended", false, func(y *flowtest.Yard) {
 			c := y.Claim("w", "ada")
 			y.Idle("w", 1)

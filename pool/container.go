@@ -53,7 +53,9 @@ type Container struct {
 	// Fence grows whenever another flow, or another server, becomes responsible
 	// for the container. It goes with the calls that change the container, so
 	// that those of an earlier one are refused there: see runtime.ErrStaleFence.
-	Fence     int64     `json:"-"`
+	Fence int64 `json:"-"`
+	// Protocol is the version that its program speaks. It never changes.
+	Protocol  int       `json:"protocol" doc:"The version of the protocol that its program speaks: that of the server that made it."`
 	CreatedAt time.Time `json:"created_at"`
 	ChangedAt time.Time `json:"changed_at" doc:"When its state last changed."`
 	// WipedAt is when it was last emptied for a claim: what it has printed before

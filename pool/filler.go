@@ -33,8 +33,8 @@ const createTime = 15 * time.Minute
 // by a clock but to try again what failed.
 //
 // It makes as many containers as are missing to min_idle, and as claims wait;
-// replaces those of an older revision once the new ones are ready, keeping the
-// old until then; makes room for min_idle and for waiting claims by giving up
+// replaces those of an older revision, or protocol version, once the new ones
+// are ready, keeping the old until then; makes room for min_idle and for waiting claims by giving up
 // idle containers that only their last tenant may have; and empties pools that
 // drain.
 type Filler struct {
@@ -44,6 +44,7 @@ type Filler struct {
 	remover  *Remover
 	queue    *Queue
 	breakers *breakers
+	protocol int // of the containers that it makes
 	log      *slog.Logger
 	wake     chan struct{} // holds one signal: dirty is not empty
 
@@ -65,7 +66,7 @@ type Store interface {
 func NewFiller(store Store, catalog *Catalog, maker *Maker, remover *Remover, queue *Queue, log *slog.Logger) *Filler {
 	return &Filler{
 		store: store, catalog: catalog, maker: maker, remover: remover, queue: queue, log: log,
-		breakers: newBreakers(), wake: make(chan struct{}, 1),
+		breakers: newBreakers(), protocol: maker.rt.Protocols().Current, wake: make(chan struct{}, 1),
 		dirty: map[string]bool{}, retryable: map[string]time.Time{}, busyOf: map[string]int{},
 	}
 }
@@ -184,7 +185,7 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	if err != nil {
 		return time.Time{}, fmt.Errorf("count the containers: %w", err)
 	}
-	t := tally(counts, r.Revision, w.Pool.Reuse)
+	t := tally(counts, r.Revision, f.protocol, w.Pool.Reuse)
 	mended, until := f.breakers.expire(id)
 	f.succeeded(ctx, id, mended)
 	if r.Draining {

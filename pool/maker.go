@@ -187,6 +187,8 @@ func (m *Maker) preDestroy(ctx context.Context, c Container, w *workload.Workloa
 	switch {
 	case errors.Is(err, runtime.ErrUnavailable):
 		return err
+	case err == nil && m.rt.Protocols().IsTooOld(c.Protocol):
+		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, runtime.ErrTooOld.Error())
 	case err != nil || status.State != runtime.Running:
 		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 	default:

@@ -171,6 +171,9 @@ func (m *Manager) shrink(ctx context.Context, r Record) error {
 		return fmt.Errorf("list the idle containers: %w", err)
 	}
 	for _, c := range idle[:max(0, len(idle)-r.MinIdle)] {
+		if m.rt.Protocols().IsNewer(c.Protocol) {
+			continue
+		}
 		if _, err := m.store.MoveContainer(ctx, Condemn(c.ID, []State{Idle}, "the pool is scaled down")); err != nil && !isMoved(err) {
 			return fmt.Errorf("give up container %s: %w", c.ID, err)
 		}
@@ -323,14 +326,14 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 		Containers: map[State]int{Creating: 0, Idle: 0, Claimed: 0, Destroying: 0},
 		Waiting:    m.pools.Queue.Waiting(id) + elsewhere, Deleting: r.Deleting,
 	}
-	creating := 0
+	t := tally(counts, r.Revision, m.rt.Protocols().Current, "")
+	creating := t.creating
+	s.Newer = t.newer
 	for _, k := range counts {
 		s.Containers[k.State] += k.N
-		if k.Revision != r.Revision && (k.State == Idle || k.State == Claimed) {
+		old := k.Revision != r.Revision || k.Protocol < m.rt.Protocols().Current
+		if old && (k.State == Idle || k.State == Claimed) {
 			s.Outdated += k.N
-		}
-		if k.Revision == r.Revision && k.State == Creating {
-			creating += k.N
 		}
 	}
 	s.Fill = m.pools.filler.breakers.get(id, r.Revision).status(creating, r.Draining)

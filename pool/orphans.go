@@ -22,8 +22,12 @@ type orphan struct {
 }
 
 // reclaim removes a container that no live record needs: at once if the
-// database has given it up, and after a grace if it never heard of it.
+// database has given it up, and after a grace if it never heard of it. One that
+// a newer server made is that server's to remove.
 func (w *Watcher) reclaim(ctx context.Context, s runtime.Status) error {
+	if w.rt.Protocols().IsNewer(s.Protocol) {
+		return nil
+	}
 	c, err := w.store.Container(ctx, s.ID)
 	switch {
 	case errors.Is(err, ErrNoContainer):

@@ -102,6 +102,9 @@ func (r *Remover) Run(ctx context.Context) error {
 		}
 		next := time.Now().Add(time.Hour)
 		for _, c := range doomed {
+			if r.maker.rt.Protocols().IsNewer(c.Protocol) {
+				continue // a newer server removes it
+			}
 			if at, ok := r.begin(c.ID, c.Workload); !ok {
 				if at.Before(next) && !at.IsZero() {
 					next = at

@@ -16,19 +16,22 @@ type sums struct {
 	total    int // all but Gone
 	usable   int // idle ones of the current revision that any tenant may have
 	kept     int // idle ones of the current revision that only their last tenant may have
-	outdated int // idle ones of older revisions
-	creating int // of the current revision
+	outdated int // idle ones of older revisions or protocol versions
+	creating int // of the current revision and version
+	newer    int // of a newer server, in any state: nothing happens to them here
 	sick     int // idle ones that nobody may have
 	leaving  int // being destroyed
 }
 
-// tally sums up counts.
-func tally(counts []Count, revision string, reuse workload.Reuse) sums {
+// tally sums up counts, as a server of that version sees them.
+func tally(counts []Count, revision string, protocol int, reuse workload.Reuse) sums {
 	var t sums
 	for _, k := range counts {
 		t.total += k.N
-		current := k.Revision == revision
+		current := k.Revision == revision && k.Protocol == protocol
 		switch {
+		case k.Protocol > protocol:
+			t.newer += k.N
 		case k.State == Creating && current:
 			t.creating += k.N
 		case k.State == Destroying:
@@ -47,31 +50,57 @@ func tally(counts []Count, revision string, reuse workload.Reuse) sums {
 	return t
 }
 
+// Outdated is why a container is replaced that is not as new ones are; empty
+// for one that is.
+func Outdated(c Container, revision string, protocol int) string {
+	switch {
+	case c.Revision != revision:
+		return "its revision is outdated"
+	case c.Protocol < protocol:
+		return fmt.Sprintf("its protocol version is outdated: it is %d, and this server's is %d", c.Protocol, protocol)
+	}
+	return ""
+}
+
+// all is a match of evict.
+func all(reason string) func(Container) string { return func(Container) string { return reason } }
+
+// when is a match of evict for some containers.
+func when(reason string, match func(Container) bool) func(Container) string {
+	return func(c Container) string {
+		if match(c) {
+			return reason
+		}
+		return ""
+	}
+}
+
 // retire gives up idle containers that stand in the way: those of an older
-// revision once enough new ones are ready, or one at a time where there is no
+// revision or protocol version once enough new ones are ready, or one at a time where there is no
 // room for a new one; then as many of those that are kept for their last tenant
 // as min_idle and the claims that wait lack room for. While new ones cannot be
 // made, neither is given up.
 func (f *Filler) retire(ctx context.Context, r Record, t sums, missing, room int) error {
-	old := func(c Container) bool { return c.Revision != r.Revision }
+	old := func(c Container) string { return Outdated(c, r.Revision, f.protocol) }
 	cramped := missing > 0 && room <= 0 && t.leaving == 0 && t.creating == 0
 	wanted := missing - max(room, 0) - t.leaving // containers that only an eviction makes room for
 	broken := f.breakers.get(r.ID, r.Revision).failures > 0
 	if t.sick > 0 {
 		sick := func(c Container) bool { return c.Health == Unhealthy || c.Health == Dead }
-		if err := f.evict(ctx, r.ID, t.sick, "it is not healthy", sick); err != nil {
+		if err := f.evict(ctx, r.ID, t.sick, when("it is not healthy", sick)); err != nil {
 			return err
 		}
 	}
 	switch {
 	case t.outdated > 0 && missing <= 0 && t.creating == 0:
-		return f.evict(ctx, r.ID, t.outdated, "its revision is outdated", old)
+		return f.evict(ctx, r.ID, t.outdated, old)
 	case t.outdated > 0 && cramped && !broken:
-		return f.evict(ctx, r.ID, 1, "its revision is outdated", old)
+		return f.evict(ctx, r.ID, 1, old)
 	case t.kept > 0 && wanted > 0 && !broken:
-		return f.evict(ctx, r.ID, wanted, "the pool needs its room for other tenants", func(c Container) bool { return c.Tenant != "" })
+		used := func(c Container) bool { return c.Tenant != "" }
+		return f.evict(ctx, r.ID, wanted, when("the pool needs its room for other tenants", used))
 	case room+t.leaving < 0:
-		return f.evict(ctx, r.ID, -room-t.leaving, "the pool is larger than max_size", func(Container) bool { return true })
+		return f.evict(ctx, r.ID, -room-t.leaving, all("the pool is larger than max_size"))
 	}
 	return nil
 }
@@ -85,7 +114,7 @@ func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t s
 	if w.Pool.IdleTimeout <= 0 || surplus+t.kept == 0 {
 		return time.Time{}
 	}
-	idle, err := f.store.Containers(ctx, ContainerFilter{Workload: r.ID, States: []State{Idle}})
+	idle, err := f.idle(ctx, r.ID)
 	if err != nil {
 		f.log.Error("list the idle containers", "workload", r.ID, "error", err)
 		return time.Now().Add(firstPause)
@@ -112,10 +141,17 @@ func (f *Filler) expiry(ctx context.Context, w *workload.Workload, r Record, t s
 	return next
 }
 
-// evict gives up to n idle containers that match, the one that has been idle
-// longest first.
-func (f *Filler) evict(ctx context.Context, id string, n int, reason string, match func(Container) bool) error {
+// idle lists the idle containers of a workload, without those of a newer server.
+func (f *Filler) idle(ctx context.Context, id string) ([]Container, error) {
 	idle, err := f.store.Containers(ctx, ContainerFilter{Workload: id, States: []State{Idle}})
+	newer := func(c Container) bool { return c.Protocol > f.protocol }
+	return slices.DeleteFunc(idle, newer), err
+}
+
+// evict gives up to n idle containers for which match has a reason, the one that
+// has been idle longest first.
+func (f *Filler) evict(ctx context.Context, id string, n int, match func(Container) string) error {
+	idle, err := f.idle(ctx, id)
 	if err != nil {
 		return fmt.Errorf("list the idle containers: %w", err)
 	}
@@ -124,7 +160,8 @@ func (f *Filler) evict(ctx context.Context, id string, n int, reason string, mat
 		if n == 0 {
 			break
 		}
-		if !match(c) {
+		reason := match(c)
+		if reason == "" {
 			continue
 		}
 		if err := f.maker.condemn(ctx, c.ID, []State{Idle}, reason); err != nil {
@@ -141,7 +178,7 @@ func (f *Filler) evict(ctx context.Context, id string, n int, reason string, mat
 func (f *Filler) drain(ctx context.Context, r Record, t sums) error {
 	f.queue.Shake(r.ID)
 	if t.usable+t.kept+t.outdated+t.sick > 0 {
-		err := f.evict(ctx, r.ID, t.total, "the pool is draining", func(Container) bool { return true })
+		err := f.evict(ctx, r.ID, t.total, all("the pool is draining"))
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,8 @@ type Status struct {
 	MaxSize    int           `json:"max_size"`
 	Containers map[State]int `json:"containers" doc:"How many are in each state."`
 	Kept       int           `json:"kept" doc:"Claimed ones whose release has failed: they do not count against max_size, up to as many more."`
-	Outdated   int           `json:"outdated" doc:"Containers of an older revision, idle or claimed."`
+	Outdated   int           `json:"outdated" doc:"Containers of an older revision or protocol version, idle or claimed."`
+	Newer      int           `json:"newer,omitempty" doc:"Containers that a newer server made, in any state: this one leaves them alone."`
 	Waiting    int           `json:"waiting" doc:"Claims that wait for a container on this server."`
 	Fill       FillStatus    `json:"fill"`
 	Deleting   bool          `json:"deleting,omitempty" doc:"The workload goes when its last container is gone."`

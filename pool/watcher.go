@@ -166,6 +166,9 @@ func (w *Watcher) record(ctx context.Context, d runtime.Death) (Container, bool,
 	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Dead {
 		return c, false, err
 	}
+	if w.rt.Protocols().IsNewer(c.Protocol) {
+		return c, false, nil // a newer server finds it dead, too
+	}
 	reason := fmt.Sprintf("its main process ended with exit code %d", d.ExitCode)
 	if d.OOMKilled {
 		reason = "it ran out of memory"

@@ -138,9 +138,11 @@ func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, liste
 }
 
 // report tells of a release that these loops have tried in vain. One that is
-// kept back has been told of, and has its next time.
+// kept back has been told of, and has its next time; one from a newer server's
+// container is left to such a server.
 func (s *Service) report(ctx context.Context, c claim.Claim, err error) {
-	if _, kept := errors.AsType[*FailedError](err); err == nil || kept || errors.Is(err, errShown) || ctx.Err() != nil {
+	_, kept := errors.AsType[*FailedError](err)
+	if err == nil || kept || errors.Is(err, errShown) || errors.Is(err, runtime.ErrNewer) || ctx.Err() != nil {
 		return
 	}
 	s.log.Warn("a claim could not be released, and that is tried again", "claim", c.ID, "error", err)

@@ -105,7 +105,25 @@ func (m *releasing) begin(ctx context.Context) error {
 		return fmt.Errorf("container %s is not claim %s's: %w", m.claim.Container, m.claim.ID, pool.ErrMoved)
 	}
 	m.w, _, err = m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
-	return err
+	if err != nil {
+		return err
+	}
+	return m.spoken()
+}
+
+// spoken is an error when this server cannot speak to the container's program,
+// and that is to be waited for: a newer server made it, or it is too old, and
+// holds the only copy of its tenant's state, which another server can take.
+func (m *releasing) spoken() error {
+	err := m.rt.Protocols().Check(m.container.Protocol)
+	if !errors.Is(err, runtime.ErrTooOld) {
+		return err
+	}
+	if m.syncs() && !m.claim.Discard {
+		return &claim.SyncError{Direction: "upload", Err: err}
+	}
+	m.spoiled = err.Error()
+	return nil
 }
 
 // preRelease runs the hooks of that point, each once for a claim however often
@@ -116,8 +134,13 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	if len(hs) == 0 {
 		return nil
 	}
-	dead := m.container.Health == pool.Dead
-	if !dead {
+	idle := "" // why they cannot run
+	switch {
+	case m.container.Health == pool.Dead:
+		idle = "the container is dead"
+	case m.rt.Protocols().IsTooOld(m.container.Protocol):
+		idle = runtime.ErrTooOld.Error()
+	default:
 		// An engine that is away is waited for by the release, not by its hooks,
 		// whose time would run out.
 		_, err := m.rt.Status(ctx, m.claim.Container)
@@ -130,9 +153,9 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if dead {
-		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, m.claim.Subject(), "the container is dead")
-		m.warnings = append(m.warnings, "pre_release did not run: the container is dead")
+	if idle != "" {
+		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, m.claim.Subject(), idle)
+		m.warnings = append(m.warnings, "pre_release did not run: "+idle)
 	} else {
 		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, m.claim.Subject())
 	}
@@ -201,8 +224,8 @@ func (m *releasing) unfit(ctx context.Context) (string, error) {
 		return "the pool is draining", nil
 	case current.Pool.Reuse == workload.ReuseNever:
 		return "it was used and reuse is never", nil
-	case m.claim.Revision != record.Revision:
-		return "its revision is outdated", nil
+	case pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current) != "":
+		return pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current), nil
 	case m.container.Health != pool.Healthy:
 		return "it is " + string(m.container.Health), nil
 	}

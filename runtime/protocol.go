@@ -35,10 +35,16 @@ func (p Protocols) Parse(record string) (int, error) {
 // Check is nil for a version that is spoken, else ErrNewer or ErrTooOld.
 func (p Protocols) Check(version int) error {
 	switch {
-	case version > p.Current:
+	case p.IsNewer(version):
 		return fmt.Errorf("%w: its protocol version is %d, and this server speaks up to %d", ErrNewer, version, p.Current)
-	case version < p.Oldest:
+	case p.IsTooOld(version):
 		return fmt.Errorf("%w: its protocol version is %d, and this server speaks from %d", ErrTooOld, version, p.Oldest)
 	}
 	return nil
 }
+
+// IsNewer reports whether a version is a newer server's.
+func (p Protocols) IsNewer(version int) bool { return version > p.Current }
+
+// IsTooOld reports whether a version is older than those that are spoken.
+func (p Protocols) IsTooOld(version int) bool { return version < p.Oldest }

@@ -48,7 +48,7 @@ const (
 // MoveClaim makes a change of one claim and of its container.
 func (db *DB) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
 	var c claim.Claim
-	err := db.writer.do(ctx, func(t *tx) (err error) {
+	err := db.do(ctx, func(t *tx) (err error) {
 		c, err = moveClaim(t, m)
 		return err
 	})
@@ -100,8 +100,12 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 		after.Health, after.ContainerFence = string(k.Health), k.Fence
 	} else if id != "" && !remark && (m.To == claim.Pending || m.To == claim.Releasing) {
 		// A flow begins, or another server goes on with it.
-		if err := t.query(raiseFence, id).Scan(&after.ContainerFence); err != nil && !errors.Is(err, sql.ErrNoRows) {
+		var protocol int
+		if err := t.query(raiseFence, id).Scan(&after.ContainerFence, &protocol); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return before, translate(err)
+		}
+		if err := t.mayChange(protocol); err != nil {
+			return before, err
 		}
 	}
 	if before.State.Live() && !after.State.Live() {

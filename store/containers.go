@@ -15,11 +15,11 @@ import (
 var _ pool.Containers = (*DB)(nil)
 
 const (
-	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, fence, created_at, changed_at, wiped_at`
+	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, fence, created_at, changed_at, wiped_at, protocol`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 	// The claim stays that of the server that makes it, whoever makes the
 	// container.
 	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
@@ -29,12 +29,12 @@ const (
 		WHERE id = $1`
 	// raiseFence is for a flow that becomes responsible for a container and
 	// changes nothing else of its record.
-	raiseFence = `UPDATE containers SET fence = fence + 1 WHERE id = $1 RETURNING fence`
+	raiseFence = `UPDATE containers SET fence = fence + 1 WHERE id = $1 RETURNING fence, protocol`
 )
 
 // AddContainer records a container that is about to be created.
 func (db *DB) AddContainer(ctx context.Context, c pool.Container, max int) error {
-	err := db.writer.do(ctx, func(t *tx) error { return addContainer(t, c, max) })
+	err := db.do(ctx, func(t *tx) error { return addContainer(t, c, max) })
 	if err != nil {
 		return fmt.Errorf("add container %s: %w", c.ID, err)
 	}
@@ -60,6 +60,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		}
 	}
 	c.State, c.Fence, c.CreatedAt, c.ChangedAt = pool.Creating, pool.FirstFence, t.now, t.now
+	c.Protocol = t.speaks.Current
 	if c.Claim != "" {
 		if err := promise(t, &c); err != nil {
 			return err
@@ -70,7 +71,7 @@ func addContainer(t *tx, c pool.Container, max int) error {
 		return err
 	}
 	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, c.Fence, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
+		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, c.Fence, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), c.Protocol, t.owner)
 	if err != nil {
 		return err
 	}
@@ -96,7 +97,7 @@ func promise(t *tx, c *pool.Container) error {
 // MoveContainer makes a change of one container.
 func (db *DB) MoveContainer(ctx context.Context, m pool.Move) (pool.Container, error) {
 	var c pool.Container
-	err := db.writer.do(ctx, func(t *tx) (err error) {
+	err := db.do(ctx, func(t *tx) (err error) {
 		c, err = moveContainer(t, m)
 		return err
 	})
@@ -114,13 +115,16 @@ func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
 	if !slices.Contains(m.From, before.State) {
 		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
 	}
+	if err := t.mayChange(before.Protocol); err != nil {
+		return before, err
+	}
 	after := before
 	after.Endpoint.Ports = slices.Clone(before.Endpoint.Ports)
 	if m.Set != nil {
 		m.Set(&after)
 	}
 	after.ID, after.Workload, after.Revision, after.CreatedAt = before.ID, before.Workload, before.Revision, before.CreatedAt
-	after.State, after.ChangedAt = m.To, before.ChangedAt
+	after.State, after.ChangedAt, after.Protocol = m.To, before.ChangedAt, before.Protocol
 	if after.State != before.State {
 		after.ChangedAt = t.now
 	}
@@ -206,8 +210,8 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	return query, w.args
 }
 
-const countByKind = `SELECT revision, state, tenant <> '', health IN ('', 'healthy'), count(*)
-	FROM containers WHERE workload = $1 AND state <> 'gone' GROUP BY 1, 2, 3, 4 ORDER BY 1, 2, 3, 4`
+const countByKind = `SELECT revision, protocol, state, tenant <> '', health IN ('', 'healthy'), count(*)
+	FROM containers WHERE workload = $1 AND state <> 'gone' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`
 
 // Counts counts the workload's containers that are not gone.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
@@ -242,7 +246,7 @@ func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]in
 }
 
 func scanCount(r row) (n pool.Count, err error) {
-	err = r.Scan(&n.Revision, &n.State, &n.Used, &n.Healthy, &n.N)
+	err = r.Scan(&n.Revision, &n.Protocol, &n.State, &n.Used, &n.Healthy, &n.N)
 	return n, err
 }
 
@@ -251,7 +255,7 @@ func scanContainer(r row) (pool.Container, error) {
 	var endpoint string
 	var created, changed, wiped int64
 	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
-		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &c.Fence, &created, &changed, &wiped)
+		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &c.Fence, &created, &changed, &wiped, &c.Protocol)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrNoContainer
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime"
 )
 
 // DB is the store. It is safe for many goroutines.
@@ -24,6 +25,7 @@ type DB struct {
 	self    atomic.Pointer[Replica]     // this server, once it has registered
 	alone   func(context.Context) error // nil where opening is enough
 	closed  atomic.Bool
+	speaks  runtime.Protocols
 	closers []func() error // close what was opened, in its order
 }
 
@@ -74,6 +76,20 @@ func (db *DB) Alone(ctx context.Context) error {
 		return fmt.Errorf("keep the database for this server: %w", err)
 	}
 	return nil
+}
+
+// Speak says which containers this server can speak to. It is called once,
+// before anything is changed. The containers that are added are of the current
+// version; those of a newer one are not reserved, and every change of them, or
+// of a claim's flow that has one, is runtime.ErrNewer.
+func (db *DB) Speak(p runtime.Protocols) { db.speaks = p }
+
+// do makes a change that has to do with containers.
+func (db *DB) do(ctx context.Context, f func(*tx) error) error {
+	return db.writer.do(ctx, func(t *tx) error {
+		t.speaks = db.speaks
+		return f(t)
+	})
 }
 
 // Close finishes the writes that are under way, refuses later ones with

@@ -217,7 +217,7 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 			if s == pool.Claimed {
 				holder = "c"
 			}
-			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, 1, 0, "")
+			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, 1, 0, 0, "")
 			if err != nil {
 				return err
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
 	"github.com/hostler/hostler/workload"
 )
@@ -30,7 +31,7 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 	}
 	for _, p := range preferences[:3] {
 		require.NotContains(t, explain(t, db, p.query), "TEMP B-TREE", "the longest idle is the index's first")
-		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}))
+		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}, runtime.Protocols{}))
 	}
 }
 

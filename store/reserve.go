@@ -8,6 +8,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -29,47 +30,49 @@ type preference struct {
 	// query looks for the longest idle one.
 	query string
 	// args are the query's; nil when this reservation wants none of the kind.
-	args func(claim.Reservation) []any
+	args func(claim.Reservation, runtime.Protocols) []any
 }
 
 // preferences are in the order in which they are tried.
 var preferences = []preference{
 	{ // The tenant's own, as it was left. It is waited for, not passed over.
 		claim.Affinity,
-		candidates + ` AND tenant = $2 AND revision = $3` + longestIdle + forUpdate,
-		func(r claim.Reservation) []any {
+		candidates + ` AND tenant = $2 AND revision = $3 AND protocol = $4` + longestIdle + forUpdate,
+		func(r claim.Reservation, p runtime.Protocols) []any {
 			if r.Reuse == workload.ReuseNever {
 				return nil
 			}
-			return []any{r.Workload, r.Tenant, r.Revision}
+			return []any{r.Workload, r.Tenant, r.Revision, p.Current}
 		},
 	},
 	{ // Never claimed.
 		claim.Fresh,
-		candidates + ` AND tenant = '' AND revision = $2` + longestFree,
-		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
+		candidates + ` AND tenant = '' AND revision = $2 AND protocol = $3` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any { return []any{r.Workload, r.Revision, p.Current} },
 	},
 	{ // Another tenant's, to be wiped.
 		claim.Recycled,
-		candidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3` + longestFree,
-		func(r claim.Reservation) []any {
+		candidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3 AND protocol = $4` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any {
 			if r.Reuse != workload.ReuseWipe {
 				return nil
 			}
-			return []any{r.Workload, r.Tenant, r.Revision}
+			return []any{r.Workload, r.Tenant, r.Revision, p.Current}
 		},
 	},
 	{ // Outdated but never claimed: better than none.
 		claim.Fresh,
-		candidates + ` AND tenant = '' AND revision <> $2` + longestFree,
-		func(r claim.Reservation) []any { return []any{r.Workload, r.Revision} },
+		candidates + ` AND tenant = '' AND (revision <> $2 OR protocol <> $4) AND protocol BETWEEN $3 AND $4` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any {
+			return []any{r.Workload, r.Revision, p.Oldest, p.Current}
+		},
 	},
 }
 
 // Reserve finds or makes the tenant's claim and a container for it.
 func (db *DB) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
 	var c claim.Claim
-	err := db.writer.do(ctx, func(t *tx) (err error) {
+	err := db.do(ctx, func(t *tx) (err error) {
 		c, err = reserve(t, r)
 		return err
 	})
@@ -130,7 +133,7 @@ func begin(t *tx, c claim.Claim) (claim.Claim, error) {
 // take reserves the best container there is for the claim, if there is any.
 func take(t *tx, r claim.Reservation, c *claim.Claim) error {
 	for _, p := range preferences {
-		args := p.args(r)
+		args := p.args(r, t.speaks)
 		if args == nil {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime"
 )
 
 // writer makes changes of the database.
@@ -56,9 +57,19 @@ const (
 // tx is what a change sees of the transaction that it is part of.
 type tx struct {
 	session
+	speaks runtime.Protocols
 	owner  string // the server whose change it is, empty if it has not registered
 	now    time.Time
 	events []activity.Event
+}
+
+// mayChange refuses to change what has to do with a container of that version
+// when a newer server made it: this one cannot know how.
+func (t *tx) mayChange(protocol int) error {
+	if t.speaks.IsNewer(protocol) {
+		return t.speaks.Check(protocol)
+	}
+	return nil
 }
 
 // begin makes it ready for the next change.

@@ -14,6 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
 )
@@ -99,6 +100,7 @@ func restore(ctx context.Context, dsn string, copies []string) (done restored, e
 		return done, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
+	db.Speak(shim.Protocols())
 	if err := unused(ctx, db); err != nil {
 		return done, err
 	}

@@ -60,6 +60,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	db.Speak(rt.Protocols())
 	sinks := snapshot.NewSinks(c.places(db.Shared()))
 	if !db.Shared() {
 		return assemble(db, rt, sinks, log), nil

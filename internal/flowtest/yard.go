@@ -85,6 +85,7 @@ func (y *Yard) open() {
 	require.NoError(y.T, err)
 	log := slog.New(slog.DiscardHandler)
 	runner := hooks.NewRunner(y.runtime, db)
+	db.Speak(y.runtime.Protocols())
 	y.DB = db
 	y.Pools = pool.New(db, y.runtime, runner, log)
 	y.Claims = claim.NewService(db, y.Pools, y.runtime, runner, sinks{y.Bucket}, log)
@@ -110,6 +111,19 @@ func (y *Yard) Start() {
 // running. The containers stay as they are.
 func (y *Yard) Crash() {
 	y.T.Helper()
+	y.CrashUnfinished()
+	ctx := y.T.Context()
+	releasing, err := y.DB.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	require.NoError(y.T, err)
+	for _, c := range releasing {
+		_, err := y.Releases.Release(ctx, c.ID, release.Request{Reason: c.Reason, Discard: c.Discard})
+		require.NoError(y.T, err)
+	}
+}
+
+// CrashUnfinished is Crash for a server that does not finish the releases.
+func (y *Yard) CrashUnfinished() {
+	y.T.Helper()
 	y.stop()
 	require.NoError(y.T, y.DB.Close())
 	y.open()
@@ -120,12 +134,14 @@ func (y *Yard) Crash() {
 	require.NoError(y.T, y.Pools.Recover(ctx, left.Containers))
 	require.NoError(y.T, y.Releases.TakeOver(ctx, left.Claims, left.Runs))
 	y.Start()
-	releasing, err := y.DB.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
-	require.NoError(y.T, err)
-	for _, c := range releasing {
-		_, err := y.Releases.Release(ctx, c.ID, release.Request{Reason: c.Reason, Discard: c.Discard})
-		require.NoError(y.T, err)
-	}
+}
+
+// Upgrade is a Crash whose next server is of another version: it speaks that
+// version of the protocol, and the one before.
+func (y *Yard) Upgrade(version int) {
+	y.T.Helper()
+	y.RT.Speak(runtime.Protocols{Oldest: version - 1, Current: version})
+	y.Crash()
 }
 
 // Apply applies a workload file and returns what became of it.

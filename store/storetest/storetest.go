@@ -13,6 +13,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
 
@@ -43,6 +44,7 @@ type Keeper interface {
 	Meta(ctx context.Context, key string) (string, error)
 	MetaOr(ctx context.Context, key, fresh string) (string, error)
 	SetMeta(ctx context.Context, key, value string) error
+	Speak(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
 	Close() error
 }
@@ -63,6 +65,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"reserve makes a claim and takes a container", reserveTakes},
 		{"reserve prefers", reservePrefers},
 		{"reserve passes over what is not healthy", reserveHealthy},
+		{"reserve takes what the server speaks to", reserveSpoken},
+		{"what a newer server made is left alone", newerIsLeftAlone},
 		{"reserve again returns the same claim", reserveAgain},
 		{"reserve returns the tenant's live claim", reserveHeld},
 		{"reserve keeps a claim that waits", reserveWaits},
