@@ -5,7 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -81,21 +81,24 @@ func TestDiscardAsTheUploadFails(t *testing.T) {
 		y.Apply(kept)
 		c := y.Claim("w", "ada")
 		exec(y, c, "write", "/data/note", "x")
-		var once sync.Once
+		var failed, told atomic.Bool
 		y.Bucket.Before(func(call snapshottest.Call) error {
-			if call.Op != "list" { // the last call before the release is kept back
+			if call.Op != "list" {
+				failed.Store(true)
 				return errors.New("the sink is unplugged")
 			}
-			once.Do(func() {
+			// What is done after a failure, before the release is kept back.
+			if failed.Load() && told.CompareAndSwap(false, true) {
 				_, err := y.DB.MoveClaim(t.Context(), claim.Move{
 					ID: c.ID, From: []claim.State{claim.Releasing}, Set: func(c *claim.Claim) { c.Discard = true },
 				})
 				require.NoError(t, err)
-			})
+			}
 			return nil
 		})
 		r, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
+		require.True(t, told.Load())
 		require.Equal(t, claim.Released, r.State)
 		require.Empty(t, y.Events(activity.ClaimReleaseFailed))
 		require.Contains(t, gone(y, c.Container), "discarded")
