@@ -200,8 +200,8 @@ func mountFacts(f facts) error {
 	queues := false
 	for _, m := range all {
 		queues = queues || m.kind == "mqueue"
-		if m.writable && strings.HasPrefix(m.kind, "cgroup") {
-			return fmt.Errorf("%w: control groups can be made below %s", runtime.ErrNotClean, m.path)
+		if m.holdsObjects() {
+			return fmt.Errorf("%w: objects of the kernel can be made below %s, a filesystem of kind %s", runtime.ErrNotClean, m.path, m.kind)
 		}
 	}
 	if !queues && hasQueues() {

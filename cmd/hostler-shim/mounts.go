@@ -17,11 +17,16 @@ type mount struct {
 	writable bool
 }
 
-// kernelKinds are filesystems that show the kernel's state, not files.
+// kernelKinds are filesystems that show the kernel's state, not files. One that
+// holds files in large pages (hugetlbfs) is none of them.
 var kernelKinds = []string{
 	"proc", "sysfs", "cgroup", "cgroup2", "devpts", "securityfs", "debugfs", "tracefs",
-	"bpf", "pstore", "configfs", "fusectl", "hugetlbfs", "binfmt_misc", "nsfs", "efivarfs",
+	"bpf", "pstore", "configfs", "fusectl", "binfmt_misc", "nsfs", "efivarfs",
 }
+
+// readableKinds are those that engines mount such that processes may write to
+// them. What can be left there is compared by itself, or ends with processes.
+var readableKinds = []string{"proc", "sysfs", "devpts", "nsfs"}
 
 // mounts lists all that is mounted where this process can see it.
 func mounts() ([]mount, error) {
@@ -44,9 +49,18 @@ func mounts() ([]mount, error) {
 // not the root, which is compared path by path, not the kernel's, not ours.
 func writableMounts() ([]mount, error) {
 	all, err := mounts()
-	return slices.DeleteFunc(all, func(m mount) bool {
-		return !m.writable || m.path == "/" || slices.Contains(kernelKinds, m.kind) || isOurs(m.path)
-	}), err
+	return slices.DeleteFunc(all, func(m mount) bool { return !m.holdsFiles() }), err
+}
+
+func (m mount) holdsFiles() bool {
+	return m.writable && m.path != "/" && !slices.Contains(kernelKinds, m.kind) && !isOurs(m.path)
+}
+
+// holdsObjects reports whether a tenant can make things on the mount that are
+// objects of the kernel: groups of processes, pinned programs. Nothing here
+// lists or ends them.
+func (m mount) holdsObjects() bool {
+	return m.writable && slices.Contains(kernelKinds, m.kind) && !slices.Contains(readableKinds, m.kind)
 }
 
 // isOurs spares the shim's own mounts, and those by which engines mask parts

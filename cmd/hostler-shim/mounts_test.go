@@ -1,6 +1,7 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,4 +33,35 @@ func TestUnder(t *testing.T) {
 	require.True(t, under("/data/a", "/data"))
 	require.True(t, under("/a", "/"))
 	require.False(t, under("/database", "/data"))
+}
+
+// What a tenant can write is emptied where it holds files, and never proven
+// clean where it holds the kernel's own objects. What engines mount everywhere
+// is neither.
+func TestWhatMountsHold(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct{ files, objects bool }{
+		"/data ext4":             {files: true},
+		"/dev/shm tmpfs":         {files: true},
+		"/dev/mqueue mqueue":     {files: true},
+		"/hugepages hugetlbfs":   {files: true},
+		"/ overlay":              {},
+		"/.hostler tmpfs":        {},
+		"/proc proc":             {},
+		"/proc/acpi tmpfs":       {},
+		"/dev/pts devpts":        {},
+		"/sys sysfs":             {},
+		"/sys/fs/cgroup cgroup2": {objects: true},
+		"/sys/fs/bpf bpf":        {objects: true},
+		"/config configfs":       {objects: true},
+		"/trace tracefs":         {objects: true},
+	}
+	for text, want := range cases {
+		path, kind, _ := strings.Cut(text, " ")
+		m := mount{path: path, kind: kind, writable: true}
+		require.Equal(t, want.files, m.holdsFiles(), text)
+		require.Equal(t, want.objects, m.holdsObjects(), text)
+		m.writable = false
+		require.False(t, m.holdsFiles() || m.holdsObjects(), text)
+	}
 }
