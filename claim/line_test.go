@@ -197,6 +197,36 @@ func (g gated) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, e
 	return g.Store.Reserve(ctx, r)
 }
 
+// Nor does one who leaves while the database is asked for something: what that
+// says then is the end of this caller's request, not of the claim.
+func TestLeaderLeavesStorage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(small(1))
+		held := y.Claim("w", "held")
+		db := gated{y.DB, make(chan struct{})}
+		claims := service(y, db)
+		ctx, leave := context.WithCancel(t.Context())
+		var leader, joiner errgroup.Group
+		ask := func(ctx context.Context) func() error {
+			return func() error {
+				_, _, err := claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "waiting", Wait: time.Hour})
+				return err
+			}
+		}
+		leader.Go(ask(ctx))
+		synctest.Wait() // in Reserve
+		joiner.Go(ask(t.Context()))
+		synctest.Wait()
+		leave()
+		close(db.open)
+		require.ErrorIs(t, leader.Wait(), context.Canceled)
+		synctest.Wait()
+		y.Release(held)
+		require.NoError(t, joiner.Wait())
+	})
+}
+
 // Who comes while others wait takes the last place, though a container is idle
 // at that moment: it is for the first of those who wait.
 func TestNobodyOvertakes(t *testing.T) {

@@ -165,6 +165,10 @@ func (s *Service) lead(ctx, work context.Context, f *flight, r Request, w *workl
 	defer s.land(f, key{r.Workload, r.Tenant})
 	c, created, err := s.make(ctx, work, f.claim, r, w, record)
 	f.c, f.err = c, err
+	if work.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		// Whatever was in progress then, it ended because this caller left.
+		f.err = fmt.Errorf("%w: %w", errCallerLeft, err)
+	}
 	return c, created, err
 }
 
