@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
@@ -127,5 +128,5 @@ func pair() (ours *os.File, theirs int, err error) {
 
 // copyAll copies until either side ends. Errors mean that a side has ended.
 func copyAll(to io.Writer, from io.Reader) {
-	_, _ = io.CopyBuffer(to, from, make([]byte, drainBuffer))
+	_, _ = io.CopyBuffer(onlyWriter{to}, onlyReader{from}, make([]byte, shim.MaxData))
 }

@@ -4,10 +4,12 @@ import (
 	"context"
 	"io"
 	"net"
+	"os"
 	goruntime "runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // BenchmarkIdleSessions opens a thousand sessions whose other ends are in
@@ -49,4 +51,36 @@ func inUse() (heap, stacks int64, goroutines int) {
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
 	return int64(m.HeapAlloc), int64(m.StackInuse), goruntime.NumGoroutine()
+}
+
+// BenchmarkStream sends bytes on a stream over a pair of sockets.
+func BenchmarkStream(b *testing.B) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	require.NoError(b, err)
+	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
+	go func() { // ends with the connection
+		channel, _ := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
+		NewConn(theirs, channel, func(in *Incoming) error {
+			go func() {
+				_, _ = io.Copy(io.Discard, in.Stream(0))
+				_ = in.Answer(Answer{})
+			}()
+			return nil
+		}, nil).Run()
+	}()
+	channel, _, err := Call(ours, Key(secret, "c"), Version)
+	require.NoError(b, err)
+	server := NewConn(ours, channel, nil, nil)
+	defer server.Close()
+	go server.Run()
+	out, err := server.Ask(Request{Op: OpUntar, Streams: 1})
+	require.NoError(b, err)
+	buf := make([]byte, MaxData)
+	b.SetBytes(int64(len(buf)))
+	for b.Loop() {
+		_, err := out.Stream(0).Write(buf)
+		require.NoError(b, err)
+	}
+	require.NoError(b, out.Stream(0).CloseWrite())
+	<-out.events
 }

@@ -34,9 +34,9 @@ var (
 const (
 	// Window is how many bytes an end may send before the other one has read
 	// them. It is also what a reader that does not read costs.
-	Window = 256 << 10
+	Window = 1 << 20
 	// MaxData bounds the bytes in one frame.
-	MaxData = 32 << 10
+	MaxData = 64 << 10
 	// maxStreams bounds the streams of one request.
 	maxStreams = 4
 )
