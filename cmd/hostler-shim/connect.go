@@ -2,8 +2,6 @@ package main
 
 import (
 	"os"
-
-	"github.com/hostler/hostler/runtime/shim"
 )
 
 // runConnect carries a session: an engine's exec has only stdin and stdout.
@@ -13,7 +11,7 @@ func runConnect(args []string) int {
 		complain("connect", err)
 		return exitFailed
 	}
-	path := shim.SocketPath
+	path := ownSocket()
 	if len(args) > 0 {
 		path = args[0]
 	}

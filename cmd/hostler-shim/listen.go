@@ -6,17 +6,30 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
 
-const (
-	backlog = 16
-	// maxStrangers bounds connections that have not shown the token: anybody
-	// who gets at the socket may open one.
-	maxStrangers = 16
-)
+// backlog is how many connections may wait to be accepted.
+const backlog = 128
+
+// ownSocket is where init listens, and where a bridge connects to: in a directory
+// that nobody else can reach, where this program has a user of its own. Elsewhere
+// the tenant has the same user and could remove or replace any file; nobody can do
+// either to an abstract socket while init listens. Init does so before it starts
+// anything of the tenant's.
+func ownSocket() string {
+	if os.Geteuid() == shim.UID {
+		return shim.SocketPath
+	}
+	return shim.AbstractSocket
+}
+
+// isAbstract reports whether an address is no file's.
+func isAbstract(address string) bool { return strings.HasPrefix(address, "@") }
 
 // shortPath opens the folder of a socket and names the socket by way of the
 // descriptor: an address holds 107 bytes only.
@@ -28,8 +41,15 @@ func shortPath(path string) (short string, dir *os.File, err error) {
 	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path), dir, nil
 }
 
-// listen opens the socket, which nobody but this user can reach.
+// listen opens the socket. One that is a file nobody but this user can reach.
 func listen(path string) (int, error) {
+	if isAbstract(path) {
+		fd, err := bind(path, path)
+		if err != nil {
+			return -1, err
+		}
+		return fd, unix.Listen(fd, backlog)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return -1, err
 	}
@@ -41,12 +61,9 @@ func listen(path string) (int, error) {
 		return -1, err
 	}
 	defer dir.Close()
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := bind(short, path)
 	if err != nil {
 		return -1, err
-	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: short}); err != nil {
-		return -1, fmt.Errorf("bind %s: %w", path, err)
 	}
 	if err := os.Chmod(path, 0o600); err != nil {
 		return -1, err
@@ -54,14 +71,31 @@ func listen(path string) (int, error) {
 	return fd, unix.Listen(fd, backlog)
 }
 
+// bind makes a socket with an address, which errors call by another name.
+func bind(address, name string) (int, error) {
+	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return -1, err
+	}
+	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: address}); err != nil {
+		unix.Close(fd)
+		return -1, fmt.Errorf("bind %s: %w", name, err)
+	}
+	return fd, nil
+}
+
 // connectTo connects to init's socket and makes sure that init is who listens:
 // the credentials are those of the process that called listen.
 func connectTo(path string, init int) (*os.File, error) {
-	short, dir, err := shortPath(path)
-	if err != nil {
-		return nil, err
+	short := path
+	if !isAbstract(path) {
+		name, dir, err := shortPath(path)
+		if err != nil {
+			return nil, err
+		}
+		defer dir.Close()
+		short = name
 	}
-	defer dir.Close()
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
@@ -86,7 +120,7 @@ func connectTo(path string, init int) (*os.File, error) {
 
 // accept serves every connection until the socket is unusable.
 func (s *supervisor) accept(listener int) {
-	strangers := make(chan struct{}, maxStrangers)
+	var unproven strangers
 	for {
 		fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		switch {
@@ -99,13 +133,12 @@ func (s *supervisor) accept(listener int) {
 			complain("accept", err)
 			return
 		}
-		select {
-		case strangers <- struct{}{}:
-		default:
-			unix.Close(fd)
+		c := newSession(s, fd)
+		if c.inside && !s.config.Shared {
+			c.socket.Close()
 			continue
 		}
-		conn := newSession(s, fd)
-		go conn.serve(func() { <-strangers }) // ends with the connection
+		unproven.enter(c)
+		go c.serve(func() { unproven.leave(c) }) // ends with the connection
 	}
 }

@@ -20,17 +20,30 @@ type session struct {
 	socket *os.File
 	conn   *shim.Conn // once the client has proven itself
 	peer   proctree.ID
+	inside bool // the peer is a process of the container
 }
 
 func newSession(s *supervisor, fd int) *session {
-	c := &session{init: s}
+	c := &session{init: s, socket: os.NewFile(uintptr(fd), "session")}
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-		if p, err := proctree.Read(int(peer.Pid)); err == nil {
-			c.peer = p.ID
-		}
+		c.peer, c.inside = peerOf(int(peer.Pid))
 	}
-	c.socket = os.NewFile(uintptr(fd), "session")
 	return c
+}
+
+// peerOf looks at the process that has connected, and reports whether it is one of
+// the container's: its parent is in the container as well, or it has ended since.
+// The engine's bridge has its parent outside, which no process of a tenant can
+// get. The number is 0 for one that the kernel does not tell.
+func peerOf(pid int) (id proctree.ID, inside bool) {
+	if pid <= 0 {
+		return proctree.ID{}, false
+	}
+	p, err := proctree.Read(pid)
+	if err != nil {
+		return proctree.ID{}, true
+	}
+	return p.ID, p.Parent != 0
 }
 
 // serve speaks to one client. It calls known once it has shown the token, or

@@ -103,6 +103,9 @@ func runInit(args []string) int {
 		complain("start", err)
 		return exitFailed
 	}
+	if config.Socket == "" {
+		config.Socket = ownSocket()
+	}
 	listener, err := listen(config.Socket)
 	if err != nil {
 		complain("listen", err)

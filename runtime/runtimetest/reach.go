@@ -1,8 +1,10 @@
 package runtimetest
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
@@ -19,6 +21,7 @@ func reach(t *testing.T, s *suite) {
 	}{
 		{"its directory cannot be moved", shimMoved},
 		{"nothing can be left in it", shimLeft},
+		{"its socket cannot be taken", shimSocket},
 		{"its processes cannot be touched", shimTouched},
 	}
 	for _, readOnly := range []bool{false, true} {
@@ -86,11 +89,41 @@ func shimLeft(t *testing.T, c *container, user string) {
 		c.refused(t, user, "chmod", dir, "777")
 	}
 	c.refused(t, user, "read", "/.hostler/bin/shim")
-	if c.Facts.OneUser {
-		return
+}
+
+// The socket is out of reach, or an abstract one that nobody else can have, and
+// connections of a tenant's do not keep the server out.
+func shimSocket(t *testing.T, c *container, user string) {
+	address := "/.hostler/run/sock"
+	if !c.Facts.OneUser {
+		c.refused(t, user, "remove", address)
+		c.refused(t, user, "connect", address)
+	} else {
+		address = "@hostler-shim"
+		require.Empty(t, c.ok(t, "connect", address), "it is there")
+		flood := c.command("flood", address, "40")
+		flood.Timeout = time.Minute
+		over := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { // ends with the context
+			_, err := c.rt.Exec(ctx, c.id, flood)
+			over <- err
+		}()
+		eventually(t, "the flood", func() bool { return c.ok(t, "ps", "flood") != "" })
+		for range 5 {
+			for line := range strings.Lines(c.ok(t, "ps", "connect")) {
+				pid, argv, _ := strings.Cut(strings.TrimSpace(line), " ")
+				if !strings.Contains(argv, address) {
+					_, _ = c.run(t, c.command("kill", pid, "KILL")) // the bridge: its answer comes by the next one
+				}
+			}
+			require.Equal(t, "still\n", c.ok(t, "echo", "still"))
+		}
+		cancel()
+		<-over
 	}
-	c.refused(t, user, "remove", "/.hostler/run/sock")
-	c.refused(t, user, "connect", "/.hostler/run/sock")
+	c.refused(t, user, "listen", address)
+	require.Equal(t, "still\n", c.ok(t, "echo", "still"))
 }
 
 // ofWorker is what root may do to the process that runs commands: a command has

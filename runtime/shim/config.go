@@ -29,6 +29,11 @@ const (
 	FenceName = "fence"
 )
 
+// AbstractSocket is the program's socket where it has no user of its own, and so
+// no directory that is closed to the tenant: an abstract one can neither be
+// removed nor replaced while the program listens.
+const AbstractSocket = "@hostler-shim"
+
 // FileMode is the program's: it can be run and not be read. The kernel lets
 // nobody trace a process, or look into its memory, whose program he may not
 // read, from the first moment on.
@@ -86,7 +91,7 @@ type Config struct {
 	// it is not process 1, its container is its descendants and the folder
 	// Root, a Seal walks that folder, and a Wipe empties Volumes below it.
 	Shared bool `json:"shared,omitempty"`
-	// Socket is where init listens; empty for SocketPath.
+	// Socket is where init listens; empty for SocketPath or AbstractSocket.
 	Socket string `json:"socket,omitempty"`
 	// Key is the container's, see Key: who holds it is obeyed.
 	Key []byte `json:"key"`
@@ -135,9 +140,6 @@ func ParseConfig(value string) (Config, error) {
 	}
 	if c.Root == "" {
 		c.Root = "/"
-	}
-	if c.Socket == "" {
-		c.Socket = SocketPath
 	}
 	if c.Workdir == "" {
 		c.Workdir = c.Root

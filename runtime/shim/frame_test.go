@@ -79,7 +79,7 @@ func TestConfig(t *testing.T) {
 	c, err := ParseConfig(env)
 	require.NoError(t, err)
 	require.Equal(t, "/", c.Root)
-	require.Equal(t, SocketPath, c.Socket)
+	require.Empty(t, c.Socket)
 	for _, bad := range []string{"", "{", "{}", `{"args":["x"]}`} {
 		_, err := ParseConfig(bad)
 		require.Error(t, err, bad)

@@ -40,6 +40,8 @@
 //	box rename OLD NEW     rename a file or a folder
 //	box mkfifo FILE        make a pipe that has a name
 //	box connect ADDRESS    connect to a socket, @NAME for an abstract one
+//	box flood ADDRESS N    open N connections to it, anew for ever
+//	box listen ADDRESS     listen on a socket, and end
 //	box attack WHO [HOW]   do to a process what one may do to another, and print
 //	                       what of it was allowed; HOW is one, without it all
 //	box stat FILE          print "TYPE MODE UID GID SIZE", type one of file,
@@ -108,6 +110,8 @@ func commands() map[string]command {
 		"rename":      {2, rename},
 		"mkfifo":      {1, makeFIFO},
 		"connect":     {1, connect},
+		"flood":       {2, flood},
+		"listen":      {1, listen},
 		"attack":      {1, attack},
 		"stat":        {1, stat},
 		"rewrite":     {1, rewrite},

@@ -45,6 +45,37 @@ func connect(args []string) error {
 	return c.Close()
 }
 
+// flood opens N connections and keeps them open, also in place of those that the
+// other end closes.
+func flood(args []string) error {
+	count, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	all := make([]net.Conn, count)
+	for n := 0; ; n = (n + 1) % count {
+		if all[n] != nil {
+			all[n].Close()
+		}
+		if all[n], err = net.Dial("unix", args[0]); err != nil {
+			return err
+		}
+		if n == count-1 {
+			fmt.Println("flooded")
+			time.Sleep(100 * time.Millisecond)
+		}
+	}
+}
+
+// listen takes an address, and leaves it.
+func listen(args []string) error {
+	l, err := net.Listen("unix", args[0])
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
 // attacks are what one process may do to another. Each has an error when it is
 // not allowed to.
 func attacks() map[string]func(pid int) error {

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// stranger is a connection that has not proven itself, and its other end.
+func stranger(t *testing.T) (*session, *os.File) {
+	t.Helper()
+	ours, theirs, err := pair()
+	require.NoError(t, err)
+	require.NoError(t, unix.SetNonblock(theirs, true))
+	c := newSession(nil, theirs)
+	t.Cleanup(func() { closeAll(ours, c.socket) })
+	return c, ours
+}
+
+// wasClosed reports whether an end was closed by the other one.
+func wasClosed(t *testing.T, end *os.File) bool {
+	t.Helper()
+	fds := []unix.PollFd{{Fd: int32(end.Fd()), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds, 0)
+	require.NoError(t, err)
+	return fds[0].Revents&unix.POLLHUP != 0
+}
+
+// Whoever connects is let in: those that have waited longest give way, and those
+// that have proven themselves never do.
+func TestStrangers(t *testing.T) {
+	t.Parallel()
+	var all strangers
+	proven, provenEnd := stranger(t)
+	all.enter(proven)
+	all.leave(proven)
+	all.leave(proven)
+	var ends []*os.File
+	for range maxStrangers + 3 {
+		c, end := stranger(t)
+		all.enter(c)
+		ends = append(ends, end)
+	}
+	require.Len(t, all.all, maxStrangers)
+	for i, end := range ends {
+		require.Equal(t, i < 3, wasClosed(t, end), "the one that came as number %d", i)
+	}
+	require.False(t, wasClosed(t, provenEnd))
+}
+
+// A process of the container is told from the engine's, whose parent is outside,
+// as that of process 1 is.
+func TestPeerOf(t *testing.T) {
+	t.Parallel()
+	id, inside := peerOf(os.Getpid())
+	require.True(t, inside)
+	require.Equal(t, os.Getpid(), id.PID)
+	id, inside = peerOf(1)
+	require.False(t, inside)
+	require.Equal(t, 1, id.PID)
+	_, inside = peerOf(0)
+	require.False(t, inside, "it cannot be told")
+	gone := exec.Command("/proc/self/exe", "-test.run", "^$")
+	require.NoError(t, gone.Run())
+	_, inside = peerOf(gone.Process.Pid)
+	require.True(t, inside, "it has handed its connection on")
+	c, _ := stranger(t)
+	require.True(t, c.inside, "this process is")
+}
+
+// Nobody can bind an address at which init listens, a file's or an abstract one,
+// and a bridge connects to init only.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{filepath.Join(t.TempDir(), "sock"), "@" + filepath.Base(t.TempDir()) + t.Name()} {
+		fd, err := listen(address)
+		require.NoError(t, err)
+		defer unix.Close(fd)
+		_, err = net.Listen("unix", address)
+		require.ErrorIs(t, err, unix.EADDRINUSE, address)
+		socket, err := connectTo(address, os.Getpid())
+		require.NoError(t, err, address)
+		require.NoError(t, socket.Close())
+		_, err = connectTo(address, os.Getpid()+1)
+		require.ErrorContains(t, err, "listens there instead", address)
+		if isAbstract(address) {
+			_, err = listen(address)
+			require.ErrorIs(t, err, unix.EADDRINUSE)
+		}
+	}
+}
