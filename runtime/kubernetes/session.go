@@ -40,9 +40,13 @@ func (r *Runtime) spoken(ctx context.Context, id string) (*corev1.Pod, int, erro
 	return pod, version, err
 }
 
-// isRunning is nil when the cluster reports the container as running.
+// isRunning is nil when the cluster reports the container as running, and its
+// node reports at all.
 func (r *Runtime) isRunning(ctx context.Context, id string) error {
-	_, err := r.running(ctx, id)
+	pod, err := r.running(ctx, id)
+	if err == nil && unreported(pod) {
+		return fmt.Errorf("%w: its node %s does not report it as ready", runtime.ErrUnavailable, pod.Spec.NodeName)
+	}
 	return err
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -118,19 +119,43 @@ func (s *stream) Result(ctx context.Context) (string, error) {
 
 // brokenOff explains why a program that should run does not: mostly, because
 // its container does not either. Behind a connection that was to be taken over
-// an error has lost its kind, so the pod is asked.
+// an error has lost its kind, so the pod is asked. That the program was ended,
+// or could not be started by its node, is the container's doing; that its node
+// was not reached, or the connection broke, is not.
 func (r *Runtime) brokenOff(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	pod, findErr := r.find(ctx, id)
+	_, exited := errors.AsType[exec.CodeExitError](err)
 	switch {
 	case findErr != nil:
 		return errors.Join(findErr, err)
 	case stateOf(pod) != runtime.Running || containerGone(err):
 		return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+	case (exited || nodeTried(err)) && !unreported(pod):
+		return fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
+}
+
+// nodeTried reports whether the node's container runtime was asked to start the
+// program and could not, as when a container has no room for another process.
+// That the node was not reached reads otherwise.
+func nodeTried(err error) bool {
+	return strings.Contains(err.Error(), "error executing command in container")
+}
+
+// unreported reports whether the pod's node has ceased to report, so that what
+// the cluster says of the pod is of the past. The cluster takes 40 s and more to
+// notice. Nothing in the container has a say in it: it has no readiness probe.
+func unreported(pod *corev1.Pod) bool {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady {
+			return c.Status != corev1.ConditionTrue
+		}
+	}
+	return false
 }
 
 // containerGone says whether the node's container runtime knows already that
@@ -161,23 +186,40 @@ func (r *Runtime) running(ctx context.Context, id string) (*corev1.Pod, error) {
 // sessions that break off together.
 type bridge struct {
 	*stream
-	begun bool
+	begun atomic.Bool // something was read
 }
 
 func (b *bridge) Read(p []byte) (int, error) {
 	n, err := b.out.Read(p)
-	b.begun = b.begun || n > 0
+	if n > 0 {
+		b.begun.Store(true)
+	}
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
-	if !b.begun {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if _, err := b.Result(ctx); err != nil {
-			return 0, err
-		}
+	if err := b.failure(); err != nil {
+		return 0, err
 	}
 	return 0, errors.New("the session's bridge ended")
+}
+
+func (b *bridge) Write(p []byte) (int, error) {
+	n, err := b.in.Write(p)
+	if err != nil {
+		err = errors.Join(b.failure(), err)
+	}
+	return n, err
+}
+
+// failure is why the bridge never came about; nil if it did.
+func (b *bridge) failure() error {
+	if b.begun.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := b.Result(ctx)
+	return err
 }
 
 // slim is a writer that is copied to by way of a small buffer. Left to itself,
