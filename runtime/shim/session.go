@@ -124,10 +124,6 @@ func (s *Session) connect(ctx context.Context) (*link, error) {
 		return nil, s.judge(ctx, begun, err)
 	}
 	s.silence.opened()
-	if err := s.silence.err(); err != nil {
-		l.fail(err)
-		return nil, err
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {

@@ -57,13 +57,16 @@ func (s *silence) refused(begun time.Time) {
 }
 
 // lost notes a request that was lost with its session, which the program was
-// last heard on at that time.
+// last heard on at that time. Only here a session that opens each time is judged:
+// when one opens again, the program may have been out of reach, and is asked once
+// more.
 func (s *silence) lost(heard time.Time) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.request.IsZero() {
 		s.request = heard
 	}
+	s.mu.Unlock()
+	_ = s.err() // verdict tells
 }
 
 // unanswered notes a request on an open session of which nothing was heard since

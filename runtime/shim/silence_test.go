@@ -147,6 +147,29 @@ func TestAnswerEndsSilence(t *testing.T) {
 	})
 }
 
+// A request that was lost long ago, of a caller who did not ask again, is
+// nothing against a container that answers the next one.
+func TestLostLongAgo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var engine error
+		answers := false
+		s := limited(t, &engine, func(p *peer) {
+			p.welcome("a")
+			for r, ok := p.next(); ok && answers; r, ok = p.next() {
+				p.send(KindAnswer, Answer{ID: r.ID})
+			}
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.ErrorIs(t, s.Restart(ctx, 1), context.DeadlineExceeded)
+		require.NoError(t, flow.Pause(t.Context(), time.Hour))
+		answers = true
+		require.NoError(t, s.Restart(t.Context(), 1))
+		require.NoError(t, s.Close())
+	})
+}
+
 // A session that could not be opened at once, as after a start, is no
 // unanswered request once it is open.
 func TestSlowStartIsNoSilence(t *testing.T) {
