@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
@@ -156,6 +157,9 @@ func TestRecordedBeforeTheDeed(t *testing.T) {
 		c := y.Claim("w", "ada")
 		found := map[string]bool{}
 		y.RT.Before("destroy", func(ctx context.Context, call fake.Call) error {
+			if _, before := found[call.ID]; before {
+				return nil
+			}
 			switch call.ID {
 			case c.Container:
 				k, err := y.Pools.Container(ctx, call.ID)
@@ -233,5 +237,80 @@ func TestRetriesOfRemovals(t *testing.T) {
 		<-time.After(10 * time.Minute)
 		require.Greater(t, tries, 10)
 		require.Less(t, tries, 20)
+		left, err := y.Pools.Container(t.Context(), idle[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroying, left.State, "it is there still")
+	})
+}
+
+// A pre_destroy that a killed server has begun is taken up by the removal, and
+// ended by nobody else.
+func TestPreDestroyIsTakenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(plain + "hooks: { pre_destroy: [{ name: bye, command: [box, echo, bye] }] }\n")
+		y.Idle("w", 2)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		mend := y.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable) // nothing is begun
+		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		synctest.Wait()
+		require.NoError(t, y.DB.RunStarted(t.Context(), hooks.Run{
+			ID: "begun", Attempt: 1, Point: hooks.PreDestroy, Hook: "bye", Action: "exec", Command: []string{"box"},
+			Workload: "w", Container: idle[0].ID, State: hooks.Running, StartedAt: time.Now(),
+		}))
+		y.Crash()
+		require.Empty(t, y.Events(activity.HookFailed))
+		mend()
+		y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		require.Len(t, y.Events(activity.HookFailed), 1)
+		require.Len(t, y.Events(activity.HookStarted), 1)
+	})
+}
+
+// A container that dies in the last moment before it is idle, and whose death
+// nobody watches, is not handed out.
+func TestDeathInTheLastMoment(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.Stopped(t)
+		y.RT.Block("watch")
+		y.Start()
+		var died atomic.Bool
+		y.RT.After("status", func(_ context.Context, call fake.Call) error {
+			if died.CompareAndSwap(false, true) { // it was healthy
+				y.RT.Kill(call.ID)
+			}
+			return nil
+		})
+		y.Apply(sized(1, 4))
+		y.Until("the death to be found", func() bool { return len(y.Events(activity.PoolWarning)) == 1 })
+		require.Empty(t, y.Events(activity.ContainerDied), "before any comparison with the engine")
+		y.Idle("w", 1)
+		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		require.NoError(t, err)
+		require.Len(t, idle, 1)
+		status, err := y.RT.Status(t.Context(), idle[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, runtime.Running, status.State)
+	})
+}
+
+// An orphan has all of its grace, however often engine and database are
+// compared meanwhile.
+func TestOrphanGraceOverComparisons(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
+		y.Crash() // compares at once
+		for range 5 {
+			<-time.After(2 * time.Second)
+			y.RT.SetDown(true)
+			<-time.After(time.Second)
+			y.RT.SetDown(false) // compares again
+		}
+		<-time.After(2 * time.Second)
+		_, err := y.RT.Status(t.Context(), "unknown")
+		require.NoError(t, err)
+		require.Empty(t, y.Events(activity.ContainerDestroying))
 	})
 }

@@ -11,7 +11,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a container that died before it was idle is handed out", test: "TestDeathBeforeIdle",
+		what: "a container that died before it was idle is handed out", test: "TestDeathInTheLastMoment",
 		file: "pool/maker.go",
 		old: `			case status.State != runtime.Running:
 				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
@@ -72,7 +72,7 @@ var pools = []mutation{
 		new:  `m.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
 	},
 	{
-		what: "a container that cannot be removed is recorded as gone", test: "TestPreDestroyOnce",
+		what: "a container that cannot be removed is recorded as gone", test: "TestRetriesOfRemovals",
 		file: "pool/maker.go",
 		old: `			return m.rt.Destroy(ctx, c.ID)
 `,
@@ -114,7 +114,7 @@ var pools = []mutation{
 		new:  `	case t.kept > 0 && wanted > 0:`,
 	},
 	{
-		what: "a container that the database does not know is removed at once", test: "TestOrphanHasGrace",
+		what: "a container that the database does not know is removed at once", test: "TestOrphanGraceOverComparisons",
 		file: "pool/orphans.go",
 		old: `	if time.Since(o.since) < orphanGrace {
 		return nil
@@ -125,12 +125,9 @@ var pools = []mutation{
 		what: "a container with a live record is removed as unknown", test: "TestCrash",
 		file: "pool/orphans.go",
 		old: `	case c.State != Gone:
-		delete(w.orphans, s.ID)
-		return nil
-	}
-`,
-		new: `	}
-`,
+		delete`,
+		new: `	case c.State == Creating:
+		delete`,
 	},
 	{
 		what: "a container is removed before the log says why", test: "TestRecordedBeforeTheDeed",

@@ -148,7 +148,7 @@ var releases = []mutation{
 		Type: activity.ClaimReleasing,`,
 	},
 	{
-		what: "hook runs of a removal under way are abandoned", test: "TestPreDestroyIsNotCutOff",
+		what: "hook runs of a removal under way are abandoned", test: "TestPreDestroyIsTakenUp",
 		file: "release/recover.go", in: "pool",
 		old: `		return c.State == pool.Destroying, err
 `,
@@ -168,6 +168,7 @@ var releases = []mutation{
 	if err != nil {
 		return err
 	}
+	_ = idle
 	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
 `,
 	},

@@ -274,12 +274,12 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a wipe forgets why files could not be compared", file: "cmd/hostler-shim/wipe.go",
+		what: "a wipe forgets why files could not be compared", test: "TestBaselineOfWhatIsNotNoted",
+		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline.files.why != nil {
 		return s.baseline.files.why
 	}
 `,
-		same: "census.compare reports the same reason; asking first spares the time to empty",
 	},
 	{
 		what: "a container that was never sealed is clean", test: "TestWipeUnsealed",

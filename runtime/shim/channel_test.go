@@ -2,6 +2,7 @@ package shim
 
 import (
 	"bytes"
+	"encoding/json"
 	"io"
 	"net"
 	"testing"
@@ -136,21 +137,25 @@ func TestUnprovenProgram(t *testing.T) {
 	}
 }
 
-// A server without the key is not let in.
+// A server without the key is not let in, whatever it sends: neither the
+// program's own proof, nor none.
 func TestUnprovenServer(t *testing.T) {
 	t.Parallel()
-	ours, theirs := net.Pipe()
-	defer ours.Close()
-	go func() { // ends with the handshake
-		hello, _ := greet(ours, KindHello, Hello{Version: Version, Nonce: newNonce()})
-		welcome, _ := ReadFrame(ours, maxWelcome)
-		mine, _ := ReadFrame(ours, MaxHello)
-		require.NotEmpty(t, hello)
-		require.NotEmpty(t, welcome.Body)
-		_ = WriteFrame(ours, KindProof, mine.Body) // no MAC of the server's
-		_ = WriteFrame(ours, KindProof, Proof{})
-	}()
-	_, err := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
-	require.ErrorIs(t, err, runtime.ErrDoomed)
-	theirs.Close()
+	for name, answer := range map[string]func(mine Frame) any{
+		"the program's own": func(mine Frame) any { return json.RawMessage(mine.Body) },
+		"none":              func(Frame) any { return Proof{} },
+	} {
+		ours, theirs := net.Pipe()
+		go func() { // ends with the handshake
+			_, _ = greet(ours, KindHello, Hello{Version: Version, Nonce: newNonce()})
+			_, _ = ReadFrame(ours, maxWelcome)
+			mine, _ := ReadFrame(ours, MaxHello)
+			_ = WriteFrame(ours, KindProof, answer(mine))
+		}()
+		_, err := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
+		require.ErrorIs(t, err, errUnproven, name)
+		require.ErrorIs(t, err, runtime.ErrDoomed, name)
+		ours.Close()
+		theirs.Close()
+	}
 }
