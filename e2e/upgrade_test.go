@@ -1,0 +1,190 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/clustertest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// upgraded is a workload whose tenants have something to lose.
+const upgraded = `
+pool: { min_idle: 1, max_size: 4, reuse: same_tenant }
+sync: { sink: { type: file }, policy: { manual: true } }
+hooks:
+  post_claim: [{ name: greet, command: [APP, append, /state/greeted, "yes "] }]
+  pre_release: [{ name: flush, command: [APP, append, /state/flushed, "yes "] }]
+  pre_destroy: [{ name: bye, command: [BOX, echo, bye] }]
+`
+
+// previous are the programs of the version before: where the server is, with
+// its program for containers beside it, and the image that holds the latter.
+var previous = sync.OnceValues(func() (string, error) {
+	dir, err := built()
+	if err != nil {
+		return "", err
+	}
+	dir = filepath.Join(dir, "previous")
+	c := exec.Command("go", "build", "-trimpath", "-tags=hostler_previous", "-ldflags=-s -w", "-o", dir+"/",
+		"../cmd/hostler", "../cmd/hostler-shim")
+	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the programs of the version before: %w: %s", err, out)
+	}
+	return dir, os.Chmod(dir, 0o755)
+})
+
+var previousImage = sync.OnceValues(func() (string, error) {
+	dir, err := previous()
+	if err != nil {
+		return "", err
+	}
+	r := clustertest.Serve()
+	atEnd(func(context.Context) error { r.Close(); return nil })
+	return r.Push(run+"/hostler:previous", map[string]string{"usr/local/bin/hostler-shim": filepath.Join(dir, "hostler-shim")})
+})
+
+// downgrade has the server be of the version before from its next start on.
+func (s *server) downgrade() {
+	s.t.Helper()
+	dir, err := previous()
+	require.NoError(s.t, err)
+	s.program = filepath.Join(dir, "hostler")
+	if s.rt.name() == "kubernetes" {
+		image, err := previousImage()
+		require.NoError(s.t, err)
+		s.args = []string{"--shim-image", image}
+	}
+}
+
+// upgrade has it be of the current version.
+func (s *server) upgrade() { s.program, s.args = "", nil }
+
+// versions are those of a workload's containers in a state, in order.
+func (s *server) versions(id string, state pool.State) []int {
+	s.t.Helper()
+	all, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: id, States: []pool.State{state}})
+	require.NoError(s.t, err)
+	list := []int{}
+	for _, c := range all {
+		list = append(list, c.Protocol)
+	}
+	slices.Sort(list)
+	return list
+}
+
+// waitFor waits until a workload's idle containers are of these versions, and
+// none is on its way out.
+func (s *server) waitFor(id string, want ...int) {
+	s.t.Helper()
+	s.comes(func() bool {
+		return slices.Equal(want, s.versions(id, pool.Idle)) && len(s.versions(id, pool.Destroying)) == 0
+	})
+	require.Equal(s.t, want, s.versions(id, pool.Idle), "%s", s.story())
+}
+
+// A server that is upgraded under live claims goes on with them in containers
+// of the version before, which are destroyed when they are released; what is
+// idle is replaced. One that is downgraded leaves alone what the newer one has
+// made.
+func TestUpgrade(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, rt backend) {
+		const id, before, now = "w", shim.Version - 1, shim.Version
+		s := install(t, rt)
+		s.downgrade()
+		s.start()
+		s.apply(id, upgraded)
+		s.waitFor(id, before)
+		bob := s.visits(id, "bob")
+		bob.does("append", "/state/note", "bob's")
+		bob.leaves()
+		ada := s.visits(id, "ada")
+		ada.does("append", "/state/note", "ada's")
+		s.waitFor(id, before, before) // one of them is kept for bob
+
+		s.kill()
+		s.upgrade()
+		s.start()
+		s.waitFor(id, now)
+		require.Equal(t, []int{before}, s.versions(id, pool.Claimed))
+		replaced := s.events(of(id, activity.ContainerDestroying))
+		require.Len(t, replaced, 2, "%s", s.story())
+		for _, e := range replaced {
+			require.Contains(t, e.Message, "its protocol version is outdated", "%s", s.story())
+		}
+		made := s.events(of(id, activity.ContainerCreated))
+		require.Greater(t, replaced[0].Seq, made[len(made)-1].Seq, "the new one is ready first")
+
+		// The live claim works on.
+		require.Equal(t, "ada's", ada.does("read", "/state/note"))
+		require.Equal(t, ada.ID, s.visits(id, "ada").ID)
+		require.Contains(t, s.must("get", "claims", ada.ID), ada.Container)
+		require.Contains(t, s.must("sync", ada.ID), "files")
+		ada.does("append", "/state/note", " and more")
+		ada.leaves()
+		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: ada.Container}, 1)
+		require.Contains(t, s.must("get", "containers", ada.Container), "its protocol version is outdated")
+		again := s.visits(id, "ada")
+		require.Equal(t, "ada's and more", again.does("read", "/state/note"))
+		require.Equal(t, "yes ", again.does("read", "/state/flushed"))
+		require.Equal(t, "yes yes ", again.does("read", "/state/greeted"))
+		require.Equal(t, []int{now}, s.versions(id, pool.Claimed))
+		back := s.visits(id, "bob")
+		require.Equal(t, "bob's", back.does("read", "/state/note"))
+		back.leaves()
+
+		s.backAndForth(id, again, before, now)
+		require.Empty(t, s.events(of(id, activity.ClaimFailed)), "%s", s.story())
+		for _, point := range []hooks.Point{hooks.PostClaim, hooks.PreRelease} {
+			for _, r := range s.runsOf(hooks.RunFilter{Workload: id, Point: point}) {
+				require.Equal(t, hooks.Succeeded, r.State, "%s %s\n%s", r.Point, r.Hook, s.story())
+			}
+		}
+		s.delete(id)
+		s.requireEnds()
+		s.requireNothingLeft()
+	})
+}
+
+// backAndForth downgrades the server while a tenant holds a container of the
+// newer one, and upgrades it again.
+func (s *server) backAndForth(id string, holds guest, before, now int) {
+	t := s.t
+	t.Helper()
+	s.waitFor(id, now, now)
+	require.Zero(t, s.end(syscall.SIGTERM))
+	s.downgrade()
+	s.start()
+	s.waitFor(id, before, now, now)
+	other := s.visits(id, "joe")
+	require.Equal(t, []int{before, now}, s.versions(id, pool.Claimed))
+	require.Equal(t, holds.ID, s.visits(id, holds.Tenant).ID)
+	refused := s.cli("release", holds.ID)
+	require.NotZero(t, refused.code)
+	require.Contains(t, refused.err, "the container was made by a newer server")
+	sick := s.cli("doctor")
+	require.NotZero(t, sick.code)
+	require.Contains(t, sick.out, "made by a newer server")
+	other.leaves()
+
+	require.Zero(t, s.end(syscall.SIGTERM))
+	s.upgrade()
+	s.start()
+	require.Equal(t, "ada's and more", holds.does("read", "/state/note"), "nobody has touched it")
+	holds.leaves()
+	s.comes(func() bool { return !slices.Contains(s.versions(id, pool.Idle), before) })
+}
