@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -101,11 +102,24 @@ func writeAll(fd int, b []byte) error {
 	return nil
 }
 
-// outlets are those of the main process that was started last.
+// outlets are those of the main process that was started last, and of those
+// before it whose output is not carried yet.
 type outlets struct {
 	// mu guards all.
 	mu  sync.Mutex
 	all []*outlet
+}
+
+// left are those that are not over. The caller holds mu.
+func (o *outlets) left() []*outlet {
+	return slices.DeleteFunc(slices.Clone(o.all), func(one *outlet) bool {
+		select {
+		case <-one.over:
+			return true
+		default:
+			return false
+		}
+	})
 }
 
 // open makes the outlets of a main process that is about to start, and the
@@ -131,7 +145,7 @@ func (o *outlets) open() (stdout, stderr int, err error) {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.all = all
+	o.all = append(o.left(), all...)
 	return stdout, stderr, nil
 }
 
@@ -156,6 +170,40 @@ func (o *outlets) await() error {
 		}
 	}
 	return nil
+}
+
+// endLog prints a line that says where the log of those who were in the
+// container ends, when every process has ended. What the engine has taken it may
+// write down later, and the time that it notes is that of the writing: only when
+// it has written the line down as well is there nothing left.
+func (o *outlets) endLog(line string, to int) error {
+	if err := o.await(); err != nil {
+		return err
+	}
+	for limit := time.Now().Add(outletTime); unread(to) > 0; { // or the line might be waited for without end
+		if time.Now().After(limit) {
+			return fmt.Errorf("%w: what the main process has printed is not read", runtime.ErrUnavailable)
+		}
+		<-time.After(time.Millisecond)
+	}
+	// Whoever printed last may not have ended the line.
+	if err := writeAll(to, []byte("\n"+line+"\n")); err != nil {
+		return fmt.Errorf("end the log: %w", err)
+	}
+	return nil
+}
+
+// unread is how many bytes are in a pipe.
+func unread(fd int) int {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
+		return 0
+	}
+	n, err := unix.IoctlGetInt(fd, unix.TIOCINQ)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // finish carries what was printed so far and no more: the container ends, and

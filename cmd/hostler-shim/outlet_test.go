@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,4 +92,58 @@ func TestOutletNotRead(t *testing.T) {
 		require.ErrorIs(t, stuck.await(), runtime.ErrUnavailable)
 		require.Equal(t, outletTime, time.Since(begun))
 	})
+}
+
+// The end of a log comes after all that was printed before, by earlier lives
+// too, and on a line of its own.
+func TestEndLog(t *testing.T) {
+	t.Parallel()
+	engine, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer engine.Close()
+	old, end, err := newOutlet(int(to.Fd()))
+	require.NoError(t, err)
+	all := outlets{all: []*outlet{old}}
+	all.all = append(all.left(), &outlet{over: make(chan struct{})})
+	require.Len(t, all.all, 2, "the old one is not over")
+	close(all.all[1].over)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- all.endLog("the end", int(to.Fd()))
+		to.Close()
+	}()
+	want := bytes.Repeat([]byte("x\n"), 100_000)
+	go func() { // ends when all is read
+		_ = writeAll(end, append(want, "no newline"...))
+		unix.Close(end)
+	}()
+	got, err := io.ReadAll(engine)
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	require.Equal(t, string(want)+"no newline\nthe end\n", string(got))
+	require.Empty(t, all.left())
+}
+
+// An engine that does not read makes the end of a log an error, and not a wait.
+func TestEndLogNotRead(t *testing.T) {
+	t.Parallel()
+	engine, to, err := os.Pipe()
+	require.NoError(t, err)
+	defer engine.Close()
+	defer to.Close()
+	_, err = to.WriteString("words")
+	require.NoError(t, err)
+	require.Equal(t, 5, unread(int(to.Fd())))
+	fd := int(to.Fd())
+	synctest.Test(t, func(t *testing.T) {
+		var all outlets
+		require.ErrorIs(t, all.endLog("the end", fd), runtime.ErrUnavailable)
+		stuck := outlets{all: []*outlet{{over: make(chan struct{})}}}
+		require.ErrorIs(t, stuck.endLog("the end", fd), runtime.ErrUnavailable)
+	})
+	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
+	require.NoError(t, err)
+	defer file.Close()
+	require.NoError(t, file.Truncate(10))
+	require.Zero(t, unread(int(file.Fd())), "nobody reads a file away")
 }

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
-// wipe makes the container as it was at its baseline, or reports what is not.
-func (s *supervisor) wipe([]string) error {
+// wipe makes the container as it was at its baseline, or reports what is not. It
+// ends the log with the marks that it is given, if any: of stdout and of stderr.
+func (s *supervisor) wipe(marks []string) error {
 	if s.baseline == nil {
 		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
 	}
@@ -22,6 +24,11 @@ func (s *supervisor) wipe([]string) error {
 			return err
 		}
 		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+	}
+	for i, mark := range marks[:min(len(marks), 2)] {
+		if err := s.outlets.endLog(shim.LogEnd(mark), i+1); err != nil {
+			return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+		}
 	}
 	return nil
 }

@@ -133,6 +133,23 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	return last.bytes(), nil
 }
 
+// copyTail copies the last lines of a log, of both streams.
+func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Writer) error {
+	c, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	log, err := r.api.ContainerLogs(ctx, c.ID, container.LogsOptions{
+		ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(lines, 10),
+	})
+	if err != nil {
+		return r.fault(ctx, err)
+	}
+	defer log.Close()
+	_, err = stdcopy.StdCopy(to, to, log)
+	return r.fault(ctx, err)
+}
+
 // lastBytes keeps the last limit bytes of what is written to it, in memory of
 // at most twice that.
 type lastBytes struct {

@@ -103,7 +103,8 @@ func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
 // Wipe is runtime.Recycler.Wipe. The engine is not asked what has changed: it
 // compares times of modification, which every owner of a file can set.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
+	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
+	if err := r.sessions.With(id).WipeLogged(ctx, fence, tail); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil

@@ -97,6 +97,23 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	return last.bytes(), nil
 }
 
+// copyTail copies the last lines of a log, of both streams.
+func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Writer) error {
+	pod, err := r.find(ctx, id)
+	if err != nil {
+		return err
+	}
+	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &lines}
+	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
+		VersionedParams(options, parameters).Stream(ctx)
+	if err != nil {
+		return r.fault(ctx, err)
+	}
+	defer log.Close()
+	_, err = io.Copy(to, log)
+	return r.fault(ctx, err)
+}
+
 // copySince copies the lines of a log that were printed at that time or later,
 // without the times that they begin with. A line without one goes with the line
 // before it.

@@ -80,7 +80,8 @@ func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
 
 // Wipe is runtime.Recycler.Wipe.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
+	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
+	if err := r.sessions.With(id).WipeLogged(ctx, fence, tail); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil

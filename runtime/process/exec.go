@@ -49,7 +49,7 @@ func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	if err != nil {
 		return fmt.Errorf("wipe: %w", err)
 	}
-	if err := r.sessions.With(id).Wipe(ctx, fence, nil); err != nil {
+	if err := r.sessions.With(id).Wipe(ctx, fence); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	if err := p.markLog(); err != nil {

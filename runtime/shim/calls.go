@@ -68,10 +68,10 @@ func (s *Session) Halt(ctx context.Context) error {
 	return err
 }
 
-// Wipe is runtime.Recycler.Wipe, Stop included. The paths are what the engine
-// says that has changed by now: the same as at Seal, or it is not clean.
-func (s *Session) Wipe(ctx context.Context, fence int64, paths []string) error {
-	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Fence: fence, Paths: paths})
+// Wipe is runtime.Recycler.Wipe, Stop included, for a backend whose log has an
+// exact place for its end.
+func (s *Session) Wipe(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Fence: fence})
 	return err
 }
 
