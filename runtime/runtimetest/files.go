@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -28,6 +29,7 @@ func files(t *testing.T, s *suite) {
 		{"large", largeFile},
 		{"empty", emptyFolder},
 		{"last change", lastChange},
+		{"given up", givenUp},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
@@ -204,4 +206,33 @@ func lastChange(t *testing.T, c *container) {
 	require.True(t, none.IsZero())
 	_, err = c.rt.Changed(t.Context(), NewID(), []string{"/data"})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
+}
+
+// Who gives up an archive, or is lost with its context, leaves no process behind
+// that packs or unpacks it.
+func givenUp(t *testing.T, c *container) {
+	if unable(t, c.Facts.NoProcesses, "to run what packs its files") {
+		return
+	}
+	marker := newMarker()
+	c.ok(t, "mkdir", marker, "755")
+	dir := "/data/" + marker
+	c.put(t, dir, item{"file", tar.TypeReg, 0o644, strings.Repeat("0123456789abcdef", 1<<19)})
+	files, err := c.rt.GetFiles(t.Context(), c.id, dir)
+	require.NoError(t, err)
+	_, err = files.Read(make([]byte, 1))
+	require.NoError(t, err)
+	require.NotEmpty(t, c.ok(t, "ps", marker), "what packs waits for its reader")
+	require.NoError(t, files.Close())
+	eventually(t, "what packs has ended", func() bool { return c.ok(t, "ps", marker) == "" })
+
+	ctx, cancel := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	put := make(chan error, 1)
+	go func() { put <- c.rt.PutFiles(ctx, c.id, dir, reader) }() // ends with the context
+	eventually(t, "what unpacks", func() bool { return c.ok(t, "ps", marker) != "" })
+	cancel()
+	require.ErrorIs(t, <-put, context.Canceled)
+	require.NoError(t, writer.Close())
+	eventually(t, "what unpacks has ended", func() bool { return c.ok(t, "ps", marker) == "" })
 }

@@ -286,7 +286,7 @@ func (c *Conn) takeDone(f Frame) error {
 	if err != nil {
 		return err
 	}
-	if x.events != nil || !x.ended.Load() {
+	if !x.ended.Load() { // ours are not open any more when they end
 		return violation("the end of request %d before its answer", done.ID)
 	}
 	c.mu.Lock()

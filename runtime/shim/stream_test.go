@@ -84,6 +84,8 @@ func TestAnswerCutsOff(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, in.Answer(Answer{}))
 		require.ErrorIs(t, in.Stream(0).CloseWrite(), errAnswered)
+		_, err = in.Stream(0).Read(make([]byte, 1))
+		require.ErrorIs(t, err, errAnswered, "whoever reads at the other end is told, too")
 		got, err := io.ReadAll(out.Stream(0))
 		require.ErrorIs(t, err, errAnswered)
 		require.Equal(t, "a part", string(got))
@@ -112,6 +114,7 @@ func TestStalledStream(t *testing.T) {
 			held, taken = held+len(chunk), taken+cap(chunk)
 		}
 		require.Equal(t, Window, held)
+		require.LessOrEqual(t, len(out.Stream(0).chunks), Window/minChunk*4/3+1, "small pieces share their chunks")
 		require.LessOrEqual(t, taken, 2*Window)
 		require.LessOrEqual(t, written, Window)
 
@@ -154,10 +157,51 @@ func TestReset(t *testing.T) {
 		_, err = out.Stream(0).Write([]byte("x"))
 		require.ErrorIs(t, err, enough)
 		require.Empty(t, out.Stream(0).chunks)
+		in.Stream(0).Reset(errors.New("this end, too"))
+		_, err = in.Stream(0).Read(make([]byte, 1))
+		require.ErrorContains(t, err, "enough of it", "the first reason stays")
 		require.NoError(t, in.Answer(Answer{}))
 		require.NotNil(t, (<-out.events).answer)
 		synctest.Wait()
 		require.NoError(t, out.conn.Err())
+		require.NoError(t, in.conn.Err())
+	})
+}
+
+// What comes after this end has broken a stream off is dropped, and the reason of
+// this end stays.
+func TestAfterReset(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		r := against(t, Server)
+		r.ask(1, 1)
+		synctest.Wait()
+		s := r.begun[0].Stream(0)
+		s.Reset(errEnough)
+		r.fill(1, 0)
+		synctest.Wait()
+		require.Empty(t, s.chunks)
+		r.frame(KindReset, 1, []byte("{}"))
+		synctest.Wait()
+		_, err := s.Read(make([]byte, 1))
+		require.ErrorIs(t, err, errEnough)
+		require.NoError(t, r.victim.Err())
+		require.False(t, r.victim.isWaited(), "a request of the peer's is not waited for")
+		r.victim.Close()
+	})
+}
+
+// Nothing is written after the end.
+func TestWriteAfterEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out, in := pipeline(t, 1)
+		require.NoError(t, out.Stream(0).CloseWrite())
+		_, err := out.Stream(0).Write([]byte("x"))
+		require.ErrorIs(t, err, errWriteClosed)
+		require.ErrorIs(t, out.Stream(0).CloseWrite(), errWriteClosed)
+		_, err = in.Stream(0).Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF)
 		require.NoError(t, in.conn.Err())
 	})
 }

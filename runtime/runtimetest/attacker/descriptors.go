@@ -59,7 +59,7 @@ func parked(t tenant) error {
 	fds := lockedFiles()
 	var all []error
 	for range 20 {
-		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: shimSock, Net: "unix"})
+		c, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: shimAddress(), Net: "unix"})
 		if err == nil {
 			_, _, err = c.WriteMsgUnix([]byte{0}, unix.UnixRights(fds...), nil)
 		}

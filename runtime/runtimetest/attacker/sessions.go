@@ -52,16 +52,29 @@ func killBridges() error {
 	return oneOf(all...)
 }
 
+// shimAddress is where the shim listens: an abstract address where it is its
+// tenant's own user.
+func shimAddress() string {
+	if os.Geteuid() != 0 {
+		if c, err := net.Dial("unix", shimAbstract); err == nil {
+			c.Close()
+			return shimAbstract
+		}
+	}
+	return shimSock
+}
+
 func flood(_ tenant, ready func()) {
 	var all []net.Conn
+	address := shimAddress()
 	for range 300 {
-		if c, err := net.Dial("unix", shimSock); err == nil {
+		if c, err := net.Dial("unix", address); err == nil {
 			all = append(all, c)
 		}
 	}
 	ready()
 	loop(func() {
-		if c, err := net.Dial("unix", shimSock); err == nil {
+		if c, err := net.Dial("unix", address); err == nil {
 			all = append(all, c)
 		}
 		if len(all) > 2000 {
@@ -73,9 +86,9 @@ func flood(_ tenant, ready func()) {
 
 func garbage(_ tenant, ready func()) {
 	ready()
-	n := 0
+	n, address := 0, shimAddress()
 	loop(func() {
-		c, err := net.Dial("unix", shimSock)
+		c, err := net.Dial("unix", address)
 		if err != nil {
 			return
 		}
@@ -103,6 +116,10 @@ func stallBridges(_ tenant, ready func()) {
 }
 
 func squat(t tenant) error {
+	if shimAddress() == shimAbstract {
+		_, err := listenUnix(shimAbstract)
+		return errors.Join(err, killBridges())
+	}
 	if err := oneOf(os.Remove(shimSock), os.Rename(shimSock, shimSock+".old")); err != nil {
 		return err
 	}
@@ -110,7 +127,7 @@ func squat(t tenant) error {
 }
 
 func squatting(t tenant, ready func()) {
-	l, err := listenUnix(shimSock)
+	l, err := listenUnix(shimAddress())
 	if err != nil {
 		return
 	}

@@ -15,13 +15,15 @@ import (
 // Where the shim is in a container. They are written out: an attacker reads the
 // source.
 const (
-	shimDir   = "/.hostler"
-	shimBin   = shimDir + "/bin"
-	shimRun   = shimDir + "/run"
-	shimSock  = shimRun + "/sock"
-	movedDir  = "/.old"
-	asideDir  = "/.hostler-volumes"
-	stolenLog = "stolen"
+	shimDir  = "/.hostler"
+	shimBin  = shimDir + "/bin"
+	shimRun  = shimDir + "/run"
+	shimSock = shimRun + "/sock"
+
+	shimAbstract = "@hostler-shim"
+	movedDir     = "/.old"
+	asideDir     = "/.hostler-volumes"
+	stolenLog    = "stolen"
 )
 
 func shimAttacks() []attack {
