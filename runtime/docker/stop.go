@@ -38,6 +38,8 @@ var errGraceOver = errors.New("the main process did not end in time")
 // several containers that end leave one network at once. The signal goes
 // through the engine, so that it arrives where no session can be had; then
 // nobody can say when the main process has ended, and the whole time is waited.
+// An engine that refuses to send it does not keep the container: the session
+// asks, and if that cannot either, the container is removed unasked.
 func (r *Runtime) stop(ctx context.Context, id string, c container.InspectResponse) error {
 	if c.Config == nil || c.Config.StopTimeout == nil || *c.Config.StopTimeout <= 0 ||
 		c.State == nil || !c.State.Running || c.State.Paused {
@@ -50,12 +52,16 @@ func (r *Runtime) stop(ctx context.Context, id string, c container.InspectRespon
 	switch {
 	case cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err): // it has ended meanwhile
 		return nil
-	case err != nil && context.Cause(over) == nil:
+	case unreachable(err) && context.Cause(over) == nil:
 		return fmt.Errorf("ask the main process to end: %w", r.fault(ctx, err))
 	}
+	refused := err != nil && context.Cause(over) == nil
 	err = r.sessions.With(id).Halt(over)
 	if err == nil || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) ||
 		errors.Is(err, runtime.ErrLost) {
+		return nil
+	}
+	if refused && ctx.Err() == nil {
 		return nil
 	}
 	<-over.Done()

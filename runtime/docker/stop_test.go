@@ -26,6 +26,9 @@ type killed struct {
 
 func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.asked = append(k.asked, r.URL.Query().Get("signal"))
+	if k.status == 0 {
+		return nil, errors.New("nothing listens there")
+	}
 	answer := httptest.NewRecorder()
 	answer.WriteHeader(k.status)
 	return answer.Result(), nil
@@ -98,15 +101,41 @@ func TestStopOfNothing(t *testing.T) {
 			require.Empty(t, k.asked, name)
 		})
 	}
-	for status, want := range map[int]error{
-		http.StatusNotFound: nil, http.StatusConflict: nil, http.StatusInternalServerError: runtime.ErrUnavailable,
-	} {
+	for _, status := range []int{http.StatusNotFound, http.StatusConflict} {
 		synctest.Test(t, func(t *testing.T) {
 			k := &killed{status: status}
 			r := stopped(t, k, func(context.Context) error { return runtime.ErrNotRunning })
 			begun := time.Now()
-			require.ErrorIs(t, r.stop(t.Context(), "c", running(time.Hour)), want)
+			require.NoError(t, r.stop(t.Context(), "c", running(time.Hour)))
 			require.Zero(t, time.Since(begun), "status %d", status)
+		})
+	}
+}
+
+// An engine that refuses to send the signal, for good, does not keep the
+// container: the session asks the main process, and if none can be had, nobody
+// does. One that is away is waited for.
+func TestStopRefused(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int
+		dial   error
+		dialed bool
+		want   error
+	}{
+		"the session knows that it has ended": {http.StatusInternalServerError, runtime.ErrNotRunning, true, nil},
+		"there is no session":                 {http.StatusInternalServerError, runtime.ErrUnavailable, true, nil},
+		"the container is tainted":            {http.StatusInternalServerError, runtime.ErrDoomed, true, nil},
+		"the engine is away":                  {0, runtime.ErrUnavailable, false, runtime.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dialed := false
+				r := stopped(t, &killed{status: tt.status}, func(context.Context) error { dialed = true; return tt.dial })
+				begun := time.Now()
+				require.ErrorIs(t, r.stop(t.Context(), "c", running(time.Hour)), tt.want)
+				require.Less(t, time.Since(begun), time.Minute)
+				require.Equal(t, tt.dialed, dialed)
+			})
 		})
 	}
 }
