@@ -57,8 +57,9 @@ func attacks() []attack {
 		{"timing", timingAttacks()},
 	}
 	var all []attack
+	more := outliveAttacks()
 	for _, c := range classes {
-		for _, a := range c.rows {
+		for _, a := range append(c.rows, more[c.name]...) {
 			a.Class = c.name
 			all = append(all, a)
 		}

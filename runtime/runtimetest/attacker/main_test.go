@@ -30,3 +30,24 @@ func TestChildren(t *testing.T) {
 		require.NotNil(t, f, name)
 	}
 }
+
+// A tenant of the soak is honest unless its name says how and when it attacks.
+func TestVisitorOf(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, visitor{point: "post_claim", source: "fresh", number: "7"}, visitorOf("7.honest", "post_claim", "fresh"))
+	require.Equal(t, visitor{number: "7", attack: "daemon", at: "post_claim", after: 250}, visitorOf("7.daemon.c250", "", ""))
+	require.Equal(t, visitor{number: "7", attack: "daemon", at: "pre_release"}, visitorOf("7.daemon.r0", "", ""))
+	require.Equal(t, visitor{}, visitorOf("", "", ""))
+}
+
+// A marker of any other tenant counts, the own one does not.
+func TestMarked(t *testing.T) {
+	t.Parallel()
+	o := order{Own: visitor{number: "7"}.marker()}
+	require.False(t, o.marked("of mksoak7x only"))
+	require.True(t, o.marked("of mksoak7x and mksoak77x"))
+	o = order{Marker: "now", Past: []string{"before", ""}}
+	require.True(t, o.marked("it was before"))
+	require.True(t, o.marked("it is now"))
+	require.False(t, o.marked("nothing"))
+}
