@@ -81,10 +81,9 @@ var channels = []mutation{
 	{
 		what: "the kind of a frame can be changed", test: "TestChannel",
 		file: "runtime/shim/channel.go",
-		old: `	header[4] = byte(f.Kind)
-`,
+		old:  `	f.Body, err = c.in.Open(`,
 		new: `	header[4] = byte(KindRequest)
-`,
+	f.Body, err = c.in.Open(`,
 	},
 	{
 		what: "a frame can be repeated", test: "TestChannel",

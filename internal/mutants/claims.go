@@ -45,7 +45,7 @@ var claims = []mutation{
 	{
 		what: "a wipe is not recorded", test: "TestOrder",
 		file: "claim/ready.go",
-		old: `	_, err := m.pools.Wiped(ctx, m.claim.Container)
+		old: `	_, err := m.pools.Wiped(ctx, m.claim.Container, m.claim.Tenant)
 	return err
 `,
 		new: `	return nil

@@ -62,8 +62,8 @@ var pools = []mutation{
 		file: "pool/maker.go",
 		old: `	case errors.Is(err, runtime.ErrUnavailable):
 		return err
-	case err != nil || status.State`,
-		new: `	case err != nil || status.State`,
+	case err == nil && m.rt.Protocols()`,
+		new: `	case err == nil && m.rt.Protocols()`,
 	},
 	{
 		what: "a server that stops cuts pre_destroy off", test: "TestPreDestroyIsNotCutOff",
@@ -104,8 +104,8 @@ var pools = []mutation{
 	{
 		what: "room is made by one container too many", test: "TestRoomIsMadeOnce",
 		file: "pool/shrink.go",
-		old:  `		return f.evict(ctx, r.ID, wanted, "the pool`,
-		new:  `		return f.evict(ctx, r.ID, wanted+1, "the pool`,
+		old:  `		return f.evict(ctx, r.ID, wanted, when("the pool`,
+		new:  `		return f.evict(ctx, r.ID, wanted+1, when("the pool`,
 	},
 	{
 		what: "what is kept for tenants is given up though no other can be made", test: "TestKeptWhileNoneCanBeMade",

@@ -50,8 +50,8 @@ var releases = []mutation{
 	{
 		what: "a container of an old revision goes back to the pool", test: "TestOldRevision",
 		file: "release/steps.go",
-		old: `	case m.claim.Revision != record.Revision:
-		return "its revision is outdated", nil
+		old: `	case pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current) != "":
+		return pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current), nil
 `,
 	},
 	{

@@ -241,8 +241,11 @@ var shimFiles = []mutation{
 	{
 		what: "what the probe found is dropped", test: "TestBaselineOfWhatIsNotNoted",
 		file: "cmd/hostler-shim/seal.go",
-		old:  `errors.Join(b.files.why, why, err)`,
-		new:  `errors.Join(b.files.why, err)`,
+		old: `	why := s.probe()
+`,
+		new: `	why := s.probe()
+	why = nil
+`,
 	},
 	{
 		what: "a wipe does not compare the facts", test: "TestClearFiles",
