@@ -75,6 +75,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"claim gives up its container and takes another", claimGivesUp},
 		{"claims are listed by filter", claimLists},
 		{"fence grows with each flow", fenceGrows},
+		{"when a container was emptied is on record", wipedAt},
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
 		{"run has one start and one end", runLife},
