@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -74,11 +75,13 @@ type found struct {
 	Labels map[string]string
 }
 
-// containers are an instance's, in any state.
+// containers are an instance's, in any state, but for those that were never
+// started and only lent their volume: what a killed server has left of these
+// goes ten minutes later.
 func (e *engine) containers(ctx context.Context, instance string) ([]found, error) {
 	var all []found
 	err := e.ask(ctx, http.MethodGet, "/containers/json?all=1&"+labelled(instance), &all)
-	return all, err
+	return slices.DeleteFunc(all, func(c found) bool { return c.Labels["hostler.role"] == "carrier" }), err
 }
 
 // volumes are an instance's, but for the one with the shim, which is kept for
