@@ -202,16 +202,20 @@ func TestCheckDuringARelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		y.Apply(strings.Replace(plain, "reuse: wipe", "reuse: same_tenant", 1) +
-			"healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1 }\n")
+			"healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 0s }\n")
 		c := y.Claim("w", "ada")
 		var armed atomic.Bool
 		armed.Store(true)
 		y.RT.Before("exec "+c.Container+" box echo healthy", func(context.Context, fake.Call) error {
-			if armed.CompareAndSwap(true, false) {
-				y.Release(c)
-				return runtime.ErrLost
+			if !armed.CompareAndSwap(true, false) {
+				return nil
 			}
-			return nil
+			_, err := y.DB.MoveClaim(t.Context(), claim.Move{ // as another server releases it
+				ID: c.ID, From: []claim.State{claim.Active}, To: claim.Released,
+				Container: &pool.Move{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(k *pool.Container) { k.Claim = "" }},
+			})
+			require.NoError(t, err)
+			return errors.New("the check could not be made")
 		})
 		<-time.After(time.Minute)
 		require.False(t, armed.Load())
