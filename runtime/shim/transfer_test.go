@@ -159,6 +159,9 @@ func TestGetFiles(t *testing.T) {
 				}
 				require.LessOrEqual(t, time.Since(begun), time.Minute+time.Second)
 				require.True(t, bytes.HasPrefix(content, got))
+				if name == "lost in the middle" {
+					require.False(t, s.silence.request.IsZero(), "it counts as unanswered")
+				}
 				if name == "silent in the middle" {
 					require.ErrorIs(t, s.Restart(t.Context(), 1), runtime.ErrDoomed, "every later call")
 				}
@@ -233,6 +236,9 @@ func TestPutFiles(t *testing.T) {
 				begun := time.Now()
 				err := s.PutFiles(t.Context(), "/data", c.source())
 				require.ErrorIs(t, err, c.err)
+				if name == "the reader fails" {
+					require.Zero(t, time.Since(begun), "the program is told")
+				}
 				if c.not != nil {
 					require.NotErrorIs(t, err, c.not)
 				}
