@@ -200,7 +200,7 @@ func TestTooOldWithoutState(t *testing.T) {
 func TestNewer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
-		y.Apply(upgraded)
+		y.Apply(strings.Replace(upgraded, "max_size: 6", "max_size: 9", 1))
 		y.Upgrade(3)
 		y.Until("all are new", func() bool { return len(versions(y, pool.Idle)) == 2 && len(versions(y, pool.Destroying)) == 0 })
 		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
@@ -214,6 +214,7 @@ func TestNewer(t *testing.T) {
 		answer := y.RT.Break("get "+bob.Container, runtime.ErrUnavailable)
 		_, err = y.Releases.Release(t.Context(), bob.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		require.NoError(t, y.DB.AddContainer(t.Context(), pool.Container{ID: "making", Workload: "w", Revision: idle[0].Revision}, 10))
 		before := records(y, 3)
 
 		y.RT.Speak(runtime.Protocols{Oldest: 1, Current: 2})
@@ -236,6 +237,11 @@ func TestNewer(t *testing.T) {
 		joe := y.Claim("w", "joe")
 		require.Equal(t, 2, box(y, joe.Container).Protocol)
 		y.Release(joe)
+		y.RT.Kill(idle[1].ID) // a newer server finds it dead, too
+		begun := time.Now()
+		y.RT.Kill(joe.Container)
+		gone(y, joe.Container)
+		require.Less(t, time.Since(begun), time.Minute, "the death of one holds up no other's")
 		_, err = y.Pools.Drain(t.Context(), "w")
 		require.NoError(t, err)
 		time.Sleep(time.Hour)
