@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -110,14 +111,14 @@ func TestOneDeath(t *testing.T) {
 // partial is a runtime whose list leaves containers out.
 type partial struct {
 	*fake.Runtime
-	without map[string]bool
+	without sync.Map // ids
 }
 
 func (p *partial) List(ctx context.Context) ([]runtime.Status, error) {
 	all, err := p.Runtime.List(ctx)
 	var some []runtime.Status
 	for _, s := range all {
-		if !p.without[s.ID] {
+		if _, left := p.without.Load(s.ID); !left {
 			some = append(some, s)
 		}
 	}
@@ -128,7 +129,7 @@ func (p *partial) List(ctx context.Context) ([]runtime.Status, error) {
 // says so when it is asked for that one.
 func TestNotListed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		rt := &partial{fake.New(), map[string]bool{}}
+		rt := &partial{Runtime: fake.New()}
 		y := flowtest.On(t, rt)
 		y.Apply(plain)
 		y.Idle("w", 2)
@@ -136,7 +137,7 @@ func TestNotListed(t *testing.T) {
 		require.NoError(t, err)
 		mend := rt.Break("status "+idle[0].ID, runtime.ErrUnavailable)
 		for _, c := range idle {
-			rt.without[c.ID] = true
+			rt.without.Store(c.ID, true)
 		}
 		<-time.After(5 * time.Minute)
 		require.Empty(t, y.Events(activity.ContainerDied))
@@ -232,15 +233,15 @@ func TestRetriesOfRemovals(t *testing.T) {
 		y.Idle("w", 2)
 		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
-		tries := 0
+		var tries atomic.Int64
 		y.RT.Before("destroy "+idle[0].ID, func(context.Context, fake.Call) error {
-			tries++
+			tries.Add(1)
 			return errors.New("the engine is confused")
 		})
 		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
 		<-time.After(10 * time.Minute)
-		require.Greater(t, tries, 10)
-		require.Less(t, tries, 20)
+		require.Greater(t, tries.Load(), int64(10))
+		require.Less(t, tries.Load(), int64(20))
 		left, err := y.Pools.Container(t.Context(), idle[0].ID)
 		require.NoError(t, err)
 		require.Equal(t, pool.Destroying, left.State, "it is there still")
