@@ -74,7 +74,7 @@ func TestUpgrade(t *testing.T) {
 		y.Release(y.Claim("w", "bob")) // its container is kept for bob
 		ada := y.Claim("w", "ada")
 		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Until("the pool is full again", func() bool { return len(versions(y, pool.Idle)) == 3 })
+		y.Idle("w", 3)
 		require.Equal(t, []int{2, 2, 2}, versions(y, pool.Idle))
 
 		y.RT.ForgetCalls()
@@ -137,7 +137,7 @@ func TestTooOld(t *testing.T) {
 		y.Apply(upgraded)
 		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
 		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Until("the pool is full again", func() bool { return len(versions(y, pool.Idle)) == 2 })
+		y.Idle("w", 2)
 
 		y.Upgrade(4)
 		y.Until("idle ones are replaced", func() bool {
@@ -205,7 +205,7 @@ func TestNewer(t *testing.T) {
 		y.Until("all are new", func() bool { return len(versions(y, pool.Idle)) == 2 && len(versions(y, pool.Destroying)) == 0 })
 		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
 		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Until("the pool is full again", func() bool { return len(versions(y, pool.Idle)) == 2 })
+		y.Idle("w", 2)
 		idle, err := y.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
 		mend := y.RT.Break("destroy", runtime.ErrUnavailable)
