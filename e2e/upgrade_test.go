@@ -138,6 +138,7 @@ func TestUpgrade(t *testing.T) {
 		ada.leaves()
 		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: ada.Container}, 1)
 		require.Contains(t, s.must("get", "containers", ada.Container), "its protocol version is outdated")
+		require.Len(t, s.events(activity.Filter{Types: []activity.Type{activity.HookCompleted}, Container: ada.Container, Point: "pre_destroy"}), 1, "%s", s.story())
 		again := s.visits(id, "ada")
 		require.Equal(t, "ada's and more", again.does("read", "/state/note"))
 		require.Equal(t, "yes ", again.does("read", "/state/flushed"))

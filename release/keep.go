@@ -71,6 +71,7 @@ func (m *releasing) upload(ctx context.Context) error {
 // take takes the state, while no process of the tenant runs. A container that
 // has ended is started for it: its files are read from inside.
 func (m *releasing) take(ctx context.Context) error {
+	m.stopped = true
 	c, _, err := m.claims.Keeper.Upload(ctx, m.claim, m.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost) {
 		m.spoiled = "it had ended before its tenant left"

@@ -29,6 +29,7 @@ type releasing struct {
 	runs      []hooks.Run // of pre_release
 	warnings  []string
 	spoiled   string // why the container cannot go back to the pool
+	stopped   bool   // its processes were ended, for the state to be read
 	lost      string // why what the tenant changed since its last snapshot is lost
 }
 
@@ -185,7 +186,7 @@ func (m *releasing) settle(ctx context.Context) error {
 		}
 		m.spoiled = reason
 	}
-	if m.spoiled != "" {
+	if m.spoiled != "" && !m.needsMain() {
 		return nil
 	}
 	m.pools.Health.Restarted(m.claim.Container)
@@ -198,11 +199,18 @@ func (m *releasing) settle(ctx context.Context) error {
 		// that is in it, until the engine answers.
 		return fmt.Errorf("end what the tenant left running: %w", err)
 	}
-	if err != nil {
+	if err != nil && m.spoiled == "" {
 		m.log.Info("a released container could not be restarted and is destroyed", "container", m.claim.Container, "error", err)
 		m.spoiled = "it could not be restarted: " + err.Error()
 	}
 	return nil
+}
+
+// needsMain reports whether a container that is going to be destroyed has
+// pre_destroy hooks and no main process, because its state was to be read, now or
+// at an earlier try.
+func (m *releasing) needsMain() bool {
+	return (m.stopped || m.claim.Failures > 0) && len(m.w.Hooks[hooks.PreDestroy]) > 0 && m.container.Health != pool.Dead
 }
 
 // unfit says why the container is of no more use, if it is not.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -89,6 +90,25 @@ func TestStateIsReadAtRest(t *testing.T) {
 		next := y.Claim("w", "ada")
 		require.NotEqual(t, c.Container, next.Container, "of another revision")
 		require.Equal(t, exec(y, next, "read", "/data/n"), exec(y, next, "read", "/more/n"))
+	})
+}
+
+// The hooks before a container's removal run beside its main process, also where
+// that was ended for its state to be read.
+func TestPreDestroyAfterTheStop(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := flowtest.New(t)
+		y.Apply(kept + "hooks: { pre_destroy: [{ command: [box, echo, bye] }] }\n")
+		c := y.Claim("w", "ada")
+		y.RT.ForgetCalls()
+		_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		y.Until("it to be gone", func() bool { return len(y.Events(activity.ContainerDestroyed)) > 0 })
+		require.Contains(t, called(y), "stop")
+		runs, err := y.DB.Runs(t.Context(), hooks.RunFilter{Point: hooks.PreDestroy})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, hooks.Succeeded, runs[0].State, runs[0].Error)
 	})
 }
 
