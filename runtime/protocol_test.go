@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func TestProtocols(t *testing.T) {
 		}
 		require.ErrorIs(t, err, want.err, "%q", record)
 		require.ErrorContains(t, err, "protocol version", "%q", record)
-		if want.err == ErrDoomed {
+		if errors.Is(want.err, ErrDoomed) {
 			require.NotErrorIs(t, err, ErrUnavailable, "%q is for ever", record)
 		} else {
 			require.ErrorIs(t, err, ErrUnavailable, "%q may be asked again, elsewhere", record)

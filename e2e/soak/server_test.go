@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -191,5 +190,5 @@ func (l *serverLog) Write(p []byte) (int, error) {
 func (l *serverLog) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return fmt.Sprintf("%s", l.text)
+	return string(l.text)
 }

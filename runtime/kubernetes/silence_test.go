@@ -28,8 +28,8 @@ func (s single) RoundTrip(*http.Request) (*http.Response, error) {
 // How the end of a program reaches us.
 var (
 	errKilled  = exec.CodeExitError{Err: errors.New("command terminated with exit code 137"), Code: 137}
-	errNoRoom  = errors.New("Internal error occurred: error executing command in container: failed to exec in container: resource temporarily unavailable")
-	errDialing = errors.New("Internal error occurred: error dialing backend: dial tcp 10.0.0.7:10250: i/o timeout")
+	errNoRoom  = errors.New("internal error occurred: error executing command in container: failed to exec in container: resource temporarily unavailable")
+	errDialing = errors.New("internal error occurred: error dialing backend: dial tcp 10.0.0.7:10250: i/o timeout")
 	errClosed  = errors.New("websocket: close 1006 (abnormal closure): unexpected EOF")
 )
 

@@ -120,7 +120,7 @@ func shimSocket(t *testing.T, c *container, user string) {
 			require.Equal(t, "still\n", c.ok(t, "echo", "still"))
 		}
 		cancel()
-		<-over
+		<-over //nolint:errcheck // the flood was ended
 	}
 	c.refused(t, user, "listen", address)
 	require.Equal(t, "still\n", c.ok(t, "echo", "still"))

@@ -28,7 +28,7 @@ func TestUnprovenProgramLearnsNothing(t *testing.T) {
 }
 
 // carried is a handshake whose greetings somebody changes on their way.
-func carried(t *testing.T, change func(*Hello, *Welcome)) (error, Hello, Welcome) {
+func carried(t *testing.T, change func(*Hello, *Welcome)) (Hello, Welcome, error) {
 	t.Helper()
 	key := Key(secret, "c")
 	server, here := net.Pipe()
@@ -61,7 +61,7 @@ func carried(t *testing.T, change func(*Hello, *Welcome)) (error, Hello, Welcome
 	server.Close()
 	there.Close()
 	<-done
-	return err, hello, welcome
+	return hello, welcome, err
 }
 
 // Both greetings are part of what is proven, so that nobody between the ends can
@@ -77,12 +77,12 @@ func TestGreetingsAreProven(t *testing.T) {
 		"the boot":               func(_ *Hello, w *Welcome) { w.Boot = "b" },
 		"a fault":                func(_ *Hello, w *Welcome) { w.Fault = &Fault{Code: CodeStart} },
 	} {
-		err, _, _ := carried(t, change)
+		_, _, err := carried(t, change)
 		require.ErrorIs(t, err, runtime.ErrDoomed, name)
 	}
-	err, hello, welcome := carried(t, func(*Hello, *Welcome) {})
+	hello, welcome, err := carried(t, func(*Hello, *Welcome) {})
 	require.NoError(t, err)
-	err, hello2, welcome2 := carried(t, func(*Hello, *Welcome) {})
+	hello2, welcome2, err := carried(t, func(*Hello, *Welcome) {})
 	require.NoError(t, err)
 	nonces := map[string]bool{}
 	for _, nonce := range [][]byte{hello.Nonce, welcome.Nonce, hello2.Nonce, welcome2.Nonce} {

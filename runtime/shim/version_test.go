@@ -50,7 +50,9 @@ func TestAnotherVersionThanTheRecord(t *testing.T) {
 				hello, _ := Decode[Hello](f, KindHello)
 				require.Equal(t, version, hello.Version)
 				said, _ := greet(theirs, KindWelcome, Welcome{Version: answer, Nonce: newNonce(), Boot: "a"})
-				go WriteFrame(theirs, KindProof, Proof{proof(Key(secret, "c"), Program, transcript(f.Body, said))})
+				go func() {
+					_ = WriteFrame(theirs, KindProof, Proof{proof(Key(secret, "c"), Program, transcript(f.Body, said))})
+				}()
 				rest, _ := io.ReadAll(theirs)
 				left <- rest
 			}()
@@ -95,7 +97,7 @@ func TestUnspokenVersion(t *testing.T) {
 				require.ErrorIs(t, s.Restart(t.Context(), 1), cause)
 				require.Zero(t, time.Since(begun))
 				require.NotErrorIs(t, err, runtime.ErrUnresponsive)
-				time.Sleep(2 * DefaultUnresponsiveTimeout)
+				<-time.After(2 * DefaultUnresponsiveTimeout)
 			}
 			require.NoError(t, s.silence.err())
 		})

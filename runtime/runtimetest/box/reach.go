@@ -62,7 +62,7 @@ func flood(args []string) error {
 		}
 		if n == count-1 {
 			fmt.Println("flooded")
-			time.Sleep(100 * time.Millisecond)
+			<-time.After(100 * time.Millisecond)
 		}
 	}
 }
