@@ -204,7 +204,7 @@ func grow(tb testing.TB, db *DB, n int) {
 					return err
 				}
 				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "", "",
-					nanos(t.now), nanos(t.now), "")
+					pool.FirstFence, nanos(t.now), nanos(t.now), 0, 1, "")
 				if err != nil {
 					return err
 				}
