@@ -123,8 +123,8 @@ func (k *Keeper) download(ctx context.Context, c Claim, w *workload.Workload) (C
 //
 // That of the release ends every process in the container before it reads: no
 // process of the tenant changes files while they are read, or holds up, stops or
-// starves what reads them. Whoever has the container next starts its main
-// process again. It is runtime.ErrNotRunning or ErrLost of a container that has
+// starves what reads them. The next user of the container restarts its main
+// process. It is runtime.ErrNotRunning or ErrLost of a container that has
 // ended.
 //
 // What a container holds is trusted to be the tenant's whole state only while

@@ -31,10 +31,9 @@ type Store interface {
 	// and is returned with the error. With r.Queue no container is looked for.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// MoveClaim makes a change, if the claim is still in one of the states
-	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. Whoever
-	// becomes responsible for a container of a newer server by it, or moves that,
-	// gets runtime.ErrNewer. It
-	// returns the new record. The hook runs of a claim that ends and that are on
+	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. A
+	// change that makes the caller responsible for a container of a newer server, or
+	// moves that container, is runtime.ErrNewer. It returns the new record. The hook runs of a claim that ends and that are on
 	// record as running end with it, as unknown.
 	MoveClaim(ctx context.Context, m Move) (Claim, error)
 	// Claim is one record; ErrNoClaim.

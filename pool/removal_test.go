@@ -149,8 +149,8 @@ func TestNotListed(t *testing.T) {
 	})
 }
 
-// What is about to happen to a container is on record before it does: whoever
-// reads the log after a crash knows why it is gone.
+// What is about to happen to a container is on record before it does: after
+// a crash the log says why it is gone.
 func TestRecordedBeforeTheDeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
@@ -225,7 +225,7 @@ func TestCheckDuringARelease(t *testing.T) {
 	})
 }
 
-// A removal that fails is tried ever more seldom, a minute apart at most.
+// A removal that fails is retried with backoff, a minute apart at most.
 func TestRetriesOfRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)

@@ -16,7 +16,7 @@ import (
 )
 
 // abort ends a pending claim as another server does that is told to release it:
-// whoever makes it does not know.
+// the server that makes it does not know.
 func abort(y *flowtest.Yard, c claim.Claim) {
 	y.T.Helper()
 	condemn := pool.Condemn("", []pool.State{pool.Claimed}, "its claim was released")

@@ -146,7 +146,7 @@ func TestStopFails(t *testing.T) {
 	}{
 		"the engine is away":           {runtime.ErrUnavailable, claim.Releasing},
 		"the container does not reply": {runtime.ErrUnresponsive, claim.Releasing},
-		"somebody else is at it":       {runtime.ErrStaleFence, claim.Releasing},
+		"another server is at it":      {runtime.ErrStaleFence, claim.Releasing},
 		"out of control":               {runtime.ErrDoomed, claim.ReleaseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -204,7 +204,7 @@ func TestRetryAfterTheStop(t *testing.T) {
 	})
 }
 
-// An upload that somebody asked for is told that the release has overtaken it,
+// An upload on request ends with an error, because the release has overtaken it,
 // before anything is ended in the container.
 func TestStopAfterOtherUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

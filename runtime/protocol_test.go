@@ -30,7 +30,7 @@ func TestProtocols(t *testing.T) {
 		require.ErrorIs(t, err, want.err, "%q", record)
 		require.ErrorContains(t, err, "protocol version", "%q", record)
 		if errors.Is(want.err, ErrDoomed) {
-			require.NotErrorIs(t, err, ErrUnavailable, "%q is for ever", record)
+			require.NotErrorIs(t, err, ErrUnavailable, "%q is final", record)
 		} else {
 			require.ErrorIs(t, err, ErrUnavailable, "%q may be asked again, elsewhere", record)
 		}

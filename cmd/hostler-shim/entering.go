@@ -21,7 +21,7 @@ var engineName = []byte("runc:[")
 // entering knows the processes of the engine that were entering the container
 // when it last looked. The engine's runtime reads /etc/passwd and /etc/group in
 // the container to start a program there. A tenant that puts a terminal or a
-// FIFO in their place makes it wait for ever, and with it every call of the
+// FIFO in their place blocks it without end, and with it every call of the
 // engine about the container, also those that stop and remove it.
 type entering struct {
 	seen map[proctree.ID]bool

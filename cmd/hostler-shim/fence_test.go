@@ -34,8 +34,8 @@ func TestFence(t *testing.T) {
 	}
 }
 
-// A number that could not be recorded does not count: whoever comes with it is
-// told, and who came before is still served.
+// A number that could not be recorded does not count: its sender gets the error,
+// and the holder of the number before is still served.
 func TestFenceIsOnTheDiskFirst(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")

@@ -31,8 +31,8 @@ func wasClosed(t *testing.T, end *os.File) bool {
 	return fds[0].Revents&unix.POLLHUP != 0
 }
 
-// Whoever connects is let in: those that have waited longest give way, and those
-// that have proven themselves never do.
+// A new connection is always accepted: the oldest unproven one is closed for it,
+// a proven one never is.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	var all strangers

@@ -61,8 +61,8 @@ func parseMover(name string, args []string) (moverFlags, error) {
 	return f, nil
 }
 
-// takeOwnUser is for a container. One that is a directory belongs to whoever runs
-// the server.
+// takeOwnUser is for a container. One that is a directory belongs to the user
+// of the server.
 func (f moverFlags) takeOwnUser() error {
 	if f.root != "/" {
 		return nil

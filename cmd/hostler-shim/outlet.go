@@ -186,7 +186,7 @@ func (o *outlets) endLog(line string, to int) error {
 		}
 		<-time.After(time.Millisecond)
 	}
-	// Whoever printed last may not have ended the line.
+	// The last line that was printed may have no end.
 	if err := writeAll(to, []byte("\n"+line+"\n")); err != nil {
 		return fmt.Errorf("end the log: %w", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helloTimeout is how long whoever connects may take to prove itself.
+// helloTimeout is how long a new connection may take to prove itself.
 const helloTimeout = 10 * time.Second
 
 // session is one connection to init.
@@ -77,7 +77,7 @@ func (c *session) greet() error {
 }
 
 // errNonsense is a request that no server of ours sends.
-var errNonsense = fmt.Errorf("%w: a request that makes no sense", shim.ErrProtocol)
+var errNonsense = fmt.Errorf("%w: an invalid request", shim.ErrProtocol)
 
 // handle begins one request.
 func (c *session) handle(in *shim.Incoming) error {

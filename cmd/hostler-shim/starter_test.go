@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// other is somebody else where that may be, else who runs the tests.
+// other is another user where the tests may change theirs, else their own.
 func other() identity {
 	if !privileged() {
 		return identity{uid: os.Geteuid(), gid: os.Getegid()}

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// maxStrangers bounds connections that have not proven themselves: whoever gets
-// at the socket may open one.
+// maxStrangers bounds connections that have not proven themselves: every process
+// that can reach the socket may open one.
 const maxStrangers = 16
 
 // strangers are the connections that have not proven themselves. The zero value

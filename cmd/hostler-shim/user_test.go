@@ -90,8 +90,9 @@ func TestReserved(t *testing.T) {
 	}
 }
 
-// A number that the kernel would take for another one is none: of it, the lower
-// half counts, and -1 is whoever the caller is, which is the shim.
+// A number that the kernel would take for another one is refused: of a longer
+// number only the lower half counts, and -1 keeps the caller's, which is the
+// shim's.
 func TestLookupOverflow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

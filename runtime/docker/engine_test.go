@@ -166,7 +166,7 @@ func TestStreamKnowsItsContainer(t *testing.T) {
 	require.NoError(t, checker.Running(t.Context()))
 	now := 0
 	require.NoError(t, api.ContainerRestart(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
-	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning, "it was started anew")
+	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning, "it was started again")
 	require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
 	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning)
 	require.NoError(t, rt.Destroy(t.Context(), id))

@@ -21,7 +21,7 @@ func TestKeyStays(t *testing.T) {
 }
 
 // No account that root in a container makes is the shim's user: not by a number
-// that the kernel takes for it, nor by -1, which is whoever starts a program.
+// that the kernel takes for it, nor by -1, which keeps the user of the process that starts a program.
 func TestAccountsOverflow(t *testing.T) {
 	t.Parallel()
 	rt := open(t)

@@ -37,7 +37,7 @@ func (b bridge) Running(ctx context.Context) error {
 		return nil // its processes are there, and may go on
 	}
 	if err == nil && c.State.StartedAt != b.began {
-		return fmt.Errorf("%w: it was started anew", runtime.ErrNotRunning)
+		return fmt.Errorf("%w: it was started again", runtime.ErrNotRunning)
 	}
 	return err
 }

@@ -27,7 +27,7 @@ func protocol(t *testing.T, s *suite) {
 			}
 		}
 	})
-	if unable(t, s.Tamper == nil, "records that somebody has changed") {
+	if unable(t, s.Tamper == nil, "changed records") {
 		return
 	}
 	newer := strconv.Itoa(s.rt.Protocols().Current + 1)

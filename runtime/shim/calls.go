@@ -116,7 +116,7 @@ func (s *Session) repeat(ctx context.Context, what string, changes bool, attempt
 		}
 		l, err := s.connect(ctx)
 		if err == nil && boot != "" && boot != l.boot {
-			return fmt.Errorf("%s: %w: it was started anew", what, runtime.ErrLost)
+			return fmt.Errorf("%s: %w: it was started again", what, runtime.ErrLost)
 		}
 		if err == nil {
 			boot = l.boot

@@ -28,8 +28,8 @@ type Handler func(in *Incoming) error
 // directions. Its methods may be called by many goroutines at once.
 //
 // Nothing that the peer does makes a Conn hold more than the limits of its end,
-// and nothing delays its reading: whoever waits for a peer does so on a goroutine
-// of its own. A peer that breaks the protocol or goes beyond a limit loses the
+// and nothing delays its reading: each wait for a peer is on a goroutine of its
+// own. A peer that breaks the protocol or goes beyond a limit loses the
 // connection: Err is ErrProtocol then.
 type Conn struct {
 	stream   io.ReadWriteCloser
@@ -119,7 +119,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// fail ends the connection, once. Whoever waits on it sees lost.
+// fail ends the connection, once. Waiting callers see lost.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {

@@ -39,7 +39,7 @@ func newExchange(c *Conn, id uint64, streams int) *exchange {
 // Stream is one of the request's streams, from 0.
 func (x *exchange) Stream(n int) *Stream { return x.streams[n] }
 
-// finish ends the streams for whoever uses them at this end.
+// finish ends the streams for their users at this end.
 func (x *exchange) finish(err error) {
 	for _, s := range x.streams {
 		s.finish(err)
@@ -122,7 +122,7 @@ func (o Outgoing) Forget() {
 	}
 }
 
-// takeNote hands a note to whoever waits for the request.
+// takeNote hands a note to the request's caller.
 func (c *Conn) takeNote(f Frame) error {
 	note, err := Decode[Note](f, KindNote)
 	if err != nil {
@@ -143,8 +143,8 @@ func (c *Conn) takeNote(f Frame) error {
 	return nil
 }
 
-// takeAnswer hands an answer to whoever waits for the request. It is the last
-// that the peer says of it.
+// takeAnswer hands an answer to the request's caller. It is the last that the peer
+// sends about it.
 func (c *Conn) takeAnswer(f Frame) error {
 	answer, err := Decode[Answer](f, KindAnswer)
 	if err != nil {

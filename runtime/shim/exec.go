@@ -177,7 +177,7 @@ func (e *execution) verdict(err error) error {
 // attempt asks for the run on one link and waits for the answer.
 func (e *execution) attempt(ctx context.Context, l *link) (runtime.Result, error) {
 	if e.boot != "" && e.boot != l.boot {
-		return runtime.Result{}, fmt.Errorf("%w: it was started anew", runtime.ErrLost)
+		return runtime.Result{}, fmt.Errorf("%w: it was started again", runtime.ErrLost)
 	}
 	out, err := l.Ask(e.request)
 	if errors.Is(err, errTooLarge) {

@@ -27,7 +27,7 @@ func TestUnprovenProgramLearnsNothing(t *testing.T) {
 	require.Zero(t, stream.written.Len(), "more than the greeting")
 }
 
-// carried is a handshake whose greetings somebody changes on their way.
+// carried is a handshake whose greetings are changed on their way.
 func carried(t *testing.T, change func(*Hello, *Welcome)) (Hello, Welcome, error) {
 	t.Helper()
 	key := Key(secret, "c")

@@ -13,10 +13,10 @@ import (
 // says it, a program whose version is another one refuses it, and an answer with
 // another version is that of a container out of control.
 //
-// Whoever changes the protocol after the first release, be it by a request that
-// an older program does not know, or by what tar and untar say, raises Version,
-// and has the server go on speaking Previous, in which containers are claimed:
-// what differs depends on link.version, where the server sends or reads it. The
+// A change of the protocol after the first release, such as a request that an
+// older program does not know, raises Version. The server continues to speak
+// Previous, for containers that are claimed: what differs depends on
+// link.version, where the server sends or reads it. The
 // program speaks its own Version only. Versions 1 and 2 do not differ. The
 // greetings, up to and with their versions, can never change.
 

@@ -158,7 +158,7 @@ func (s *Stream) end(reason error) {
 	s.close()
 }
 
-// close wakes whoever waits for the stream, for good. The caller holds mu.
+// close wakes the callers that wait for the stream, for good. The caller holds mu.
 func (s *Stream) close() {
 	if !s.isOver {
 		s.isOver = true
@@ -168,7 +168,7 @@ func (s *Stream) close() {
 }
 
 // Over is closed when the stream was broken off by either end, or its request is
-// answered or lost: for whoever waits for something else than its bytes.
+// answered or lost: for callers that wait for something else than its bytes.
 func (s *Stream) Over() <-chan struct{} { return s.over }
 
 // finish ends both directions; what has come may still be read.
@@ -231,7 +231,7 @@ func (c *Conn) takeStreamFrame(f Frame) error {
 	}
 }
 
-// takeData keeps what has come for whoever reads. Small pieces share a chunk, so
+// takeData keeps what has come for the reader. Small pieces share a chunk, so
 // that a stream never holds more than twice Window. The caller holds mu.
 func (s *Stream) takeData(body []byte) error {
 	switch {

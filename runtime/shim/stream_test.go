@@ -85,7 +85,7 @@ func TestAnswerCutsOff(t *testing.T) {
 		require.NoError(t, in.Answer(Answer{}))
 		require.ErrorIs(t, in.Stream(0).CloseWrite(), errAnswered)
 		_, err = in.Stream(0).Read(make([]byte, 1))
-		require.ErrorIs(t, err, errAnswered, "whoever reads at the other end is told, too")
+		require.ErrorIs(t, err, errAnswered, "the reader at the other end gets it, too")
 		got, err := io.ReadAll(out.Stream(0))
 		require.ErrorIs(t, err, errAnswered)
 		require.Equal(t, "a part", string(got))

@@ -147,7 +147,7 @@ func (t *transfer) broken() error {
 	case err != nil:
 		return lostOrAway(err)
 	case l.boot != t.link.boot:
-		return fmt.Errorf("%w: it was started anew", runtime.ErrLost)
+		return fmt.Errorf("%w: it was started again", runtime.ErrLost)
 	}
 	return fmt.Errorf("%w: the session was lost in the middle", runtime.ErrUnavailable)
 }

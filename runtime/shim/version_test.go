@@ -14,7 +14,7 @@ import (
 )
 
 // A program refuses a session of another version than its own, and proves
-// nothing to whoever asks for one. The server learns which it speaks.
+// nothing to a server that asks for one. The server learns which it speaks.
 func TestProgramRefusesAnotherVersion(t *testing.T) {
 	for _, version := range []int{Version - 1, Version + 1, 0, -1} {
 		ours, theirs := net.Pipe()
@@ -38,7 +38,7 @@ func TestProgramRefusesAnotherVersion(t *testing.T) {
 }
 
 // What the engine's record says is what the server speaks: an answer with
-// another version is tainted, although whoever gives it holds the key, and the
+// another version is tainted, although the peer holds the key, and the
 // server proves nothing to it.
 func TestAnotherVersionThanTheRecord(t *testing.T) {
 	for _, version := range []int{Previous, Version} {

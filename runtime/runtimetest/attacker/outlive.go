@@ -11,8 +11,8 @@ import (
 )
 
 // outliveAttacks are of several classes: what could outlive every process of
-// the container because the kernel keeps it for somebody else, a user, a
-// network or the machine.
+// the container because the kernel keeps it for a user, a network or the
+// machine.
 func outliveAttacks() map[string][]attack {
 	left := func(name string) func(tenant) error {
 		return func(t tenant) error { return t.leave(name) }

@@ -88,9 +88,9 @@ func (v visitor) look() (found []string, facts string) {
 	return append(all.Seen, own.Seen...), text
 }
 
-// seenOfAny is what attacks leave of which the marker tells nothing: whoever
-// looks, looks for that everywhere. What connections leave in the kernel for a
-// minute is listed, and not looked at.
+// seenOfAny is what attacks leave of which the marker tells nothing: every
+// observer checks for it. What connections leave in the kernel for a
+// minute is listed, and not checked.
 func seenOfAny() []string {
 	t := tenant{rand.Text()}
 	var all []string

@@ -40,7 +40,7 @@
 //	box rename OLD NEW     rename a file or a folder
 //	box mkfifo FILE        make a pipe that has a name
 //	box connect ADDRESS    connect to a socket, @NAME for an abstract one
-//	box flood ADDRESS N    open N connections to it, anew for ever
+//	box flood ADDRESS N    open N connections to it, again and again
 //	box listen ADDRESS     listen on a socket, and end
 //	box attack WHO [HOW]   do to a process what one may do to another, and print
 //	                       what of it was allowed; HOW is one, without it all
