@@ -27,14 +27,15 @@ type Store interface {
 	// claimed ones of the current revision, with r.Reuse wipe other tenants' of
 	// the current revision, all of this server's protocol version; then never
 	// claimed ones of older revisions, or of an older version that this server
-	// speaks; the longest idle first. With none it is ErrNoneIdle: the Pending claim stays,
-	// and is returned with the error. With r.Queue no container is looked for.
+	// speaks; the longest idle first. With none it is ErrNoneIdle: the Pending claim
+	// stays, and is returned with the error. With r.Queue no container is looked for.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
 	// MoveClaim makes a change, if the claim is still in one of the states
 	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. A
 	// change that makes the caller responsible for a container of a newer server, or
-	// moves that container, is runtime.ErrNewer. It returns the new record. The hook runs of a claim that ends and that are on
-	// record as running end with it, as unknown.
+	// moves that container, is runtime.ErrNewer. It returns the new record. The hook
+	// runs of a claim that ends and that are on record as running end with it, as
+	// unknown.
 	MoveClaim(ctx context.Context, m Move) (Claim, error)
 	// Claim is one record; ErrNoClaim.
 	Claim(ctx context.Context, id string) (Claim, error)

@@ -13,16 +13,14 @@ import (
 type Containers interface {
 	// AddContainer records a container that is about to be created, in state
 	// Creating, with the event container.creating. Its Protocol is this server's.
-	// It counts those of the
-	// workload that are not Gone as Counted does, and when there are max or more
-	// already it is ErrFull and changes nothing. With claim set the container is
-	// reserved for that pending claim at once.
+	// It counts those of the workload that are not Gone as Counted does, and when
+	// there are max or more already it is ErrFull and changes nothing. With claim set
+	// the container is reserved for that pending claim at once.
 	AddContainer(ctx context.Context, c Container, max int) error
 	// MoveContainer makes a change, if the container is still in one of the
 	// states m.From; if not, it is ErrMoved. That of a newer server is
-	// runtime.ErrNewer. It returns the new record. The hook
-	// runs of a container that becomes Gone and that are on record as running end
-	// with it, as unknown.
+	// runtime.ErrNewer. It returns the new record. The hook runs of a container
+	// that becomes Gone and that are on record as running end with it, as unknown.
 	MoveContainer(ctx context.Context, m Move) (Container, error)
 	// Container is one record, Gone or not; ErrNoContainer.
 	Container(ctx context.Context, id string) (Container, error)
