@@ -98,7 +98,7 @@ func (v *server) start() error {
 		v.base = address
 		v.client, err = client.New(address, "")
 		return err
-	case <-time.After(patience):
+	case <-time.After(serverTimeout):
 		return errors.New("the server does not serve")
 	}
 }
@@ -139,7 +139,7 @@ func call[T any](ctx context.Context, v *server, do func(*client.Client) (T, err
 	begun := time.Now()
 	for {
 		answer, err := do(v.api())
-		if err == nil || ctx.Err() != nil || !isAway(err) || time.Since(begun) > patience {
+		if err == nil || ctx.Err() != nil || !isAway(err) || time.Since(begun) > serverTimeout {
 			return answer, err
 		}
 		if flow.Pause(ctx, 100*time.Millisecond) != nil {

@@ -34,6 +34,11 @@ const shortSoak = 20 * time.Second
 // pool makes before it tries again what failed.
 const patience = 100 * time.Second
 
+// serverTimeout bounds the start of a server and a client's retries while none
+// answers: on a busy machine, with an engine that has many containers to
+// report, a start takes minutes.
+const serverTimeout = 5 * time.Minute
+
 // visitors is how many tenants there are at any time: more than containers.
 const visitors = 14
 
@@ -129,7 +134,7 @@ func begin(t *testing.T, random *rand.Rand) *soak {
 	s.rt = rt
 	images := []string{s.image}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), serverTimeout)
 		defer cancel()
 		require.NoError(t, rt.Purge(ctx, images...))
 		require.NoError(t, rt.Close())
