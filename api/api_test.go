@@ -136,7 +136,7 @@ func TestRoutes(t *testing.T) {
 		{"POST /v1/pools/web/scale", `{"min_idle":0}`, 200, `"min_idle":0`},
 		{"POST /v1/pools/web/drain", "", 200, `"draining"`},
 		{"GET /v1/containers", "", 200, `box-2`},
-		{"GET /v1/containers?state=gone", "", 200, `it was old`},
+		{"GET /v1/containers?state=destroyed", "", 200, `it was old`},
 		{"GET /v1/containers?limit=1", "", 200, `"next":"box-1"`},
 		{"GET /v1/containers?limit=1&after=box-1", "", 200, `"next":""`},
 		{"GET /v1/containers/box-1", "", 200, `"ports":[]`},

@@ -37,8 +37,8 @@ const (
 	ClaimAborted     Code = "claim_aborted"
 	ClaimReleasing   Code = "claim_releasing"
 	ClaimNotActive   Code = "claim_not_active"
-	ClaimHeld        Code = "claim_held"
-	NoSync           Code = "no_sync"
+	ClaimHeld        Code = "claim_exists"
+	NoSync           Code = "sync_not_configured"
 	TooLarge         Code = "payload_too_large"
 	UnsupportedType  Code = "unsupported_media_type"
 	PoolExhausted    Code = "pool_exhausted"
@@ -61,40 +61,40 @@ var statuses = map[Code]struct {
 	status int
 	title  string
 }{
-	InvalidRequest:   {http.StatusUnprocessableEntity, "The request makes no sense"},
-	InvalidWorkload:  {http.StatusUnprocessableEntity, "The workload file has faults"},
-	Unauthorized:     {http.StatusUnauthorized, "A valid API key is needed"},
+	InvalidRequest:   {http.StatusUnprocessableEntity, "The request is invalid"},
+	InvalidWorkload:  {http.StatusUnprocessableEntity, "The workload file is invalid"},
+	Unauthorized:     {http.StatusUnauthorized, "A valid API key is required"},
 	Forbidden:        {http.StatusForbidden, "The request is refused"},
-	NotFound:         {http.StatusNotFound, "There is no such path"},
-	WorkloadNotFound: {http.StatusNotFound, "There is no such workload"},
-	ClaimNotFound:    {http.StatusNotFound, "There is no such claim"},
-	ContainerMissing: {http.StatusNotFound, "There is no such container"},
-	RunNotFound:      {http.StatusNotFound, "There is no such hook run"},
-	SnapshotNotFound: {http.StatusNotFound, "There is no such snapshot"},
-	MethodNotAllowed: {http.StatusMethodNotAllowed, "The path does not take this method"},
-	RequestTimeout:   {http.StatusRequestTimeout, "The request came too slowly"},
-	Conflict:         {http.StatusConflict, "The state has changed meanwhile"},
+	NotFound:         {http.StatusNotFound, "Path not found"},
+	WorkloadNotFound: {http.StatusNotFound, "Workload not found"},
+	ClaimNotFound:    {http.StatusNotFound, "Claim not found"},
+	ContainerMissing: {http.StatusNotFound, "Container not found"},
+	RunNotFound:      {http.StatusNotFound, "Hook run not found"},
+	SnapshotNotFound: {http.StatusNotFound, "Snapshot not found"},
+	MethodNotAllowed: {http.StatusMethodNotAllowed, "Method not allowed"},
+	RequestTimeout:   {http.StatusRequestTimeout, "The request was received too slowly"},
+	Conflict:         {http.StatusConflict, "The state changed concurrently"},
 	ContainerInUse:   {http.StatusConflict, "A claim holds the container"},
 	ClaimAborted:     {http.StatusConflict, "The claim was released before it was active"},
 	ClaimReleasing:   {http.StatusConflict, "The tenant's last claim is still being released"},
 	ClaimNotActive:   {http.StatusConflict, "The claim is not active"},
 	ClaimHeld:        {http.StatusConflict, "The tenant holds a claim"},
-	NoSync:           {http.StatusConflict, "The workload does not keep its tenants' state in this way"},
+	NoSync:           {http.StatusConflict, "The workload is not configured for this kind of state sync"},
 	TooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
 	UnsupportedType:  {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
-	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are taken"},
-	Internal:         {http.StatusInternalServerError, "The server made a mistake"},
+	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are in use"},
+	Internal:         {http.StatusInternalServerError, "Internal server error"},
 	HookFailed:       {http.StatusBadGateway, "A hook failed"},
 	StartFailed:      {http.StatusBadGateway, "The container did not start"},
 	NotHealthy:       {http.StatusBadGateway, "The container is not healthy"},
 	ImageUnavailable: {http.StatusBadGateway, "The image is not available"},
-	SyncFailed:       {http.StatusBadGateway, "The tenant's files could not be moved"},
-	EngineDown:       {http.StatusServiceUnavailable, "The container engine does not answer"},
-	WrongVersion:     {http.StatusServiceUnavailable, "The container is of another version of the server"},
-	StorageDown:      {http.StatusServiceUnavailable, "The server cannot use its database now"},
+	SyncFailed:       {http.StatusBadGateway, "The tenant's state could not be transferred"},
+	EngineDown:       {http.StatusServiceUnavailable, "The container engine is unavailable"},
+	WrongVersion:     {http.StatusServiceUnavailable, "The container was created by another version of the server"},
+	StorageDown:      {http.StatusServiceUnavailable, "The database is unavailable"},
 	PoolNotReady:     {http.StatusServiceUnavailable, "No container of the pool is ready"},
 	NotReady:         {http.StatusServiceUnavailable, "The server is not ready"},
-	Timeout:          {http.StatusGatewayTimeout, "It took too long"},
+	Timeout:          {http.StatusGatewayTimeout, "The request timed out"},
 }
 
 // table says which code an error has. The first row that matches counts, so

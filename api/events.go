@@ -36,18 +36,18 @@ const (
 type EventPage struct {
 	Items []activity.Event `json:"items"`
 	Next  int64            `json:"next" doc:"Read on after this place."`
-	Cut   int64            `json:"cut,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
+	Cut   int64            `json:"oldest_seq,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
 }
 
-// FollowedEvent is one line of a stream: an event, or a line of type log.cut
+// FollowedEvent is one line of a stream: an event, or a line of type log.truncated
 // that says that events were deleted before they could be sent.
 type FollowedEvent struct {
 	activity.Event
-	Oldest int64 `json:"oldest,omitempty" doc:"Of log.cut: the oldest event that is left."`
+	Oldest int64 `json:"oldest_seq,omitempty" doc:"Of log.truncated: the sequence number of the oldest event that is left."`
 }
 
 // LogCut is the type of the line in a stream that tells of deleted events.
-const LogCut activity.Type = "log.cut"
+const LogCut activity.Type = "log.truncated"
 
 type eventsIn struct {
 	After       string   `query:"after" maxLength:"20" doc:"Events after this place. A page begins at the beginning, a stream with what comes next."`

@@ -89,11 +89,11 @@ func TestStreamTellsOfCut(t *testing.T) {
 	b.Cut(3)
 	url := start(t, b)
 	lines := stream(t, url, "?after=0&follow=true")
-	require.Contains(t, next(t, lines), `"type":"log.cut"`)
+	require.Contains(t, next(t, lines), `"type":"log.truncated"`)
 	require.Contains(t, next(t, lines), `{"seq":3`)
 	b.Append(activity.Event{Type: activity.PoolDrained})
 	require.Contains(t, next(t, lines), `{"seq":4`)
-	require.EqualValues(t, 3, call(t, url, "GET /v1/events", "").body["cut"])
+	require.EqualValues(t, 3, call(t, url, "GET /v1/events", "").body["oldest_seq"])
 }
 
 // A silent stream says that it lives, and where to resume.

@@ -27,7 +27,7 @@ var descriptions = map[string]string{
 	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. What was current stays in the list. The tenant must hold no claim, for its release would keep its own state over this.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
 	"get-run":           "With the whole of what was captured of the output.",
-	"events":            "A page of events after a place in the log. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the answer is a stream that goes on until either side leaves. When retention has deleted events that were asked for, a page has cut set to the oldest event that is left, and a stream has a line of type log.cut.",
+	"events":            "A page of events after a place in the log. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the answer is a stream that goes on until either side leaves. When retention has deleted events that were asked for, a page has oldest_seq set to the oldest event that is left, and a stream has a line of type log.truncated.",
 	"doctor":            "Compares the engine with the database, and looks for what has been on its way for too long, fails again and again, or is about to run out. Each finding has its remedy. It changes nothing, and answers 200 whatever it finds.",
 	"healthz":           "Needs no key.",
 	"readyz":            "Needs no key.",

@@ -31,7 +31,7 @@ type Problem struct {
 	Claim    string           `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Step     string           `json:"step,omitempty" doc:"The step at which the claim failed."`
 	Run      *hooks.Run       `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
-	Faults   []workload.Fault `json:"faults,omitempty" doc:"Each thing that is wrong with the request or the file."`
+	Faults   []workload.Fault `json:"errors,omitempty" doc:"Each thing that is wrong with the request or the file."`
 
 	retry time.Duration // for Retry-After
 	allow string        // for Allow

@@ -29,7 +29,7 @@ func TestAnswersMatchDocument(t *testing.T) {
 	check := checker(t, base, compiler)
 	for _, get := range []string{
 		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/workloads/{id=web}/snapshots?tenant=alice", "/v1/pools", "/v1/pools/{workload}",
-		"/v1/containers?state=claimed,gone", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
+		"/v1/containers?state=claimed,destroyed", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
 		"/v1/hook-runs", "/v1/hook-runs/{id=run-1}", "/v1/events?limit=2", "/v1/doctor", "/healthz", "/readyz",
 		// and what is not there
 		"/v1/workloads/{id=x}", "/v1/containers/{id=x}", "/v1/claims/{id=x}", "/v1/hook-runs/{id=x}", "/v1/events?after=99",

@@ -30,7 +30,7 @@ type Transfer struct {
 	Unchanged bool    `json:"unchanged" doc:"The current snapshot held all of it already, and nothing was stored."`
 	Files     int     `json:"files" doc:"Files, folders and links that were read from the container."`
 	Bytes     int64   `json:"bytes" doc:"How large they are."`
-	Sent      int64   `json:"sent" doc:"How many bytes went to the sink."`
+	Sent      int64   `json:"uploaded_bytes" doc:"How many bytes went to the sink."`
 	Duration  float64 `json:"duration_ms"`
 }
 

@@ -38,9 +38,9 @@ func TestStateErrors(t *testing.T) {
 		{"claim", "POST /v1/claims", &claim.FailedError{Claim: claim.Claim{ID: "claim-9"}, Step: "download", Err: unsynced("download", snapshot.ErrCorrupt)}, 502, "sync_failed", "damaged", "claim-9", 0},
 		{"sync", sync, unsynced("upload", snapshot.ErrSecret), 502, "sync_failed", "credentials", "", 0},
 		{"sync", sync, unsynced("upload", fmt.Errorf("read: %w", claim.ErrNotActive)), 409, "claim_not_active", "", "", 0},
-		{"sync", sync, claim.ErrNoSync, 409, "no_sync", "", "", 0},
+		{"sync", sync, claim.ErrNoSync, 409, "sync_not_configured", "", "", 0},
 		{"snapshots", list, unsynced("listing", errors.New("no route")), 502, "sync_failed", "sink", "", 0},
-		{"restore", "POST /v1/workloads/web/snapshots/snap-1/restore", claim.ErrHeld, 409, "claim_held", "", "", 0},
+		{"restore", "POST /v1/workloads/web/snapshots/snap-1/restore", claim.ErrHeld, 409, "claim_exists", "", "", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.call+" "+test.code+" "+test.reason, func(t *testing.T) {

@@ -161,7 +161,7 @@ func TestCreateOrder(t *testing.T) {
 		y := sown(t, head+"hooks:"+strings.Replace(tail, "post_claim", "post_create", 1))
 		c := y.Claim("w", "ada")
 		require.Equal(t, []string{
-			"create", "start", "put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated", "seal",
+			"create", "start", "put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated", "baseline",
 		}, trace(y, c.Container)[:8])
 	})
 }

@@ -49,7 +49,7 @@ func silence(y *flowtest.Yard, id string) {
 		}
 		return runtime.ErrUnresponsive
 	}
-	for _, op := range []string{"exec", "outcome", "restart", "stop", "wipe", "seal", "changed"} {
+	for _, op := range []string{"exec", "outcome", "restart", "stop", "wipe", "baseline", "changed"} {
 		y.RT.Before(op, trap)
 	}
 }

@@ -96,7 +96,7 @@ func (m *making) prepare(wait, work context.Context) error {
 	id := m.claim.Workload
 	time.AfterFunc(refillPause, func() { m.pools.Fill(id) })
 	timings, err := flow.Run(work, "claim",
-		flow.Step{Name: "find", Do: m.find, Undo: m.giveUp},
+		flow.Step{Name: "load", Do: m.find, Undo: m.giveUp},
 		flow.Step{Name: "compare", When: m.compares, Do: m.compare},
 		flow.Step{Name: "wipe", When: func() bool { return m.empty }, Do: m.wipe},
 		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},

@@ -75,7 +75,7 @@ func TestFindings(t *testing.T) {
 			y.Idle("w", 1)
 			y.RT.Kill(c.Container)
 			synctest.Wait()
-		}, doctor.Error, "container_health", "of tenant ada is dead", "hostler logs --container"},
+		}, doctor.Error, "container_health", "of tenant ada is exited", "hostler logs --container"},
 		{"a container that cannot be removed", true, func(y *flowtest.Yard) {
 			record(y, pool.Destroying)
 			pass(time.Hour)

@@ -28,7 +28,7 @@ type Finding struct {
 	Tenant    string   `json:"tenant,omitempty"`
 	Run       string   `json:"run,omitempty"`
 	Message   string   `json:"message" doc:"What is wrong, for people."`
-	Remedy    string   `json:"remedy" doc:"What to do about it; what to type is in backquotes."`
+	Remedy    string   `json:"hint" doc:"What to do about it; what to type is in backquotes."`
 }
 
 // Facts are what the engine says of itself.

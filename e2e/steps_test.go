@@ -19,10 +19,10 @@ import (
 // each: between a record and its deed, and between the deed and the next
 // record.
 var steps = map[string][]string{
-	"create":  {"record", "create", "start", "healthy", "post_create", "seal", "ready", "idle", "confirm"},
-	"claim":   {"find", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
-	"release": {"releasing", "pre_release", "upload", "settle", "released"},
-	"destroy": {"pre_destroy", "remove", "gone"},
+	"create":  {"record", "create", "start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
+	"claim":   {"load", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
+	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
+	"destroy": {"pre_destroy", "remove", "destroyed"},
 
 	"snapshot": {"object", "commit", "sweep"},
 }

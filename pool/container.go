@@ -16,7 +16,7 @@ const (
 	Idle       State = "idle"
 	Claimed    State = "claimed"
 	Destroying State = "destroying"
-	Gone       State = "gone"
+	Gone       State = "destroyed"
 )
 
 // States lists every state, in the order of a container's life.
@@ -29,7 +29,7 @@ type Health string
 const (
 	Healthy   Health = "healthy"
 	Unhealthy Health = "unhealthy" // its health check fails
-	Dead      Health = "dead"      // its main process has ended
+	Dead      Health = "exited"    // its main process has ended
 )
 
 // Container is the record of one container.

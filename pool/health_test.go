@@ -37,7 +37,7 @@ func TestCheckerForgets(t *testing.T) {
 		"idle":       {Idle, nil, true},
 		"claimed":    {Claimed, nil, true},
 		"destroying": {Destroying, nil, false},
-		"gone":       {Gone, nil, false},
+		"destroyed":  {Gone, nil, false},
 		"unknown":    {"", ErrNoContainer, false},
 		"no answer":  {"", errors.New("disk full"), true},
 	}

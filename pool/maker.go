@@ -75,7 +75,7 @@ func (m *Maker) create(ctx context.Context, c Container, w *workload.Workload, s
 			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
-		flow.Step{Name: "seal", Do: func(ctx context.Context) error {
+		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !sealed {
 				return nil
 			}
@@ -154,7 +154,7 @@ func (m *Maker) destroy(ctx context.Context, c Container, w *workload.Workload, 
 			defer cancel()
 			return m.rt.Destroy(ctx, c.ID)
 		}},
-		flow.Step{Name: "gone", Do: func(ctx context.Context) error { return m.bury(ctx, c) }},
+		flow.Step{Name: "destroyed", Do: func(ctx context.Context) error { return m.bury(ctx, c) }},
 	)
 	if err != nil {
 		return fmt.Errorf("destroy container %s: %w", c.ID, err)

@@ -60,7 +60,7 @@ healthcheck: { test: [CMD, box, echo, healthy], interval: 1s, start_period: 1s, 
 hooks:
   post_create: [{ command: [box, echo, created] }]
 `
-	for _, call := range []string{"create", "start", "exec * box echo healthy", "exec * box echo created", "seal"} {
+	for _, call := range []string{"create", "start", "exec * box echo healthy", "exec * box echo created", "baseline"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				y := flowtest.New(t)
@@ -101,7 +101,7 @@ hooks:
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		var mend func()
-		y.RT.After("seal", func(context.Context, fake.Call) error {
+		y.RT.After("baseline", func(context.Context, fake.Call) error {
 			if mend == nil {
 				mend = y.RT.Break("exec * box echo healthy", errors.New("broken on purpose"))
 			}

@@ -44,7 +44,7 @@ func TestDeathBeforeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		y := flowtest.New(t)
 		first := true
-		y.RT.After("seal", func(_ context.Context, call fake.Call) error {
+		y.RT.After("baseline", func(_ context.Context, call fake.Call) error {
 			if first {
 				first = false
 				y.RT.Kill(call.ID)

@@ -54,7 +54,7 @@ func TestRelease(t *testing.T) {
 		require.NotNil(t, r.ReleasedAt)
 		require.Empty(t, r.Warnings)
 		require.Len(t, r.Hooks, 1)
-		for _, step := range []string{"pre_release", "settle"} {
+		for _, step := range []string{"pre_release", "dispose"} {
 			require.Contains(t, r.Timings, step)
 		}
 		require.Equal(t, []string{"status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, y.RT.Calls())

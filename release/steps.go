@@ -44,7 +44,7 @@ func (s *Service) run(ctx context.Context, f *flight, c claim.Claim, r Request) 
 		flow.Step{Name: "releasing", Do: m.begin},
 		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
 		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
-		flow.Step{Name: "settle", Do: m.settle},
+		flow.Step{Name: "dispose", Do: m.settle},
 	)
 	maps.Copy(m.timings, timings)
 	if unkept, ok := errors.AsType[*claim.SyncError](err); ok {

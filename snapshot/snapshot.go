@@ -116,6 +116,6 @@ type Transfer struct {
 func (t Transfer) Details() map[string]any {
 	return map[string]any{
 		"snapshot": t.Snapshot.ID, "unchanged": t.Unchanged, "files": t.Files,
-		"bytes": t.Bytes, "sent": t.Sent, "duration_ms": float64(t.Duration.Microseconds()) / 1000,
+		"bytes": t.Bytes, "uploaded_bytes": t.Sent, "duration_ms": float64(t.Duration.Microseconds()) / 1000,
 	}
 }

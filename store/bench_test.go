@@ -203,7 +203,7 @@ func grow(tb testing.TB, db *DB, n int) {
 				if _, err := addClaim(t, normal(c)); err != nil {
 					return err
 				}
-				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "gone", "", c.Tenant, "", "{}", "", "",
+				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "destroyed", "", c.Tenant, "", "{}", "", "",
 					pool.FirstFence, nanos(t.now), nanos(t.now), 0, 1, "")
 				if err != nil {
 					return err

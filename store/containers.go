@@ -17,7 +17,7 @@ var _ pool.Containers = (*DB)(nil)
 const (
 	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, fence, created_at, changed_at, wiped_at, protocol`
 	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
-	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'gone'`
+	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'destroyed'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 	// The claim stays that of the server that makes it, whoever makes the
@@ -200,7 +200,7 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	}
 	order := byID
 	if !slices.Contains(f.States, pool.Gone) {
-		w.text("state <> 'gone'") // as the index on what exists says it
+		w.text("state <> 'destroyed'") // as the index on what exists says it
 		order = sortedByID
 	}
 	if f.After != "" {
@@ -211,14 +211,14 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 }
 
 const countByKind = `SELECT revision, protocol, state, tenant <> '', health IN ('', 'healthy'), count(*)
-	FROM containers WHERE workload = $1 AND state <> 'gone' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`
+	FROM containers WHERE workload = $1 AND state <> 'destroyed' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`
 
 // Counts counts the workload's containers that are not gone.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
 	return list(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
 }
 
-const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'gone' GROUP BY workload, state`
+const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'destroyed' GROUP BY workload, state`
 
 // CountContainers counts the containers of every workload by state, those that
 // are gone left out.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"io/fs"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -16,29 +18,32 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
+// migrated are the databases whose schemas are migrated.
+var migrated = map[string]struct {
+	dialect dialect
+	dsn     func(t *testing.T) string
+	raw     func(t *testing.T, dsn string) *sql.DB
+}{
+	"sqlite": {sqliteDialect,
+		func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
+		func(t *testing.T, dsn string) *sql.DB {
+			db, err := sql.Open("sqlite", uri(dsn, writing))
+			require.NoError(t, err)
+			return db
+		}},
+	"postgres": {postgresDialect,
+		func(t *testing.T) string { return postgrestest.Schema(t) },
+		func(t *testing.T, dsn string) *sql.DB {
+			config, err := pgx.ParseConfig(dsn)
+			require.NoError(t, err)
+			return stdlib.OpenDB(*config)
+		}},
+}
+
 // A database that any earlier version has left is brought up to date, with
 // what was in it.
 func TestMigratesFromEveryVersion(t *testing.T) {
-	for name, c := range map[string]struct {
-		dialect dialect
-		dsn     func(t *testing.T) string
-		raw     func(t *testing.T, dsn string) *sql.DB
-	}{
-		"sqlite": {sqliteDialect,
-			func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
-			func(t *testing.T, dsn string) *sql.DB {
-				db, err := sql.Open("sqlite", uri(dsn, writing))
-				require.NoError(t, err)
-				return db
-			}},
-		"postgres": {postgresDialect,
-			func(t *testing.T) string { return postgrestest.Schema(t) },
-			func(t *testing.T, dsn string) *sql.DB {
-				config, err := pgx.ParseConfig(dsn)
-				require.NoError(t, err)
-				return stdlib.OpenDB(*config)
-			}},
-	} {
+	for name, c := range migrated {
 		t.Run(name, func(t *testing.T) {
 			files, err := fs.Sub(migrations, c.dialect.migrations)
 			require.NoError(t, err)
@@ -69,4 +74,48 @@ func left(t *testing.T, db *sql.DB, d dialect, files fs.FS, version int64) {
 	_, err = db.ExecContext(t.Context(), putMeta, "kept", "yes")
 	require.NoError(t, err)
 	require.NoError(t, db.Close())
+}
+
+// The values that got another name are migrated, and the constraints on them
+// still hold.
+func TestMigratesRenamedValues(t *testing.T) {
+	for name, c := range migrated {
+		t.Run(name, func(t *testing.T) {
+			files, err := fs.Sub(migrations, c.dialect.migrations)
+			require.NoError(t, err)
+			dsn := c.dsn(t)
+			raw := c.raw(t, dsn)
+			p, err := goose.NewProvider(c.dialect.goose, raw, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
+			require.NoError(t, err)
+			_, err = p.UpTo(t.Context(), 8)
+			require.NoError(t, err)
+			const insert = `INSERT INTO containers (id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, created_at, changed_at, owner, protocol) VALUES `
+			_, err = raw.ExecContext(t.Context(), insert+`('old', 'w', 'r', 'gone', '', '', '', '{}', '', '', 1, 1, 'o', 3), ('held', 'w', 'r', 'claimed', 'dead', 'ada', 'c', '{}', '', 's', 1, 2, 'o', 3)`)
+			require.NoError(t, err)
+			require.NoError(t, raw.Close())
+
+			db, err := Open(t.Context(), dsn)
+			require.NoError(t, err)
+			held, err := db.Container(t.Context(), "held")
+			require.NoError(t, err)
+			require.Equal(t, pool.Dead, held.Health)
+			require.Equal(t, "c ada s 3", strings.Join([]string{held.Claim, held.Tenant, held.Snapshot, strconv.Itoa(held.Protocol)}, " "))
+			old, err := db.Container(t.Context(), "old")
+			require.NoError(t, err)
+			require.Equal(t, pool.Gone, old.State)
+			require.NoError(t, db.Close())
+			raw = c.raw(t, dsn)
+			defer raw.Close()
+			for _, wrong := range []string{
+				`('a', 'w', 'r', 'gone', '', '', '', '', '', '', 1, 1, '', 0)`,
+				`('a', 'w', 'r', 'idle', 'dead', '', '', '', '', '', 1, 1, '', 0)`,
+				`('a', 'w', 'r', 'destroyed', '', '', 'c2', '', '', '', 1, 1, '', 0)`,
+				`('a', 'w', 'r', 'claimed', '', '', 'c2', '', '', '', 1, 1, '', 0)`,
+				`('a', 'w', 'r', 'claimed', '', 'ada', 'c', '', '', '', 1, 1, '', 0)`,
+			} {
+				_, err := raw.ExecContext(t.Context(), insert+wrong)
+				require.Error(t, err, wrong)
+			}
+		})
+	}
 }

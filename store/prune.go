@@ -37,7 +37,7 @@ var endings = []struct {
 	{
 		"runs", `state <> 'running' AND ended_at < $1
 			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = runs.claim AND claims.` + live + `)
-			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.id = runs.container AND containers.state <> 'gone')`,
+			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.id = runs.container AND containers.state <> 'destroyed')`,
 		func(p *Pruned) *int64 { return &p.Runs },
 	},
 	{
@@ -46,7 +46,7 @@ var endings = []struct {
 		func(p *Pruned) *int64 { return &p.Claims },
 	},
 	{
-		"containers", `state = 'gone' AND changed_at < $1
+		"containers", `state = 'destroyed' AND changed_at < $1
 			AND NOT EXISTS (SELECT 1 FROM claims
 				WHERE claims.container = containers.id AND claims.container <> '' AND claims.` + live + `)`,
 		func(p *Pruned) *int64 { return &p.Containers },
@@ -158,7 +158,7 @@ const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
 		WHERE workloads.id = revisions.workload AND workloads.revision = revisions.revision)
 	AND NOT EXISTS (SELECT 1 FROM containers
 		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
-			AND containers.state <> 'gone')`
+			AND containers.state <> 'destroyed')`
 
 // pruneRevisions removes the sources that nothing is made of any more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {

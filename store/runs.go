@@ -30,7 +30,7 @@ const (
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
 	// What a run is for cannot end while one is added, nor the other way round.
 	claimEnded     = `SELECT NOT (` + live + `) FROM claims WHERE id = $1` + forShare
-	containerEnded = `SELECT state = 'gone' FROM containers WHERE id = $1` + forShare
+	containerEnded = `SELECT state = 'destroyed' FROM containers WHERE id = $1` + forShare
 	// The attempts under way of a claim, or of a container, the first of them.
 	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + running + oldestRuns + ` LIMIT 1`
 	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + running + oldestRuns + ` LIMIT 1`

@@ -14,7 +14,7 @@ type Fault struct {
 	Column  int    `json:"column,omitempty" doc:"From 1."`
 	Field   string `json:"field,omitempty" doc:"Its path, such as hooks.post_claim[1].timeout."`
 	Message string `json:"message" doc:"What is wrong."`
-	Remedy  string `json:"remedy,omitempty" doc:"What to write instead."`
+	Remedy  string `json:"hint,omitempty" doc:"What to write instead."`
 }
 
 // String is the fault on one line, in the form that editors jump to.

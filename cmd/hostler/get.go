@@ -121,11 +121,11 @@ func newGetCmd() *cobra.Command {
 			list:   whole((*client.Client).Pools), get: single((*client.Client).Pool), ids: workloadIDs, row: poolRow,
 		}.command(),
 		kind[pool.Container]{
-			name: "containers", one: "container", short: "Show containers that exist, or those in --state gone",
+			name: "containers", one: "container", short: "Show containers that exist, or those in --state destroyed",
 			header: "ID WORKLOAD STATE HEALTH TENANT CLAIM CREATED REASON",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant")
-				f.listFlags(cmd, "creating, idle, claimed, destroying, gone")
+				f.listFlags(cmd, "creating, idle, claimed, destroying, destroyed")
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]pool.Container, error) {
 				return c.Containers(ctx, pool.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: as[pool.State](f.states), Limit: f.limit})

@@ -37,7 +37,7 @@ var pools = []mutation{
 		old: `			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
-		flow.Step{Name: "seal", Do: func(ctx context.Context) error {
+		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			if !sealed {
 				return nil
 			}
@@ -51,7 +51,7 @@ var pools = []mutation{
 			}
 			return nil
 		}},
-		flow.Step{Name: "seal", Do: func(ctx context.Context) error {
+		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
 			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},

@@ -10,7 +10,7 @@ import (
 // Seal ends every process, remembers the state of a container's files, and
 // runs the main process anew.
 func (rt *Runtime) Seal(ctx context.Context, id string, fence int64) error {
-	return rt.do(ctx, Call{Op: "seal", ID: id}, func(c *container) error {
+	return rt.do(ctx, Call{Op: "baseline", ID: id}, func(c *container) error {
 		if err := c.sealFiles(fence); err != nil {
 			return err
 		}

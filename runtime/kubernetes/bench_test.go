@@ -80,7 +80,7 @@ func BenchmarkLife(b *testing.B) {
 		{"create", func(s runtime.Spec) error { return rt.Create(b.Context(), s) }},
 		{"start", func(s runtime.Spec) error { return rt.Start(b.Context(), s.ID) }},
 		{"restart", func(s runtime.Spec) error { return rt.Restart(b.Context(), s.ID, 1) }},
-		{"seal", func(s runtime.Spec) error { return rt.Seal(b.Context(), s.ID, 1) }},
+		{"baseline", func(s runtime.Spec) error { return rt.Seal(b.Context(), s.ID, 1) }},
 		{"wipe", func(s runtime.Spec) error { return rt.Wipe(b.Context(), s.ID, 1) }},
 		{"status", func(s runtime.Spec) error { _, err := rt.Status(b.Context(), s.ID); return err }},
 		{"destroy", func(s runtime.Spec) error { return rt.Destroy(b.Context(), s.ID) }},

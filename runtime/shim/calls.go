@@ -49,7 +49,7 @@ func (s *Session) Raise(ctx context.Context, fence int64) error {
 // Seal is runtime.Recycler.Seal. The paths are what the engine says that has
 // changed in the container so far, besides what the program finds by itself.
 func (s *Session) Seal(ctx context.Context, fence int64, paths []string) error {
-	_, err := s.call(ctx, "seal", Request{Op: OpSeal, Fence: fence, Paths: paths})
+	_, err := s.call(ctx, "baseline", Request{Op: OpSeal, Fence: fence, Paths: paths})
 	return err
 }
 

@@ -17,10 +17,10 @@ const (
 	CodeStart      Code = "start"
 	CodeNotRunning Code = "not_running"
 	CodeLost       Code = "lost"
-	CodeNoRun      Code = "no_run"
-	CodeDoomed     Code = "doomed"
-	CodeNotClean   Code = "not_clean"
-	CodeUnfinished Code = "unfinished"
+	CodeNoRun      Code = "unknown_run"
+	CodeDoomed     Code = "tainted"
+	CodeNotClean   Code = "wipe_unverified"
+	CodeUnfinished Code = "scan_incomplete"
 	CodeBusy       Code = "busy"
 	CodeStale      Code = "stale"
 	CodeDenied     Code = "denied"
@@ -49,7 +49,7 @@ var causes = map[Code]error{
 
 // Fault is an error as it travels.
 type Fault struct {
-	Code   Code                `json:"error"`
+	Code   Code                `json:"code"`
 	Reason runtime.StartReason `json:"reason,omitempty"` // with CodeStart
 	Detail string              `json:"detail,omitempty"`
 }

@@ -116,7 +116,7 @@ func FuzzReadFrame(f *testing.F) {
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"token":"x"}`))
 	f.Add([]byte(`{"id":1,"op":"run","run":{"key":"k","args":["a"],"timeout":1}}`))
-	f.Add([]byte(`{"id":1,"result":{"ExitCode":3},"fault":{"error":"start"}}`))
+	f.Add([]byte(`{"id":1,"result":{"ExitCode":3},"error":{"code":"start"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		again(t, b, KindHello, Hello{})
 		again(t, b, KindWelcome, Welcome{})

@@ -44,7 +44,7 @@ type Welcome struct {
 	Features []string `json:"features,omitempty"`
 	Boot     string   `json:"boot"` // new whenever the container starts
 	Main     Main     `json:"main,omitempty"`
-	Fault    *Fault   `json:"fault,omitempty"`
+	Fault    *Fault   `json:"error,omitempty"`
 }
 
 // Op is what a Request asks for.
@@ -60,7 +60,7 @@ const (
 	OpStop    Op = "stop"
 	OpHalt    Op = "halt"  // as HaltSignal; answered when there is no main process any more
 	OpRaise   Op = "raise" // raises the fence, and nothing else
-	OpSeal    Op = "seal"
+	OpSeal    Op = "baseline"
 	OpWipe    Op = "wipe"
 	OpChanged Op = "changed" // when something below Paths last was
 	// These move files of the directory Paths[0] on the request's only stream. A
@@ -123,5 +123,5 @@ type Answer struct {
 	ID     uint64          `json:"id"`
 	Result *runtime.Result `json:"result,omitempty"`
 	Time   time.Time       `json:"time,omitzero"` // of OpChanged
-	Fault  *Fault          `json:"fault,omitempty"`
+	Fault  *Fault          `json:"error,omitempty"`
 }
