@@ -34,9 +34,10 @@ const shortSoak = 20 * time.Second
 // pool makes before it tries again what failed.
 const patience = 100 * time.Second
 
-// serverTimeout bounds the start of a server and a client's retries while none
-// answers: on a busy machine, with an engine that has many containers to
-// report, a start takes minutes.
+// serverTimeout bounds the start of a server, and a client's retries while no
+// server or no engine answers. It is far above what one of these takes: a
+// server that is killed every 20 s starts to count again each time for how long
+// a container has not answered.
 const serverTimeout = 5 * time.Minute
 
 // visitors is how many tenants there are at any time: more than containers.

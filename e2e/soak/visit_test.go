@@ -246,7 +246,7 @@ func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c clai
 		case codeOf(err) == api.SyncFailed && r.workload.isAttacker(r.tenant):
 			discard = true // nobody else waits for it
 			s.tally.add("claims: releases whose state could not be kept, of hostile tenants")
-		case codeOf(err) != api.EngineDown || time.Since(begin) > patience:
+		case codeOf(err) != api.EngineDown || time.Since(begin) > serverTimeout:
 			return fmt.Errorf("release claim %s after %s: %w", c.ID, time.Since(begin), err)
 		default:
 			s.tally.add("claims: releases tried again, the engine was away")
