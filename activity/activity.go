@@ -109,9 +109,9 @@ type Page struct {
 	// Next is the Seq to read on after: that of the last item, or where the
 	// reading stopped when nothing matched.
 	Next int64
-	// Cut is the Seq of the oldest event that retention has left when events
+	// OldestSeq is the Seq of the oldest event that retention has left when events
 	// after the asked-for Seq are gone, else 0.
-	Cut int64
+	OldestSeq int64
 }
 
 // Data turns the details of an event into its data object. They are built from

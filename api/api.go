@@ -24,9 +24,9 @@ type Options struct {
 	Events     EventSource
 	Runs       RunReader
 
-	// StorageDown are the errors of storage that say that it can do nothing
+	// StorageUnavailable are the errors of storage that say that it can do nothing
 	// now, and may when it is asked again.
-	StorageDown []error
+	StorageUnavailable []error
 
 	Ready   func(context.Context) error // says why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
@@ -117,8 +117,8 @@ func (a *API) routes() {
 	handle(a, op("doctor", "GET /v1/doctor", "Say what is wrong with the installation"), a.examine)
 	handle(a, op("healthz", "GET /healthz", "Say that the process lives"), a.healthz)
 	handle(a, op("readyz", "GET /readyz", "Say whether requests can be served"), a.readyz)
-	a.raw(op("metrics", "GET /metrics", "Metrics in the Prometheus text format"), "text/plain", a.o.Metrics)
-	a.raw(op("openapi", "GET /openapi.json", "This document"), "application/json", http.HandlerFunc(a.openapi))
+	a.handleRaw(op("metrics", "GET /metrics", "Metrics in the Prometheus text format"), "text/plain", a.o.Metrics)
+	a.handleRaw(op("openapi", "GET /openapi.json", "This document"), "application/json", http.HandlerFunc(a.openapi))
 }
 
 // handle registers a route whose errors go through the table.
@@ -132,8 +132,8 @@ func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) 
 	})
 }
 
-// raw registers a route that answers with text of its own making.
-func (a *API) raw(o huma.Operation, contentType string, h http.Handler) {
+// handleRaw registers a route that answers with text of its own making.
+func (a *API) handleRaw(o huma.Operation, contentType string, h http.Handler) {
 	if h == nil {
 		return
 	}

@@ -26,14 +26,14 @@ import (
 
 const file = "id: web\nimage: nginx\npool: {min_idle: 2, max_size: 5}\n"
 
-// filled is a backend with one of each thing.
-func filled() *apitest.Backend {
+// newTestBackend is a backend with one of each thing.
+func newTestBackend() *apitest.Backend {
 	b := apitest.New()
 	code := 1
 	b.Containers = []pool.Container{
 		{ID: "box-1", Workload: "web", State: pool.Claimed, Tenant: "alice", CreatedAt: apitest.Time, ChangedAt: apitest.Time},
 		{ID: "box-2", Workload: "web", State: pool.Idle, CreatedAt: apitest.Time, ChangedAt: apitest.Time},
-		{ID: "box-3", Workload: "web", State: pool.Gone, Reason: "it was old", CreatedAt: apitest.Time, ChangedAt: apitest.Time},
+		{ID: "box-3", Workload: "web", State: pool.Destroyed, Reason: "it was old", CreatedAt: apitest.Time, ChangedAt: apitest.Time},
 	}
 	for attempt := 1; attempt <= 3; attempt++ {
 		b.Attempts = append(b.Attempts, hooks.Run{
@@ -52,7 +52,7 @@ func filled() *apitest.Backend {
 			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Object: "data/x", Size: 40, Files: 2, Bytes: 100}, {Size: 2, Files: 1, Bytes: 1}},
 		})
 	}
-	b.Printed = "hello from the box\n"
+	b.Output = "hello from the box\n"
 	b.Append(
 		activity.Event{Type: activity.WorkloadApplied, Workload: "web", Message: "applied"},
 		activity.Event{Type: activity.HookStarted, Workload: "web", Tenant: "alice", Point: "post_claim", Message: "hook init", Data: json.RawMessage(`{"attempt":1}`)},
@@ -61,8 +61,8 @@ func filled() *apitest.Backend {
 	return b
 }
 
-// start serves b and applies the file.
-func start(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) string {
+// startServer serves b and applies the file.
+func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) string {
 	t.Helper()
 	o := b.Options()
 	o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "up 1\n") })
@@ -72,22 +72,22 @@ func start(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) strin
 	server := httptest.NewServer(api.New(o))
 	t.Cleanup(server.Close)
 	if o.Keys == nil {
-		a := call(t, server.URL, "PUT /v1/workloads/web", file, "application/yaml")
+		a := request(t, server.URL, "PUT /v1/workloads/web", file, "application/yaml")
 		require.Equal(t, 201, a.status, a.text)
 	}
 	return server.URL
 }
 
-type answer struct {
+type response struct {
 	status int
 	header http.Header
 	text   string
 	body   map[string]any
 }
 
-// call makes one request. Headers are "Name: value"; the first word without a
+// request makes one request. Headers are "Name: value"; the first word without a
 // colon is the content type.
-func call(t *testing.T, url, route, body string, headers ...string) answer {
+func request(t *testing.T, url, route, body string, headers ...string) response {
 	t.Helper()
 	method, path, _ := strings.Cut(route, " ")
 	r, err := http.NewRequestWithContext(t.Context(), method, url+path, strings.NewReader(body))
@@ -111,7 +111,7 @@ func call(t *testing.T, url, route, body string, headers ...string) answer {
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
-	a := answer{status: resp.StatusCode, header: resp.Header, text: string(text)}
+	a := response{status: resp.StatusCode, header: resp.Header, text: string(text)}
 	if strings.Contains(resp.Header.Get("Content-Type"), "json") && json.Valid(text) && len(text) > 0 {
 		require.NoError(t, json.Unmarshal(text, &a.body), route)
 	}
@@ -169,7 +169,7 @@ func TestRoutes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.route, func(t *testing.T) {
-			a := call(t, start(t, filled()), test.route, test.body)
+			a := request(t, startServer(t, newTestBackend()), test.route, test.body)
 			require.Equal(t, test.status, a.status, a.text)
 			require.Contains(t, a.text, test.want)
 			require.NotContains(t, a.text, ":null")
@@ -178,15 +178,15 @@ func TestRoutes(t *testing.T) {
 		})
 	}
 	t.Run("the last container gone", func(t *testing.T) {
-		a := call(t, start(t, apitest.New()), "DELETE /v1/workloads/web", "")
+		a := request(t, startServer(t, apitest.New()), "DELETE /v1/workloads/web", "")
 		require.Equal(t, 204, a.status)
 		require.Empty(t, a.text)
 	})
 }
 
 // All attempts of a run are on one page, or a reader would miss some.
-func TestRunsStayWhole(t *testing.T) {
-	a := call(t, start(t, filled()), "GET /v1/hook-runs?limit=2", "")
+func TestRunsAreNotSplitAcrossPages(t *testing.T) {
+	a := request(t, startServer(t, newTestBackend()), "GET /v1/hook-runs?limit=2", "")
 	require.Len(t, a.body["items"], 3)
 	require.Equal(t, "run-1", a.body["next"])
 }
@@ -194,7 +194,7 @@ func TestRunsStayWhole(t *testing.T) {
 // Whatever the client does wrong is a problem with a code and a sentence,
 // never a 500 and never plain text.
 func TestBadRequests(t *testing.T) {
-	url := start(t, filled())
+	url := startServer(t, newTestBackend())
 	claims, yaml := "POST /v1/claims", "application/yaml"
 	tests := []struct {
 		name, route, body string
@@ -266,7 +266,7 @@ func TestBadRequests(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := call(t, url, test.route, test.body, test.headers...)
+			a := request(t, url, test.route, test.body, test.headers...)
 			require.Equal(t, test.status, a.status, a.text)
 			require.Equal(t, "application/problem+json", a.header.Get("Content-Type"))
 			require.Equal(t, test.code, a.body["code"], a.text)
@@ -281,7 +281,7 @@ func TestBadRequests(t *testing.T) {
 }
 
 // Each error of the services has its code, and what comes with it.
-func TestErrorTable(t *testing.T) {
+func TestErrorCodes(t *testing.T) {
 	code := 3
 	hook := &hooks.Error{Run: hooks.Run{ID: "run-9", Hook: "init", Point: hooks.PostClaim, ExitCode: &code, Stderr: runtime.Output{Head: "no disk"}}}
 	failed := func(step string, err error) error {
@@ -301,26 +301,26 @@ func TestErrorTable(t *testing.T) {
 		{&claim.UnavailableError{Reason: claim.Draining}, 503, "pool_not_ready", map[string]any{"reason": "draining"}, "1"},
 		{failed("post_claim", hook), 502, "hook_failed", map[string]any{"claim": "claim-9", "step": "post_claim"}, ""},
 		{failed("healthy", pool.ErrUnhealthy), 502, "unhealthy", nil, ""},
-		{failed("restart", &runtime.StartError{Reason: runtime.StartNoBinary}), 502, "start_failed", nil, ""},
+		{failed("restart", &runtime.StartError{Reason: runtime.StartBinaryNotFound}), 502, "start_failed", nil, ""},
 		{failed("reserve", runtime.ErrUnavailable), 503, "engine_unavailable", nil, "1"},
 		{failed("seed", pool.ErrSeed), 502, "sync_failed", nil, ""},
 		{failed("reserve", claim.ErrAborted), 409, "claim_aborted", nil, ""},
 		{failed("reserve", fmt.Errorf("connect to secret@db: %w", away)), 503, "storage_unavailable", map[string]any{"claim": "claim-9", "detail": "storage is away"}, "1"},
 		{&claim.SyncError{Direction: "upload", Err: away}, 503, "storage_unavailable", nil, "1"},
 		{fmt.Errorf("%w: no answer: %w", away, context.DeadlineExceeded), 503, "storage_unavailable", nil, "1"},
-		{runtime.ErrImage, 502, "image_unavailable", nil, ""},
-		{pool.ErrMoved, 409, "conflict", nil, ""},
-		{claim.ErrTenant, 422, "invalid_request", nil, ""},
+		{runtime.ErrImageUnavailable, 502, "image_unavailable", nil, ""},
+		{pool.ErrConflict, 409, "conflict", nil, ""},
+		{claim.ErrInvalidTenant, 422, "invalid_request", nil, ""},
 		{nil, 201, "", nil, ""},
 		{fmt.Errorf("wait: %w", context.DeadlineExceeded), 504, "timeout", nil, ""},
 		{errors.New("secret path /etc/x"), 500, "internal", nil, ""},
 	}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.err), func(t *testing.T) {
-			b := filled()
-			url := start(t, b, func(o *api.Options) { o.StorageDown = []error{away} })
+			b := newTestBackend()
+			url := startServer(t, b, func(o *api.Options) { o.StorageUnavailable = []error{away} })
 			b.Fail("claim", test.err)
-			a := call(t, url, "POST /v1/claims", `{"workload":"web","tenant":"dora"}`)
+			a := request(t, url, "POST /v1/claims", `{"workload":"web","tenant":"dora"}`)
 			require.Equal(t, test.status, a.status, a.text)
 			if test.code == "" {
 				return
@@ -341,12 +341,12 @@ func TestErrorTable(t *testing.T) {
 
 // An active claim says when it is idle, where the pool gives it up then.
 func TestIdleExpiresAt(t *testing.T) {
-	b := filled()
-	base := start(t, b)
-	a := call(t, base, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`)
+	b := newTestBackend()
+	base := startServer(t, b)
+	a := request(t, base, "POST /v1/claims", `{"workload":"web","tenant":"zoe"}`)
 	require.NotContains(t, a.body, "idle_expires_at")
 	b.TTL = time.Hour
-	a = call(t, base, "GET /v1/claims/"+a.body["id"].(string), "")
+	a = request(t, base, "GET /v1/claims/"+a.body["id"].(string), "")
 	since, err := time.Parse(time.RFC3339, a.body["active_at"].(string))
 	require.NoError(t, err)
 	require.Equal(t, since.Add(time.Hour).Format(time.RFC3339), a.body["idle_expires_at"])

@@ -14,9 +14,9 @@ import (
 	"strings"
 )
 
-// minKey is how long a key must be. Keys are compared by a fast hash, so that
+// minKeyLength is how long a key must be. Keys are compared by a fast hash, so that
 // they must be too many to be tried.
-const minKey = 16
+const minKeyLength = 16
 
 // Keys are who may use the API.
 type Keys struct {
@@ -55,8 +55,8 @@ func parseKeys(text []byte) (*Keys, error) {
 		if before, rest, ok := strings.Cut(key, ":"); ok && keyName.MatchString(before) {
 			name, key = before, strings.TrimSpace(rest)
 		}
-		if len(key) < minKey {
-			return nil, fmt.Errorf("line %d: a key has %d characters or more", n, minKey)
+		if len(key) < minKeyLength {
+			return nil, fmt.Errorf("line %d: a key has %d characters or more", n, minKeyLength)
 		}
 		if strings.ContainsAny(key, " \t") {
 			return nil, fmt.Errorf("line %d: a key has no blanks", n)
@@ -73,9 +73,9 @@ func parseKeys(text []byte) (*Keys, error) {
 	return keys, nil
 }
 
-// find says whose key it is. It takes as long for a wrong key as for a right
+// lookup says whose key it is. It takes as long for a wrong key as for a right
 // one, wherever that stands.
-func (k *Keys) find(key string) (name string, ok bool) {
+func (k *Keys) lookup(key string) (name string, ok bool) {
 	given := sha256.Sum256([]byte(key))
 	found := -1
 	for i := range k.hashes {
@@ -97,38 +97,38 @@ func keyOf(r *http.Request) string {
 	return r.Header.Get("X-API-Key")
 }
 
-// keyless are the paths that need no key: probes have none.
-var keyless = map[string]bool{"/healthz": true, "/readyz": true}
+// publicPaths are the paths that need no key: probes have none.
+var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
 
-// admit says who sent the request, or refuses it.
-func (a *API) admit(r *http.Request) (who string, refused *Problem) {
+// authenticate says who sent the request, or refuses it.
+func (a *API) authenticate(r *http.Request) (principal string, refused *Problem) {
 	if err := a.crossOrigin.Check(r); err != nil {
 		return "", newProblem(r.Context(), Forbidden, "a page of another origin may not change anything here")
 	}
 	if a.o.Keys == nil {
 		// Without keys the address is all that protects us. A page whose name
 		// was made to point here would be let in by it, but not by its name.
-		if !loopback(r.Host) {
-			return "", newProblem(r.Context(), Forbidden, "a server without API keys answers only to the names of this machine, not to "+quoted(r.Host))
+		if !isLoopback(r.Host) {
+			return "", newProblem(r.Context(), Forbidden, "a server without API keys answers only to the names of this machine, not to "+quote(r.Host))
 		}
 		return "", nil
 	}
-	if keyless[r.URL.Path] {
+	if publicPaths[r.URL.Path] {
 		return "", nil
 	}
 	key := keyOf(r)
 	if key == "" {
 		return "", newProblem(r.Context(), Unauthorized, "send an API key as Authorization: Bearer KEY, or as X-API-Key")
 	}
-	who, ok := a.o.Keys.find(key)
+	principal, ok := a.o.Keys.lookup(key)
 	if !ok {
 		return "", newProblem(r.Context(), Unauthorized, "the API key is not known")
 	}
-	return who, nil
+	return principal, nil
 }
 
-// loopback says whether a host, with or without a port, names this machine.
-func loopback(hostport string) bool {
+// isLoopback says whether a host, with or without a port, names this machine.
+func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
 		host = strings.Trim(hostport, "[]")
@@ -140,5 +140,5 @@ func loopback(hostport string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// quoted is text of a stranger, safe to show.
-func quoted(s string) string { return fmt.Sprintf("%.100q", s) }
+// quote is text of a stranger, safe to show.
+func quote(s string) string { return fmt.Sprintf("%.100q", s) }

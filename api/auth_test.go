@@ -20,7 +20,7 @@ const (
 	key2 = "fedcba9876543210-second"
 )
 
-func keys(t *testing.T, text string) *api.Keys {
+func parseTestKeys(t *testing.T, text string) *api.Keys {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "keys")
 	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
@@ -30,10 +30,10 @@ func keys(t *testing.T, text string) *api.Keys {
 }
 
 // With keys nothing but the probes is to be had without one, from anywhere.
-func TestKeys(t *testing.T) {
-	k := keys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
+func TestAPIKeys(t *testing.T) {
+	k := parseTestKeys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
 	var log bytes.Buffer
-	url := start(t, filled(), func(o *api.Options) {
+	url := startServer(t, newTestBackend(), func(o *api.Options) {
 		o.Keys = k
 		o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -62,7 +62,7 @@ func TestKeys(t *testing.T) {
 			if test.header != "" {
 				headers = append(headers, test.header)
 			}
-			a := call(t, url, test.route, "", headers...)
+			a := request(t, url, test.route, "", headers...)
 			require.Equal(t, test.status, a.status, a.text)
 			if test.status == 401 {
 				require.Equal(t, "unauthorized", a.body["code"])
@@ -97,8 +97,8 @@ func TestBadKeyFiles(t *testing.T) {
 
 // Without keys a page in a browser gets in neither by a name that points here
 // nor by a request across origins.
-func TestOpenServer(t *testing.T) {
-	url := start(t, filled())
+func TestServerWithoutKeys(t *testing.T) {
+	url := startServer(t, newTestBackend())
 	host := strings.TrimPrefix(url, "http://")
 	claim := `{"workload":"web","tenant":"eve"}`
 	tests := []struct {
@@ -125,7 +125,7 @@ func TestOpenServer(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := call(t, url, test.route, test.body, test.headers...)
+			a := request(t, url, test.route, test.body, test.headers...)
 			require.Equal(t, test.status, a.status, a.text)
 			if test.status == 403 {
 				require.Equal(t, "forbidden", a.body["code"])
@@ -137,32 +137,32 @@ func TestOpenServer(t *testing.T) {
 // The id of a request is taken when it is harmless, and is in the log.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
-	url := start(t, filled(), func(o *api.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
-	require.Equal(t, "abc-1", call(t, url, "GET /nothing", "", "X-Request-Id: abc-1").header.Get("X-Request-Id"))
+	url := startServer(t, newTestBackend(), func(o *api.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
+	require.Equal(t, "abc-1", request(t, url, "GET /nothing", "", "X-Request-Id: abc-1").header.Get("X-Request-Id"))
 	require.Contains(t, log.String(), "request=abc-1")
 	for _, bad := range []string{"a b", "x\"y", strings.Repeat("x", 65)} {
-		require.NotEqual(t, bad, call(t, url, "GET /nothing", "", "X-Request-Id: "+bad).header.Get("X-Request-Id"))
+		require.NotEqual(t, bad, request(t, url, "GET /nothing", "", "X-Request-Id: "+bad).header.Get("X-Request-Id"))
 	}
 }
 
 // A panic is a 500 with an id, and the server goes on.
-func TestPanic(t *testing.T) {
+func TestPanicInHandler(t *testing.T) {
 	var log bytes.Buffer
-	url := start(t, filled(), func(o *api.Options) {
+	url := startServer(t, newTestBackend(), func(o *api.Options) {
 		o.Log = slog.New(slog.NewTextHandler(&log, nil))
 		o.Metrics = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("secret state") })
 	})
-	a := call(t, url, "GET /metrics", "")
+	a := request(t, url, "GET /metrics", "")
 	require.Equal(t, 500, a.status)
 	require.Equal(t, "internal", a.body["code"])
 	require.NotContains(t, a.text, "secret")
 	require.Contains(t, log.String(), "secret state")
-	require.Equal(t, 200, call(t, url, "GET /healthz", "").status)
+	require.Equal(t, 200, request(t, url, "GET /healthz", "").status)
 }
 
 // A panic in the middle of an answer breaks it off: a part must not look whole.
-func TestPanicInAnswer(t *testing.T) {
-	url := start(t, filled(), func(o *api.Options) {
+func TestPanicMidResponse(t *testing.T) {
+	url := startServer(t, newTestBackend(), func(o *api.Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			io.WriteString(w, strings.Repeat("x", 10_000))
 			panic("late")

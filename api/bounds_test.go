@@ -14,45 +14,45 @@ import (
 
 // A list of runs has nothing of what they printed, which tenants may choose:
 // one run has.
-func TestListsHaveNoOutput(t *testing.T) {
-	b := filled()
+func TestRunListsOmitOutput(t *testing.T) {
+	b := newTestBackend()
 	b.Attempts = []hooks.Run{{ID: "run-1", Attempt: 1, State: hooks.Failed, Stdout: runtime.Output{Head: "chosen"}, Stderr: runtime.Output{Head: "chosen"}}}
-	server := start(t, b)
-	list := call(t, server, "GET /v1/hook-runs", "")
+	server := startServer(t, b)
+	list := request(t, server, "GET /v1/hook-runs", "")
 	require.Equal(t, 200, list.status)
 	require.Contains(t, list.text, "run-1")
 	require.NotContains(t, list.text, "chosen")
 	require.NotContains(t, list.text, "stdout")
-	require.Equal(t, 2, strings.Count(call(t, server, "GET /v1/hook-runs?output=true", "").text, "chosen"))
-	require.Equal(t, 2, strings.Count(call(t, server, "GET /v1/hook-runs/run-1", "").text, "chosen"))
+	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/hook-runs?output=true", "").text, "chosen"))
+	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/hook-runs/run-1", "").text, "chosen"))
 }
 
 // A page of runs with their output is small, whatever was asked for.
-func TestPagesOfOutputsAreSmall(t *testing.T) {
-	b := filled()
+func TestOutputPagesAreBounded(t *testing.T) {
+	b := newTestBackend()
 	b.Attempts = nil
 	for i := range 50 {
 		b.Attempts = append(b.Attempts, hooks.Run{ID: fmt.Sprintf("run-%02d", i), Attempt: 1, State: hooks.Failed})
 	}
-	server := start(t, b)
-	page := call(t, server, "GET /v1/hook-runs?limit=1000&output=true", "").body
+	server := startServer(t, b)
+	page := request(t, server, "GET /v1/hook-runs?limit=1000&output=true", "").body
 	require.Len(t, page["items"], 20)
 	require.Equal(t, "run-19", page["next"])
-	require.Len(t, call(t, server, "GET /v1/hook-runs?limit=1000", "").body["items"], 50)
+	require.Len(t, request(t, server, "GET /v1/hook-runs?limit=1000", "").body["items"], 50)
 }
 
 // A page of events ends before it is too large, and says where to read on: no
 // event is left out, and one that is larger than a page comes alone.
 func TestEventPagesAreBounded(t *testing.T) {
-	b := filled()
-	server := start(t, b)
-	after := call(t, server, "GET /v1/events?limit=1000", "").body["next"]
+	b := newTestBackend()
+	server := startServer(t, b)
+	after := request(t, server, "GET /v1/events?limit=1000", "").body["next"]
 	for _, size := range []int{3 << 20, 1 << 20, 900 << 10, 900 << 10} {
 		b.Append(activity.Event{Type: activity.HookFailed, Message: strings.Repeat("x", size)})
 	}
 	var pages []int
 	for range 4 {
-		page := call(t, server, "GET /v1/events?limit=1000&after="+fmt.Sprintf("%.0f", after), "").body
+		page := request(t, server, "GET /v1/events?limit=1000&after="+fmt.Sprintf("%.0f", after), "").body
 		pages = append(pages, len(page["items"].([]any)))
 		after = page["next"]
 	}

@@ -31,7 +31,7 @@ type ClaimReader interface {
 	Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error)
 }
 
-// maxWait bounds how long a caller may wait for a container.
+// maxBackoff bounds how long a caller may wait for a container.
 const maxWait = 5 * time.Minute
 
 type claimPath struct {
@@ -43,8 +43,8 @@ type claimOut struct {
 	Body   claim.Claim
 }
 
-// view makes lists empty where they are nil, and says when a claim is idle.
-func (a *API) view(ctx context.Context, c claim.Claim) claim.Claim {
+// viewClaim makes lists empty where they are nil, and says when a claim is idle.
+func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 	if c.Endpoint.Ports == nil {
 		c.Endpoint.Ports = []int{}
 	}
@@ -74,13 +74,13 @@ type ClaimRequest struct {
 func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*claimOut, error) {
 	wait := time.Duration(in.Body.Wait)
 	if wait < 0 || wait > maxWait {
-		return nil, invalid("body.wait: %s is not between 0 and %s", wait, maxWait)
+		return nil, invalidf("body.wait: %s is not between 0 and %s", wait, maxWait)
 	}
 	c, created, err := a.o.Claimer.Claim(ctx, claim.Request{Workload: in.Body.Workload, Tenant: in.Body.Tenant, Wait: wait})
 	if err != nil {
 		return nil, err
 	}
-	out := &claimOut{Status: http.StatusOK, Body: a.view(ctx, c)}
+	out := &claimOut{Status: http.StatusOK, Body: a.viewClaim(ctx, c)}
 	if created {
 		out.Status = http.StatusCreated
 	}
@@ -109,7 +109,7 @@ func (a *API) listClaims(ctx context.Context, in *listClaimsIn) (*struct{ Body *
 	}
 	page := pageOf(items, in.Limit, func(c claim.Claim) string { return c.ID })
 	for i, c := range page.Items {
-		page.Items[i] = a.view(ctx, c)
+		page.Items[i] = a.viewClaim(ctx, c)
 	}
 	return &struct{ Body *Page[claim.Claim] }{page}, nil
 }
@@ -119,7 +119,7 @@ func (a *API) getClaim(ctx context.Context, in *claimPath) (*struct{ Body claim.
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
+	return &struct{ Body claim.Claim }{a.viewClaim(ctx, c)}, nil
 }
 
 func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Claim }, error) {
@@ -127,7 +127,7 @@ func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Cla
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
+	return &struct{ Body claim.Claim }{a.viewClaim(ctx, c)}, nil
 }
 
 // ReleaseRequest says how to release.
@@ -149,5 +149,5 @@ func (a *API) release(ctx context.Context, in *releaseIn) (*struct{ Body claim.C
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body claim.Claim }{a.view(ctx, c)}, nil
+	return &struct{ Body claim.Claim }{a.viewClaim(ctx, c)}, nil
 }

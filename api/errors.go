@@ -20,40 +20,40 @@ type Code string
 
 // The codes.
 const (
-	InvalidRequest   Code = "invalid_request"
-	InvalidWorkload  Code = "invalid_workload"
-	Unauthorized     Code = "unauthorized"
-	Forbidden        Code = "forbidden"
-	NotFound         Code = "not_found"
-	WorkloadNotFound Code = "workload_not_found"
-	ClaimNotFound    Code = "claim_not_found"
-	ContainerMissing Code = "container_not_found"
-	RunNotFound      Code = "run_not_found"
-	SnapshotNotFound Code = "snapshot_not_found"
-	MethodNotAllowed Code = "method_not_allowed"
-	RequestTimeout   Code = "request_timeout"
-	Conflict         Code = "conflict"
-	ContainerInUse   Code = "container_in_use"
-	ClaimAborted     Code = "claim_aborted"
-	ClaimReleasing   Code = "claim_releasing"
-	ClaimNotActive   Code = "claim_not_active"
-	ClaimHeld        Code = "claim_exists"
-	NoSync           Code = "sync_not_configured"
-	TooLarge         Code = "payload_too_large"
-	UnsupportedType  Code = "unsupported_media_type"
-	PoolExhausted    Code = "pool_exhausted"
-	Internal         Code = "internal"
-	HookFailed       Code = "hook_failed"
-	StartFailed      Code = "start_failed"
-	NotHealthy       Code = "unhealthy"
-	ImageUnavailable Code = "image_unavailable"
-	SyncFailed       Code = "sync_failed"
-	EngineDown       Code = "engine_unavailable"
-	WrongVersion     Code = "wrong_version"
-	StorageDown      Code = "storage_unavailable"
-	PoolNotReady     Code = "pool_not_ready"
-	NotReady         Code = "not_ready"
-	Timeout          Code = "timeout"
+	InvalidRequest       Code = "invalid_request"
+	InvalidWorkload      Code = "invalid_workload"
+	Unauthorized         Code = "unauthorized"
+	Forbidden            Code = "forbidden"
+	NotFound             Code = "not_found"
+	WorkloadNotFound     Code = "workload_not_found"
+	ClaimNotFound        Code = "claim_not_found"
+	ContainerNotFound    Code = "container_not_found"
+	RunNotFound          Code = "run_not_found"
+	SnapshotNotFound     Code = "snapshot_not_found"
+	MethodNotAllowed     Code = "method_not_allowed"
+	RequestTimeout       Code = "request_timeout"
+	Conflict             Code = "conflict"
+	ContainerInUse       Code = "container_in_use"
+	ClaimAborted         Code = "claim_aborted"
+	ClaimReleasing       Code = "claim_releasing"
+	ClaimNotActive       Code = "claim_not_active"
+	ClaimHeld            Code = "claim_exists"
+	NoSync               Code = "sync_not_configured"
+	PayloadTooLarge      Code = "payload_too_large"
+	UnsupportedMediaType Code = "unsupported_media_type"
+	PoolExhausted        Code = "pool_exhausted"
+	Internal             Code = "internal"
+	HookFailed           Code = "hook_failed"
+	StartFailed          Code = "start_failed"
+	Unhealthy            Code = "unhealthy"
+	ImageUnavailable     Code = "image_unavailable"
+	SyncFailed           Code = "sync_failed"
+	EngineUnavailable    Code = "engine_unavailable"
+	WrongVersion         Code = "wrong_version"
+	StorageUnavailable   Code = "storage_unavailable"
+	PoolNotReady         Code = "pool_not_ready"
+	NotReady             Code = "not_ready"
+	Timeout              Code = "timeout"
 )
 
 // statuses are the HTTP status and the title of each code.
@@ -61,84 +61,84 @@ var statuses = map[Code]struct {
 	status int
 	title  string
 }{
-	InvalidRequest:   {http.StatusUnprocessableEntity, "The request is invalid"},
-	InvalidWorkload:  {http.StatusUnprocessableEntity, "The workload file is invalid"},
-	Unauthorized:     {http.StatusUnauthorized, "A valid API key is required"},
-	Forbidden:        {http.StatusForbidden, "The request is refused"},
-	NotFound:         {http.StatusNotFound, "Path not found"},
-	WorkloadNotFound: {http.StatusNotFound, "Workload not found"},
-	ClaimNotFound:    {http.StatusNotFound, "Claim not found"},
-	ContainerMissing: {http.StatusNotFound, "Container not found"},
-	RunNotFound:      {http.StatusNotFound, "Hook run not found"},
-	SnapshotNotFound: {http.StatusNotFound, "Snapshot not found"},
-	MethodNotAllowed: {http.StatusMethodNotAllowed, "Method not allowed"},
-	RequestTimeout:   {http.StatusRequestTimeout, "The request was received too slowly"},
-	Conflict:         {http.StatusConflict, "The state changed concurrently"},
-	ContainerInUse:   {http.StatusConflict, "A claim holds the container"},
-	ClaimAborted:     {http.StatusConflict, "The claim was released before it was active"},
-	ClaimReleasing:   {http.StatusConflict, "The tenant's last claim is still being released"},
-	ClaimNotActive:   {http.StatusConflict, "The claim is not active"},
-	ClaimHeld:        {http.StatusConflict, "The tenant holds a claim"},
-	NoSync:           {http.StatusConflict, "The workload is not configured for this kind of state sync"},
-	TooLarge:         {http.StatusRequestEntityTooLarge, "The body is too large"},
-	UnsupportedType:  {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
-	PoolExhausted:    {http.StatusTooManyRequests, "All containers of the pool are in use"},
-	Internal:         {http.StatusInternalServerError, "Internal server error"},
-	HookFailed:       {http.StatusBadGateway, "A hook failed"},
-	StartFailed:      {http.StatusBadGateway, "The container did not start"},
-	NotHealthy:       {http.StatusBadGateway, "The container is not healthy"},
-	ImageUnavailable: {http.StatusBadGateway, "The image is not available"},
-	SyncFailed:       {http.StatusBadGateway, "The tenant's state could not be transferred"},
-	EngineDown:       {http.StatusServiceUnavailable, "The container engine is unavailable"},
-	WrongVersion:     {http.StatusServiceUnavailable, "The container was created by another version of the server"},
-	StorageDown:      {http.StatusServiceUnavailable, "The database is unavailable"},
-	PoolNotReady:     {http.StatusServiceUnavailable, "No container of the pool is ready"},
-	NotReady:         {http.StatusServiceUnavailable, "The server is not ready"},
-	Timeout:          {http.StatusGatewayTimeout, "The request timed out"},
+	InvalidRequest:       {http.StatusUnprocessableEntity, "The request is invalid"},
+	InvalidWorkload:      {http.StatusUnprocessableEntity, "The workload file is invalid"},
+	Unauthorized:         {http.StatusUnauthorized, "A valid API key is required"},
+	Forbidden:            {http.StatusForbidden, "The request is refused"},
+	NotFound:             {http.StatusNotFound, "Path not found"},
+	WorkloadNotFound:     {http.StatusNotFound, "Workload not found"},
+	ClaimNotFound:        {http.StatusNotFound, "Claim not found"},
+	ContainerNotFound:    {http.StatusNotFound, "Container not found"},
+	RunNotFound:          {http.StatusNotFound, "Hook run not found"},
+	SnapshotNotFound:     {http.StatusNotFound, "Snapshot not found"},
+	MethodNotAllowed:     {http.StatusMethodNotAllowed, "Method not allowed"},
+	RequestTimeout:       {http.StatusRequestTimeout, "The request was received too slowly"},
+	Conflict:             {http.StatusConflict, "The state changed concurrently"},
+	ContainerInUse:       {http.StatusConflict, "A claim holds the container"},
+	ClaimAborted:         {http.StatusConflict, "The claim was released before it was active"},
+	ClaimReleasing:       {http.StatusConflict, "The tenant's last claim is still being released"},
+	ClaimNotActive:       {http.StatusConflict, "The claim is not active"},
+	ClaimHeld:            {http.StatusConflict, "The tenant holds a claim"},
+	NoSync:               {http.StatusConflict, "The workload is not configured for this kind of state sync"},
+	PayloadTooLarge:      {http.StatusRequestEntityTooLarge, "The body is too large"},
+	UnsupportedMediaType: {http.StatusUnsupportedMediaType, "The body's content type is not supported"},
+	PoolExhausted:        {http.StatusTooManyRequests, "All containers of the pool are in use"},
+	Internal:             {http.StatusInternalServerError, "Internal server error"},
+	HookFailed:           {http.StatusBadGateway, "A hook failed"},
+	StartFailed:          {http.StatusBadGateway, "The container did not start"},
+	Unhealthy:            {http.StatusBadGateway, "The container is not healthy"},
+	ImageUnavailable:     {http.StatusBadGateway, "The image is not available"},
+	SyncFailed:           {http.StatusBadGateway, "The tenant's state could not be transferred"},
+	EngineUnavailable:    {http.StatusServiceUnavailable, "The container engine is unavailable"},
+	WrongVersion:         {http.StatusServiceUnavailable, "The container was created by another version of the server"},
+	StorageUnavailable:   {http.StatusServiceUnavailable, "The database is unavailable"},
+	PoolNotReady:         {http.StatusServiceUnavailable, "No container of the pool is ready"},
+	NotReady:             {http.StatusServiceUnavailable, "The server is not ready"},
+	Timeout:              {http.StatusGatewayTimeout, "The request timed out"},
 }
 
-// table says which code an error has. The first row that matches counts, so
+// errorCodes says which code an error has. The first row that matches counts, so
 // that causes come before the flows that they end.
-var table = []struct {
+var errorCodes = []struct {
 	err  error
 	code Code
 }{
-	{errNoRun, RunNotFound},
+	{errRunNotFound, RunNotFound},
 	{errInvalid, InvalidRequest},
 	{errNotReady, NotReady},
-	{pool.ErrNoWorkload, WorkloadNotFound},
-	{pool.ErrNoContainer, ContainerMissing},
-	{claim.ErrNoClaim, ClaimNotFound},
-	{claim.ErrTenant, InvalidRequest},
-	{pool.ErrScale, InvalidRequest},
+	{pool.ErrWorkloadNotFound, WorkloadNotFound},
+	{pool.ErrContainerNotFound, ContainerNotFound},
+	{claim.ErrClaimNotFound, ClaimNotFound},
+	{claim.ErrInvalidTenant, InvalidRequest},
+	{pool.ErrInvalidScale, InvalidRequest},
 	{pool.ErrInUse, ContainerInUse},
 	{claim.ErrReleasing, ClaimReleasing},
 	{claim.ErrNotActive, ClaimNotActive},
-	{claim.ErrHeld, ClaimHeld},
-	{claim.ErrNoSync, NoSync},
+	{claim.ErrClaimExists, ClaimHeld},
+	{claim.ErrSyncNotConfigured, NoSync},
 	{snapshot.ErrNoSnapshot, SnapshotNotFound},
 	{pool.ErrSeed, SyncFailed},
-	{pool.ErrUnhealthy, NotHealthy},
-	{runtime.ErrImage, ImageUnavailable},
+	{pool.ErrUnhealthy, Unhealthy},
+	{runtime.ErrImageUnavailable, ImageUnavailable},
 	{runtime.ErrNewer, WrongVersion},
 	{runtime.ErrTooOld, WrongVersion},
-	{runtime.ErrUnavailable, EngineDown},
+	{runtime.ErrUnavailable, EngineUnavailable},
 	{runtime.ErrInvalid, StartFailed},
-	{runtime.ErrNotRunning, NotHealthy},
-	{runtime.ErrLost, NotHealthy},
-	{runtime.ErrDoomed, NotHealthy},
-	{runtime.ErrNotFound, ContainerMissing},
+	{runtime.ErrNotRunning, Unhealthy},
+	{runtime.ErrContainerExited, Unhealthy},
+	{runtime.ErrTainted, Unhealthy},
+	{runtime.ErrNotFound, ContainerNotFound},
 	{pool.ErrFull, PoolExhausted},
-	{pool.ErrMoved, Conflict},
+	{pool.ErrConflict, Conflict},
 	{context.DeadlineExceeded, Timeout},
 	{context.Canceled, Timeout},
 }
 
 // Errors of this package.
 var (
-	errInvalid  = errors.New("bad request")
-	errNoRun    = errors.New("no such hook run")
-	errNotReady = errors.New("not ready")
+	errInvalid     = errors.New("bad request")
+	errRunNotFound = errors.New("no such hook run")
+	errNotReady    = errors.New("not ready")
 )
 
 // syncReasons say why a tenant's state could not be moved, for programs. What
@@ -148,12 +148,12 @@ var syncReasons = []struct {
 	reason string
 }{
 	{snapshot.ErrTooLarge, "too_large"},
-	{snapshot.ErrSource, "tenant"},
+	{snapshot.ErrContainer, "tenant"},
 	{snapshot.ErrStale, "stale"},
 	{snapshot.ErrConflict, "conflict"},
 	{snapshot.ErrCorrupt, "damaged"},
-	{snapshot.ErrSecret, "credentials"},
-	{snapshot.ErrPlace, "not_allowed"},
+	{snapshot.ErrCredentials, "credentials"},
+	{snapshot.ErrPathNotAllowed, "not_allowed"},
 }
 
 func syncReason(err error) string {
@@ -165,8 +165,8 @@ func syncReason(err error) string {
 	return "sink"
 }
 
-// busyRetry is when to ask again for what does not say so itself.
-const busyRetry = time.Second
+// defaultRetryAfter is when to ask again for what does not say so itself.
+const defaultRetryAfter = time.Second
 
 // classify finds the code of err and fills in what comes with it.
 func (a *API) classify(err error, p *Problem) Code {
@@ -177,8 +177,8 @@ func (a *API) classify(err error, p *Problem) Code {
 	if errors.Is(err, claim.ErrAborted) {
 		return ClaimAborted
 	}
-	if faults, ok := errors.AsType[workload.Faults](err); ok {
-		p.Faults = faults
+	if faults, ok := errors.AsType[workload.ValidationErrors](err); ok {
+		p.ValidationErrors = faults
 		return InvalidWorkload
 	}
 	if hook, ok := errors.AsType[*hooks.Error](err); ok {
@@ -186,14 +186,14 @@ func (a *API) classify(err error, p *Problem) Code {
 		return HookFailed
 	}
 	if kept, ok := errors.AsType[*release.FailedError](err); ok {
-		p.Claim, p.retry = kept.Claim.ID, busyRetry
+		p.Claim, p.retry = kept.Claim.ID, defaultRetryAfter
 		if at := kept.Claim.RetryAt; at != nil {
-			p.retry = max(time.Until(*at), busyRetry)
+			p.retry = max(time.Until(*at), defaultRetryAfter)
 		}
 	}
-	if down := a.storageDown(err); down != nil {
-		p.Detail, p.retry = down.Error(), max(p.retry, busyRetry)
-		return StorageDown
+	if unavailable := a.storageUnavailable(err); unavailable != nil {
+		p.Detail, p.retry = unavailable.Error(), max(p.retry, defaultRetryAfter)
+		return StorageUnavailable
 	}
 	// An upload whose claim was released meanwhile is no fault of the sink.
 	if _, ok := errors.AsType[*claim.SyncError](err); ok && !errors.Is(err, claim.ErrNotActive) {
@@ -201,7 +201,7 @@ func (a *API) classify(err error, p *Problem) Code {
 		return SyncFailed
 	}
 	if none, ok := errors.AsType[*claim.UnavailableError](err); ok {
-		p.Reason, p.retry = string(none.Reason), max(none.RetryAfter, busyRetry)
+		p.Reason, p.retry = string(none.Reason), max(none.RetryAfter, defaultRetryAfter)
 		if none.Reason == claim.Exhausted {
 			return PoolExhausted
 		}
@@ -210,10 +210,10 @@ func (a *API) classify(err error, p *Problem) Code {
 	if _, ok := errors.AsType[*runtime.StartError](err); ok {
 		return StartFailed
 	}
-	for _, row := range table {
+	for _, row := range errorCodes {
 		if errors.Is(err, row.err) {
 			if s := statuses[row.code].status; s == http.StatusServiceUnavailable || s == http.StatusTooManyRequests {
-				p.retry = busyRetry
+				p.retry = defaultRetryAfter
 			}
 			return row.code
 		}
@@ -221,10 +221,10 @@ func (a *API) classify(err error, p *Problem) Code {
 	return Internal
 }
 
-// storageDown is which of Options.StorageDown the error is, nil if it is none.
+// storageUnavailable is which of Options.StorageUnavailable the error is, nil if it is none.
 // A readiness probe says for itself what is not ready.
-func (a *API) storageDown(err error) error {
-	for _, down := range a.o.StorageDown {
+func (a *API) storageUnavailable(err error) error {
+	for _, down := range a.o.StorageUnavailable {
 		if errors.Is(err, down) && !errors.Is(err, errNotReady) {
 			return down
 		}

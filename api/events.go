@@ -34,20 +34,20 @@ const (
 
 // EventPage is a part of the log.
 type EventPage struct {
-	Items []activity.Event `json:"items"`
-	Next  int64            `json:"next" doc:"Read on after this place."`
-	Cut   int64            `json:"oldest_seq,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
+	Items     []activity.Event `json:"items"`
+	Next      int64            `json:"next" doc:"Read on after this place."`
+	OldestSeq int64            `json:"oldest_seq,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
 }
 
 // FollowedEvent is one line of a stream: an event, or a line of type log.truncated
 // that says that events were deleted before they could be sent.
 type FollowedEvent struct {
 	activity.Event
-	Oldest int64 `json:"oldest_seq,omitempty" doc:"Of log.truncated: the sequence number of the oldest event that is left."`
+	OldestSeq int64 `json:"oldest_seq,omitempty" doc:"Of log.truncated: the sequence number of the oldest event that is left."`
 }
 
-// LogCut is the type of the line in a stream that tells of deleted events.
-const LogCut activity.Type = "log.truncated"
+// LogTruncated is the type of the line in a stream that tells of deleted events.
+const LogTruncated activity.Type = "log.truncated"
 
 type eventsIn struct {
 	After       string   `query:"after" maxLength:"20" doc:"Events after this place. A page begins at the beginning, a stream with what comes next."`
@@ -80,15 +80,15 @@ func (in *eventsIn) format() string {
 
 func (in *eventsIn) filter() (activity.Filter, error) {
 	f := activity.Filter{Workload: in.Workload, Container: in.Container, Tenant: in.Tenant, Claim: in.Claim, Point: in.Point}
-	if err := knownPoint(in.Point); err != nil {
+	if err := isKnownPoint(in.Point); err != nil {
 		return f, err
 	}
-	for _, word := range words(in.Type) {
+	for _, word := range splitList(in.Type) {
 		known := slices.ContainsFunc(activity.Types(), func(t activity.Type) bool {
 			return string(t) == word || strings.HasPrefix(string(t), word+".")
 		})
 		if !known {
-			return f, invalid("query.type: there is no event %q", word)
+			return f, invalidf("query.type: there is no event %q", word)
 		}
 		f.Types = append(f.Types, activity.Type(word))
 	}
@@ -101,7 +101,7 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 		return nil, err
 	}
 	format := in.format()
-	after, err := a.start(ctx, in, format != "")
+	after, err := a.startSeq(ctx, in, format != "")
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := EventPage{Items: page.Items, Next: page.Next, Cut: page.Cut}
-	if n := within(body.Items, maxEventPage); n < len(body.Items) {
+	body := EventPage{Items: page.Items, Next: page.Next, OldestSeq: page.OldestSeq}
+	if n := countWithin(body.Items, maxEventPageSize); n < len(body.Items) {
 		body.Items, body.Next = body.Items[:n], body.Items[n-1].Seq
 	}
 	if body.Items == nil {
@@ -126,23 +126,23 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	}}, nil
 }
 
-// maxEventPage is how many bytes of messages and data a page has, besides its
+// maxEventPageSize is how many bytes of messages and data a page has, besides its
 // first event.
-const maxEventPage = 2 << 20
+const maxEventPageSize = 2 << 20
 
-// within is how many of the events are within so many bytes: one at least.
-func within(events []activity.Event, most int) int {
+// countWithin is how many of the events are within so many bytes: one at least.
+func countWithin(events []activity.Event, maxBytes int) int {
 	for i, e := range events {
-		most -= len(e.Message) + len(e.Data)
-		if most < 0 {
+		maxBytes -= len(e.Message) + len(e.Data)
+		if maxBytes < 0 {
 			return max(i, 1)
 		}
 	}
 	return len(events)
 }
 
-// start is the place in the log to read on after.
-func (a *API) start(ctx context.Context, in *eventsIn, stream bool) (int64, error) {
+// startSeq is the place in the log to read on after.
+func (a *API) startSeq(ctx context.Context, in *eventsIn, stream bool) (int64, error) {
 	last, err := a.o.Events.LastSeq(ctx)
 	if err != nil {
 		return 0, err
@@ -152,7 +152,7 @@ func (a *API) start(ctx context.Context, in *eventsIn, stream bool) (int64, erro
 		given, name = in.LastEventID, "header.Last-Event-ID"
 	}
 	if given == "" && in.Since != "" {
-		return a.since(ctx, in.Since, last)
+		return a.seqAt(ctx, in.Since, last)
 	}
 	if given == "" && stream {
 		return last, nil
@@ -162,24 +162,24 @@ func (a *API) start(ctx context.Context, in *eventsIn, stream bool) (int64, erro
 	}
 	after, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || after < 0 {
-		return 0, invalid("%s: %q is no place in the log", name, given)
+		return 0, invalidf("%s: %q is no place in the log", name, given)
 	}
 	if after > last {
 		// To follow from there would pass over events in silence until the log
 		// has grown as long: it is another log than the client's.
-		return 0, invalid("%s: the log ends at %d, before %d; begin anew with after=0", name, last, after)
+		return 0, invalidf("%s: the log ends at %d, before %d; begin anew with after=0", name, last, after)
 	}
 	return after, nil
 }
 
-// since finds the place in the log of a time, by halving: the log is in the
+// seqAt finds the place in the log of a time, by halving: the log is in the
 // order of its times but for the moments that transactions take.
-func (a *API) since(ctx context.Context, text string, last int64) (int64, error) {
+func (a *API) seqAt(ctx context.Context, text string, last int64) (int64, error) {
 	from, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		ago, err := time.ParseDuration(text)
 		if err != nil || ago < 0 {
-			return 0, invalid("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor how long ago, like 10m", text)
+			return 0, invalidf("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor how long ago, like 10m", text)
 		}
 		from = time.Now().Add(-ago)
 	}

@@ -14,13 +14,13 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// batch is how many events a follower reads at once. It bounds the memory of
+// followBatch is how many events a follower reads at once. It bounds the memory of
 // one that is slow.
-const batch = 256
+const followBatch = 256
 
 // encoder writes a stream in one representation.
 type encoder struct {
-	greeting  func(b *bytes.Buffer, after int64)
+	preamble  func(b *bytes.Buffer, after int64)
 	event     func(*bytes.Buffer, FollowedEvent)
 	heartbeat func(b *bytes.Buffer, after int64)
 }
@@ -30,9 +30,9 @@ var encoders = map[string]encoder{
 	typeSSE: {
 		// With the id a client that is cut off before the first event resumes
 		// where it began.
-		greeting: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, "retry: 2000\nid: %d\n\n", after) },
+		preamble: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, "retry: 2000\nid: %d\n\n", after) },
 		event: func(b *bytes.Buffer, e FollowedEvent) {
-			if e.Type != LogCut {
+			if e.Type != LogTruncated {
 				fmt.Fprintf(b, "id: %d\n", e.Seq)
 			}
 			b.WriteString("data: ")
@@ -43,7 +43,7 @@ var encoders = map[string]encoder{
 		heartbeat: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, ": heartbeat\nid: %d\n\n", after) },
 	},
 	typeNDJSON: {
-		greeting:  func(*bytes.Buffer, int64) {},
+		preamble:  func(*bytes.Buffer, int64) {},
 		event:     func(b *bytes.Buffer, e FollowedEvent) { writeJSON(b, e) },
 		heartbeat: func(b *bytes.Buffer, _ int64) { b.WriteByte('\n') },
 	},
@@ -77,10 +77,10 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 
 // follower is one stream.
 type follower struct {
-	a      *API
-	filter activity.Filter
-	after  int64 // all up to here is sent, or does not match
-	cut    int64 // the last deletion that was told
+	a              *API
+	filter         activity.Filter
+	after          int64 // all up to here is sent, or does not match
+	reportedOldest int64 // the last deletion that was told
 	encoder
 	w     http.ResponseWriter
 	flush func() error
@@ -88,9 +88,9 @@ type follower struct {
 }
 
 func (f *follower) run(ctx context.Context) error {
-	beat := time.NewTicker(f.a.o.Heartbeat)
-	defer beat.Stop()
-	f.greeting(&f.buf, f.after)
+	heartbeat := time.NewTicker(f.a.o.Heartbeat)
+	defer heartbeat.Stop()
+	f.preamble(&f.buf, f.after)
 	for {
 		// Taken before the reading: what is written after it wakes us.
 		changed := f.a.o.Events.Changed()
@@ -111,7 +111,7 @@ func (f *follower) run(ctx context.Context) error {
 		}
 		select {
 		case <-changed:
-		case <-beat.C:
+		case <-heartbeat.C:
 			f.heartbeat(&f.buf, f.after)
 		case <-f.a.closing:
 			return nil
@@ -123,15 +123,15 @@ func (f *follower) run(ctx context.Context) error {
 
 // read encodes the next events. It says whether there may be more already.
 func (f *follower) read(ctx context.Context) (more bool, err error) {
-	page, err := f.a.o.Events.Events(ctx, f.filter, f.after, batch)
+	page, err := f.a.o.Events.Events(ctx, f.filter, f.after, followBatch)
 	if err != nil {
 		return false, fmt.Errorf("read events after %d: %w", f.after, err)
 	}
-	if page.Cut > f.cut {
-		f.cut = page.Cut
-		f.event(&f.buf, FollowedEvent{Oldest: page.Cut, Event: activity.Event{
-			Seq: f.after, Time: time.Now().UTC(), Type: LogCut,
-			Message: fmt.Sprintf("events after %d and before %d were deleted", f.after, page.Cut),
+	if page.OldestSeq > f.reportedOldest {
+		f.reportedOldest = page.OldestSeq
+		f.event(&f.buf, FollowedEvent{OldestSeq: page.OldestSeq, Event: activity.Event{
+			Seq: f.after, Time: time.Now().UTC(), Type: LogTruncated,
+			Message: fmt.Sprintf("events after %d and before %d were deleted", f.after, page.OldestSeq),
 		}})
 	}
 	for _, e := range page.Items {

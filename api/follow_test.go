@@ -24,8 +24,8 @@ import (
 	"github.com/hostler/hostler/api/apitest"
 )
 
-// stream opens a stream of events and reads its lines.
-func stream(t *testing.T, url, query string, headers ...string) *bufio.Scanner {
+// openStream opens a stream of events and reads its lines.
+func openStream(t *testing.T, url, query string, headers ...string) *bufio.Scanner {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/v1/events"+query, nil)
 	require.NoError(t, err)
@@ -40,8 +40,8 @@ func stream(t *testing.T, url, query string, headers ...string) *bufio.Scanner {
 	return bufio.NewScanner(resp.Body)
 }
 
-// next is the next line with text in it.
-func next(t *testing.T, lines *bufio.Scanner) string {
+// nextLine is the next line with text in it.
+func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	t.Helper()
 	for lines.Scan() {
 		if lines.Text() != "" {
@@ -57,62 +57,62 @@ const sse = "Accept: text/event-stream"
 // A stream resumes after the Last-Event-ID, whatever the query says, and goes
 // on with what comes.
 func TestStreamResumes(t *testing.T) {
-	b := filled()
-	lines := stream(t, start(t, b), "?after=0", sse, "Last-Event-ID: 2")
-	require.Equal(t, "retry: 2000", next(t, lines))
-	require.Equal(t, "id: 2", next(t, lines))
-	require.Equal(t, "id: 3", next(t, lines))
-	require.Contains(t, next(t, lines), `data: {"seq":3`)
+	b := newTestBackend()
+	lines := openStream(t, startServer(t, b), "?after=0", sse, "Last-Event-ID: 2")
+	require.Equal(t, "retry: 2000", nextLine(t, lines))
+	require.Equal(t, "id: 2", nextLine(t, lines))
+	require.Equal(t, "id: 3", nextLine(t, lines))
+	require.Contains(t, nextLine(t, lines), `data: {"seq":3`)
 	b.Append(activity.Event{Type: activity.PoolDrained, Message: "drained"})
-	require.Equal(t, "id: 4", next(t, lines))
-	require.Contains(t, next(t, lines), `"pool.drained"`)
+	require.Equal(t, "id: 4", nextLine(t, lines))
+	require.Contains(t, nextLine(t, lines), `"pool.drained"`)
 }
 
 // Without a place a stream has only what is new; JSON lines can be asked for
 // in two ways.
-func TestStreamBeginsNow(t *testing.T) {
-	b := filled()
-	url := start(t, b)
+func TestStreamStartsAtEnd(t *testing.T) {
+	b := newTestBackend()
+	url := startServer(t, b)
 	for i, lines := range []*bufio.Scanner{
-		stream(t, url, "?follow=true"),
-		stream(t, url, "", "Accept: application/x-ndjson;q=0.9, text/html"),
-		stream(t, url, "?follow=true&type=pool,claim.failed"),
+		openStream(t, url, "?follow=true"),
+		openStream(t, url, "", "Accept: application/x-ndjson;q=0.9, text/html"),
+		openStream(t, url, "?follow=true&type=pool,claim.failed"),
 	} {
 		b.Append(activity.Event{Type: activity.PoolDrained, Message: fmt.Sprint("drained ", i)})
-		require.Contains(t, next(t, lines), `"pool.drained"`)
+		require.Contains(t, nextLine(t, lines), `"pool.drained"`)
 	}
 }
 
 // Deleted events are told, once, in the place where they would have been.
-func TestStreamTellsOfCut(t *testing.T) {
-	b := filled()
-	b.Cut(3)
-	url := start(t, b)
-	lines := stream(t, url, "?after=0&follow=true")
-	require.Contains(t, next(t, lines), `"type":"log.truncated"`)
-	require.Contains(t, next(t, lines), `{"seq":3`)
+func TestStreamReportsTruncation(t *testing.T) {
+	b := newTestBackend()
+	b.Truncate(3)
+	url := startServer(t, b)
+	lines := openStream(t, url, "?after=0&follow=true")
+	require.Contains(t, nextLine(t, lines), `"type":"log.truncated"`)
+	require.Contains(t, nextLine(t, lines), `{"seq":3`)
 	b.Append(activity.Event{Type: activity.PoolDrained})
-	require.Contains(t, next(t, lines), `{"seq":4`)
-	require.EqualValues(t, 3, call(t, url, "GET /v1/events", "").body["oldest_seq"])
+	require.Contains(t, nextLine(t, lines), `{"seq":4`)
+	require.EqualValues(t, 3, request(t, url, "GET /v1/events", "").body["oldest_seq"])
 }
 
 // A silent stream says that it lives, and where to resume.
 func TestStreamHeartbeat(t *testing.T) {
-	url := start(t, filled(), func(o *api.Options) { o.Heartbeat = 5 * time.Millisecond })
-	lines := stream(t, url, "?after=0&type=pool", sse)
-	require.Equal(t, "retry: 2000", next(t, lines))
-	require.Equal(t, "id: 0", next(t, lines))
-	require.Equal(t, ": heartbeat", next(t, lines))
-	require.Equal(t, "id: 3", next(t, lines))
+	url := startServer(t, newTestBackend(), func(o *api.Options) { o.Heartbeat = 5 * time.Millisecond })
+	lines := openStream(t, url, "?after=0&type=pool", sse)
+	require.Equal(t, "retry: 2000", nextLine(t, lines))
+	require.Equal(t, "id: 0", nextLine(t, lines))
+	require.Equal(t, ": heartbeat", nextLine(t, lines))
+	require.Equal(t, "id: 3", nextLine(t, lines))
 }
 
 // Every follower gets every event once and in order, while one that does not
 // read is cut off.
-func TestSlowFollowerIsCut(t *testing.T) {
+func TestSlowFollowerIsDisconnected(t *testing.T) {
 	// More than the buffers of a connection take.
 	const events, followers, size = 1500, 4, 16 << 10
-	b, cut := apitest.New(), make(logged, 1)
-	url := start(t, b, func(o *api.Options) {
+	b, cut := apitest.New(), make(disconnectLog, 1)
+	url := startServer(t, b, func(o *api.Options) {
 		o.WriteTimeout = 3 * time.Second
 		o.Log = slog.New(slog.NewTextHandler(cut, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	})
@@ -152,10 +152,10 @@ func TestSlowFollowerIsCut(t *testing.T) {
 	require.Less(t, got, events)
 }
 
-// logged says when a follower is cut off for a write that took too long.
-type logged chan struct{}
+// disconnectLog says when a follower is cut off for a write that took too long.
+type disconnectLog chan struct{}
 
-func (l logged) Write(line []byte) (int, error) {
+func (l disconnectLog) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("a follower of events ended")) && bytes.Contains(line, []byte("i/o timeout")) {
 		select {
 		case l <- struct{}{}:
@@ -194,27 +194,27 @@ func expectInOrder(ctx context.Context, url string, events int64) error {
 
 // When the server stops, streams end, and nobody waits for them.
 func TestCloseEndsStreams(t *testing.T) {
-	handler := api.New(filled().Options())
+	handler := api.New(newTestBackend().Options())
 	server := httptest.NewUnstartedServer(handler)
 	server.Config = api.NewServer(handler, slog.New(slog.DiscardHandler))
 	server.Start()
-	lines := stream(t, server.URL, "?after=0", sse)
-	require.Equal(t, "retry: 2000", next(t, lines))
+	lines := openStream(t, server.URL, "?after=0", sse)
+	require.Equal(t, "retry: 2000", nextLine(t, lines))
 	handler.Close()
 	handler.Close()
 	for lines.Scan() { //nolint:revive // read to the end
 	}
 	require.NoError(t, lines.Err())
-	require.Equal(t, "not_ready", call(t, server.URL, "GET /readyz", "").body["code"])
+	require.Equal(t, "not_ready", request(t, server.URL, "GET /readyz", "").body["code"])
 	require.NoError(t, server.Config.Shutdown(t.Context()))
 	server.Close()
 }
 
 // HEAD asks for no stream.
-func TestHead(t *testing.T) {
+func TestHeadOpensNoStream(t *testing.T) {
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "http://localhost/v1/events", nil)
 	r.Header.Set("Accept", "text/event-stream")
-	api.New(filled().Options()).ServeHTTP(rec, r)
+	api.New(newTestBackend().Options()).ServeHTTP(rec, r)
 	require.Equal(t, 200, rec.Code)
 }

@@ -28,7 +28,7 @@ func FuzzBody(f *testing.F) {
 		f.Add(seed, "")
 		f.Add(seed, "text/yaml")
 	}
-	handler := api.New(filled().Options())
+	handler := api.New(newTestBackend().Options())
 	f.Fuzz(func(t *testing.T, body, contentType string) {
 		for _, route := range []string{"POST /v1/claims", "POST /v1/claims/x/release", "POST /v1/pools/web/scale", "PUT /v1/workloads/web"} {
 			method, path, _ := strings.Cut(route, " ")
@@ -47,7 +47,7 @@ func FuzzQuery(f *testing.F) {
 	} {
 		f.Add(seed, "id")
 	}
-	handler := api.New(filled().Options())
+	handler := api.New(newTestBackend().Options())
 	handler.Close()
 	f.Fuzz(func(t *testing.T, query, id string) {
 		for _, path := range []string{"/v1/claims", "/v1/containers", "/v1/hook-runs", "/v1/events", "/v1/pools", "/v1/claims/" + id} {

@@ -35,7 +35,7 @@ func (a *API) readyz(ctx context.Context, _ *struct{}) (*healthOut, error) {
 // database are asked once at a time, and not again for as long as the answer
 // counts.
 const (
-	readyFor     = 2 * time.Second
+	readinessTTL = 2 * time.Second
 	readyTimeout = 15 * time.Second
 )
 
@@ -49,12 +49,12 @@ type readiness struct {
 }
 
 // check returns the last answer, or asks again when it is too old.
-func (r *readiness) check(ctx context.Context, ask func(context.Context) error) error {
-	if ask == nil {
+func (r *readiness) check(ctx context.Context, probe func(context.Context) error) error {
+	if probe == nil {
 		return nil
 	}
 	r.mu.Lock()
-	if !r.at.IsZero() && time.Since(r.at) < readyFor {
+	if !r.at.IsZero() && time.Since(r.at) < readinessTTL {
 		defer r.mu.Unlock()
 		return r.err
 	}
@@ -76,7 +76,7 @@ func (r *readiness) check(ctx context.Context, ask func(context.Context) error) 
 	// Concurrent callers share one answer.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
-	err := ask(ctx)
+	err := probe(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.at, r.err, r.pending = time.Now(), err, nil

@@ -18,11 +18,11 @@ import (
 
 // However many ask whether the server is ready, the engine is asked once at a
 // time, and not again within some seconds. Who asked first may leave.
-func TestReadyIsAskedOnce(t *testing.T) {
+func TestReadinessIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
 		answer := make(chan error)
-		o := filled().Options()
+		o := newTestBackend().Options()
 		o.Ready = func(ctx context.Context) error {
 			asked.Add(1)
 			select {

@@ -34,14 +34,14 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
-// givenID is what we take from clients as a request's id.
-var givenID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
+// clientRequestID is what we take from clients as a request's id.
+var clientRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
 // middleware is what happens to every request, from the outside in.
 func (a *API) middleware(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
-		if !givenID.MatchString(id) {
+		if !clientRequestID.MatchString(id) {
 			id = uuid.NewString()
 		}
 		r = r.WithContext(context.WithValue(r.Context(), requestKey{}, id))
@@ -50,28 +50,28 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 		h.Set("X-Request-Id", id)
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
-		a.logged(rec, r, func() (who string) {
-			defer a.recovered(rec, r)
-			who, refused := a.admit(r)
-			for _, check := range []func(*recorder, *http.Request) *Problem{saneURL, a.routed, readBody} {
+		a.logAccess(rec, r, func() (principal string) {
+			defer a.recoverPanic(rec, r)
+			principal, refused := a.authenticate(r)
+			for _, check := range []func(*recorder, *http.Request) *Problem{validateURL, a.checkRoute, readBody} {
 				if refused == nil {
 					refused = check(rec, r)
 				}
 			}
 			if refused != nil {
 				refused.write(rec)
-				return who
+				return principal
 			}
 			mux.ServeHTTP(rec, r)
-			return who
+			return principal
 		})
 	})
 }
 
-// logged writes the access log. Reading is no news unless it goes wrong.
-func (a *API) logged(rec *recorder, r *http.Request, serve func() string) {
+// logAccess writes the access log. Reading is no news unless it goes wrong.
+func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 	begin := time.Now()
-	var who string
+	var principal string
 	defer func() { // also when the answer is broken off by a panic
 		level := slog.LevelInfo
 		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && rec.status < 400 {
@@ -79,13 +79,13 @@ func (a *API) logged(rec *recorder, r *http.Request, serve func() string) {
 		}
 		a.o.Log.Log(r.Context(), level, "request", "request", requestID(r.Context()),
 			"method", r.Method, "path", r.URL.Path, "status", rec.status, "bytes", rec.written,
-			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", who, "remote", r.RemoteAddr)
+			"duration_ms", float64(time.Since(begin).Microseconds())/1000, "key", principal, "remote", r.RemoteAddr)
 	}()
-	who = serve()
+	principal = serve()
 }
 
-// recovered turns a panic into a 500.
-func (a *API) recovered(rec *recorder, r *http.Request) {
+// recoverPanic turns a panic into a 500.
+func (a *API) recoverPanic(rec *recorder, r *http.Request) {
 	p := recover()
 	switch {
 	case p == nil:
@@ -109,9 +109,9 @@ func isAbort(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// saneURL refuses what no id, name or filter has: bytes that are no text. The
+// validateURL refuses what no id, name or filter has: bytes that are no text. The
 // storage below need not cope with them.
-func saneURL(_ *recorder, r *http.Request) *Problem {
+func validateURL(_ *recorder, r *http.Request) *Problem {
 	bad := newProblem(r.Context(), InvalidRequest, "the URL holds characters that are not allowed")
 	bad.Status = http.StatusBadRequest
 	query, err := url.ParseQuery(r.URL.RawQuery)
@@ -130,37 +130,37 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// routed refuses what the mux would refuse, or redirect, with text.
-func (a *API) routed(_ *recorder, r *http.Request) *Problem {
+// checkRoute refuses what the mux would refuse, or redirect, with text.
+func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	if r.URL.Path != path.Clean(r.URL.Path) {
-		return newProblem(r.Context(), NotFound, "there is nothing at "+quoted(r.URL.Path))
+		return newProblem(r.Context(), NotFound, "there is nothing at "+quote(r.URL.Path))
 	}
 	h, pattern := a.mux.Handler(r)
 	if pattern != "" {
 		return nil
 	}
-	var answer probe
+	var answer discardWriter
 	h.ServeHTTP(&answer, r)
 	allow := answer.header.Get("Allow")
 	if allow == "" {
-		return newProblem(r.Context(), NotFound, "there is nothing at "+quoted(r.URL.Path))
+		return newProblem(r.Context(), NotFound, "there is nothing at "+quote(r.URL.Path))
 	}
-	p := newProblem(r.Context(), MethodNotAllowed, quoted(r.URL.Path)+" takes "+allow)
+	p := newProblem(r.Context(), MethodNotAllowed, quote(r.URL.Path)+" takes "+allow)
 	p.allow = allow
 	return p
 }
 
-// probe takes an answer that nobody is to see.
-type probe struct{ header http.Header }
+// discardWriter takes an answer that nobody is to see.
+type discardWriter struct{ header http.Header }
 
-func (p *probe) Header() http.Header {
+func (p *discardWriter) Header() http.Header {
 	if p.header == nil {
 		p.header = http.Header{}
 	}
 	return p.header
 }
-func (*probe) Write(b []byte) (int, error) { return len(b), nil }
-func (*probe) WriteHeader(int)             {}
+func (*discardWriter) Write(b []byte) (int, error) { return len(b), nil }
+func (*discardWriter) WriteHeader(int)             {}
 
 // readBody reads the whole body, within bounds of size and time, so that no
 // handler has to tell a slow client from a broken one.
@@ -177,7 +177,7 @@ func readBody(rec *recorder, r *http.Request) *Problem {
 		return nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return newProblem(r.Context(), TooLarge, "a body has 1 MiB at most")
+		return newProblem(r.Context(), PayloadTooLarge, "a body has 1 MiB at most")
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return newProblem(r.Context(), RequestTimeout, "the body did not come within "+bodyTimeout.String())

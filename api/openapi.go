@@ -48,9 +48,9 @@ func op(id, route, summary string) huma.Operation {
 	}
 }
 
-// moreAnswers are the statuses of an operation beside its default one that
+// otherStatuses are the statuses of an operation beside its default one that
 // have the same body.
-var moreAnswers = map[string]string{"apply-workload": "201", "claim": "201"}
+var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201"}
 
 // config is huma's, without what it would serve on its own.
 func (a *API) config() huma.Config {
@@ -58,7 +58,7 @@ func (a *API) config() huma.Config {
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil // no $schema field in answers
 	c.RejectUnknownQueryParameters = true
-	c.Transformers = []huma.Transformer{a.ownErrors}
+	c.Transformers = []huma.Transformer{a.mapErrors}
 	c.Info.Description = "Pools of warm containers: claim one, use it, release it. Errors are problem details (RFC 9457) with a machine-readable code."
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"bearer": {Type: "http", Scheme: "bearer"},
@@ -111,7 +111,7 @@ func (a *API) describe() {
 }
 
 func describeMore(o *huma.Operation) {
-	if status, ok := moreAnswers[o.OperationID]; ok {
+	if status, ok := otherStatuses[o.OperationID]; ok {
 		same := *o.Responses["200"]
 		same.Description = http.StatusText(http.StatusCreated)
 		o.Responses[status] = &same

@@ -38,10 +38,10 @@ func TestDocumentListsRoutes(t *testing.T) {
 
 // Every code has a status, and every status is an error's.
 func TestEveryCodeHasStatus(t *testing.T) {
-	for _, row := range table {
+	for _, row := range errorCodes {
 		require.Contains(t, statuses, row.code)
 	}
-	for _, code := range byStatus {
+	for _, code := range codeByStatus {
 		require.Contains(t, statuses, code)
 	}
 	for code, row := range statuses {

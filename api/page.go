@@ -46,18 +46,18 @@ func pageOfAll[T any](items []T, q Paging, id func(T) string) *Page[T] {
 // states reads a filter of states, each given once or in a list with commas.
 func states[S ~string](given []string, known []S) ([]S, error) {
 	var out []S
-	for _, word := range words(given) {
+	for _, word := range splitList(given) {
 		s := S(word)
 		if !slices.Contains(known, s) {
-			return nil, invalid("query.state: %q is none of %v", word, known)
+			return nil, invalidf("query.state: %q is none of %v", word, known)
 		}
 		out = append(out, s)
 	}
 	return out, nil
 }
 
-// words splits lists with commas.
-func words(given []string) []string {
+// splitList splits lists with commas.
+func splitList(given []string) []string {
 	var out []string
 	for _, g := range given {
 		for word := range strings.SplitSeq(g, ",") {

@@ -24,7 +24,7 @@ type poolOut struct{ Body pool.Status }
 func viewPool(s pool.Status) pool.Status {
 	counts := map[pool.State]int{}
 	for _, state := range pool.States() {
-		if state != pool.Gone {
+		if state != pool.Destroyed {
 			counts[state] = s.Containers[state]
 		}
 	}
@@ -69,7 +69,7 @@ type scaleIn struct {
 
 func (a *API) scalePool(ctx context.Context, in *scaleIn) (*poolOut, error) {
 	if in.Body.MinIdle == nil && in.Body.MaxSize == nil {
-		return nil, invalid("body: name min_idle, max_size or both")
+		return nil, invalidf("body: name min_idle, max_size or both")
 	}
 	s, err := a.o.Pools.Scale(ctx, in.Workload, pool.Scale{MinIdle: in.Body.MinIdle, MaxSize: in.Body.MaxSize})
 	return answerPool(s, err)

@@ -21,17 +21,17 @@ const problemType = "application/problem+json"
 
 // Problem is every answer that is an error (RFC 9457).
 type Problem struct {
-	Type     string           `json:"type" doc:"The code as a URN." example:"urn:hostler:problem:pool_exhausted"`
-	Title    string           `json:"title" doc:"The same for all problems of this code."`
-	Status   int              `json:"status" doc:"The HTTP status."`
-	Code     Code             `json:"code" doc:"What went wrong, for programs." example:"pool_exhausted"`
-	Detail   string           `json:"detail" doc:"What went wrong this time, for people."`
-	Instance string           `json:"instance" doc:"The id of the request; it is in the server's log."`
-	Reason   string           `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
-	Claim    string           `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
-	Step     string           `json:"step,omitempty" doc:"The step at which the claim failed."`
-	Run      *hooks.Run       `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
-	Faults   []workload.Fault `json:"errors,omitempty" doc:"Each thing that is wrong with the request or the file."`
+	Type             string                     `json:"type" doc:"The code as a URN." example:"urn:hostler:problem:pool_exhausted"`
+	Title            string                     `json:"title" doc:"The same for all problems of this code."`
+	Status           int                        `json:"status" doc:"The HTTP status."`
+	Code             Code                       `json:"code" doc:"What went wrong, for programs." example:"pool_exhausted"`
+	Detail           string                     `json:"detail" doc:"What went wrong this time, for people."`
+	Instance         string                     `json:"instance" doc:"The id of the request; it is in the server's log."`
+	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
+	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
+	Step             string                     `json:"step,omitempty" doc:"The step at which the claim failed."`
+	Run              *hooks.Run                 `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
+	ValidationErrors []workload.ValidationError `json:"errors,omitempty" doc:"Each thing that is wrong with the request or the file."`
 
 	retry time.Duration // for Retry-After
 	allow string        // for Allow
@@ -80,7 +80,7 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	var extra Problem
 	code := a.classify(err, &extra)
 	p := newProblem(ctx, code, err.Error())
-	p.Reason, p.Claim, p.Step, p.Run, p.Faults, p.retry = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.Faults, extra.retry
+	p.Reason, p.Claim, p.Step, p.Run, p.ValidationErrors, p.retry = extra.Reason, extra.Claim, extra.Step, extra.Run, extra.ValidationErrors, extra.retry
 	if code == Internal {
 		extra.Detail = "The server's log has the details, under the request id " + p.Instance + "."
 	}
@@ -91,25 +91,25 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	return p
 }
 
-// invalid is a request that makes no sense, told in a sentence.
-func invalid(format string, args ...any) error {
+// invalidf is a request that makes no sense, told in a sentence.
+func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }
 
-// byStatus are the codes of what is found wrong before a handler is called.
-var byStatus = map[int]Code{
+// codeByStatus are the codes of what is found wrong before a handler is called.
+var codeByStatus = map[int]Code{
 	http.StatusBadRequest:           InvalidRequest,
 	http.StatusUnprocessableEntity:  InvalidRequest,
-	http.StatusUnsupportedMediaType: UnsupportedType,
+	http.StatusUnsupportedMediaType: UnsupportedMediaType,
 }
 
-// ownErrors is the transformer that turns huma's errors into ours.
-func (a *API) ownErrors(ctx huma.Context, _ string, v any) (any, error) {
+// mapErrors is the transformer that turns huma's errors into ours.
+func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	e, ok := v.(*huma.ErrorModel)
 	if !ok {
 		return v, nil
 	}
-	code, known := byStatus[e.Status]
+	code, known := codeByStatus[e.Status]
 	if !known {
 		return a.problem(ctx.Context(), e), nil
 	}
@@ -117,7 +117,7 @@ func (a *API) ownErrors(ctx huma.Context, _ string, v any) (any, error) {
 	p.Status = e.Status
 	var said []string
 	for _, d := range e.Errors {
-		p.Faults = append(p.Faults, workload.Fault{Field: d.Location, Message: d.Message})
+		p.ValidationErrors = append(p.ValidationErrors, workload.ValidationError{Field: d.Location, Message: d.Message})
 		said = append(said, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
 	}
 	if len(said) > 0 {

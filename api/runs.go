@@ -31,7 +31,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	if err != nil {
 		return nil, err
 	}
-	if err := knownPoint(in.Point); err != nil {
+	if err := isKnownPoint(in.Point); err != nil {
 		return nil, err
 	}
 	// A thousand attempts may have printed more than there is memory for.
@@ -48,7 +48,7 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	if err != nil {
 		return nil, err
 	}
-	page := pageOf(items, wholeRuns(items, in.Limit), func(r hooks.Run) string { return r.ID })
+	page := pageOf(items, runBoundary(items, in.Limit), func(r hooks.Run) string { return r.ID })
 	for i, r := range page.Items {
 		if !in.Output {
 			r.Stdout, r.Stderr = runtime.Output{}, runtime.Output{}
@@ -61,17 +61,17 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 // maxOutputs is how many runs a page has that has what they printed.
 const maxOutputs = 20
 
-// wholeRuns is the first place at or after limit where a run ends.
-func wholeRuns(items []hooks.Run, limit int) int {
+// runBoundary is the first place at or after limit where a run ends.
+func runBoundary(items []hooks.Run, limit int) int {
 	for limit < len(items) && items[limit].ID == items[limit-1].ID {
 		limit++
 	}
 	return limit
 }
 
-func knownPoint(p string) error {
-	if p != "" && !hooks.Point(p).Known() {
-		return invalid("query.point: %q is no hook point", p)
+func isKnownPoint(p string) error {
+	if p != "" && !hooks.Point(p).IsValid() {
+		return invalidf("query.point: %q is no hook point", p)
 	}
 	return nil
 }
@@ -99,7 +99,7 @@ func (a *API) getRun(ctx context.Context, in *runPath) (*struct{ Body Attempts }
 		return nil, err
 	}
 	if len(items) == 0 {
-		return nil, errNoRun
+		return nil, errRunNotFound
 	}
 	items = slices.Clone(items)
 	for i, r := range items {

@@ -16,10 +16,10 @@ import (
 
 // What the server answers is what its own document says: a client that is made
 // from the document can read it.
-func TestAnswersMatchDocument(t *testing.T) {
-	b := filled()
-	base := start(t, b)
-	text := call(t, base, "GET /openapi.json", "").text
+func TestResponsesMatchDocument(t *testing.T) {
+	b := newTestBackend()
+	base := startServer(t, b)
+	text := request(t, base, "GET /openapi.json", "").text
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(text))
 	require.NoError(t, err)
 	compiler := jsonschema.NewCompiler()
@@ -73,7 +73,7 @@ func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path
 			template = strings.Replace(template, path[begin:end+1], "{id}", 1)
 			path = path[:begin] + value + path[end+1:]
 		}
-		a := call(t, base, method+" "+path+"?"+query, body, headers...)
+		a := request(t, base, method+" "+path+"?"+query, body, headers...)
 		status := strconv.Itoa(a.status)
 		contentType := "application~1json"
 		if a.status >= 400 {

@@ -39,7 +39,7 @@ func (a *API) sync(ctx context.Context, in *claimPath) (*struct{ Body Synced }, 
 	if err != nil {
 		return nil, err
 	}
-	return &struct{ Body Synced }{Synced{Claim: a.view(ctx, c), Transfer: Transfer{
+	return &struct{ Body Synced }{Synced{Claim: a.viewClaim(ctx, c), Transfer: Transfer{
 		Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files, Bytes: t.Bytes, Sent: t.Sent,
 		Duration: float64(t.Duration.Microseconds()) / 1000,
 	}}}, nil

@@ -36,19 +36,19 @@ func TestStateErrors(t *testing.T) {
 		{"release", releaseIt, &release.FailedError{Claim: kept, Err: unsynced("upload", errors.New("no route"))}, 502, "sync_failed", "sink", "claim-9", 3600},
 		{"release", releaseIt, &release.FailedError{Claim: claim.Claim{ID: "c"}, Err: unsynced("upload", snapshot.ErrTooLarge)}, 502, "sync_failed", "too_large", "c", 1},
 		{"claim", "POST /v1/claims", &claim.FailedError{Claim: claim.Claim{ID: "claim-9"}, Step: "download", Err: unsynced("download", snapshot.ErrCorrupt)}, 502, "sync_failed", "damaged", "claim-9", 0},
-		{"sync", sync, unsynced("upload", snapshot.ErrSecret), 502, "sync_failed", "credentials", "", 0},
+		{"sync", sync, unsynced("upload", snapshot.ErrCredentials), 502, "sync_failed", "credentials", "", 0},
 		{"sync", sync, unsynced("upload", fmt.Errorf("read: %w", claim.ErrNotActive)), 409, "claim_not_active", "", "", 0},
-		{"sync", sync, claim.ErrNoSync, 409, "sync_not_configured", "", "", 0},
+		{"sync", sync, claim.ErrSyncNotConfigured, 409, "sync_not_configured", "", "", 0},
 		{"snapshots", list, unsynced("listing", errors.New("no route")), 502, "sync_failed", "sink", "", 0},
-		{"restore", "POST /v1/workloads/web/snapshots/snap-1/restore", claim.ErrHeld, 409, "claim_exists", "", "", 0},
+		{"restore", "POST /v1/workloads/web/snapshots/snap-1/restore", claim.ErrClaimExists, 409, "claim_exists", "", "", 0},
 	}
 	for _, test := range tests {
 		t.Run(test.call+" "+test.code+" "+test.reason, func(t *testing.T) {
-			b := filled()
-			url := start(t, b)
+			b := newTestBackend()
+			url := startServer(t, b)
 			b.Fail(test.call, test.err)
 			body := map[string]string{"claim": `{"workload":"web","tenant":"dora"}`, "restore": `{"tenant":"alice"}`}[test.call]
-			a := call(t, url, test.route, body)
+			a := request(t, url, test.route, body)
 			require.Equal(t, test.status, a.status, a.text)
 			require.Equal(t, test.code, a.body["code"], a.text)
 			retry, _ := strconv.ParseFloat(a.header.Get("Retry-After"), 64)

@@ -121,10 +121,10 @@ func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error)
 		return nil, err
 	}
 	if parsed.ID != in.ID {
-		return nil, workload.Faults{{
+		return nil, workload.ValidationErrors{{
 			File: file, Field: "id",
 			Message: "the file's id is " + parsed.ID + ", the path's is " + in.ID,
-			Remedy:  "use the same id in both",
+			Hint:    "use the same id in both",
 		}}
 	}
 	applied, err := a.o.Workloads.Apply(ctx, source, file, "")
@@ -147,7 +147,7 @@ func workloadType(ctx context.Context, contentType string) error {
 	}
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(workloadTypes, t) {
-		return newProblem(ctx, UnsupportedType, "a workload file is one of "+strings.Join(workloadTypes, ", "))
+		return newProblem(ctx, UnsupportedMediaType, "a workload file is one of "+strings.Join(workloadTypes, ", "))
 	}
 	return nil
 }
@@ -162,7 +162,7 @@ func (a *API) deleteWorkload(ctx context.Context, in *workloadPath) (*deleteWork
 		return nil, err
 	}
 	r, err := a.o.Workloads.Workload(ctx, in.ID)
-	if errors.Is(err, pool.ErrNoWorkload) {
+	if errors.Is(err, pool.ErrWorkloadNotFound) {
 		return &deleteWorkloadOut{Status: http.StatusNoContent}, nil
 	}
 	if err != nil {

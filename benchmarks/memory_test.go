@@ -13,25 +13,25 @@ import (
 // figure, and twenty on Docker, each with an open session.
 func BenchmarkIdleMemory(b *testing.B) {
 	b.Run("fake=1000", func(b *testing.B) {
-		before := settled()
-		y := flowtest.New(b)
-		y.Apply(strings.ReplaceAll(file("box", 1, 1000, 1000, "echo", "hi"), "/box", "box"))
-		y.Idle("w", 1000)
+		before := measureUsage()
+		h := flowtest.New(b)
+		h.Apply(strings.ReplaceAll(workloadFile("box", 1, 1000, 1000, "echo", "hi"), "/box", "box"))
+		h.AwaitIdle("w", 1000)
 		for b.Loop() { //nolint:revive // what is measured is there, not done
 		}
-		weigh(b, before, 1000)
-		empty(b, y)
+		reportUsage(b, before, 1000)
+		drainPool(b, h)
 	})
 	b.Run("docker=20", func(b *testing.B) {
-		rt, image := engine(b)
-		before := settled()
-		y := flowtest.On(b, rt)
-		y.Apply(file(image, 1, 20, 20, "echo", "hi"))
-		y.Idle("w", 20)
+		rt, image := connectDocker(b)
+		before := measureUsage()
+		h := flowtest.NewOn(b, rt)
+		h.Apply(workloadFile(image, 1, 20, 20, "echo", "hi"))
+		h.AwaitIdle("w", 20)
 		for b.Loop() { //nolint:revive // what is measured is there, not done
 		}
-		weigh(b, before, 20)
-		empty(b, y)
+		reportUsage(b, before, 20)
+		drainPool(b, h)
 	})
 }
 
@@ -41,8 +41,8 @@ type usage struct {
 	goroutines int
 }
 
-// settled is the usage after everything that can be collected is.
-func settled() usage {
+// measureUsage is the usage after everything that can be collected is.
+func measureUsage() usage {
 	var m goruntime.MemStats
 	goruntime.GC()
 	goruntime.GC()
@@ -50,10 +50,10 @@ func settled() usage {
 	return usage{m.HeapAlloc, goruntime.NumGoroutine()}
 }
 
-// weigh reports what n containers have added.
-func weigh(b *testing.B, before usage, n int) {
+// reportUsage reports what n containers have added.
+func reportUsage(b *testing.B, before usage, n int) {
 	b.Helper()
-	after := settled()
+	after := measureUsage()
 	added := max(int64(after.heap)-int64(before.heap), 0)
 	b.ReportMetric(float64(after.heap)/(1<<20), "heap-MB")
 	b.ReportMetric(float64(added)/float64(n)/1024, "KB/container")

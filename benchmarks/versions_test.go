@@ -36,14 +36,14 @@ func BenchmarkVersions(b *testing.B) {
 	if builds == "" {
 		b.Skip("HOSTLER_BUILDS names no builds: HOSTLER_BUILDS=before=/a/hostler,after=/b/hostler")
 	}
-	_, image := engine(b)
+	_, image := connectDocker(b)
 	servers := make(map[string]*client.Client)
 	for _, build := range strings.Split(builds, ",") {
 		name, path, _ := strings.Cut(build, "=")
 		servers[name] = startBuild(b, path)
 	}
-	for workload, rest := range versionWorkloads {
-		b.Run(workload, func(b *testing.B) { compareBuilds(b, servers, workload, image, rest) })
+	for workload, poolConfig := range versionWorkloads {
+		b.Run(workload, func(b *testing.B) { compareBuilds(b, servers, workload, image, poolConfig) })
 	}
 }
 
@@ -74,65 +74,65 @@ func startBuild(b *testing.B, path string) *client.Client {
 }
 
 // compareBuilds claims and releases once with each server in turn.
-func compareBuilds(b *testing.B, servers map[string]*client.Client, workload, image, rest string) {
+func compareBuilds(b *testing.B, servers map[string]*client.Client, workload, image, poolConfig string) {
 	b.Helper()
-	source := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/box, idle]\nhooks: { post_claim: [{ command: [/box, echo, hi] }] }\n%s\n", workload, image, rest)
+	source := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/box, idle]\nhooks: { post_claim: [{ command: [/box, echo, hi] }] }\n%s\n", workload, image, poolConfig)
 	for _, c := range servers {
 		_, err := c.Apply(b.Context(), workload, []byte(source))
 		require.NoError(b, err)
 		defer func() {
 			_, err := c.Drain(context.Background(), workload)
 			require.NoError(b, err)
-			waitIdle(b, c, workload, 0)
+			awaitIdle(b, c, workload, 0)
 		}()
-		waitIdle(b, c, workload, 1)
-		giveBack(b, c, claimFrom(b, c, workload)) // the first tenant of a container that is to be wiped
+		awaitIdle(b, c, workload, 1)
+		releaseClaim(b, c, newClaim(b, c, workload)) // the first tenant of a container that is to be wiped
 	}
-	took := make(map[string][]time.Duration)
+	durations := make(map[string][]time.Duration)
 	for b.Loop() {
 		for name, c := range servers {
 			b.StopTimer()
-			waitIdle(b, c, workload, 1)
+			awaitIdle(b, c, workload, 1)
 			b.StartTimer()
-			begin := time.Now()
-			id := claimFrom(b, c, workload)
-			took[name] = append(took[name], time.Since(begin))
+			start := time.Now()
+			id := newClaim(b, c, workload)
+			durations[name] = append(durations[name], time.Since(start))
 			b.StopTimer()
-			giveBack(b, c, id)
+			releaseClaim(b, c, id)
 			b.StartTimer()
 		}
 	}
 	for name := range servers {
-		b.ReportMetric(ms(quantile(took[name], .5)), name+"-p50-ms")
-		b.ReportMetric(ms(quantile(took[name], .95)), name+"-p95-ms")
+		b.ReportMetric(ms(quantile(durations[name], .5)), name+"-p50-ms")
+		b.ReportMetric(ms(quantile(durations[name], .95)), name+"-p95-ms")
 	}
 }
 
-func claimFrom(b *testing.B, c *client.Client, workload string) string {
+func newClaim(b *testing.B, c *client.Client, workload string) string {
 	b.Helper()
 	got, _, err := c.Claim(b.Context(), workload, "t-"+uuid.NewString(), time.Minute)
 	require.NoError(b, err)
 	return got.ID
 }
 
-func giveBack(b *testing.B, c *client.Client, id string) {
+func releaseClaim(b *testing.B, c *client.Client, id string) {
 	b.Helper()
 	_, err := c.Release(b.Context(), id, false)
 	require.NoError(b, err)
 }
 
-// waitIdle waits until so many containers wait, or none is left for 0.
-func waitIdle(b *testing.B, c *client.Client, workload string, count int) {
+// awaitIdle waits until so many containers wait, or none is left for 0.
+func awaitIdle(b *testing.B, c *client.Client, workload string, count int) {
 	b.Helper()
 	require.Eventually(b, func() bool {
 		status, err := c.Pool(context.Background(), workload)
 		if err != nil {
 			return false
 		}
-		left := 0
+		total := 0
 		for _, n := range status.Containers {
-			left += n
+			total += n
 		}
-		return status.Containers[pool.Idle] >= count && (count > 0 || left == 0)
+		return status.Containers[pool.Idle] >= count && (count > 0 || total == 0)
 	}, time.Minute, 20*time.Millisecond, "%d idle containers of %s", count, workload)
 }

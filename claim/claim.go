@@ -27,8 +27,8 @@ func States() []State {
 	return []State{Pending, Active, Releasing, ReleaseFailed, Released, Failed}
 }
 
-// Live says whether a claim in this state holds its container.
-func (s State) Live() bool {
+// IsLive says whether a claim in this state holds its container.
+func (s State) IsLive() bool {
 	return s == Pending || s == Active || s == Releasing || s == ReleaseFailed
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-const hooked = `
+const hookedWorkload = `
 id: w
 image: box
 command: [box, idle]
@@ -33,14 +33,14 @@ hooks:
   post_claim: [{ name: migrate, command: [box, echo, migrated] }]
 `
 
-func small(max int) string {
-	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d, reuse: wipe }\n", max)
+func smallWorkload(maxSize int) string {
+	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d, reuse: wipe }\n", maxSize)
 }
 
 // trace is the calls about a container, without the ids.
-func trace(y *flowtest.Yard, id string) []string {
+func trace(h *flowtest.Harness, id string) []string {
 	var calls []string
-	for _, c := range y.RT.Calls() {
+	for _, c := range h.RT.Calls() {
 		if strings.Contains(c, id) && !strings.HasPrefix(c, "status") {
 			calls = append(calls, strings.ReplaceAll(c, " "+id, ""))
 		}
@@ -51,74 +51,74 @@ func trace(y *flowtest.Yard, id string) []string {
 // The order of a claim's work is the contract: a container of another tenant
 // is wiped after it is reserved, restarted, healthy, and only then is the hook
 // run; a fresh one is only checked.
-func TestOrder(t *testing.T) {
+func TestClaimStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "max_size: 2", "max_size: 1", 1))
-		y.Idle("w", 1)
-		y.RT.ForgetCalls()
-		c := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.AwaitIdle("w", 1)
+		h.RT.ForgetCalls()
+		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Fresh, c.Source)
-		require.Equal(t, []string{"exec box echo migrated"}, trace(y, c.Container), "a fresh one was healthy a moment ago: nothing but the hook")
+		require.Equal(t, []string{"exec box echo migrated"}, trace(h, c.Container), "a fresh one was healthy a moment ago: nothing but the hook")
 		require.Equal(t, "migrate", c.Hooks[0].Hook)
 		require.Contains(t, c.Timings, "post_claim")
 		require.NotNil(t, c.ActiveAt)
-		y.Release(c)
+		h.Release(c)
 
-		y.RT.ForgetCalls()
-		again := y.Claim("w", "ada")
+		h.RT.ForgetCalls()
+		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
 		require.Equal(t, c.Container, again.Container)
-		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(y, c.Container), "the release has restarted it")
-		y.Release(again)
+		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(h, c.Container), "the release has restarted it")
+		h.Release(again)
 
-		y.RT.ForgetCalls()
+		h.RT.ForgetCalls()
 		var states []pool.State
-		y.RT.Before("wipe", func(ctx context.Context, call fake.Call) error {
-			k, err := y.Pools.Container(ctx, call.ID)
+		h.RT.Before("wipe", func(ctx context.Context, call fake.Call) error {
+			k, err := h.Pools.Container(ctx, call.ID)
 			states = append(states, k.State)
 			return err
 		})
-		other := y.Claim("w", "bob")
+		other := h.Claim("w", "bob")
 		require.Equal(t, claim.Recycled, other.Source)
 		require.Equal(t, c.Container, other.Container)
-		require.Equal(t, []string{"wipe", "restart", "exec box echo healthy", "exec box echo migrated"}, trace(y, c.Container))
+		require.Equal(t, []string{"wipe", "restart", "exec box echo healthy", "exec box echo migrated"}, trace(h, c.Container))
 		require.Equal(t, []pool.State{pool.Claimed}, states, "the wipe comes after the reservation")
-		require.Len(t, y.Events(activity.ContainerWiped), 1)
+		require.Len(t, h.Events(activity.ContainerWiped), 1)
 	})
 }
 
 // Asking again for a claim that one holds returns the same and runs nothing.
-func TestAskingAgain(t *testing.T) {
+func TestRepeatedClaimReturnsExisting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(hooked)
-		y.Idle("w", 1)
-		c := y.Claim("w", "ada")
-		y.Idle("w", 1)
-		y.RT.ForgetCalls()
-		again, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ada")
+		h.AwaitIdle("w", 1)
+		h.RT.ForgetCalls()
+		again, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, c, again)
-		require.Empty(t, trace(y, c.Container))
-		require.Len(t, y.Events(activity.HookStarted), 1)
+		require.Empty(t, trace(h, c.Container))
+		require.Len(t, h.Events(activity.HookStarted), 1)
 	})
 }
 
 // Twenty calls at once for one tenant make one claim and run its hook once,
 // and every caller gets it.
-func TestSameTenantAtOnce(t *testing.T) {
+func TestConcurrentClaimsOfOneTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(hooked)
-		y.Idle("w", 1)
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		h.AwaitIdle("w", 1)
 		var g errgroup.Group
 		var mu sync.Mutex
 		ids, created := map[string]int{}, 0
 		for range 20 {
 			g.Go(func() error {
-				c, fresh, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+				c, fresh, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 				mu.Lock()
 				defer mu.Unlock()
 				ids[c.ID]++
@@ -131,7 +131,7 @@ func TestSameTenantAtOnce(t *testing.T) {
 		require.NoError(t, g.Wait())
 		require.Len(t, ids, 1)
 		require.Equal(t, 1, created)
-		require.Len(t, y.Events(activity.HookStarted), 1)
+		require.Len(t, h.Events(activity.HookStarted), 1)
 	})
 }
 
@@ -151,12 +151,12 @@ func TestPostClaimFails(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := flowtest.New(t)
-				y.Apply(strings.Replace(hooked, "command: [box, echo, migrated]", "command: [box, exit, '3'], "+tt.policy, 1))
-				y.Idle("w", 1)
-				c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
-				require.Len(t, y.Events(activity.HookStarted), tt.runs)
-				require.Len(t, y.Events(activity.HookFailed), tt.runs)
+				h := flowtest.New(t)
+				h.Apply(strings.Replace(hookedWorkload, "command: [box, echo, migrated]", "command: [box, exit, '3'], "+tt.policy, 1))
+				h.AwaitIdle("w", 1)
+				c, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+				require.Len(t, h.Events(activity.HookStarted), tt.runs)
+				require.Len(t, h.Events(activity.HookFailed), tt.runs)
 				if !tt.fails {
 					require.NoError(t, err)
 					require.True(t, created)
@@ -171,11 +171,11 @@ func TestPostClaimFails(t *testing.T) {
 				require.Equal(t, 3, *hook.Run.ExitCode)
 				require.Equal(t, claim.Failed, failed.Claim.State)
 				require.Contains(t, failed.Claim.Reason, `hook "migrate"`)
-				y.Idle("w", 1)
-				require.Zero(t, y.Count("w", pool.Claimed))
-				there, err := y.RT.List(t.Context())
+				h.AwaitIdle("w", 1)
+				require.Zero(t, h.Count("w", pool.Claimed))
+				containers, err := h.RT.List(t.Context())
 				require.NoError(t, err)
-				require.Len(t, there, 1)
+				require.Len(t, containers, 1)
 			})
 		})
 	}
@@ -183,79 +183,79 @@ func TestPostClaimFails(t *testing.T) {
 
 // A container that turns out unfit before any hook has run is destroyed, with
 // the reason in its event, and the claim gets another.
-func TestUnfitContainer(t *testing.T) {
+func TestUnusableContainerIsReplaced(t *testing.T) {
 	for _, call := range []string{"wipe", "restart", "exec * box echo healthy"} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := flowtest.New(t)
-				y.Apply(strings.Replace(hooked, "min_idle: 1", "min_idle: 0", 1))
-				first := y.Claim("w", "ada")
-				y.Release(first)
-				y.RT.BreakOnce(call, fmt.Errorf("%w: /app/server is new or has changed", runtime.ErrNotClean))
-				c := y.Claim("w", "bob")
+				h := flowtest.New(t)
+				h.Apply(strings.Replace(hookedWorkload, "min_idle: 1", "min_idle: 0", 1))
+				first := h.Claim("w", "ada")
+				h.Release(first)
+				h.RT.BreakOnce(call, fmt.Errorf("%w: /app/server is new or has changed", runtime.ErrWipeUnverified))
+				c := h.Claim("w", "bob")
 				require.Equal(t, claim.Fresh, c.Source)
 				require.NotEqual(t, first.Container, c.Container)
-				y.Until("the unfit one to go", func() bool {
-					k, err := y.Pools.Container(t.Context(), first.Container)
+				h.Until("the unfit one to go", func() bool {
+					k, err := h.Pools.Container(t.Context(), first.Container)
 					require.NoError(t, err)
-					return k.State == pool.Gone
+					return k.State == pool.Destroyed
 				})
-				require.Len(t, y.Events(activity.HookStarted), 2, "one for each claim")
-				told := y.Events(activity.ContainerDestroying)
-				require.Contains(t, told[len(told)-1].Message, "/app/server is new or has changed")
+				require.Len(t, h.Events(activity.HookStarted), 2, "one for each claim")
+				events := h.Events(activity.ContainerDestroying)
+				require.Contains(t, events[len(events)-1].Message, "/app/server is new or has changed")
 			})
 		})
 	}
 }
 
 // A claim whose every container is unfit fails, and leaves none behind.
-func TestAlwaysUnfit(t *testing.T) {
+func TestClaimFailsWhenEveryContainerIsUnusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "retries: 1, start_period: 1s }", "retries: 1, start_period: 1s }\nrestart: always", 1))
-		y.Idle("w", 1)
-		y.RT.Break("restart", runtime.ErrLost)
-		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "retries: 1, start_period: 1s }", "retries: 1, start_period: 1s }\nrestart: always", 1))
+		h.AwaitIdle("w", 1)
+		h.RT.Break("restart", runtime.ErrContainerExited)
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		failed, ok := errors.AsType[*claim.FailedError](err)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, "restart", failed.Step)
-		y.Idle("w", 1)
-		require.Zero(t, y.Count("w", pool.Claimed))
+		h.AwaitIdle("w", 1)
+		require.Zero(t, h.Count("w", pool.Claimed))
 	})
 }
 
 // A caller who leaves in the middle of a hook leaves a claim that stands; one
 // who leaves while waiting leaves nothing.
-func TestCallerLeaves(t *testing.T) {
+func TestCallerCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "max_size: 2", "max_size: 1", 1))
-		y.Idle("w", 1)
-		ctx, leave := context.WithCancel(t.Context())
-		reached, unblock := y.RT.Block("exec * box echo migrated")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.AwaitIdle("w", 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		reached, unblock := h.RT.Block("exec * box echo migrated")
 		var g errgroup.Group
 		g.Go(func() error {
-			_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+			_, _, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
 			return err
 		})
 		<-reached
-		leave()
+		cancel()
 		unblock()
 		require.NoError(t, g.Wait())
-		c := y.Claim("w", "ada")
+		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Active, c.State)
-		require.Len(t, y.Events(activity.HookStarted), 1)
+		require.Len(t, h.Events(activity.HookStarted), 1)
 
-		ctx, leave = context.WithCancel(t.Context())
+		ctx, cancel = context.WithCancel(t.Context())
 		g.Go(func() error {
-			_, _, err := y.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "bob", Wait: time.Hour})
+			_, _, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "bob", Wait: time.Hour})
 			return err
 		})
 		synctest.Wait()
-		require.Equal(t, 1, y.Pools.Queue.Waiting("w"))
-		leave()
+		require.Equal(t, 1, h.Pools.Queue.Waiting("w"))
+		cancel()
 		require.Error(t, g.Wait())
-		live, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "bob"})
+		live, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "bob"})
 		require.NoError(t, err)
 		require.Empty(t, live)
 	})
@@ -264,86 +264,86 @@ func TestCallerLeaves(t *testing.T) {
 // A server that is killed in the middle of a claim's hooks is followed by one
 // that finishes the claim: the hook that was under way ends as it ends, and the
 // next one runs.
-func TestCrashInAHook(t *testing.T) {
+func TestCrashDuringHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "post_claim: [", "post_claim: [{ name: long, command: [box, echo, long] }, ", 1))
-		y.Idle("w", 1)
-		reached, unblock := y.RT.Block("exec * box echo long")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "post_claim: [", "post_claim: [{ name: long, command: [box, echo, long] }, ", 1))
+		h.AwaitIdle("w", 1)
+		reached, unblock := h.RT.Block("exec * box echo long")
 		var g errgroup.Group
 		g.Go(func() error { // the last server's, whose answer nobody gets
-			_, _, _ = y.Claims.Claim(context.Background(), claim.Request{Workload: "w", Tenant: "ada"})
+			_, _, _ = h.Claims.Claim(context.Background(), claim.Request{Workload: "w", Tenant: "ada"})
 			return nil
 		})
 		<-reached
-		asked, answer := y.RT.Block("outcome *")
-		y.Crash()
-		<-asked
-		pending, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
+		resultReached, unblockResult := h.RT.Block("outcome *")
+		h.Restart()
+		<-resultReached
+		pending, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
 		require.NoError(t, err)
 		require.Len(t, pending, 1)
 		unblock()
 		require.NoError(t, g.Wait())
-		answer()
-		c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		unblockResult()
+		c, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.False(t, created)
 		require.Equal(t, pending[0].ID, c.ID)
 		require.Equal(t, claim.Active, c.State)
 		require.Equal(t, pending[0].Container, c.Container)
-		require.Len(t, y.Events(activity.HookStarted), 2)
-		require.Len(t, y.Events(activity.HookCompleted), 2, "every started run has exactly one end")
+		require.Len(t, h.Events(activity.HookStarted), 2)
+		require.Len(t, h.Events(activity.HookCompleted), 2, "every started run has exactly one end")
 	})
 }
 
 // A claim that was killed before its hooks began is given up: nobody waits for
 // its answer, and nobody knows how far its container was made ready.
-func TestCrashBeforeTheHooks(t *testing.T) {
+func TestCrashBeforeHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		revision := y.Apply(hooked).Record.Revision
-		y.Idle("w", 1)
-		_, err := y.DB.Reserve(t.Context(), claim.Reservation{Claim: "half", Workload: "w", Tenant: "ada", Revision: revision})
+		h := flowtest.New(t)
+		revision := h.Apply(hookedWorkload).Record.Revision
+		h.AwaitIdle("w", 1)
+		_, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "half", Workload: "w", Tenant: "ada", Revision: revision})
 		require.NoError(t, err)
-		y.Crash()
-		y.Idle("w", 1)
-		require.Zero(t, y.Count("w", pool.Claimed))
-		require.Empty(t, y.Events(activity.HookStarted))
-		require.Contains(t, y.Events(activity.ClaimFailed)[0].Message, "the server stopped")
+		h.Restart()
+		h.AwaitIdle("w", 1)
+		require.Zero(t, h.Count("w", pool.Claimed))
+		require.Empty(t, h.Events(activity.HookStarted))
+		require.Contains(t, h.Events(activity.ClaimFailed)[0].Message, "the server stopped")
 	})
 }
 
 // A claim that storage left pending, because its end could not be written, is
 // nobody's: asking again ends it and makes another.
-func TestStrayPendingClaim(t *testing.T) {
+func TestStalePendingClaimIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(hooked)
-		y.Idle("w", 1)
-		stray, err := y.DB.Reserve(t.Context(), claim.Reservation{Claim: "stray", Workload: "w", Tenant: "ada", Revision: y.Apply(hooked).Record.Revision})
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		h.AwaitIdle("w", 1)
+		stale, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "stray", Workload: "w", Tenant: "ada", Revision: h.Apply(hookedWorkload).Record.Revision})
 		require.NoError(t, err)
-		c, created, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		c, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.True(t, created)
-		require.NotEqual(t, stray.Container, c.Container)
-		ended, err := y.DB.Claim(t.Context(), "stray")
+		require.NotEqual(t, stale.Container, c.Container)
+		ended, err := h.DB.Claim(t.Context(), "stray")
 		require.NoError(t, err)
 		require.Equal(t, claim.Failed, ended.State)
 	})
 }
 
 // An engine that does not answer costs no container that nothing was done to.
-func TestEngineAwayAtClaim(t *testing.T) {
+func TestEngineUnavailableAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "pool: { min_idle: 1, max_size: 2, reuse: wipe }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
-		c := y.Claim("w", "ada")
-		y.Release(c)
-		mend := y.RT.Break("exec * box echo healthy", runtime.ErrUnavailable)
-		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "pool: { min_idle: 1, max_size: 2, reuse: wipe }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
+		c := h.Claim("w", "ada")
+		h.Release(c)
+		repair := h.RT.Break("exec * box echo healthy", runtime.ErrUnavailable)
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		mend()
-		again := y.Claim("w", "ada")
+		repair()
+		again := h.Claim("w", "ada")
 		require.Equal(t, c.Container, again.Container)
 		require.Equal(t, claim.Affinity, again.Source)
 	})
@@ -351,18 +351,18 @@ func TestEngineAwayAtClaim(t *testing.T) {
 
 // A server that starts again trusts no container before it has looked: one
 // that died meanwhile is not handed out.
-func TestNothingIsTrustedAfterAStart(t *testing.T) {
+func TestHealthReprobedAfterServerStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.ReplaceAll(small(2), "min_idle: 0", "min_idle: 1"))
-		y.Idle("w", 1)
-		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		h := flowtest.New(t)
+		h.Apply(strings.ReplaceAll(smallWorkload(2), "min_idle: 0", "min_idle: 1"))
+		h.AwaitIdle("w", 1)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
 		// The watch must not be what finds it.
-		y.RT.Block("watch")
-		y.Crash()
-		y.RT.Kill(idle[0].ID)
-		c := y.Claim("w", "ada")
+		h.RT.Block("watch")
+		h.Restart()
+		h.RT.Kill(idle[0].ID)
+		c := h.Claim("w", "ada")
 		require.NotEqual(t, idle[0].ID, c.Container)
 	})
 }

@@ -13,34 +13,34 @@ import (
 
 // Errors of this package.
 var (
-	// ErrNoClaim says that there is no such claim.
-	ErrNoClaim = errors.New("no such claim")
-	// ErrNoneIdle says that no container could be reserved.
-	ErrNoneIdle = errors.New("no container is idle")
+	// ErrClaimNotFound says that there is no such claim.
+	ErrClaimNotFound = errors.New("no such claim")
+	// ErrNoIdleContainer says that no container could be reserved.
+	ErrNoIdleContainer = errors.New("no container is idle")
 	// ErrReleasing says that the tenant's last claim is still being released.
 	ErrReleasing = errors.New("the tenant's claim is being released")
-	// ErrTenant says that the tenant's name cannot be one.
-	ErrTenant = errors.New("bad tenant")
+	// ErrInvalidTenant says that the tenant's name cannot be one.
+	ErrInvalidTenant = errors.New("bad tenant")
 	// ErrDiscarded says that nothing of what the tenant left is to be kept.
 	ErrDiscarded = errors.New("nothing of it is to be kept")
 )
 
-// Reason is why no container could be had.
-type Reason string
+// UnavailableReason is why no container could be had.
+type UnavailableReason string
 
 // Why no container could be had.
 const (
-	Exhausted   Reason = "exhausted"    // all of max_size are taken
-	NotReady    Reason = "not_ready"    // containers are being made and none is ready
-	FillFailing Reason = "fill_failing" // containers cannot be made
-	Draining    Reason = "draining"     // the pool is being emptied
+	Exhausted   UnavailableReason = "exhausted"    // all of max_size are taken
+	NotReady    UnavailableReason = "not_ready"    // containers are being made and none is ready
+	FillFailing UnavailableReason = "fill_failing" // containers cannot be made
+	Draining    UnavailableReason = "draining"     // the pool is being emptied
 )
 
 // UnavailableError says that no container could be had in the time that the
 // caller was willing to wait, and why.
 type UnavailableError struct {
 	Workload   string
-	Reason     Reason
+	Reason     UnavailableReason
 	Detail     string        // a sentence: counts, or why the last container failed
 	RetryAfter time.Duration // when asking again may help
 }
@@ -89,8 +89,8 @@ func (e *SyncError) Reason() FailureReason {
 	if errors.Is(e.Err, runtime.ErrTooOld) {
 		return FailedByVersion
 	}
-	is := func(theirs error) bool { return errors.Is(e.Err, theirs) }
-	if _, unreadable := errors.AsType[*readError](e.Err); unreadable || slices.ContainsFunc(tenantErrors, is) {
+	matches := func(target error) bool { return errors.Is(e.Err, target) }
+	if _, unreadable := errors.AsType[*readError](e.Err); unreadable || slices.ContainsFunc(tenantErrors, matches) {
 		return FailedByTenant
 	}
 	return FailedBySink
@@ -99,7 +99,7 @@ func (e *SyncError) Reason() FailureReason {
 // tenantErrors are what a tenant can make of a container whose state is to be
 // taken: whatever keeps it from being read, and what is too much.
 var tenantErrors = []error{
-	snapshot.ErrSource, snapshot.ErrTooLarge, runtime.ErrBadArchive, runtime.ErrDoomed, runtime.ErrLost, runtime.ErrNotRunning,
+	snapshot.ErrContainer, snapshot.ErrTooLarge, runtime.ErrBadArchive, runtime.ErrTainted, runtime.ErrContainerExited, runtime.ErrNotRunning,
 }
 
 // readError is what went wrong with reading a container whose engine answers.
@@ -109,14 +109,14 @@ func (e *readError) Error() string { return e.err.Error() }
 
 func (e *readError) Unwrap() error { return e.err }
 
-// blame makes a *SyncError of what went wrong with a transfer, unless the
+// classifySyncError makes a *SyncError of what went wrong with a transfer, unless the
 // container, its engine or the end of the claim is to blame.
-func blame(direction string, err error) error {
-	for _, theirs := range []error{
-		ErrNotActive, ErrDiscarded, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed,
+func classifySyncError(direction string, err error) error {
+	for _, target := range []error{
+		ErrNotActive, ErrDiscarded, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrContainerExited, runtime.ErrTainted,
 		runtime.ErrStaleFence,
 	} {
-		if err == nil || errors.Is(err, theirs) {
+		if err == nil || errors.Is(err, target) {
 			return err
 		}
 	}

@@ -21,44 +21,44 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// meddled is storage in which something happens before a claim is moved.
-type meddled struct {
+// hookedStore is storage in which something happens before a claim is moved.
+type hookedStore struct {
 	claim.Store
-	before func(claim.Move) error
-	after  func(claim.Move) error // nil: nothing
+	before func(claim.Transition) error
+	after  func(claim.Transition) error // nil: nothing
 }
 
-func (s meddled) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
 	if err := s.before(m); err != nil {
 		return claim.Claim{}, err
 	}
-	c, err := s.Store.MoveClaim(ctx, m)
+	c, err := s.Store.UpdateClaim(ctx, m)
 	if err == nil && s.after != nil {
 		err = s.after(m)
 	}
 	return c, err
 }
 
-// meddle is the yard's service of claims on such storage.
-func meddle(y *flowtest.Yard, before func(claim.Move) error) *claim.Service {
-	return service(y, meddled{y.DB, before, nil})
+// newHookedService is the yard's service of claims on such storage.
+func newHookedService(h *flowtest.Harness, before func(claim.Transition) error) *claim.Service {
+	return newService(h, hookedStore{h.DB, before, nil})
 }
 
-// service is the yard's service of claims on another storage.
-func service(y *flowtest.Yard, store claim.Store) *claim.Service {
-	return claim.NewService(store, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), nil, slog.New(slog.DiscardHandler))
+// newService is the yard's service of claims on another storage.
+func newService(h *flowtest.Harness, store claim.Store) *claim.Service {
+	return claim.NewService(store, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
 }
 
 // When a claim's abortion returns, the claim has ended, though storage failed
 // when its maker wrote that down: a release would else go on with a claim that
 // was never active.
-func TestAbortEndsTheClaim(t *testing.T) {
+func TestAbortRecordsEndOfClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "[box, echo, migrated]", "[box, hang], timeout: 5m", 1))
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "[box, echo, migrated]", "[box, hang], timeout: 5m", 1))
 		full := errors.New("disk full")
 		var once sync.Once
-		claims := meddle(y, func(m claim.Move) (err error) {
+		claims := newHookedService(h, func(m claim.Transition) (err error) {
 			if m.To == claim.Failed {
 				once.Do(func() { err = full })
 			}
@@ -71,11 +71,11 @@ func TestAbortEndsTheClaim(t *testing.T) {
 				t.Errorf("the claim: got %v, want %v", err, full)
 			}
 		})
-		y.Until("the hook to run", func() bool { return len(y.Events(activity.HookStarted)) == 1 })
-		live, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
+		h.Until("the hook to run", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
+		live, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
 		require.NoError(t, err)
 		require.NoError(t, claims.Abort(t.Context(), live[0]))
-		ended, err := y.DB.Claim(t.Context(), live[0].ID)
+		ended, err := h.DB.Claim(t.Context(), live[0].ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Failed, ended.State)
 		made.Wait()
@@ -84,19 +84,19 @@ func TestAbortEndsTheClaim(t *testing.T) {
 
 // Who asks again for a claim that is idle, and is released at that moment, is
 // told so, and not that it is held.
-func TestAskingTooLate(t *testing.T) {
+func TestClaimDuringIdleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(hooked, "max_size: 2", "max_size: 2, claim_idle_ttl: 10m", 1))
-		held := y.Claim("w", "ada")
-		claims := meddle(y, func(claim.Move) error { y.Release(held); return nil })
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 2, claim_idle_ttl: 10m", 1))
+		held := h.Claim("w", "ada")
+		claims := newHookedService(h, func(claim.Transition) error { h.Release(held); return nil })
 		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.ErrorIs(t, err, claim.ErrReleasing)
 	})
 }
 
-// synced is a workload whose tenants' state is kept, also when they ask.
-const synced = `
+// syncedWorkload is a workload whose tenants' state is kept, also when they ask.
+const syncedWorkload = `
 id: w
 image: box
 command: [box, idle]
@@ -107,46 +107,46 @@ sync: { sink: { type: file }, policy: { manual: true } }
 
 // Whoever restores is told when the tenant has claimed meanwhile, and so may
 // keep its own state over what was restored.
-func TestClaimedWhileRestoring(t *testing.T) {
+func TestRestoreDetectsConcurrentClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(synced)
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
 		for _, note := range []string{"1", "2"} {
-			c := y.Claim("w", "ada")
-			_, err := y.RT.Exec(t.Context(), c.Container, runtime.Command{Args: []string{"box", "write", "/data/note", note}})
+			c := h.Claim("w", "ada")
+			_, err := h.RT.Exec(t.Context(), c.Container, runtime.Command{Args: []string{"box", "write", "/data/note", note}})
 			require.NoError(t, err)
-			y.Release(c)
+			h.Release(c)
 		}
-		list, err := y.Claims.Snapshots(t.Context(), "w", "ada")
+		list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 		var c claim.Claim
 		var once sync.Once
-		y.Bucket.Before(func(call snapshottest.Call) error {
+		h.Bucket.Before(func(call snapshottest.Call) error {
 			if call.Op == "create" {
-				once.Do(func() { c = y.Claim("w", "ada") })
+				once.Do(func() { c = h.Claim("w", "ada") })
 			}
 			return nil
 		})
-		_, err = y.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
-		require.ErrorIs(t, err, claim.ErrHeld)
+		_, err = h.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
+		require.ErrorIs(t, err, claim.ErrClaimExists)
 		require.ErrorContains(t, err, c.ID)
-		y.Release(c)
-		list, err = y.Claims.Snapshots(t.Context(), "w", "ada")
+		h.Release(c)
+		list, err = h.Claims.Snapshots(t.Context(), "w", "ada")
 		require.NoError(t, err)
 		require.NotEmpty(t, list[1].RestoredFrom)
-		_, err = y.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
+		_, err = h.Claims.Restore(t.Context(), "w", "ada", list[1].ID)
 		require.NoError(t, err)
 	})
 }
 
 // A claim that became active stands, though the answer of storage to that was
 // lost: its tenant is not told that it was released.
-func TestActiveWithoutAnAnswer(t *testing.T) {
+func TestActiveClaimSurvivesLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(hooked)
-		claims := service(y, meddled{y.DB, func(claim.Move) error { return nil }, func(m claim.Move) error {
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		claims := newService(h, hookedStore{h.DB, func(claim.Transition) error { return nil }, func(m claim.Transition) error {
 			if m.To == claim.Active {
 				return errors.New("no answer")
 			}
@@ -156,29 +156,29 @@ func TestActiveWithoutAnAnswer(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, created)
 		require.Equal(t, claim.Active, c.State)
-		require.Empty(t, y.Events(activity.ClaimFailed))
+		require.Empty(t, h.Events(activity.ClaimFailed))
 	})
 }
 
-// late is storage that answers a reservation with an error, and makes it later.
-type late struct {
+// delayedStore is storage that answers a reservation with an error, and makes it later.
+type delayedStore struct {
 	claim.Store
-	made func(func())
+	schedule func(func())
 }
 
-func (s late) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
-	s.made(func() { _, _ = s.Store.Reserve(ctx, r) }) // it shows in the claim
+func (s delayedStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	s.schedule(func() { _, _ = s.Store.Reserve(ctx, r) }) // it shows in the claim
 	return claim.Claim{}, errors.New("no answer")
 }
 
 // A claim whose record shows only after its maker was told of an error is ended
 // all the same: its container is nobody's, and other servers would wait for it.
-func TestRecordedLate(t *testing.T) {
+func TestLateReservationIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(hooked)
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
 		var g sync.WaitGroup
-		claims := service(y, late{y.DB, func(reserve func()) {
+		claims := newService(h, delayedStore{h.DB, func(reserve func()) {
 			g.Go(func() { <-time.After(5 * time.Second); reserve() })
 		}})
 		ctx, stop := context.WithCancel(t.Context())
@@ -188,7 +188,7 @@ func TestRecordedLate(t *testing.T) {
 		<-time.After(time.Minute)
 		stop()
 		g.Wait()
-		all, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada", States: claim.States()})
+		all, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada", States: claim.States()})
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 		require.Equal(t, claim.Failed, all[0].State)
@@ -197,27 +197,27 @@ func TestRecordedLate(t *testing.T) {
 
 // Who asks for a snapshot while the release takes one is told that the claim is
 // not active any more, and nothing is read for it.
-func TestSyncBehindTheRelease(t *testing.T) {
+func TestSyncDuringReleaseIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(synced)
-		c := y.Claim("w", "ada")
-		w, _, err := y.Pools.Catalog.Revision(t.Context(), c.Workload, c.Revision)
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		c := h.Claim("w", "ada")
+		w, _, err := h.Pools.Catalog.Revision(t.Context(), c.Workload, c.Revision)
 		require.NoError(t, err)
-		getting, get := y.RT.Block("get")
+		reached, unblock := h.RT.Block("get")
 		var g sync.WaitGroup
-		g.Go(func() { _, _ = y.Releases.Release(t.Context(), c.ID, release.Request{}) }) // its end is in the claim
-		<-getting
+		g.Go(func() { _, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) }) // its end is in the claim
+		<-reached
 		g.Go(func() {
-			_, _, err := y.Claims.Keeper.Upload(t.Context(), c, w, "request")
+			_, _, err := h.Claims.StateSync.Upload(t.Context(), c, w, "request")
 			if !errors.Is(err, claim.ErrNotActive) {
 				t.Errorf("the upload: got %v, want %v", err, claim.ErrNotActive)
 			}
 		})
 		synctest.Wait()
-		get()
+		unblock()
 		g.Wait()
-		require.Equal(t, 1, strings.Count(strings.Join(y.RT.Calls(), "\n"), "get "+c.Container))
-		require.Len(t, y.Events(activity.SyncStarted), 2, "for the claim and for its release")
+		require.Equal(t, 1, strings.Count(strings.Join(h.RT.Calls(), "\n"), "get "+c.Container))
+		require.Len(t, h.Events(activity.SyncStarted), 2, "for the claim and for its release")
 	})
 }

@@ -13,13 +13,13 @@ import (
 
 // The log of a container that another tenant has used before begins with the
 // claim: nothing that the other one printed is in it.
-func TestLogBeginsWithTheClaim(t *testing.T) {
+func TestLogStartsAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n")
-		first := y.Claim("w", "ada")
-		y.Release(first)
-		second := y.Claim("w", "bob")
+		h := flowtest.New(t)
+		h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n")
+		first := h.Claim("w", "ada")
+		h.Release(first)
+		second := h.Claim("w", "bob")
 		require.Equal(t, first.Container, second.Container)
 		synctest.Wait()
 		log := func(r io.ReadCloser, err error) string {
@@ -29,7 +29,7 @@ func TestLogBeginsWithTheClaim(t *testing.T) {
 			require.NoError(t, err)
 			return string(text)
 		}
-		require.Greater(t, len(log(y.RT.Logs(t.Context(), first.Container, time.Time{}, 1<<20))), len("idle\n"), "the engine has it all")
-		require.Equal(t, "idle\n", log(y.Pools.Logs(t.Context(), first.Container, 1<<20)))
+		require.Greater(t, len(log(h.RT.Logs(t.Context(), first.Container, time.Time{}, 1<<20))), len("idle\n"), "the engine has it all")
+		require.Equal(t, "idle\n", log(h.Pools.Logs(t.Context(), first.Container, 1<<20)))
 	})
 }

@@ -19,85 +19,85 @@ import (
 // far its container was made ready.
 func (s *Service) Recover(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		if err := s.takeUp(ctx, id); err != nil {
+		if err := s.resume(ctx, id); err != nil {
 			return fmt.Errorf("take claim %s over: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// takeUp makes a pending claim this server's to work on. It does so within the
+// resume makes a pending claim this server's to work on. It does so within the
 // tenant's flight: who asks for the claim here meanwhile would think that
 // nobody works on it.
-func (s *Service) takeUp(ctx context.Context, id string) error {
+func (s *Service) resume(ctx context.Context, id string) error {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil || c.State != Pending {
 		return err // others are releases: whoever finishes those adopts them
 	}
 	k := key{c.Workload, c.Tenant}
-	work, f, err := s.enterLast(ctx, k, id)
+	workCtx, call, err := s.startWhenFree(ctx, k, id)
 	if err != nil {
 		return err
 	}
-	landed := false
-	land := func() {
-		f.err = &elsewhereError{c} // whoever has waited looks again
-		s.land(f, k)
+	queued := false
+	abort := func() {
+		call.err = &peerOwnedError{c} // whoever has waited looks again
+		s.finishCall(call, k)
 	}
 	defer func() {
-		if !landed {
-			land()
+		if !queued {
+			abort()
 		}
 	}()
-	c, err = s.store.MoveClaim(ctx, Move{ID: id, From: []State{Pending}, To: Pending})
-	if errors.Is(err, pool.ErrMoved) {
+	c, err = s.store.UpdateClaim(ctx, Transition{ID: id, From: []State{Pending}, To: Pending})
+	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	begun, err := s.runner.Begun(ctx, hooks.PostClaim, c.Subject())
+	hooksStarted, err := s.runner.HasStarted(ctx, hooks.PostClaim, c.Subject())
 	if err != nil {
 		return err
 	}
-	if !begun {
-		_, err = s.store.MoveClaim(ctx, failure(id, stoppedReason, nil))
-		if errors.Is(err, pool.ErrMoved) {
+	if !hooksStarted {
+		_, err = s.store.UpdateClaim(ctx, failTransition(id, serverStoppedReason, nil))
+		if errors.Is(err, pool.ErrConflict) {
 			return nil
 		}
 		return err
 	}
-	finish := func(ctx context.Context) {
-		defer s.land(f, k)
-		defer context.AfterFunc(ctx, func() { f.cancel(context.Cause(ctx)) })()
-		f.c, f.err = s.finish(work, c)
+	resume := func(ctx context.Context) {
+		defer s.finishCall(call, k)
+		defer context.AfterFunc(ctx, func() { call.cancel(context.Cause(ctx)) })()
+		call.c, call.err = s.resumeHooks(workCtx, c)
 	}
 	select {
-	case s.left <- finish:
-		landed = true
+	case s.resumeQueue <- resume:
+		queued = true
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// enterLast begins a flight for k when no other is under way.
-func (s *Service) enterLast(ctx context.Context, k key, id string) (context.Context, *flight, error) {
+// startWhenFree begins a flight for k when no other is under way.
+func (s *Service) startWhenFree(ctx context.Context, k key, id string) (context.Context, *inflightCall, error) {
 	for {
-		work, f, first := s.enter(ctx, k, id)
+		workCtx, call, first := s.joinOrStart(ctx, k, id)
 		if first {
-			return work, f, nil
+			return workCtx, call, nil
 		}
 		select {
-		case <-f.done:
+		case <-call.done:
 		case <-ctx.Done():
 			return nil, nil, context.Cause(ctx)
 		}
 	}
 }
 
-// stoppedReason is why a claim failed that nobody works on any more.
-const stoppedReason = "the server stopped while the claim was being made"
+// serverStoppedReason is why a claim failed that nobody works on any more.
+const serverStoppedReason = "the server stopped while the claim was being made"
 
 // Run finishes the claims that Recover takes up, and ends those of this server
 // that nobody makes, until ctx ends. It returns when each of the former is
@@ -105,32 +105,32 @@ const stoppedReason = "the server stopped while the claim was being made"
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil
-	g.Go(func() error { s.sweeps(ctx); return nil })
+	g.Go(func() error { s.sweepLoop(ctx); return nil })
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
-		case finish := <-s.left:
-			g.Go(func() error { finish(ctx); return nil })
+		case resume := <-s.resumeQueue:
+			g.Go(func() error { resume(ctx); return nil })
 		}
 	}
 }
 
-// finish goes on where the hooks of a claim were left.
-func (s *Service) finish(work context.Context, c Claim) (Claim, error) {
-	m := &making{
+// resumeHooks goes on where the hooks of a claim were left.
+func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
+	a := &acquisition{
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
-		claim: c, begun: true, timings: flow.Timings{},
+		claim: c, hooksStarted: true, timings: flow.Timings{},
 	}
-	err := m.find(work)
+	err := a.load(workCtx)
 	if err == nil {
-		m.current = m.w
-		err = m.activate(work)
+		a.current = a.w
+		err = a.activate(workCtx)
 	}
 	if err != nil {
 		s.log.Warn("a claim of the last server could not be finished", "claim", c.ID, "error", err)
-		c, _, err = m.fail(work, err)
+		c, _, err = a.fail(workCtx, err)
 		return c, err
 	}
-	return m.claim, nil
+	return a.claim, nil
 }

@@ -35,8 +35,8 @@ hooks:
   post_claim: [{ name: migrate, command: [box, echo, migrated] }]
 `
 
-// sown is a yard with the workload, whose seeds are files of their own names.
-func sown(t *testing.T, source string) *flowtest.Yard {
+// newSeeded is a yard with the workload, whose seeds are files of their own names.
+func newSeeded(t *testing.T, source string) *flowtest.Harness {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"state/config.json", "state/readme", "state/sessions/example", "cache/model"} {
@@ -44,18 +44,18 @@ func sown(t *testing.T, source string) *flowtest.Yard {
 		require.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
 		require.NoError(t, os.WriteFile(name, []byte("seed"), 0o644))
 	}
-	y := flowtest.New(t)
-	_, err := y.Pools.Apply(t.Context(), []byte(source), "workload.yaml", dir)
+	h := flowtest.New(t)
+	_, err := h.Pools.Apply(t.Context(), []byte(source), "workload.yaml", dir)
 	require.NoError(t, err)
-	return y
+	return h
 }
 
-// seen are the files that a tenant finds, "-" for what is not there.
-func seen(y *flowtest.Yard, c claim.Claim) (found [4]string) {
-	y.T.Helper()
+// readFiles are the files that a tenant finds, "-" for what is not there.
+func readFiles(h *flowtest.Harness, c claim.Claim) (found [4]string) {
+	h.T.Helper()
 	for i, name := range []string{"/data/config.json", "/data/readme", "/data/sessions/example", "/cache/model"} {
-		r, err := y.RT.Exec(y.T.Context(), c.Container, runtime.Command{Args: []string{"box", "read", name}})
-		require.NoError(y.T, err)
+		r, err := h.RT.Exec(h.T.Context(), c.Container, runtime.Command{Args: []string{"box", "read", name}})
+		require.NoError(h.T, err)
 		found[i] = "-"
 		if r.OK() {
 			found[i] = r.Stdout.String()
@@ -64,12 +64,12 @@ func seen(y *flowtest.Yard, c claim.Claim) (found [4]string) {
 	return found
 }
 
-// run runs box in a claim's container.
-func run(y *flowtest.Yard, c claim.Claim, args ...string) {
-	y.T.Helper()
-	r, err := y.RT.Exec(y.T.Context(), c.Container, runtime.Command{Args: append([]string{"box"}, args...)})
-	require.NoError(y.T, err)
-	require.True(y.T, r.OK(), "%v: %+v", args, r)
+// execTestprog runs box in a claim's container.
+func execTestprog(h *flowtest.Harness, c claim.Claim, args ...string) {
+	h.T.Helper()
+	r, err := h.RT.Exec(h.T.Context(), c.Container, runtime.Command{Args: append([]string{"box"}, args...)})
+	require.NoError(h.T, err)
+	require.True(h.T, r.OK(), "%v: %+v", args, r)
 }
 
 // Every tenant finds the seed of each volume, at every claim, but for what its
@@ -89,21 +89,21 @@ func TestSeedAndState(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := sown(t, strings.Replace(seededFile, tt.change[0], tt.change[1], 1))
-				ada := y.Claim("w", "ada")
+				h := newSeeded(t, strings.Replace(seededFile, tt.change[0], tt.change[1], 1))
+				ada := h.Claim("w", "ada")
 				require.Equal(t, claim.Fresh, ada.Source)
-				require.Equal(t, all, seen(y, ada))
-				run(y, ada, "write", "/data/config.json", "ada's")
-				run(y, ada, "write", "/data/readme", "ada's")
-				run(y, ada, "remove", "/data/sessions/example")
-				run(y, ada, "remove", "/cache/model")
-				y.Release(ada)
-				bob := y.Claim("w", "bob")
+				require.Equal(t, all, readFiles(h, ada))
+				execTestprog(h, ada, "write", "/data/config.json", "ada's")
+				execTestprog(h, ada, "write", "/data/readme", "ada's")
+				execTestprog(h, ada, "remove", "/data/sessions/example")
+				execTestprog(h, ada, "remove", "/cache/model")
+				h.Release(ada)
+				bob := h.Claim("w", "bob")
 				require.Equal(t, name != "other", bob.Source == claim.Recycled)
-				require.Equal(t, all, seen(y, bob), "nothing of ada's, and the whole seed")
-				y.Release(bob)
-				again := y.Claim("w", "ada")
-				require.Equal(t, tt.want, seen(y, again))
+				require.Equal(t, all, readFiles(h, bob), "nothing of ada's, and the whole seed")
+				h.Release(bob)
+				again := h.Claim("w", "ada")
+				require.Equal(t, tt.want, readFiles(h, again))
 			})
 		})
 	}
@@ -112,40 +112,40 @@ func TestSeedAndState(t *testing.T) {
 // A container that still holds its tenant's latest state is not seeded again.
 func TestSeedAndAffinity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := sown(t, seededFile)
-		ada := y.Claim("w", "ada")
-		run(y, ada, "write", "/cache/model", "ada's")
-		y.Release(ada)
-		again := y.Claim("w", "ada")
+		h := newSeeded(t, seededFile)
+		ada := h.Claim("w", "ada")
+		execTestprog(h, ada, "write", "/cache/model", "ada's")
+		h.Release(ada)
+		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
-		require.Equal(t, "ada's", seen(y, again)[3])
+		require.Equal(t, "ada's", readFiles(h, again)[3])
 	})
 }
 
 // The steps of a claim on another tenant's container, in order.
-func TestWholeOrder(t *testing.T) {
+func TestRecycleStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := sown(t, seededFile)
-		ada := y.Claim("w", "ada")
-		run(y, ada, "write", "/data/config.json", "ada's")
-		y.Release(ada)
-		y.Release(y.Claim("w", "bob"))
-		y.RT.ForgetCalls()
-		again := y.Claim("w", "ada")
+		h := newSeeded(t, seededFile)
+		ada := h.Claim("w", "ada")
+		execTestprog(h, ada, "write", "/data/config.json", "ada's")
+		h.Release(ada)
+		h.Release(h.Claim("w", "bob"))
+		h.RT.ForgetCalls()
+		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Recycled, again.Source)
 		require.Equal(t, []string{
 			"wipe", "put /data", "put /cache", "put /data", "put /data", "restart", "exec box echo healthy", "exec box echo migrated",
-		}, trace(y, again.Container))
+		}, trace(h, again.Container))
 	})
 }
 
 // A fresh container is started again on the seeds that a claim puts in.
 func TestRestartAfterSeeding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := sown(t, seededFile)
-		c := y.Claim("w", "ada")
+		h := newSeeded(t, seededFile)
+		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Fresh, c.Source)
-		calls := trace(y, c.Container)
+		calls := trace(h, c.Container)
 		require.Equal(t, []string{
 			"put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated",
 		}, calls[len(calls)-5:])
@@ -154,66 +154,66 @@ func TestRestartAfterSeeding(t *testing.T) {
 
 // A container is created in this order: nobody's hook runs in what is not
 // healthy yet.
-func TestCreateOrder(t *testing.T) {
+func TestCreateStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		head, tail, _ := strings.Cut(seededFile, "sync:")
 		_, tail, _ = strings.Cut(tail, "hooks:")
-		y := sown(t, head+"hooks:"+strings.Replace(tail, "post_claim", "post_create", 1))
-		c := y.Claim("w", "ada")
+		h := newSeeded(t, head+"hooks:"+strings.Replace(tail, "post_claim", "post_create", 1))
+		c := h.Claim("w", "ada")
 		require.Equal(t, []string{
 			"create", "start", "put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated", "baseline",
-		}, trace(y, c.Container)[:8])
+		}, trace(h, c.Container)[:8])
 	})
 }
 
 // A tenant claims again after its post_claim has failed.
 func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := sown(t, seededFile)
-		y.RT.BreakOnce("exec * box echo migrated", runtime.ErrLost)
-		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		h := newSeeded(t, seededFile)
+		h.RT.BreakOnce("exec * box echo migrated", runtime.ErrContainerExited)
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.Error(t, err)
-		c := y.Claim("w", "ada")
+		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Active, c.State)
-		_, err = y.Releases.Release(t.Context(), c.ID, release.Request{})
+		_, err = h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
-		require.Zero(t, y.Count("w", pool.Claimed))
+		require.Zero(t, h.Count("w", pool.Claimed))
 	})
 }
 
 // A container that another tenant has used stays that tenant's until it is
 // wiped: one that is given back before, because the sink is away, is not taken
 // for the next tenant's own.
-func TestPutBackIsItsTenants(t *testing.T) {
+func TestReturnedContainerKeepsTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := sown(t, strings.Replace(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:", 1))
-		ada := y.Claim("w", "ada")
-		run(y, ada, "write", "/data/readme", "ada's")
-		y.Release(ada)
-		y.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
-		_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob"})
+		h := newSeeded(t, strings.Replace(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:", 1))
+		ada := h.Claim("w", "ada")
+		execTestprog(h, ada, "write", "/data/readme", "ada's")
+		h.Release(ada)
+		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob"})
 		require.ErrorContains(t, err, "unplugged")
-		y.Bucket.Revive()
-		require.Equal(t, "ada", state(y, ada.Container).Tenant)
-		bob := y.Claim("w", "bob")
+		h.Bucket.ClearFailures()
+		require.Equal(t, "ada", containerRecord(h, ada.Container).Tenant)
+		bob := h.Claim("w", "bob")
 		require.Equal(t, claim.Recycled, bob.Source)
-		require.Equal(t, "bob", state(y, bob.Container).Tenant)
-		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, seen(y, bob), "nothing of ada's")
+		require.Equal(t, "bob", containerRecord(h, bob.Container).Tenant)
+		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, readFiles(h, bob), "nothing of ada's")
 	})
 }
 
 // pre_destroy is told whose files are in a container that could not be wiped.
-func TestUnwipedIsItsTenants(t *testing.T) {
+func TestPreDestroyTenantAfterFailedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(small(1) + "hooks:\n  pre_destroy: [{ name: archive, command: [box, echo, archived] }]\n")
-		ada := y.Claim("w", "ada")
-		y.Release(ada)
-		y.RT.BreakOnce("wipe "+ada.Container, runtime.ErrNotClean)
-		bob := y.Claim("w", "bob")
+		h := flowtest.New(t)
+		h.Apply(smallWorkload(1) + "hooks:\n  pre_destroy: [{ name: archive, command: [box, echo, archived] }]\n")
+		ada := h.Claim("w", "ada")
+		h.Release(ada)
+		h.RT.BreakOnce("wipe "+ada.Container, runtime.ErrWipeUnverified)
+		bob := h.Claim("w", "bob")
 		require.NotEqual(t, ada.Container, bob.Container)
-		y.Until("it is destroyed", func() bool { return state(y, ada.Container).State == pool.Gone })
-		runs, err := y.DB.Runs(t.Context(), hooks.RunFilter{Container: ada.Container})
+		h.Until("it is destroyed", func() bool { return containerRecord(h, ada.Container).State == pool.Destroyed })
+		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: ada.Container})
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, "ada", runs[0].Tenant)

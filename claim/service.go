@@ -23,50 +23,50 @@ type Service struct {
 	pools  *pool.Pools
 	rt     runtime.Runtime
 	runner *hooks.Runner
-	// Keeper moves tenants' state.
-	Keeper *Keeper
-	log    *slog.Logger
+	// StateSync moves tenants' state.
+	StateSync *StateSync
+	log       *slog.Logger
 
-	mu       sync.Mutex // guards what follows
-	inflight map[key]*flight
-	awaited  map[string]chan struct{} // by claim: closed when something is heard
-	unsaved  map[string]time.Time     // by claim: a touch that storage refused
+	mu             sync.Mutex // guards what follows
+	inflight       map[key]*inflightCall
+	subscribers    map[string]chan struct{} // by claim: closed when something is heard
+	pendingTouches map[string]time.Time     // by claim: a touch that storage refused
 
-	left       chan func(ctx context.Context) // the claims to be finished
-	unrecorded chan struct{}                  // holds one signal: a claim's end could not be recorded
+	resumeQueue chan func(ctx context.Context) // the claims to be finished
+	sweepSignal chan struct{}                  // holds one signal: a claim's end could not be recorded
 }
 
-// maxLeft is how many claims that another server left may wait for Run.
-const maxLeft = 10000
+// maxResume is how many claims that another server left may wait for Run.
+const maxResume = 10000
 
-// maxUnsaved is of how many claims a touch is remembered that storage refused.
-const maxUnsaved = 10000
+// maxPendingTouches is of how many claims a touch is remembered that storage refused.
+const maxPendingTouches = 10000
 
 // key is what a tenant has at most one live claim of.
 type key struct{ workload, tenant string }
 
-// flight is a claim that is being made. Callers who ask for the same one wait
+// inflightCall is a claim that is being made. Callers who ask for the same one wait
 // for it instead of making another.
-type flight struct {
-	claim  string
-	cancel context.CancelCauseFunc // ends the work
-	done   chan struct{}           // closed when c and err are set
-	c      Claim
-	err    error
+type inflightCall struct {
+	claimID string
+	cancel  context.CancelCauseFunc // ends the work
+	done    chan struct{}           // closed when c and err are set
+	c       Claim
+	err     error
 }
 
 // NewService returns a service. Claims that an earlier server left half made
 // are ended by Recover.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, sinks Sinks, log *slog.Logger) *Service {
-	keeper := &Keeper{store: store, pools: pools, sinks: sinks, rt: rt, log: log, busy: map[string]*keeping{}}
-	pools.OpenSink = func(ctx context.Context, sync *workload.Sync) error {
-		_, err := sinks.For(ctx, sync)
+	stateSync := &StateSync{store: store, pools: pools, sinks: sinks, rt: rt, log: log, uploads: map[string]*uploadOp{}}
+	pools.OpenSink = func(ctx context.Context, cfg *workload.Sync) error {
+		_, err := sinks.Open(ctx, cfg)
 		return err
 	}
 	return &Service{
-		store: store, pools: pools, rt: rt, runner: runner, Keeper: keeper, log: log, inflight: map[key]*flight{},
-		awaited: map[string]chan struct{}{}, unsaved: map[string]time.Time{},
-		left: make(chan func(context.Context), maxLeft), unrecorded: make(chan struct{}, 1),
+		store: store, pools: pools, rt: rt, runner: runner, StateSync: stateSync, log: log, inflight: map[key]*inflightCall{},
+		subscribers: map[string]chan struct{}{}, pendingTouches: map[string]time.Time{},
+		resumeQueue: make(chan func(context.Context), maxResume), sweepSignal: make(chan struct{}, 1),
 	}
 }
 
@@ -80,19 +80,19 @@ type Request struct {
 	Wait time.Duration
 }
 
-// tenantName is what a tenant may be called: what is safe in paths, labels,
+// tenantPattern is what a tenant may be called: what is safe in paths, labels,
 // queries and object names.
-var tenantName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
+var tenantPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
 
 func checkTenant(name string) error {
-	if !tenantName.MatchString(name) {
-		return fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrTenant, name)
+	if !tenantPattern.MatchString(name) {
+		return fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrInvalidTenant, name)
 	}
 	return nil
 }
 
-// errCallerLeft says that the caller left while it waited for a container.
-var errCallerLeft = errors.New("the caller left while waiting")
+// errCallerCanceled says that the caller left while it waited for a container.
+var errCallerCanceled = errors.New("the caller left while waiting")
 
 // ErrAborted is why a claim failed that was released before it was active.
 var ErrAborted = errors.New("the claim was released before it was active")
@@ -102,31 +102,31 @@ var ErrAborted = errors.New("the claim was released before it was active")
 // runs; when one is being made, Claim waits for that one.
 //
 // The work goes on when ctx ends, once a container is reserved: the claim then
-// stands, and asking again returns it. Errors: ErrTenant, pool.ErrNoWorkload,
+// stands, and asking again returns it. Errors: ErrInvalidTenant, pool.ErrWorkloadNotFound,
 // *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err
 	}
-	begin := time.Now()
+	start := time.Now()
 	for {
 		w, record, err := s.pools.Catalog.Current(ctx, r.Workload)
 		if err != nil {
 			return Claim{}, false, err
 		}
-		work, f, first := s.enter(ctx, key{r.Workload, r.Tenant}, newID())
+		workCtx, call, first := s.joinOrStart(ctx, key{r.Workload, r.Tenant}, newID())
 		if first {
-			c, created, err = s.lead(ctx, work, f, r, w, record)
+			c, created, err = s.runCall(ctx, workCtx, call, r, w, record)
 		} else {
 			select {
-			case <-f.done:
-				c, created, err = f.c, false, f.err
+			case <-call.done:
+				c, created, err = call.c, false, call.err
 			case <-ctx.Done():
 				return Claim{}, false, context.Cause(ctx)
 			}
 		}
-		if other, ok := errors.AsType[*elsewhereError](err); ok {
-			if _, err := s.Await(ctx, other.claim); err != nil {
+		if other, ok := errors.AsType[*peerOwnedError](err); ok {
+			if _, err := s.WaitForPeer(ctx, other.claim); err != nil {
 				return Claim{}, false, err
 			}
 			continue
@@ -135,68 +135,68 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 			return c, created, err
 		}
 		// What the other caller was not willing to wait for, this one may be.
-		_, unavailable := errors.AsType[*UnavailableError](f.err)
-		if errors.Is(f.err, errCallerLeft) || unavailable && time.Since(begin) < r.Wait {
+		_, unavailable := errors.AsType[*UnavailableError](call.err)
+		if errors.Is(call.err, errCallerCanceled) || unavailable && time.Since(start) < r.Wait {
 			continue
 		}
 		return c, created, err
 	}
 }
 
-// enter joins the flight for k, or begins one for the claim of that id, whose
+// joinOrStart joins the flight for k, or begins one for the claim of that id, whose
 // work outlives ctx.
-func (s *Service) enter(ctx context.Context, k key, id string) (work context.Context, f *flight, first bool) {
+func (s *Service) joinOrStart(ctx context.Context, k key, id string) (workCtx context.Context, call *inflightCall, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.inflight[k]; f != nil {
-		return nil, f, false
+	if call := s.inflight[k]; call != nil {
+		return nil, call, false
 	}
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	f = &flight{
-		claim: id, cancel: cancel, done: make(chan struct{}),
+	workCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	call = &inflightCall{
+		claimID: id, cancel: cancel, done: make(chan struct{}),
 		err: errors.New("the making of the claim was cut off"), // unless it ends
 	}
-	s.inflight[k] = f
-	return work, f, true
+	s.inflight[k] = call
+	return workCtx, call, true
 }
 
-// lead makes the claim of flight f and tells those who wait for it.
-func (s *Service) lead(ctx, work context.Context, f *flight, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
-	defer s.land(f, key{r.Workload, r.Tenant})
-	c, created, err := s.make(ctx, work, f.claim, r, w, record)
-	f.c, f.err = c, err
-	if work.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+// runCall makes the claim of flight f and tells those who wait for it.
+func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
+	defer s.finishCall(call, key{r.Workload, r.Tenant})
+	c, created, err := s.acquire(ctx, workCtx, call.claimID, r, w, record)
+	call.c, call.err = c, err
+	if workCtx.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		// Whatever was in progress then, it ended because this caller left.
-		f.err = fmt.Errorf("%w: %w", errCallerLeft, err)
+		call.err = fmt.Errorf("%w: %w", errCallerCanceled, err)
 	}
 	return c, created, err
 }
 
-// land ends a flight.
-func (s *Service) land(f *flight, k key) {
-	f.cancel(nil)
+// finishCall ends a flight.
+func (s *Service) finishCall(call *inflightCall, k key) {
+	call.cancel(nil)
 	s.mu.Lock()
 	delete(s.inflight, k)
 	s.mu.Unlock()
-	close(f.done)
+	close(call.done)
 }
 
 // Abort ends the making of a claim, as its release does, and returns when its
 // end is recorded. A claim that has become active is left as it is.
 func (s *Service) Abort(ctx context.Context, c Claim) error {
 	s.mu.Lock()
-	f := s.inflight[key{c.Workload, c.Tenant}]
+	call := s.inflight[key{c.Workload, c.Tenant}]
 	s.mu.Unlock()
-	if f != nil && f.claim == c.ID {
-		f.cancel(ErrAborted)
+	if call != nil && call.claimID == c.ID {
+		call.cancel(ErrAborted)
 		select {
-		case <-f.done: // and if its end could not be recorded, it is now
+		case <-call.done: // and if its end could not be recorded, it is now
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
-	_, err := s.store.MoveClaim(ctx, failure(c.ID, ErrAborted.Error(), nil))
-	if errors.Is(err, pool.ErrMoved) {
+	_, err := s.store.UpdateClaim(ctx, failTransition(c.ID, ErrAborted.Error(), nil))
+	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}
 	return err
@@ -207,33 +207,33 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 // What storage refuses to note is not held against the tenant by this server.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
-	c, err := s.store.MoveClaim(ctx, Move{
+	c, err := s.store.UpdateClaim(ctx, Transition{
 		ID: id, From: []State{Active}, To: Active, Set: func(c *Claim) { c.TouchedAt = &now },
 	})
-	if errors.Is(err, pool.ErrMoved) {
+	if errors.Is(err, pool.ErrConflict) {
 		return s.store.Claim(ctx, id)
 	}
-	if err != nil && !errors.Is(err, ErrNoClaim) {
+	if err != nil && !errors.Is(err, ErrClaimNotFound) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.unsaved) >= maxUnsaved {
-			clear(s.unsaved)
+		if len(s.pendingTouches) >= maxPendingTouches {
+			clear(s.pendingTouches)
 		}
-		s.unsaved[id] = now
+		s.pendingTouches[id] = now
 	}
 	return c, err
 }
 
-// LastHeard is when the tenant of an active claim last showed itself, to this
+// LastSeen is when the tenant of an active claim last showed itself, to this
 // server also while that could not be recorded.
-func (s *Service) LastHeard(c Claim) time.Time {
+func (s *Service) LastSeen(c Claim) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	last := c.LastActive()
-	if at, ok := s.unsaved[c.ID]; ok && at.After(last) {
+	if at, ok := s.pendingTouches[c.ID]; ok && at.After(last) {
 		return at
 	}
-	delete(s.unsaved, c.ID)
+	delete(s.pendingTouches, c.ID)
 	return last
 }
 
@@ -241,11 +241,11 @@ func (s *Service) LastHeard(c Claim) time.Time {
 // stops. Releases are closed before: one whose upload is cut off without that
 // would think that the upload has failed.
 func (s *Service) Close(cause error) {
-	s.Keeper.close(cause)
+	s.StateSync.cancelUploads(cause)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, f := range s.inflight {
-		f.cancel(cause)
+	for _, call := range s.inflight {
+		call.cancel(cause)
 	}
 }
 

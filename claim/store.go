@@ -27,17 +27,17 @@ type Store interface {
 	// claimed ones of the current revision, with r.Reuse wipe other tenants' of
 	// the current revision, all of this server's protocol version; then never
 	// claimed ones of older revisions, or of an older version that this server
-	// speaks; the longest idle first. With none it is ErrNoneIdle: the Pending claim
+	// speaks; the longest idle first. With none it is ErrNoIdleContainer: the Pending claim
 	// stays, and is returned with the error. With r.Queue no container is looked for.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
-	// MoveClaim makes a change, if the claim is still in one of the states
-	// m.From and m.If has nothing against it; if not, it is pool.ErrMoved. A
+	// UpdateClaim makes a change, if the claim is still in one of the states
+	// m.From and m.If has nothing against it; if not, it is pool.ErrConflict. A
 	// change that makes the caller responsible for a container of a newer server, or
 	// moves that container, is runtime.ErrNewer. It returns the new record. The hook
 	// runs of a claim that ends and that are on record as running end with it, as
 	// unknown.
-	MoveClaim(ctx context.Context, m Move) (Claim, error)
-	// Claim is one record; ErrNoClaim.
+	UpdateClaim(ctx context.Context, m Transition) (Claim, error)
+	// Claim is one record; ErrClaimNotFound.
 	Claim(ctx context.Context, id string) (Claim, error)
 	// Claims lists the records that match, oldest first.
 	Claims(ctx context.Context, f Filter) ([]Claim, error)
@@ -47,16 +47,16 @@ type Store interface {
 
 // Reservation asks for a container.
 type Reservation struct {
-	Claim    string // the id of the claim to be made
-	Workload string
-	Tenant   string
-	Revision string // the workload's current one
-	Reuse    workload.Reuse
-	Queue    bool // add the claim and look for no container: others wait before it
+	Claim       string // the id of the claim to be made
+	Workload    string
+	Tenant      string
+	Revision    string // the workload's current one
+	Reuse       workload.Reuse
+	EnqueueOnly bool // add the claim and look for no container: others wait before it
 }
 
-// Move is a change of one claim and, in the same transaction, of its container.
-type Move struct {
+// Transition is a change of one claim and, in the same transaction, of its container.
+type Transition struct {
 	ID   string
 	From []State // never empty
 	To   State   // empty: it stays in the state that it is in, and its owner's
@@ -70,8 +70,8 @@ type Move struct {
 	// after Set, which may still change it. Its ID is filled in from the claim; a
 	// claim without a container skips it. When the
 	// container is in none of the states Container.From the whole call is
-	// pool.ErrMoved.
-	Container *pool.Move
+	// pool.ErrConflict.
+	Container *pool.Transition
 	// Events tell of the change. Workload, Container, Tenant and Claim are
 	// filled in from the record as it was before the change.
 	Events []activity.Event

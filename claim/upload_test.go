@@ -16,18 +16,18 @@ import (
 
 // What a container holds is never taken as the state of a claim that does not
 // hold the container.
-func TestUploadOfAnotherContainer(t *testing.T) {
+func TestUploadRejectsAnotherContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(synced)
-		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
-		w, _, err := y.Pools.Catalog.Revision(t.Context(), ada.Workload, ada.Revision)
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
+		w, _, err := h.Pools.Catalog.Revision(t.Context(), ada.Workload, ada.Revision)
 		require.NoError(t, err)
 		stale := ada
 		stale.Container = bob.Container
-		_, _, err = y.Claims.Keeper.Upload(t.Context(), stale, w, "request")
+		_, _, err = h.Claims.StateSync.Upload(t.Context(), stale, w, "request")
 		require.ErrorIs(t, err, claim.ErrNotActive)
-		list, err := y.Claims.Snapshots(t.Context(), "w", "ada")
+		list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
 		require.NoError(t, err)
 		require.Empty(t, list)
 	})
@@ -35,14 +35,14 @@ func TestUploadOfAnotherContainer(t *testing.T) {
 
 // What a tenant can make of its container is its own fault; a sink's is not,
 // and a state that is older than the one that is kept is neither's.
-func TestWhoseFault(t *testing.T) {
+func TestUploadFailureReason(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]claim.FailureReason{
-		snapshot.ErrSource:             claim.FailedByTenant,
+		snapshot.ErrContainer:          claim.FailedByTenant,
 		snapshot.ErrTooLarge:           claim.FailedByTenant,
 		runtime.ErrBadArchive:          claim.FailedByTenant,
-		runtime.ErrDoomed:              claim.FailedByTenant,
-		runtime.ErrLost:                claim.FailedByTenant,
+		runtime.ErrTainted:             claim.FailedByTenant,
+		runtime.ErrContainerExited:     claim.FailedByTenant,
 		runtime.ErrNotRunning:          claim.FailedByTenant,
 		snapshot.ErrStale:              claim.FailedStale,
 		errors.New("the disk is full"): claim.FailedBySink,
@@ -55,15 +55,15 @@ func TestWhoseFault(t *testing.T) {
 
 // A container's record says which snapshot it holds as soon as its claim is
 // active.
-func TestWhatAContainerHolds(t *testing.T) {
+func TestContainerRecordsSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(synced)
-		first := y.Claim("w", "ada")
-		require.Empty(t, state(y, first.Container).Snapshot)
-		y.Release(first)
-		again := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(syncedWorkload)
+		first := h.Claim("w", "ada")
+		require.Empty(t, containerRecord(h, first.Container).Snapshot)
+		h.Release(first)
+		again := h.Claim("w", "ada")
 		require.NotEmpty(t, again.Snapshot)
-		require.Equal(t, again.Snapshot, state(y, again.Container).Snapshot)
+		require.Equal(t, again.Snapshot, containerRecord(h, again.Container).Snapshot)
 	})
 }

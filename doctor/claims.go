@@ -11,25 +11,25 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// releasesFailed are claims that keep their containers, because their tenants'
+// failedReleases are claims that keep their containers, because their tenants'
 // state could not be kept.
-func (v *visit) releasesFailed(ctx context.Context) error {
+func (v *examination) failedReleases(ctx context.Context) error {
 	claims, err := v.Records.Claims(ctx, claim.Filter{States: []claim.State{claim.ReleaseFailed}})
 	if err != nil {
 		return err
 	}
 	for _, c := range claims {
-		f := v.about(c)
+		f := v.describeClaim(c)
 		f.Severity = Error
 		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container, %d releases in a row have failed: %s", c.ID, c.Tenant, c.Failures, c.Reason)
-		f.Remedy = fmt.Sprintf(releaseRemedies[c.FailureReason]+"; `hostler release %[1]s` tries at once, and `hostler release %[1]s --discard` gives the state up", c.ID)
-		v.found(f)
+		f.Hint = fmt.Sprintf(releaseHints[c.FailureReason]+"; `hostler release %[1]s` tries at once, and `hostler release %[1]s --discard` gives the state up", c.ID)
+		v.addFinding(f)
 	}
 	return nil
 }
 
-// releaseRemedies say what to mend, by why a release fails.
-var releaseRemedies = map[claim.FailureReason]string{
+// releaseHints say what to mend, by why a release fails.
+var releaseHints = map[claim.FailureReason]string{
 	"":                    "mend the sink",
 	claim.FailedBySink:    "mend the sink",
 	claim.FailedByTenant:  "see what keeps the container from being read; it is destroyed after the pool's release_failed_ttl",
@@ -37,9 +37,9 @@ var releaseRemedies = map[claim.FailureReason]string{
 	claim.FailedStale:     "a later claim of the tenant, perhaps of another installation or before a restore, has kept its state, which is never overwritten: save by hand what is needed",
 }
 
-// keptContainers are pools in which so many releases have failed that there is
+// retainedContainers are pools in which so many releases have failed that there is
 // less room for others.
-func (v *visit) keptContainers(ctx context.Context) error {
+func (v *examination) retainedContainers(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
 		return err
@@ -48,10 +48,10 @@ func (v *visit) keptContainers(ctx context.Context) error {
 		if s.Kept <= s.MaxSize {
 			continue
 		}
-		v.found(Finding{
+		v.addFinding(Finding{
 			Severity: Error, Workload: s.Workload,
 			Message: fmt.Sprintf("%d containers of %s hold what could not be kept; all above max_size, %d, take the room of others", s.Kept, s.Workload, s.MaxSize),
-			Remedy: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` says why; mend that, or give states up with `hostler release CLAIM --discard`; "+
+			Hint: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` says why; mend that, or give states up with `hostler release CLAIM --discard`; "+
 				"`hostler scale %[1]s --max-size N` makes room meanwhile", s.Workload),
 		})
 	}
@@ -59,7 +59,7 @@ func (v *visit) keptContainers(ctx context.Context) error {
 }
 
 // newerContainers are pools with containers that a newer server made.
-func (v *visit) newerContainers(ctx context.Context) error {
+func (v *examination) newerContainers(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
 		return err
@@ -68,20 +68,20 @@ func (v *visit) newerContainers(ctx context.Context) error {
 		if s.Newer == 0 {
 			continue
 		}
-		v.found(Finding{
+		v.addFinding(Finding{
 			Severity: Warning, Workload: s.Workload,
 			Message: fmt.Sprintf("%d containers of %s were made by a newer server: this one cannot speak to them, and leaves them alone", s.Newer, s.Workload),
-			Remedy:  "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
+			Hint:    "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
 		})
 	}
 	return nil
 }
 
-// longClaiming is how long the making or the release of a claim may take: the
+// stuckClaimAge is how long the making or the release of a claim may take: the
 // longest wait for a container, and hooks.
-const longClaiming = 15 * time.Minute
+const stuckClaimAge = 15 * time.Minute
 
-func (v *visit) stuckClaims(ctx context.Context) error {
+func (v *examination) stuckClaims(ctx context.Context) error {
 	claims, err := v.Records.Claims(ctx, claim.Filter{States: []claim.State{claim.Pending, claim.Releasing}})
 	if err != nil {
 		return err
@@ -91,27 +91,27 @@ func (v *visit) stuckClaims(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if v.now.Sub(since) < longClaiming {
+		if v.now.Sub(since) < stuckClaimAge {
 			continue
 		}
-		f := v.about(c)
+		f := v.describeClaim(c)
 		f.Message = fmt.Sprintf("claim %s of tenant %s has been %s for %s", c.ID, c.Tenant, c.State, v.age(since))
-		f.Remedy = fmt.Sprintf("`hostler events --claim %s --after 0` says how far it is; `hostler release %s` ", c.ID, c.ID) +
+		f.Hint = fmt.Sprintf("`hostler events --claim %s --after 0` says how far it is; `hostler release %s` ", c.ID, c.ID) +
 			map[claim.State]string{claim.Pending: "ends it", claim.Releasing: "waits for its end and says what is in the way"}[c.State]
-		v.found(f)
+		v.addFinding(f)
 	}
 	return nil
 }
 
-// someEvents is more than a claim has of one type.
-const someEvents = 1000
+// maxClaimEvents is more than a claim has of one type.
+const maxClaimEvents = 1000
 
 // since is when a claim got into its state.
-func (v *visit) since(ctx context.Context, c claim.Claim) (time.Time, error) {
+func (v *examination) since(ctx context.Context, c claim.Claim) (time.Time, error) {
 	if c.State == claim.Pending {
 		return c.CreatedAt, nil
 	}
-	page, err := v.Records.Events(ctx, activity.Filter{Types: []activity.Type{activity.ClaimReleasing}, Claim: c.ID}, 0, someEvents)
+	page, err := v.Records.Events(ctx, activity.Filter{Types: []activity.Type{activity.ClaimReleasing}, Claim: c.ID}, 0, maxClaimEvents)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -121,12 +121,12 @@ func (v *visit) since(ctx context.Context, c claim.Claim) (time.Time, error) {
 	return page.Items[len(page.Items)-1].Time, nil
 }
 
-func (v *visit) about(c claim.Claim) Finding {
+func (v *examination) describeClaim(c claim.Claim) Finding {
 	return Finding{Severity: Warning, Workload: c.Workload, Container: c.Container, Claim: c.ID, Tenant: c.Tenant}
 }
 
-// pools are those whose containers cannot be made.
-func (v *visit) pools(ctx context.Context) error {
+// failingPools are those whose containers cannot be made.
+func (v *examination) failingPools(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
 		return err
@@ -138,34 +138,34 @@ func (v *visit) pools(ctx context.Context) error {
 		f := Finding{
 			Severity: Warning, Workload: s.Workload,
 			Message: fmt.Sprintf("%d containers of %s in a row could not be made: %s", s.Fill.Failures, s.Workload, s.Fill.LastError),
-			Remedy: fmt.Sprintf("mend the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; "+
+			Hint: fmt.Sprintf("mend the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; "+
 				"`hostler events --workload %s --type hook.failed,container` says more", s.Workload),
 		}
 		if s.Containers[pool.Idle] == 0 {
 			f.Severity = Error // nobody can claim
 		}
-		v.found(f)
+		v.addFinding(f)
 	}
 	return nil
 }
 
-// lateness is how long after its timeout a hook's end may be on record.
-const lateness = time.Minute
+// runEndGrace is how long after its timeout a hook's end may be on record.
+const runEndGrace = time.Minute
 
-func (v *visit) runs(ctx context.Context) error {
+func (v *examination) stuckRuns(ctx context.Context) error {
 	running, err := v.Records.Runs(ctx, hooks.RunFilter{States: []hooks.RunState{hooks.Running}})
 	if err != nil {
 		return err
 	}
 	for _, r := range running {
 		timeout := v.timeout(ctx, r)
-		if v.now.Sub(r.StartedAt) < timeout+lateness {
+		if v.now.Sub(r.StartedAt) < timeout+runEndGrace {
 			continue
 		}
-		v.found(Finding{
+		v.addFinding(Finding{
 			Severity: Error, Workload: r.Workload, Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Run: r.ID,
 			Message: fmt.Sprintf("%s hook %q has run for %s, and its timeout is %s", r.Point, r.Hook, v.age(r.StartedAt), timeout),
-			Remedy:  fmt.Sprintf("`hostler logs %s`; `hostler delete container %s --force` ends it with its container", r.ID, r.Container),
+			Hint:    fmt.Sprintf("`hostler logs %s`; `hostler delete container %s --force` ends it with its container", r.ID, r.Container),
 		})
 	}
 	return nil
@@ -173,7 +173,7 @@ func (v *visit) runs(ctx context.Context) error {
 
 // timeout is that of the hook of a run; the longest there is when its workload
 // cannot be found any more.
-func (v *visit) timeout(ctx context.Context, r hooks.Run) time.Duration {
+func (v *examination) timeout(ctx context.Context, r hooks.Run) time.Duration {
 	c, err := v.Records.Container(ctx, r.Container)
 	if err != nil {
 		return hooks.MaxTimeout

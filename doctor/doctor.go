@@ -62,51 +62,51 @@ type Catalog interface {
 // check is one thing to look at. Its error says that it could not be looked at.
 type check struct {
 	name string
-	look func(*visit, context.Context) error
+	run  func(*examination, context.Context) error
 }
 
-// machinery is looked at first: records are compared with what the engine says,
+// componentChecks is looked at first: records are compared with what the engine says,
 // and cannot be looked at without the database.
-var machinery = []check{
-	{"engine", (*visit).engine},
-	{"disk", (*visit).disk},
-	{"database", (*visit).database},
+var componentChecks = []check{
+	{"engine", (*examination).engine},
+	{"disk", (*examination).disk},
+	{"database", (*examination).database},
 }
 
-// records are what the database says, and the engine perhaps not.
-var records = []check{
-	{"unknown_container", (*visit).strangers},
-	{"missing_container", (*visit).missing},
-	{"container_health", (*visit).ill},
-	{"stuck_container", (*visit).stuckContainers},
-	{"release_failed", (*visit).releasesFailed},
-	{"kept_containers", (*visit).keptContainers},
-	{"newer_container", (*visit).newerContainers},
-	{"stuck_claim", (*visit).stuckClaims},
-	{"failing_pool", (*visit).pools},
-	{"stuck_hook", (*visit).runs},
+// recordChecks are what the database says, and the engine perhaps not.
+var recordChecks = []check{
+	{"unknown_container", (*examination).unknownContainers},
+	{"missing_container", (*examination).missingContainers},
+	{"container_health", (*examination).unhealthyContainers},
+	{"stuck_container", (*examination).stuckContainers},
+	{"release_failed", (*examination).failedReleases},
+	{"kept_containers", (*examination).retainedContainers},
+	{"newer_container", (*examination).newerContainers},
+	{"stuck_claim", (*examination).stuckClaims},
+	{"failing_pool", (*examination).failingPools},
+	{"stuck_hook", (*examination).stuckRuns},
 }
 
-// visit is one examination.
-type visit struct {
+// examination is one examination.
+type examination struct {
 	*Doctor
-	check  string // under way
-	now    time.Time
-	there  []runtime.Status // what the engine has
-	blind  bool             // the engine does not answer
-	unread bool             // nor does the database
-	report *Report
+	current            string // under way
+	now                time.Time
+	engineContainers   []runtime.Status // what the engine has
+	engineUnavailable  bool             // the engine does not answer
+	recordsUnavailable bool             // nor does the database
+	report             *Report
 }
 
-// slowest bounds each check: who asks wants to know what does not answer, too.
-const slowest = 10 * time.Second
+// checkTimeout bounds each check: who asks wants to know what does not answer, too.
+const checkTimeout = 10 * time.Second
 
 // Examine makes every check.
 func (d *Doctor) Examine(ctx context.Context) Report {
-	v := &visit{Doctor: d, now: time.Now(), report: &Report{Findings: []Finding{}}}
-	v.make(ctx, machinery)
-	if !v.unread {
-		v.make(ctx, records)
+	v := &examination{Doctor: d, now: time.Now(), report: &Report{Findings: []Finding{}}}
+	v.runChecks(ctx, componentChecks)
+	if !v.recordsUnavailable {
+		v.runChecks(ctx, recordChecks)
 	}
 	slices.SortStableFunc(v.report.Findings, func(a, b Finding) int {
 		return cmp.Compare(a.Severity, b.Severity) // errors before warnings
@@ -115,27 +115,27 @@ func (d *Doctor) Examine(ctx context.Context) Report {
 	return *v.report
 }
 
-// make makes some of the checks.
-func (v *visit) make(ctx context.Context, checks []check) {
+// runChecks makes some of the checks.
+func (v *examination) runChecks(ctx context.Context, checks []check) {
 	for _, c := range checks {
-		v.check = c.name
-		within, cancel := context.WithTimeoutCause(ctx, slowest, errSlow)
-		if err := c.look(v, within); err != nil {
-			v.found(Finding{
+		v.current = c.name
+		checkCtx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errCheckTimeout)
+		if err := c.run(v, checkCtx); err != nil {
+			v.addFinding(Finding{
 				Severity: Error, Message: fmt.Sprintf("it could not be looked at: %v", err),
-				Remedy: "see that the engine and the database can be reached, and the server's log",
+				Hint: "see that the engine and the database can be reached, and the server's log",
 			})
 		}
 		cancel()
 	}
 }
 
-var errSlow = fmt.Errorf("there was no answer within %s", slowest)
+var errCheckTimeout = fmt.Errorf("there was no answer within %s", checkTimeout)
 
-func (v *visit) found(f Finding) {
-	f.Check = v.check
+func (v *examination) addFinding(f Finding) {
+	f.Check = v.current
 	v.report.Findings = append(v.report.Findings, f)
 }
 
 // age is how long ago something was, for people.
-func (v *visit) age(t time.Time) time.Duration { return v.now.Sub(t).Round(time.Second) }
+func (v *examination) age(t time.Time) time.Duration { return v.now.Sub(t).Round(time.Second) }

@@ -2,11 +2,11 @@ package doctor
 
 // Report is what an examination has found.
 type Report struct {
-	OK       bool      `json:"ok" doc:"Nothing is wrong."`
-	Findings []Finding `json:"findings" doc:"Errors first."`
-	Engine   Facts     `json:"engine"`
-	Database Database  `json:"database"`
-	Disk     Disk      `json:"disk"`
+	OK       bool       `json:"ok" doc:"Nothing is wrong."`
+	Findings []Finding  `json:"findings" doc:"Errors first."`
+	Engine   EngineInfo `json:"engine"`
+	Database Database   `json:"database"`
+	Disk     Disk       `json:"disk"`
 }
 
 // Severity is how bad a finding is.
@@ -28,12 +28,12 @@ type Finding struct {
 	Tenant    string   `json:"tenant,omitempty"`
 	Run       string   `json:"run,omitempty"`
 	Message   string   `json:"message" doc:"What is wrong, for people."`
-	Remedy    string   `json:"hint" doc:"What to do about it; what to type is in backquotes."`
+	Hint      string   `json:"hint" doc:"What to do about it; what to type is in backquotes."`
 }
 
-// Facts are what the engine says of itself.
-type Facts struct {
-	Answers    bool    `json:"answers"`
+// EngineInfo are what the engine says of itself.
+type EngineInfo struct {
+	Reachable  bool    `json:"answers"`
 	Containers int     `json:"containers" doc:"How many of this installation's it has, in any state."`
 	Duration   float64 `json:"duration_ms" doc:"How long it took to say so."`
 }

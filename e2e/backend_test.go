@@ -23,8 +23,8 @@ import (
 type backend interface {
 	// name is what serve calls it.
 	name() string
-	// missing is why it cannot be had here; nil when it can.
-	missing() error
+	// unavailable is why it cannot be had here; nil when it can.
+	unavailable() error
 	// args are what serve needs to find it.
 	args(t testing.TB) []string
 	// image is what its containers are made of, with all programs in it.
@@ -33,60 +33,60 @@ type backend interface {
 	program(t testing.TB, name string) string
 	// open opens it beside the server.
 	open(t testing.TB, instance, data string, secret []byte) runtime.Runtime
-	// detour makes a way to it that can be cut, and is, and says how serve is
+	// proxyEngine makes a way to it that can be cut, and is, and says how serve is
 	// told to go there. A backend that can never be away has none.
-	detour(t testing.TB) (way *proxy, args, env []string)
+	proxyEngine(t testing.TB) (way *proxy, args, env []string)
 	// incarnation tells a container from another that took its place.
 	incarnation(t testing.TB, s *server, id string) string
-	// runs says whether a process with a marker among its arguments runs in a
+	// hasProcess says whether a process with a marker among its arguments runs in a
 	// container.
-	runs(t testing.TB, id, marker string) bool
-	// left is everything that there is of an installation's containers.
-	left(t testing.TB, s *server) []string
+	hasProcess(t testing.TB, id, marker string) bool
+	// leftovers is everything that there is of an installation's containers.
+	leftovers(t testing.TB, s *server) []string
 }
 
-// onEach runs a test on each backend, at the same time as others.
-func onEach(t *testing.T, test func(t *testing.T, rt backend)) {
+// forEachBackend runs a test on each backend, at the same time as others.
+func forEachBackend(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
-	on(t, []backend{dockerBackend{}, processBackend{}, kubernetesBackend{}}, test)
+	forBackends(t, []backend{dockerBackend{}, processBackend{}, kubernetesBackend{}}, test)
 }
 
-// onEngines is onEach without the backend that can never be away.
-func onEngines(t *testing.T, test func(t *testing.T, rt backend)) {
+// forEachEngine is forEachBackend without the backend that can never be away.
+func forEachEngine(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
-	on(t, []backend{dockerBackend{}, kubernetesBackend{}}, test)
+	forBackends(t, []backend{dockerBackend{}, kubernetesBackend{}}, test)
 }
 
-func on(t *testing.T, all []backend, test func(t *testing.T, rt backend)) {
+func forBackends(t *testing.T, all []backend, test func(t *testing.T, rt backend)) {
 	t.Helper()
 	for _, rt := range all {
 		t.Run(rt.name(), func(t *testing.T) {
 			t.Parallel()
-			need(t, rt)
+			requireBackend(t, rt)
 			test(t, rt)
 		})
 	}
 }
 
-// need skips, loudly, where the backend is not to be had, and fails where it
+// requireBackend skips, loudly, where the backend is not to be had, and fails where it
 // has to be.
-func need(t testing.TB, rt backend) {
+func requireBackend(t testing.TB, rt backend) {
 	t.Helper()
-	err := rt.missing()
+	err := rt.unavailable()
 	if err == nil {
 		return
 	}
-	required.Missing(t, rt.name(), "there is no %s: %v", rt.name(), err)
+	required.Skip(t, rt.name(), "there is no %s: %v", rt.name(), err)
 }
 
 // workload is a workload file of a backend. In what follows the head, BOX and
 // APP are the programs.
 func workload(t testing.TB, rt backend, id, rest string) string {
 	t.Helper()
-	box, app := rt.program(t, "box"), rt.program(t, "app")
+	container, app := rt.program(t, "box"), rt.program(t, "app")
 	text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [BOX, idle]\nvolumes: { state: { target: /state } }\n%s",
 		id, rt.image(t), rest)
-	return strings.NewReplacer("BOX", `"`+box+`"`, "APP", `"`+app+`"`).Replace(text)
+	return strings.NewReplacer("BOX", `"`+container+`"`, "APP", `"`+app+`"`).Replace(text)
 }
 
 // dockerBackend is the Docker engine of this machine.
@@ -96,25 +96,25 @@ func (dockerBackend) name() string                             { return "docker"
 func (dockerBackend) args(testing.TB) []string                 { return nil }
 func (dockerBackend) program(_ testing.TB, name string) string { return "/" + name }
 
-func (dockerBackend) missing() error {
-	_, err := theEngine()
+func (dockerBackend) unavailable() error {
+	_, err := localEngine()
 	return err
 }
 
 func (dockerBackend) image(t testing.TB) string {
 	t.Helper()
-	ref, err := importOnce()
+	ref, err := importedImage()
 	require.NoError(t, err)
 	return ref
 }
 
-// importOnce makes the image of the tests on the engine of this machine.
-var importOnce = sync.OnceValues(func() (string, error) { return importImage("") })
+// importedImage makes the image of the tests on the engine of this machine.
+var importedImage = sync.OnceValues(func() (string, error) { return importImage("") })
 
 // importImage makes the image of the tests, out of nothing but our programs. An
 // empty host is the engine of this machine.
 func importImage(host string) (string, error) {
-	dir, err := built()
+	dir, err := builtPrograms()
 	if err != nil {
 		return "", err
 	}
@@ -126,12 +126,12 @@ func importImage(host string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	rt, err := openDocker(host, run, []byte("unused"))
+	rt, err := openDocker(host, runID, []byte("unused"))
 	if err != nil {
 		return "", err
 	}
-	ref := run + "/programs:latest"
-	atEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
+	ref := runID + "/programs:latest"
+	cleanUpAtEnd(func(ctx context.Context) error { return rt.Purge(ctx, ref) })
 	return ref, rt.Import(context.Background(), ref, bytes.NewReader(rootfs))
 }
 
@@ -139,7 +139,7 @@ func importImage(host string) (string, error) {
 // made besides containers is removed when all tests have ended: tests share
 // the network and the shim.
 func openDocker(host, instance string, secret []byte) (*docker.Runtime, error) {
-	dir, err := built()
+	dir, err := builtPrograms()
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func openDocker(host, instance string, secret []byte) (*docker.Runtime, error) {
 		Host: host, Instance: instance, Secret: secret, ShimPath: filepath.Join(dir, "hostler-shim"),
 	})
 	if err == nil {
-		atEnd(func(ctx context.Context) error { return rt.Purge(ctx) })
+		cleanUpAtEnd(func(ctx context.Context) error { return rt.Purge(ctx) })
 	}
 	return rt, err
 }
@@ -159,9 +159,9 @@ func (dockerBackend) open(t testing.TB, instance, _ string, secret []byte) runti
 	return rt
 }
 
-func (dockerBackend) detour(t testing.TB) (*proxy, []string, []string) {
+func (dockerBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) {
 	t.Helper()
-	e, err := theEngine()
+	e, err := localEngine()
 	require.NoError(t, err)
 	dir, err := os.MkdirTemp("", "e2e-") // a socket's path is short
 	require.NoError(t, err)
@@ -174,18 +174,18 @@ func (dockerBackend) detour(t testing.TB) (*proxy, []string, []string) {
 func (dockerBackend) incarnation(t testing.TB, _ *server, id string) string {
 	t.Helper()
 	var c struct{ ID string }
-	ask(t, "/containers/hostler-"+id+"/json", &c)
+	engineGet(t, "/containers/hostler-"+id+"/json", &c)
 	return c.ID
 }
 
-func (dockerBackend) runs(t testing.TB, id, marker string) bool {
+func (dockerBackend) hasProcess(t testing.TB, id, marker string) bool {
 	t.Helper()
 	var top struct{ Processes [][]string }
-	ask(t, "/containers/hostler-"+id+"/top", &top)
+	engineGet(t, "/containers/hostler-"+id+"/top", &top)
 	return strings.Contains(fmt.Sprint(top.Processes), marker)
 }
 
-func (dockerBackend) left(t testing.TB, s *server) []string {
+func (dockerBackend) leftovers(t testing.TB, s *server) []string {
 	t.Helper()
 	return ofInstance(t, s.instance)
 }
@@ -194,7 +194,7 @@ func (dockerBackend) left(t testing.TB, s *server) []string {
 type processBackend struct{}
 
 func (processBackend) name() string                             { return "process" }
-func (processBackend) missing() error                           { return nil }
+func (processBackend) unavailable() error                       { return nil }
 func (processBackend) args(testing.TB) []string                 { return nil }
 func (processBackend) image(testing.TB) string                  { return "none" }
 func (processBackend) program(t testing.TB, name string) string { return program(t, name) }
@@ -206,7 +206,7 @@ func (processBackend) open(t testing.TB, _, data string, secret []byte) runtime.
 	return rt
 }
 
-func (processBackend) detour(t testing.TB) (*proxy, []string, []string) {
+func (processBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) {
 	t.Helper()
 	require.FailNow(t, "nothing is between a server and its processes")
 	return nil, nil, nil
@@ -220,7 +220,7 @@ func (processBackend) incarnation(t testing.TB, s *server, id string) string {
 	return string(b)
 }
 
-func (processBackend) runs(t testing.TB, id, marker string) bool {
+func (processBackend) hasProcess(t testing.TB, id, marker string) bool {
 	t.Helper()
 	for _, p := range processes(t, marker) {
 		env, err := os.ReadFile(filepath.Join(p, "environ"))
@@ -231,8 +231,8 @@ func (processBackend) runs(t testing.TB, id, marker string) bool {
 	return false
 }
 
-// left is folders and processes.
-func (processBackend) left(t testing.TB, s *server) []string {
+// leftovers is folders and processes.
+func (processBackend) leftovers(t testing.TB, s *server) []string {
 	t.Helper()
 	var all []string
 	for _, dir := range []string{"containers", "run"} {

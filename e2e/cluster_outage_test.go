@@ -18,20 +18,20 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// ownCluster lets only those tests run that take down parts of the cluster when
+// requireOwnCluster lets only those tests run that take down parts of the cluster when
 // REQUIRE says so: whatever else is on the cluster goes down as well. They run
 // before all others of the package, for they are not parallel.
-func ownCluster(t *testing.T) {
+func requireOwnCluster(t *testing.T) {
 	t.Helper()
-	if !required.Named("outages") {
+	if !required.IsRequired("outages") {
 		t.Skip("needs a cluster that nobody else uses at the time: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
 	}
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 }
 
 // clusterPart stops or starts a part of the cluster.
 func clusterPart(ctx context.Context, verb string) error {
-	c, err := theCluster()
+	c, err := localCluster()
 	if err != nil {
 		return err
 	}
@@ -43,9 +43,9 @@ func clusterPart(ctx context.Context, verb string) error {
 	return nil
 }
 
-// without does something while a part of the cluster is down, and returns when
+// withPartDown does something while a part of the cluster is down, and returns when
 // the part is back.
-func without(t *testing.T, part string, do func()) {
+func withPartDown(t *testing.T, part string, do func()) {
 	t.Helper()
 	back := func() error { return clusterPart(context.Background(), "start-"+part) }
 	t.Cleanup(func() {
@@ -58,7 +58,7 @@ func without(t *testing.T, part string, do func()) {
 	require.NoError(t, back())
 }
 
-const outedHooks = `
+const clusterOutageHooks = `
 pool: { min_idle: 2, max_size: 6, reuse: wipe }
 hooks:
   post_claim:
@@ -67,40 +67,40 @@ hooks:
   pre_release: [{ name: show, command: [APP, read, /state/log] }]
 `
 
-// outed is what goes on when a part of the cluster is taken down: a claim that
+// outageScenario is what goes on when a part of the cluster is taken down: a claim that
 // is held, and one whose hook is under way.
-type outed struct {
+type outageScenario struct {
 	*server
-	held   claim.Claim
-	was    string // the incarnation of what is held
-	hooked activity.Event
-	answer errgroup.Group
-	made   claim.Claim
+	held        claim.Claim
+	incarnation string // the incarnation of what is held
+	hooked      activity.Event
+	answer      errgroup.Group
+	made        claim.Claim
 }
 
-// outage gets a server into the middle of things. The hook takes so long.
-func outage(t *testing.T, pause time.Duration) *outed {
+// startOutageScenario gets a server into the middle of things. The hook takes so long.
+func startOutageScenario(t *testing.T, pause time.Duration) *outageScenario {
 	t.Helper()
-	o := &outed{server: serve(t, kubernetesBackend{})}
+	o := &outageScenario{server: serve(t, kubernetesBackend{})}
 	marker := "outed-" + uuid.NewString()[:8]
 	o.apply("quick", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ name: show, command: [BOX, echo, hi] }] }\n")
-	o.apply("outed", withMarker(fmt.Sprintf(outedHooks, pause.Milliseconds()), marker))
+	o.apply("outed", withMarker(fmt.Sprintf(clusterOutageHooks, pause.Milliseconds()), marker))
 	var err error
-	o.held, _, err = o.Claim(t.Context(), "quick", "ada", patience)
+	o.held, _, err = o.Claim(t.Context(), "quick", "ada", waitTimeout)
 	require.NoError(t, err)
-	o.was = o.rt.incarnation(t, o.server, o.held.Container)
-	o.await(of("outed", activity.ContainerCreated), 2)
+	o.incarnation = o.rt.incarnation(t, o.server, o.held.Container)
+	o.awaitEvent(eventsOf("outed", activity.ContainerCreated), 2)
 	o.answer.Go(func() (err error) {
-		o.made, _, err = o.Claim(t.Context(), "outed", "bob", patience)
+		o.made, _, err = o.Claim(t.Context(), "outed", "bob", waitTimeout)
 		return err
 	})
-	o.hooked = o.await(of("outed", activity.HookStarted), 2) // the one that pauses
-	o.seen(o.hooked.Container, marker)
+	o.hooked = o.awaitEvent(eventsOf("outed", activity.HookStarted), 2) // the one that pauses
+	o.awaitProcess(o.hooked.Container, marker)
 	return o
 }
 
-// idleOf is an idle container of a workload.
-func (s *server) idleOf(workload string) string {
+// idleContainer is an idle container of a workload.
+func (s *server) idleContainer(workload string) string {
 	s.t.Helper()
 	waiting, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: workload, States: []pool.State{pool.Idle}})
 	require.NoError(s.t, err)
@@ -108,8 +108,8 @@ func (s *server) idleOf(workload string) string {
 	return waiting[0].ID
 }
 
-// stillHeld checks that the claim of before is held, on the same container.
-func (o *outed) stillHeld() {
+// requireHeld checks that the claim of before is held, on the same container.
+func (o *outageScenario) requireHeld() {
 	o.t.Helper()
 	again, created, err := o.Claim(o.t.Context(), "quick", "ada", 0)
 	require.NoError(o.t, err)
@@ -118,8 +118,8 @@ func (o *outed) stillHeld() {
 	require.Equal(o.t, o.held.Container, again.Container)
 }
 
-// over checks that after the outage all is as if it had not been.
-func (o *outed) over() {
+// requireUnharmed checks that after the outage all is as if it had not been.
+func (o *outageScenario) requireUnharmed() {
 	t := o.t
 	t.Helper()
 	require.NoError(t, o.answer.Wait(), "a claim whose hook was under way")
@@ -127,21 +127,21 @@ func (o *outed) over() {
 	for _, r := range o.runsOf(hooks.RunFilter{Claim: o.made.ID}) {
 		require.Equal(t, hooks.Succeeded, r.State, "%s: %s", r.Hook, r.Error)
 	}
-	o.stillHeld()
-	require.Equal(t, o.was, o.rt.incarnation(t, o.server, o.held.Container))
+	o.requireHeld()
+	require.Equal(t, o.incarnation, o.rt.incarnation(t, o.server, o.held.Container))
 	for id, c := range map[string]claim.Claim{"hi\n": o.held, "c": o.made} {
 		released, err := o.Release(t.Context(), c.ID, false)
 		require.NoError(t, err)
 		require.Empty(t, released.Warnings)
-		require.Equal(t, id, outputs(o.runsOf(hooks.RunFilter{Claim: c.ID}))["show"])
+		require.Equal(t, id, outputsByHook(o.runsOf(hooks.RunFilter{Claim: c.ID}))["show"])
 	}
-	require.Empty(t, o.events(of("", activity.ContainerDied)), "nothing has died")
-	next, _, err := o.Claim(t.Context(), "outed", "cleo", patience)
+	require.Empty(t, o.events(eventsOf("", activity.ContainerDied)), "nothing has died")
+	next, _, err := o.Claim(t.Context(), "outed", "cleo", waitTimeout)
 	require.NoError(t, err)
 	require.NotEmpty(t, next.Container)
 	o.releaseAll("outed")
 	for _, id := range []string{"quick", "outed"} {
-		o.delete(id)
+		o.deleteWorkload(id)
 		o.requireOnce(id)
 	}
 	o.requireEnds()
@@ -152,35 +152,35 @@ func (o *outed) over() {
 // stays held, hooks that are under way go on and are asked for how they ended,
 // and what could not be made or removed meanwhile is when it is back.
 func TestOutageOfKubelet(t *testing.T) {
-	ownCluster(t)
-	o := outage(t, 10*time.Second)
-	waiting := o.idleOf("outed")
-	without(t, "kubelet", func() {
-		o.stillHeld()
+	requireOwnCluster(t)
+	o := startOutageScenario(t, 10*time.Second)
+	waiting := o.idleContainer("outed")
+	withPartDown(t, "kubelet", func() {
+		o.requireHeld()
 		_, err := o.DestroyContainer(t.Context(), waiting, false)
 		require.NoError(t, err)
 		<-time.After(30 * time.Second) // the hook ends meanwhile, unheard
-		o.stillHeld()
+		o.requireHeld()
 	})
-	f := of("outed", activity.ContainerDestroyed)
+	f := eventsOf("outed", activity.ContainerDestroyed)
 	f.Container = waiting
-	o.await(f, 1)
-	o.over()
+	o.awaitEvent(f, 1)
+	o.requireUnharmed()
 }
 
 // An API server that is started again while claims and hooks are under way
 // costs nobody anything.
 func TestOutageOfAPIServer(t *testing.T) {
-	ownCluster(t)
-	o := outage(t, 15*time.Second)
-	waiting := o.idleOf("outed")
-	without(t, "apiserver", func() {
-		o.stillHeld()
+	requireOwnCluster(t)
+	o := startOutageScenario(t, 15*time.Second)
+	waiting := o.idleContainer("outed")
+	withPartDown(t, "apiserver", func() {
+		o.requireHeld()
 		_, err := o.DestroyContainer(t.Context(), waiting, false)
 		require.NoError(t, err)
 	})
-	f := of("outed", activity.ContainerDestroyed)
+	f := eventsOf("outed", activity.ContainerDestroyed)
 	f.Container = waiting
-	o.await(f, 1)
-	o.over()
+	o.awaitEvent(f, 1)
+	o.requireUnharmed()
 }

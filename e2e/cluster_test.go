@@ -12,27 +12,27 @@ import (
 	"github.com/hostler/hostler/internal/clustertest"
 )
 
-// theCluster is the cluster of this machine, or why there is none: what Hostler
+// localCluster is the cluster of this machine, or why there is none: what Hostler
 // says that it did there is not believed but looked up. All servers of a run
 // share a namespace, so that each is the others' foreigner.
-var theCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
+var localCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	c, err := clustertest.Find()
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
-	if err := c.MakeNamespace(ctx, run); err != nil {
+	if err := c.MakeNamespace(ctx, runID); err != nil {
 		return nil, err
 	}
-	atEnd(func(ctx context.Context) error { return c.RemoveNamespace(ctx, run) })
+	cleanUpAtEnd(func(ctx context.Context) error { return c.RemoveNamespace(ctx, runID) })
 	return c, nil
 })
 
 // askCluster asks the cluster for something that has to be possible.
 func askCluster(t testing.TB, method, path string, object, answer any) {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	require.NoError(t, err)
 	require.NoError(t, c.Do(t.Context(), method, path, object, answer))
 }
@@ -49,7 +49,7 @@ type pod struct {
 }
 
 // podPath is the path of a container's pod.
-func podPath(id string) string { return "/api/v1/namespaces/" + run + "/pods/hostler-" + id }
+func podPath(id string) string { return "/api/v1/namespaces/" + runID + "/pods/hostler-" + id }
 
 func podOf(t testing.TB, id string) pod {
 	t.Helper()
@@ -62,7 +62,7 @@ func podOf(t testing.TB, id string) pod {
 func podsOf(t testing.TB, instance string) []string {
 	t.Helper()
 	var list struct{ Items []pod }
-	askCluster(t, "GET", "/api/v1/namespaces/"+run+"/pods?labelSelector="+
+	askCluster(t, "GET", "/api/v1/namespaces/"+runID+"/pods?labelSelector="+
 		url.QueryEscape("hostler.instance="+instance), nil, &list)
 	names := []string{}
 	for _, p := range list.Items {
@@ -74,7 +74,7 @@ func podsOf(t testing.TB, instance string) []string {
 // kubeconfigFor is a kubeconfig that leads to the cluster by way of an address.
 func kubeconfigFor(t testing.TB, server string) string {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	require.NoError(t, err)
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	require.NoError(t, c.WriteKubeconfig(path, server))

@@ -19,15 +19,15 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// hanging is a hook that is still under way when its server is killed.
-const hanging = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
+// hangingHook is a hook that is still under way when its server is killed.
+const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
 
-// ending is one that ends well, before or after the next server is there.
-const ending = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout: 30s }, { name: then, command: [APP, append, /state/log, then] }]"
+// pausingHook is one that ends well, before or after the next server is there.
+const pausingHook = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout: 30s }, { name: then, command: [APP, append, /state/log, then] }]"
 
-// counted are hooks that tell how often they ran: in the container itself,
+// countingHooks are hooks that tell how often they ran: in the container itself,
 // whatever the records say.
-const counted = `
+const countingHooks = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 hooks:
   post_create: [{ command: [APP, append, /state/log, made] }]
@@ -35,38 +35,38 @@ hooks:
   pre_release: [{ name: show, command: [APP, read, /state/log] }]
 `
 
-// crash is what one workload is doing when the server is killed.
-type crash struct {
-	s         *server
-	id        string
-	marker    string
-	container string
-	claim     string
-	was       string // the container's incarnation
+// crashScenario is what one workload is doing when the server is killed.
+type crashScenario struct {
+	s           *server
+	id          string
+	marker      string
+	container   string
+	claim       string
+	incarnation string // the container's incarnation
 }
 
-// crashes are the situations: how to get into each, and what must have become
+// crashScenarios are the situations: how to get into each, and what must have become
 // of it when the next server has taken over.
-func crashes() map[string]struct {
+func crashScenarios() map[string]struct {
 	file          string
-	before, after func(c *crash)
+	before, after func(c *crashScenario)
 } {
 	type situation = struct {
 		file          string
-		before, after func(c *crash)
+		before, after func(c *crashScenario)
 	}
 	hangs := func(point string) string {
-		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + hanging + " }\n"
+		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + hangingHook + " }\n"
 	}
-	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hanging, ending) }
+	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hangingHook, pausingHook) }
 	return map[string]situation{
-		"idle":       {counted, (*crash).waits, (*crash).stillWaits},
-		"held":       {counted, (*crash).holds, (*crash).stillHolds},
-		"in-create":  {hangs("post_create"), (*crash).creates, (*crash).wasGivenUp},
-		"in-claim":   {hangs("post_claim"), (*crash).claims, (*crash).claimFailed},
-		"in-claim-2": {ends("post_claim"), (*crash).claims, (*crash).claimStands},
-		"in-release": {hangs("pre_release"), (*crash).releases, (*crash).wasReleased},
-		"in-destroy": {hangs("pre_destroy"), (*crash).destroys, (*crash).wasDestroyed},
+		"idle":       {countingHooks, (*crashScenario).prepareIdle, (*crashScenario).requireIdle},
+		"held":       {countingHooks, (*crashScenario).prepareClaimed, (*crashScenario).requireClaimed},
+		"in-create":  {hangs("post_create"), (*crashScenario).prepareCreating, (*crashScenario).requireCreateAborted},
+		"in-claim":   {hangs("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimFailed},
+		"in-claim-2": {ends("post_claim"), (*crashScenario).prepareClaiming, (*crashScenario).requireClaimResumed},
+		"in-release": {hangs("pre_release"), (*crashScenario).prepareReleasing, (*crashScenario).requireReleased},
+		"in-destroy": {hangs("pre_destroy"), (*crashScenario).prepareDestroying, (*crashScenario).requireDestroyResumed},
 	}
 }
 
@@ -74,57 +74,57 @@ func crashes() map[string]struct {
 // middle of every kind of hook is followed by one that has the same claims on
 // the same containers, goes on with hooks that are under way, gives up what was
 // half made, runs no hook again, and touches nothing of others.
-func TestKilledInEverySituation(t *testing.T) {
+func TestKilledInEveryState(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		foreign := makeForeign(t, s)
-		all, ended := handed(t, s, slices.Sorted(maps.Keys(crashes()))...)
+		all, ended := prepareScenarios(t, s, slices.Sorted(maps.Keys(crashScenarios()))...)
 		s.kill()
 		ended()
 		orphan := makeOrphan(t, s)
 		s.start()
-		for id, situation := range crashes() {
+		for id, situation := range crashScenarios() {
 			situation.after(all[id])
-			s.delete(id)
+			s.deleteWorkload(id)
 		}
-		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
+		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
 		s.requireEnds()
 		s.requireNothingLeft()
 		foreign()
 	})
 }
 
-// handed gets a server into situations that the next one finds. Containers are
+// prepareScenarios gets a server into situations that the next one finds. Containers are
 // made before any hook's time runs: that takes as long as it takes. The situations
 // are over when ended returns.
-func handed(t *testing.T, s *server, ids ...string) (all map[string]*crash, ended func()) {
+func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*crashScenario, ended func()) {
 	t.Helper()
 	const making = "in-create" // its hook runs as soon as it is applied
 	apply := func(id string) {
-		c := &crash{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
+		c := &crashScenario{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
 		all[id] = c
-		s.apply(id, withMarker(crashes()[id].file, c.marker))
+		s.apply(id, withMarker(crashScenarios()[id].file, c.marker))
 	}
-	all = map[string]*crash{}
+	all = map[string]*crashScenario{}
 	for _, id := range ids {
 		if id != making {
 			apply(id)
 		}
 	}
 	for id := range all {
-		s.await(of(id, activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
 	}
 	if slices.Contains(ids, making) {
 		apply(making)
-		s.await(of(making, activity.HookStarted), 1)
+		s.awaitEvent(eventsOf(making, activity.HookStarted), 1)
 	}
 	var underWay errgroup.Group
 	for id, c := range all {
-		underWay.Go(func() error { crashes()[id].before(c); return nil })
+		underWay.Go(func() error { crashScenarios()[id].before(c); return nil })
 	}
 	for _, c := range all {
-		c.ready()
+		c.awaitReady()
 	}
 	return all, func() { require.NoError(t, underWay.Wait()) }
 }
@@ -132,126 +132,126 @@ func handed(t *testing.T, s *server, ids ...string) (all map[string]*crash, ende
 // withMarker puts what tells a test's processes from others into a file.
 func withMarker(text, marker string) string { return strings.ReplaceAll(text, "MARKER", marker) }
 
-// seen returns when a process with the marker runs in the container. Nobody
+// awaitProcess returns when a process with the marker runs in the container. Nobody
 // tells when a hook has got to its own code, so we look.
-func (s *server) seen(container, marker string) {
+func (s *server) awaitProcess(container, marker string) {
 	s.t.Helper()
-	require.Eventually(s.t, func() bool { return s.rt.runs(s.t, container, marker) },
-		patience, 50*time.Millisecond, "nothing with %s runs", marker)
+	require.Eventually(s.t, func() bool { return s.rt.hasProcess(s.t, container, marker) },
+		waitTimeout, 50*time.Millisecond, "nothing with %s runs", marker)
 }
 
-// ready returns when the situation is there to be broken into.
-func (c *crash) ready() {
+// awaitReady returns when the situation is there to be broken into.
+func (c *crashScenario) awaitReady() {
 	c.s.t.Helper()
 	switch c.id {
 	case "idle":
-		c.container = c.s.await(of(c.id, activity.ContainerCreated), 1).Container
+		c.container = c.s.awaitEvent(eventsOf(c.id, activity.ContainerCreated), 1).Container
 	case "held":
-		c.container = c.s.await(of(c.id, activity.ClaimActivated), 1).Container
+		c.container = c.s.awaitEvent(eventsOf(c.id, activity.ClaimActivated), 1).Container
 	default:
-		c.container = c.s.await(of(c.id, activity.HookStarted), 1).Container
-		c.s.seen(c.container, c.marker)
+		c.container = c.s.awaitEvent(eventsOf(c.id, activity.HookStarted), 1).Container
+		c.s.awaitProcess(c.container, c.marker)
 	}
-	c.was = c.s.rt.incarnation(c.s.t, c.s, c.container)
+	c.incarnation = c.s.rt.incarnation(c.s.t, c.s, c.container)
 }
 
-func (c *crash) waits()   {}
-func (c *crash) creates() {}
+func (c *crashScenario) prepareIdle()     {}
+func (c *crashScenario) prepareCreating() {}
 
-func (c *crash) holds() {
-	got, _, err := c.s.Claim(c.s.t.Context(), c.id, "ada", patience)
+func (c *crashScenario) prepareClaimed() {
+	got, _, err := c.s.Claim(c.s.t.Context(), c.id, "ada", waitTimeout)
 	if err == nil {
 		c.claim = got.ID
 	}
 }
 
-// claims asks for what will not be answered.
-func (c *crash) claims() { c.holds() }
+// prepareClaiming asks for what will not be answered.
+func (c *crashScenario) prepareClaiming() { c.prepareClaimed() }
 
-func (c *crash) releases() {
-	c.holds()
+func (c *crashScenario) prepareReleasing() {
+	c.prepareClaimed()
 	_, _ = c.s.Release(c.s.t.Context(), c.claim, false) // the server is killed meanwhile
 }
 
-func (c *crash) destroys() {
-	made := c.s.await(of(c.id, activity.ContainerCreated), 1)
+func (c *crashScenario) prepareDestroying() {
+	made := c.s.awaitEvent(eventsOf(c.id, activity.ContainerCreated), 1)
 	_, _ = c.s.DestroyContainer(c.s.t.Context(), made.Container, false) // the same
 }
 
-func (c *crash) stillWaits() {
+func (c *crashScenario) requireIdle() {
 	t := c.s.t
 	got, _, err := c.s.Claim(t.Context(), c.id, "ada", 0)
 	require.NoError(t, err)
 	require.Equal(t, claim.Fresh, got.Source)
-	c.stillThere(got)
+	c.requireSameContainer(got)
 }
 
-func (c *crash) stillHolds() {
+func (c *crashScenario) requireClaimed() {
 	t := c.s.t
 	got, created, err := c.s.Claim(t.Context(), c.id, "ada", 0)
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, c.claim, got.ID)
-	c.stillThere(got)
+	c.requireSameContainer(got)
 }
 
-// stillThere checks that the claim has the container of before, in which each
+// requireSameContainer checks that the claim has the container of before, in which each
 // hook has run once.
-func (c *crash) stillThere(got claim.Claim) {
+func (c *crashScenario) requireSameContainer(got claim.Claim) {
 	t := c.s.t
 	require.Equal(t, c.container, got.Container)
-	require.Equal(t, c.was, c.s.rt.incarnation(t, c.s, got.Container))
+	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
 	_, err := c.s.Release(t.Context(), got.ID, false)
 	require.NoError(t, err)
-	require.Equal(t, "madeclaimed", outputs(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
+	require.Equal(t, "madeclaimed", outputsByHook(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
 }
 
-// onceAs checks that the one hook of the container has begun once, and how it
+// requireOneRun checks that the one hook of the container has begun once, and how it
 // has ended.
-func (c *crash) onceAs(state hooks.RunState) {
+func (c *crashScenario) requireOneRun(state hooks.RunState) {
 	runs := c.s.runsOf(hooks.RunFilter{Container: c.container})
 	require.Len(c.s.t, runs, 1)
 	require.Equal(c.s.t, state, runs[0].State)
 }
 
-// isGone waits until the container is.
-func (c *crash) isGone() {
+// awaitGone waits until the container is.
+func (c *crashScenario) awaitGone() {
 	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
-	c.s.await(f, 1)
-	require.NotContains(c.s.t, c.s.rt.left(c.s.t, c.s), "/hostler-"+c.container)
+	c.s.awaitEvent(f, 1)
+	require.NotContains(c.s.t, c.s.rt.leftovers(c.s.t, c.s), "/hostler-"+c.container)
 }
 
-// wasGivenUp checks a container that was being made.
-func (c *crash) wasGivenUp() {
-	c.isGone()
-	c.onceAs(hooks.Unknown)
+// requireCreateAborted checks a container that was being made.
+func (c *crashScenario) requireCreateAborted() {
+	c.awaitGone()
+	c.requireOneRun(hooks.Unknown)
 }
 
-// wasDestroyed checks that the last hook of a container was taken up.
-func (c *crash) wasDestroyed() {
-	c.isGone()
-	c.onceAs(hooks.TimedOut)
+// requireDestroyResumed checks that the last hook of a container was taken up.
+func (c *crashScenario) requireDestroyResumed() {
+	c.awaitGone()
+	c.requireOneRun(hooks.TimedOut)
 }
 
-// claimFailed checks a claim whose hook was taken up and ran into its timeout.
-func (c *crash) claimFailed() {
-	c.wasDestroyed()
-	failed := c.s.await(of(c.id, activity.ClaimFailed), 1)
-	got, err := c.s.ClaimRecord(c.s.t.Context(), failed.Claim)
+// requireClaimFailed checks a claim whose hook was taken up and ran into its timeout.
+func (c *crashScenario) requireClaimFailed() {
+	c.requireDestroyResumed()
+	failed := c.s.awaitEvent(eventsOf(c.id, activity.ClaimFailed), 1)
+	got, err := c.s.GetClaim(c.s.t.Context(), failed.Claim)
 	require.NoError(c.s.t, err)
 	require.Equal(c.s.t, claim.Failed, got.State)
 }
 
-// claimStands checks a claim whose hook was taken up and ended well: the next
+// requireClaimResumed checks a claim whose hook was taken up and ended well: the next
 // one has run, and the tenant who asks again has it.
-func (c *crash) claimStands() {
+func (c *crashScenario) requireClaimResumed() {
 	t := c.s.t
-	got, created, err := c.s.Claim(t.Context(), c.id, "ada", patience)
+	got, created, err := c.s.Claim(t.Context(), c.id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.False(t, created, "the one that was being made")
 	require.Equal(t, claim.Active, got.State)
 	require.Equal(t, c.container, got.Container)
-	require.Equal(t, c.was, c.s.rt.incarnation(t, c.s, got.Container))
+	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
 	runs := c.s.runsOf(hooks.RunFilter{Claim: got.ID})
 	require.Len(t, runs, 2)
 	for _, r := range runs {
@@ -262,17 +262,17 @@ func (c *crash) claimStands() {
 	require.NoError(t, err)
 }
 
-func (c *crash) wasReleased() {
+func (c *crashScenario) requireReleased() {
 	t := c.s.t
-	c.s.await(of(c.id, activity.ClaimReleased), 1)
-	c.onceAs(hooks.TimedOut)
-	got, err := c.s.ClaimRecord(t.Context(), c.claim)
+	c.s.awaitEvent(eventsOf(c.id, activity.ClaimReleased), 1)
+	c.requireOneRun(hooks.TimedOut)
+	got, err := c.s.GetClaim(t.Context(), c.claim)
 	require.NoError(t, err)
 	require.Equal(t, claim.Released, got.State)
 	require.NotEmpty(t, got.Warnings)
-	box, err := c.s.Container(t.Context(), c.container)
+	container, err := c.s.Container(t.Context(), c.container)
 	require.NoError(t, err)
-	require.Equal(t, pool.Idle, box.State, "the hook is over, and the container fit")
+	require.Equal(t, pool.Idle, container.State, "the hook is over, and the container fit")
 }
 
 // makeOrphan makes a container with the installation's label that its database
@@ -313,21 +313,21 @@ func makeForeign(t *testing.T, s *server) func() {
 // A server that is told to stop does not wait for a hook of a release that takes
 // longer than it has. The hook runs on to its own end, and the next server knows
 // which that was.
-func TestStoppedWhileAHookRuns(t *testing.T) {
+func TestStopDuringHook(t *testing.T) {
 	t.Parallel()
-	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
-		c := &crash{s: s, id: "kept"}
+		c := &crashScenario{s: s, id: "kept"}
 		var underWay errgroup.Group
-		underWay.Go(func() error { c.releases(); return nil })
-		begun := s.await(of("kept", activity.HookStarted), 1)
+		underWay.Go(func() error { c.prepareReleasing(); return nil })
+		begun := s.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
 		told := time.Now()
-		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Zero(t, s.stopWith(syscall.SIGTERM))
 		require.Less(t, time.Since(told), 55*time.Second)
 		require.NoError(t, underWay.Wait())
 		s.start()
-		s.await(of("kept", activity.ClaimReleased), 1)
+		s.awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
 		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
 		require.Len(t, runs, 1)
 		require.Equal(t, hooks.TimedOut, runs[0].State)
@@ -336,23 +336,23 @@ func TestStoppedWhileAHookRuns(t *testing.T) {
 
 // A server that is told to stop ends well and leaves containers and claims as
 // they are.
-func TestStopped(t *testing.T) {
+func TestGracefulStop(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", counted)
-		got, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+		s.apply("kept", countingHooks)
+		got, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
 		require.NoError(t, err)
 		was := rt.incarnation(t, s, got.Container)
-		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Zero(t, s.stopWith(syscall.SIGTERM))
 		require.Equal(t, was, rt.incarnation(t, s, got.Container))
 		s.start()
-		box, err := s.Container(t.Context(), got.Container)
+		container, err := s.Container(t.Context(), got.Container)
 		require.NoError(t, err)
-		require.Equal(t, pool.Claimed, box.State)
-		held := &crash{s: s, id: "kept", claim: got.ID, container: got.Container, was: was}
-		held.stillHolds()
+		require.Equal(t, pool.Claimed, container.State)
+		held := &crashScenario{s: s, id: "kept", claim: got.ID, container: got.Container, incarnation: was}
+		held.requireClaimed()
 		s.requireEnds()
-		s.requireInStep()
+		s.requireEngineMatchesRecords()
 	})
 }

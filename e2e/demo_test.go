@@ -16,7 +16,7 @@ import (
 // anybody do: there, it does not run.
 func TestDemo(t *testing.T) {
 	t.Parallel()
-	on(t, []backend{dockerBackend{}, processBackend{}}, func(t *testing.T, rt backend) {
+	forBackends(t, []backend{dockerBackend{}, processBackend{}}, func(t *testing.T, rt backend) {
 		dir := t.TempDir()
 		out := &demoOutput{t: t, instances: map[string]bool{}}
 		var errOut bytes.Buffer
@@ -60,7 +60,7 @@ func (o *demoOutput) Write(p []byte) (int, error) {
 	if m := demoImage.FindSubmatch(o.text.Bytes()); m != nil && bytes.Contains(p, []byte("is active after")) {
 		o.image = string(m[1])
 		var containers []struct{ Labels map[string]string }
-		ask(o.t, filtered("/containers/json?", "ancestor", o.image), &containers)
+		engineGet(o.t, filtered("/containers/json?", "ancestor", o.image), &containers)
 		for _, c := range containers {
 			o.instances[c.Labels["hostler.instance"]] = true
 		}
@@ -73,7 +73,7 @@ func (o *demoOutput) requireGone() {
 	o.t.Helper()
 	require.Len(o.t, o.instances, 1, "the demo's containers bear its label")
 	var images []struct{ ID string }
-	ask(o.t, filtered("/images/json?", "reference", o.image), &images)
+	engineGet(o.t, filtered("/images/json?", "reference", o.image), &images)
 	require.Empty(o.t, images)
 	for instance := range o.instances {
 		require.Empty(o.t, ofInstance(o.t, instance))

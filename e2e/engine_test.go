@@ -23,8 +23,8 @@ type engine struct {
 	http             *http.Client
 }
 
-// theEngine is the engine of this machine, or why there is none.
-var theEngine = sync.OnceValues(func() (*engine, error) {
+// localEngine is the engine of this machine, or why there is none.
+var localEngine = sync.OnceValues(func() (*engine, error) {
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
 		host = "unix:///var/run/docker.sock"
@@ -39,7 +39,7 @@ func findEngine(host string) (*engine, error) {
 		return nil, fmt.Errorf("the tests cannot speak to DOCKER_HOST=%s", host)
 	}
 	e := &engine{network: network, address: address}
-	e.http = &http.Client{Timeout: patience, Transport: &http.Transport{
+	e.http = &http.Client{Timeout: waitTimeout, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) },
 	}}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -67,15 +67,15 @@ func (e *engine) get(ctx context.Context, path string, v any) error {
 	return json.NewDecoder(answer.Body).Decode(v)
 }
 
-// ask asks the engine for something that has to be there.
-func ask(t testing.TB, path string, v any) {
+// engineGet asks the engine for something that has to be there.
+func engineGet(t testing.TB, path string, v any) {
 	t.Helper()
-	e, err := theEngine()
+	e, err := localEngine()
 	require.NoError(t, err)
-	e.ask(t, path, v)
+	e.mustGet(t, path, v)
 }
 
-func (e *engine) ask(t testing.TB, path string, v any) {
+func (e *engine) mustGet(t testing.TB, path string, v any) {
 	t.Helper()
 	require.NoError(t, e.get(t.Context(), path, v))
 }
@@ -92,7 +92,7 @@ func filtered(path, key, value string) string {
 // that starts ten minutes later removes it.
 func ofInstance(t testing.TB, instance string) []string {
 	t.Helper()
-	e, err := theEngine()
+	e, err := localEngine()
 	require.NoError(t, err)
 	return e.ofInstance(t, instance)
 }
@@ -101,9 +101,9 @@ func (e *engine) ofInstance(t testing.TB, instance string) []string {
 	t.Helper()
 	label := "hostler.instance=" + instance
 	var containers []struct{ Names []string }
-	e.ask(t, filtered("/containers/json?all=1&", "label", label), &containers)
+	e.mustGet(t, filtered("/containers/json?all=1&", "label", label), &containers)
 	var volumes struct{ Volumes []struct{ Name string } }
-	e.ask(t, filtered("/volumes?", "label", label), &volumes)
+	e.mustGet(t, filtered("/volumes?", "label", label), &volumes)
 	var all []string
 	for _, c := range containers {
 		if !strings.HasPrefix(c.Names[0], "/hostler-carrier-") {

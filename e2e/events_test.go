@@ -17,15 +17,15 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// of selects events of one type and workload.
-func of(workload string, types ...activity.Type) activity.Filter {
+// eventsOf selects events of one type and workload.
+func eventsOf(workload string, types ...activity.Type) activity.Filter {
 	return activity.Filter{Workload: workload, Types: types}
 }
 
-// await returns the nth event that matches, as soon as it has happened.
-func (s *server) await(f activity.Filter, n int) activity.Event {
+// awaitEvent returns the nth event that matches, as soon as it has happened.
+func (s *server) awaitEvent(f activity.Filter, n int) activity.Event {
 	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
 	defer cancel()
 	seen := errors.New("seen")
 	var nth activity.Event
@@ -38,7 +38,7 @@ func (s *server) await(f activity.Filter, n int) activity.Event {
 	})
 	if !errors.Is(err, seen) {
 		require.NoError(s.t, err)
-		s.t.Fatalf("no such event within %s: %+v; there are\n%s", patience, f, s.story())
+		s.t.Fatalf("no such event within %s: %+v; there are\n%s", waitTimeout, f, s.eventLog())
 	}
 	return nth
 }
@@ -60,8 +60,8 @@ func (s *server) events(f activity.Filter) []activity.Event {
 	}
 }
 
-// story is all that happened, for when a test fails.
-func (s *server) story() string {
+// eventLog is all that happened, for when a test fails.
+func (s *server) eventLog() string {
 	text := ""
 	for _, e := range s.events(activity.Filter{}) {
 		text += fmt.Sprintf("%4d %-21s %s %s %s\n", e.Seq, e.Type, e.Workload, e.Container, e.Message)
@@ -69,8 +69,8 @@ func (s *server) story() string {
 	return text
 }
 
-// types are those of events, in order.
-func types(events []activity.Event) []activity.Type {
+// eventTypes are those of events, in order.
+func eventTypes(events []activity.Event) []activity.Type {
 	all := make([]activity.Type, len(events))
 	for i, e := range events {
 		all[i] = e.Type
@@ -85,12 +85,12 @@ func (s *server) apply(id, rest string) {
 	require.NoError(s.t, err)
 }
 
-// delete deletes a workload and returns when its last container is gone.
-func (s *server) delete(id string) {
+// deleteWorkload deletes a workload and returns when its last container is gone.
+func (s *server) deleteWorkload(id string) {
 	s.t.Helper()
 	_, err := s.DeleteWorkload(s.t.Context(), id)
 	require.NoError(s.t, err)
-	s.await(of(id, activity.WorkloadDeleted), 1)
+	s.awaitEvent(eventsOf(id, activity.WorkloadDeleted), 1)
 }
 
 // runsOf are the records of a workload's hooks.
@@ -101,8 +101,8 @@ func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
 	return runs
 }
 
-// outputs are what the runs printed, by the hook's name.
-func outputs(runs []hooks.Run) map[string]string {
+// outputsByHook are what the runs printed, by the hook's name.
+func outputsByHook(runs []hooks.Run) map[string]string {
 	all := map[string]string{}
 	for _, r := range runs {
 		all[r.Hook] += r.Stdout.String()
@@ -114,7 +114,7 @@ func outputs(runs []hooks.Run) map[string]string {
 func (s *server) requireEnds() {
 	s.t.Helper()
 	begun, ended := map[string]int{}, map[string]int{}
-	for _, e := range s.events(of("", "hook")) {
+	for _, e := range s.events(eventsOf("", "hook")) {
 		switch e.Type {
 		case activity.HookStarted:
 			begun[e.Run]++
@@ -133,13 +133,13 @@ func (s *server) requireEnds() {
 	require.Equal(s.t, begun, records, "every start has one record")
 }
 
-// requireInStep checks that the engine comes to have the containers of the
+// requireEngineMatchesRecords checks that the engine comes to have the containers of the
 // database and no others. Those that are on their way in or out are in one of
 // the two only, for a moment.
-func (s *server) requireInStep() {
+func (s *server) requireEngineMatchesRecords() {
 	s.t.Helper()
 	var have, want []string
-	s.comes(func() bool {
+	s.eventually(func() bool {
 		there, err := s.engine.List(s.t.Context())
 		require.NoError(s.t, err)
 		known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
@@ -164,16 +164,16 @@ func (s *server) requireInStep() {
 func (s *server) requireNothingLeft() {
 	s.t.Helper()
 	var left []string
-	s.comes(func() bool { left = s.rt.left(s.t, s); return len(left) == 0 })
+	s.eventually(func() bool { left = s.rt.leftovers(s.t, s); return len(left) == 0 })
 	require.Empty(s.t, left)
 }
 
-// comes returns when something has come to be so, or there is no patience left.
-func (s *server) comes(so func() bool) {
+// eventually returns when something has come to be so, or there is no patience left.
+func (s *server) eventually(so func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	for limit := time.Now().Add(patience); !so() && time.Now().Before(limit); {
+	for limit := time.Now().Add(waitTimeout); !so() && time.Now().Before(limit); {
 		<-again.C
 	}
 }

@@ -35,8 +35,8 @@ type fleet struct {
 func serveFleet(t *testing.T, n int, args ...string) *fleet {
 	t.Helper()
 	rt := dockerBackend{}
-	need(t, rt)
-	f := &fleet{t: t, rt: rt, args: args, store: postgrestest.Schema(t), instance: run + "-" + uuid.NewString()[:8]}
+	requireBackend(t, rt)
+	f := &fleet{t: t, rt: rt, args: args, store: postgrestest.Schema(t), instance: runID + "-" + uuid.NewString()[:8]}
 	secret := []byte("a secret of these tests")
 	db, err := store.Open(t.Context(), f.store)
 	require.NoError(t, err)
@@ -64,18 +64,18 @@ func (f *fleet) add(store string) {
 	s.start()
 }
 
-// detour makes a way to the database that can be cut, and the URL that goes by
+// proxyStore makes a way to the database that can be cut, and the URL that goes by
 // it.
-func (f *fleet) detour() (*proxy, string) {
+func (f *fleet) proxyStore() (*proxy, string) {
 	f.t.Helper()
 	u, err := url.Parse(f.store)
 	require.NoError(f.t, err)
 	address := u.Host
-	p := newProxy(f.t, "tcp", ownAddress(), func(ctx context.Context) (net.Conn, error) {
+	p := newProxy(f.t, "tcp", freeAddress(), func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	})
 	u.Host = p.address
-	p.mend(f.t)
+	p.restore(f.t)
 	return p, u.String()
 }
 
@@ -91,8 +91,8 @@ func (f *fleet) remove() {
 	}
 }
 
-// leads says whether a line of a server's log says that it leads.
-func leads(l logLine) bool { return l.says("this server keeps the pools now") }
+// isLeaderLine says whether a line of a server's log says that it leads.
+func isLeaderLine(l logLine) bool { return l.hasMessage("this server keeps the pools now") }
 
 // leader is the server that leads, and the others. It waits until one does.
 func (f *fleet) leader() (leader *server, others []*server) {
@@ -100,7 +100,7 @@ func (f *fleet) leader() (leader *server, others []*server) {
 	require.Eventually(f.t, func() bool {
 		leader, others = nil, nil
 		for _, s := range f.servers {
-			line, ended, _ := s.log.find(leads)
+			line, ended, _ := s.log.find(isLeaderLine)
 			switch {
 			case line != nil && !ended:
 				leader = s
@@ -109,7 +109,7 @@ func (f *fleet) leader() (leader *server, others []*server) {
 			}
 		}
 		return leader != nil
-	}, patience, 20*time.Millisecond, "nobody leads")
+	}, waitTimeout, 20*time.Millisecond, "nobody leads")
 	return leader, others
 }
 

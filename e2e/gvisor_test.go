@@ -32,7 +32,7 @@ func (b gvisorBackend) open(t testing.TB, instance, _ string, secret []byte) run
 	return rt
 }
 
-func (b gvisorBackend) left(t testing.TB, s *server) []string {
+func (b gvisorBackend) leftovers(t testing.TB, s *server) []string {
 	t.Helper()
 	e, err := findEngine(b.host)
 	require.NoError(t, err)
@@ -64,29 +64,29 @@ func TestGVisor(t *testing.T) {
 	for _, reuse := range []string{"same_tenant", "wipe"} {
 		id := strings.ReplaceAll(reuse, "_", "-")
 		s.apply(id, strings.ReplaceAll(gvisorHooks, "REUSE", reuse))
-		s.visitsUnderGVisor(id)
-		s.delete(id)
+		s.claimUnderGVisor(id)
+		s.deleteWorkload(id)
 	}
 	s.requireEnds()
 	s.requireNothingLeft()
 }
 
-// visitsUnderGVisor are those of two tenants, one after the other.
-func (s *server) visitsUnderGVisor(id string) {
+// claimUnderGVisor are those of two tenants, one after the other.
+func (s *server) claimUnderGVisor(id string) {
 	t := s.t
 	t.Helper()
 	used := map[string]string{} // the container of each tenant
 	for i, tenant := range []string{"ada", "ada", "bob"} {
-		got, created, err := s.Claim(t.Context(), id, tenant, patience)
+		got, created, err := s.Claim(t.Context(), id, tenant, waitTimeout)
 		require.NoError(t, err)
 		require.True(t, created)
-		said := outputs(s.runsOf(hooks.RunFilter{Claim: got.ID}))
-		require.Contains(t, said["kernel"], "gvisor")
+		output := outputsByHook(s.runsOf(hooks.RunFilter{Claim: got.ID}))
+		require.Contains(t, output["kernel"], "gvisor")
 		want := "x"
 		if i == 1 && used["ada"] == got.Container {
 			want = "xx"
 		}
-		require.Equal(t, want, said["show"], "what %s finds", tenant)
+		require.Equal(t, want, output["show"], "what %s finds", tenant)
 		if tenant == "bob" {
 			require.NotEqual(t, used["ada"], got.Container)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/api/client"
 )
 
-// faulty has faults of several kinds.
-const faulty = `id: Faulty
+// invalidFile has faults of several kinds.
+const invalidFile = `id: Faulty
 image: x
 comand: [a]
 pool: { min_idle: many }
@@ -23,8 +23,8 @@ hooks:
   post_claim: [{ command: [a], timeout: soon }]
 `
 
-// faults are all that is wrong with it, at their places.
-func faults() []string {
+// wantErrors are all that is wrong with it, at their places.
+func wantErrors() []string {
 	return []string{
 		":1:5: id: ", ":3:1: comand: ", ":4:19: pool.min_idle: ", ":6:41: hooks.post_claim[0].timeout: ",
 	}
@@ -32,32 +32,32 @@ func faults() []string {
 
 // What is wrong with a file is told all at once, each fault at its place, the
 // same by validate, by apply and by the API.
-func TestFaultyFile(t *testing.T) {
+func TestInvalidWorkloadFile(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
 	file := filepath.Join(t.TempDir(), "faulty.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(faulty), 0o600))
+	require.NoError(t, os.WriteFile(file, []byte(invalidFile), 0o600))
 	validated, applied := s.cli("validate", file), s.cli("apply", "-f", file)
 	require.Equal(t, 1, validated.code)
 	require.Equal(t, 1, applied.code)
 	require.Equal(t, validated.out, applied.err)
-	for _, fault := range faults() {
-		require.Contains(t, validated.out, file+fault)
+	for _, want := range wantErrors() {
+		require.Contains(t, validated.out, file+want)
 	}
 	require.Contains(t, validated.out, "command", "the remedy of the misspelt field")
-	require.Equal(t, len(faults()), strings.Count(validated.out, "\n"), validated.out)
+	require.Equal(t, len(wantErrors()), strings.Count(validated.out, "\n"), validated.out)
 
-	_, err := s.Apply(t.Context(), "faulty", []byte(faulty))
-	refused := problem(t, err)
+	_, err := s.Apply(t.Context(), "faulty", []byte(invalidFile))
+	refused := problemOf(t, err)
 	require.Equal(t, api.InvalidWorkload, refused.Code)
-	require.Len(t, refused.Faults, len(faults()))
-	require.Equal(t, 3, refused.Faults[1].Line)
-	require.Equal(t, "comand", refused.Faults[1].Field)
-	require.NotEmpty(t, refused.Faults[1].Remedy)
+	require.Len(t, refused.ValidationErrors, len(wantErrors()))
+	require.Equal(t, 3, refused.ValidationErrors[1].Line)
+	require.Equal(t, "comand", refused.ValidationErrors[1].Field)
+	require.NotEmpty(t, refused.ValidationErrors[1].Hint)
 }
 
 // Text that is no YAML at all is told with its line, and nothing breaks.
-func TestBrokenYAML(t *testing.T) {
+func TestInvalidYAML(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
 	for _, text := range []string{"id: [a\n", "\tid: a\n", "", "- a\n", "id: a\nid: b\nimage: x\n", "\x00\xff", "a: &a [*a]\n"} {
@@ -65,12 +65,12 @@ func TestBrokenYAML(t *testing.T) {
 		require.Equal(t, 1, got.code, "%q", text)
 		require.NotEmpty(t, got.out, "%q", text)
 		_, err := s.Apply(t.Context(), "a", []byte(text))
-		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, problem(t, err).Status, "%q: %v", text, err)
+		require.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, problemOf(t, err).Status, "%q: %v", text, err)
 	}
 }
 
-// problem is the server's refusal.
-func problem(t testing.TB, err error) *client.Error {
+// problemOf is the server's refusal.
+func problemOf(t testing.TB, err error) *client.Error {
 	t.Helper()
 	var refused *client.Error
 	require.ErrorAs(t, err, &refused)
@@ -79,7 +79,7 @@ func problem(t testing.TB, err error) *client.Error {
 
 // Commands that make no sense, or ask for what there is not, say so in a line
 // that names the remedy, with the exit code that the help promises.
-func TestBadCommands(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
 	for _, test := range []struct {
@@ -129,7 +129,7 @@ func TestBadCommands(t *testing.T) {
 }
 
 // With keys everybody needs one, but for the probes.
-func TestKeys(t *testing.T) {
+func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")
 	const key = "0123456789abcdef-ada"
@@ -149,27 +149,27 @@ func TestKeys(t *testing.T) {
 	_, err = anybody.Health(t.Context())
 	require.NoError(t, err)
 	_, err = anybody.Pools(t.Context())
-	require.Equal(t, http.StatusUnauthorized, problem(t, err).Status)
+	require.Equal(t, http.StatusUnauthorized, problemOf(t, err).Status)
 }
 
 // What a valid file cannot know, that there is no such program or user, is
 // told where the hook was to run.
-func TestHookThatCannotStart(t *testing.T) {
+func TestHookStartError(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		for id, hook := range map[string]string{
 			"program": "command: [/no/such/program]",
 			"user":    "command: [BOX, echo], user: nobody-by-this-name",
 		} {
 			s.apply(id, "pool: { min_idle: 0, max_size: 1 }\nhooks: { post_claim: [{ "+hook+", on_error: retry, retries: 3 }] }\n")
-			_, _, err := s.Claim(t.Context(), id, "ada", patience)
-			refused := problem(t, err)
+			_, _, err := s.Claim(t.Context(), id, "ada", waitTimeout)
+			refused := problemOf(t, err)
 			require.Equal(t, api.HookFailed, refused.Code)
 			require.Equal(t, "start_failed", string(refused.Run.State))
 			require.Contains(t, refused.Detail, strings.Trim(strings.Fields(hook)[len(strings.Fields(hook))-1], "[],"))
-			require.Len(t, s.events(of(id, activity.HookStarted)), 1, "it would not start the next time either")
-			s.delete(id)
+			require.Len(t, s.events(eventsOf(id, activity.HookStarted)), 1, "it would not start the next time either")
+			s.deleteWorkload(id)
 		}
 		s.requireEnds()
 		s.requireNothingLeft()
@@ -179,18 +179,18 @@ func TestHookThatCannotStart(t *testing.T) {
 // An image that there is not fails the pool and not the server.
 func TestMissingImage(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, rt backend) {
+	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		text := "id: ghost\nimage: 127.0.0.1:1/no/such:image\ncommand: [/x]\npool: { min_idle: 1, max_size: 1 }\n"
 		_, err := s.Apply(t.Context(), "ghost", []byte(text))
 		require.NoError(t, err)
-		require.Contains(t, s.await(of("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
-		require.Contains(t, s.must("get", "pools"), "backing_off")
+		require.Contains(t, s.awaitEvent(eventsOf("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
+		require.Contains(t, s.mustCLI("get", "pools"), "backing_off")
 		_, _, err = s.Claim(t.Context(), "ghost", "ada", 0)
-		refused := problem(t, err)
+		refused := problemOf(t, err)
 		require.Equal(t, api.PoolNotReady, refused.Code)
 		require.Equal(t, "fill_failing", refused.Reason)
-		s.delete("ghost")
+		s.deleteWorkload("ghost")
 		s.requireNothingLeft()
 	})
 }

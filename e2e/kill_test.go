@@ -17,7 +17,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-const allPoints = `
+const allPointsHooks = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 hooks:
   post_create: [{ name: make, command: [APP, append, /state/log, m] }]
@@ -26,9 +26,9 @@ hooks:
   pre_destroy: [{ name: destroy, command: [APP, append, /state/log, d] }]
 `
 
-// moments are the events at which a server is killed: right after each, the
+// crashEvents are the events at which a server is killed: right after each, the
 // deed that it announces is about to be done.
-func moments() []activity.Filter {
+func crashEvents() []activity.Filter {
 	at := func(t activity.Type, point hooks.Point) activity.Filter {
 		return activity.Filter{Types: []activity.Type{t}, Point: string(point)}
 	}
@@ -48,21 +48,21 @@ func moments() []activity.Filter {
 // answered, begins no hook again, and leaves nothing behind.
 func TestKilledAtEveryEvent(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		for i, moment := range moments() {
+		for i, moment := range crashEvents() {
 			id := fmt.Sprintf("round-%d", i)
 			moment.Workload = id
-			told := &visitor{promised: map[string]claim.State{}}
+			told := &clientSim{promised: map[string]claim.State{}}
 			var busy errgroup.Group
-			busy.Go(func() error { return s.killAt(moment) })
-			busy.Go(func() error { told.visit(s, id); return nil })
+			busy.Go(func() error { return s.killAtEvent(moment) })
+			busy.Go(func() error { told.run(s, id); return nil })
 			require.NoError(t, busy.Wait(), "waiting for %s of %s", moment.Types, moment.Point)
 			<-s.ended
 			s.start()
 			told.check(s)
 			s.releaseAll(id)
-			s.delete(id)
+			s.deleteWorkload(id)
 			s.requireEnds()
 			s.requireOnce(id)
 			s.requireNothingLeft()
@@ -70,36 +70,36 @@ func TestKilledAtEveryEvent(t *testing.T) {
 	})
 }
 
-// killAt kills the server as soon as something has happened.
-func (s *server) killAt(moment activity.Filter) error {
-	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+// killAtEvent kills the server as soon as something has happened.
+func (s *server) killAtEvent(moment activity.Filter) error {
+	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
 	defer cancel()
 	seen := errors.New("seen")
 	err := s.Follow(ctx, client.EventQuery{Filter: moment, After: "0"}, func(api.FollowedEvent) error { return seen })
 	if errors.Is(err, seen) {
 		return s.cmd.Process.Kill()
 	}
-	return errors.Join(fmt.Errorf("it did not happen within %s", patience), err)
+	return errors.Join(fmt.Errorf("it did not happen within %s", waitTimeout), err)
 }
 
-// visitor is tenants who come one after the other, until the server dies, and
+// clientSim is tenants who come one after the other, until the server dies, and
 // what the server has promised them.
-type visitor struct {
+type clientSim struct {
 	promised map[string]claim.State
 }
 
-func (v *visitor) visit(s *server, id string) {
+func (v *clientSim) run(s *server, id string) {
 	ctx := s.t.Context()
-	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPoints))); err != nil {
+	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPointsHooks))); err != nil {
 		return
 	}
 	for _, tenant := range []string{"ada", "bob"} {
-		got, _, err := s.Claim(ctx, id, tenant, patience)
+		got, _, err := s.Claim(ctx, id, tenant, waitTimeout)
 		if err != nil {
 			return
 		}
 		v.promised[got.ID] = claim.Active
-		if _, err := s.ClaimRecord(ctx, got.ID); err != nil {
+		if _, err := s.GetClaim(ctx, got.ID); err != nil {
 			return
 		}
 		delete(v.promised, got.ID) // until its release is answered, nobody knows
@@ -112,10 +112,10 @@ func (v *visitor) visit(s *server, id string) {
 }
 
 // check holds the server to what it has promised.
-func (v *visitor) check(s *server) {
+func (v *clientSim) check(s *server) {
 	s.t.Helper()
 	for id, state := range v.promised {
-		got, err := s.ClaimRecord(s.t.Context(), id)
+		got, err := s.GetClaim(s.t.Context(), id)
 		require.NoError(s.t, err)
 		require.Equal(s.t, state, got.State)
 	}

@@ -40,16 +40,16 @@ func removals() map[string]struct {
 	}
 }
 
-// removed is a workload one of whose pods somebody removes.
-type removed struct {
+// podRemoval is a workload one of whose pods somebody removes.
+type podRemoval struct {
 	s      *server
 	id     string
 	marker string
 	how    string
 }
 
-// takeAway removes a container's pod.
-func (r *removed) takeAway(container string) {
+// removePod removes a container's pod.
+func (r *podRemoval) removePod(container string) {
 	r.s.t.Helper()
 	how := removals()[r.how]
 	method := http.MethodDelete
@@ -59,20 +59,20 @@ func (r *removed) takeAway(container string) {
 	askCluster(r.s.t, method, podPath(container)+how.path, how.object(container), nil)
 }
 
-// destroyed waits until a container is gone.
-func (r *removed) destroyed(container string) {
+// awaitDestroyed waits until a container is gone.
+func (r *podRemoval) awaitDestroyed(container string) {
 	r.s.t.Helper()
-	f := of(r.id, activity.ContainerDestroyed)
+	f := eventsOf(r.id, activity.ContainerDestroyed)
 	f.Container = container
-	r.s.await(f, 1)
+	r.s.awaitEvent(f, 1)
 }
 
 // An idle container is replaced.
-func (r *removed) whileIdle() {
-	container := r.s.await(of(r.id, activity.ContainerCreated), 1).Container
-	r.takeAway(container)
-	r.destroyed(container)
-	r.s.await(of(r.id, activity.ContainerCreated), 2)
+func (r *podRemoval) whileIdle() {
+	container := r.s.awaitEvent(eventsOf(r.id, activity.ContainerCreated), 1).Container
+	r.removePod(container)
+	r.awaitDestroyed(container)
+	r.s.awaitEvent(eventsOf(r.id, activity.ContainerCreated), 2)
 	c, _, err := r.s.Claim(r.s.t.Context(), r.id, "ada", 0)
 	require.NoError(r.s.t, err)
 	require.NotEqual(r.s.t, container, c.Container)
@@ -80,22 +80,22 @@ func (r *removed) whileIdle() {
 
 // A claim stays its tenant's, who is told that the container is dead, and gets
 // another after the release.
-func (r *removed) whileHeld() {
+func (r *podRemoval) whileClaimed() {
 	t := r.s.t
-	c, _, err := r.s.Claim(t.Context(), r.id, "ada", patience)
+	c, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 	require.NoError(t, err)
-	r.takeAway(c.Container)
-	died := of(r.id, activity.ContainerDied)
+	r.removePod(c.Container)
+	died := eventsOf(r.id, activity.ContainerDied)
 	died.Claim = c.ID
-	r.s.await(died, 1)
+	r.s.awaitEvent(died, 1)
 	again, created, err := r.s.Claim(t.Context(), r.id, "ada", 0)
 	require.NoError(t, err)
 	require.False(t, created)
 	require.Equal(t, c.ID, again.ID)
-	box, err := r.s.Container(t.Context(), c.Container)
+	container, err := r.s.Container(t.Context(), c.Container)
 	require.NoError(t, err)
-	require.Equal(t, pool.Claimed, box.State)
-	require.Equal(t, pool.Dead, box.Health)
+	require.Equal(t, pool.Claimed, container.State)
+	require.Equal(t, pool.Exited, container.Health)
 
 	got, err := r.s.Release(t.Context(), c.ID, false)
 	require.NoError(t, err)
@@ -103,55 +103,55 @@ func (r *removed) whileHeld() {
 	skipped := r.s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
 	require.Len(t, skipped, 1)
 	require.Equal(t, hooks.Skipped, skipped[0].State, "there is nothing to run it in")
-	r.destroyed(c.Container)
-	next, _, err := r.s.Claim(t.Context(), r.id, "ada", patience)
+	r.awaitDestroyed(c.Container)
+	next, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.NotEqual(t, c.Container, next.Container)
 }
 
 // A hook that was cut off is recorded as that, and its claim fails: it is never
 // made active on a guess.
-func (r *removed) whileHooked() {
+func (r *podRemoval) whileHookRuns() {
 	t := r.s.t
 	answer := make(chan error, 1)
 	go func() { // ends with its claim
-		_, _, err := r.s.Claim(t.Context(), r.id, "ada", patience)
+		_, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 		answer <- err
 	}()
-	begun := r.s.await(of(r.id, activity.HookStarted), 1)
-	r.s.seen(begun.Container, r.marker)
-	r.takeAway(begun.Container)
-	refused := problem(t, <-answer)
+	begun := r.s.awaitEvent(eventsOf(r.id, activity.HookStarted), 1)
+	r.s.awaitProcess(begun.Container, r.marker)
+	r.removePod(begun.Container)
+	refused := problemOf(t, <-answer)
 	require.Equal(t, api.HookFailed, refused.Code)
 	runs := r.s.runsOf(hooks.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
 	require.Contains(t, []hooks.RunState{hooks.Lost, hooks.Unknown}, runs[0].State, "%+v", runs[0])
-	r.destroyed(begun.Container)
+	r.awaitDestroyed(begun.Container)
 }
 
 // Whoever removes a pod, and whenever, what Hostler knows of it is the truth
 // soon after, and the pool is filled again.
 func TestPodRemoved(t *testing.T) {
 	t.Parallel()
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 	s := serve(t, kubernetesBackend{})
 	hang := "hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 60s }] }\n"
 	show := "hooks: { pre_release: [{ command: [BOX, echo] }] }\n"
 	t.Run("while", func(t *testing.T) {
 		for when, test := range map[string]struct {
 			hooks string
-			do    func(*removed)
-		}{"idle": {"", (*removed).whileIdle}, "held": {show, (*removed).whileHeld}, "hooked": {hang, (*removed).whileHooked}} {
+			do    func(*podRemoval)
+		}{"idle": {"", (*podRemoval).whileIdle}, "held": {show, (*podRemoval).whileClaimed}, "hooked": {hang, (*podRemoval).whileHookRuns}} {
 			for how := range removals() {
 				t.Run(when+"/"+how, func(t *testing.T) {
 					t.Parallel()
 					mine := *s
 					mine.t = t
-					r := &removed{s: &mine, id: when + "-" + how, how: how, marker: when + "-" + uuid.NewString()[:8]}
+					r := &podRemoval{s: &mine, id: when + "-" + how, how: how, marker: when + "-" + uuid.NewString()[:8]}
 					mine.apply(r.id, withMarker("pool: { min_idle: 1, max_size: 2, reuse: wipe }\n"+test.hooks, r.marker))
 					test.do(r)
 					mine.releaseAll(r.id)
-					mine.delete(r.id)
+					mine.deleteWorkload(r.id)
 				})
 			}
 		}
@@ -161,9 +161,9 @@ func TestPodRemoved(t *testing.T) {
 }
 
 // The pool says what the registry said, in the words of the node that asked it.
-func TestImageThatCannotBePulled(t *testing.T) {
+func TestImagePullError(t *testing.T) {
 	t.Parallel()
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 	closed := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("WWW-Authenticate", `Basic realm="the test"`)
 		http.Error(w, "members only", http.StatusUnauthorized)
@@ -177,22 +177,22 @@ func TestImageThatCannotBePulled(t *testing.T) {
 		text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/x]\nuser: '1:1'\npool: { min_idle: 1, max_size: 1 }\n", id, test.image)
 		_, err := s.Apply(t.Context(), id, []byte(text))
 		require.NoError(t, err)
-		require.Contains(t, s.await(of(id, activity.PoolWarning), 1).Message, test.says)
-		said := s.must("get", "pools", "-o", "yaml")
-		require.Contains(t, said, test.image)
-		require.Contains(t, said, test.says)
-		s.delete(id)
+		require.Contains(t, s.awaitEvent(eventsOf(id, activity.PoolWarning), 1).Message, test.says)
+		output := s.mustCLI("get", "pools", "-o", "yaml")
+		require.Contains(t, output, test.image)
+		require.Contains(t, output, test.says)
+		s.deleteWorkload(id)
 	}
 	s.requireNothingLeft()
 }
 
 // A pod that no node takes is given up after a while, with the scheduler's
 // words, and the pool tries again.
-func TestUnschedulable(t *testing.T) {
+func TestUnschedulablePod(t *testing.T) {
 	t.Parallel()
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 	s := install(t, kubernetesBackend{})
-	newFront(t, s, func(_ int, w http.ResponseWriter, r *http.Request) bool {
+	newFrontend(t, s, func(_ int, w http.ResponseWriter, r *http.Request) bool {
 		err := changePod(r, func(p *corev1.Pod) { p.Spec.NodeSelector = map[string]string{"nowhere": "true"} })
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadGateway)
@@ -201,27 +201,27 @@ func TestUnschedulable(t *testing.T) {
 	})
 	s.start()
 	s.apply("homeless", "pool: { min_idle: 1, max_size: 1 }\n")
-	warning := s.await(of("homeless", activity.PoolWarning), 1)
+	warning := s.awaitEvent(eventsOf("homeless", activity.PoolWarning), 1)
 	require.Contains(t, warning.Message, "nodes are available")
 	require.Contains(t, warning.Message, "didn't match Pod's node affinity/selector")
-	require.Contains(t, s.must("get", "pools", "-o", "yaml"), "nodes are available")
-	s.delete("homeless")
+	require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "nodes are available")
+	s.deleteWorkload("homeless")
 	s.requireNothingLeft()
 }
 
 // Of an API server that is overloaded, or fails now and then, tenants see no
 // more than that things take longer.
-func TestThrottled(t *testing.T) {
+func TestThrottledAPIServer(t *testing.T) {
 	t.Parallel()
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 	s := install(t, kubernetesBackend{})
 	refusals := map[int]func(w http.ResponseWriter){
-		1: func(w http.ResponseWriter) { refuse(w, http.StatusTooManyRequests, "TooManyRequests", 1) },
-		4: func(w http.ResponseWriter) { refuse(w, http.StatusInternalServerError, "InternalError", 0) },
-		6: func(w http.ResponseWriter) { refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable", 1) },
-		8: func(w http.ResponseWriter) { refuse(w, http.StatusGatewayTimeout, "Timeout", 0) },
+		1: func(w http.ResponseWriter) { respondError(w, http.StatusTooManyRequests, "TooManyRequests", 1) },
+		4: func(w http.ResponseWriter) { respondError(w, http.StatusInternalServerError, "InternalError", 0) },
+		6: func(w http.ResponseWriter) { respondError(w, http.StatusServiceUnavailable, "ServiceUnavailable", 1) },
+		8: func(w http.ResponseWriter) { respondError(w, http.StatusGatewayTimeout, "Timeout", 0) },
 	}
-	f := newFront(t, s, func(n int, w http.ResponseWriter, _ *http.Request) bool {
+	f := newFrontend(t, s, func(n int, w http.ResponseWriter, _ *http.Request) bool {
 		answer, ok := refusals[n%10]
 		if ok {
 			answer(w)
@@ -229,15 +229,15 @@ func TestThrottled(t *testing.T) {
 		return ok
 	})
 	s.start()
-	s.apply("crowd", fmt.Sprintf(crowdHooks, maxBoxes))
+	s.apply("crowd", fmt.Sprintf(crowdHooks, maxContainers))
 	var g errgroup.Group
 	for i := range 20 {
-		g.Go(func() error { return s.visit(t.Context(), fmt.Sprintf("tenant-%d", i)) })
+		g.Go(func() error { return s.claimTwiceAndRelease(t.Context(), fmt.Sprintf("tenant-%d", i)) })
 	}
 	require.NoError(t, g.Wait())
-	requireOneTenantEach(t, s.events(of("crowd", "container")))
+	requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
 	require.Greater(t, len(f.since(0)), 10)
-	s.delete("crowd")
+	s.deleteWorkload("crowd")
 	s.requireEnds()
 	s.requireNothingLeft()
 }
@@ -246,13 +246,13 @@ func TestThrottled(t *testing.T) {
 // answered: what it costs does not depend on how busy the cluster is.
 func TestWarmClaimNeedsNoAPIServer(t *testing.T) {
 	t.Parallel()
-	need(t, kubernetesBackend{})
+	requireBackend(t, kubernetesBackend{})
 	s := install(t, kubernetesBackend{})
-	f := newFront(t, s, nil)
+	f := newFrontend(t, s, nil)
 	s.start()
 	s.apply("warm", "pool: { min_idle: 3, max_size: 3 }\nhooks: { post_claim: [{ command: [BOX, echo, hi] }] }\n")
-	s.await(of("warm", activity.ContainerCreated), 3)
-	before := f.quiet(t)
+	s.awaitEvent(eventsOf("warm", activity.ContainerCreated), 3)
+	before := f.awaitQuiet(t)
 	require.NotZero(t, before)
 	for _, tenant := range []string{"ada", "bob", "cleo"} {
 		c, created, err := s.Claim(t.Context(), "warm", tenant, 0)

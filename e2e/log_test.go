@@ -23,11 +23,13 @@ type serverLog struct {
 // logLine is one line, as JSON.
 type logLine map[string]any
 
-// says tells whether the line has this message.
-func (l logLine) says(message string) bool { return l["msg"] == message }
+// hasMessage tells whether the line has this message.
+func (l logLine) hasMessage(message string) bool { return l["msg"] == message }
 
-// mentions tells whether the error of the line has a text in it.
-func (l logLine) mentions(text string) bool { return strings.Contains(fmt.Sprint(l["error"]), text) }
+// errorContains tells whether the error of the line has a text in it.
+func (l logLine) errorContains(text string) bool {
+	return strings.Contains(fmt.Sprint(l["error"]), text)
+}
 
 func newServerLog() *serverLog { return &serverLog{changed: make(chan struct{})} }
 
@@ -52,8 +54,8 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end says that nothing more will come.
-func (l *serverLog) end() {
+// finish says that nothing more will come.
+func (l *serverLog) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended = true
@@ -86,7 +88,7 @@ func (l *serverLog) find(match func(logLine) bool) (logLine, bool, <-chan struct
 // await returns the first line that matches as soon as it is written.
 func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) logLine {
 	t.Helper()
-	deadline := time.After(patience)
+	deadline := time.After(waitTimeout)
 	for {
 		line, ended, changed := l.find(match)
 		if line != nil {
@@ -98,7 +100,7 @@ func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) l
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("the server did not write %s within %s:\n%s", what, patience, l)
+			t.Fatalf("the server did not write %s within %s:\n%s", what, waitTimeout, l)
 		}
 	}
 }

@@ -16,32 +16,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds whatever is waited for. Nothing takes nearly as long, but
+// waitTimeout bounds whatever is waited for. Nothing takes nearly as long, but
 // machines that test are slow and busy.
-const patience = 3 * time.Minute
+const waitTimeout = 3 * time.Minute
 
-// run names this run of the tests in what it makes on an engine.
-var run = "e2e-" + uuid.NewString()[:8]
+// runID names this run of the tests in what it makes on an engine.
+var runID = "e2e-" + uuid.NewString()[:8]
 
-// cleaners are what is called when all tests have ended.
-var cleaners struct {
+// cleanups are what is called when all tests have ended.
+var cleanups struct {
 	sync.Mutex // guards calls
 	calls      []func(context.Context) error
 }
 
-// atEnd has something done when all tests have ended.
-func atEnd(call func(context.Context) error) {
-	cleaners.Lock()
-	defer cleaners.Unlock()
-	cleaners.calls = append(cleaners.calls, call)
+// cleanUpAtEnd has something done when all tests have ended.
+func cleanUpAtEnd(call func(context.Context) error) {
+	cleanups.Lock()
+	defer cleanups.Unlock()
+	cleanups.calls = append(cleanups.calls, call)
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	var err error
-	for _, call := range cleaners.calls {
+	for _, call := range cleanups.calls {
 		err = errors.Join(err, call(ctx))
 	}
 	if err != nil {
@@ -51,14 +51,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// built is the folder with the programs under test, and those that containers
+// builtPrograms is the folder with the programs under test, and those that containers
 // run: static, so that they run in an image that holds nothing else.
-var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", run+"-bin-")
+var builtPrograms = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", runID+"-bin-")
 	if err != nil {
 		return "", err
 	}
-	atEnd(func(context.Context) error { return os.RemoveAll(dir) })
+	cleanUpAtEnd(func(context.Context) error { return os.RemoveAll(dir) })
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/",
 		"../cmd/hostler", "../cmd/hostler-shim", "../runtime/runtimetest/box", "./testdata/app")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
@@ -72,13 +72,13 @@ var built = sync.OnceValues(func() (string, error) {
 // program is the path of a program that was built for the tests.
 func program(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := built()
+	dir, err := builtPrograms()
 	require.NoError(t, err)
 	return filepath.Join(dir, name)
 }
 
-// outcome is how a command ended.
-type outcome struct {
+// commandResult is how a command ended.
+type commandResult struct {
 	code     int
 	out, err string
 }
@@ -95,9 +95,9 @@ func environment(more ...string) []string {
 }
 
 // hostler runs the command line to its end.
-func hostler(t testing.TB, env []string, stdin string, args ...string) outcome {
+func hostler(t testing.TB, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 	defer cancel()
 	c := exec.CommandContext(ctx, program(t, "hostler"), args...)
 	var out, errOut strings.Builder
@@ -106,5 +106,5 @@ func hostler(t testing.TB, env []string, stdin string, args ...string) outcome {
 	if _, exited := errors.AsType[*exec.ExitError](err); !exited {
 		require.NoError(t, err, "hostler %q", args)
 	}
-	return outcome{c.ProcessState.ExitCode(), out.String(), errOut.String()}
+	return commandResult{c.ProcessState.ExitCode(), out.String(), errOut.String()}
 }

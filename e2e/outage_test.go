@@ -24,30 +24,30 @@ hooks:
 
 // A server that starts before its engine says so, and works as soon as the
 // engine is there.
-func TestEngineDownAtStart(t *testing.T) {
+func TestEngineUnavailableAtStart(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, rt backend) {
+	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := detour(t, s)
+		way := startOnProxy(t, s)
 		s.start()
 		_, err := s.Health(t.Context())
-		require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
-		require.NotEmpty(t, problem(t, err).Detail)
+		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
+		require.NotEmpty(t, problemOf(t, err).Detail)
 		s.apply("early", outageHooks)
-		require.Contains(t, s.await(of("early", activity.PoolWarning), 1).Message, way.address)
+		require.Contains(t, s.awaitEvent(eventsOf("early", activity.PoolWarning), 1).Message, way.address)
 		_, _, err = s.Claim(t.Context(), "early", "ada", 0)
-		require.Equal(t, http.StatusServiceUnavailable, problem(t, err).Status)
+		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 
-		way.mend(t)
+		way.restore(t)
 		require.Eventually(t, func() bool { // what it answers is some seconds old at most
 			_, err := s.Health(t.Context())
 			return err == nil
-		}, patience, 100*time.Millisecond)
-		c, _, err := s.Claim(t.Context(), "early", "ada", patience)
+		}, waitTimeout, 100*time.Millisecond)
+		c, _, err := s.Claim(t.Context(), "early", "ada", waitTimeout)
 		require.NoError(t, err)
 		require.Equal(t, claim.Active, c.State)
 		s.releaseAll("early")
-		s.delete("early")
+		s.deleteWorkload("early")
 		s.requireEnds()
 		s.requireNothingLeft()
 	})
@@ -56,18 +56,18 @@ func TestEngineDownAtStart(t *testing.T) {
 // An engine that goes away costs the claims that are in the making, and
 // nothing else: what is held stays held, no hook runs again, and nothing is
 // left of what was half made or half removed.
-func TestEngineGoesAway(t *testing.T) {
+func TestEngineOutage(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, rt backend) {
+	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := detour(t, s)
-		way.mend(t)
+		way := startOnProxy(t, s)
+		way.restore(t)
 		s.start()
 		s.apply("kept", outageHooks)
-		held, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+		held, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
 		require.NoError(t, err)
 		was := rt.incarnation(t, s, held.Container)
-		s.await(of("kept", activity.ContainerCreated), 2)
+		s.awaitEvent(eventsOf("kept", activity.ContainerCreated), 2)
 		waiting, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
 		require.Len(t, waiting, 1)
@@ -81,52 +81,52 @@ func TestEngineGoesAway(t *testing.T) {
 		require.False(t, created)
 		require.Equal(t, held.ID, again.ID)
 		_, _, err = s.Claim(t.Context(), "kept", "bob", 0)
-		require.Contains(t, []api.Code{api.EngineDown, api.PoolNotReady}, problem(t, err).Code)
-		s.await(of("kept", activity.PoolWarning), 1)
+		require.Contains(t, []api.Code{api.EngineUnavailable, api.PoolNotReady}, problemOf(t, err).Code)
+		s.awaitEvent(eventsOf("kept", activity.PoolWarning), 1)
 
-		way.mend(t)
-		f := of("kept", activity.ContainerDestroyed)
+		way.restore(t)
+		f := eventsOf("kept", activity.ContainerDestroyed)
 		f.Container = idle
-		s.await(f, 1)
-		_, _, err = s.Claim(t.Context(), "kept", "bob", patience)
+		s.awaitEvent(f, 1)
+		_, _, err = s.Claim(t.Context(), "kept", "bob", waitTimeout)
 		require.NoError(t, err)
 		require.Equal(t, was, rt.incarnation(t, s, held.Container))
 		released, err := s.Release(t.Context(), held.ID, false)
 		require.NoError(t, err)
 		require.Empty(t, released.Warnings)
-		require.Equal(t, "c", outputs(s.runsOf(hooks.RunFilter{Claim: held.ID}))["show"])
+		require.Equal(t, "c", outputsByHook(s.runsOf(hooks.RunFilter{Claim: held.ID}))["show"])
 		s.releaseAll("kept")
-		s.delete("kept")
+		s.deleteWorkload("kept")
 		s.requireEnds()
 		s.requireNothingLeft()
 	})
 }
 
-const cutHooks = `
+const hookOutageHooks = `
 pool: { min_idle: 1, max_size: 2, reuse: wipe }
 hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 5s, on_error: continue }] }
 `
 
 // A hook whose connection breaks is not run again, and its end is known or
 // said to be unknown: a claim is never made active on a guess.
-func TestEngineGoesAwayInAHook(t *testing.T) {
+func TestEngineOutageDuringHook(t *testing.T) {
 	t.Parallel()
-	onEngines(t, func(t *testing.T, rt backend) {
+	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := detour(t, s)
-		way.mend(t)
+		way := startOnProxy(t, s)
+		way.restore(t)
 		s.start()
 		marker := "cut-" + uuid.NewString()[:8] // not only digits: text needs no quotes then
-		s.apply("cut", withMarker(cutHooks, marker))
+		s.apply("cut", withMarker(hookOutageHooks, marker))
 		answer := make(chan error, 1)
 		go func() { // ends with its claim
-			_, _, err := s.Claim(t.Context(), "cut", "ada", patience)
+			_, _, err := s.Claim(t.Context(), "cut", "ada", waitTimeout)
 			answer <- err
 		}()
-		begun := s.await(of("cut", activity.HookStarted), 1)
-		s.seen(begun.Container, marker)
+		begun := s.awaitEvent(eventsOf("cut", activity.HookStarted), 1)
+		s.awaitProcess(begun.Container, marker)
 		way.cut()
-		way.mend(t)
+		way.restore(t)
 		err := <-answer
 		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
 		require.Len(t, runs, 1)
@@ -136,7 +136,7 @@ func TestEngineGoesAwayInAHook(t *testing.T) {
 		} else {
 			require.Contains(t, []hooks.RunState{hooks.Unknown, hooks.Lost}, runs[0].State)
 		}
-		s.delete("cut")
+		s.deleteWorkload("cut")
 		s.requireEnds()
 		s.requireNothingLeft()
 	})

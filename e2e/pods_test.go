@@ -24,16 +24,16 @@ type kubernetesBackend struct{}
 func (kubernetesBackend) name() string                             { return "kubernetes" }
 func (kubernetesBackend) program(_ testing.TB, name string) string { return "/" + name }
 
-func (kubernetesBackend) missing() error {
-	_, err := theCluster()
+func (kubernetesBackend) unavailable() error {
+	_, err := localCluster()
 	return err
 }
 
 func (kubernetesBackend) args(t testing.TB) []string {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	require.NoError(t, err)
-	return []string{"--kubeconfig", c.Kubeconfig(), "--namespace", run, "--shim-image", images(t).shim}
+	return []string{"--kubeconfig", c.Kubeconfig(), "--namespace", runID, "--shim-image", images(t).shim}
 }
 
 func (kubernetesBackend) image(t testing.TB) string {
@@ -41,52 +41,52 @@ func (kubernetesBackend) image(t testing.TB) string {
 	return images(t).programs
 }
 
-// pushed are images in a registry of this process. The node is this machine,
+// pushedImages are images in a registry of this process. The node is this machine,
 // so it can pull from there. One there is not.
-type pushed struct{ programs, shim, nothing string }
+type pushedImages struct{ programs, shim, nothing string }
 
-func images(t testing.TB) pushed {
+func images(t testing.TB) pushedImages {
 	t.Helper()
-	p, err := pushOnce()
+	p, err := pushImages()
 	require.NoError(t, err)
 	return p
 }
 
-var pushOnce = sync.OnceValues(func() (pushed, error) {
-	dir, err := built()
+var pushImages = sync.OnceValues(func() (pushedImages, error) {
+	dir, err := builtPrograms()
 	if err != nil {
-		return pushed{}, err
+		return pushedImages{}, err
 	}
-	r := clustertest.Serve()
-	atEnd(func(context.Context) error { r.Close(); return nil })
+	r := clustertest.NewRegistry()
+	cleanUpAtEnd(func(context.Context) error { r.Close(); return nil })
 	in := func(name string) string { return filepath.Join(dir, name) }
-	p := pushed{nothing: r.Ref(run + "/nothing:1")}
-	if p.programs, err = r.Push(run+"/programs:1", map[string]string{"box": in("box"), "app": in("app")}); err != nil {
+	p := pushedImages{nothing: r.Ref(runID + "/nothing:1")}
+	if p.programs, err = r.Push(runID+"/programs:1", map[string]string{"box": in("box"), "app": in("app")}); err != nil {
 		return p, err
 	}
-	p.shim, err = r.Push(run+"/hostler:1", map[string]string{"usr/local/bin/hostler-shim": in("hostler-shim")})
+	p.shim, err = r.Push(runID+"/hostler:1", map[string]string{"usr/local/bin/hostler-shim": in("hostler-shim")})
 	return p, err
 })
 
 func (kubernetesBackend) open(t testing.TB, instance, _ string, secret []byte) runtime.Runtime {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	require.NoError(t, err)
 	rt, err := kubernetes.New(kubernetes.Options{
-		Instance: instance, Secret: secret, ShimImage: images(t).shim, Kubeconfig: c.Kubeconfig(), Namespace: run,
+		Instance: instance, Secret: secret, ShimImage: images(t).shim, Kubeconfig: c.Kubeconfig(), Namespace: runID,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, rt.Close()) })
 	return rt
 }
 
-func (kubernetesBackend) detour(t testing.TB) (*proxy, []string, []string) {
+func (kubernetesBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	require.NoError(t, err)
 	to, err := url.Parse(c.Config.Host)
 	require.NoError(t, err)
-	p := newProxy(t, "tcp", ownAddress(), func(ctx context.Context) (net.Conn, error) {
+	p := newProxy(t, "tcp", freeAddress(), func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", to.Host)
 	})
 	return p, []string{"--kubeconfig", kubeconfigFor(t, "https://"+p.address)}, nil
@@ -99,8 +99,8 @@ func (kubernetesBackend) incarnation(t testing.TB, _ *server, id string) string 
 	return fmt.Sprint(p.Metadata.UID, p.Status.ContainerStatuses)
 }
 
-// runs looks among this machine's processes, which those of its pods are.
-func (kubernetesBackend) runs(t testing.TB, id, marker string) bool {
+// hasProcess looks among this machine's processes, which those of its pods are.
+func (kubernetesBackend) hasProcess(t testing.TB, id, marker string) bool {
 	t.Helper()
 	uid := podOf(t, id).Metadata.UID
 	for _, p := range processes(t, marker) {
@@ -112,7 +112,7 @@ func (kubernetesBackend) runs(t testing.TB, id, marker string) bool {
 	return false
 }
 
-func (kubernetesBackend) left(t testing.TB, s *server) []string {
+func (kubernetesBackend) leftovers(t testing.TB, s *server) []string {
 	t.Helper()
 	return podsOf(t, s.instance)
 }

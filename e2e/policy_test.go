@@ -34,25 +34,25 @@ func policies() []policy {
 	}
 }
 
-// ends says how to lead a container to a point, and what the point's failure
+// pointScenarios says how to lead a container to a point, and what the point's failure
 // does to the flow.
-func ends() map[hooks.Point]func(s *server, id string, p policy) {
+func pointScenarios() map[hooks.Point]func(s *server, id string, p policy) {
 	return map[hooks.Point]func(s *server, id string, p policy){
-		hooks.PostCreate: (*server).endOfCreate,
-		hooks.PostClaim:  (*server).endOfClaim,
-		hooks.PreRelease: (*server).endOfRelease,
-		hooks.PreDestroy: (*server).endOfDestroy,
+		hooks.PostCreate: (*server).checkCreateFailure,
+		hooks.PostClaim:  (*server).checkClaimFailure,
+		hooks.PreRelease: (*server).checkReleaseFailure,
+		hooks.PreDestroy: (*server).checkDestroyFailure,
 	}
 }
 
 // At each point each policy does what it is documented to do, every attempt
 // that begins has one end, and nothing is left behind.
-func TestPolicies(t *testing.T) {
+func TestErrorPolicies(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		t.Run("at", func(t *testing.T) {
-			for point, end := range ends() {
+			for point, end := range pointScenarios() {
 				for _, p := range policies() {
 					id := fmt.Sprintf("%s-%s", p.name, map[hooks.Point]string{
 						hooks.PostCreate: "make", hooks.PostClaim: "claim", hooks.PreRelease: "release", hooks.PreDestroy: "destroy",
@@ -64,7 +64,7 @@ func TestPolicies(t *testing.T) {
 						mine.apply(id, fmt.Sprintf("pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks:\n"+
 							"  %s:\n    - %s\n    - { name: after, command: [BOX, echo, after] }\n", point, p.hook))
 						end(&mine, id, p)
-						mine.delete(id)
+						mine.deleteWorkload(id)
 						mine.requireAttempts(id, point, p)
 					})
 				}
@@ -79,7 +79,7 @@ func TestPolicies(t *testing.T) {
 // policy, and its events against the records.
 func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
 	s.t.Helper()
-	first := s.events(of(id, activity.ContainerCreating))[0].Container
+	first := s.events(eventsOf(id, activity.ContainerCreating))[0].Container
 	ends := map[hooks.RunState]activity.Type{
 		hooks.Failed: activity.HookFailed, hooks.Succeeded: activity.HookCompleted, hooks.Skipped: activity.HookSkipped,
 	}
@@ -93,31 +93,31 @@ func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
 		want = append(want, ends[r.State])
 	}
 	require.Equal(s.t, p.runs, got)
-	f := of(id, "hook")
+	f := eventsOf(id, "hook")
 	f.Container, f.Point = first, string(point)
-	require.Equal(s.t, want, types(s.events(f)))
+	require.Equal(s.t, want, eventTypes(s.events(f)))
 }
 
 // A container whose post_create fails is destroyed and the pool says why; it
 // never waits.
-func (s *server) endOfCreate(id string, p policy) {
+func (s *server) checkCreateFailure(id string, p policy) {
 	s.t.Helper()
 	if !p.fails {
-		s.await(of(id, activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
 		return
 	}
-	warning := s.await(of(id, activity.PoolWarning), 1)
+	warning := s.awaitEvent(eventsOf(id, activity.PoolWarning), 1)
 	require.Contains(s.t, warning.Message, `hook "bad"`)
 	require.Contains(s.t, warning.Message, "exited with code 3")
-	s.await(of(id, activity.ContainerDestroyed), 1)
-	require.Empty(s.t, s.events(of(id, activity.ContainerCreated)))
+	s.awaitEvent(eventsOf(id, activity.ContainerDestroyed), 1)
+	require.Empty(s.t, s.events(eventsOf(id, activity.ContainerCreated)))
 }
 
 // A claim whose post_claim fails tells its caller what failed, and takes its
 // container with it.
-func (s *server) endOfClaim(id string, p policy) {
+func (s *server) checkClaimFailure(id string, p policy) {
 	s.t.Helper()
-	s.await(of(id, activity.ContainerCreated), 1)
+	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
 	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
 	if !p.fails {
 		require.NoError(s.t, err)
@@ -137,17 +137,17 @@ func (s *server) endOfClaim(id string, p policy) {
 	require.Equal(s.t, api.HookFailed, failed.Code)
 	require.Equal(s.t, "post_claim", failed.Step)
 	require.Equal(s.t, 3, *failed.Run.ExitCode)
-	container := s.await(of(id, activity.ClaimFailed), 1).Container
-	f := of(id, activity.ContainerDestroyed)
+	container := s.awaitEvent(eventsOf(id, activity.ClaimFailed), 1).Container
+	f := eventsOf(id, activity.ContainerDestroyed)
 	f.Container = container
-	s.await(f, 1)
+	s.awaitEvent(f, 1)
 }
 
 // A release goes on when its pre_release fails, with a warning. A hook that
 // fails and lets the next one run is a warning too.
-func (s *server) endOfRelease(id string, p policy) {
+func (s *server) checkReleaseFailure(id string, p policy) {
 	s.t.Helper()
-	s.await(of(id, activity.ContainerCreated), 1)
+	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
 	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
 	require.NoError(s.t, err)
 	c, err = s.Release(s.t.Context(), c.ID, false)
@@ -158,14 +158,14 @@ func (s *server) endOfRelease(id string, p policy) {
 	if warned {
 		require.Contains(s.t, c.Warnings[0], "exited with code 3")
 	}
-	s.await(of(id, activity.ContainerReleased), 1)
+	s.awaitEvent(eventsOf(id, activity.ContainerReleased), 1)
 }
 
 // A container is destroyed whatever its pre_destroy did.
-func (s *server) endOfDestroy(id string, _ policy) {
+func (s *server) checkDestroyFailure(id string, _ policy) {
 	s.t.Helper()
-	c := s.await(of(id, activity.ContainerCreated), 1).Container
+	c := s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1).Container
 	_, err := s.DestroyContainer(s.t.Context(), c, false)
 	require.NoError(s.t, err)
-	s.await(of(id, activity.ContainerDestroyed), 1)
+	s.awaitEvent(eventsOf(id, activity.ContainerDestroyed), 1)
 }

@@ -34,22 +34,22 @@ func newProxy(t testing.TB, network, address string, dial func(context.Context) 
 	return p
 }
 
-// ownAddress is one of this machine that nobody else uses. A port of it stays
+// freeAddress is one of this machine that nobody else uses. A port of it stays
 // free while the way that begins there is cut.
-func ownAddress() string {
+func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 }
 
-// detour has an installation's server go by a way that can be cut.
-func detour(t testing.TB, s *server) *proxy {
+// startOnProxy has an installation's server go by a way that can be cut.
+func startOnProxy(t testing.TB, s *server) *proxy {
 	t.Helper()
-	p, args, env := s.rt.detour(t)
+	p, args, env := s.rt.proxyEngine(t)
 	s.args, s.env = append(s.args, args...), append(s.env, env...)
 	return p
 }
 
-// mend opens the way.
-func (p *proxy) mend(t testing.TB) {
+// restore opens the way.
+func (p *proxy) restore(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen(p.network, p.address)
 	require.NoError(t, err)
@@ -100,14 +100,14 @@ func (p *proxy) accept(t testing.TB, listener net.Listener) {
 			continue
 		}
 		if p.add(listener, near, far) {
-			go carry(near, far)
-			go carry(far, near)
+			go copyStream(near, far)
+			go copyStream(far, near)
 		}
 	}
 }
 
-// carry ends with either side. A side that has said all may still listen.
-func carry(to, from net.Conn) {
+// copyStream ends with either side. A side that has said all may still listen.
+func copyStream(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()
 		from.Close()

@@ -26,20 +26,20 @@ import (
 func TestReplicasServeAnyCall(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 3)
-	f.servers[1].apply("crowd", fmt.Sprintf(crowdHooks, maxBoxes))
+	f.servers[1].apply("crowd", fmt.Sprintf(crowdHooks, maxContainers))
 	var followers, visits errgroup.Group
 	for _, s := range f.servers {
 		followers.Go(func() error { return s.followTo(t.Context(), activity.WorkloadDeleted) })
 	}
 	for i := range 12 {
-		visits.Go(func() error { return f.visitAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
+		visits.Go(func() error { return f.claimAndReleaseOnAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
 	}
 	require.NoError(t, visits.Wait())
 	s := f.servers[2]
-	requireOneTenantEach(t, s.events(of("crowd", "container")))
-	require.Len(t, s.events(of("crowd", activity.ClaimActivated)), 12)
-	require.Empty(t, s.events(of("crowd", activity.ClaimFailed)))
-	s.delete("crowd")
+	requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
+	require.Len(t, s.events(eventsOf("crowd", activity.ClaimActivated)), 12)
+	require.Empty(t, s.events(eventsOf("crowd", activity.ClaimFailed)))
+	s.deleteWorkload("crowd")
 	require.NoError(t, followers.Wait())
 	s.requireEnds()
 	s.requireNoGaps()
@@ -47,24 +47,24 @@ func TestReplicasServeAnyCall(t *testing.T) {
 }
 
 // That a pool cannot be filled every server knows, and answers with.
-func TestReplicasKnowWhyNot(t *testing.T) {
+func TestReplicasReportPoolError(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
 	leader.apply("broken", "pool: { min_idle: 1, max_size: 2 }\nhooks: { post_create: [{ command: [BOX, exit, '3'] }] }\n")
-	others[0].await(of("broken", activity.PoolWarning), 1)
+	others[0].awaitEvent(eventsOf("broken", activity.PoolWarning), 1)
 	require.Eventually(t, func() bool {
 		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
 		refused, ok := errors.AsType[*client.Error](err)
 		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "could not be made")
-	}, patience, 50*time.Millisecond, "the server that does not lead says why")
-	leader.delete("broken")
+	}, waitTimeout, 50*time.Millisecond, "the server that does not lead says why")
+	leader.deleteWorkload("broken")
 }
 
 // followTo follows the log from its beginning to an event of that type, and
 // returns an error when a number is missing.
 func (s *server) followTo(ctx context.Context, last activity.Type) error {
-	ctx, cancel := context.WithTimeout(ctx, 3*patience)
+	ctx, cancel := context.WithTimeout(ctx, 3*waitTimeout)
 	defer cancel()
 	seq, seen := int64(0), errors.New("seen")
 	err := s.Follow(ctx, client.EventQuery{After: "0"}, func(e api.FollowedEvent) error {
@@ -82,14 +82,14 @@ func (s *server) followTo(ctx context.Context, last activity.Type) error {
 	return nil
 }
 
-// visitAll claims from all servers at once, and gives back to all at once.
-func (f *fleet) visitAll(ctx context.Context, tenant string, i int) error {
+// claimAndReleaseOnAll claims from all servers at once, and gives back to all at once.
+func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) error {
 	got := make([]claim.Claim, len(f.servers))
 	made := make([]bool, len(f.servers))
 	var g errgroup.Group
 	for n, s := range f.servers {
 		g.Go(func() (err error) {
-			got[n], made[n], err = s.Claim(ctx, "crowd", tenant, patience)
+			got[n], made[n], err = s.Claim(ctx, "crowd", tenant, waitTimeout)
 			return err
 		})
 	}
@@ -120,13 +120,13 @@ func (f *fleet) visitAll(ctx context.Context, tenant string, i int) error {
 	return g.Wait()
 }
 
-// found checks what has become of the situations, by another server.
-func found(t *testing.T, heir *server, all map[string]*crash) {
+// requireScenarios checks what has become of the situations, by another server.
+func requireScenarios(t *testing.T, heir *server, all map[string]*crashScenario) {
 	t.Helper()
 	for id, c := range all {
 		c.s = heir
-		crashes()[id].after(c)
-		heir.delete(id)
+		crashScenarios()[id].after(c)
+		heir.deleteWorkload(id)
 	}
 	heir.requireEnds()
 	heir.requireNoGaps()
@@ -141,93 +141,93 @@ func TestReplicaKilled(t *testing.T) {
 		t.Parallel()
 		f := serveFleet(t, 2)
 		victim, others := f.leader()
-		all, end := handed(t, victim, "idle", "held", "in-create", "in-claim", "in-claim-2", "in-release", "in-destroy")
+		all, end := prepareScenarios(t, victim, "idle", "held", "in-create", "in-claim", "in-claim-2", "in-release", "in-destroy")
 		victim.kill()
 		end()
 		died := time.Now()
-		others[0].log.await(t, "that it leads", leads)
+		others[0].log.await(t, "that it leads", isLeaderLine)
 		t.Logf("another server leads after %s", time.Since(died).Round(time.Millisecond))
-		found(t, others[0], all)
+		requireScenarios(t, others[0], all)
 	})
 	t.Run("other", func(t *testing.T) {
 		t.Parallel()
 		f := serveFleet(t, 3)
 		_, others := f.leader()
-		all, end := handed(t, others[0], "held", "in-claim", "in-claim-2", "in-release")
+		all, end := prepareScenarios(t, others[0], "held", "in-claim", "in-claim-2", "in-release")
 		others[0].kill()
 		end()
-		found(t, others[1], all)
+		requireScenarios(t, others[1], all)
 	})
 }
 
 // A server that stands still until it was taken over from, and then goes on,
 // harms nothing: what it was doing has been finished without it, its tenants
 // and their containers are left alone, and it ends.
-func TestReplicaStalled(t *testing.T) {
+func TestStalledReplicaIsFenced(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	stalled, others := f.leader()
-	all, end := handed(t, stalled, "held", "in-claim-2", "in-release")
+	all, end := prepareScenarios(t, stalled, "held", "in-claim-2", "in-release")
 	stalled.signal(syscall.SIGSTOP)
-	others[0].log.await(t, "that it leads", leads)
-	others[0].await(of("in-claim-2", activity.ClaimActivated), 1)
-	others[0].await(of("in-release", activity.ClaimReleased), 1)
+	others[0].log.await(t, "that it leads", isLeaderLine)
+	others[0].awaitEvent(eventsOf("in-claim-2", activity.ClaimActivated), 1)
+	others[0].awaitEvent(eventsOf("in-release", activity.ClaimReleased), 1)
 	stalled.signal(syscall.SIGCONT)
 	<-stalled.ended
 	end()
 	require.Equal(t, 1, stalled.cmd.ProcessState.ExitCode())
 	line, _, _ := stalled.log.find(func(l logLine) bool { return strings.HasPrefix(fmt.Sprint(l["msg"]), "this server ends at once") })
 	require.NotNil(t, line, "it says why")
-	found(t, others[0], all)
+	requireScenarios(t, others[0], all)
 	stalled.start()
-	stalled.requireInStep()
+	stalled.requireEngineMatchesRecords()
 }
 
 // A server that is cut off from the database for so long that it is taken over
 // from harms nothing either.
-func TestReplicaCutOff(t *testing.T) {
+func TestPartitionedReplicaIsFenced(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 0)
-	way, store := f.detour()
+	way, store := f.proxyStore()
 	f.add(store)
 	away, _ := f.leader()
 	f.add(f.store)
 	other := f.servers[1]
-	all, end := handed(t, away, "held", "in-claim-2", "in-release")
+	all, end := prepareScenarios(t, away, "held", "in-claim-2", "in-release")
 	way.cut()
-	other.log.await(t, "that it leads", leads)
-	other.await(of("in-claim-2", activity.ClaimActivated), 1)
-	other.await(of("in-release", activity.ClaimReleased), 1)
-	way.mend(t)
+	other.log.await(t, "that it leads", isLeaderLine)
+	other.awaitEvent(eventsOf("in-claim-2", activity.ClaimActivated), 1)
+	other.awaitEvent(eventsOf("in-release", activity.ClaimReleased), 1)
+	way.restore(t)
 	<-away.ended
 	end()
 	require.Equal(t, 1, away.cmd.ProcessState.ExitCode())
-	found(t, other, all)
+	requireScenarios(t, other, all)
 }
 
 // Servers that all were cut off from the database for longer than their leases
 // go on when it is back: none takes the others for dead.
-func TestReplicasOutage(t *testing.T) {
+func TestDatabaseOutageForAllReplicas(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 0)
-	way, store := f.detour()
+	way, store := f.proxyStore()
 	f.add(store)
 	f.add(store)
-	f.servers[0].apply("kept", counted)
-	got, _, err := f.servers[1].Claim(t.Context(), "kept", "ada", patience)
+	f.servers[0].apply("kept", countingHooks)
+	got, _, err := f.servers[1].Claim(t.Context(), "kept", "ada", waitTimeout)
 	require.NoError(t, err)
 	way.cut()
-	require.NoError(t, flow.Pause(t.Context(), longOutage))
-	way.mend(t)
+	require.NoError(t, flow.Sleep(t.Context(), longOutage))
+	way.restore(t)
 	for _, s := range f.servers {
 		require.Eventually(t, func() bool {
-			again, _, err := s.Claim(t.Context(), "kept", "ada", patience)
+			again, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
 			return err == nil && again.ID == got.ID
-		}, patience, 100*time.Millisecond)
+		}, waitTimeout, 100*time.Millisecond)
 	}
 	_, err = f.servers[0].Release(t.Context(), got.ID, true)
 	require.NoError(t, err)
-	f.servers[1].delete("kept") // somebody leads
+	f.servers[1].deleteWorkload("kept") // somebody leads
 	for _, s := range f.servers {
 		_, ended, _ := s.log.find(func(logLine) bool { return false })
 		require.False(t, ended, "nobody was taken over from")
@@ -240,30 +240,32 @@ const longOutage = 25 * time.Second
 // A server that is told to stop and has to wait for a hook for longer than its
 // lease is not taken for dead meanwhile, and goes on to lead: nobody else begins
 // what it has begun. What it then leaves is taken over.
-func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
+func TestReplicaStopDuringHook(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
 	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
-	leader.visits("kept", "ada") // and is idle: no request waits for the release
-	begun := leader.await(of("kept", activity.HookStarted), 1)
-	box := leader.await(of("going", activity.ContainerCreated), 1).Container
-	_, err := leader.DestroyContainer(t.Context(), box, false)
+	leader.claimAs("kept", "ada") // and is idle: no request waits for the release
+	begun := leader.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
+	container := leader.awaitEvent(eventsOf("going", activity.ContainerCreated), 1).Container
+	_, err := leader.DestroyContainer(t.Context(), container, false)
 	require.NoError(t, err)
-	leader.await(of("going", activity.HookStarted), 1)
+	leader.awaitEvent(eventsOf("going", activity.HookStarted), 1)
 	told := time.Now()
-	require.Zero(t, leader.end(syscall.SIGTERM))
-	others[0].log.await(t, "that it takes over", func(l logLine) bool { return l.says("taking over from a server that has ended or was not heard of") })
+	require.Zero(t, leader.stopWith(syscall.SIGTERM))
+	others[0].log.await(t, "that it takes over", func(l logLine) bool {
+		return l.hasMessage("taking over from a server that has ended or was not heard of")
+	})
 	require.Greater(t, time.Since(told), 40*time.Second, "it was thought to be dead")
-	others[0].await(of("kept", activity.ClaimReleased), 1)
+	others[0].awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
 	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
 	require.Equal(t, hooks.TimedOut, runs[0].State)
-	gone := of("going", activity.ContainerDestroyed)
-	gone.Container = box
-	others[0].await(gone, 1)
-	runs = others[0].runsOf(hooks.RunFilter{Container: box})
+	gone := eventsOf("going", activity.ContainerDestroyed)
+	gone.Container = container
+	others[0].awaitEvent(gone, 1)
+	runs = others[0].runsOf(hooks.RunFilter{Container: container})
 	require.Len(t, runs, 2)
 	for _, r := range runs {
 		require.Equal(t, hooks.Succeeded, r.State)
@@ -272,18 +274,18 @@ func TestReplicaStoppedWhileAHookRuns(t *testing.T) {
 
 // A server that is told to stop hands over at once, and what it leaves is
 // nobody's to wait for.
-func TestReplicaStopped(t *testing.T) {
+func TestReplicaGracefulStop(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
-	leader.apply("kept", counted)
-	got, _, err := leader.Claim(t.Context(), "kept", "ada", patience)
+	leader.apply("kept", countingHooks)
+	got, _, err := leader.Claim(t.Context(), "kept", "ada", waitTimeout)
 	require.NoError(t, err)
 	stopped := time.Now()
-	require.Zero(t, leader.end(syscall.SIGTERM))
-	others[0].log.await(t, "that it leads", leads)
+	require.Zero(t, leader.stopWith(syscall.SIGTERM))
+	others[0].log.await(t, "that it leads", isLeaderLine)
 	t.Logf("another server leads %s after SIGTERM", time.Since(stopped).Round(time.Millisecond))
-	again, made, err := others[0].Claim(t.Context(), "kept", "ada", patience)
+	again, made, err := others[0].Claim(t.Context(), "kept", "ada", waitTimeout)
 	require.NoError(t, err)
 	require.False(t, made)
 	require.Equal(t, got.ID, again.ID)
@@ -291,10 +293,10 @@ func TestReplicaStopped(t *testing.T) {
 	released, err := leader.Release(t.Context(), got.ID, true)
 	require.NoError(t, err)
 	require.Equal(t, claim.Released, released.State)
-	box, err := others[0].Container(t.Context(), got.Container)
+	container, err := others[0].Container(t.Context(), got.Container)
 	require.NoError(t, err)
-	require.Contains(t, []pool.State{pool.Destroying, pool.Gone}, box.State)
-	leader.delete("kept")
+	require.Contains(t, []pool.State{pool.Destroying, pool.Destroyed}, container.State)
+	leader.deleteWorkload("kept")
 	leader.requireEnds()
 	leader.requireNothingLeft()
 }

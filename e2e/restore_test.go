@@ -19,7 +19,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-const wiped = `
+const wipedWorkload = `
 pool: { min_idle: 1, max_size: 4, reuse: wipe }
 `
 
@@ -28,16 +28,16 @@ pool: { min_idle: 1, max_size: 4, reuse: wipe }
 // whose containers somebody else may have had end, and the others stand.
 func TestRestoredDatabase(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		into := filepath.Join(t.TempDir(), "copy.db")
-		goBack(t, s, travel{
-			copy: func() { require.Contains(t, s.must("backup", into, "--data", s.data), into) },
+		runRestoreScenario(t, s, backupMethod{
+			backup: func() { require.Contains(t, s.mustCLI("backup", into, "--data", s.data), into) },
 			stop: func() {
 				require.Equal(t, 1, s.cli("restore", into, "--data", s.data).code, "the server uses the database")
-				require.Zero(t, s.end(syscall.SIGTERM))
+				require.Zero(t, s.stopWith(syscall.SIGTERM))
 			},
-			restore: func() string { return s.must("restore", into, "--data", s.data) },
+			restore: func() string { return s.mustCLI("restore", into, "--data", s.data) },
 			start:   s.start,
 		})
 	})
@@ -59,14 +59,14 @@ func TestRestoredPostgres(t *testing.T) {
 		require.NoError(t, err, "%s: %s", name, out)
 	}
 	s := f.servers[0]
-	goBack(t, s, travel{
-		copy: func() { tool("pg_dump", "--format=custom", "--schema="+schema, "--file="+into) },
+	runRestoreScenario(t, s, backupMethod{
+		backup: func() { tool("pg_dump", "--format=custom", "--schema="+schema, "--file="+into) },
 		stop: func() {
 			refused := s.cli("restore", "--store-file", named)
 			require.Equal(t, 1, refused.code, "servers use the database")
 			require.Contains(t, refused.err, "another server uses the database")
 			for _, s := range f.servers {
-				require.Zero(t, s.end(syscall.SIGTERM))
+				require.Zero(t, s.stopWith(syscall.SIGTERM))
 			}
 		},
 		restore: func() string {
@@ -77,7 +77,7 @@ func TestRestoredPostgres(t *testing.T) {
 				r := s.cli("restore", "--store-file", named)
 				done = r.out
 				return r.code == 0
-			}, patience, time.Second, "servers that are in the copy alone")
+			}, waitTimeout, time.Second, "servers that are in the copy alone")
 			return done
 		},
 		start: func() {
@@ -88,55 +88,55 @@ func TestRestoredPostgres(t *testing.T) {
 	})
 }
 
-// travel is how a database is copied and put back.
-type travel struct {
-	copy, stop, start func()
-	restore           func() string
+// backupMethod is how a database is copied and put back.
+type backupMethod struct {
+	backup, stop, start func()
+	restore             func() string
 }
 
-// goBack has tenants come and go around a copy that is put back later.
-func goBack(t *testing.T, s *server, by travel) {
+// runRestoreScenario has tenants come and go around a copy that is put back later.
+func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	rt := s.rt
-	s.apply("kept", kept)
-	s.apply("wiped", wiped)
-	ada, bob := s.visits("kept", "ada"), s.visits("wiped", "bob")
-	ada.does("append", "/state/note", "ada's")
-	waiting := s.waits("wiped")
-	by.copy()
+	s.apply("kept", statefulWorkload)
+	s.apply("wiped", wipedWorkload)
+	ada, bob := s.claimAs("kept", "ada"), s.claimAs("wiped", "bob")
+	ada.mustRun("append", "/state/note", "ada's")
+	waiting := s.awaitIdle("wiped")
+	by.backup()
 
-	carl := s.visits("kept", "carl")
-	bob.does("append", "/state/note", "bob's")
-	bob.leaves()
+	carl := s.claimAs("kept", "carl")
+	bob.mustRun("append", "/state/note", "bob's")
+	bob.release()
 	by.stop()
 	require.Contains(t, by.restore(), "1 claims ended, 1 claims stand")
 	was := rt.incarnation(t, s, ada.Container)
 	by.start()
 
-	now, err := s.ClaimRecord(t.Context(), ada.ID)
+	now, err := s.GetClaim(t.Context(), ada.ID)
 	require.NoError(t, err)
 	require.Equal(t, claim.Active, now.State)
-	require.Equal(t, "ada's", ada.does("read", "/state/note"))
+	require.Equal(t, "ada's", ada.mustRun("read", "/state/note"))
 	require.Equal(t, was, rt.incarnation(t, s, ada.Container))
-	_, err = s.ClaimRecord(t.Context(), carl.ID)
-	require.Equal(t, api.ClaimNotFound, problem(t, err).Code)
-	now, err = s.ClaimRecord(t.Context(), bob.ID)
+	_, err = s.GetClaim(t.Context(), carl.ID)
+	require.Equal(t, api.ClaimNotFound, problemOf(t, err).Code)
+	now, err = s.GetClaim(t.Context(), bob.ID)
 	require.NoError(t, err)
 	require.Equal(t, claim.Released, now.State)
 	for _, gone := range []string{carl.Container, bob.Container, waiting} {
 		require.Eventually(t, func() bool {
 			_, err := s.engine.Status(t.Context(), gone)
 			return errors.Is(err, runtime.ErrNotFound)
-		}, patience, 50*time.Millisecond, "container %s is left", gone)
+		}, waitTimeout, 50*time.Millisecond, "container %s is left", gone)
 	}
-	require.NotEqual(t, waiting, s.waits("wiped"))
-	require.False(t, s.visits("wiped", "eve").tries("read", "/state/note").OK(), "eve reads what is bob's")
-	ada.leaves()
-	require.Equal(t, "ada's", s.visits("kept", "ada").does("read", "/state/note"))
-	require.Contains(t, s.must("doctor"), "nothing is wrong")
+	require.NotEqual(t, waiting, s.awaitIdle("wiped"))
+	require.False(t, s.claimAs("wiped", "eve").run("read", "/state/note").OK(), "eve reads what is bob's")
+	ada.release()
+	require.Equal(t, "ada's", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
+	require.Contains(t, s.mustCLI("doctor"), "nothing is wrong")
 }
 
-// waits is a container that is idle, as soon as there is one.
-func (s *server) waits(workload string) string {
+// awaitIdle is a container that is idle, as soon as there is one.
+func (s *server) awaitIdle(workload string) string {
 	s.t.Helper()
 	var id string
 	require.Eventually(s.t, func() bool {
@@ -146,6 +146,6 @@ func (s *server) waits(workload string) string {
 			id = all[0].ID
 		}
 		return id != ""
-	}, patience, 20*time.Millisecond, "nothing is idle")
+	}, waitTimeout, 20*time.Millisecond, "nothing is idle")
 	return id
 }

@@ -24,9 +24,9 @@ import (
 type bucketServer struct {
 	way   *httptest.Server
 	calls atomic.Int64
-	// refuses, when positive, is how many calls there are to one that is
+	// failEvery, when positive, is how many calls there are to one that is
 	// answered as by a service that is overloaded.
-	refuses atomic.Int64
+	failEvery atomic.Int64
 	// onPut, when set, is called when an object of some size is being stored.
 	onPut atomic.Pointer[func()]
 }
@@ -37,7 +37,7 @@ func serveBucket(t *testing.T) *bucketServer {
 	b := &bucketServer{}
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s3test.Start(t)})
 	b.way = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if n := b.refuses.Load(); n > 0 && b.calls.Add(1)%n == 0 {
+		if n := b.failEvery.Load(); n > 0 && b.calls.Add(1)%n == 0 {
 			http.Error(w, "slow down", http.StatusServiceUnavailable)
 			return
 		}
@@ -68,17 +68,17 @@ func (b *bucketServer) env() string {
 // of the sink fails, and a server is killed in the middle of an upload.
 func TestStateOnS3(t *testing.T) {
 	t.Parallel()
-	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		b := serveBucket(t)
 		s := install(t, rt)
 		s.env = []string{b.env()}
 		s.start()
 		s.apply("kept", b.file())
-		b.refuses.Store(5)
+		b.failEvery.Store(5)
 		var g errgroup.Group
 		g.SetLimit(10)
 		for i := range tenants {
-			g.Go(func() error { return s.moves(fmt.Sprintf("tenant-%d", i)) })
+			g.Go(func() error { return s.moveState(fmt.Sprintf("tenant-%d", i)) })
 		}
 		require.NoError(t, g.Wait())
 		require.NotContains(t, s.log.String(), s3test.Secret)
@@ -86,10 +86,10 @@ func TestStateOnS3(t *testing.T) {
 			require.NotContains(t, e.Message+string(e.Data), s3test.Secret)
 		}
 
-		b.refuses.Store(0)
-		ada := s.visits("kept", "ada")
-		ada.does("bulk", "/state/bulk", "20", "x")
-		sum := ada.does("sum", "/state/bulk")
+		b.failEvery.Store(0)
+		ada := s.claimAs("kept", "ada")
+		ada.mustRun("bulk", "/state/bulk", "20", "x")
+		sum := ada.mustRun("sum", "/state/bulk")
 		died := make(chan struct{})
 		kill := func() {
 			if b.onPut.Swap(nil) != nil {
@@ -103,12 +103,12 @@ func TestStateOnS3(t *testing.T) {
 		require.Error(t, err, "the server is killed meanwhile")
 		<-died
 		s.start()
-		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
-		again := s.visits("kept", "ada")
+		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		again := s.claimAs("kept", "ada")
 		require.NotEqual(t, ada.Container, again.Container)
-		require.Equal(t, sum, again.does("sum", "/state/bulk"))
-		again.leaves()
-		s.delete("kept")
+		require.Equal(t, sum, again.mustRun("sum", "/state/bulk"))
+		again.release()
+		s.deleteWorkload("kept")
 		s.requireEnds()
 	})
 }
@@ -116,19 +116,19 @@ func TestStateOnS3(t *testing.T) {
 // A server that is told to stop while a tenant's state is on its way to a sink
 // that has no end does not wait for it: it ends well and in time, and the next
 // one takes the whole state and finishes the release.
-func TestStoppedWhileStateMoves(t *testing.T) {
+func TestStopDuringUpload(t *testing.T) {
 	t.Parallel()
-	on(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
+	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		b := serveBucket(t)
 		s := install(t, rt)
 		s.env = []string{b.env()}
 		s.start()
 		s.apply("kept", b.file())
-		idle, ada := s.visits("kept", "idle"), s.visits("kept", "ada")
+		idle, ada := s.claimAs("kept", "idle"), s.claimAs("kept", "ada")
 		sums := map[string]string{}
-		for _, g := range []guest{idle, ada} {
-			g.does("bulk", "/state/bulk", "8", g.Tenant)
-			sums[g.Tenant] = g.does("sum", "/state/bulk")
+		for _, g := range []tenantSession{idle, ada} {
+			g.mustRun("bulk", "/state/bulk", "8", g.Tenant)
+			sums[g.Tenant] = g.mustRun("sum", "/state/bulk")
 		}
 		arrived, open := make(chan struct{}, 2), make(chan struct{})
 		hang := func() { arrived <- struct{}{}; <-open }
@@ -142,7 +142,7 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 		awaitUpload := func() {
 			select {
 			case <-arrived:
-			case <-time.After(patience):
+			case <-time.After(waitTimeout):
 				require.FailNow(t, "no upload comes")
 			}
 		}
@@ -151,7 +151,7 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 1s", 1))
 		awaitUpload()
 		begun := time.Now()
-		require.Zero(t, s.end(syscall.SIGTERM))
+		require.Zero(t, s.stopWith(syscall.SIGTERM))
 		require.Less(t, time.Since(begun), 40*time.Second)
 		require.NoError(t, g.Wait())
 		b.onPut.Store(nil)
@@ -159,46 +159,46 @@ func TestStoppedWhileStateMoves(t *testing.T) {
 		s.start()
 		s.apply("kept", b.file())
 		for tenant, id := range map[string]string{"idle": idle.ID, "ada": ada.ID} {
-			s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: id}, 1)
+			s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: id}, 1)
 			all, err := s.Snapshots(t.Context(), "kept", tenant)
 			require.NoError(t, err)
 			require.Len(t, all, 1)
-			require.Equal(t, sums[tenant], s.visits("kept", tenant).does("sum", "/state/bulk"))
+			require.Equal(t, sums[tenant], s.claimAs("kept", tenant).mustRun("sum", "/state/bulk"))
 		}
 		require.Empty(t, s.events(activity.Filter{Types: []activity.Type{activity.ClaimReleaseFailed}}))
-		s.requireInStep()
+		s.requireEngineMatchesRecords()
 	})
 }
 
-// moves has a tenant write, leave, and look for what it wrote elsewhere.
-func (s *server) moves(tenant string) error {
+// moveState has a tenant write, leave, and look for what it wrote elsewhere.
+func (s *server) moveState(tenant string) error {
 	var sum, was string
 	for round := range 2 {
-		got, err := s.insists(tenant)
+		got, err := s.claimWithRetry(tenant)
 		if err != nil {
 			return err
 		}
-		g := guest{s, got}
+		g := tenantSession{s, got}
 		if round == 0 {
-			g.does("bulk", "/state/bulk", "1", tenant)
-			g.does("append", "/state/note", tenant)
-			sum, was = g.does("sum", "/state/bulk"), got.Container
-		} else if now := g.does("sum", "/state/bulk"); now != sum || g.does("read", "/state/note") != tenant || got.Container == was {
+			g.mustRun("bulk", "/state/bulk", "1", tenant)
+			g.mustRun("append", "/state/note", tenant)
+			sum, was = g.mustRun("sum", "/state/bulk"), got.Container
+		} else if now := g.mustRun("sum", "/state/bulk"); now != sum || g.mustRun("read", "/state/note") != tenant || got.Container == was {
 			return fmt.Errorf("%s left %s in %s and finds %s in %s", tenant, sum, was, now, got.Container)
 		}
 		// A release that fails is tried again by the server.
 		if _, err := s.Release(s.t.Context(), got.ID, false); err != nil {
 			f := activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: got.ID}
-			s.await(f, 1)
+			s.awaitEvent(f, 1)
 		}
 	}
 	return nil
 }
 
-// insists claims until the sink lets it.
-func (s *server) insists(tenant string) (claim.Claim, error) {
+// claimWithRetry claims until the sink lets it.
+func (s *server) claimWithRetry(tenant string) (claim.Claim, error) {
 	for tries := 1; ; tries++ {
-		got, _, err := s.Claim(s.t.Context(), "kept", tenant, patience)
+		got, _, err := s.Claim(s.t.Context(), "kept", tenant, waitTimeout)
 		if err == nil || tries == 10 {
 			return got, err
 		}

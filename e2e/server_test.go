@@ -47,7 +47,7 @@ func install(t *testing.T, rt backend, args ...string) *server {
 	// The path is short: a container of processes has a socket below it.
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(t, err)
-	s := &server{t: t, rt: rt, data: data, args: args, instance: run + "-" + uuid.NewString()[:8]}
+	s := &server{t: t, rt: rt, data: data, args: args, instance: runID + "-" + uuid.NewString()[:8]}
 	secret := []byte("a secret of these tests")
 	db, err := store.Open(t.Context(), filepath.Join(data, "hostler.db"))
 	require.NoError(t, err)
@@ -83,18 +83,18 @@ func (s *server) start() {
 	s.log, s.cmd, s.ended = log, cmd, ended
 	go func() { // ends with the process, which remove sees to
 		cmd.Wait() //nolint:errcheck // whoever asks looks at its state
-		log.end()
+		log.finish()
 		close(ended)
 	}()
-	line := log.await(s.t, "where it serves", func(l logLine) bool { return l.says("serving") })
+	line := log.await(s.t, "where it serves", func(l logLine) bool { return l.hasMessage("serving") })
 	s.base = line["address"].(string)
 	var err error
 	s.Client, err = client.New(s.base, "")
 	require.NoError(s.t, err)
 }
 
-// end sends the server a signal and returns its exit code.
-func (s *server) end(signal syscall.Signal) int {
+// stopWith sends the server a signal and returns its exit code.
+func (s *server) stopWith(signal syscall.Signal) int {
 	s.t.Helper()
 	require.NoError(s.t, s.cmd.Process.Signal(signal))
 	<-s.ended
@@ -104,7 +104,7 @@ func (s *server) end(signal syscall.Signal) int {
 // kill ends the server without giving it time for anything.
 func (s *server) kill() {
 	s.t.Helper()
-	require.Equal(s.t, -1, s.end(syscall.SIGKILL), "the server was killed")
+	require.Equal(s.t, -1, s.stopWith(syscall.SIGKILL), "the server was killed")
 }
 
 // remove ends the server and removes all that it made.
@@ -116,7 +116,7 @@ func (s *server) remove() {
 			s.t.Logf("the server's log:\n%s", s.log)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	all, err := s.engine.List(ctx)
 	require.NoError(s.t, err)
@@ -124,7 +124,7 @@ func (s *server) remove() {
 	for _, c := range all {
 		g.Go(func() error {
 			err := s.engine.Destroy(ctx, c.ID)
-			for errors.Is(err, runtime.ErrUnavailable) && flow.Pause(ctx, time.Second) == nil {
+			for errors.Is(err, runtime.ErrUnavailable) && flow.Sleep(ctx, time.Second) == nil {
 				err = s.engine.Destroy(ctx, c.ID) // as servers do
 			}
 			return err
@@ -135,13 +135,13 @@ func (s *server) remove() {
 }
 
 // cli runs a command of the command line against the server.
-func (s *server) cli(args ...string) outcome {
+func (s *server) cli(args ...string) commandResult {
 	s.t.Helper()
 	return hostler(s.t, []string{"HOSTLER_SERVER=" + s.base}, "", args...)
 }
 
-// must runs a command that has to succeed and returns what it printed.
-func (s *server) must(args ...string) string {
+// mustCLI runs a command that has to succeed and returns what it printed.
+func (s *server) mustCLI(args ...string) string {
 	s.t.Helper()
 	got := s.cli(args...)
 	require.Zero(s.t, got.code, "hostler %q: %s", args, got.err)

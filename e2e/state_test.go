@@ -19,45 +19,45 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// kept is a workload whose tenants find their state in ever new containers.
-const kept = `
+// statefulWorkload is a workload whose tenants find their state in ever new containers.
+const statefulWorkload = `
 pool: { min_idle: 0, max_size: 3, reuse: never }
 sync: { sink: { type: file }, policy: { manual: true } }
 `
 
-// guest is a tenant at work in its container.
-type guest struct {
+// tenantSession is a tenant at work in its container.
+type tenantSession struct {
 	s *server
 	claim.Claim
 }
 
-// visits has a tenant claim.
-func (s *server) visits(workload, tenant string) guest {
+// claimAs has a tenant claim.
+func (s *server) claimAs(workload, tenant string) tenantSession {
 	s.t.Helper()
-	got, _, err := s.Claim(s.t.Context(), workload, tenant, patience)
+	got, _, err := s.Claim(s.t.Context(), workload, tenant, waitTimeout)
 	require.NoError(s.t, err)
-	return guest{s, got}
+	return tenantSession{s, got}
 }
 
-// does runs app in the container and returns what it prints.
-func (g guest) does(args ...string) string {
+// mustRun runs app in the container and returns what it prints.
+func (g tenantSession) mustRun(args ...string) string {
 	g.s.t.Helper()
-	result := g.tries(args...)
+	result := g.run(args...)
 	require.True(g.s.t, result.OK(), "app %q: %s", args, result.Stderr)
 	return result.Stdout.String()
 }
 
-func (g guest) tries(args ...string) runtime.Result {
+func (g tenantSession) run(args ...string) runtime.Result {
 	g.s.t.Helper()
 	result, err := g.s.engine.Exec(g.s.t.Context(), g.Container, runtime.Command{
-		Args: append([]string{g.s.rt.program(g.s.t, "app")}, args...), Timeout: patience,
+		Args: append([]string{g.s.rt.program(g.s.t, "app")}, args...), Timeout: waitTimeout,
 	})
 	require.NoError(g.s.t, err)
 	return result
 }
 
-// leaves releases the claim.
-func (g guest) leaves() {
+// release releases the claim.
+func (g tenantSession) release() {
 	g.s.t.Helper()
 	got, err := g.s.Release(g.s.t.Context(), g.ID, false)
 	require.NoError(g.s.t, err)
@@ -66,51 +66,51 @@ func (g guest) leaves() {
 
 // A tenant's files follow it from container to container, are nobody else's,
 // can be kept while it works, and can be had back as they were.
-func TestStateFollowsItsTenant(t *testing.T) {
+func TestStateFollowsTenant(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", kept)
-		first := s.visits("kept", "ada")
-		first.does("append", "/state/note", "one")
-		first.does("bulk", "/state/bulk", "3", "x")
-		sum := first.does("sum", "/state/bulk")
-		require.Contains(t, s.must("sync", first.ID), "files")
-		require.Contains(t, s.must("sync", "--workload", "kept", "--tenant", "ada"), "unchanged")
-		first.does("append", "/state/note", " two")
-		first.leaves()
+		s.apply("kept", statefulWorkload)
+		first := s.claimAs("kept", "ada")
+		first.mustRun("append", "/state/note", "one")
+		first.mustRun("bulk", "/state/bulk", "3", "x")
+		sum := first.mustRun("sum", "/state/bulk")
+		require.Contains(t, s.mustCLI("sync", first.ID), "files")
+		require.Contains(t, s.mustCLI("sync", "--workload", "kept", "--tenant", "ada"), "unchanged")
+		first.mustRun("append", "/state/note", " two")
+		first.release()
 
-		again := s.visits("kept", "ada")
+		again := s.claimAs("kept", "ada")
 		require.NotEqual(t, first.Container, again.Container, "reuse is never")
-		require.Equal(t, "one two", again.does("read", "/state/note"))
-		require.Equal(t, sum, again.does("sum", "/state/bulk"))
-		require.False(t, s.visits("kept", "bob").tries("read", "/state/note").OK(), "bob reads what is ada's")
+		require.Equal(t, "one two", again.mustRun("read", "/state/note"))
+		require.Equal(t, sum, again.mustRun("sum", "/state/bulk"))
+		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob reads what is ada's")
 		held := s.cli("snapshots", "restore", "x", "--workload", "kept", "--tenant", "ada")
 		require.Equal(t, 1, held.code)
 		require.Contains(t, held.err, again.ID, "it says what is in the way")
-		again.leaves()
+		again.release()
 
-		all := printed[[]api.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
+		all := mustRunJSON[[]api.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
 		require.Len(t, all, 2, "an unchanged state is not kept twice")
 		require.True(t, all[0].Current)
-		require.Contains(t, s.must("snapshots", "restore", all[1].ID, "--workload", "kept", "--tenant", "ada"), "is current")
-		back := s.visits("kept", "ada")
-		require.Equal(t, "one", back.does("read", "/state/note"))
-		require.Equal(t, sum, back.does("sum", "/state/bulk"))
+		require.Contains(t, s.mustCLI("snapshots", "restore", all[1].ID, "--workload", "kept", "--tenant", "ada"), "is current")
+		back := s.claimAs("kept", "ada")
+		require.Equal(t, "one", back.mustRun("read", "/state/note"))
+		require.Equal(t, sum, back.mustRun("sum", "/state/bulk"))
 		require.Equal(t, 3, s.cli("snapshots", "--workload", "none", "--tenant", "ada").code)
 	})
 }
 
 // While a tenant's state cannot be kept, its container is, and whoever asks is
 // told why; when it can be kept again, it is, without anybody's doing.
-func TestStateThatCannotBeKept(t *testing.T) {
+func TestFailedUploadRetainsContainer(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", kept)
-		ada, bob := s.visits("kept", "ada"), s.visits("kept", "bob")
-		ada.does("append", "/state/note", "the last copy")
-		bob.does("append", "/state/note", "of no use")
+		s.apply("kept", statefulWorkload)
+		ada, bob := s.claimAs("kept", "ada"), s.claimAs("kept", "bob")
+		ada.mustRun("append", "/state/note", "the last copy")
+		bob.mustRun("append", "/state/note", "of no use")
 
 		// Root may write everywhere, but not below a file.
 		sink := filepath.Join(s.data, "state", "tenants")
@@ -121,7 +121,7 @@ func TestStateThatCannotBeKept(t *testing.T) {
 		require.Contains(t, refused.err, "keeps its container")
 		require.Contains(t, refused.err, "hostler release "+ada.ID)
 		require.Equal(t, 7, s.cli("release", bob.ID).code)
-		table := s.must("get", "claims", "--failed")
+		table := s.mustCLI("get", "claims", "--failed")
 		require.Contains(t, table, ada.ID)
 		require.Contains(t, table, "release_failed")
 		kept, err := s.engine.Status(t.Context(), ada.Container)
@@ -131,37 +131,37 @@ func TestStateThatCannotBeKept(t *testing.T) {
 		require.Equal(t, 1, sick.code)
 		require.Contains(t, sick.out, "hostler release "+ada.ID)
 
-		require.Contains(t, s.must("release", bob.ID, "--discard"), "released")
+		require.Contains(t, s.mustCLI("release", bob.ID, "--discard"), "released")
 		require.NoError(t, os.Remove(sink))
-		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
-		require.Equal(t, "the last copy", s.visits("kept", "ada").does("read", "/state/note"))
-		require.False(t, s.visits("kept", "bob").tries("read", "/state/note").OK(), "bob has given it up")
-		require.NotContains(t, s.must("get", "claims", "--failed"), ada.ID)
-		require.Contains(t, s.must("doctor"), "nothing is wrong")
+		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		require.Equal(t, "the last copy", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
+		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob has given it up")
+		require.NotContains(t, s.mustCLI("get", "claims", "--failed"), ada.ID)
+		require.Contains(t, s.mustCLI("doctor"), "nothing is wrong")
 	})
 }
 
-// large is a state that takes a while to be moved, in MiB.
-const large = "96"
+// largeMiB is a state that takes a while to be moved, in MiB.
+const largeMiB = "96"
 
 // A server that is killed in the middle of an upload, and then in the middle
 // of a download, loses nothing and leaves nothing half: the next one finishes
 // the release, and the tenant's next container has every byte.
-func TestKilledWhileStateMoves(t *testing.T) {
+func TestKilledDuringTransfer(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("kept", kept)
-		ada := s.visits("kept", "ada")
-		ada.does("bulk", "/state/bulk", large, "x")
-		sum := ada.does("sum", "/state/bulk")
+		s.apply("kept", statefulWorkload)
+		ada := s.claimAs("kept", "ada")
+		ada.mustRun("bulk", "/state/bulk", largeMiB, "x")
+		sum := ada.mustRun("sum", "/state/bulk")
 
 		s.killDuring(func(ctx context.Context) error {
 			_, err := s.Release(ctx, ada.ID, false)
 			return err
-		}, func() bool { return partial(t, s) > 8<<20 })
+		}, func() bool { return partialSize(t, s) > 8<<20 })
 		s.start()
-		s.await(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
 		all, err := s.Snapshots(t.Context(), "kept", "ada")
 		require.NoError(t, err)
 		require.Len(t, all, 1)
@@ -173,14 +173,14 @@ func TestKilledWhileStateMoves(t *testing.T) {
 			return err
 		}, func() bool { return len(s.events(downloads)) > before })
 		s.start()
-		again := s.visits("kept", "ada")
-		require.Equal(t, sum, again.does("sum", "/state/bulk"))
+		again := s.claimAs("kept", "ada")
+		require.Equal(t, sum, again.mustRun("sum", "/state/bulk"))
 		now, err := s.Snapshots(t.Context(), "kept", "ada")
 		require.NoError(t, err)
 		require.Equal(t, all, now)
 		require.NotEqual(t, ada.Container, again.Container)
-		again.leaves()
-		s.delete("kept")
+		again.release()
+		s.deleteWorkload("kept")
 		s.requireNothingLeft()
 	})
 }
@@ -191,7 +191,7 @@ func (s *server) killDuring(do func(context.Context) error, middle func() bool) 
 	var g errgroup.Group
 	ended := make(chan error, 1)
 	g.Go(func() error { ended <- do(s.t.Context()); return nil })
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(waitTimeout)
 	for !middle() {
 		select {
 		case err := <-ended:
@@ -205,8 +205,8 @@ func (s *server) killDuring(do func(context.Context) error, middle func() bool) 
 	require.Error(s.t, <-ended, "the server was killed before it was over")
 }
 
-// partial is how much of the objects that are being written is there.
-func partial(t testing.TB, s *server) int64 {
+// partialSize is how much of the objects that are being written is there.
+func partialSize(t testing.TB, s *server) int64 {
 	t.Helper()
 	var size int64
 	err := filepath.WalkDir(filepath.Join(s.data, "state"), func(path string, d fs.DirEntry, err error) error {

@@ -27,9 +27,9 @@ var steps = map[string][]string{
 	"snapshot": {"object", "commit", "sweep"},
 }
 
-// stateful has hooks at all points, and tenants whose state outlives their
+// allPointsStateful has hooks at all points, and tenants whose state outlives their
 // containers. One container serves all, so that it is wiped between them.
-const stateful = `
+const allPointsStateful = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 sync: { sink: { type: file } }
 hooks:
@@ -39,9 +39,9 @@ hooks:
   pre_destroy: [{ name: destroy, command: [BOX, echo, d] }]
 `
 
-// suicidal is the server with places where it kills itself.
-var suicidal = sync.OnceValues(func() (string, error) {
-	dir, err := built()
+// crashingServer is the server with places where it kills itself.
+var crashingServer = sync.OnceValues(func() (string, error) {
+	dir, err := builtPrograms()
 	if err != nil {
 		return "", err
 	}
@@ -60,65 +60,65 @@ var suicidal = sync.OnceValues(func() (string, error) {
 // nothing is left behind.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		for flow, names := range steps {
 			for _, step := range names {
 				for _, when := range []string{"before", "after"} {
-					t.Run(flow+"/"+step+"/"+when, func(t *testing.T) { killedAt(t, rt, flow+"/"+step+"/"+when) })
+					t.Run(flow+"/"+step+"/"+when, func(t *testing.T) { runKilledAt(t, rt, flow+"/"+step+"/"+when) })
 				}
 			}
 		}
 	})
 }
 
-func killedAt(t *testing.T, rt backend, place string) {
+func runKilledAt(t *testing.T, rt backend, failpoint string) {
 	t.Parallel()
 	const id = "w"
-	path, err := suicidal()
+	path, err := crashingServer()
 	require.NoError(t, err)
 	s := install(t, rt)
-	s.program, s.env = path, []string{"HOSTLER_CRASH_AT=" + place}
+	s.program, s.env = path, []string{"HOSTLER_CRASH_AT=" + failpoint}
 	s.start()
-	v := &lodger{s: s, wrote: map[string]bool{}, promised: map[string]claim.State{}}
-	v.live(id)
-	s.awaitEnd(place)
+	v := &tenantSim{s: s, written: map[string]bool{}, promised: map[string]claim.State{}}
+	v.run(id)
+	s.awaitCrash(failpoint)
 	s.env = nil
 	s.start()
 	v.check(id)
-	s.delete(id)
+	s.deleteWorkload(id)
 	s.requireEnds()
 	s.requireOnce(id)
 	s.requireNothingLeft()
 }
 
-// lodger is tenants who come one after the other, until the server dies, and
+// tenantSim is tenants who come one after the other, until the server dies, and
 // what they have reason to expect.
-type lodger struct {
+type tenantSim struct {
 	s        *server
-	wrote    map[string]bool        // tenants whose note is written
+	written  map[string]bool        // tenants whose note is written
 	promised map[string]claim.State // by claim
 }
 
-// live goes through all flows, or as far as the server lets it.
-func (v *lodger) live(id string) {
+// run goes through all flows, or as far as the server lets it.
+func (v *tenantSim) run(id string) {
 	s := v.s
 	ctx := s.t.Context()
-	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, stateful))); err != nil {
+	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPointsStateful))); err != nil {
 		return
 	}
 	var last claim.Claim
 	for _, tenant := range []string{"ada", "bob", "ada", "ada"} {
-		got, _, err := s.Claim(ctx, id, tenant, patience)
+		got, _, err := s.Claim(ctx, id, tenant, waitTimeout)
 		if err != nil {
 			return
 		}
 		v.promised[got.ID] = claim.Active
-		v.look(got)
-		if !v.wrote[tenant] {
+		v.readNote(got)
+		if !v.written[tenant] {
 			result, err := s.engine.Exec(ctx, got.Container, v.app("append", "/state/note", tenant))
 			require.NoError(s.t, err)
 			require.True(s.t, result.OK(), "%s", result.Stderr)
-			v.wrote[tenant] = true
+			v.written[tenant] = true
 		}
 		delete(v.promised, got.ID) // until its release is answered, nobody knows
 		if _, err := s.Release(ctx, got.ID, false); err != nil {
@@ -130,13 +130,13 @@ func (v *lodger) live(id string) {
 	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed meanwhile
 }
 
-// look reads a claim's note: its tenant's, whole, or none if it wrote none.
-func (v *lodger) look(c claim.Claim) {
+// readNote reads a claim's note: its tenant's, whole, or none if it wrote none.
+func (v *tenantSim) readNote(c claim.Claim) {
 	t := v.s.t
 	t.Helper()
 	got, err := v.s.engine.Exec(t.Context(), c.Container, v.app("read", "/state/note"))
 	require.NoError(t, err)
-	if v.wrote[c.Tenant] {
+	if v.written[c.Tenant] {
 		require.True(t, got.OK(), "%s has lost its note: %s", c.Tenant, got.Stderr)
 		require.Equal(t, c.Tenant, got.Stdout.String())
 		return
@@ -144,17 +144,17 @@ func (v *lodger) look(c claim.Claim) {
 	require.False(t, got.OK(), "%s finds a note: %s", c.Tenant, got.Stdout)
 }
 
-func (v *lodger) app(args ...string) runtime.Command {
+func (v *tenantSim) app(args ...string) runtime.Command {
 	return runtime.Command{Args: append([]string{v.s.rt.program(v.s.t, "app")}, args...)}
 }
 
 // check holds the server to what it has promised, and then lets every tenant
 // come once more.
-func (v *lodger) check(id string) {
+func (v *tenantSim) check(id string) {
 	s := v.s
 	ctx := s.t.Context()
 	for id, state := range v.promised {
-		got, err := s.ClaimRecord(ctx, id)
+		got, err := s.GetClaim(ctx, id)
 		require.NoError(s.t, err)
 		require.Equal(s.t, state, got.State)
 	}
@@ -162,9 +162,9 @@ func (v *lodger) check(id string) {
 		s.releaseTenant(id, tenant)
 	}
 	for _, tenant := range []string{"ada", "bob"} {
-		got, _, err := s.Claim(ctx, id, tenant, patience)
+		got, _, err := s.Claim(ctx, id, tenant, waitTimeout)
 		require.NoError(s.t, err)
-		v.look(got)
+		v.readNote(got)
 		released, err := s.Release(ctx, got.ID, false)
 		require.NoError(s.t, err)
 		require.Equal(s.t, claim.Released, released.State)
@@ -185,13 +185,13 @@ func (s *server) releaseTenant(id, tenant string) {
 	}
 }
 
-// awaitEnd returns when the server has killed itself, and fails when it does
+// awaitCrash returns when the server has killed itself, and fails when it does
 // not.
-func (s *server) awaitEnd(place string) {
+func (s *server) awaitCrash(failpoint string) {
 	s.t.Helper()
 	select {
 	case <-s.ended:
-	case <-time.After(patience):
-		require.Failf(s.t, "the server lives on", "it never came to %s", place)
+	case <-time.After(waitTimeout):
+		require.Failf(s.t, "the server lives on", "it never came to %s", failpoint)
 	}
 }

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	tenants  = 50
-	maxBoxes = 10
+	tenants       = 50
+	maxContainers = 10
 )
 
 const crowdHooks = `
@@ -30,29 +30,29 @@ hooks:
 // and no container has two of them at a time.
 func TestManyTenants(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("crowd", fmt.Sprintf(crowdHooks, maxBoxes))
+		s.apply("crowd", fmt.Sprintf(crowdHooks, maxContainers))
 		var g errgroup.Group
 		for i := range tenants {
-			g.Go(func() error { return s.visit(t.Context(), fmt.Sprintf("tenant-%d", i)) })
+			g.Go(func() error { return s.claimTwiceAndRelease(t.Context(), fmt.Sprintf("tenant-%d", i)) })
 		}
 		require.NoError(t, g.Wait())
-		requireOneTenantEach(t, s.events(of("crowd", "container")))
-		require.Len(t, s.events(of("crowd", activity.ClaimActivated)), tenants)
-		require.Len(t, s.events(of("crowd", activity.ClaimReleased)), tenants)
-		require.Empty(t, s.events(of("crowd", activity.ClaimFailed)))
+		requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
+		require.Len(t, s.events(eventsOf("crowd", activity.ClaimActivated)), tenants)
+		require.Len(t, s.events(eventsOf("crowd", activity.ClaimReleased)), tenants)
+		require.Empty(t, s.events(eventsOf("crowd", activity.ClaimFailed)))
 		s.requireEnds()
 	})
 }
 
-// visit claims, asks again, and releases.
-func (s *server) visit(ctx context.Context, tenant string) error {
-	c, created, err := s.Claim(ctx, "crowd", tenant, patience)
+// claimTwiceAndRelease claims, asks again, and releases.
+func (s *server) claimTwiceAndRelease(ctx context.Context, tenant string) error {
+	c, created, err := s.Claim(ctx, "crowd", tenant, waitTimeout)
 	if err != nil {
 		return fmt.Errorf("%s: %w", tenant, err)
 	}
-	again, anew, err := s.Claim(ctx, "crowd", tenant, patience)
+	again, anew, err := s.Claim(ctx, "crowd", tenant, waitTimeout)
 	if err != nil {
 		return fmt.Errorf("%s asks again: %w", tenant, err)
 	}
@@ -63,8 +63,8 @@ func (s *server) visit(ctx context.Context, tenant string) error {
 	if err != nil {
 		return err
 	}
-	if said := outputs(runs)["show"]; len(runs) != 2 || said != "x" {
-		return fmt.Errorf("%s: %d runs, and the hook has run %q before it is shown", tenant, len(runs), said)
+	if output := outputsByHook(runs)["show"]; len(runs) != 2 || output != "x" {
+		return fmt.Errorf("%s: %d runs, and the hook has run %q before it is shown", tenant, len(runs), output)
 	}
 	_, err = s.Release(ctx, c.ID, false)
 	return err
@@ -86,7 +86,7 @@ func requireOneTenantEach(t testing.TB, events []activity.Event) {
 		case activity.ContainerDestroyed:
 			delete(alive, e.Container)
 		}
-		require.LessOrEqual(t, len(alive), maxBoxes)
+		require.LessOrEqual(t, len(alive), maxContainers)
 	}
 	require.Empty(t, holds)
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// upgraded is a workload whose tenants have something to lose.
-const upgraded = `
+// upgradeWorkload is a workload whose tenants have something to lose.
+const upgradeWorkload = `
 pool: { min_idle: 1, max_size: 4, reuse: same_tenant }
 sync: { sink: { type: file }, policy: { manual: true } }
 hooks:
@@ -30,10 +30,10 @@ hooks:
   pre_destroy: [{ name: bye, command: [BOX, echo, bye] }]
 `
 
-// previous are the programs of the version before: where the server is, with
+// previousPrograms are the programs of the version before: where the server is, with
 // its program for containers beside it, and the image that holds the latter.
-var previous = sync.OnceValues(func() (string, error) {
-	dir, err := built()
+var previousPrograms = sync.OnceValues(func() (string, error) {
+	dir, err := builtPrograms()
 	if err != nil {
 		return "", err
 	}
@@ -48,19 +48,19 @@ var previous = sync.OnceValues(func() (string, error) {
 })
 
 var previousImage = sync.OnceValues(func() (string, error) {
-	dir, err := previous()
+	dir, err := previousPrograms()
 	if err != nil {
 		return "", err
 	}
-	r := clustertest.Serve()
-	atEnd(func(context.Context) error { r.Close(); return nil })
-	return r.Push(run+"/hostler:previous", map[string]string{"usr/local/bin/hostler-shim": filepath.Join(dir, "hostler-shim")})
+	r := clustertest.NewRegistry()
+	cleanUpAtEnd(func(context.Context) error { r.Close(); return nil })
+	return r.Push(runID+"/hostler:previous", map[string]string{"usr/local/bin/hostler-shim": filepath.Join(dir, "hostler-shim")})
 })
 
 // downgrade has the server be of the version before from its next start on.
 func (s *server) downgrade() {
 	s.t.Helper()
-	dir, err := previous()
+	dir, err := previousPrograms()
 	require.NoError(s.t, err)
 	s.program = filepath.Join(dir, "hostler")
 	if s.rt.name() == "kubernetes" {
@@ -90,10 +90,10 @@ func (s *server) versions(id string, state pool.State) []int {
 // none is on its way out.
 func (s *server) waitFor(id string, want ...int) {
 	s.t.Helper()
-	s.comes(func() bool {
+	s.eventually(func() bool {
 		return slices.Equal(want, s.versions(id, pool.Idle)) && len(s.versions(id, pool.Destroying)) == 0
 	})
-	require.Equal(s.t, want, s.versions(id, pool.Idle), "%s", s.story())
+	require.Equal(s.t, want, s.versions(id, pool.Idle), "%s", s.eventLog())
 }
 
 // A server that is upgraded under live claims goes on with them in containers
@@ -102,18 +102,18 @@ func (s *server) waitFor(id string, want ...int) {
 // made.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, rt backend) {
+	forEachBackend(t, func(t *testing.T, rt backend) {
 		const id, before, now = "w", shim.Version - 1, shim.Version
 		s := install(t, rt)
 		s.downgrade()
 		s.start()
-		s.apply(id, upgraded)
+		s.apply(id, upgradeWorkload)
 		s.waitFor(id, before)
-		bob := s.visits(id, "bob")
-		bob.does("append", "/state/note", "bob's")
-		bob.leaves()
-		ada := s.visits(id, "ada")
-		ada.does("append", "/state/note", "ada's")
+		bob := s.claimAs(id, "bob")
+		bob.mustRun("append", "/state/note", "bob's")
+		bob.release()
+		ada := s.claimAs(id, "ada")
+		ada.mustRun("append", "/state/note", "ada's")
 		s.waitFor(id, before, before) // one of them is kept for bob
 
 		s.kill()
@@ -121,41 +121,41 @@ func TestUpgrade(t *testing.T) {
 		s.start()
 		s.waitFor(id, now)
 		require.Equal(t, []int{before}, s.versions(id, pool.Claimed))
-		replaced := s.events(of(id, activity.ContainerDestroying))
-		require.Len(t, replaced, 2, "%s", s.story())
+		replaced := s.events(eventsOf(id, activity.ContainerDestroying))
+		require.Len(t, replaced, 2, "%s", s.eventLog())
 		for _, e := range replaced {
-			require.Contains(t, e.Message, "its protocol version is outdated", "%s", s.story())
+			require.Contains(t, e.Message, "its protocol version is outdated", "%s", s.eventLog())
 		}
-		made := s.events(of(id, activity.ContainerCreated))
+		made := s.events(eventsOf(id, activity.ContainerCreated))
 		require.Greater(t, replaced[0].Seq, made[len(made)-1].Seq, "the new one is ready first")
 
 		// The live claim works on.
-		require.Equal(t, "ada's", ada.does("read", "/state/note"))
-		require.Equal(t, ada.ID, s.visits(id, "ada").ID)
-		require.Contains(t, s.must("get", "claims", ada.ID), ada.Container)
-		require.Contains(t, s.must("sync", ada.ID), "files")
-		ada.does("append", "/state/note", " and more")
-		ada.leaves()
-		s.await(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: ada.Container}, 1)
-		require.Contains(t, s.must("get", "containers", ada.Container), "its protocol version is outdated")
-		require.Len(t, s.events(activity.Filter{Types: []activity.Type{activity.HookCompleted}, Container: ada.Container, Point: "pre_destroy"}), 1, "%s", s.story())
-		again := s.visits(id, "ada")
-		require.Equal(t, "ada's and more", again.does("read", "/state/note"))
-		require.Equal(t, "yes ", again.does("read", "/state/flushed"))
-		require.Equal(t, "yes yes ", again.does("read", "/state/greeted"))
+		require.Equal(t, "ada's", ada.mustRun("read", "/state/note"))
+		require.Equal(t, ada.ID, s.claimAs(id, "ada").ID)
+		require.Contains(t, s.mustCLI("get", "claims", ada.ID), ada.Container)
+		require.Contains(t, s.mustCLI("sync", ada.ID), "files")
+		ada.mustRun("append", "/state/note", " and more")
+		ada.release()
+		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: ada.Container}, 1)
+		require.Contains(t, s.mustCLI("get", "containers", ada.Container), "its protocol version is outdated")
+		require.Len(t, s.events(activity.Filter{Types: []activity.Type{activity.HookCompleted}, Container: ada.Container, Point: "pre_destroy"}), 1, "%s", s.eventLog())
+		again := s.claimAs(id, "ada")
+		require.Equal(t, "ada's and more", again.mustRun("read", "/state/note"))
+		require.Equal(t, "yes ", again.mustRun("read", "/state/flushed"))
+		require.Equal(t, "yes yes ", again.mustRun("read", "/state/greeted"))
 		require.Equal(t, []int{now}, s.versions(id, pool.Claimed))
-		back := s.visits(id, "bob")
-		require.Equal(t, "bob's", back.does("read", "/state/note"))
-		back.leaves()
+		back := s.claimAs(id, "bob")
+		require.Equal(t, "bob's", back.mustRun("read", "/state/note"))
+		back.release()
 
 		s.backAndForth(id, again, before, now)
-		require.Empty(t, s.events(of(id, activity.ClaimFailed)), "%s", s.story())
+		require.Empty(t, s.events(eventsOf(id, activity.ClaimFailed)), "%s", s.eventLog())
 		for _, point := range []hooks.Point{hooks.PostClaim, hooks.PreRelease} {
 			for _, r := range s.runsOf(hooks.RunFilter{Workload: id, Point: point}) {
-				require.Equal(t, hooks.Succeeded, r.State, "%s %s\n%s", r.Point, r.Hook, s.story())
+				require.Equal(t, hooks.Succeeded, r.State, "%s %s\n%s", r.Point, r.Hook, s.eventLog())
 			}
 		}
-		s.delete(id)
+		s.deleteWorkload(id)
 		s.requireEnds()
 		s.requireNothingLeft()
 	})
@@ -163,29 +163,29 @@ func TestUpgrade(t *testing.T) {
 
 // backAndForth downgrades the server while a tenant holds a container of the
 // newer one, and upgrades it again.
-func (s *server) backAndForth(id string, holds guest, before, now int) {
+func (s *server) backAndForth(id string, holds tenantSession, before, now int) {
 	t := s.t
 	t.Helper()
 	s.waitFor(id, now, now)
-	require.Zero(t, s.end(syscall.SIGTERM))
+	require.Zero(t, s.stopWith(syscall.SIGTERM))
 	s.downgrade()
 	s.start()
 	s.waitFor(id, before, now, now)
-	other := s.visits(id, "joe")
+	other := s.claimAs(id, "joe")
 	require.Equal(t, []int{before, now}, s.versions(id, pool.Claimed))
-	require.Equal(t, holds.ID, s.visits(id, holds.Tenant).ID)
+	require.Equal(t, holds.ID, s.claimAs(id, holds.Tenant).ID)
 	refused := s.cli("release", holds.ID)
 	require.NotZero(t, refused.code)
 	require.Contains(t, refused.err, "the container was made by a newer server")
 	sick := s.cli("doctor")
 	require.NotZero(t, sick.code)
 	require.Contains(t, sick.out, "made by a newer server")
-	other.leaves()
+	other.release()
 
-	require.Zero(t, s.end(syscall.SIGTERM))
+	require.Zero(t, s.stopWith(syscall.SIGTERM))
 	s.upgrade()
 	s.start()
-	require.Equal(t, "ada's and more", holds.does("read", "/state/note"), "nobody has touched it")
-	holds.leaves()
-	s.comes(func() bool { return !slices.Contains(s.versions(id, pool.Idle), before) })
+	require.Equal(t, "ada's and more", holds.mustRun("read", "/state/note"), "nobody has touched it")
+	holds.release()
+	s.eventually(func() bool { return !slices.Contains(s.versions(id, pool.Idle), before) })
 }

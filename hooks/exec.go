@@ -18,8 +18,8 @@ type Exec struct {
 // Kind is "exec".
 func (e Exec) Kind() string { return "exec" }
 
-// Line is the argv. The environment is left out: values may be secret.
-func (e Exec) Line() []string { return e.Command }
+// Summary is the argv. The environment is left out: values may be secret.
+func (e Exec) Summary() []string { return e.Command }
 
 // Run runs the command once.
 func (e Exec) Run(ctx context.Context, c Call) (runtime.Result, error) {
@@ -27,7 +27,7 @@ func (e Exec) Run(ctx context.Context, c Call) (runtime.Result, error) {
 	maps.Copy(env, e.Environment)
 	maps.Copy(env, c.Environment)
 	return c.Runtime.Exec(ctx, c.Container, runtime.Command{
-		Key:         c.Key,
+		RunID:       c.AttemptID,
 		Args:        e.Command,
 		Environment: env,
 		User:        e.User,
@@ -36,7 +36,7 @@ func (e Exec) Run(ctx context.Context, c Call) (runtime.Result, error) {
 	})
 }
 
-// Outcome asks the container.
-func (e Exec) Outcome(ctx context.Context, c Call) (runtime.Result, error) {
-	return c.Runtime.Outcome(ctx, c.Container, runtime.Command{Key: c.Key, Timeout: c.Timeout})
+// WaitResult asks the container.
+func (e Exec) WaitResult(ctx context.Context, c Call) (runtime.Result, error) {
+	return c.Runtime.WaitResult(ctx, c.Container, runtime.Command{RunID: c.AttemptID, Timeout: c.Timeout})
 }

@@ -53,23 +53,23 @@ const (
 type Action interface {
 	// Kind names the action as the workload file does.
 	Kind() string
-	// Line is what events show of it: its argv, free of secrets.
-	Line() []string
+	// Summary is what events show of it: its argv, free of secrets.
+	Summary() []string
 	// Run does it once. It returns when all that it did is over, or with an
 	// error that says why it is not or why it never began: those of
 	// runtime.Execer.
 	Run(ctx context.Context, c Call) (runtime.Result, error)
-	// Outcome waits for the end of what a Run with the same key has begun,
+	// WaitResult waits for the end of what a Run with the same key has begun,
 	// perhaps of a server that is no more, and does nothing else.
 	// runtime.ErrNoRun when nobody can say.
-	Outcome(ctx context.Context, c Call) (runtime.Result, error)
+	WaitResult(ctx context.Context, c Call) (runtime.Result, error)
 }
 
 // Call is one attempt, as an action needs to know it.
 type Call struct {
 	Runtime     runtime.Execer
 	Container   string
-	Key         string            // unique to the attempt
+	AttemptID   string            // unique to the attempt
 	Environment map[string]string // the HOSTLER_ variables
 	Timeout     time.Duration
 }

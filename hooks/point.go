@@ -32,8 +32,8 @@ var points = []PointRule{
 // Points returns the table of all points, in the order of a container's life.
 func Points() []PointRule { return append([]PointRule(nil), points...) }
 
-// Known says whether p is a point.
-func (p Point) Known() bool {
+// IsValid says whether p is a point.
+func (p Point) IsValid() bool {
 	for _, r := range points {
 		if r.Point == p {
 			return true

@@ -14,29 +14,29 @@ import (
 
 // All that a container says of an attempt is on record, whether it went well or
 // not: what it printed, how it was ended and what of it was left.
-func TestWhatIsRecorded(t *testing.T) {
+func TestRunRecordIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, warn := runtime.Output{Head: "migrated", Total: 8}, runtime.Output{Head: "slow", Tail: "est", Total: 99}
-		took := func() { <-time.After(1500 * time.Microsecond) }
-		for _, e := range []end{
-			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 3}, begin: took},
-			{res: runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true, Stdout: out, Stderr: warn}, begin: took},
-			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 1}, err: runtime.ErrDoomed, begin: took},
+		delay := func() { <-time.After(1500 * time.Microsecond) }
+		for _, e := range []scriptedResult{
+			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 3}, duringExec: delay},
+			{res: runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true, Stdout: out, Stderr: warn}, duringExec: delay},
+			{res: runtime.Result{Stdout: out, Stderr: warn, Leaked: 1}, err: runtime.ErrTainted, duringExec: delay},
 		} {
-			b := &book{}
-			begun := time.Now()
-			runs, err := NewRunner(&script{ends: map[string][]end{"a": {e}}}, b).Run(
-				t.Context(), PostClaim, []Hook{hook("a", Fail, 0)}, Subject{New: true})
+			rec := &fakeRecorder{}
+			start := time.Now()
+			runs, err := NewRunner(&scriptedRuntime{results: map[string][]scriptedResult{"a": {e}}}, rec).Run(
+				t.Context(), PostClaim, []Hook{newHook("a", Fail, 0)}, Subject{NoPriorRuns: true})
 			require.Equal(t, e.res.OK() && e.err == nil, err == nil)
-			require.Len(t, b.runs, 2)
-			recorded := b.runs[1]
+			require.Len(t, rec.runs, 2)
+			recorded := rec.runs[1]
 			require.Equal(t, runs[0], recorded)
 			require.Equal(t, e.res, runtime.Result{
 				ExitCode: e.res.ExitCode, Signal: recorded.Signal, TimedOut: recorded.TimedOut, Killed: recorded.Killed,
 				Leaked: recorded.Leaked, Stdout: recorded.Stdout, Stderr: recorded.Stderr,
 			})
-			require.Equal(t, begun, recorded.StartedAt)
-			require.Equal(t, begun.Add(1500*time.Microsecond), *recorded.EndedAt)
+			require.Equal(t, start, recorded.StartedAt)
+			require.Equal(t, start.Add(1500*time.Microsecond), *recorded.EndedAt)
 			require.InDelta(t, 1.5, recorded.Duration, 0)
 			if e.err != nil {
 				require.Nil(t, recorded.ExitCode)
@@ -49,11 +49,11 @@ func TestWhatIsRecorded(t *testing.T) {
 
 // What Hostler tells a hook about itself is not for the author of the workload
 // to say.
-func TestEnvironmentIsHostlers(t *testing.T) {
-	s := &script{ends: map[string][]end{"a": {ok}}}
-	h := hook("a", Fail, 0)
+func TestHostlerVariablesTakePrecedence(t *testing.T) {
+	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
+	h := newHook("a", Fail, 0)
 	h.Action = Exec{Command: []string{"a"}, Environment: map[string]string{"HOSTLER_TENANT": "mallory", "MODE": "fast"}}
-	_, err := NewRunner(s, &book{}).Run(t.Context(), PostClaim, []Hook{h}, Subject{Tenant: "ada"})
+	_, err := NewRunner(s, &fakeRecorder{}).Run(t.Context(), PostClaim, []Hook{h}, Subject{Tenant: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, "ada", s.calls[0].Environment["HOSTLER_TENANT"])
 	require.Equal(t, "fast", s.calls[0].Environment["MODE"])
@@ -61,11 +61,11 @@ func TestEnvironmentIsHostlers(t *testing.T) {
 
 // An attempt of which something may still run is never recorded as cancelled,
 // though its flow was stopped: its container must go.
-func TestStoppedAndDoomed(t *testing.T) {
+func TestTaintedRunIsUnknownNotCancelled(t *testing.T) {
 	stop := errors.New("the server stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
-	s := &script{ends: map[string][]end{"a": {{err: runtime.ErrDoomed, begin: func() { cancel(stop) }}}}}
-	runs, err := NewRunner(s, &book{}).Run(ctx, PostClaim, []Hook{hook("a", Continue, 0)}, Subject{New: true})
-	require.ErrorIs(t, err, runtime.ErrDoomed)
+	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{err: runtime.ErrTainted, duringExec: func() { cancel(stop) }}}}}
+	runs, err := NewRunner(s, &fakeRecorder{}).Run(ctx, PostClaim, []Hook{newHook("a", Continue, 0)}, Subject{NoPriorRuns: true})
+	require.ErrorIs(t, err, runtime.ErrTainted)
 	require.Equal(t, Unknown, runs[0].State)
 }

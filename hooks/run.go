@@ -13,20 +13,20 @@ type RunState string
 
 // The states of an attempt. All but Running are final.
 const (
-	Running   RunState = "running"
-	Succeeded RunState = "succeeded"
-	Failed    RunState = "failed"       // another exit code than 0, or a signal
-	TimedOut  RunState = "timed_out"    // ended by its timeout
-	NotBegun  RunState = "start_failed" // the command could not be started
-	Lost      RunState = "lost"         // the container ended while it ran, or before
-	Cancelled RunState = "cancelled"    // the flow it was part of was stopped
-	Unknown   RunState = "unknown"      // nobody can say how it ended
-	Skipped   RunState = "skipped"      // an earlier hook failed, or nothing to run it in
+	Running     RunState = "running"
+	Succeeded   RunState = "succeeded"
+	Failed      RunState = "failed"       // another exit code than 0, or a signal
+	TimedOut    RunState = "timed_out"    // ended by its timeout
+	StartFailed RunState = "start_failed" // the command could not be started
+	Lost        RunState = "lost"         // the container ended while it ran, or before
+	Cancelled   RunState = "cancelled"    // the flow it was part of was stopped
+	Unknown     RunState = "unknown"      // nobody can say how it ended
+	Skipped     RunState = "skipped"      // an earlier hook failed, or nothing to run it in
 )
 
 // RunStates lists every state, for validation and documentation.
 func RunStates() []RunState {
-	return []RunState{Running, Succeeded, Failed, TimedOut, NotBegun, Lost, Cancelled, Unknown, Skipped}
+	return []RunState{Running, Succeeded, Failed, TimedOut, StartFailed, Lost, Cancelled, Unknown, Skipped}
 }
 
 // Run is the record of one attempt of a hook. ID is the same for all attempts

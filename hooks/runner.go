@@ -16,12 +16,14 @@ import (
 // Runner runs the hooks of a point. It is safe for many goroutines; a caller
 // sees to it that one container runs one point at a time.
 type Runner struct {
-	rt  runtime.Execer
-	rec Recorder
+	rt       runtime.Execer
+	recorder Recorder
 }
 
 // NewRunner returns a runner that runs in rt and records in rec.
-func NewRunner(rt runtime.Execer, rec Recorder) *Runner { return &Runner{rt: rt, rec: rec} }
+func NewRunner(rt runtime.Execer, recorder Recorder) *Runner {
+	return &Runner{rt: rt, recorder: recorder}
+}
 
 // Subject is what a point is about.
 type Subject struct {
@@ -30,13 +32,13 @@ type Subject struct {
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
-	// New says that the flow has just been begun, by this server and for the
+	// NoPriorRuns says that the flow has just been begun, by this server and for the
 	// first time, so that nothing of it can be on record. Else it is looked up.
-	New bool
+	NoPriorRuns bool
 }
 
-// recording bounds how long a record may take once its attempt is over.
-const recording = 30 * time.Second
+// recordTimeout bounds how long a record may take once its attempt is over.
+const recordTimeout = 30 * time.Second
 
 // Run runs the hooks one after another, as their policies say, and returns a
 // record of every attempt and of every hook that was skipped.
@@ -47,7 +49,7 @@ const recording = 30 * time.Second
 // run.
 //
 // The error is an *Error when a hook failed its point; the records then end
-// with the skipped ones. It matches runtime.ErrDoomed when something of a hook
+// with the skipped ones. It matches runtime.ErrTainted when something of a hook
 // may still run, whatever the policy: the container must be destroyed. Any
 // other error means that a record could not be read or written. No hooks cost
 // nothing.
@@ -55,17 +57,17 @@ func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run,
 	if len(hs) == 0 {
 		return nil, nil
 	}
-	before, err := r.before(ctx, p, s)
+	prior, err := r.priorRuns(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
 	var runs []Run
 	for i, h := range hs {
-		done, err := r.runOne(ctx, h, newRun(p, h, i, s), s.Source, before[i])
+		done, err := r.runHook(ctx, h, newRun(p, h, i, s), s.Source, prior[i])
 		runs = append(runs, done...)
 		if err != nil {
-			why := fmt.Sprintf("hook %q of the same point failed", h.Name)
-			skipped, skipErr := r.skip(ctx, p, hs, i+1, s, why, before)
+			reason := fmt.Sprintf("hook %q of the same point failed", h.Name)
+			skipped, skipErr := r.skip(ctx, p, hs, i+1, s, reason, prior)
 			return append(runs, skipped...), errors.Join(err, skipErr)
 		}
 	}
@@ -76,38 +78,38 @@ func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run,
 func newRun(p Point, h Hook, index int, s Subject) Run {
 	return Run{
 		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
-		Action: h.Action.Kind(), Command: h.Action.Line(),
+		Action: h.Action.Kind(), Command: h.Action.Summary(),
 		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
 	}
 }
 
 // Skip records that the hooks of a point were not run, and ends those that a
 // flow before this one has begun.
-func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, why string) ([]Run, error) {
-	before, err := r.before(ctx, p, s)
+func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, reason string) ([]Run, error) {
+	prior, err := r.priorRuns(ctx, p, s)
 	if err != nil {
 		return nil, err
 	}
-	return r.skip(ctx, p, hs, 0, s, why, before)
+	return r.skip(ctx, p, hs, 0, s, reason, prior)
 }
 
 // skip skips the hooks from the index from on.
-func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, why string, before map[int][]Run) ([]Run, error) {
+func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, reason string, prior map[int][]Run) ([]Run, error) {
 	var runs []Run
 	for i, h := range hs[from:] {
-		for _, run := range before[from+i] {
-			ended, _, err := r.takeUp(ctx, h, run, false)
+		for _, run := range prior[from+i] {
+			ended, _, err := r.resume(ctx, h, run, false)
 			if err != nil {
 				return runs, err
 			}
 			runs = append(runs, ended)
 		}
-		if len(before[from+i]) > 0 {
+		if len(prior[from+i]) > 0 {
 			continue
 		}
 		now := time.Now()
 		run := newRun(p, h, from+i, s)
-		run.State, run.Error, run.StartedAt, run.EndedAt = Skipped, why, now, &now
+		run.State, run.Error, run.StartedAt, run.EndedAt = Skipped, reason, now, &now
 		if err := r.recordSkip(ctx, run); err != nil {
 			return runs, fmt.Errorf("record that hook %q was skipped: %w", h.Name, err)
 		}
@@ -119,22 +121,22 @@ func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subje
 // recordSkip writes down that a hook was not run, of a flow that was stopped
 // too.
 func (r *Runner) recordSkip(ctx context.Context, run Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return r.rec.RunSkipped(ctx, run)
+	return r.recorder.RunSkipped(ctx, run)
 }
 
-// runOne runs one hook as often as its policy says, less what was done before.
+// runHook runs one hook as often as its policy says, less what was done before.
 // Its error ends the point.
-func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, before []Run) ([]Run, error) {
+func (r *Runner) runHook(ctx context.Context, h Hook, run Run, source string, prior []Run) ([]Run, error) {
 	var runs []Run
 	for {
 		var ended Run
-		var repeats bool
+		var retry bool
 		var err error
-		if len(before) > 0 {
-			ended, repeats, err = r.takeUp(ctx, h, before[0], h.Idempotent && len(before) == 1)
-			run.ID, run.Attempt, before = before[0].ID, before[0].Attempt, before[1:]
+		if len(prior) > 0 {
+			ended, retry, err = r.resume(ctx, h, prior[0], h.Idempotent && len(prior) == 1)
+			run.ID, run.Attempt, prior = prior[0].ID, prior[0].Attempt, prior[1:]
 		} else {
 			ended, err = r.attempt(ctx, h, run, source)
 		}
@@ -147,15 +149,15 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 		if ended.State == Succeeded || ended.State == Skipped {
 			return runs, nil
 		}
-		if len(before) > 0 {
+		if len(prior) > 0 {
 			continue // it was tried again
 		}
-		if repeats {
+		if retry {
 			run.Attempt++
 			continue
 		}
-		if run.Attempt > h.Retries || !worthRetrying(ended.State) {
-			if h.OnError == Continue && over(ended.State) {
+		if run.Attempt > h.Retries || !isRetryable(ended.State) {
+			if h.OnError == Continue && hasEndedCleanly(ended.State) {
 				return runs, nil
 			}
 			if ended.State == Cancelled {
@@ -163,7 +165,7 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 			}
 			return runs, &Error{Run: ended}
 		}
-		if err := flow.Pause(ctx, backoff(run.Attempt)); err != nil {
+		if err := flow.Sleep(ctx, backoff(run.Attempt)); err != nil {
 			return runs, errors.Join(&Error{Run: ended}, err)
 		}
 		run.Attempt++
@@ -175,16 +177,16 @@ func (r *Runner) runOne(ctx context.Context, h Hook, run Run, source string, bef
 // its state in the Run.
 func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (Run, error) {
 	run.State, run.StartedAt = Running, time.Now()
-	if err := r.rec.RunStarted(ctx, run); err != nil {
+	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	call := r.call(h, run)
-	call.Environment = environment(run, source)
-	res, err := r.perform(ctx, h, call)
+	call.Environment = hookEnvironment(run, source)
+	res, err := r.execWithReconnect(ctx, h, call)
 	return r.end(ctx, run, res, err)
 }
 
-// perform does what an attempt is for. An engine that does not answer has begun
+// execWithReconnect does what an attempt is for. An engine that does not answer has begun
 // nothing, or has lost sight of what it began: the container is asked which, by
 // the attempt's key. What it has never heard of is begun again under that key,
 // so that of two which reach it after all one is run.
@@ -192,47 +194,47 @@ func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (R
 // All this lasts no longer than the attempt itself could have, from its start.
 // An engine that is away for longer holds up no flow, and a command that was on
 // its way to a container all that time is not begun another time.
-func (r *Runner) perform(ctx context.Context, h Hook, call Call) (runtime.Result, error) {
-	limit := time.Now().Add(h.Timeout + runtime.DefaultGrace)
+func (r *Runner) execWithReconnect(ctx context.Context, h Hook, call Call) (runtime.Result, error) {
+	deadline := time.Now().Add(h.Timeout + runtime.DefaultGrace)
 	res, err := h.Action.Run(ctx, call)
-	for n := 1; unanswered(err); n++ {
-		res, err = h.Action.Outcome(ctx, call)
-		left := time.Until(limit)
-		if errors.Is(err, runtime.ErrNoRun) && left > 0 {
+	for n := 1; isEngineUnavailable(err); n++ {
+		res, err = h.Action.WaitResult(ctx, call)
+		remaining := time.Until(deadline)
+		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
 			res, err = h.Action.Run(ctx, call)
 		}
-		if left <= 0 || unanswered(err) && flow.Pause(ctx, min(backoff(min(n, 4)), time.Until(limit))) != nil {
+		if remaining <= 0 || isEngineUnavailable(err) && flow.Sleep(ctx, min(backoff(min(n, 4)), time.Until(deadline))) != nil {
 			break
 		}
 	}
 	return res, err
 }
 
-// unanswered says whether the engine may know more later.
-func unanswered(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrDoomed)
+// isEngineUnavailable says whether the engine may know more later.
+func isEngineUnavailable(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrTainted)
 }
 
 // call is an attempt as its action needs to know it.
 func (r *Runner) call(h Hook, run Run) Call {
 	return Call{
 		Runtime: r.rt, Container: run.Container, Timeout: h.Timeout,
-		Key: run.ID + "." + strconv.Itoa(run.Attempt),
+		AttemptID: run.ID + "." + strconv.Itoa(run.Attempt),
 	}
 }
 
 // end writes down how an attempt ended.
 func (r *Runner) end(ctx context.Context, run Run, res runtime.Result, err error) (Run, error) {
-	run = settle(ctx, run, res, err)
+	run = fillOutcome(ctx, run, res, err)
 	if recErr := r.recordEnd(ctx, run); recErr != nil {
 		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(recErr, err))
 	}
-	return run, doom(run, err)
+	return run, taintedError(run, err)
 }
 
-// doom is the error of an attempt of which something may still run.
-func doom(run Run, err error) error {
-	if errors.Is(err, runtime.ErrDoomed) {
+// taintedError is the error of an attempt of which something may still run.
+func taintedError(run Run, err error) error {
+	if errors.Is(err, runtime.ErrTainted) {
 		return errors.Join(&Error{Run: run}, err)
 	}
 	return nil
@@ -241,21 +243,21 @@ func doom(run Run, err error) error {
 // recordEnd writes the outcome, and tries again for a while when that fails: a
 // full disk must not turn what ran into something that nobody knows of.
 func (r *Runner) recordEnd(ctx context.Context, run Run) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	for attempt := 1; ; attempt++ {
-		err := r.rec.RunEnded(ctx, run)
+		err := r.recorder.RunEnded(ctx, run)
 		if err == nil {
 			return nil
 		}
-		if flow.Pause(ctx, backoff(attempt)) != nil {
+		if flow.Sleep(ctx, backoff(attempt)) != nil {
 			return err
 		}
 	}
 }
 
-// settle writes how an attempt ended into its record.
-func settle(ctx context.Context, run Run, res runtime.Result, err error) Run {
+// fillOutcome writes how an attempt ended into its record.
+func fillOutcome(ctx context.Context, run Run, res runtime.Result, err error) Run {
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
 	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
@@ -272,13 +274,13 @@ func settle(ctx context.Context, run Run, res runtime.Result, err error) Run {
 		return run
 	}
 	run.Error = err.Error()
-	_, notBegun := errors.AsType[*runtime.StartError](err)
+	_, startFailed := errors.AsType[*runtime.StartError](err)
 	switch {
-	case notBegun:
-		run.State = NotBegun
-	case errors.Is(err, runtime.ErrLost), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
+	case startFailed:
+		run.State = StartFailed
+	case errors.Is(err, runtime.ErrContainerExited), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
 		run.State = Lost
-	case ctx.Err() != nil && !errors.Is(err, runtime.ErrDoomed):
+	case ctx.Err() != nil && !errors.Is(err, runtime.ErrTainted):
 		run.State = Cancelled
 	default:
 		run.State = Unknown
@@ -286,8 +288,8 @@ func settle(ctx context.Context, run Run, res runtime.Result, err error) Run {
 	return run
 }
 
-// environment is what every hook is told about itself.
-func environment(run Run, source string) map[string]string {
+// hookEnvironment is what every hook is told about itself.
+func hookEnvironment(run Run, source string) map[string]string {
 	return map[string]string{
 		"HOSTLER_HOOK":         run.Hook,
 		"HOSTLER_POINT":        string(run.Point),
@@ -301,13 +303,13 @@ func environment(run Run, source string) map[string]string {
 	}
 }
 
-// worthRetrying says whether another try may end differently: a command that
+// isRetryable says whether another try may end differently: a command that
 // cannot be started never will, and a container that ended is no place to try.
-func worthRetrying(s RunState) bool { return s == Failed || s == TimedOut }
+func isRetryable(s RunState) bool { return s == Failed || s == TimedOut }
 
-// over says whether nothing of a failed attempt can still run and the
+// hasEndedCleanly says whether nothing of a failed attempt can still run and the
 // container is fit for the next hook.
-func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegun }
+func hasEndedCleanly(s RunState) bool { return s == Failed || s == TimedOut || s == StartFailed }
 
 // backoff is how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
 func backoff(attempt int) time.Duration { return time.Second << (attempt - 1) }

@@ -11,17 +11,17 @@ import (
 
 // A workload whose containers cannot be made is tried ever more slowly, up to
 // a minute, and a changed spec is tried at once.
-func TestBreaker(t *testing.T) {
+func TestBreakerBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakers()
-		broken := errors.New("no such image")
+		errCreate := errors.New("no such image")
 		want := time.Second
 		for i := range 12 {
-			k := b.fail("w", "r1", broken, false)
+			k := b.recordFailure("w", "r1", errCreate, false)
 			require.Equal(t, i+1, k.failures)
-			require.InDelta(t, want.Seconds(), time.Until(k.next).Seconds(), want.Seconds()*jitter+0.001)
-			want = min(2*want, longestPause)
-			<-time.After(time.Until(k.next)) // fake time
+			require.InDelta(t, want.Seconds(), time.Until(k.retryAt).Seconds(), want.Seconds()*jitter+0.001)
+			want = min(2*want, maxBackoff)
+			<-time.After(time.Until(k.retryAt)) // fake time
 		}
 		s := b.get("w", "r1").status(1, false)
 		require.Equal(t, FillFailing, s.State)
@@ -29,11 +29,11 @@ func TestBreaker(t *testing.T) {
 		require.NotNil(t, s.NextTry)
 
 		require.Zero(t, b.get("w", "r2").failures)
-		require.Equal(t, 1, b.fail("w", "r2", broken, false).failures)
+		require.Equal(t, 1, b.recordFailure("w", "r2", errCreate, false).failures)
 		require.Equal(t, BackingOff, b.get("w", "r2").status(0, false).State)
-		require.Equal(t, FillStopped, b.get("w", "r2").status(0, true).State)
+		require.Equal(t, FillDraining, b.get("w", "r2").status(0, true).State)
 
-		require.Equal(t, 1, b.succeed("w").failures)
+		require.Equal(t, 1, b.recordSuccess("w").failures)
 		require.Equal(t, FillIdle, b.get("w", "r2").status(0, false).State)
 		require.Equal(t, Filling, b.get("w", "r2").status(2, false).State)
 	})
@@ -45,7 +45,7 @@ func TestBreakerCountsABurstOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakers()
 		for range 4 {
-			b.fail("w", "r", errors.New("no such image"), false)
+			b.recordFailure("w", "r", errors.New("no such image"), false)
 		}
 		require.Equal(t, 1, b.get("w", "r").failures)
 	})

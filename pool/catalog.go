@@ -14,25 +14,25 @@ import (
 type Catalog struct {
 	store Workloads
 
-	mu        sync.Mutex // guards what follows
-	parsed    map[[2]string]*workload.Workload
-	revisions map[[2]string]made
-	forgotten int // counts the calls of Forget
+	mu         sync.Mutex // guards what follows
+	parsed     map[[2]string]*workload.Workload
+	revisions  map[[2]string]catalogEntry
+	generation int // counts the calls of Forget
 }
 
-// made is what the containers of one revision are made of.
-type made struct {
+// catalogEntry is what the containers of one revision are made of.
+type catalogEntry struct {
 	w *workload.Workload
 	r Record
 }
 
 // NewCatalog returns a catalog of the workloads in store.
 func NewCatalog(store Workloads) *Catalog {
-	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]made{}}
+	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]catalogEntry{}}
 }
 
 // Current returns the workload as it is applied now, with its record, which
-// says how its pool has been scaled; ErrNoWorkload.
+// says how its pool has been scaled; ErrWorkloadNotFound.
 func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, Record, error) {
 	r, err := c.store.Workload(ctx, id)
 	if err != nil {
@@ -44,15 +44,15 @@ func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, R
 }
 
 // Revision returns the workload as a container of that revision was made;
-// ErrNoWorkload.
+// ErrWorkloadNotFound.
 func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.Workload, Record, error) {
 	key := [2]string{id, revision}
 	c.mu.Lock()
-	known, ok := c.revisions[key]
-	forgotten := c.forgotten
+	cached, ok := c.revisions[key]
+	generation := c.generation
 	c.mu.Unlock()
 	if ok {
-		return known.w, known.r, nil
+		return cached.w, cached.r, nil
 	}
 	r, err := c.store.Revision(ctx, id, revision)
 	if err != nil {
@@ -64,23 +64,23 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.forgotten != forgotten {
+	if c.generation != generation {
 		return w, r, nil // it may have been read before what Forget was for
 	}
-	if len(c.revisions) >= maxParsed {
+	if len(c.revisions) >= maxCached {
 		clear(c.revisions)
 	}
-	c.revisions[key] = made{w, r}
+	c.revisions[key] = catalogEntry{w, r}
 	return w, r, nil
 }
 
-// Forget has the workload's revisions read anew: it was applied, here or on
+// Invalidate has the workload's revisions read anew: it was applied, here or on
 // another server, and the folder of its seeds, which a revision does not name,
 // may be another one now.
-func (c *Catalog) Forget(id string) {
+func (c *Catalog) Invalidate(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.forgotten++
+	c.generation++
 	for key := range c.revisions {
 		if key[0] == id {
 			delete(c.revisions, key)
@@ -88,8 +88,8 @@ func (c *Catalog) Forget(id string) {
 	}
 }
 
-// maxParsed bounds the cache: it starts over when so many sources were seen.
-const maxParsed = 1024
+// maxCached bounds the cache: it starts over when so many sources were seen.
+const maxCached = 1024
 
 func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	key := [2]string{r.ID, version}
@@ -105,7 +105,7 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.parsed) >= maxParsed {
+	if len(c.parsed) >= maxCached {
 		clear(c.parsed)
 	}
 	c.parsed[key] = w

@@ -16,11 +16,11 @@ const (
 	Idle       State = "idle"
 	Claimed    State = "claimed"
 	Destroying State = "destroying"
-	Gone       State = "destroyed"
+	Destroyed  State = "destroyed"
 )
 
 // States lists every state, in the order of a container's life.
-func States() []State { return []State{Creating, Idle, Claimed, Destroying, Gone} }
+func States() []State { return []State{Creating, Idle, Claimed, Destroying, Destroyed} }
 
 // Health is what Hostler's own checks say of a container.
 type Health string
@@ -29,7 +29,7 @@ type Health string
 const (
 	Healthy   Health = "healthy"
 	Unhealthy Health = "unhealthy" // its health check fails
-	Dead      Health = "exited"    // its main process has ended
+	Exited    Health = "exited"    // its main process has ended
 )
 
 // Container is the record of one container.
@@ -70,17 +70,19 @@ const FirstFence = 1
 var (
 	// ErrFull says that a pool holds as many containers as its max_size.
 	ErrFull = errors.New("the pool is full")
-	// ErrNoContainer says that there is no record of the container.
-	ErrNoContainer = errors.New("no such container")
-	// ErrNoWorkload says that no workload of that name is applied.
-	ErrNoWorkload = errors.New("no such workload")
-	// ErrMoved says that the container or claim is no longer in the state that
+	// ErrContainerNotFound says that there is no record of the container.
+	ErrContainerNotFound = errors.New("no such container")
+	// ErrWorkloadNotFound says that no workload of that name is applied.
+	ErrWorkloadNotFound = errors.New("no such workload")
+	// ErrConflict says that the container or claim is no longer in the state that
 	// the caller expected: somebody else was first.
-	ErrMoved = errors.New("the state has changed")
+	ErrConflict = errors.New("the state has changed")
 	// ErrInUse says that a claim holds the container.
 	ErrInUse = errors.New("the container is claimed")
 )
 
-// isMoved says whether a change came too late: somebody else was first, or
+// isConflict says whether a change came too late: somebody else was first, or
 // there is no such record any more.
-func isMoved(err error) bool { return errors.Is(err, ErrMoved) || errors.Is(err, ErrNoContainer) }
+func isConflict(err error) bool {
+	return errors.Is(err, ErrConflict) || errors.Is(err, ErrContainerNotFound)
+}

@@ -24,10 +24,10 @@ const (
 	createsPerWorkload = 4
 )
 
-// createTime bounds how long making one container may take beyond its hooks'
+// createTimeout bounds how long making one container may take beyond its hooks'
 // own timeouts: it ends an engine call that hangs, and a health that never
 // comes.
-const createTime = 15 * time.Minute
+const createTimeout = 15 * time.Minute
 
 // Filler keeps the pools filled. It is woken by whatever changes a pool, never
 // by a clock but to try again what failed.
@@ -38,36 +38,36 @@ const createTime = 15 * time.Minute
 // idle containers that only their last tenant may have; and empties pools that
 // drain.
 type Filler struct {
-	store    Store
-	catalog  *Catalog
-	maker    *Maker
-	remover  *Remover
-	queue    *Queue
-	breakers *breakers
-	protocol int // of the containers that it makes
-	log      *slog.Logger
-	wake     chan struct{} // holds one signal: dirty is not empty
+	store       Store
+	catalog     *Catalog
+	provisioner *Provisioner
+	reaper      *Reaper
+	queue       *WaitQueue
+	breakers    *breakers
+	protocol    int // of the containers that it makes
+	log         *slog.Logger
+	wake        chan struct{} // holds one signal: dirty is not empty
 
-	mu        sync.Mutex           // guards what follows
-	dirty     map[string]bool      // pools to be looked at
-	retryable map[string]time.Time // pools to be looked at then
-	busy      int                  // containers being made
-	busyOf    map[string]int       // by workload
+	mu                 sync.Mutex           // guards what follows
+	dirty              map[string]bool      // pools to be looked at
+	retryAt            map[string]time.Time // pools to be looked at then
+	creating           int                  // containers being made
+	creatingByWorkload map[string]int       // by workload
 }
 
 // Store is all that the pool needs of storage.
 type Store interface {
 	Containers
 	Workloads
-	Log
+	EventLog
 }
 
 // NewFiller returns a filler; nothing is made before Run.
-func NewFiller(store Store, catalog *Catalog, maker *Maker, remover *Remover, queue *Queue, log *slog.Logger) *Filler {
+func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *Reaper, queue *WaitQueue, log *slog.Logger) *Filler {
 	return &Filler{
-		store: store, catalog: catalog, maker: maker, remover: remover, queue: queue, log: log,
-		breakers: newBreakers(), protocol: maker.rt.Protocols().Current, wake: make(chan struct{}, 1),
-		dirty: map[string]bool{}, retryable: map[string]time.Time{}, busyOf: map[string]int{},
+		store: store, catalog: catalog, provisioner: provisioner, reaper: reaper, queue: queue, log: log,
+		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, wake: make(chan struct{}, 1),
+		dirty: map[string]bool{}, retryAt: map[string]time.Time{}, creatingByWorkload: map[string]int{},
 	}
 }
 
@@ -93,21 +93,21 @@ func (f *Filler) Run(ctx context.Context) error {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
-		for _, id := range f.take() {
-			again, err := f.fill(ctx, &creating, id)
+		for _, id := range f.popDirty() {
+			retryAt, err := f.fill(ctx, &creating, id)
 			if err != nil && ctx.Err() == nil {
 				f.log.Error("fill a pool", "workload", id, "error", err)
-				again = time.Now().Add(firstPause)
+				retryAt = time.Now().Add(minBackoff)
 			}
-			f.retry(id, again)
+			f.scheduleRetry(id, retryAt)
 		}
-		timer.Reset(time.Until(f.next()))
+		timer.Reset(time.Until(f.nextRetry()))
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-f.wake:
 		case <-timer.C:
-			f.markDue(time.Now())
+			f.markRetriesDue(time.Now())
 		}
 	}
 }
@@ -124,8 +124,8 @@ func (f *Filler) wakeAll(ctx context.Context) error {
 	return nil
 }
 
-// take returns the pools to be looked at and forgets them.
-func (f *Filler) take() []string {
+// popDirty returns the pools to be looked at and forgets them.
+func (f *Filler) popDirty() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	ids := make([]string, 0, len(f.dirty))
@@ -136,23 +136,23 @@ func (f *Filler) take() []string {
 	return ids
 }
 
-// retry sets when to look at a pool again; zero for when it is woken.
-func (f *Filler) retry(id string, at time.Time) {
+// scheduleRetry sets when to look at a pool again; zero for when it is woken.
+func (f *Filler) scheduleRetry(id string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if at.IsZero() {
-		delete(f.retryable, id)
+		delete(f.retryAt, id)
 		return
 	}
-	f.retryable[id] = at
+	f.retryAt[id] = at
 }
 
-// next is when the first of those is due.
-func (f *Filler) next() time.Time {
+// nextRetry is when the first of those is due.
+func (f *Filler) nextRetry() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	next := time.Now().Add(time.Hour)
-	for _, at := range f.retryable {
+	for _, at := range f.retryAt {
 		if at.Before(next) {
 			next = at
 		}
@@ -160,11 +160,11 @@ func (f *Filler) next() time.Time {
 	return next
 }
 
-// markDue marks the pools whose time to try again has come.
-func (f *Filler) markDue(now time.Time) {
+// markRetriesDue marks the pools whose time to try again has come.
+func (f *Filler) markRetriesDue(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for id, at := range f.retryable {
+	for id, at := range f.retryAt {
 		if !at.After(now) {
 			f.dirty[id] = true
 		}
@@ -175,7 +175,7 @@ func (f *Filler) markDue(now time.Time) {
 // again although nothing has happened; zero for never.
 func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) (time.Time, error) {
 	w, r, err := f.catalog.Current(ctx, id)
-	if errors.Is(err, ErrNoWorkload) {
+	if errors.Is(err, ErrWorkloadNotFound) {
 		return time.Time{}, nil
 	}
 	if err != nil {
@@ -185,50 +185,50 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	if err != nil {
 		return time.Time{}, fmt.Errorf("count the containers: %w", err)
 	}
-	t := tally(counts, r.Revision, f.protocol, w.Pool.Reuse)
-	mended, until := f.breakers.expire(id)
-	f.succeeded(ctx, id, mended)
+	t := summarize(counts, r.Revision, f.protocol, w.Pool.Reuse)
+	recovered, resetAt := f.breakers.reset(id)
+	f.recordRecovery(ctx, id, recovered)
 	if r.Draining {
 		return time.Time{}, f.drain(ctx, r, t)
 	}
-	elsewhere, err := f.store.Waiting(ctx, id)
+	waitingOnPeers, err := f.store.Waiting(ctx, id)
 	if err != nil {
 		return time.Time{}, err
 	}
-	waiting := f.queue.Waiting(id) + elsewhere
+	waiting := f.queue.Waiting(id) + waitingOnPeers
 	missing := r.MinIdle + waiting - t.usable - t.creating
 	kept, err := f.store.Kept(ctx, id)
 	if err != nil {
 		return time.Time{}, err
 	}
-	room := r.MaxSize - Counted(t.total, kept, r.MaxSize)
-	if err := f.retire(ctx, r, t, missing, room); err != nil {
+	room := r.MaxSize - EffectiveSize(t.total, kept, r.MaxSize)
+	if err := f.evictSurplus(ctx, r, t, missing, room); err != nil {
 		return time.Time{}, err
 	}
-	again := sooner(f.expiry(ctx, w, r, t), until)
+	retryAt := earlier(f.evictExpired(ctx, w, r, t), resetAt)
 	n := min(missing, room)
 	if n <= 0 {
-		return again, nil
+		return retryAt, nil
 	}
 	if k := f.breakers.get(id, r.Revision); k.failures > 0 {
-		if wait := time.Until(k.next); wait > 0 {
-			return sooner(k.next, again), nil
+		if wait := time.Until(k.retryAt); wait > 0 {
+			return earlier(k.retryAt, retryAt), nil
 		}
-		n = min(n, probe-t.creating)
+		n = min(n, halfOpenProbes-t.creating)
 	}
-	return again, f.begin(ctx, creating, w, r, n)
+	return retryAt, f.startProvisioning(ctx, creating, w, r, n)
 }
 
-// sooner is the earlier of two times, of which zero is never.
-func sooner(a, b time.Time) time.Time {
+// earlier is the earlier of two times, of which zero is never.
+func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
 	}
 	return a
 }
 
-// longest is how long hooks may take at worst, with all that is tried again.
-func longest(hs []hooks.Hook) time.Duration {
+// maxHooksDuration is how long hooks may take at worst, with all that is tried again.
+func maxHooksDuration(hs []hooks.Hook) time.Duration {
 	total := time.Duration(0)
 	for _, h := range hs {
 		total += time.Duration(h.Retries+1) * (h.Timeout + runtime.DefaultGrace + time.Minute)
@@ -236,111 +236,111 @@ func longest(hs []hooks.Hook) time.Duration {
 	return total
 }
 
-// perished counts a container against its workload that died or fell ill soon
+// recordEarlyExit counts a container against its workload that died or fell ill soon
 // after it was made, before anybody had it: a program that ends at once is as
 // broken as an image that is not there.
-func (f *Filler) perished(ctx context.Context, c Container) {
-	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < survival {
-		f.failed(ctx, c, errors.New(c.Reason), true)
-		f.queue.Shake(c.Workload)
+func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
+	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < stableAfter {
+		f.recordFailure(ctx, c, errors.New(c.Reason), true)
+		f.queue.NotifyAll(c.Workload)
 	}
 }
 
-// begin records n containers and has them made, as far as there are slots. The
+// startProvisioning records n containers and has them made, as far as there are slots. The
 // end of each wakes the pool again.
-func (f *Filler) begin(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
+func (f *Filler) startProvisioning(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
 	for range n {
-		if !f.slot(r.ID) {
+		if !f.acquireSlot(r.ID) {
 			return nil
 		}
-		c, err := f.maker.add(ctx, r)
+		c, err := f.provisioner.record(ctx, r)
 		if err != nil {
-			f.free(r.ID)
+			f.releaseSlot(r.ID)
 			if errors.Is(err, ErrFull) {
 				return nil
 			}
 			return fmt.Errorf("record a container: %w", err)
 		}
 		creating.Go(func() error {
-			defer f.free(r.ID)
-			f.make(ctx, c, w, r.Dir)
+			defer f.releaseSlot(r.ID)
+			f.provision(ctx, c, w, r.Dir)
 			return nil
 		})
 	}
 	return nil
 }
 
-// make makes one container and tells everybody how it went.
-func (f *Filler) make(parent context.Context, c Container, w *workload.Workload, seeds string) {
-	limit := createTime + longest(w.Hooks[hooks.PostCreate])
-	ctx, cancel := context.WithTimeoutCause(parent, limit, fmt.Errorf("it took longer than %s", limit))
+// provision makes one container and tells everybody how it went.
+func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
+	timeout := createTimeout + maxHooksDuration(w.Hooks[hooks.PostCreate])
+	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
 	defer cancel()
-	err := f.maker.create(ctx, c, w, seeds)
+	err := f.provisioner.create(ctx, c, w, seeds)
 	switch {
 	case err == nil:
-		f.succeeded(ctx, c.Workload, f.breakers.succeed(c.Workload))
-		f.queue.Wake(c.Workload)
+		f.recordRecovery(ctx, c.Workload, f.breakers.recordSuccess(c.Workload))
+		f.queue.NotifyFirst(c.Workload)
 	case parent.Err() != nil:
-		f.remover.Wake() // the server stops: that is nobody's fault
+		f.reaper.Wake() // the server stops: that is nobody's fault
 	default:
-		f.failed(parent, c, err, false)
-		f.remover.Wake()
-		f.queue.Shake(c.Workload)
+		f.recordFailure(parent, c, err, false)
+		f.reaper.Wake()
+		f.queue.NotifyAll(c.Workload)
 	}
 	f.Wake(c.Workload)
 }
 
-// succeeded tells of a breaker that was closed.
-func (f *Filler) succeeded(ctx context.Context, workload string, k breaker) {
+// recordRecovery tells of a breaker that was closed.
+func (f *Filler) recordRecovery(ctx context.Context, workload string, k breaker) {
 	if k.failures == 0 {
 		return
 	}
-	f.tell(ctx, activity.Event{
+	f.appendEvent(ctx, activity.Event{
 		Type: activity.PoolRecovered, Workload: workload,
 		Message: fmt.Sprintf("a container could be made again after %d failures", k.failures),
 	})
 }
 
-// failed opens the workload's breaker further.
-func (f *Filler) failed(ctx context.Context, c Container, err error, perished bool) {
-	k := f.breakers.fail(c.Workload, c.Revision, err, perished)
+// recordFailure opens the workload's breaker further.
+func (f *Filler) recordFailure(ctx context.Context, c Container, err error, crashLooping bool) {
+	k := f.breakers.recordFailure(c.Workload, c.Revision, err, crashLooping)
 	f.log.Warn("a container could not be made", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
-	f.tell(ctx, activity.Event{
+	f.appendEvent(ctx, activity.Event{
 		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
 		Message: "a container could not be made, or did not live: " + err.Error(),
 		Data: activity.Data(map[string]any{
-			"failures": k.failures, "next_try": k.next.UTC().Format(time.RFC3339), "revision": c.Revision,
+			"failures": k.failures, "next_try": k.retryAt.UTC().Format(time.RFC3339), "revision": c.Revision,
 		}),
 	})
 }
 
-// tell writes an event of the pool; one that cannot be written is logged.
-func (f *Filler) tell(ctx context.Context, e activity.Event) {
+// appendEvent writes an event of the pool; one that cannot be written is logged.
+func (f *Filler) appendEvent(ctx context.Context, e activity.Event) {
 	if err := f.store.Append(context.WithoutCancel(ctx), e); err != nil {
 		f.log.Error("write an event", "workload", e.Workload, "error", err)
 	}
 }
 
-// slot takes one of the places for making containers. When there is none, the
+// acquireSlot takes one of the places for making containers. When there is none, the
 // pool is looked at again as soon as one is free.
-func (f *Filler) slot(id string) bool {
+func (f *Filler) acquireSlot(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.busy >= parallelCreates || f.busyOf[id] >= createsPerWorkload {
+	if f.creating >= parallelCreates || f.creatingByWorkload[id] >= createsPerWorkload {
 		f.dirty[id] = true
 		return false
 	}
-	f.busy++
-	f.busyOf[id]++
+	f.creating++
+	f.creatingByWorkload[id]++
 	return true
 }
 
-// free gives a place back and has those who wanted one look again.
-func (f *Filler) free(id string) {
+// releaseSlot gives a place back and has those who wanted one look again.
+func (f *Filler) releaseSlot(id string) {
 	f.mu.Lock()
-	f.busy--
-	if f.busyOf[id]--; f.busyOf[id] == 0 {
-		delete(f.busyOf, id)
+	f.creating--
+	if f.creatingByWorkload[id]--; f.creatingByWorkload[id] == 0 {
+		delete(f.creatingByWorkload, id)
 	}
 	waiting := len(f.dirty) > 0
 	f.mu.Unlock()

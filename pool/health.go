@@ -24,54 +24,54 @@ var ErrUnhealthy = errors.New("the container is not healthy")
 // ever more slowly. A workload that is up in 30 ms should not wait for its
 // 30 s interval.
 const (
-	firstProbe  = 20 * time.Millisecond
-	slowestWait = time.Second
+	minProbeInterval = 20 * time.Millisecond
+	maxProbeInterval = time.Second
 )
 
 // parallelChecks bounds how many checks of waiting containers run at once.
 const parallelChecks = 32
 
-// Checker runs the workloads' health checks. They are Hostler's own, not the
+// HealthChecker runs the workloads' health checks. They are Hostler's own, not the
 // engine's: the same on every backend, fast after a start, and one stuck check
 // holds up nobody else.
-type Checker struct {
+type HealthChecker struct {
 	rt    runtime.Runtime
 	store Containers
 	log   *slog.Logger
-	// condemned is told when an idle container was given to the remover.
-	condemned func(Container)
+	// onDestroying is told when an idle container was given to the remover.
+	onDestroying func(Container)
 
 	mu       sync.Mutex // guards watched and verified
-	watched  map[string]*watched
+	watched  map[string]*watchedContainer
 	verified map[string]bool // found to run since this server started
 	changed  chan struct{}   // holds one signal: watched has changed
 }
 
-// watched is a container with a health check.
-type watched struct {
-	w        *workload.Workload
-	next     time.Time
-	healthy  time.Time // when it last passed; zero since it was restarted
-	lenient  time.Time // until then it is starting, and failures do not count
-	failures int       // in a row
-	checking bool
+// watchedContainer is a container with a health check.
+type watchedContainer struct {
+	w           *workload.Workload
+	nextCheck   time.Time
+	lastHealthy time.Time // when it last passed; zero since it was restarted
+	graceUntil  time.Time // until then it is starting, and failures do not count
+	failures    int       // in a row
+	checking    bool
 }
 
-// NewChecker returns a checker; call Run for the checks of waiting containers.
-func NewChecker(rt runtime.Runtime, store Containers, condemned func(Container), log *slog.Logger) *Checker {
-	return &Checker{
-		rt: rt, store: store, log: log, condemned: condemned,
-		watched: map[string]*watched{}, verified: map[string]bool{}, changed: make(chan struct{}, 1),
+// NewHealthChecker returns a checker; call Run for the checks of waiting containers.
+func NewHealthChecker(rt runtime.Runtime, store Containers, onDestroying func(Container), log *slog.Logger) *HealthChecker {
+	return &HealthChecker{
+		rt: rt, store: store, log: log, onDestroying: onDestroying,
+		watched: map[string]*watchedContainer{}, verified: map[string]bool{}, changed: make(chan struct{}, 1),
 	}
 }
 
 // Await returns when the container is healthy, with its status, or with
 // ErrUnhealthy when its start period and retries have passed. Without a health
 // check, running is healthy.
-func (c *Checker) Await(ctx context.Context, w *workload.Workload, id string) (runtime.Status, error) {
+func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id string) (runtime.Status, error) {
 	h := w.Healthcheck
 	if h != nil {
-		if err := c.await(ctx, h, id); err != nil {
+		if err := c.awaitCheck(ctx, h, id); err != nil {
 			return runtime.Status{}, err
 		}
 	}
@@ -82,14 +82,14 @@ func (c *Checker) Await(ctx context.Context, w *workload.Workload, id string) (r
 	if status.State != runtime.Running {
 		return status, fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
 	}
-	c.passed(id)
+	c.markHealthy(id)
 	return status, nil
 }
 
-func (c *Checker) await(ctx context.Context, h *workload.Healthcheck, id string) error {
-	start, wait, failures := time.Now(), firstProbe, 0
+func (c *HealthChecker) awaitCheck(ctx context.Context, h *workload.Healthcheck, id string) error {
+	start, wait, failures := time.Now(), minProbeInterval, 0
 	for {
-		err := c.check(ctx, h, id)
+		err := c.runCheck(ctx, h, id)
 		if err == nil {
 			return nil
 		}
@@ -102,17 +102,17 @@ func (c *Checker) await(ctx context.Context, h *workload.Healthcheck, id string)
 			}
 			wait = h.Interval
 		}
-		if err := flow.Pause(ctx, wait); err != nil {
+		if err := flow.Sleep(ctx, wait); err != nil {
 			return err
 		}
-		wait = min(2*wait, slowestWait, h.Interval)
+		wait = min(2*wait, maxProbeInterval, h.Interval)
 	}
 }
 
-// check runs the check once. ErrUnhealthy means that it ran and said no, or
+// runCheck runs the check once. ErrUnhealthy means that it ran and said no, or
 // ran too long; a check that cannot be started at all is another error, and
 // waiting will not mend it.
-func (c *Checker) check(ctx context.Context, h *workload.Healthcheck, id string) error {
+func (c *HealthChecker) runCheck(ctx context.Context, h *workload.Healthcheck, id string) error {
 	res, err := c.rt.Exec(ctx, id, runtime.Command{Args: h.Command, Timeout: h.Timeout})
 	if err != nil {
 		return fmt.Errorf("health check: %w", err)
@@ -120,90 +120,90 @@ func (c *Checker) check(ctx context.Context, h *workload.Healthcheck, id string)
 	if res.OK() {
 		return nil
 	}
-	said, _ := res.Stderr.Excerpt(hooks.ExcerptBytes)
-	if said == "" {
-		said, _ = res.Stdout.Excerpt(hooks.ExcerptBytes)
+	output, _ := res.Stderr.Excerpt(hooks.ExcerptBytes)
+	if output == "" {
+		output, _ = res.Stdout.Excerpt(hooks.ExcerptBytes)
 	}
 	if res.TimedOut {
-		return fmt.Errorf("%w: its check ran longer than %s: %s", ErrUnhealthy, h.Timeout, said)
+		return fmt.Errorf("%w: its check ran longer than %s: %s", ErrUnhealthy, h.Timeout, output)
 	}
-	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, said)
+	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, output)
 }
 
-// Fresh says whether the container may be handed out unasked: this server has
+// IsRecentlyHealthy says whether the container may be handed out unasked: this server has
 // found it running, and it passed its check less than one interval ago, and
 // after its last restart, or has none to pass.
-func (c *Checker) Fresh(w *workload.Workload, id string) bool {
+func (c *HealthChecker) IsRecentlyHealthy(w *workload.Workload, id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if w.Healthcheck == nil {
 		return c.verified[id]
 	}
 	k := c.watched[id]
-	return k != nil && k.failures == 0 && time.Since(k.healthy) < w.Healthcheck.Interval
+	return k != nil && k.failures == 0 && time.Since(k.lastHealthy) < w.Healthcheck.Interval
 }
 
 // Watch has the container checked at its interval from now on. It was last
 // found healthy at that time, zero for never by this server.
-func (c *Checker) Watch(id string, w *workload.Workload, healthy time.Time) {
+func (c *HealthChecker) Watch(id string, w *workload.Workload, healthy time.Time) {
 	if w.Healthcheck == nil {
 		return
 	}
 	c.mu.Lock()
-	k := &watched{w: w, healthy: healthy, next: time.Now()}
+	k := &watchedContainer{w: w, lastHealthy: healthy, nextCheck: time.Now()}
 	if !healthy.IsZero() {
-		k.next = healthy.Add(w.Healthcheck.Interval)
+		k.nextCheck = healthy.Add(w.Healthcheck.Interval)
 	}
 	c.watched[id] = k
 	c.mu.Unlock()
 	c.signal()
 }
 
-// Restarted says that the container's main process has begun anew: until its
+// MarkRestarted says that the container's main process has begun anew: until its
 // start period has passed, a check that fails does not count against it.
-func (c *Checker) Restarted(id string) {
+func (c *HealthChecker) MarkRestarted(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.watched[id]; k != nil {
 		h := k.w.Healthcheck
-		k.healthy, k.failures = time.Time{}, 0
-		k.lenient = time.Now().Add(h.StartPeriod)
-		k.next = time.Now().Add(min(slowestWait, h.Interval))
+		k.lastHealthy, k.failures = time.Time{}, 0
+		k.graceUntil = time.Now().Add(h.StartPeriod)
+		k.nextCheck = time.Now().Add(min(maxProbeInterval, h.Interval))
 	}
 }
 
-// Starting says that the container's main process may begin anew soon: a claim
+// MarkStarting says that the container's main process may begin anew soon: a claim
 // is made on it, perhaps by another server. Until its start period has passed,
 // a check that fails does not count against it.
-func (c *Checker) Starting(id string) {
+func (c *HealthChecker) MarkStarting(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k := c.watched[id]; k != nil {
-		k.lenient = time.Now().Add(k.w.Healthcheck.StartPeriod)
+		k.graceUntil = time.Now().Add(k.w.Healthcheck.StartPeriod)
 	}
 }
 
 // Forget ends all that is known of a container.
-func (c *Checker) Forget(id string) {
+func (c *HealthChecker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.watched, id)
 	delete(c.verified, id)
 }
 
-// passed notes that the container has just been found healthy.
-func (c *Checker) passed(id string) {
+// markHealthy notes that the container has just been found healthy.
+func (c *HealthChecker) markHealthy(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.verified[id] = true
 	if k := c.watched[id]; k != nil {
-		k.healthy, k.failures = time.Now(), 0
-		k.next = k.healthy.Add(k.w.Healthcheck.Interval)
+		k.lastHealthy, k.failures = time.Now(), 0
+		k.nextCheck = k.lastHealthy.Add(k.w.Healthcheck.Interval)
 	}
 }
 
 // Run checks the watched containers when they are due, until ctx ends.
-func (c *Checker) Run(ctx context.Context) error {
+func (c *HealthChecker) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.SetLimit(parallelChecks)
 	defer g.Wait() //nolint:errcheck // the functions return nil
@@ -212,7 +212,7 @@ func (c *Checker) Run(ctx context.Context) error {
 	for {
 		due, next := c.due(time.Now())
 		for _, id := range due {
-			g.Go(func() error { c.recheck(ctx, id); return nil })
+			g.Go(func() error { c.probe(ctx, id); return nil })
 		}
 		timer.Reset(time.Until(next))
 		select {
@@ -226,7 +226,7 @@ func (c *Checker) Run(ctx context.Context) error {
 
 // due lists the containers whose check is due, marks them as being checked,
 // and says when to look again.
-func (c *Checker) due(now time.Time) ([]string, time.Time) {
+func (c *HealthChecker) due(now time.Time) ([]string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ids []string
@@ -234,9 +234,9 @@ func (c *Checker) due(now time.Time) ([]string, time.Time) {
 	for id, k := range c.watched {
 		switch {
 		case k.checking:
-		case k.next.After(now):
-			if k.next.Before(next) {
-				next = k.next
+		case k.nextCheck.After(now):
+			if k.nextCheck.Before(next) {
+				next = k.nextCheck
 			}
 		default:
 			k.checking = true
@@ -246,17 +246,17 @@ func (c *Checker) due(now time.Time) ([]string, time.Time) {
 	return ids, next
 }
 
-// recheck checks one container and acts on what it learns.
-func (c *Checker) recheck(ctx context.Context, id string) {
+// probe checks one container and acts on what it learns.
+func (c *HealthChecker) probe(ctx context.Context, id string) {
 	defer c.signal()
 	before, err := c.store.Container(ctx, id)
-	if errors.Is(err, ErrNoContainer) || before.State == Destroying || before.State == Gone {
+	if errors.Is(err, ErrContainerNotFound) || before.State == Destroying || before.State == Destroyed {
 		// It was given up before it was watched: nobody else will say so.
 		c.Forget(id)
 		return
 	}
 	if err != nil || (before.State != Idle && before.State != Claimed) {
-		c.settle(id, nil, true)
+		c.recordResult(id, nil, true)
 		return
 	}
 	c.mu.Lock()
@@ -265,33 +265,33 @@ func (c *Checker) recheck(ctx context.Context, id string) {
 	if k == nil {
 		return
 	}
-	checkErr := c.check(ctx, k.w.Healthcheck, id)
-	if ctx.Err() != nil || saysNothing(checkErr) {
-		c.settle(id, nil, true)
+	checkErr := c.runCheck(ctx, k.w.Healthcheck, id)
+	if ctx.Err() != nil || isInconclusive(checkErr) {
+		c.recordResult(id, nil, true)
 		return
 	}
 	// A container that changed hands in the meantime was being wiped or
 	// restarted: the check says nothing about it.
 	after, err := c.store.Container(ctx, id)
 	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {
-		c.settle(id, nil, true)
+		c.recordResult(id, nil, true)
 		return
 	}
-	failed := c.settle(id, checkErr, false)
-	if err := c.judge(ctx, after, k.w, checkErr, failed); err != nil && !isMoved(err) {
+	failed := c.recordResult(id, checkErr, false)
+	if err := c.applyResult(ctx, after, k.w, checkErr, failed); err != nil && !isConflict(err) {
 		c.log.Error("record the health of a container", "container", id, "error", err)
 	}
 }
 
-// saysNothing reports whether a check that failed so was not made: its engine
+// isInconclusive reports whether a check that failed so was not made: its engine
 // was away, or nothing ran in the container any more, which is a death that the
 // watcher reports, or a release that has ended what ran.
-func saysNothing(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrLost)
+func isInconclusive(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited)
 }
 
-// settle ends a check and returns how many in a row have failed.
-func (c *Checker) settle(id string, err error, void bool) int {
+// recordResult ends a check and returns how many in a row have failed.
+func (c *HealthChecker) recordResult(id string, err error, inconclusive bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	k := c.watched[id]
@@ -300,52 +300,52 @@ func (c *Checker) settle(id string, err error, void bool) int {
 	}
 	k.checking = false
 	now := time.Now()
-	k.next = now.Add(k.w.Healthcheck.Interval)
+	k.nextCheck = now.Add(k.w.Healthcheck.Interval)
 	switch {
-	case void:
+	case inconclusive:
 	case err == nil:
-		k.failures, k.healthy = 0, now
-	case now.Before(k.lenient):
-		k.next = now.Add(min(slowestWait, k.w.Healthcheck.Interval))
+		k.failures, k.lastHealthy = 0, now
+	case now.Before(k.graceUntil):
+		k.nextCheck = now.Add(min(maxProbeInterval, k.w.Healthcheck.Interval))
 	default:
 		k.failures++
 	}
 	return k.failures
 }
 
-// judge moves a container whose health has changed: an idle one that fails is
+// applyResult moves a container whose health has changed: an idle one that fails is
 // destroyed, a claimed one is reported.
-func (c *Checker) judge(ctx context.Context, k Container, w *workload.Workload, err error, failures int) error {
+func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workload.Workload, err error, failures int) error {
 	unhealthy := err != nil && failures >= w.Healthcheck.Retries
 	switch {
 	case unhealthy && k.State == Idle:
-		m := Condemn(k.ID, []State{Idle}, err.Error())
+		m := BeginDestroy(k.ID, []State{Idle}, err.Error())
 		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
 		k.Reason = err.Error()
-		if _, err := c.store.MoveContainer(ctx, m); err != nil {
+		if _, err := c.store.UpdateContainer(ctx, m); err != nil {
 			return err
 		}
-		c.condemned(k)
+		c.onDestroying(k)
 		return nil
 	case unhealthy && k.Health == Healthy:
-		return c.report(ctx, k, Unhealthy, err.Error())
+		return c.recordHealth(ctx, k, Unhealthy, err.Error())
 	case err == nil && k.Health == Unhealthy:
-		return c.report(ctx, k, Healthy, "")
+		return c.recordHealth(ctx, k, Healthy, "")
 	}
 	return nil
 }
 
-// report writes a claimed container's health.
-func (c *Checker) report(ctx context.Context, k Container, h Health, reason string) error {
-	m := Move{ID: k.ID, From: []State{Claimed}, To: Claimed, Set: func(k *Container) { k.Health, k.Reason = h, reason }}
+// recordHealth writes a claimed container's health.
+func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health, reason string) error {
+	m := Transition{ID: k.ID, From: []State{Claimed}, To: Claimed, Set: func(k *Container) { k.Health, k.Reason = h, reason }}
 	if h == Unhealthy {
 		m.Events = []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}}
 	}
-	_, err := c.store.MoveContainer(ctx, m)
+	_, err := c.store.UpdateContainer(ctx, m)
 	return err
 }
 
-func (c *Checker) signal() {
+func (c *HealthChecker) signal() {
 	select {
 	case c.changed <- struct{}{}:
 	default:

@@ -33,26 +33,26 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 	if err != nil {
 		return Applied{}, err
 	}
-	if err := m.acceptable(ctx, w, file, dir); err != nil {
+	if err := m.validateForServer(ctx, w, file, dir); err != nil {
 		return Applied{}, err
 	}
-	for range contention {
+	for range maxConflictRetries {
 		applied, err := m.apply(ctx, w, dir)
-		if !errors.Is(err, ErrMoved) {
+		if !errors.Is(err, ErrConflict) {
 			return applied, err
 		}
 	}
-	return Applied{}, fmt.Errorf("workload %s: %w again and again", w.ID, ErrMoved)
+	return Applied{}, fmt.Errorf("workload %s: %w again and again", w.ID, ErrConflict)
 }
 
-// contention is how often a change is tried that somebody else's overtakes.
-const contention = 10
+// maxConflictRetries is how often a change is tried that somebody else's overtakes.
+const maxConflictRetries = 10
 
-// apply does it once, or is ErrMoved when somebody else's change came between.
+// apply does it once, or is ErrConflict when somebody else's change came between.
 func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (Applied, error) {
 	source := w.Source
 	before, err := m.store.Workload(ctx, w.ID)
-	created := errors.Is(err, ErrNoWorkload)
+	created := errors.Is(err, ErrWorkloadNotFound)
 	if err != nil && !created {
 		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
 	}
@@ -70,7 +70,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 		if string(before.Source) == string(source) && before.Dir == dir && !before.Draining {
 			return Applied{Record: before}, nil
 		}
-		keepScale(&after, before, w.ID)
+		preserveScale(&after, before, w.ID)
 		events = append(events, activity.Event{
 			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload is changed",
 			Data: activity.Data(map[string]any{"revision": w.Revision, "previous_revision": before.Revision}),
@@ -79,7 +79,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
 		return Applied{}, fmt.Errorf("keep workload %s: %w", w.ID, err)
 	}
-	m.pools.Catalog.Forget(w.ID)
+	m.pools.Catalog.Invalidate(w.ID)
 	m.pools.Wake(w.ID)
 	if after, err = m.store.Workload(ctx, w.ID); err != nil {
 		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
@@ -87,9 +87,9 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	return Applied{Record: after, Created: created, Changed: true}, nil
 }
 
-// keepScale keeps what an operator has scaled, unless the file itself now asks
+// preserveScale keeps what an operator has scaled, unless the file itself now asks
 // for something else than it did.
-func keepScale(after *Record, before Record, id string) {
+func preserveScale(after *Record, before Record, id string) {
 	after.CreatedAt, after.UpdatedAt = before.CreatedAt, before.UpdatedAt
 	old, err := workload.Parse(before.Source, id)
 	if err == nil && old.Pool.MinIdle == after.MinIdle && old.Pool.MaxSize == after.MaxSize && !before.Draining {
@@ -100,7 +100,7 @@ func keepScale(after *Record, before Record, id string) {
 // Delete drains the workload's pool and removes it when its last container is
 // gone. Claims are not disturbed. It says whether all is gone already.
 func (m *Manager) Delete(ctx context.Context, id string) error {
-	return m.change(ctx, id, activity.Event{
+	return m.updateRecord(ctx, id, activity.Event{
 		Type: activity.PoolDrained, Workload: id, Message: "pool is drained, to be deleted",
 	}, func(r *Record) error {
 		r.Draining, r.Deleting = true, true
@@ -112,7 +112,7 @@ func (m *Manager) Delete(ctx context.Context, id string) error {
 // scaled or its workload is applied again. Claims are not disturbed; their
 // containers are destroyed when they are released.
 func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
-	err := m.change(ctx, id, activity.Event{
+	err := m.updateRecord(ctx, id, activity.Event{
 		Type: activity.PoolDrained, Workload: id, Message: "pool is drained",
 	}, func(r *Record) error {
 		r.Draining = true
@@ -124,17 +124,17 @@ func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
 	return m.Status(ctx, id)
 }
 
-// ErrScale says that the bounds of a pool make no sense.
-var ErrScale = errors.New("bad scale")
+// ErrInvalidScale says that the bounds of a pool make no sense.
+var ErrInvalidScale = errors.New("bad scale")
 
-// MaxPool is the largest max_size.
-const MaxPool = 10000
+// MaxPoolSize is the largest max_size.
+const MaxPoolSize = 10000
 
 // Scale changes the bounds of a pool and ends its draining. Idle containers
 // above the new bounds are destroyed; claims are not disturbed.
 func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error) {
 	var before, after Record
-	err := m.change(ctx, id, activity.Event{Type: activity.PoolScaled, Workload: id}, func(r *Record) error {
+	err := m.updateRecord(ctx, id, activity.Event{Type: activity.PoolScaled, Workload: id}, func(r *Record) error {
 		before = *r
 		if s.MinIdle != nil {
 			r.MinIdle = *s.MinIdle
@@ -142,12 +142,12 @@ func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error)
 		if s.MaxSize != nil {
 			r.MaxSize = *s.MaxSize
 		}
-		if r.MinIdle < 0 || r.MaxSize < 1 || r.MaxSize > MaxPool || r.MinIdle > r.MaxSize {
+		if r.MinIdle < 0 || r.MaxSize < 1 || r.MaxSize > MaxPoolSize || r.MinIdle > r.MaxSize {
 			return fmt.Errorf("%w: min_idle %d and max_size %d: it takes 0 <= min_idle <= max_size and 1 <= max_size <= %d",
-				ErrScale, r.MinIdle, r.MaxSize, MaxPool)
+				ErrInvalidScale, r.MinIdle, r.MaxSize, MaxPoolSize)
 		}
 		if r.Deleting {
-			return fmt.Errorf("%w: the workload is being deleted; apply it again", ErrScale)
+			return fmt.Errorf("%w: the workload is being deleted; apply it again", ErrInvalidScale)
 		}
 		r.Draining = false
 		after = *r
@@ -157,15 +157,15 @@ func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error)
 		return Status{}, err
 	}
 	if after.MinIdle < before.MinIdle {
-		if err := m.shrink(ctx, after); err != nil {
+		if err := m.scaleDown(ctx, after); err != nil {
 			return Status{}, err
 		}
 	}
 	return m.Status(ctx, id)
 }
 
-// shrink gives up idle containers above min_idle.
-func (m *Manager) shrink(ctx context.Context, r Record) error {
+// scaleDown gives up idle containers above min_idle.
+func (m *Manager) scaleDown(ctx context.Context, r Record) error {
 	idle, err := m.store.Containers(ctx, ContainerFilter{Workload: r.ID, States: []State{Idle}})
 	if err != nil {
 		return fmt.Errorf("list the idle containers: %w", err)
@@ -174,7 +174,7 @@ func (m *Manager) shrink(ctx context.Context, r Record) error {
 		if m.rt.Protocols().IsNewer(c.Protocol) {
 			continue
 		}
-		if _, err := m.store.MoveContainer(ctx, Condemn(c.ID, []State{Idle}, "the pool is scaled down")); err != nil && !isMoved(err) {
+		if _, err := m.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, "the pool is scaled down")); err != nil && !isConflict(err) {
 			return fmt.Errorf("give up container %s: %w", c.ID, err)
 		}
 	}
@@ -182,18 +182,18 @@ func (m *Manager) shrink(ctx context.Context, r Record) error {
 	return nil
 }
 
-// change alters a workload's record. An event without a message gets one that
+// updateRecord alters a workload's record. An event without a message gets one that
 // tells the new bounds.
-func (m *Manager) change(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
-	for range contention {
-		if err := m.changeOnce(ctx, id, e, set); !errors.Is(err, ErrMoved) {
+func (m *Manager) updateRecord(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
+	for range maxConflictRetries {
+		if err := m.updateRecordOnce(ctx, id, e, set); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
-	return fmt.Errorf("workload %s: %w again and again", id, ErrMoved)
+	return fmt.Errorf("workload %s: %w again and again", id, ErrConflict)
 }
 
-func (m *Manager) changeOnce(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
+func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
 		return fmt.Errorf("workload %s: %w", id, err)
@@ -216,7 +216,7 @@ func (m *Manager) changeOnce(ctx context.Context, id string, e activity.Event, s
 	return nil
 }
 
-// Workload is one record; ErrNoWorkload.
+// Workload is one record; ErrWorkloadNotFound.
 func (m *Manager) Workload(ctx context.Context, id string) (Record, error) {
 	return m.store.Workload(ctx, id)
 }
@@ -224,7 +224,7 @@ func (m *Manager) Workload(ctx context.Context, id string) (Record, error) {
 // Workloads lists the records by id.
 func (m *Manager) Workloads(ctx context.Context) ([]Record, error) { return m.store.Workloads(ctx) }
 
-// Container is one record, of a container that is gone too; ErrNoContainer.
+// Container is one record, of a container that is gone too; ErrContainerNotFound.
 func (m *Manager) Container(ctx context.Context, id string) (Container, error) {
 	return m.store.Container(ctx, id)
 }
@@ -236,13 +236,13 @@ func (m *Manager) Containers(ctx context.Context, f ContainerFilter) ([]Containe
 
 // Logs reads what a container's main process has printed, tail bytes of it at
 // most, and nothing from before it was last emptied for another tenant;
-// ErrNoContainer. The caller closes it.
+// ErrContainerNotFound. The caller closes it.
 func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
 	c, err := m.store.Container(ctx, id)
 	if err != nil {
 		return nil, fmt.Errorf("container %s: %w", id, err)
 	}
-	if c.State == Gone {
+	if c.State == Destroyed {
 		return nil, fmt.Errorf("container %s: %w", id, runtime.ErrNotFound)
 	}
 	var since time.Time
@@ -262,7 +262,7 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	switch c.State {
-	case Destroying, Gone:
+	case Destroying, Destroyed:
 		return nil
 	case Creating:
 		return fmt.Errorf("container %s is still being made: %w", id, ErrInUse)
@@ -273,8 +273,8 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 		return m.forceDestroy(ctx, c)
 	case Idle:
 	}
-	_, err = m.store.MoveContainer(ctx, Condemn(id, []State{Idle}, reason))
-	if isMoved(err) {
+	_, err = m.store.UpdateContainer(ctx, BeginDestroy(id, []State{Idle}, reason))
+	if isConflict(err) {
 		return m.DestroyContainer(ctx, id, force) // it is somewhere else now: look again
 	}
 	if err != nil {
@@ -288,9 +288,9 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 // and dead, for the claim to be released in the ordinary way.
 func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
 	const reason = "an operator destroyed it while it was claimed"
-	_, err := m.store.MoveContainer(ctx, Move{
+	_, err := m.store.UpdateContainer(ctx, Transition{
 		ID: c.ID, From: []State{Claimed}, To: Claimed,
-		Set:    func(c *Container) { c.Health, c.Reason = Dead, reason },
+		Set:    func(c *Container) { c.Health, c.Reason = Exited, reason },
 		Events: []activity.Event{{Type: activity.ContainerDied, Message: "container is ended by force: " + reason}},
 	})
 	if err != nil {
@@ -302,7 +302,7 @@ func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
 	return nil
 }
 
-// Status is a pool as it is now; ErrNoWorkload.
+// Status is a pool as it is now; ErrWorkloadNotFound.
 func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
@@ -312,7 +312,7 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	if err != nil {
 		return Status{}, fmt.Errorf("count the containers of %s: %w", id, err)
 	}
-	elsewhere, err := m.store.Waiting(ctx, id)
+	waitingOnPeers, err := m.store.Waiting(ctx, id)
 	if err != nil {
 		return Status{}, err
 	}
@@ -324,15 +324,15 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 		Kept:     kept,
 		Workload: id, Revision: r.Revision, MinIdle: r.MinIdle, MaxSize: r.MaxSize,
 		Containers: map[State]int{Creating: 0, Idle: 0, Claimed: 0, Destroying: 0},
-		Waiting:    m.pools.Queue.Waiting(id) + elsewhere, Deleting: r.Deleting,
+		Waiting:    m.pools.Queue.Waiting(id) + waitingOnPeers, Deleting: r.Deleting,
 	}
-	t := tally(counts, r.Revision, m.rt.Protocols().Current, "")
+	t := summarize(counts, r.Revision, m.rt.Protocols().Current, "")
 	creating := t.creating
 	s.Newer = t.newer
 	for _, k := range counts {
 		s.Containers[k.State] += k.N
-		old := k.Revision != r.Revision || k.Protocol < m.rt.Protocols().Current
-		if old && (k.State == Idle || k.State == Claimed) {
+		outdated := k.Revision != r.Revision || k.Protocol < m.rt.Protocols().Current
+		if outdated && (k.State == Idle || k.State == Claimed) {
 			s.Outdated += k.N
 		}
 	}
@@ -349,7 +349,7 @@ func (m *Manager) Statuses(ctx context.Context) ([]Status, error) {
 	statuses := make([]Status, 0, len(all))
 	for _, r := range all {
 		s, err := m.Status(ctx, r.ID)
-		if errors.Is(err, ErrNoWorkload) {
+		if errors.Is(err, ErrWorkloadNotFound) {
 			continue // deleted in between
 		}
 		if err != nil {

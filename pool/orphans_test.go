@@ -23,114 +23,114 @@ func orphanSpec(id string) runtime.Spec {
 // A container that the database never heard of has a grace, in which whoever
 // runs a server on the wrong database may stop it, and then goes by itself. The
 // log has the reason before the deed.
-func TestOrphanHasGrace(t *testing.T) {
+func TestOrphanRemovedAfterGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
-		y.Crash() // compares at once
+		h := flowtest.New(t)
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
+		h.Restart() // compares at once
 		<-time.After(20 * time.Second)
-		_, err := y.RT.Status(t.Context(), "unknown")
+		_, err := h.RT.Status(t.Context(), "unknown")
 		require.NoError(t, err, "it is left alone")
-		require.Empty(t, y.Events(activity.ContainerDestroying))
+		require.Empty(t, h.Events(activity.ContainerDestroying))
 
-		mend := y.RT.Break("destroy", runtime.ErrUnavailable)
+		restore := h.RT.Break("destroy", runtime.ErrUnavailable)
 		<-time.After(time.Minute)
-		told := y.Events(activity.ContainerDestroying)
-		require.Len(t, told, 1, "once, however often it is tried")
-		require.Equal(t, "unknown", told[0].Container)
-		require.Contains(t, string(told[0].Data), "the database does not know it")
-		require.Empty(t, y.Events(activity.ContainerDestroyed))
+		events := h.Events(activity.ContainerDestroying)
+		require.Len(t, events, 1, "once, however often it is tried")
+		require.Equal(t, "unknown", events[0].Container)
+		require.Contains(t, string(events[0].Data), "the database does not know it")
+		require.Empty(t, h.Events(activity.ContainerDestroyed))
 
-		mend()
+		restore()
 		<-time.After(31 * time.Second)
-		_, err = y.RT.Status(t.Context(), "unknown")
+		_, err = h.RT.Status(t.Context(), "unknown")
 		require.ErrorIs(t, err, runtime.ErrNotFound)
-		require.Len(t, y.Events(activity.ContainerDestroying), 1)
-		require.Len(t, y.Events(activity.ContainerDestroyed), 1)
+		require.Len(t, h.Events(activity.ContainerDestroying), 1)
+		require.Len(t, h.Events(activity.ContainerDestroyed), 1)
 	})
 }
 
 // One that cannot be removed does not keep anybody from hearing of deaths.
-func TestOrphanThatStays(t *testing.T) {
+func TestStuckOrphanDoesNotBlockWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
-		y.Crash()
-		mend := y.RT.Break("destroy unknown", runtime.ErrUnavailable)
-		defer mend()
+		h := flowtest.New(t)
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
+		h.Restart()
+		restore := h.RT.Break("destroy unknown", runtime.ErrUnavailable)
+		defer restore()
 		<-time.After(time.Minute)
-		y.RT.SetDown(true)
+		h.RT.SetDown(true)
 		<-time.After(time.Second)
-		y.RT.SetDown(false)
+		h.RT.SetDown(false)
 		<-time.After(time.Minute)
-		y.RT.ForgetCalls()
+		h.RT.ForgetCalls()
 		<-time.After(10 * time.Minute)
-		require.Contains(t, y.RT.Calls(), "destroy unknown", "it is tried again")
-		require.NotContains(t, strings.Join(y.RT.Calls(), " "), "watch")
+		require.Contains(t, h.RT.Calls(), "destroy unknown", "it is tried again")
+		require.NotContains(t, strings.Join(h.RT.Calls(), " "), "watch")
 	})
 }
 
 // Each orphan has a grace of its own, and one that was gone in between begins
 // it anew.
-func TestOrphanGraceBeginsAnew(t *testing.T) {
+func TestOrphanGraceRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
-		y.Crash()
+		h := flowtest.New(t)
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
+		h.Restart()
 		<-time.After(time.Second)
-		require.NoError(t, y.RT.Destroy(t.Context(), "unknown"))
+		require.NoError(t, h.RT.Destroy(t.Context(), "unknown"))
 		<-time.After(30 * time.Second) // compared again
-		require.NoError(t, y.RT.Create(t.Context(), orphanSpec("unknown")))
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
 		<-time.After(30 * time.Second)
-		_, err := y.RT.Status(t.Context(), "unknown")
+		_, err := h.RT.Status(t.Context(), "unknown")
 		require.NoError(t, err)
 		<-time.After(30 * time.Second)
-		_, err = y.RT.Status(t.Context(), "unknown")
+		_, err = h.RT.Status(t.Context(), "unknown")
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 	})
 }
 
 // What the database has given up goes at the next comparison.
-func TestGivenUpHasNoGrace(t *testing.T) {
+func TestDestroyedContainerReappearingHasNoGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(plain)
-		y.Idle("w", 2)
-		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
 		id := idle[0].ID
-		require.NoError(t, y.Pools.DestroyContainer(t.Context(), id, false))
-		y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), id, false))
+		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		// A call that was given up has its effect late.
-		require.NoError(t, y.RT.Create(t.Context(), orphanSpec(id)))
-		y.Crash()
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec(id)))
+		h.Restart()
 		synctest.Wait()
-		_, err = y.RT.Status(t.Context(), id)
+		_, err = h.RT.Status(t.Context(), id)
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 	})
 }
 
 // A container that is destroyed while engine and database are compared is no
 // orphan: the log tells its end once.
-func TestDestroyedWhileCompared(t *testing.T) {
+func TestDestroyDuringReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(plain)
-		y.Idle("w", 2)
-		idle, err := y.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
 		first := true
-		y.RT.After("list", func(_ context.Context, _ fake.Call) error {
+		h.RT.After("list", func(_ context.Context, _ fake.Call) error {
 			if first {
 				first = false
-				require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-				y.Until("it to go", func() bool { return len(y.Events(activity.ContainerDestroyed)) == 1 })
+				require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+				h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 			}
 			return nil
 		})
 		<-time.After(time.Minute)
 		require.False(t, first)
-		require.Len(t, y.Events(activity.ContainerDestroying), 1)
-		require.Len(t, y.Events(activity.ContainerDestroyed), 1)
+		require.Len(t, h.Events(activity.ContainerDestroying), 1)
+		require.Len(t, h.Events(activity.ContainerDestroyed), 1)
 	})
 }

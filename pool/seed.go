@@ -61,11 +61,11 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 	r, w := io.Pipe()
 	var g errgroup.Group
 	g.Go(func() error {
-		err := pack(w, seed.FS(), func(name string) bool { return covered(path.Join(v.Target, name)) })
+		err := writeTar(w, seed.FS(), func(name string) bool { return covered(path.Join(v.Target, name)) })
 		w.CloseWithError(err)
 		return err
 	})
-	err = files.PutFiles(ctx, id, v.Target, r)
+	err = files.CopyIn(ctx, id, v.Target, r)
 	r.CloseWithError(io.ErrClosedPipe)
 	if packErr := g.Wait(); packErr != nil && !errors.Is(packErr, io.ErrClosedPipe) {
 		err = errors.Join(err, packErr)
@@ -76,21 +76,21 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 	return nil
 }
 
-// pack writes a tree as a tar stream, without what covered reports. A folder that
+// writeTar writes a tree as a tar stream, without what covered reports. A folder that
 // is covered is written when something in it is not.
-func pack(w io.Writer, tree fs.FS, covered func(name string) bool) error {
+func writeTar(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 	t := tar.NewWriter(w)
 	written := map[string]bool{".": true}
-	var folder func(name string) error
-	folder = func(name string) error {
+	var addDir func(name string) error
+	addDir = func(name string) error {
 		if written[name] {
 			return nil
 		}
-		if err := folder(path.Dir(name)); err != nil {
+		if err := addDir(path.Dir(name)); err != nil {
 			return err
 		}
 		written[name] = true
-		return packEntry(t, tree, name)
+		return writeTarEntry(t, tree, name)
 	}
 	err := fs.WalkDir(tree, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -99,12 +99,12 @@ func pack(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 		case name == "." || covered(name):
 			return nil
 		case d.IsDir():
-			return folder(name)
+			return addDir(name)
 		}
-		if err := folder(path.Dir(name)); err != nil {
+		if err := addDir(path.Dir(name)); err != nil {
 			return err
 		}
-		return packEntry(t, tree, name)
+		return writeTarEntry(t, tree, name)
 	})
 	if err != nil {
 		return err
@@ -112,8 +112,8 @@ func pack(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 	return t.Close()
 }
 
-// packEntry writes one file, folder or symbolic link.
-func packEntry(t *tar.Writer, tree fs.FS, name string) error {
+// writeTarEntry writes one file, folder or symbolic link.
+func writeTarEntry(t *tar.Writer, tree fs.FS, name string) error {
 	info, err := fs.Lstat(tree, name)
 	if err != nil {
 		return err

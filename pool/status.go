@@ -22,11 +22,11 @@ type FillState string
 
 // What the fill loop may be doing.
 const (
-	FillIdle    FillState = "idle"        // there are enough
-	Filling     FillState = "filling"     // containers are being made
-	BackingOff  FillState = "backing_off" // the last one failed; it waits before the next
-	FillFailing FillState = "failing"     // many in a row failed: one is tried now and then
-	FillStopped FillState = "draining"    // none is made
+	FillIdle     FillState = "idle"        // there are enough
+	Filling      FillState = "filling"     // containers are being made
+	BackingOff   FillState = "backing_off" // the last one failed; it waits before the next
+	FillFailing  FillState = "failing"     // many in a row failed: one is tried now and then
+	FillDraining FillState = "draining"    // none is made
 )
 
 // FillStatus is what the fill loop does for a pool and what went wrong last.

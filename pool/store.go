@@ -13,16 +13,16 @@ import (
 type Containers interface {
 	// AddContainer records a container that is about to be created, in state
 	// Creating, with the event container.creating. Its Protocol is this server's.
-	// It counts those of the workload that are not Gone as Counted does, and when
+	// It counts those of the workload that are not Gone as EffectiveSize does, and when
 	// there are max or more already it is ErrFull and changes nothing. With claim set
 	// the container is reserved for that pending claim at once.
 	AddContainer(ctx context.Context, c Container, max int) error
-	// MoveContainer makes a change, if the container is still in one of the
-	// states m.From; if not, it is ErrMoved. That of a newer server is
+	// UpdateContainer makes a change, if the container is still in one of the
+	// states m.From; if not, it is ErrConflict. That of a newer server is
 	// runtime.ErrNewer. It returns the new record. The hook runs of a container
 	// that becomes Gone and that are on record as running end with it, as unknown.
-	MoveContainer(ctx context.Context, m Move) (Container, error)
-	// Container is one record, Gone or not; ErrNoContainer.
+	UpdateContainer(ctx context.Context, m Transition) (Container, error)
+	// Container is one record, Gone or not; ErrContainerNotFound.
 	Container(ctx context.Context, id string) (Container, error)
 	// Containers lists the records that match, oldest first.
 	Containers(ctx context.Context, f ContainerFilter) ([]Container, error)
@@ -37,12 +37,12 @@ type Containers interface {
 	Kept(ctx context.Context, workload string) (int, error)
 }
 
-// Counted is how many of a pool's containers count against its bound max: those
+// EffectiveSize is how many of a pool's containers count against its bound max: those
 // that hold what could not be kept do not, but for what is more than max.
-func Counted(total, kept, max int) int { return total - min(kept, max) }
+func EffectiveSize(total, kept, maxSize int) int { return total - min(kept, maxSize) }
 
-// Log is where things are told that change no record.
-type Log interface {
+// EventLog is where things are told that change no record.
+type EventLog interface {
 	// Append writes the events, all or none; Seq and Time are filled in.
 	Append(ctx context.Context, events ...activity.Event) error
 }
@@ -57,8 +57,8 @@ type Count struct {
 	N        int
 }
 
-// Move is a change of one container.
-type Move struct {
+// Transition is a change of one container.
+type Transition struct {
 	ID   string
 	From []State // never empty
 	To   State   // may be the same as before, to change only what follows
@@ -100,17 +100,17 @@ type Workloads interface {
 	// PutWorkload adds or replaces the record, keeps its source under its
 	// revision for as long as a container has that revision, and writes the
 	// events. r.UpdatedAt is what was read, zero for a record that is not
-	// there; when somebody else has written it since, it is ErrMoved.
+	// there; when somebody else has written it since, it is ErrConflict.
 	PutWorkload(ctx context.Context, r Record, events ...activity.Event) error
-	// Workload is one record; ErrNoWorkload.
+	// Workload is one record; ErrWorkloadNotFound.
 	Workload(ctx context.Context, id string) (Record, error)
 	// Workloads lists all records by id.
 	Workloads(ctx context.Context) ([]Record, error)
 	// Revision is the source and the seed folder of a revision that is current
-	// or has containers; ErrNoWorkload.
+	// or has containers; ErrWorkloadNotFound.
 	Revision(ctx context.Context, workload, revision string) (Record, error)
 	// RemoveWorkload removes the record of a workload that is Deleting and has
 	// no container but Gone ones, with the event. With containers left it is
-	// ErrInUse; one that is not Deleting, or not there, is ErrNoWorkload.
+	// ErrInUse; one that is not Deleting, or not there, is ErrWorkloadNotFound.
 	RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error
 }

@@ -19,41 +19,41 @@ import (
 // Watcher notices containers that die or disappear, at once, and those that
 // did so while nobody watched, when it begins and whenever the engine is back.
 type Watcher struct {
-	store records
-	rt    runtime.Runtime
-	died  func(Container)
-	log   *slog.Logger
+	store  watcherStore
+	rt     runtime.Runtime
+	onExit func(Container)
+	log    *slog.Logger
 
-	one     sync.Mutex // compares at a time
-	orphans map[string]*orphan
+	reconcileMu sync.Mutex // compares at a time
+	orphans     map[string]*orphan
 }
 
-// records is what the watcher needs of the database.
-type records interface {
+// watcherStore is what the watcher needs of the database.
+type watcherStore interface {
 	Containers
-	Log
+	EventLog
 }
 
 // NewWatcher returns a watcher; died is called after each change it makes.
-func NewWatcher(store records, rt runtime.Runtime, died func(Container), log *slog.Logger) *Watcher {
-	return &Watcher{store: store, rt: rt, died: died, log: log, orphans: map[string]*orphan{}}
+func NewWatcher(store watcherStore, rt runtime.Runtime, onExit func(Container), log *slog.Logger) *Watcher {
+	return &Watcher{store: store, rt: rt, onExit: onExit, log: log, orphans: map[string]*orphan{}}
 }
 
-// longestSilence bounds the wait between two tries to reach a lost engine.
-const longestSilence = 10 * time.Second
+// maxReconnectBackoff bounds the wait between two tries to reach a lost engine.
+const maxReconnectBackoff = 10 * time.Second
 
-// comparing is how often engine and database are compared while nothing is
+// reconcileInterval is how often engine and database are compared while nothing is
 // lost: a call to the engine may take effect long after whoever made it was
 // given up. It is longer than orphanGrace, so that the next comparison removes
 // what one has found.
-const comparing = 30 * time.Second
+const reconcileInterval = 30 * time.Second
 
 // Run watches until ctx ends. An engine that is lost is tried again.
 func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error {
-		for flow.Pause(ctx, comparing) == nil {
+		for flow.Sleep(ctx, reconcileInterval) == nil {
 			if err := w.Reconcile(ctx); err != nil && ctx.Err() == nil {
 				w.log.Warn("compare the engine's containers with the database", "error", err)
 			}
@@ -65,29 +65,29 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 // watch watches and, whenever the engine was lost, compares.
 func (w *Watcher) watch(ctx context.Context) error {
-	wait := firstPause / 4
+	backoff := minBackoff / 4
 	for {
 		// A comparison that fails ends the watch: both are begun again.
-		watch, end := context.WithCancelCause(ctx)
-		err := w.rt.Watch(watch,
+		watchCtx, cancel := context.WithCancelCause(ctx)
+		err := w.rt.Watch(watchCtx,
 			func() {
-				if err := w.Reconcile(watch); err != nil {
-					end(fmt.Errorf("compare the engine's containers with the database: %w", err))
+				if err := w.Reconcile(watchCtx); err != nil {
+					cancel(fmt.Errorf("compare the engine's containers with the database: %w", err))
 					return
 				}
-				wait = firstPause / 4
+				backoff = minBackoff / 4
 			},
-			func(d runtime.Death) { w.report(ctx, d) })
-		err = errors.Join(err, context.Cause(watch))
-		end(nil)
+			func(d runtime.Exit) { w.handleExit(ctx, d) })
+		err = errors.Join(err, context.Cause(watchCtx))
+		cancel(nil)
 		if ctx.Err() != nil {
 			return nil
 		}
-		w.log.Warn("the container engine is lost and is tried again", "wait", wait, "error", err)
-		if flow.Pause(ctx, wait) != nil {
+		w.log.Warn("the container engine is lost and is tried again", "wait", backoff, "error", err)
+		if flow.Sleep(ctx, backoff) != nil {
 			return nil
 		}
-		wait = min(2*wait, longestSilence)
+		backoff = min(2*backoff, maxReconnectBackoff)
 	}
 }
 
@@ -97,19 +97,19 @@ func (w *Watcher) watch(ctx context.Context) error {
 // made the engine list it and the database must agree before anything is
 // removed: a live row protects its container.
 func (w *Watcher) Reconcile(ctx context.Context) error {
-	w.one.Lock()
-	defer w.one.Unlock()
+	w.reconcileMu.Lock()
+	defer w.reconcileMu.Unlock()
 	// What is there is asked first: a container that is made in between has
 	// its row before it exists, so none of those is taken for an orphan.
-	there, err := w.rt.List(ctx)
+	listed, err := w.rt.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
-	byID := make(map[string]runtime.Status, len(there))
-	for _, s := range there {
+	byID := make(map[string]runtime.Status, len(listed))
+	for _, s := range listed {
 		byID[s.ID] = s
 	}
-	var all error
+	var errs error
 	rows, err := w.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
 		return fmt.Errorf("list the containers: %w", err)
@@ -126,44 +126,44 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 				continue
 			}
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				all = errors.Join(all, fmt.Errorf("ask for container %s: %w", c.ID, err))
+				errs = errors.Join(errs, fmt.Errorf("ask for container %s: %w", c.ID, err))
 				continue
 			}
 		}
-		w.report(ctx, runtime.Death{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
+		w.handleExit(ctx, runtime.Exit{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
-	for _, s := range there {
-		all = errors.Join(all, w.reclaim(ctx, s))
+	for _, s := range listed {
+		errs = errors.Join(errs, w.checkOrphan(ctx, s))
 	}
 	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
-	return all
+	return errs
 }
 
-// report acts on a death: an idle container is replaced, a claimed one is
+// handleExit acts on a death: an idle container is replaced, a claimed one is
 // reported and stays its tenant's until released. One that is being made or
 // destroyed is its flow's to notice.
-func (w *Watcher) report(ctx context.Context, d runtime.Death) {
+func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
 	var c Container
-	died := false
-	err := insist(ctx, func(ctx context.Context) (err error) {
-		c, died, err = w.record(ctx, d)
+	recorded := false
+	err := retryWrite(ctx, func(ctx context.Context) (err error) {
+		c, recorded, err = w.recordExit(ctx, d)
 		return err
 	})
 	if err != nil {
-		if !isMoved(err) && ctx.Err() == nil {
+		if !isConflict(err) && ctx.Err() == nil {
 			w.log.Error("record that a container died", "container", d.ID, "error", err)
 		}
 		return
 	}
-	if died {
-		w.died(c)
+	if recorded {
+		w.onExit(c)
 	}
 }
 
-// record writes a death down, and says whether there was anything to write.
-func (w *Watcher) record(ctx context.Context, d runtime.Death) (Container, bool, error) {
+// recordExit writes a death down, and says whether there was anything to write.
+func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bool, error) {
 	c, err := w.store.Container(ctx, d.ID)
-	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Dead {
+	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Exited {
 		return c, false, err
 	}
 	if w.rt.Protocols().IsNewer(c.Protocol) {
@@ -177,13 +177,13 @@ func (w *Watcher) record(ctx context.Context, d runtime.Death) (Container, bool,
 		Type: activity.ContainerDied, Message: "container died: " + reason,
 		Data: activity.Data(map[string]any{"exit_code": d.ExitCode, "oom_killed": d.OOMKilled}),
 	}
-	m := Condemn(c.ID, []State{Idle}, reason)
+	m := BeginDestroy(c.ID, []State{Idle}, reason)
 	m.Events = append([]activity.Event{event}, m.Events...)
-	_, err = w.store.MoveContainer(ctx, m)
-	if isMoved(err) {
-		_, err = w.store.MoveContainer(ctx, Move{
+	_, err = w.store.UpdateContainer(ctx, m)
+	if isConflict(err) {
+		_, err = w.store.UpdateContainer(ctx, Transition{
 			ID: c.ID, From: []State{Claimed}, To: Claimed,
-			Set:    func(c *Container) { c.Health, c.Reason = Dead, reason },
+			Set:    func(c *Container) { c.Health, c.Reason = Exited, reason },
 			Events: []activity.Event{event},
 		})
 	}

@@ -17,21 +17,21 @@ func BenchmarkClaimRelease(b *testing.B) {
 	for _, parallel := range []int{1, 10, 100} {
 		for _, hooks := range []int{0, 1} {
 			b.Run(fmt.Sprintf("parallel=%d/hooks=%d", parallel, hooks), func(b *testing.B) {
-				y := flowtest.New(b)
-				y.Apply(benchFile(parallel, hooks))
-				y.Idle("w", parallel)
+				h := flowtest.New(b)
+				h.Apply(benchWorkload(parallel, hooks))
+				h.AwaitIdle("w", parallel)
 				var tenant atomic.Int64
 				b.SetParallelism((parallel + 1) / 2) // of two processors
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					name := fmt.Sprintf("t%d", tenant.Add(1))
 					for pb.Next() {
-						c, _, err := y.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: name})
+						c, _, err := h.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: name})
 						if err != nil {
 							b.Error(err)
 							return
 						}
-						if _, err := y.Releases.Release(b.Context(), c.ID, release.Request{}); err != nil {
+						if _, err := h.Releases.Release(b.Context(), c.ID, release.Request{}); err != nil {
 							b.Error(err)
 							return
 						}
@@ -43,8 +43,8 @@ func BenchmarkClaimRelease(b *testing.B) {
 	}
 }
 
-// benchFile is a workload with a container for everybody.
-func benchFile(size, hooks int) string {
+// benchWorkload is a workload with a container for everybody.
+func benchWorkload(size, hooks int) string {
 	file := fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d, reuse: wipe }\n", size, size+4)
 	if hooks > 0 {
 		file += "hooks: { post_claim: [{ command: [box, echo, hi] }] }\n"

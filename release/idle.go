@@ -17,18 +17,18 @@ import (
 // How the loops of this package wait: after a failure, and at most between two
 // looks for idle claims, for a workload may be applied at any time.
 const (
-	firstRetry   = time.Second
-	longestRetry = time.Minute
-	longestLook  = 30 * time.Second
+	minBackoff      = time.Second
+	maxBackoff      = time.Minute
+	maxPollInterval = 30 * time.Second
 	// When a thousand claims end together, not each end is worth a look at all.
-	breath = 100 * time.Millisecond
+	coalesceDelay = 100 * time.Millisecond
 )
 
 // How many releases are finished at once, and how many idle claims released or
 // releases that were kept back tried again; of one workload, half as many.
 const (
-	parallelReleases = 32
-	parallelReaps    = 16
+	parallelReleases     = 32
+	parallelIdleReleases = 16
 )
 
 // Run releases claims whose tenants have been idle for the claim_idle_ttl of
@@ -41,73 +41,73 @@ const (
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runReleases(ctx) })
-	g.Go(func() error { return s.runIntervals(ctx) })
+	g.Go(func() error { return s.runPeriodicUploads(ctx) })
 	return g.Wait()
 }
 
 func (s *Service) runReleases(ctx context.Context) error {
-	all := newRounds(parallelReaps)
-	defer all.wait()
-	var heard attention
-	return s.watch(ctx, all, s.kept, func() (time.Time, error) { return s.due(ctx, all, &heard) })
+	tasks := newKeyedTasks(parallelIdleReleases)
+	defer tasks.wait()
+	var window activityWindow
+	return s.pollLoop(ctx, tasks, s.retrySignal, func() (time.Time, error) { return s.startDue(ctx, tasks, &window) })
 }
 
-// watch has look begin what is due, again and again until ctx ends: at the time
+// pollLoop has look begin what is due, again and again until ctx ends: at the time
 // that it says, when there is room again, and when wake tells of something new.
-func (s *Service) watch(ctx context.Context, all *rounds, wake <-chan struct{}, look func() (time.Time, error)) error {
-	for retry := firstRetry; ; {
-		next, err := look()
+func (s *Service) pollLoop(ctx context.Context, tasks *keyedTasks, wake <-chan struct{}, poll func() (time.Time, error)) error {
+	for backoff := minBackoff; ; {
+		next, err := poll()
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", retry, "error", err)
-			wait, retry = retry, min(2*retry, longestRetry)
+			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", backoff, "error", err)
+			wait, backoff = backoff, min(2*backoff, maxBackoff)
 		} else {
-			retry = firstRetry
+			backoff = minBackoff
 		}
-		t := time.NewTimer(wait)
+		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
-			t.Stop()
+			timer.Stop()
 			return nil
 		case <-wake:
-			t.Stop()
-			if flow.Pause(ctx, firstRetry) != nil {
+			timer.Stop()
+			if flow.Sleep(ctx, minBackoff) != nil {
 				return nil
 			}
-		case <-all.room:
-			t.Stop()
-			if flow.Pause(ctx, breath) != nil {
+		case <-tasks.slotFree:
+			timer.Stop()
+			if flow.Sleep(ctx, coalesceDelay) != nil {
 				return nil
 			}
-		case <-t.C:
+		case <-timer.C:
 		}
 	}
 }
 
-// due begins the releases whose time has come, and says when to look again.
-func (s *Service) due(ctx context.Context, all *rounds, heard *attention) (time.Time, error) {
+// startDue begins the releases whose time has come, and says when to look again.
+func (s *Service) startDue(ctx context.Context, tasks *keyedTasks, window *activityWindow) (time.Time, error) {
 	listed := map[string]bool{}
-	next, err := s.reap(ctx, all, heard, listed)
-	at, retryErr := s.retry(ctx, all, listed)
-	if at.Before(next) {
-		next = at
+	next, err := s.releaseIdle(ctx, tasks, window, listed)
+	retryAt, retryErr := s.startRetries(ctx, tasks, listed)
+	if retryAt.Before(next) {
+		next = retryAt
 	}
 	if err = errors.Join(err, retryErr); err == nil {
-		all.keep(listed)
+		tasks.retain(listed)
 	}
 	return next, err
 }
 
-// reap begins to release the idle claims of all pools and returns when to look
+// releaseIdle begins to release the idle claims of all pools and returns when to look
 // again. It adds the claims that may be idle to those that are listed.
-func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, listed map[string]bool) (time.Time, error) {
+func (s *Service) releaseIdle(ctx context.Context, tasks *keyedTasks, window *activityWindow, listed map[string]bool) (time.Time, error) {
 	now := time.Now()
-	next := now.Add(longestLook)
+	next := now.Add(maxPollInterval)
 	records, err := s.pools.Workloads(ctx)
 	if err != nil {
 		return next, fmt.Errorf("list the workloads: %w", err)
 	}
-	heard.look(now)
+	window.recordPoll(now)
 	for _, r := range records {
 		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
 		ttl := time.Duration(0)
@@ -126,9 +126,9 @@ func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, liste
 		}
 		for _, c := range claims {
 			listed[c.ID] = true
-			at := all.due(c.ID, heard.due(s.claims.LastHeard(c).Add(ttl), ttl))
+			at := tasks.dueAt(c.ID, window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl))
 			if !at.After(now) {
-				all.begin(c.ID, c.Workload, func() { s.report(ctx, c, s.reapOne(ctx, c, ttl, now)) })
+				tasks.start(c.ID, c.Workload, func() { s.logFailure(ctx, c, s.releaseIfIdle(ctx, c, ttl, now)) })
 			} else if at.Before(next) {
 				next = at
 			}
@@ -137,46 +137,46 @@ func (s *Service) reap(ctx context.Context, all *rounds, heard *attention, liste
 	return next, nil
 }
 
-// report tells of a release that these loops have tried in vain. One that is
+// logFailure tells of a release that these loops have tried in vain. One that is
 // kept back has been told of, and has its next time; one from a newer server's
 // container is left to such a server.
-func (s *Service) report(ctx context.Context, c claim.Claim, err error) {
-	_, kept := errors.AsType[*FailedError](err)
-	if err == nil || kept || errors.Is(err, errShown) || errors.Is(err, runtime.ErrNewer) || ctx.Err() != nil {
+func (s *Service) logFailure(ctx context.Context, c claim.Claim, err error) {
+	_, retained := errors.AsType[*FailedError](err)
+	if err == nil || retained || errors.Is(err, errNotIdle) || errors.Is(err, runtime.ErrNewer) || ctx.Err() != nil {
 		return
 	}
 	s.log.Warn("a claim could not be released, and that is tried again", "claim", c.ID, "error", err)
 }
 
-// reapOne releases a claim, unless its tenant has shown itself after all.
-func (s *Service) reapOne(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
-	if busy, err := s.works(ctx, c, now.Add(-ttl)); busy || err != nil {
+// releaseIfIdle releases a claim, unless its tenant has shown itself after all.
+func (s *Service) releaseIfIdle(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
+	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
 		return err
 	}
 	// It may have waited long for its turn, and its tenant was told that the
 	// claim stands: by this look, or while it was on its way.
-	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastHeard(c).Add(ttl).After(now) }
+	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastSeen(c).Add(ttl).After(now) }
 	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), only: idle})
+	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), onlyIf: idle})
 	return err
 }
 
-// works says whether the tenant's state has been changed since a moment, and
+// stateChangedSince says whether the tenant's state has been changed since a moment, and
 // notes when it was. Where that took too long to find out it counts as changed
 // just now.
-func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
+func (s *Service) stateChangedSince(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
 	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
-	if err != nil || len(w.StateFolders()) == 0 {
+	if err != nil || len(w.StateDirs()) == 0 {
 		return false, err
 	}
-	at, err := s.rt.Changed(ctx, c.Container, w.StateFolders())
-	if changesNoMore(err) {
+	at, err := s.rt.LastModified(ctx, c.Container, w.StateDirs())
+	if isContainerEnded(err) {
 		return false, nil
 	}
-	if errors.Is(err, runtime.ErrUnfinished) {
+	if errors.Is(err, runtime.ErrScanIncomplete) {
 		s.log.Warn("a tenant has more files than can be looked at, and counts as active", "claim", c.ID, "error", err)
 		at, err = time.Now(), nil
 	}
@@ -189,7 +189,7 @@ func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bo
 	if now := time.Now(); at.After(now) {
 		at = now // its clock is ahead
 	}
-	_, err = s.store.MoveClaim(ctx, claim.Move{
+	_, err = s.store.UpdateClaim(ctx, claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Active},
 		Set: func(c *claim.Claim) {
 			if at.After(c.LastActive()) { // its tenant may have asked for it since
@@ -197,16 +197,16 @@ func (s *Service) works(ctx context.Context, c claim.Claim, since time.Time) (bo
 			}
 		},
 	})
-	if errors.Is(err, pool.ErrMoved) {
+	if errors.Is(err, pool.ErrConflict) {
 		err = nil // it has ended meanwhile
 	}
 	return true, err
 }
 
-// changesNoMore says that the error is of a container in which its tenant can
+// isContainerEnded says that the error is of a container in which its tenant can
 // do nothing that counts any more. Of any other we do not know what it means
 // for the tenant, so it makes nobody idle.
-func changesNoMore(err error) bool {
+func isContainerEnded(err error) bool {
 	return errors.Is(err, runtime.ErrNotFound) || errors.Is(err, runtime.ErrNotRunning) ||
-		errors.Is(err, runtime.ErrLost) || errors.Is(err, runtime.ErrDoomed)
+		errors.Is(err, runtime.ErrContainerExited) || errors.Is(err, runtime.ErrTainted)
 }

@@ -21,13 +21,13 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// running has the loops of releases run until the test ends.
-func running(t *testing.T, y *flowtest.Yard) {
+// startLoops has the loops of releases run until the test ends.
+func startLoops(t *testing.T, h *flowtest.Harness) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
-	g.Go(func() error { return y.Releases.Run(ctx) })
-	g.Go(func() error { return y.Releases.Finish(ctx) })
+	g.Go(func() error { return h.Releases.Run(ctx) })
+	g.Go(func() error { return h.Releases.RunResumes(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
@@ -38,30 +38,30 @@ func running(t *testing.T, y *flowtest.Yard) {
 
 // A claim whose tenant shows no sign of life is released after the pool's
 // claim_idle_ttl, hooks and all; asking for it again, and Touch, are such signs.
-func TestIdleClaims(t *testing.T) {
+func TestIdleClaimsAreReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-		running(t, y)
-		idle, busy := y.Claim("w", "idle"), y.Claim("w", "busy")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		startLoops(t, h)
+		idle, busy := h.Claim("w", "idle"), h.Claim("w", "busy")
 		<-time.After(6 * time.Minute)
-		_, err := y.Claims.Touch(t.Context(), busy.ID)
+		_, err := h.Claims.Touch(t.Context(), busy.ID)
 		require.NoError(t, err)
 		<-time.After(5 * time.Minute)
-		ended, err := y.DB.Claim(t.Context(), idle.ID)
+		ended, err := h.DB.Claim(t.Context(), idle.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, ended.State)
 		require.Contains(t, ended.Reason, "idle for 10m")
-		require.Len(t, y.Events(activity.HookCompleted), 1)
+		require.Len(t, h.Events(activity.HookCompleted), 1)
 
-		again := y.Claim("w", "busy")
+		again := h.Claim("w", "busy")
 		require.Equal(t, busy.ID, again.ID)
 		<-time.After(9 * time.Minute)
-		held, err := y.DB.Claim(t.Context(), busy.ID)
+		held, err := h.DB.Claim(t.Context(), busy.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Active, held.State, "asked for nine minutes ago")
 		<-time.After(2 * time.Minute)
-		held, err = y.DB.Claim(t.Context(), busy.ID)
+		held, err = h.DB.Claim(t.Context(), busy.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, held.State)
 	})
@@ -69,63 +69,63 @@ func TestIdleClaims(t *testing.T) {
 
 // An engine that goes away in the middle of a release costs nothing: the claim
 // stays releasing, with its container as it is, and is finished by itself.
-func TestEngineAwayAtRelease(t *testing.T) {
+func TestEngineUnavailableAtRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: same_tenant", 1))
-		running(t, y)
-		c := y.Claim("w", "ada")
-		mend := y.RT.Break("restart", runtime.ErrUnavailable)
-		_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1))
+		startLoops(t, h)
+		c := h.Claim("w", "ada")
+		repair := h.RT.Break("restart", runtime.ErrUnavailable)
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		_, _, err = y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		_, _, err = h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.ErrorIs(t, err, claim.ErrReleasing)
-		mend()
-		y.Until("the release to be finished", func() bool { return len(y.Events(activity.ClaimReleased)) == 1 })
-		require.Len(t, y.Events(activity.HookStarted), 1, "pre_release does not run again")
-		again := y.Claim("w", "ada")
+		repair()
+		h.Until("the release to be finished", func() bool { return len(h.Events(activity.ClaimReleased)) == 1 })
+		require.Len(t, h.Events(activity.HookStarted), 1, "pre_release does not run again")
+		again := h.Claim("w", "ada")
 		require.Equal(t, c.Container, again.Container, "and what is in the container is kept")
 	})
 }
 
 // A second caller who wants the container discarded gets that, though the
 // first did not ask for it.
-func TestDiscardJoins(t *testing.T) {
+func TestDiscardJoinsRunningRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
-		reached, unblock := y.RT.Block("restart")
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
+		reached, unblock := h.RT.Block("restart")
 		var g errgroup.Group
 		g.Go(func() error {
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 			return err
 		})
 		<-reached
 		g.Go(func() error {
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
 			return err
 		})
 		synctest.Wait()
 		unblock()
 		require.NoError(t, g.Wait())
-		require.Contains(t, gone(y, c.Container), "discarded")
-		require.Empty(t, y.Events(activity.ContainerReleased), "it is never anybody's in between")
+		require.Contains(t, awaitDestroyed(h, c.Container), "discarded")
+		require.Empty(t, h.Events(activity.ContainerReleased), "it is never anybody's in between")
 	})
 }
 
 // Who wants a release to discard while another one is about to begin it has that
 // as well.
-func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
+func TestDiscardRacesReleaseStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
 		var g errgroup.Group
 		var once sync.Once
 		var releases *release.Service
 		var got claim.Claim
-		releases = release.NewService(interposed{y.DB, func() {
+		releases = release.NewService(hookedStore{h.DB, func() {
 			once.Do(func() {
 				g.Go(func() (err error) {
 					got, err = releases.Release(t.Context(), c.ID, release.Request{Discard: true})
@@ -133,50 +133,50 @@ func TestDiscardJoinsAtTheLastMoment(t *testing.T) {
 				})
 				synctest.Wait() // it has joined
 			})
-		}}, y.Claims, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), slog.New(slog.DiscardHandler))
+		}}, h.Claims, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
 		_, err := releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.NoError(t, g.Wait())
 		require.True(t, got.Discard)
-		require.Contains(t, gone(y, c.Container), "discarded")
+		require.Contains(t, awaitDestroyed(h, c.Container), "discarded")
 	})
 }
 
 // Tenants whom nobody could hear, for the server was down, have time to show
 // themselves to the next one; those who do not are idle since they were.
-func TestNobodyHeard(t *testing.T) {
+func TestIdleGraceAfterServerDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-		quiet, alive := y.Claim("w", "quiet"), y.Claim("w", "alive")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		quiet, alive := h.Claim("w", "quiet"), h.Claim("w", "alive")
 		<-time.After(time.Hour)
-		running(t, y)
+		startLoops(t, h)
 		<-time.After(30 * time.Second)
-		_, err := y.Claims.Touch(t.Context(), alive.ID)
+		_, err := h.Claims.Touch(t.Context(), alive.ID)
 		require.NoError(t, err)
 		<-time.After(time.Minute)
 		for c, state := range map[string]claim.State{quiet.ID: claim.Released, alive.ID: claim.Active} {
-			now, err := y.DB.Claim(t.Context(), c)
+			current, err := h.DB.Claim(t.Context(), c)
 			require.NoError(t, err)
-			require.Equal(t, state, now.State)
+			require.Equal(t, state, current.State)
 		}
 	})
 }
 
 // A tenant that writes to its state is not idle.
-func TestWritingIsNotIdle(t *testing.T) {
+func TestWritingTenantIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-		running(t, y)
-		c := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		startLoops(t, h)
+		c := h.Claim("w", "ada")
 		state := func() claim.State {
-			now, err := y.DB.Claim(t.Context(), c.ID)
+			current, err := h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
-			return now.State
+			return current.State
 		}
 		<-time.After(8 * time.Minute)
-		exec(y, c, "write", "/data/note", "x")
+		execTestprog(h, c, "write", "/data/note", "x")
 		<-time.After(9 * time.Minute)
 		require.Equal(t, claim.Active, state(), "nine minutes since the last write")
 		<-time.After(2 * time.Minute)
@@ -186,30 +186,30 @@ func TestWritingIsNotIdle(t *testing.T) {
 
 // Nobody is idle whose files could not be looked at; those of a container that
 // has ended change no more.
-func TestUnknownIsNotIdle(t *testing.T) {
+func TestUnreadableStateIsNotIdle(t *testing.T) {
 	for err, want := range map[error]claim.State{
-		runtime.ErrUnfinished:          claim.Active,
+		runtime.ErrScanIncomplete:      claim.Active,
 		runtime.ErrUnavailable:         claim.Active,
 		errors.New("not heard before"): claim.Active,
 		runtime.ErrNotFound:            claim.Released,
 		runtime.ErrNotRunning:          claim.Released,
-		runtime.ErrLost:                claim.Released,
-		runtime.ErrDoomed:              claim.Released,
+		runtime.ErrContainerExited:     claim.Released,
+		runtime.ErrTainted:             claim.Released,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			y := flowtest.New(t)
-			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-			running(t, y)
-			c := y.Claim("w", "ada")
-			mend := y.RT.Break("changed", err)
+			h := flowtest.New(t)
+			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			startLoops(t, h)
+			c := h.Claim("w", "ada")
+			repair := h.RT.Break("changed", err)
 			state := func() claim.State {
-				now, err := y.DB.Claim(t.Context(), c.ID)
+				current, err := h.DB.Claim(t.Context(), c.ID)
 				require.NoError(t, err)
-				return now.State
+				return current.State
 			}
 			<-time.After(time.Hour)
 			require.Equal(t, want, state(), err)
-			mend()
+			repair()
 			<-time.After(11 * time.Minute)
 			require.Equal(t, claim.Released, state(), err)
 		})
@@ -218,85 +218,85 @@ func TestUnknownIsNotIdle(t *testing.T) {
 
 // A tenant that shows itself while the reaper looks at its files, or waits for
 // its turn, keeps its claim, and the time at which it did so.
-func TestShowingUpInTime(t *testing.T) {
+func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			y := flowtest.New(t)
-			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-			running(t, y)
-			c := y.Claim("w", "ada")
+			h := flowtest.New(t)
+			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			startLoops(t, h)
+			c := h.Claim("w", "ada")
 			if writes {
 				<-time.After(time.Minute)
-				exec(y, c, "write", "/data/note", "x")
+				execTestprog(h, c, "write", "/data/note", "x")
 			}
-			looking, look := y.RT.Block("changed")
-			<-looking
+			reached, unblock := h.RT.Block("changed")
+			<-reached
 			<-time.After(2 * time.Minute)
-			again := y.Claim("w", "ada")
+			again := h.Claim("w", "ada")
 			require.Equal(t, c.ID, again.ID)
-			look()
+			unblock()
 			<-time.After(9 * time.Minute)
-			now, err := y.DB.Claim(t.Context(), c.ID)
+			current, err := h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
-			require.Equal(t, claim.Active, now.State)
-			require.Equal(t, again.TouchedAt, now.TouchedAt)
+			require.Equal(t, claim.Active, current.State)
+			require.Equal(t, again.TouchedAt, current.TouchedAt)
 			<-time.After(2 * time.Minute)
-			now, err = y.DB.Claim(t.Context(), c.ID)
+			current, err = h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
-			require.Equal(t, claim.Released, now.State)
+			require.Equal(t, claim.Released, current.State)
 		})
 	}
 }
 
 // While the engine is away, releases that cannot be finished are tried ever
 // more seldom.
-func TestPatienceWithTheEngine(t *testing.T) {
+func TestReleaseBacksOffWhileEngineUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "reuse: wipe", "reuse: same_tenant", 1))
-		running(t, y)
-		c := y.Claim("w", "ada")
-		mend := y.RT.Break("restart", runtime.ErrUnavailable)
-		defer mend()
-		_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1))
+		startLoops(t, h)
+		c := h.Claim("w", "ada")
+		repair := h.RT.Break("restart", runtime.ErrUnavailable)
+		defer repair()
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		y.RT.ForgetCalls()
+		h.RT.ForgetCalls()
 		<-time.After(10 * time.Minute)
-		tries := strings.Count(strings.Join(y.RT.Calls(), "\n"), "restart "+c.Container)
+		tries := strings.Count(strings.Join(h.RT.Calls(), "\n"), "restart "+c.Container)
 		require.Greater(t, tries, 5)
 		require.Less(t, tries, 20)
 	})
 }
 
-// interposed is storage in which something happens before a release begins.
-type interposed struct {
+// hookedStore is storage in which something happens before a release begins.
+type hookedStore struct {
 	claim.Store
 	before func()
 }
 
-func (s interposed) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
 	if m.To == claim.Releasing {
 		s.before()
 	}
-	return s.Store.MoveClaim(ctx, m)
+	return s.Store.UpdateClaim(ctx, m)
 }
 
 // A tenant that shows itself at the very moment at which its claim would be
 // released keeps it; one that asks for the release at that moment has it.
-func TestShowingUpAtTheLastMoment(t *testing.T) {
-	for _, leaves := range []bool{false, true} {
+func TestTouchRacesIdleRelease(t *testing.T) {
+	for _, tenantReleases := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			y := flowtest.New(t)
-			y.Apply(strings.Replace(file, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
-			c := y.Claim("w", "ada")
+			h := flowtest.New(t)
+			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			c := h.Claim("w", "ada")
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			var g errgroup.Group
 			var once sync.Once
 			var releases *release.Service
-			releases = release.NewService(interposed{y.DB, func() {
+			releases = release.NewService(hookedStore{h.DB, func() {
 				once.Do(func() {
-					if leaves {
+					if tenantReleases {
 						g.Go(func() error {
 							got, err := releases.Release(ctx, c.ID, release.Request{})
 							require.Equal(t, claim.Released, got.State)
@@ -304,14 +304,14 @@ func TestShowingUpAtTheLastMoment(t *testing.T) {
 						})
 						synctest.Wait() // it has joined
 					}
-					require.Equal(t, c.ID, y.Claim("w", "ada").ID)
+					require.Equal(t, c.ID, h.Claim("w", "ada").ID)
 				})
-			}}, y.Claims, y.Pools, y.RT, hooks.NewRunner(y.RT, y.DB), slog.New(slog.DiscardHandler))
+			}}, h.Claims, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
 			g.Go(func() error { return releases.Run(ctx) })
 			<-time.After(15 * time.Minute)
-			now, err := y.DB.Claim(t.Context(), c.ID)
+			current, err := h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
-			require.Equal(t, map[bool]claim.State{false: claim.Active, true: claim.Released}[leaves], now.State)
+			require.Equal(t, map[bool]claim.State{false: claim.Active, true: claim.Released}[tenantReleases], current.State)
 			stop()
 			require.NoError(t, g.Wait())
 		})

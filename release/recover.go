@@ -17,29 +17,29 @@ import (
 // the claims and the pools have recovered: what they gave up is on record then.
 func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 	for _, id := range claims {
-		_, err := s.store.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing})
-		if err != nil && !errors.Is(err, pool.ErrMoved) {
+		_, err := s.store.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing})
+		if err != nil && !errors.Is(err, pool.ErrConflict) {
 			return fmt.Errorf("take the release of claim %s over: %w", id, err)
 		}
 	}
-	s.again()
-	return s.runner.Abandon(ctx, runs, s.goesOn)
+	s.wake()
+	return s.runner.MarkUnknown(ctx, runs, s.willResume)
 }
 
-// goesOn says whether the flow of a hook run is gone on with, which takes the
+// willResume says whether the flow of a hook run is gone on with, which takes the
 // run up.
-func (s *Service) goesOn(ctx context.Context, r hooks.Run) (bool, error) {
+func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
 	switch r.Point {
 	case hooks.PostClaim, hooks.PreRelease:
 		c, err := s.store.Claim(ctx, r.Claim)
-		if errors.Is(err, claim.ErrNoClaim) {
+		if errors.Is(err, claim.ErrClaimNotFound) {
 			return false, nil
 		}
-		during := map[hooks.Point]claim.State{hooks.PostClaim: claim.Pending, hooks.PreRelease: claim.Releasing}
-		return c.State == during[r.Point], err
+		resumableIn := map[hooks.Point]claim.State{hooks.PostClaim: claim.Pending, hooks.PreRelease: claim.Releasing}
+		return c.State == resumableIn[r.Point], err
 	case hooks.PreDestroy:
 		c, err := s.pools.Container(ctx, r.Container)
-		if errors.Is(err, pool.ErrNoContainer) {
+		if errors.Is(err, pool.ErrContainerNotFound) {
 			return false, nil
 		}
 		return c.State == pool.Destroying, err
@@ -47,41 +47,41 @@ func (s *Service) goesOn(ctx context.Context, r hooks.Run) (bool, error) {
 	return false, nil // a container that was being made is given up
 }
 
-// Finish finishes the releases of this server that could not be finished when
+// RunResumes finishes the releases of this server that could not be finished when
 // they were asked for, and those that it took over, until ctx ends: each beside
 // the others, and again and again, ever more seldom, until it is done.
-func (s *Service) Finish(ctx context.Context) error {
-	all := newRounds(parallelReleases)
-	defer all.wait()
-	return s.watch(ctx, all, s.failed, func() (time.Time, error) { return s.goOn(ctx, all) })
+func (s *Service) RunResumes(ctx context.Context) error {
+	tasks := newKeyedTasks(parallelReleases)
+	defer tasks.wait()
+	return s.pollLoop(ctx, tasks, s.resumeSignal, func() (time.Time, error) { return s.resumeDue(ctx, tasks) })
 }
 
-// goOn begins to finish the releases that nobody is at, and says when to look
+// resumeDue begins to finish the releases that nobody is at, and says when to look
 // again.
-func (s *Service) goOn(ctx context.Context, all *rounds) (time.Time, error) {
+func (s *Service) resumeDue(ctx context.Context, tasks *keyedTasks) (time.Time, error) {
 	now := time.Now()
-	next := now.Add(longestLook)
-	left, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	next := now.Add(maxPollInterval)
+	releasing, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
 		return next, fmt.Errorf("list the releases under way: %w", err)
 	}
 	listed := map[string]bool{}
-	for _, c := range left {
+	for _, c := range releasing {
 		listed[c.ID] = true
-		if s.claims.Elsewhere(c) || s.underWay(c.ID) {
+		if s.claims.IsOwnedByPeer(c) || s.isInProgress(c.ID) {
 			continue // who is at it says so if it fails
 		}
-		if at := all.due(c.ID, time.Time{}); at.After(now) {
+		if at := tasks.dueAt(c.ID, time.Time{}); at.After(now) {
 			if at.Before(next) {
 				next = at
 			}
 			continue
 		}
-		all.begin(c.ID, c.Workload, func() {
+		tasks.start(c.ID, c.Workload, func() {
 			_, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard})
-			s.report(ctx, c, err)
+			s.logFailure(ctx, c, err)
 		})
 	}
-	all.keep(listed)
+	tasks.retain(listed)
 	return next, nil
 }

@@ -18,65 +18,65 @@ import (
 // it, and ended where none does: only a claim that is pending has its post_claim
 // gone on with, only one that is releasing its pre_release, only a container
 // that is being destroyed its pre_destroy.
-func TestWhichRunsGoOn(t *testing.T) {
-	y := flowtest.Stopped(t)
-	revision := y.Apply(file).Record.Revision
+func TestTakeOverResumesHookRuns(t *testing.T) {
+	h := flowtest.NewStopped(t)
+	revision := h.Apply(hookedWorkload).Record.Revision
 	ctx := t.Context()
 	// What has ended by now had not when the runs began.
 	claimOf := func(state claim.State) (string, string, func()) {
 		id := "claim-" + string(state)
-		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: "of-" + id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
-		_, err := y.DB.MoveContainer(ctx, pool.Move{ID: "of-" + id, From: []pool.State{pool.Creating}, To: pool.Idle, Set: func(c *pool.Container) { c.Health = pool.Healthy }})
+		require.NoError(t, h.DB.AddContainer(ctx, pool.Container{ID: "of-" + id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
+		_, err := h.DB.UpdateContainer(ctx, pool.Transition{ID: "of-" + id, From: []pool.State{pool.Creating}, To: pool.Idle, Set: func(c *pool.Container) { c.Health = pool.Healthy }})
 		require.NoError(t, err)
-		c, err := y.DB.Reserve(ctx, claim.Reservation{Claim: id, Workload: "w", Tenant: string(state), Revision: revision})
+		c, err := h.DB.Reserve(ctx, claim.Reservation{Claim: id, Workload: "w", Tenant: string(state), Revision: revision})
 		require.NoError(t, err)
 		return id, c.Container, func() {
-			_, err := y.DB.MoveClaim(ctx, claim.Move{ID: id, From: []claim.State{claim.Pending}, To: state})
+			_, err := h.DB.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{claim.Pending}, To: state})
 			require.NoError(t, err)
 		}
 	}
 	containerIn := func(state pool.State) (string, func()) {
 		id := "box-" + string(state)
-		require.NoError(t, y.DB.AddContainer(ctx, pool.Container{ID: id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
+		require.NoError(t, h.DB.AddContainer(ctx, pool.Container{ID: id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
 		return id, func() {
-			_, err := y.DB.MoveContainer(ctx, pool.Move{ID: id, From: []pool.State{pool.Creating}, To: state})
+			_, err := h.DB.UpdateContainer(ctx, pool.Transition{ID: id, From: []pool.State{pool.Creating}, To: state})
 			require.NoError(t, err)
 		}
 	}
-	goOn := []string{"post_claim pending", "pre_release releasing", "pre_destroy destroying", "pre_destroy of another server"}
+	resumed := []string{"post_claim pending", "pre_release releasing", "pre_destroy destroying", "pre_destroy of another server"}
 	var ids []string
-	begin := func(p hooks.Point, what, claim, container string) {
+	startRun := func(p hooks.Point, what, claim, container string) {
 		id := fmt.Sprintf("%s %s", p, what)
 		ids = append(ids, id)
-		require.NoError(t, y.DB.RunStarted(ctx, hooks.Run{
+		require.NoError(t, h.DB.RunStarted(ctx, hooks.Run{
 			ID: id, Attempt: 1, Point: p, Hook: "h", Action: "command", Workload: "w",
 			Claim: claim, Container: container, State: hooks.Running, StartedAt: time.Now(),
 		}))
 	}
 	for _, state := range claim.States() {
 		id, container, move := claimOf(state)
-		begin(hooks.PostClaim, string(state), id, container)
-		begin(hooks.PreRelease, string(state), id, container)
+		startRun(hooks.PostClaim, string(state), id, container)
+		startRun(hooks.PreRelease, string(state), id, container)
 		move()
 	}
-	for _, state := range []pool.State{pool.Creating, pool.Idle, pool.Destroying, pool.Gone} {
+	for _, state := range []pool.State{pool.Creating, pool.Idle, pool.Destroying, pool.Destroyed} {
 		id, move := containerIn(state)
-		begin(hooks.PostCreate, string(state), "", id)
-		begin(hooks.PreDestroy, string(state), "", id)
+		startRun(hooks.PostCreate, string(state), "", id)
+		startRun(hooks.PreDestroy, string(state), "", id)
 		move()
 	}
-	begin(hooks.PostClaim, "of none", "none", "none")
-	begin(hooks.PreRelease, "of none", "none", "none")
-	begin(hooks.PreDestroy, "of none", "", "none")
-	begin(hooks.PreDestroy, "of another server", "", "none")
+	startRun(hooks.PostClaim, "of none", "none", "none")
+	startRun(hooks.PreRelease, "of none", "none", "none")
+	startRun(hooks.PreDestroy, "of none", "", "none")
+	startRun(hooks.PreDestroy, "of another server", "", "none")
 
-	require.NoError(t, y.Releases.TakeOver(ctx, nil, ids[:len(ids)-1]))
-	runs, err := y.DB.Runs(ctx, hooks.RunFilter{})
+	require.NoError(t, h.Releases.TakeOver(ctx, nil, ids[:len(ids)-1]))
+	runs, err := h.DB.Runs(ctx, hooks.RunFilter{})
 	require.NoError(t, err)
 	require.Len(t, runs, len(ids))
 	for _, run := range runs {
 		want := hooks.Unknown
-		if slices.Contains(goOn, run.ID) {
+		if slices.Contains(resumed, run.ID) {
 			want = hooks.Running
 		}
 		require.Equal(t, want, run.State, run.ID)

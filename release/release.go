@@ -25,22 +25,22 @@ import (
 
 // Service takes containers back.
 type Service struct {
-	store  claim.Store
-	claims *claim.Service
-	pools  *pool.Pools
-	rt     runtime.Runtime
-	runner *hooks.Runner
-	log    *slog.Logger
-	failed chan struct{} // holds one signal: a release is to be finished
-	kept   chan struct{} // holds one signal: a release was kept back
+	store        claim.Store
+	claims       *claim.Service
+	pools        *pool.Pools
+	rt           runtime.Runtime
+	runner       *hooks.Runner
+	log          *slog.Logger
+	resumeSignal chan struct{} // holds one signal: a release is to be finished
+	retrySignal  chan struct{} // holds one signal: a release was kept back
 
 	mu       sync.Mutex // guards what follows
-	inflight map[string]*flight
+	inflight map[string]*inflightCall
 	closed   error // why nothing is begun any more
 }
 
-// flight is a release under way. Callers who ask for the same one wait for it.
-type flight struct {
+// inflightCall is a release under way. Callers who ask for the same one wait for it.
+type inflightCall struct {
 	cancel context.CancelCauseFunc // cuts the work off
 	done   chan struct{}           // closed when c and err are set
 	c      claim.Claim
@@ -54,9 +54,9 @@ type flight struct {
 // are finished by Finish.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
-		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, failed: make(chan struct{}, 1),
-		kept:     make(chan struct{}, 1),
-		inflight: map[string]*flight{},
+		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, resumeSignal: make(chan struct{}, 1),
+		retrySignal: make(chan struct{}, 1),
+		inflight:    map[string]*inflightCall{},
 	}
 }
 
@@ -66,113 +66,113 @@ type Request struct {
 	// left in it remains.
 	Discard bool
 	Reason  string // for the log; empty: the tenant asked for it
-	// only says which claim is to be released, as it is when that begins: that
+	// onlyIf says which claim is to be released, as it is when that begins: that
 	// of a tenant who is idle, or one that is to be given up. Any other is
-	// errShown. nil: whoever asks does so for the tenant.
-	only func(claim.Claim) bool
-	// giveUp has a claim released whose tenant's state cannot be taken, without
+	// errNotIdle. nil: whoever asks does so for the tenant.
+	onlyIf func(claim.Claim) bool
+	// skipUpload has a claim released whose tenant's state cannot be taken, without
 	// another try to take it.
-	giveUp bool
+	skipUpload bool
 }
 
 // Release ends a claim and returns it, released. One that is being made is
 // aborted first; one that has ended is returned as it is; one that is being
 // released is waited for. The work goes on when ctx ends. Errors:
-// claim.ErrNoClaim, those of storage and of the engine, and what Close is called
+// claim.ErrClaimNotFound, those of storage and of the engine, and what Close is called
 // with: the claim then stays releasing with its container as it is, and is gone
 // on with by and by, or by calling again.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	for {
-		work, f, first := s.enter(ctx, id)
+		workCtx, call, first := s.joinOrStart(ctx, id)
 		if r.Discard {
-			f.discard.Store(true)
+			call.discard.Store(true)
 		}
 		if first {
-			return s.lead(ctx, work, f, id, r)
+			return s.runCall(ctx, workCtx, call, id, r)
 		}
-		if err := s.join(ctx, id, r); err != nil {
+		if err := s.addDiscard(ctx, id, r); err != nil {
 			return claim.Claim{}, err
 		}
 		select {
-		case <-f.done:
+		case <-call.done:
 		case <-ctx.Done():
 			return claim.Claim{}, context.Cause(ctx)
 		}
-		if errors.Is(f.err, errCallerLeft) || errors.Is(f.err, errShown) {
+		if errors.Is(call.err, errCallerCanceled) || errors.Is(call.err, errNotIdle) {
 			continue
 		}
-		if _, kept := errors.AsType[*FailedError](f.err); kept && r.Discard {
+		if _, retained := errors.AsType[*FailedError](call.err); retained && r.Discard {
 			continue // the wish came when the release had failed already
 		}
-		return f.c, f.err
+		return call.c, call.err
 	}
 }
 
-// lead makes the release of flight f and tells those who wait for it.
-func (s *Service) lead(ctx, work context.Context, f *flight, id string, r Request) (claim.Claim, error) {
-	f.err = errors.New("the release was cut off") // unless it ends
+// runCall makes the release of flight f and tells those who wait for it.
+func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id string, r Request) (claim.Claim, error) {
+	call.err = errors.New("the release was cut off") // unless it ends
 	defer func() {
-		f.cancel(nil)
+		call.cancel(nil)
 		s.mu.Lock()
 		delete(s.inflight, id)
 		s.mu.Unlock()
-		close(f.done)
+		close(call.done)
 	}()
-	wait, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	defer context.AfterFunc(work, func() { stop(context.Cause(work)) })()
+	waitCtx, cancelWait := context.WithCancelCause(ctx)
+	defer cancelWait(nil)
+	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
 	for {
 		// It is read within the flight: what was read before may have come to its
 		// end since, and the container may be somebody else's.
-		if f.c, f.err = s.settled(wait, id, r); f.err != nil || !f.c.State.Live() {
-			return f.c, f.err
+		if call.c, call.err = s.awaitSettled(waitCtx, id, r); call.err != nil || !call.c.State.IsLive() {
+			return call.c, call.err
 		}
-		if r.only != nil && !r.only(f.c) {
-			f.err = errShown
-			return f.c, f.err
+		if r.onlyIf != nil && !r.onlyIf(call.c) {
+			call.err = errNotIdle
+			return call.c, call.err
 		}
-		f.c, f.err = s.run(work, f, f.c, r)
-		if !errors.Is(f.err, errBegun) {
+		call.c, call.err = s.run(workCtx, call, call.c, r)
+		if !errors.Is(call.err, errAlreadyReleasing) {
 			break
 		}
 	}
-	if f.err != nil {
-		s.again()
+	if call.err != nil {
+		s.wake()
 	}
-	return f.c, f.err
+	return call.c, call.err
 }
 
 var (
-	// errBegun says that another server has begun the release, or that the
+	// errAlreadyReleasing says that another server has begun the release, or that the
 	// tenant has shown itself.
-	errBegun = errors.New("another server has begun the release")
-	// errShown says that the claim is not released, for it is none of those that
+	errAlreadyReleasing = errors.New("another server has begun the release")
+	// errNotIdle says that the claim is not released, for it is none of those that
 	// Request.only is for.
-	errShown = errors.New("the claim is not idle")
-	// errCallerLeft says that whoever asked first did not wait for its turn.
-	errCallerLeft = errors.New("the caller left while waiting")
+	errNotIdle = errors.New("the claim is not idle")
+	// errCallerCanceled says that whoever asked first did not wait for its turn.
+	errCallerCanceled = errors.New("the caller left while waiting")
 )
 
-// again has Finish and Run look soon.
-func (s *Service) again() {
+// wake has Finish and Run look soon.
+func (s *Service) wake() {
 	select {
-	case s.failed <- struct{}{}:
+	case s.resumeSignal <- struct{}{}:
 	default:
 	}
-	s.Kept()
+	s.WakeRetries()
 }
 
-// Kept has Run look soon for releases that some server has kept back.
-func (s *Service) Kept() {
+// WakeRetries has Run look soon for releases that some server has kept back.
+func (s *Service) WakeRetries() {
 	select {
-	case s.kept <- struct{}{}:
+	case s.retrySignal <- struct{}{}:
 	default:
 	}
 }
 
-// settled is a claim that is not being made any more: one that is, is aborted.
+// awaitSettled is a claim that is not being made any more: one that is, is aborted.
 // One that another server releases is waited for.
-func (s *Service) settled(ctx context.Context, id string, r Request) (claim.Claim, error) {
+func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	c, err := s.store.Claim(ctx, id)
 	if err == nil && c.State == claim.Pending {
 		if err := s.claims.Abort(ctx, c); err != nil {
@@ -180,14 +180,14 @@ func (s *Service) settled(ctx context.Context, id string, r Request) (claim.Clai
 		}
 		c, err = s.store.Claim(ctx, id)
 	}
-	if err == nil && c.State == claim.Releasing && s.claims.Elsewhere(c) {
-		if err := s.join(ctx, id, r); err != nil {
+	if err == nil && c.State == claim.Releasing && s.claims.IsOwnedByPeer(c) {
+		if err := s.addDiscard(ctx, id, r); err != nil {
 			return c, err
 		}
-		c, err = s.claims.Await(ctx, c)
+		c, err = s.claims.WaitForPeer(ctx, c)
 	}
 	if err != nil && ctx.Err() != nil {
-		err = fmt.Errorf("%w: %w", errCallerLeft, context.Cause(ctx))
+		err = fmt.Errorf("%w: %w", errCallerCanceled, context.Cause(ctx))
 	}
 	if err != nil {
 		return claim.Claim{}, fmt.Errorf("claim %s: %w", id, err)
@@ -195,18 +195,18 @@ func (s *Service) settled(ctx context.Context, id string, r Request) (claim.Clai
 	return c, nil
 }
 
-// join adds what a second caller wants to the release that is under way.
-func (s *Service) join(ctx context.Context, id string, r Request) error {
+// addDiscard adds what a second caller wants to the release that is under way.
+func (s *Service) addDiscard(ctx context.Context, id string, r Request) error {
 	if !r.Discard {
 		return nil
 	}
-	return s.wish(ctx, id)
+	return s.recordDiscard(ctx, id)
 }
 
-// wish records that nothing of a claim is to be kept whose release has begun.
+// recordDiscard records that nothing of a claim is to be kept whose release has begun.
 // From then on that stands: every step that takes or gives back asks again.
-func (s *Service) wish(ctx context.Context, id string) error {
-	_, err := s.store.MoveClaim(ctx, claim.Move{
+func (s *Service) recordDiscard(ctx context.Context, id string) error {
+	_, err := s.store.UpdateClaim(ctx, claim.Transition{
 		ID: id, From: []claim.State{claim.Releasing, claim.ReleaseFailed}, // and it stays with whoever is at it
 		If:  func(c claim.Claim) bool { return !c.Discard },
 		Set: func(c *claim.Claim) { c.Discard = true },
@@ -214,36 +214,36 @@ func (s *Service) wish(ctx context.Context, id string) error {
 			Type: activity.ClaimDiscarded, Message: "nothing of what the tenant left is to be kept",
 		}},
 	})
-	if errors.Is(err, pool.ErrMoved) {
+	if errors.Is(err, pool.ErrConflict) {
 		return nil // it is on record, or the release has ended, or will see the wish when it begins
 	}
 	if err == nil {
-		s.claims.Keeper.Discard(id)
+		s.claims.StateSync.AbortUpload(id)
 	}
 	return err
 }
 
-// underWay says whether this server is at the release of a claim.
-func (s *Service) underWay(id string) bool {
+// isInProgress says whether this server is at the release of a claim.
+func (s *Service) isInProgress(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inflight[id] != nil
 }
 
-// enter joins the flight of a claim, or begins one, whose work outlives ctx.
-func (s *Service) enter(ctx context.Context, id string) (work context.Context, f *flight, first bool) {
+// joinOrStart joins the flight of a claim, or begins one, whose work outlives ctx.
+func (s *Service) joinOrStart(ctx context.Context, id string) (workCtx context.Context, call *inflightCall, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if f := s.inflight[id]; f != nil {
-		return nil, f, false
+	if call := s.inflight[id]; call != nil {
+		return nil, call, false
 	}
-	work, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	workCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	if s.closed != nil {
 		cancel(s.closed)
 	}
-	f = &flight{cancel: cancel, done: make(chan struct{})}
-	s.inflight[id] = f
-	return work, f, true
+	call = &inflightCall{cancel: cancel, done: make(chan struct{})}
+	s.inflight[id] = call
+	return workCtx, call, true
 }
 
 // Close cuts off the releases under way, and those that are asked for later:
@@ -255,7 +255,7 @@ func (s *Service) Close(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = cause
-	for _, f := range s.inflight {
-		f.cancel(cause)
+	for _, call := range s.inflight {
+		call.cancel(cause)
 	}
 }

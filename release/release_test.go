@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-const file = `
+const hookedWorkload = `
 id: w
 image: box
 command: [box, idle]
@@ -28,15 +28,15 @@ hooks:
   pre_release: [{ name: flush, command: [box, echo, flushed] }]
 `
 
-// gone waits until a container is destroyed, and returns why it was.
-func gone(y *flowtest.Yard, id string) string {
-	y.T.Helper()
+// awaitDestroyed waits until a container is destroyed, and returns why it was.
+func awaitDestroyed(h *flowtest.Harness, id string) string {
+	h.T.Helper()
 	var c pool.Container
-	y.Until("the container to go", func() bool {
+	h.Until("the container to go", func() bool {
 		var err error
-		c, err = y.Pools.Container(y.T.Context(), id)
-		require.NoError(y.T, err)
-		return c.State == pool.Gone
+		c, err = h.Pools.Container(h.T.Context(), id)
+		require.NoError(h.T, err)
+		return c.State == pool.Destroyed
 	})
 	return c.Reason
 }
@@ -45,11 +45,11 @@ func gone(y *flowtest.Yard, id string) string {
 // container back; releasing twice is the same answer and runs nothing.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
-		y.RT.ForgetCalls()
-		r := y.Release(c)
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
+		h.RT.ForgetCalls()
+		r := h.Release(c)
 		require.Equal(t, claim.Released, r.State)
 		require.NotNil(t, r.ReleasedAt)
 		require.Empty(t, r.Warnings)
@@ -57,31 +57,31 @@ func TestRelease(t *testing.T) {
 		for _, step := range []string{"pre_release", "dispose"} {
 			require.Contains(t, r.Timings, step)
 		}
-		require.Equal(t, []string{"status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, y.RT.Calls())
-		k, err := y.Pools.Container(t.Context(), c.Container)
+		require.Equal(t, []string{"status " + c.Container, "exec " + c.Container + " box echo flushed", "restart " + c.Container}, h.RT.Calls())
+		k, err := h.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
 		require.Equal(t, pool.Idle, k.State)
 		require.Empty(t, k.Claim)
 		require.Equal(t, "ada", k.Tenant, "whose data is in it is not forgotten")
 
-		y.RT.ForgetCalls()
-		require.Equal(t, r, y.Release(c))
-		require.Empty(t, y.RT.Calls())
-		_, err = y.Releases.Release(t.Context(), "nobody", release.Request{})
-		require.ErrorIs(t, err, claim.ErrNoClaim)
+		h.RT.ForgetCalls()
+		require.Equal(t, r, h.Release(c))
+		require.Empty(t, h.RT.Calls())
+		_, err = h.Releases.Release(t.Context(), "nobody", release.Request{})
+		require.ErrorIs(t, err, claim.ErrClaimNotFound)
 	})
 }
 
 // Ten releases at once run the hook once, and all get the same answer.
-func TestReleaseAtOnce(t *testing.T) {
+func TestConcurrentReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
 		var g errgroup.Group
 		for range 10 {
 			g.Go(func() error {
-				r, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+				r, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				if err == nil && r.State != claim.Released {
 					t.Errorf("a release ended as %s", r.State)
 				}
@@ -89,8 +89,8 @@ func TestReleaseAtOnce(t *testing.T) {
 			})
 		}
 		require.NoError(t, g.Wait())
-		require.Len(t, y.Events(activity.HookStarted), 1)
-		require.Len(t, y.Events(activity.ClaimReleased), 1)
+		require.Len(t, h.Events(activity.HookStarted), 1)
+		require.Len(t, h.Events(activity.ClaimReleased), 1)
 	})
 }
 
@@ -111,31 +111,31 @@ func TestPreReleaseFails(t *testing.T) {
 		"retry":          {"command: [box, exit, '3'], on_error: retry, retries: 2", nil, pool.Idle, true, 1, ""},
 		"timeout":        {"command: [box, ignore-term], timeout: 1s", nil, pool.Idle, true, 1, ""},
 		"not begun":      {"command: [nothing]", nil, pool.Idle, true, 1, ""},
-		"doomed":         {"command: [box, exit, '3'], on_error: continue", runtime.ErrDoomed, pool.Gone, true, 1, "may still run"},
-		"engine off":     {"command: [box, exit, '3'], on_error: continue", runtime.ErrUnavailable, pool.Gone, true, 1, `hook "flush" ended as unknown`},
-		"container lost": {"command: [box, exit, '3'], on_error: continue", runtime.ErrLost, pool.Gone, true, 1, `hook "flush" ended as lost`},
+		"doomed":         {"command: [box, exit, '3'], on_error: continue", runtime.ErrTainted, pool.Destroyed, true, 1, "may still run"},
+		"engine off":     {"command: [box, exit, '3'], on_error: continue", runtime.ErrUnavailable, pool.Destroyed, true, 1, `hook "flush" ended as unknown`},
+		"container lost": {"command: [box, exit, '3'], on_error: continue", runtime.ErrContainerExited, pool.Destroyed, true, 1, `hook "flush" ended as lost`},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := flowtest.New(t)
-				y.Apply(strings.Replace(file, "command: [box, echo, flushed] }]", tt.hook+" }, { command: [box, echo, second] }]", 1))
-				c := y.Claim("w", "ada")
+				h := flowtest.New(t)
+				h.Apply(strings.Replace(hookedWorkload, "command: [box, echo, flushed] }]", tt.hook+" }, { command: [box, echo, second] }]", 1))
+				c := h.Claim("w", "ada")
 				if tt.err != nil {
-					y.RT.Break("exec * box exit", tt.err)
+					h.RT.Break("exec * box exit", tt.err)
 				}
-				r := y.Release(c)
+				r := h.Release(c)
 				require.Equal(t, claim.Released, r.State)
-				require.Len(t, y.Events(activity.HookSkipped), tt.skipped)
+				require.Len(t, h.Events(activity.HookSkipped), tt.skipped)
 				if tt.warns {
 					require.Len(t, r.Warnings, 1)
 					require.Contains(t, r.Warnings[0], `pre_release hook "flush"`)
 				}
-				if tt.state == pool.Gone {
-					require.Contains(t, gone(y, c.Container), tt.destroyed)
+				if tt.state == pool.Destroyed {
+					require.Contains(t, awaitDestroyed(h, c.Container), tt.destroyed)
 					return
 				}
-				k, err := y.Pools.Container(t.Context(), c.Container)
+				k, err := h.Pools.Container(t.Context(), c.Container)
 				require.NoError(t, err)
 				require.Equal(t, tt.state, k.State)
 			})
@@ -145,86 +145,86 @@ func TestPreReleaseFails(t *testing.T) {
 
 // While the engine is away nothing of a release is begun, however long that is:
 // what pre_release is to save is saved when the engine is back.
-func TestPreReleaseWaitsForTheEngine(t *testing.T) {
+func TestPreReleaseWaitsForEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
-		mendAsk, mendRun := y.RT.Break("status", runtime.ErrUnavailable), y.RT.Break("exec * box echo flushed", runtime.ErrUnavailable)
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
+		repairStatus, repairExec := h.RT.Break("status", runtime.ErrUnavailable), h.RT.Break("exec * box echo flushed", runtime.ErrUnavailable)
 		for range 3 {
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 			require.ErrorIs(t, err, runtime.ErrUnavailable)
 			<-time.After(time.Hour)
 		}
-		require.Empty(t, y.Events(activity.HookStarted))
-		mendAsk()
-		mendRun()
-		r := y.Release(c)
+		require.Empty(t, h.Events(activity.HookStarted))
+		repairStatus()
+		repairExec()
+		r := h.Release(c)
 		require.Equal(t, claim.Released, r.State)
 		require.Empty(t, r.Warnings)
-		require.Len(t, y.Events(activity.HookCompleted), 1)
+		require.Len(t, h.Events(activity.HookCompleted), 1)
 	})
 }
 
 // What cannot or must not be reused is destroyed, with a reason.
-func TestNotReused(t *testing.T) {
+func TestDestroyedInsteadOfReused(t *testing.T) {
 	tests := map[string]struct {
 		file    string
 		request release.Request
-		before  func(y *flowtest.Yard, c claim.Claim)
+		before  func(h *flowtest.Harness, c claim.Claim)
 		reason  string
 	}{
-		"reuse never":     {strings.Replace(file, "reuse: wipe", "reuse: never", 1), release.Request{}, nil, "reuse is never"},
-		"discarded":       {file, release.Request{Discard: true}, nil, "discarded"},
-		"cannot restart":  {file, release.Request{}, func(y *flowtest.Yard, _ claim.Claim) { y.RT.Break("restart", runtime.ErrDoomed) }, "could not be restarted"},
-		"dead":            {file, release.Request{}, func(y *flowtest.Yard, c claim.Claim) { kill(y, c) }, "it is dead"},
-		"pool is drained": {file, release.Request{}, func(y *flowtest.Yard, _ claim.Claim) { drain(y) }, "draining"},
+		"reuse never":     {strings.Replace(hookedWorkload, "reuse: wipe", "reuse: never", 1), release.Request{}, nil, "reuse is never"},
+		"discarded":       {hookedWorkload, release.Request{Discard: true}, nil, "discarded"},
+		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "could not be restarted"},
+		"dead":            {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is dead"},
+		"pool is drained": {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { drain(h) }, "draining"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := flowtest.New(t)
-				y.Apply(tt.file)
-				c := y.Claim("w", "ada")
+				h := flowtest.New(t)
+				h.Apply(tt.file)
+				c := h.Claim("w", "ada")
 				if tt.before != nil {
-					tt.before(y, c)
+					tt.before(h, c)
 				}
-				r, err := y.Releases.Release(t.Context(), c.ID, tt.request)
+				r, err := h.Releases.Release(t.Context(), c.ID, tt.request)
 				require.NoError(t, err)
 				require.Equal(t, claim.Released, r.State)
-				require.Contains(t, gone(y, c.Container), tt.reason)
+				require.Contains(t, awaitDestroyed(h, c.Container), tt.reason)
 				require.Equal(t, name == "dead", strings.Contains(strings.Join(r.Warnings, " "), "pre_release did not run"))
 			})
 		})
 	}
 }
 
-func kill(y *flowtest.Yard, c claim.Claim) {
-	y.RT.Kill(c.Container)
-	y.Until("the death to be noticed", func() bool { return len(y.Events(activity.ContainerDied)) == 1 })
+func kill(h *flowtest.Harness, c claim.Claim) {
+	h.RT.Kill(c.Container)
+	h.Until("the death to be noticed", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
 }
 
-func drain(y *flowtest.Yard) {
-	_, err := y.Pools.Drain(y.T.Context(), "w")
-	require.NoError(y.T, err)
+func drain(h *flowtest.Harness) {
+	_, err := h.Pools.Drain(h.T.Context(), "w")
+	require.NoError(h.T, err)
 }
 
 // reuse: same_tenant keeps a container for its tenant, and gives it up only
 // when another tenant finds no room.
-func TestSameTenant(t *testing.T) {
+func TestReuseSameTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(strings.Replace(file, "reuse: wipe", "reuse: same_tenant", 1), "max_size: 2", "max_size: 1", 1))
-		c := y.Claim("w", "ada")
-		y.Release(c)
-		again := y.Claim("w", "ada")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1), "max_size: 2", "max_size: 1", 1))
+		c := h.Claim("w", "ada")
+		h.Release(c)
+		again := h.Claim("w", "ada")
 		require.Equal(t, c.Container, again.Container)
 		require.Equal(t, claim.Affinity, again.Source)
-		y.Release(again)
-		other := y.Claim("w", "bob")
+		h.Release(again)
+		other := h.Claim("w", "bob")
 		require.NotEqual(t, c.Container, other.Container)
 		require.Equal(t, claim.Fresh, other.Source)
-		require.Contains(t, gone(y, c.Container), "needs its room for other tenants")
+		require.Contains(t, awaitDestroyed(h, c.Container), "needs its room for other tenants")
 	})
 }
 
@@ -232,56 +232,56 @@ func TestSameTenant(t *testing.T) {
 // container is destroyed, pre_release does not run.
 func TestReleasePending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file + "  post_claim: [{ command: [box, hang], timeout: 5m }]\n")
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload + "  post_claim: [{ command: [box, hang], timeout: 5m }]\n")
 		var g errgroup.Group
 		g.Go(func() error {
-			_, _, err := y.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 			return err
 		})
-		y.Until("the hook to run", func() bool { return len(y.Events(activity.HookStarted)) == 1 })
-		live, err := y.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
+		h.Until("the hook to run", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
+		live, err := h.DB.Claims(t.Context(), claim.Filter{Tenant: "ada"})
 		require.NoError(t, err)
-		r, err := y.Releases.Release(t.Context(), live[0].ID, release.Request{})
+		r, err := h.Releases.Release(t.Context(), live[0].ID, release.Request{})
 		require.NoError(t, err)
 		require.Equal(t, claim.Failed, r.State)
 		require.ErrorIs(t, g.Wait(), claim.ErrAborted)
-		require.Len(t, y.Events(activity.HookStarted), 1)
-		gone(y, r.Container)
+		require.Len(t, h.Events(activity.HookStarted), 1)
+		awaitDestroyed(h, r.Container)
 	})
 }
 
 // A release that a killed server has begun is finished by the next, and a hook
 // that has begun does not run again.
-func TestCrashInRelease(t *testing.T) {
+func TestCrashDuringRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file)
-		c := y.Claim("w", "ada")
-		_, err := y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		c := h.Claim("w", "ada")
+		_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
-		y.Crash()
-		r, err := y.DB.Claim(t.Context(), c.ID)
+		h.Restart()
+		r, err := h.DB.Claim(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, r.State)
-		require.Len(t, y.Events(activity.HookCompleted), 1)
+		require.Len(t, h.Events(activity.HookCompleted), 1)
 
 		// A hook that had begun, and of which the container knows nothing.
-		c = y.Claim("w", "ada")
-		_, err = y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
+		c = h.Claim("w", "ada")
+		_, err = h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
-		require.NoError(t, y.DB.RunStarted(t.Context(), hooks.Run{
+		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
 			ID: "begun", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Action: "exec", Command: []string{"box"},
 			Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada", State: hooks.Running, StartedAt: time.Now(),
 		}))
-		y.Crash()
-		r, err = y.DB.Claim(t.Context(), c.ID)
+		h.Restart()
+		r, err = h.DB.Claim(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, r.State)
 		require.Len(t, r.Warnings, 1)
-		require.Len(t, y.Events(activity.HookStarted), 2, "begun before: not again")
-		require.Len(t, y.Events(activity.HookFailed), 1)
-		require.Contains(t, gone(y, c.Container), "ended as unknown")
+		require.Len(t, h.Events(activity.HookStarted), 2, "begun before: not again")
+		require.Len(t, h.Events(activity.HookFailed), 1)
+		require.Contains(t, awaitDestroyed(h, c.Container), "ended as unknown")
 	})
 }
 
@@ -289,18 +289,18 @@ func TestCrashInRelease(t *testing.T) {
 // is another tenant's by now.
 func TestStaleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "max_size: 2", "max_size: 1", 1))
-		c := y.Claim("w", "ada")
-		_, err := y.DB.MoveClaim(t.Context(), claim.Move{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		c := h.Claim("w", "ada")
+		_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
-		y.Release(c)
-		other := y.Claim("w", "bob")
+		h.Release(c)
+		other := h.Claim("w", "bob")
 		require.Equal(t, c.Container, other.Container)
-		y.RT.ForgetCalls()
-		ended, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		h.RT.ForgetCalls()
+		ended, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, ended.State)
-		require.Empty(t, y.RT.Calls())
+		require.Empty(t, h.RT.Calls())
 	})
 }

@@ -17,98 +17,98 @@ import (
 
 // A release that takes for ever holds up neither those of other idle claims nor
 // those that were kept back.
-func TestSlowReleases(t *testing.T) {
+func TestStuckReleasesDoNotBlockIdleOrRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30").Replace(kept))
-		y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other").Replace(kept))
+		h := flowtest.New(t)
+		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30").Replace(syncedWorkload))
+		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other").Replace(syncedWorkload))
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
-			c := y.Claim("w", tenant)
-			_, unblock := y.RT.Block("get " + c.Container)
+			c := h.Claim("w", tenant)
+			_, unblock := h.RT.Block("get " + c.Container)
 			defer unblock()
 		}
-		kept := y.Claim("other", "kept")
-		plugIn := unplug(y)
-		_, err := y.Releases.Release(t.Context(), kept.ID, release.Request{})
+		kept := h.Claim("other", "kept")
+		repairSink := breakSink(h)
+		_, err := h.Releases.Release(t.Context(), kept.ID, release.Request{})
 		require.Error(t, err)
-		running(t, y)
+		startLoops(t, h)
 		<-time.After(9 * time.Minute)
-		plugIn()
+		repairSink()
 		<-time.After(2 * time.Minute)
-		idle := y.Claim("other", "idle")
+		idle := h.Claim("other", "idle")
 		<-time.After(11 * time.Minute)
 		for _, c := range []claim.Claim{kept, idle} {
-			now, err := y.DB.Claim(t.Context(), c.ID)
+			current, err := h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
-			require.Equal(t, claim.Released, now.State, now.Tenant)
+			require.Equal(t, claim.Released, current.State, current.Tenant)
 		}
-		left, err := y.DB.Claims(t.Context(), claim.Filter{Workload: "w"})
+		left, err := h.DB.Claims(t.Context(), claim.Filter{Workload: "w"})
 		require.NoError(t, err)
 		require.Len(t, left, 20)
 	})
 }
 
 // Nor do those of two workloads.
-func TestTwoSlowWorkloads(t *testing.T) {
+func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
+		h := flowtest.New(t)
 		for _, id := range []string{"w", "v", "other"} {
-			y.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id).Replace(kept))
+			h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id).Replace(syncedWorkload))
 		}
 		for _, id := range []string{"w", "v"} {
 			for _, tenant := range strings.Split("abcdefghijkl", "") {
-				c := y.Claim(id, tenant)
-				_, unblock := y.RT.Block("get " + c.Container)
+				c := h.Claim(id, tenant)
+				_, unblock := h.RT.Block("get " + c.Container)
 				defer unblock()
 			}
 		}
-		running(t, y)
+		startLoops(t, h)
 		<-time.After(5 * time.Minute)
-		idle := y.Claim("other", "idle")
+		idle := h.Claim("other", "idle")
 		<-time.After(time.Hour)
-		now, err := y.DB.Claim(t.Context(), idle.ID)
+		current, err := h.DB.Claim(t.Context(), idle.ID)
 		require.NoError(t, err)
-		require.Equal(t, claim.Released, now.State)
+		require.Equal(t, claim.Released, current.State)
 	})
 }
 
 // Releases that take for ever, whoever began them, hold up no other that is to
 // be finished.
-func TestSlowToFinish(t *testing.T) {
+func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(kept, "max_size: 2", "max_size: 30", 1))
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(syncedWorkload, "max_size: 2", "max_size: 30", 1))
 		var g errgroup.Group
 		defer g.Wait() //nolint:errcheck // the functions return nil
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
-			c := y.Claim("w", tenant)
-			_, unblock := y.RT.Block("get " + c.Container)
+			c := h.Claim("w", tenant)
+			_, unblock := h.RT.Block("get " + c.Container)
 			defer unblock()
 			g.Go(func() error {
-				_, _ = y.Releases.Release(t.Context(), c.ID, release.Request{}) // the test is over
+				_, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) // the test is over
 				return nil
 			})
 		}
-		fails := func(tenant string) claim.Claim {
-			c := y.Claim("w", tenant)
-			defer y.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+		failRelease := func(tenant string) claim.Claim {
+			c := h.Claim("w", tenant)
+			defer h.RT.Break("get "+c.Container, runtime.ErrUnavailable)()
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 			require.ErrorIs(t, err, runtime.ErrUnavailable)
 			return c
 		}
-		slow := fails("slow")
-		reached, unblock := y.RT.Block("get " + slow.Container)
+		slow := failRelease("slow")
+		reached, unblock := h.RT.Block("get " + slow.Container)
 		defer unblock()
-		begin := time.Now()
-		running(t, y)
+		start := time.Now()
+		startLoops(t, h)
 		<-reached
-		quick := fails("quick")
+		quick := failRelease("quick")
 		<-time.After(time.Minute)
-		require.Less(t, time.Since(begin), 2*time.Minute)
+		require.Less(t, time.Since(start), 2*time.Minute)
 		for c, state := range map[string]claim.State{slow.ID: claim.Releasing, quick.ID: claim.Released} {
-			now, err := y.DB.Claim(t.Context(), c)
+			current, err := h.DB.Claim(t.Context(), c)
 			require.NoError(t, err)
-			require.Equal(t, state, now.State)
+			require.Equal(t, state, current.State)
 		}
 	})
 }

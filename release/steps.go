@@ -17,134 +17,134 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// releasing is a release under way: what its steps share.
-type releasing struct {
+// operation is a release under way: what its steps share.
+type operation struct {
 	*Service
-	claim     claim.Claim
-	request   Request
-	discard   *atomic.Bool // somebody who asks for the release wants that
-	w         *workload.Workload
-	container pool.Container
-	timings   flow.Timings
-	runs      []hooks.Run // of pre_release
-	warnings  []string
-	spoiled   string // why the container cannot go back to the pool
-	stopped   bool   // its processes were ended, for the state to be read
-	lost      string // why what the tenant changed since its last snapshot is lost
+	claim          claim.Claim
+	request        Request
+	discard        *atomic.Bool // somebody who asks for the release wants that
+	w              *workload.Workload
+	container      pool.Container
+	timings        flow.Timings
+	runs           []hooks.Run // of pre_release
+	warnings       []string
+	disposeReason  string // why the container cannot go back to the pool
+	processesEnded bool   // its processes were ended, for the state to be read
+	lossReason     string // why what the tenant changed since its last snapshot is lost
 }
 
 // run does all that a release does, in order. There is nothing to undo: each
 // step is safe to do again, and a release only goes forward.
-func (s *Service) run(ctx context.Context, f *flight, c claim.Claim, r Request) (claim.Claim, error) {
+func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r Request) (claim.Claim, error) {
 	if r.Reason == "" {
 		r.Reason = "the tenant released it"
 	}
-	m := &releasing{Service: s, claim: c, request: r, discard: &f.discard, timings: flow.Timings{}}
+	op := &operation{Service: s, claim: c, request: r, discard: &call.discard, timings: flow.Timings{}}
 	timings, err := flow.Run(ctx, "release",
-		flow.Step{Name: "releasing", Do: m.begin},
-		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
-		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
-		flow.Step{Name: "dispose", Do: m.settle},
+		flow.Step{Name: "releasing", Do: op.markReleasing},
+		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
+		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
+		flow.Step{Name: "dispose", Do: op.restartOrDispose},
 	)
-	maps.Copy(m.timings, timings)
-	if unkept, ok := errors.AsType[*claim.SyncError](err); ok {
-		return m.postpone(ctx, unkept)
+	maps.Copy(op.timings, timings)
+	if syncErr, ok := errors.AsType[*claim.SyncError](err); ok {
+		return op.retainForRetry(ctx, syncErr)
 	}
 	if err == nil {
 		// It records how long the others took.
-		_, err = flow.Run(ctx, "release", flow.Step{Name: "released", Do: m.finish})
+		_, err = flow.Run(ctx, "release", flow.Step{Name: "released", Do: op.markReleased})
 	}
 	if err != nil {
-		return m.claim, err
+		return op.claim, err
 	}
 	s.pools.Wake(c.Workload)
-	return m.claim, nil
+	return op.claim, nil
 }
 
-// begin stops new work: from here on the claim is not the tenant's to use.
-func (m *releasing) begin(ctx context.Context) error {
-	discard := m.discard.Load()
-	if m.claim.State == claim.Active || m.claim.State == claim.ReleaseFailed {
-		failed := m.claim.Reason
-		c, err := m.store.MoveClaim(ctx, claim.Move{
-			ID: m.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-			If: m.request.only,
+// markReleasing stops new work: from here on the claim is not the tenant's to use.
+func (op *operation) markReleasing(ctx context.Context) error {
+	discard := op.discard.Load()
+	if op.claim.State == claim.Active || op.claim.State == claim.ReleaseFailed {
+		failed := op.claim.Reason
+		c, err := op.store.UpdateClaim(ctx, claim.Transition{
+			ID: op.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
+			If: op.request.onlyIf,
 			Set: func(c *claim.Claim) {
 				failed = c.Reason
-				c.Reason, c.RetryAt = m.request.Reason, nil
-				c.Discard = c.Discard || m.discard.Load()
+				c.Reason, c.RetryAt = op.request.Reason, nil
+				c.Discard = c.Discard || op.discard.Load()
 			},
 			Events: []activity.Event{{
-				Type: activity.ClaimReleasing, Message: "claim is being released: " + m.request.Reason,
-				Data: activity.Data(map[string]any{"discard": discard || m.claim.Discard}),
+				Type: activity.ClaimReleasing, Message: "claim is being released: " + op.request.Reason,
+				Data: activity.Data(map[string]any{"discard": discard || op.claim.Discard}),
 			}},
 		})
-		if errors.Is(err, pool.ErrMoved) {
-			return errBegun
+		if errors.Is(err, pool.ErrConflict) {
+			return errAlreadyReleasing
 		}
 		if err != nil {
 			return err
 		}
-		m.claim = c
-		if m.request.giveUp {
-			m.spoiled, m.lost = "its tenant's state could not be kept", failed
+		op.claim = c
+		if op.request.skipUpload {
+			op.disposeReason, op.lossReason = "its tenant's state could not be kept", failed
 		}
 	}
-	if discard && !m.claim.Discard {
+	if discard && !op.claim.Discard {
 		// The release was begun without that wish, and whoever comes after this
 		// server must know of it.
-		if err := m.wish(ctx, m.claim.ID); err != nil {
+		if err := op.recordDiscard(ctx, op.claim.ID); err != nil {
 			return err
 		}
-		m.claim.Discard = true
+		op.claim.Discard = true
 	}
 	var err error
-	if m.container, err = m.pools.Container(ctx, m.claim.Container); err != nil {
-		return fmt.Errorf("container %s: %w", m.claim.Container, err)
+	if op.container, err = op.pools.Container(ctx, op.claim.Container); err != nil {
+		return fmt.Errorf("container %s: %w", op.claim.Container, err)
 	}
-	if m.container.Claim != m.claim.ID {
-		return fmt.Errorf("container %s is not claim %s's: %w", m.claim.Container, m.claim.ID, pool.ErrMoved)
+	if op.container.Claim != op.claim.ID {
+		return fmt.Errorf("container %s is not claim %s's: %w", op.claim.Container, op.claim.ID, pool.ErrConflict)
 	}
-	m.w, _, err = m.pools.Catalog.Revision(ctx, m.claim.Workload, m.claim.Revision)
+	op.w, _, err = op.pools.Catalog.Revision(ctx, op.claim.Workload, op.claim.Revision)
 	if err != nil {
 		return err
 	}
-	return m.spoken()
+	return op.checkProtocol()
 }
 
-// spoken is an error when this server cannot speak to the container's program,
+// checkProtocol is an error when this server cannot speak to the container's program,
 // and that is to be waited for: a newer server made it, or it is too old, and
 // holds the only copy of its tenant's state, which another server can take.
-func (m *releasing) spoken() error {
-	err := m.rt.Protocols().Check(m.container.Protocol)
+func (op *operation) checkProtocol() error {
+	err := op.rt.Protocols().Check(op.container.Protocol)
 	if !errors.Is(err, runtime.ErrTooOld) {
 		return err
 	}
-	if m.syncs() && !m.claim.Discard {
+	if op.hasSyncOnRelease() && !op.claim.Discard {
 		return &claim.SyncError{Direction: "upload", Err: err}
 	}
-	m.spoiled = err.Error()
+	op.disposeReason = err.Error()
 	return nil
 }
 
 // preRelease runs the hooks of that point, each once for a claim however often
 // its release is begun. What fails is a warning. They are not cut off with the
 // release: they would be killed, and never run again.
-func (m *releasing) preRelease(ctx context.Context) error {
-	hs := m.w.Hooks[hooks.PreRelease]
+func (op *operation) preRelease(ctx context.Context) error {
+	hs := op.w.Hooks[hooks.PreRelease]
 	if len(hs) == 0 {
 		return nil
 	}
-	idle := "" // why they cannot run
+	skipReason := "" // why they cannot run
 	switch {
-	case m.container.Health == pool.Dead:
-		idle = "the container is dead"
-	case m.rt.Protocols().IsTooOld(m.container.Protocol):
-		idle = runtime.ErrTooOld.Error()
+	case op.container.Health == pool.Exited:
+		skipReason = "the container is dead"
+	case op.rt.Protocols().IsTooOld(op.container.Protocol):
+		skipReason = runtime.ErrTooOld.Error()
 	default:
 		// An engine that is away is waited for by the release, not by its hooks,
 		// whose time would run out.
-		_, err := m.rt.Status(ctx, m.claim.Container)
+		_, err := op.rt.Status(ctx, op.claim.Container)
 		if errors.Is(err, runtime.ErrUnavailable) {
 			return err
 		}
@@ -154,43 +154,43 @@ func (m *releasing) preRelease(ctx context.Context) error {
 	}
 	ctx = context.WithoutCancel(ctx)
 	var err error
-	if idle != "" {
-		m.runs, err = m.runner.Skip(ctx, hooks.PreRelease, hs, m.claim.Subject(), idle)
-		m.warnings = append(m.warnings, "pre_release did not run: "+idle)
+	if skipReason != "" {
+		op.runs, err = op.runner.Skip(ctx, hooks.PreRelease, hs, op.claim.Subject(), skipReason)
+		op.warnings = append(op.warnings, "pre_release did not run: "+skipReason)
 	} else {
-		m.runs, err = m.runner.Run(ctx, hooks.PreRelease, hs, m.claim.Subject())
+		op.runs, err = op.runner.Run(ctx, hooks.PreRelease, hs, op.claim.Subject())
 	}
-	for _, r := range m.runs {
+	for _, r := range op.runs {
 		if r.State == hooks.Unknown || r.State == hooks.Lost {
-			m.spoiled = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
+			op.disposeReason = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
 		}
 	}
-	if errors.Is(err, runtime.ErrDoomed) {
-		m.spoiled = "a process of a hook may still run"
+	if errors.Is(err, runtime.ErrTainted) {
+		op.disposeReason = "a process of a hook may still run"
 	}
-	failed := claim.Warnings(m.runs)
-	if _, point := errors.AsType[*hooks.Error](err); point {
+	failed := claim.Warnings(op.runs)
+	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError {
 		failed, err = append(failed[:max(len(failed)-1, 0)], err.Error()), nil // it says more of the one that failed the point
 	}
-	m.warnings = append(m.warnings, failed...)
+	op.warnings = append(op.warnings, failed...)
 	return err
 }
 
-// settle decides whether the container may go back to the pool, and ends
+// restartOrDispose decides whether the container may go back to the pool, and ends
 // everything in it that the tenant has left running.
-func (m *releasing) settle(ctx context.Context) error {
-	if m.spoiled == "" {
-		reason, err := m.unfit(ctx)
+func (op *operation) restartOrDispose(ctx context.Context) error {
+	if op.disposeReason == "" {
+		reason, err := op.checkReuse(ctx)
 		if err != nil {
 			return err
 		}
-		m.spoiled = reason
+		op.disposeReason = reason
 	}
-	if m.spoiled != "" && !m.needsMain() {
+	if op.disposeReason != "" && !op.needsMain() {
 		return nil
 	}
-	m.pools.Health.Restarted(m.claim.Container)
-	err := m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)
+	op.pools.Health.MarkRestarted(op.claim.Container)
+	err := op.rt.Restart(ctx, op.claim.Container, op.claim.ContainerFence)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -199,9 +199,9 @@ func (m *releasing) settle(ctx context.Context) error {
 		// that is in it, until the engine answers.
 		return fmt.Errorf("end what the tenant left running: %w", err)
 	}
-	if err != nil && m.spoiled == "" {
-		m.log.Info("a released container could not be restarted and is destroyed", "container", m.claim.Container, "error", err)
-		m.spoiled = "it could not be restarted: " + err.Error()
+	if err != nil && op.disposeReason == "" {
+		op.log.Info("a released container could not be restarted and is destroyed", "container", op.claim.Container, "error", err)
+		op.disposeReason = "it could not be restarted: " + err.Error()
 	}
 	return nil
 }
@@ -209,87 +209,87 @@ func (m *releasing) settle(ctx context.Context) error {
 // needsMain reports whether a container that is going to be destroyed has
 // pre_destroy hooks and no main process, because its state was to be read, now or
 // at an earlier try.
-func (m *releasing) needsMain() bool {
-	return (m.stopped || m.claim.Failures > 0) && len(m.w.Hooks[hooks.PreDestroy]) > 0 && m.container.Health != pool.Dead
+func (op *operation) needsMain() bool {
+	return (op.processesEnded || op.claim.Failures > 0) && len(op.w.Hooks[hooks.PreDestroy]) > 0 && op.container.Health != pool.Exited
 }
 
-// unfit says why the container is of no more use, if it is not.
-func (m *releasing) unfit(ctx context.Context) (string, error) {
-	current, record, err := m.pools.Catalog.Current(ctx, m.claim.Workload)
-	if errors.Is(err, pool.ErrNoWorkload) {
+// checkReuse says why the container is of no more use, if it is not.
+func (op *operation) checkReuse(ctx context.Context) (string, error) {
+	current, record, err := op.pools.Catalog.Current(ctx, op.claim.Workload)
+	if errors.Is(err, pool.ErrWorkloadNotFound) {
 		return "its workload is deleted", nil
 	}
 	if err != nil {
 		return "", err
 	}
-	if err := m.look(ctx); err != nil {
+	if err := op.refreshDiscard(ctx); err != nil {
 		return "", err
 	}
 	switch {
-	case m.claim.Discard:
-		return discarded, nil
+	case op.claim.Discard:
+		return discardedReason, nil
 	case record.Draining:
 		return "the pool is draining", nil
 	case current.Pool.Reuse == workload.ReuseNever:
 		return "it was used and reuse is never", nil
-	case pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current) != "":
-		return pool.Outdated(m.container, record.Revision, m.rt.Protocols().Current), nil
-	case m.container.Health != pool.Healthy:
-		return "it is " + string(m.container.Health), nil
+	case pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current) != "":
+		return pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current), nil
+	case op.container.Health != pool.Healthy:
+		return "it is " + string(op.container.Health), nil
 	}
 	return "", nil
 }
 
-// finish gives the container back and ends the claim, together. What others
+// markReleased gives the container back and ends the claim, together. What others
 // have recorded of the claim until that moment counts: that its tenant wants
 // the container discarded, or that its state was taken.
-func (m *releasing) finish(ctx context.Context) error {
-	var taken string
-	to := pool.Move{
+func (op *operation) markReleased(ctx context.Context) error {
+	var snapshotID string
+	transition := pool.Transition{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
 		Set: func(c *pool.Container) {
 			c.Claim = ""
-			if taken != "" { // else it holds what it held before
-				c.Snapshot = taken
+			if snapshotID != "" { // else it holds what it held before
+				c.Snapshot = snapshotID
 			}
 		},
 		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again"}},
 	}
-	condemn := func(why string) { to = pool.Condemn("", []pool.State{pool.Claimed}, why) }
-	if m.spoiled != "" {
-		condemn(m.spoiled)
+	destroy := func(why string) { transition = pool.BeginDestroy("", []pool.State{pool.Claimed}, why) }
+	if op.disposeReason != "" {
+		destroy(op.disposeReason)
 	}
 	now := time.Now().UTC()
-	c, err := m.store.MoveClaim(ctx, claim.Move{
-		ID: m.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: &to,
+	c, err := op.store.UpdateClaim(ctx, claim.Transition{
+		ID: op.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: &transition,
 		Set: func(c *claim.Claim) {
-			taken = c.Snapshot
+			snapshotID = c.Snapshot
 			switch {
-			case m.spoiled != "":
+			case op.disposeReason != "":
 			case c.Discard:
-				condemn(discarded)
-			case c.Health == string(pool.Dead), c.Health == string(pool.Unhealthy):
-				condemn("it is " + c.Health)
+				destroy(discardedReason)
+			case c.Health == string(pool.Exited), c.Health == string(pool.Unhealthy):
+				destroy("it is " + c.Health)
 			}
 			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
-			c.Hooks = append(c.Hooks, claim.Summaries(m.runs)...)
-			c.Warnings = append(c.Warnings, m.warnings...)
+			c.Hooks = append(c.Hooks, claim.Summaries(op.runs)...)
+			c.Warnings = append(c.Warnings, op.warnings...)
 			if c.Timings == nil {
 				c.Timings = map[string]float64{}
 			}
-			maps.Copy(c.Timings, m.timings)
+			maps.Copy(c.Timings, op.timings)
 		},
-		Events: append(m.losses(), activity.Event{
-			Type: activity.ClaimReleased, Message: "claim is released: " + m.request.Reason,
-			Data: activity.Data(map[string]any{"reason": m.request.Reason, "warnings": m.warnings, "timings": m.timings}),
+		Events: append(op.lossEvents(), activity.Event{
+			Type: activity.ClaimReleased, Message: "claim is released: " + op.request.Reason,
+			Data: activity.Data(map[string]any{"reason": op.request.Reason, "warnings": op.warnings, "timings": op.timings}),
 		}),
 	})
 	if err != nil {
 		return fmt.Errorf("record the release: %w", err)
 	}
-	m.claim = c
+	op.claim = c
 	return nil
 }
 
-// discarded is why a container goes whose tenant wants nothing of it kept.
-const discarded = "its tenant discarded it"
+// discardedReason is why a container goes whose tenant wants nothing of it kept.
+const discardedReason = "its tenant discarded it"

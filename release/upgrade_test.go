@@ -18,8 +18,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// upgraded is a workload whose containers have something to lose.
-const upgraded = `
+// upgradeWorkload is a workload whose containers have something to lose.
+const upgradeWorkload = `
 id: w
 image: box
 command: [box, idle]
@@ -31,14 +31,14 @@ hooks:
   pre_destroy: [{ name: bye, command: [box, write, /data/bye, "yes"] }]
 `
 
-// unsynced is upgraded without anywhere to keep what its tenants have.
-var unsynced = strings.Replace(upgraded, "sync: { sink: { type: file } }\n", "", 1)
+// unsyncedWorkload is upgraded without anywhere to keep what its tenants have.
+var unsyncedWorkload = strings.Replace(upgradeWorkload, "sync: { sink: { type: file } }\n", "", 1)
 
-// versions are those of the workload's containers in a state.
-func versions(y *flowtest.Yard, s pool.State) []int {
-	y.T.Helper()
-	all, err := y.DB.Containers(y.T.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{s}})
-	require.NoError(y.T, err)
+// protocols are those of the workload's containers in a state.
+func protocols(h *flowtest.Harness, s pool.State) []int {
+	h.T.Helper()
+	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{s}})
+	require.NoError(h.T, err)
 	list := []int{}
 	for _, c := range all {
 		list = append(list, c.Protocol)
@@ -46,19 +46,19 @@ func versions(y *flowtest.Yard, s pool.State) []int {
 	return list
 }
 
-// runs are the attempts of the hooks of a point.
-func runs(y *flowtest.Yard, p hooks.Point) []hooks.Run {
-	y.T.Helper()
-	all, err := y.DB.Runs(y.T.Context(), hooks.RunFilter{Point: p})
-	require.NoError(y.T, err)
+// hookRuns are the attempts of the hooks of a point.
+func hookRuns(h *flowtest.Harness, p hooks.Point) []hooks.Run {
+	h.T.Helper()
+	all, err := h.DB.Runs(h.T.Context(), hooks.RunFilter{Point: p})
+	require.NoError(h.T, err)
 	return all
 }
 
-// loops runs the loops of releases until the function that it returns is called.
-func loops(y *flowtest.Yard) (end func()) {
-	ctx, cancel := context.WithCancel(y.T.Context())
+// runLoops runs the loops of releases until the function that it returns is called.
+func runLoops(h *flowtest.Harness) (end func()) {
+	ctx, cancel := context.WithCancel(h.T.Context())
 	done := make(chan struct{}, 2)
-	for _, run := range []func(context.Context) error{y.Releases.Run, y.Releases.Finish} {
+	for _, run := range []func(context.Context) error{h.Releases.Run, h.Releases.RunResumes} {
 		go func() { _ = run(ctx); done <- struct{}{} }()
 	}
 	return func() { cancel(); <-done; <-done }
@@ -66,62 +66,62 @@ func loops(y *flowtest.Yard) (end func()) {
 
 // After an upgrade what is idle is replaced, the new containers first, kept
 // ones too; what is claimed works on, and is replaced when it is released.
-func TestUpgrade(t *testing.T) {
+func TestUpgradeReplacesContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(upgraded)
-		y.Idle("w", 2)
-		y.Release(y.Claim("w", "bob")) // its container is kept for bob
-		ada := y.Claim("w", "ada")
-		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Idle("w", 3)
-		require.Equal(t, []int{2, 2, 2}, versions(y, pool.Idle))
+		h := flowtest.New(t)
+		h.Apply(upgradeWorkload)
+		h.AwaitIdle("w", 2)
+		h.Release(h.Claim("w", "bob")) // its container is kept for bob
+		ada := h.Claim("w", "ada")
+		execTestprog(h, ada, "write", "/data/note", "ada was here")
+		h.AwaitIdle("w", 3)
+		require.Equal(t, []int{2, 2, 2}, protocols(h, pool.Idle))
 
-		y.RT.ForgetCalls()
-		y.Upgrade(3)
-		y.Until("the old ones are gone", func() bool {
-			return len(versions(y, pool.Destroying)) == 0 && len(versions(y, pool.Idle)) == 2
+		h.RT.ForgetCalls()
+		h.Upgrade(3)
+		h.Until("the old ones are gone", func() bool {
+			return len(protocols(h, pool.Destroying)) == 0 && len(protocols(h, pool.Idle)) == 2
 		})
-		require.Equal(t, []int{3, 3}, versions(y, pool.Idle))
-		require.Equal(t, []int{2}, versions(y, pool.Claimed))
-		given := y.Events(activity.ContainerDestroying)
-		require.Len(t, given, 3)
-		for _, e := range given {
+		require.Equal(t, []int{3, 3}, protocols(h, pool.Idle))
+		require.Equal(t, []int{2}, protocols(h, pool.Claimed))
+		destroying := h.Events(activity.ContainerDestroying)
+		require.Len(t, destroying, 3)
+		for _, e := range destroying {
 			require.Contains(t, e.Message, "its protocol version is outdated: it is 2, and this server's is 3")
 		}
-		made := y.Events(activity.ContainerCreated)
-		require.Greater(t, given[0].Seq, made[len(made)-1].Seq, "the new ones are ready first")
-		require.Len(t, runs(y, hooks.PreDestroy), 3)
-		for _, r := range runs(y, hooks.PreDestroy) {
+		created := h.Events(activity.ContainerCreated)
+		require.Greater(t, destroying[0].Seq, created[len(created)-1].Seq, "the new ones are ready first")
+		require.Len(t, hookRuns(h, hooks.PreDestroy), 3)
+		for _, r := range hookRuns(h, hooks.PreDestroy) {
 			require.Equal(t, hooks.Succeeded, r.State)
 		}
-		status, err := y.Pools.Status(t.Context(), "w")
+		status, err := h.Pools.Status(t.Context(), "w")
 		require.NoError(t, err)
 		require.Equal(t, 1, status.Outdated)
 		require.Zero(t, status.Newer)
 
-		require.Equal(t, "ada was here", exec(y, ada, "read", "/data/note"))
-		require.Equal(t, ada.ID, y.Claim("w", "ada").ID)
-		y.Release(ada)
-		require.Contains(t, gone(y, ada.Container), "its protocol version is outdated")
-		again := y.Claim("w", "ada")
+		require.Equal(t, "ada was here", execTestprog(h, ada, "read", "/data/note"))
+		require.Equal(t, ada.ID, h.Claim("w", "ada").ID)
+		h.Release(ada)
+		require.Contains(t, awaitDestroyed(h, ada.Container), "its protocol version is outdated")
+		again := h.Claim("w", "ada")
 		require.NotEqual(t, ada.Container, again.Container)
-		require.Equal(t, "ada was here", exec(y, again, "read", "/data/note"))
-		require.Equal(t, "yes", exec(y, again, "read", "/data/flushed"))
-		y.Release(again)
-		y.Until("what is of this version is kept", func() bool { return len(versions(y, pool.Idle)) == 3 })
+		require.Equal(t, "ada was here", execTestprog(h, again, "read", "/data/note"))
+		require.Equal(t, "yes", execTestprog(h, again, "read", "/data/flushed"))
+		h.Release(again)
+		h.Until("what is of this version is kept", func() bool { return len(protocols(h, pool.Idle)) == 3 })
 	})
 }
 
 // Where there is no room for a new container, an old one makes it.
-func TestUpgradeOfAFullPool(t *testing.T) {
+func TestUpgradeOfFullPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(upgraded, "max_size: 6", "max_size: 2", 1))
-		y.Idle("w", 2)
-		y.Upgrade(3)
-		y.Until("all are new", func() bool {
-			idle := versions(y, pool.Idle)
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 2", 1))
+		h.AwaitIdle("w", 2)
+		h.Upgrade(3)
+		h.Until("all are new", func() bool {
+			idle := protocols(h, pool.Idle)
 			return len(idle) == 2 && idle[0] == 3 && idle[1] == 3
 		})
 	})
@@ -131,47 +131,47 @@ func TestUpgradeOfAFullPool(t *testing.T) {
 // idle, and when it is released with nothing to keep. The last copy of a
 // tenant's state stays in it until a server comes that can read it, which runs
 // the hooks that had to wait, once.
-func TestTooOld(t *testing.T) {
+func TestProtocolTooOldRetainsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(upgraded)
-		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
-		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Idle("w", 2)
+		h := flowtest.New(t)
+		h.Apply(upgradeWorkload)
+		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
+		execTestprog(h, ada, "write", "/data/note", "ada was here")
+		h.AwaitIdle("w", 2)
 
-		y.Upgrade(4)
-		y.Until("idle ones are replaced", func() bool {
-			idle := versions(y, pool.Idle)
-			return len(idle) == 2 && idle[0] == 4 && idle[1] == 4 && len(versions(y, pool.Destroying)) == 0
+		h.Upgrade(4)
+		h.Until("idle ones are replaced", func() bool {
+			idle := protocols(h, pool.Idle)
+			return len(idle) == 2 && idle[0] == 4 && idle[1] == 4 && len(protocols(h, pool.Destroying)) == 0
 		})
-		for _, r := range runs(y, hooks.PreDestroy) {
+		for _, r := range hookRuns(h, hooks.PreDestroy) {
 			require.Equal(t, hooks.Skipped, r.State, "nobody can speak to it")
 		}
-		_, _, err := y.Claims.Sync(t.Context(), ada.ID)
+		_, _, err := h.Claims.Sync(t.Context(), ada.ID)
 		require.ErrorIs(t, err, runtime.ErrTooOld)
-		end := loops(y)
-		_, err = y.Releases.Release(t.Context(), ada.ID, release.Request{})
+		end := runLoops(h)
+		_, err = h.Releases.Release(t.Context(), ada.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrTooOld)
 		<-time.After(time.Hour)
-		kept := now(y, ada)
+		kept := currentClaim(h, ada)
 		require.Equal(t, claim.ReleaseFailed, kept.State)
 		require.Equal(t, claim.FailedByVersion, kept.FailureReason)
 		require.Contains(t, kept.Reason, "too old for this one")
 		require.NotNil(t, kept.RetryAt, "it is never given up")
-		require.Empty(t, runs(y, hooks.PreRelease), "they run where they can")
-		_, err = y.Releases.Release(t.Context(), bob.ID, release.Request{Discard: true})
+		require.Empty(t, hookRuns(h, hooks.PreRelease), "they run where they can")
+		_, err = h.Releases.Release(t.Context(), bob.ID, release.Request{Discard: true})
 		require.NoError(t, err)
-		require.Equal(t, claim.Released, now(y, bob).State, "its tenant wants nothing kept")
-		require.Contains(t, gone(y, bob.Container), "too old")
+		require.Equal(t, claim.Released, currentClaim(h, bob).State, "its tenant wants nothing kept")
+		require.Contains(t, awaitDestroyed(h, bob.Container), "too old")
 		end()
 
-		y.Upgrade(3)
-		end = loops(y)
+		h.Upgrade(3)
+		end = runLoops(h)
 		defer end()
-		y.Until("it is released", func() bool { return now(y, ada).State == claim.Released })
-		require.Equal(t, "ada was here", exec(y, y.Claim("w", "ada"), "read", "/data/note"))
+		h.Until("it is released", func() bool { return currentClaim(h, ada).State == claim.Released })
+		require.Equal(t, "ada was here", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
 		ran := 0
-		for _, r := range runs(y, hooks.PreRelease) {
+		for _, r := range hookRuns(h, hooks.PreRelease) {
 			if r.Claim == ada.ID {
 				require.Equal(t, hooks.Succeeded, r.State)
 				ran++
@@ -182,95 +182,95 @@ func TestTooOld(t *testing.T) {
 }
 
 // Without a place to keep it, nothing is promised of what a container holds.
-func TestTooOldWithoutState(t *testing.T) {
+func TestProtocolTooOldWithoutState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(unsynced)
-		c := y.Claim("w", "ada")
-		y.Upgrade(4)
-		c = y.Release(c)
-		require.Contains(t, gone(y, c.Container), "too old")
+		h := flowtest.New(t)
+		h.Apply(unsyncedWorkload)
+		c := h.Claim("w", "ada")
+		h.Upgrade(4)
+		c = h.Release(c)
+		require.Contains(t, awaitDestroyed(h, c.Container), "too old")
 		require.Contains(t, strings.Join(c.Warnings, "\n"), "pre_release did not run")
-		require.Equal(t, hooks.Skipped, runs(y, hooks.PreRelease)[0].State)
+		require.Equal(t, hooks.Skipped, hookRuns(h, hooks.PreRelease)[0].State)
 	})
 }
 
 // A server of an older version leaves alone what a newer one made, whatever is
 // asked of it, says so, and serves its tenants from containers of its own. The
 // newer one goes on where it was.
-func TestNewer(t *testing.T) {
+func TestNewerProtocolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(upgraded, "max_size: 6", "max_size: 9", 1))
-		y.Upgrade(3)
-		y.Until("all are new", func() bool { return len(versions(y, pool.Idle)) == 2 && len(versions(y, pool.Destroying)) == 0 })
-		ada, bob := y.Claim("w", "ada"), y.Claim("w", "bob")
-		exec(y, ada, "write", "/data/note", "ada was here")
-		y.Idle("w", 2)
-		idle, err := y.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 9", 1))
+		h.Upgrade(3)
+		h.Until("all are new", func() bool { return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0 })
+		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
+		execTestprog(h, ada, "write", "/data/note", "ada was here")
+		h.AwaitIdle("w", 2)
+		idle, err := h.DB.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
-		mend := y.RT.Break("destroy", runtime.ErrUnavailable)
-		require.NoError(t, y.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-		y.Until("it is replaced", func() bool { return len(versions(y, pool.Idle)) == 2 })
-		answer := y.RT.Break("get "+bob.Container, runtime.ErrUnavailable)
-		_, err = y.Releases.Release(t.Context(), bob.ID, release.Request{})
+		repair := h.RT.Break("destroy", runtime.ErrUnavailable)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		h.Until("it is replaced", func() bool { return len(protocols(h, pool.Idle)) == 2 })
+		repairGet := h.RT.Break("get "+bob.Container, runtime.ErrUnavailable)
+		_, err = h.Releases.Release(t.Context(), bob.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		require.NoError(t, y.DB.AddContainer(t.Context(), pool.Container{ID: "making", Workload: "w", Revision: idle[0].Revision}, 10))
-		before := records(y, 3)
+		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{ID: "making", Workload: "w", Revision: idle[0].Revision}, 10))
+		before := containersByProtocol(h, 3)
 
-		y.RT.Speak(runtime.Protocols{Oldest: 1, Current: 2})
-		y.CrashUnfinished()
-		mend()
-		answer()
-		y.RT.ForgetCalls()
-		end := loops(y)
-		_, err = y.Releases.Release(t.Context(), ada.ID, release.Request{})
+		h.RT.SetProtocols(runtime.Protocols{Oldest: 1, Current: 2})
+		h.RestartUnfinished()
+		repair()
+		repairGet()
+		h.RT.ForgetCalls()
+		end := runLoops(h)
+		_, err = h.Releases.Release(t.Context(), ada.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrNewer)
-		_, err = y.Releases.Release(t.Context(), ada.ID, release.Request{Discard: true})
+		_, err = h.Releases.Release(t.Context(), ada.ID, release.Request{Discard: true})
 		require.ErrorIs(t, err, runtime.ErrNewer)
-		_, err = y.Releases.Release(t.Context(), bob.ID, release.Request{})
+		_, err = h.Releases.Release(t.Context(), bob.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrNewer)
-		_, _, err = y.Claims.Sync(t.Context(), ada.ID)
+		_, _, err = h.Claims.Sync(t.Context(), ada.ID)
 		require.ErrorIs(t, err, runtime.ErrNewer)
-		require.ErrorIs(t, y.Pools.DestroyContainer(t.Context(), idle[1].ID, true), runtime.ErrNewer)
-		require.ErrorIs(t, y.Pools.DestroyContainer(t.Context(), ada.Container, true), runtime.ErrNewer)
-		require.Equal(t, ada.ID, y.Claim("w", "ada").ID, "it stands")
-		joe := y.Claim("w", "joe")
-		require.Equal(t, 2, box(y, joe.Container).Protocol)
-		y.Release(joe)
-		y.RT.Kill(idle[1].ID) // a newer server finds it dead, too
-		begun := time.Now()
-		y.RT.Kill(joe.Container)
-		gone(y, joe.Container)
-		require.Less(t, time.Since(begun), time.Minute, "the death of one holds up no other's")
-		_, err = y.Pools.Drain(t.Context(), "w")
+		require.ErrorIs(t, h.Pools.DestroyContainer(t.Context(), idle[1].ID, true), runtime.ErrNewer)
+		require.ErrorIs(t, h.Pools.DestroyContainer(t.Context(), ada.Container, true), runtime.ErrNewer)
+		require.Equal(t, ada.ID, h.Claim("w", "ada").ID, "it stands")
+		joe := h.Claim("w", "joe")
+		require.Equal(t, 2, containerRecord(h, joe.Container).Protocol)
+		h.Release(joe)
+		h.RT.Kill(idle[1].ID) // a newer server finds it dead, too
+		start := time.Now()
+		h.RT.Kill(joe.Container)
+		awaitDestroyed(h, joe.Container)
+		require.Less(t, time.Since(start), time.Minute, "the death of one holds up no other's")
+		_, err = h.Pools.Drain(t.Context(), "w")
 		require.NoError(t, err)
 		<-time.After(time.Hour)
-		require.Equal(t, before, records(y, 3))
-		for _, call := range y.RT.Calls() {
+		require.Equal(t, before, containersByProtocol(h, 3))
+		for _, call := range h.RT.Calls() {
 			for id := range before {
 				changes := strings.Contains(call, id) && !strings.HasPrefix(call, "status") && !strings.HasPrefix(call, "get")
 				require.False(t, changes, call)
 			}
 		}
-		status, err := y.Pools.Status(t.Context(), "w")
+		status, err := h.Pools.Status(t.Context(), "w")
 		require.NoError(t, err)
 		require.Equal(t, len(before), status.Newer)
 		end()
 
-		y.RT.Speak(runtime.Protocols{Oldest: 2, Current: 3})
-		y.Crash()
-		require.Equal(t, claim.Released, now(y, bob).State)
-		y.Release(ada)
-		require.Empty(t, y.Events(activity.ClaimStateLost))
+		h.RT.SetProtocols(runtime.Protocols{Oldest: 2, Current: 3})
+		h.Restart()
+		require.Equal(t, claim.Released, currentClaim(h, bob).State)
+		h.Release(ada)
+		require.Empty(t, h.Events(activity.ClaimStateLost))
 	})
 }
 
-// records are those of the containers of a version that are there.
-func records(y *flowtest.Yard, protocol int) map[string]pool.Container {
-	y.T.Helper()
-	all, err := y.DB.Containers(y.T.Context(), pool.ContainerFilter{})
-	require.NoError(y.T, err)
+// containersByProtocol are those of the containers of a version that are there.
+func containersByProtocol(h *flowtest.Harness, protocol int) map[string]pool.Container {
+	h.T.Helper()
+	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{})
+	require.NoError(h.T, err)
 	found := map[string]pool.Container{}
 	for _, c := range all {
 		if c.Protocol == protocol {
@@ -280,10 +280,10 @@ func records(y *flowtest.Yard, protocol int) map[string]pool.Container {
 	return found
 }
 
-// box is the record of a container.
-func box(y *flowtest.Yard, id string) pool.Container {
-	y.T.Helper()
-	c, err := y.DB.Container(y.T.Context(), id)
-	require.NoError(y.T, err)
+// containerRecord is the record of a container.
+func containerRecord(h *flowtest.Harness, id string) pool.Container {
+	h.T.Helper()
+	c, err := h.DB.Container(h.T.Context(), id)
+	require.NoError(h.T, err)
 	return c
 }

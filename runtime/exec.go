@@ -22,10 +22,10 @@ const (
 
 // Command is one program to be run in a container.
 type Command struct {
-	// Key names this run for ever. A backend that loses its connection in the
+	// RunID names this run for ever. A backend that loses its connection in the
 	// middle asks the container for the outcome by this key instead of running
 	// the command again. Empty means that one is made up.
-	Key         string
+	RunID       string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
 	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always there
 	User        string            // as Spec.User; empty for the container's own
@@ -70,7 +70,7 @@ func (o Output) String() string {
 
 // Excerpt is the last n bytes of what was kept, cut at a character, and
 // whether anything is missing before them.
-func (o Output) Excerpt(n int) (text string, cut bool) {
+func (o Output) Excerpt(n int) (text string, truncated bool) {
 	text = o.Head + o.Tail
 	if len(text) <= n {
 		return text, o.Truncated

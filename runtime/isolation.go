@@ -28,9 +28,9 @@ const (
 	NetworkNone   = "none"
 )
 
-// First names the first field that asks for something, as workload files call
+// FirstField names the first field that asks for something, as workload files call
 // it; empty when none does.
-func (i Isolation) First() string {
+func (i Isolation) FirstField() string {
 	switch {
 	case i.Runtime != "":
 		return "runtime"
@@ -60,11 +60,11 @@ func (i Isolation) Profile(kind string) string {
 type SpecError struct {
 	Field  string // as workload files call it
 	Reason string // begins with a verb: the field stands before it
-	Remedy string
+	Hint   string
 }
 
 func (e *SpecError) Error() string {
-	return fmt.Sprintf("%s: %s %s (%s)", ErrInvalid.Error(), e.Field, e.Reason, e.Remedy)
+	return fmt.Sprintf("%s: %s %s (%s)", ErrInvalid.Error(), e.Field, e.Reason, e.Hint)
 }
 
 // Unwrap makes it an ErrInvalid.

@@ -14,20 +14,20 @@ type Protocols struct {
 	Current int // of the containers that the server makes
 }
 
-// Record is what the engine's record of a new container says. Its form is the
+// Format is what the engine's record of a new container says. Its form is the
 // same for every version.
-func (p Protocols) Record() string { return strconv.Itoa(p.Current) }
+func (p Protocols) Format() string { return strconv.Itoa(p.Current) }
 
 // Parse reads what Record wrote, perhaps that of another version. What no
-// server writes is ErrDoomed: nobody knows how to speak to the container. A
+// server writes is ErrTainted: nobody knows how to speak to the container. A
 // version that is not spoken is returned with the error of Check.
 func (p Protocols) Parse(record string) (int, error) {
 	if record == "" {
-		return 0, fmt.Errorf("%w: the engine's record of it has no protocol version", ErrDoomed)
+		return 0, fmt.Errorf("%w: the engine's record of it has no protocol version", ErrTainted)
 	}
 	version, err := strconv.Atoi(record)
 	if err != nil || version < 1 || strconv.Itoa(version) != record {
-		return 0, fmt.Errorf("%w: the engine's record of it has the protocol version %.40q, which no server writes", ErrDoomed, record)
+		return 0, fmt.Errorf("%w: the engine's record of it has the protocol version %.40q, which no server writes", ErrTainted, record)
 	}
 	return version, p.Check(version)
 }

@@ -29,10 +29,10 @@ import (
 // an ErrUnavailable whose cause is the container: the engine answers and
 // reports it as running. A backend counts from the first request that such a
 // container left unanswered. An answer ends the count; when it reaches the
-// backend's limit, every call that needs the container's answer is ErrDoomed,
+// backend's limit, every call that needs the container's answer is ErrTainted,
 // so that a flow that repeats what is ErrUnavailable comes to an end.
 //
-// Restart, Stop, Seal and Wipe carry a fence: a number above 0 that grows
+// Restart, Stop, RecordBaseline and Wipe carry a fence: a number above 0 that grows
 // whenever another flow or another server becomes responsible for the
 // container. The container remembers the greatest one, also over a restart by
 // its engine, and refuses a smaller one with ErrStaleFence; an equal one is
@@ -42,7 +42,7 @@ import (
 // change it, Destroy included, and to those that need an answer of its program:
 // only Status, List, Logs and Watch tell of it. One of a server that is too old
 // is ErrTooOld to the latter. One whose record in the engine has no version, or
-// what no server writes, is ErrDoomed to them.
+// what no server writes, is ErrTainted to them.
 type Runtime interface {
 	Lifecycle
 	Observer
@@ -72,7 +72,7 @@ type Lifecycle interface {
 	// (ErrNotRunning) or let it wait.
 	Restart(ctx context.Context, id string, fence int64) error
 	// Stop ends every process in the container, the main one too, and is no
-	// death: the container stays, its files stay and can be read with GetFiles,
+	// death: the container stays, its files stay and can be read with CopyOut,
 	// and Restart starts the main process again. Until then Exec is
 	// ErrNotRunning. One that has ended by itself is ErrNotRunning.
 	Stop(ctx context.Context, id string, fence int64) error
@@ -106,7 +106,7 @@ type Observer interface {
 	// what died before is found by List. Deaths by Destroy are reported too. A
 	// death while the engine's account was interrupted is told when the account
 	// goes on, or the engine is lost.
-	Watch(ctx context.Context, ready func(), died func(Death)) error
+	Watch(ctx context.Context, ready func(), died func(Exit)) error
 }
 
 // Execer runs commands.
@@ -116,9 +116,9 @@ type Execer interface {
 	//
 	// A Result with a nil error means that the command ran and is over: look at
 	// its ExitCode, Signal and TimedOut. A *StartError means that it never ran.
-	// ErrNotRunning means that there was no main process to run beside. ErrLost
+	// ErrNotRunning means that there was no main process to run beside. ErrContainerExited
 	// means that the container ended while the command ran: nothing of it is
-	// left, and its outcome is unknown. ErrDoomed means that it could not be
+	// left, and its outcome is unknown. ErrTainted means that it could not be
 	// confirmed that everything is gone: destroy the container. ErrUnavailable
 	// means that the engine did not answer: the command never began, or what
 	// became of it was not heard of within its timeout, which is kept in the
@@ -129,49 +129,49 @@ type Execer interface {
 	// When ctx ends first, the command is ended as by its timeout and the error
 	// is the context's cause.
 	Exec(ctx context.Context, id string, cmd Command) (Result, error)
-	// Outcome tells of a command that was begun before, perhaps by a server that
+	// WaitResult tells of a command that was begun before, perhaps by a server that
 	// is no more, what Exec would have: it waits for its end, and starts
 	// nothing. The command is named by its Key; its Timeout and Grace say how
 	// long that may take. ErrNoRun means that the container knows no such
 	// command: it never began, or it did before the container was started
 	// anew, or too long ago.
-	Outcome(ctx context.Context, id string, cmd Command) (Result, error)
+	WaitResult(ctx context.Context, id string, cmd Command) (Result, error)
 }
 
 // Files moves files in and out as tar streams.
 type Files interface {
-	// PutFiles unpacks the tar stream into dir, an existing folder of the
+	// CopyIn unpacks the tar stream into dir, an existing folder of the
 	// container. What it makes belongs to the container's user. An entry that
 	// points outside dir, and one that is no file, folder or symbolic link, is
 	// ErrBadArchive. What was unpacked before the fault stays.
-	PutFiles(ctx context.Context, id, dir string, tar io.Reader) error
-	// GetFiles packs what is below dir into a tar stream with names relative to
-	// dir. A missing dir is ErrNoFile. Reading ends in io.EOF only after the
+	CopyIn(ctx context.Context, id, dir string, tar io.Reader) error
+	// CopyOut packs what is below dir into a tar stream with names relative to
+	// dir. A missing dir is ErrFileNotFound. Reading ends in io.EOF only after the
 	// last byte of a whole archive; anything else is an error. The caller
 	// closes it.
-	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
-	// Changed is when something in or below one of the folders was last
+	CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error)
+	// LastModified is when something in or below one of the folders was last
 	// changed, by the container's own clock: made, written, renamed, removed or
 	// given other rights. It is the zero time when none of them is there, and
-	// ErrUnfinished when they hold more than can be looked at in some minutes.
-	Changed(ctx context.Context, id string, dirs []string) (time.Time, error)
+	// ErrScanIncomplete when they hold more than can be looked at in some minutes.
+	LastModified(ctx context.Context, id string, dirs []string) (time.Time, error)
 }
 
 // Recycler makes a container fit for another tenant, or reports that it is not.
 type Recycler interface {
-	// Seal takes the baseline: the state from which every tenant starts. It ends
+	// RecordBaseline takes the baseline: the state from which every tenant starts. It ends
 	// every process before, for what one did before the baseline could take
 	// effect after it, and starts the main process anew. It is called once,
-	// before the first tenant. Without it a Wipe is ErrNotClean.
-	Seal(ctx context.Context, id string, fence int64) error
+	// before the first tenant. Without it a Wipe is ErrWipeUnverified.
+	RecordBaseline(ctx context.Context, id string, fence int64) error
 	// Wipe ends every process in the container, the main one too, empties its
 	// volumes and temporary filesystems, and proves that nothing else differs
 	// from the baseline: the content and the metadata of every file that a
 	// process could have changed, by what no process can set. It restores or
 	// compares what the emptied directories have besides files, and removes
 	// System V objects and message queues. What cannot be proven, or only at
-	// a higher cost than that of another container, is ErrNotClean with the
-	// reason: destroy the container. Afterwards PutFiles and Restart make it
+	// a higher cost than that of another container, is ErrWipeUnverified with the
+	// reason: destroy the container. Afterwards CopyIn and Restart make it
 	// ready.
 	Wipe(ctx context.Context, id string, fence int64) error
 }
@@ -221,7 +221,7 @@ type Limits struct {
 type Volume struct {
 	Name     string // unique within the container
 	Target   string // absolute path in the container
-	ReadOnly bool   // for the container's processes; PutFiles still writes
+	ReadOnly bool   // for the container's processes; CopyIn still writes
 }
 
 // State is what a container is doing.
@@ -252,8 +252,8 @@ type Endpoint struct {
 	Ports []int  `json:"ports"` // as the workload lists them
 }
 
-// Death tells that a container's main process ended.
-type Death struct {
+// Exit tells that a container's main process ended.
+type Exit struct {
 	ID        string
 	ExitCode  int
 	OOMKilled bool

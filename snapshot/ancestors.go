@@ -31,8 +31,8 @@ type ancestor struct {
 	modTime time.Time
 }
 
-// enter makes name, a clean relative path, the last entry.
-func (a *ancestors) enter(name string) {
+// advance makes name, a clean relative path, the last entry.
+func (a *ancestors) advance(name string) {
 	same := commonPrefix(a.name, name)
 	keep := 0
 	for keep < len(a.chain) {
@@ -73,11 +73,11 @@ func commonPrefix(a, b string) int {
 }
 
 // last is the entry itself, above the directories above it.
-func (a *ancestors) last() *ancestor   { return &a.chain[len(a.chain)-1] }
-func (a *ancestors) above() []ancestor { return a.chain[:len(a.chain)-1] }
+func (a *ancestors) last() *ancestor     { return &a.chain[len(a.chain)-1] }
+func (a *ancestors) parents() []ancestor { return a.chain[:len(a.chain)-1] }
 
-// list notes that the last entry is a directory that the pattern leaves out.
-func (a *ancestors) list(h *tar.Header) {
+// markListed notes that the last entry is a directory that the pattern leaves out.
+func (a *ancestors) markListed(h *tar.Header) {
 	last := a.last()
 	last.listed, last.mode, last.modTime = true, h.Mode, h.ModTime
 }

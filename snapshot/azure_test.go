@@ -62,9 +62,9 @@ func (s *azureServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	switch {
 	case !strings.HasPrefix(r.Header.Get("Authorization"), "SharedKey "+azureAccount+":"):
-		azureFault(w, http.StatusForbidden, "AuthenticationFailed")
+		azureError(w, http.StatusForbidden, "AuthenticationFailed")
 	case !ok:
-		azureFault(w, http.StatusNotFound, "ContainerNotFound")
+		azureError(w, http.StatusNotFound, "ContainerNotFound")
 	case name == "" && r.Method == http.MethodGet && q.Get("restype") == "container" && q.Get("comp") == "list":
 		s.list(w, r)
 	case name != "" && r.Method == http.MethodPut && q.Get("comp") == "block":
@@ -79,12 +79,12 @@ func (s *azureServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case name != "" && r.Method == http.MethodDelete && q.Get("comp") == "":
 		s.remove(w, name)
 	default:
-		azureFault(w, http.StatusBadRequest, "UnsupportedHttpVerb")
+		azureError(w, http.StatusBadRequest, "UnsupportedHttpVerb")
 	}
 }
 
-// azureFault answers as Azure does when it refuses.
-func azureFault(w http.ResponseWriter, status int, code string) {
+// azureError answers as Azure does when it refuses.
+func azureError(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("X-Ms-Error-Code", code)
 	w.Header().Set("Content-Type", "application/xml")
 	w.WriteHeader(status)
@@ -96,11 +96,11 @@ func (s *azureServer) put(w http.ResponseWriter, r *http.Request, name string, d
 	_, there := s.blobs[name]
 	switch condition := r.Header.Get("If-None-Match"); {
 	case err != nil:
-		azureFault(w, http.StatusBadRequest, "IncompleteBody")
+		azureError(w, http.StatusBadRequest, "IncompleteBody")
 	case condition == "*" && there:
-		azureFault(w, http.StatusConflict, "BlobAlreadyExists")
+		azureError(w, http.StatusConflict, "BlobAlreadyExists")
 	case condition != "" && condition != "*":
-		azureFault(w, http.StatusBadRequest, "InvalidHeaderValue")
+		azureError(w, http.StatusBadRequest, "InvalidHeaderValue")
 	default:
 		s.blobs[name] = azureBlob{data, time.Now()}
 		delete(s.blocks, name)
@@ -118,7 +118,7 @@ func (s *azureServer) describe(w http.ResponseWriter, name string) {
 func (s *azureServer) putBlock(w http.ResponseWriter, r *http.Request, name string) {
 	data, err := io.ReadAll(r.Body)
 	if err != nil {
-		azureFault(w, http.StatusBadRequest, "IncompleteBody")
+		azureError(w, http.StatusBadRequest, "IncompleteBody")
 		return
 	}
 	if s.blocks[name] == nil {
@@ -137,7 +137,7 @@ func (s *azureServer) putBlockList(w http.ResponseWriter, r *http.Request, name 
 	for _, id := range list.Latest {
 		block, ok := s.blocks[name][id]
 		if !ok {
-			azureFault(w, http.StatusBadRequest, "InvalidBlockList")
+			azureError(w, http.StatusBadRequest, "InvalidBlockList")
 			return
 		}
 		data = append(data, block...)
@@ -148,7 +148,7 @@ func (s *azureServer) putBlockList(w http.ResponseWriter, r *http.Request, name 
 func (s *azureServer) get(w http.ResponseWriter, r *http.Request, name string) {
 	blob, ok := s.blobs[name]
 	if !ok {
-		azureFault(w, http.StatusNotFound, "BlobNotFound")
+		azureError(w, http.StatusNotFound, "BlobNotFound")
 		return
 	}
 	s.describe(w, name)
@@ -161,7 +161,7 @@ func (s *azureServer) get(w http.ResponseWriter, r *http.Request, name string) {
 
 func (s *azureServer) remove(w http.ResponseWriter, name string) {
 	if _, ok := s.blobs[name]; !ok {
-		azureFault(w, http.StatusNotFound, "BlobNotFound")
+		azureError(w, http.StatusNotFound, "BlobNotFound")
 		return
 	}
 	delete(s.blobs, name)

@@ -13,10 +13,10 @@ import (
 // BenchmarkLarge moves 1 GiB, half of which compresses, against tar and zstd by
 // hand on the same files in the same run.
 func BenchmarkLarge(b *testing.B) {
-	m := newMachine(b)
+	m := newProcessHarness(b)
 	id, dir := m.container()
 	const files, size = 64, 16 << 20
-	text, junk := make([]byte, size), []byte(noise(size))
+	text, junk := make([]byte, size), []byte(incompressible(size))
 	for i := range text {
 		text[i] = "the quick brown fox jumps over the lazy dog\n"[(i+i/1000)%44]
 	}
@@ -58,7 +58,7 @@ func BenchmarkLarge(b *testing.B) {
 	b.Run("tar-zstd-and-sync", func(b *testing.B) {
 		b.SetBytes(files * size)
 		for range b.N {
-			hand(b, fmt.Sprintf("set -e; tar -C %s -cf - . | zstd -q -3 -f -o %s; sync %s", dir, byHand, byHand))
+			tarByHand(b, fmt.Sprintf("set -e; tar -C %s -cf - . | zstd -q -3 -f -o %s; sync %s", dir, byHand, byHand))
 		}
 	})
 	b.Run("download", func(b *testing.B) {
@@ -78,7 +78,7 @@ func BenchmarkLarge(b *testing.B) {
 		b.SetBytes(files * size)
 		for range b.N {
 			to := b.TempDir()
-			hand(b, fmt.Sprintf("zstd -q -dc %s | tar -C %s -xf -", byHand, to))
+			tarByHand(b, fmt.Sprintf("zstd -q -dc %s | tar -C %s -xf -", byHand, to))
 			b.StopTimer()
 			require.NoError(b, os.RemoveAll(to))
 			b.StartTimer()
@@ -86,7 +86,7 @@ func BenchmarkLarge(b *testing.B) {
 	})
 }
 
-func hand(b *testing.B, line string) {
+func tarByHand(b *testing.B, line string) {
 	b.Helper()
 	if _, err := exec.LookPath("zstd"); err != nil {
 		b.Skip("there is no zstd on this machine")
@@ -97,7 +97,7 @@ func hand(b *testing.B, line string) {
 
 // BenchmarkSmallFiles moves 100,000 files of 100 bytes.
 func BenchmarkSmallFiles(b *testing.B) {
-	m := newMachine(b)
+	m := newProcessHarness(b)
 	id, dir := m.container()
 	const files = 100_000
 	for i := range files {
@@ -119,7 +119,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 	b.Run("tar-zstd-and-sync", func(b *testing.B) {
 		byHand := filepath.Join(m.dir, "small.tar.zst")
 		for range b.N {
-			hand(b, fmt.Sprintf("set -e; tar -C %s -cf - . | zstd -q -3 -f -o %s; sync %s", dir, byHand, byHand))
+			tarByHand(b, fmt.Sprintf("set -e; tar -C %s -cf - . | zstd -q -3 -f -o %s; sync %s", dir, byHand, byHand))
 		}
 	})
 	b.Run("download", func(b *testing.B) {
@@ -137,8 +137,8 @@ func BenchmarkSmallFiles(b *testing.B) {
 
 // BenchmarkTiny moves what most tenants have: a few files.
 func BenchmarkTiny(b *testing.B) {
-	y := newYard(b, "")
-	c := y.container(reg("config.json", "{}"), dir("sessions"), reg("sessions/1", noise(10_000)))
+	y := newHarness(b, "")
+	c := y.container(reg("config.json", "{}"), dir("sessions"), reg("sessions/1", incompressible(10_000)))
 	b.Run("upload", func(b *testing.B) {
 		for i := range b.N {
 			y.put(c, "/data", reg("config.json", fmt.Sprint(i)))

@@ -27,10 +27,10 @@ func TestCloudContract(t *testing.T) {
 
 // The contract, in a folder. Nobody else can read it, and nothing half written
 // stays.
-func TestFolderContract(t *testing.T) {
+func TestDirContract(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
-	snapshottest.Run(t, inFolder(t, dir))
+	snapshottest.Run(t, openDirBucket(t, dir))
 	err := filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		require.NoError(t, err)
 		info, err := d.Info()
@@ -42,9 +42,9 @@ func TestFolderContract(t *testing.T) {
 	require.NoError(t, err)
 }
 
-func inFolder(t *testing.T, dir string) snapshot.Bucket {
+func openDirBucket(t *testing.T, dir string) snapshot.Bucket {
 	t.Helper()
-	sinks := snapshot.NewSinks(snapshot.Places{State: dir})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: dir})
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
 	b, err := sinks.BucketOf(t.Context(), synced(t, ""))
 	require.NoError(t, err)
@@ -52,11 +52,11 @@ func inFolder(t *testing.T, dir string) snapshot.Bucket {
 }
 
 // Nothing in a folder leads out of it, neither a key nor a link.
-func TestFolderIsClosed(t *testing.T) {
+func TestDirCannotBeEscaped(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(above, "secret"), []byte("x"), 0o600))
-	b := inFolder(t, filepath.Join(above, "state"))
+	b := openDirBucket(t, filepath.Join(above, "state"))
 	require.NoError(t, b.Put(t.Context(), "in", strings.NewReader("")))
 	require.NoError(t, os.Symlink("../secret", filepath.Join(above, "state", "link")))
 	require.NoError(t, os.Symlink("..", filepath.Join(above, "state", "up")))

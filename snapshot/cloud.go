@@ -25,50 +25,50 @@ var _ Bucket = (*cloudBucket)(nil)
 
 // How large objects are sent: parts are held in memory until they have been.
 const (
-	leastPart = 8 << 20
-	mostParts = 8000 // S3 allows 10,000
-	senders   = 2
+	minPartSize       = 8 << 20
+	maxParts          = 8000 // S3 allows 10,000
+	uploadConcurrency = 2
 )
 
 // newCloudBucket makes a bucket for objects of up to most bytes. It is closed
 // by Close, or some time after nobody has it any more.
-func newCloudBucket(b *blob.Bucket, most int64, secrets []string) *cloudBucket {
-	bucket := &cloudBucket{bucket: b, secrets: secrets, part: int(max(leastPart, most/mostParts))}
+func newCloudBucket(b *blob.Bucket, maxSize int64, secrets []string) *cloudBucket {
+	bucket := &cloudBucket{bucket: b, secrets: secrets, part: int(max(minPartSize, maxSize/maxParts))}
 	// Who uses a bucket whose secret has changed meanwhile still does so.
 	goruntime.AddCleanup(bucket, func(b *blob.Bucket) { _ = b.Close() }, b)
 	return bucket
 }
 
-// putTakes is the memory of a Put: a part that is filled, those that are sent,
+// putMemory is the memory of a Put: a part that is filled, those that are sent,
 // and as much as one of them that was not collected yet.
-func (b *cloudBucket) putTakes() int64 { return int64(senders+2) * int64(b.part) }
+func (b *cloudBucket) putMemory() int64 { return int64(uploadConcurrency+2) * int64(b.part) }
 
 // Close closes the bucket.
-func (b *cloudBucket) Close() error { return b.fault(b.bucket.Close()) }
+func (b *cloudBucket) Close() error { return b.translateError(b.bucket.Close()) }
 
 // Put is Bucket.Put. What has been sent when the source fails is an object for
 // some providers' clients, unless the context has ended before they close it.
 func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	from := &source{ending: ending{ctx, r}, failed: cancel}
+	from := &failFastReader{ctxReader: ctxReader{ctx, r}, failed: cancel}
 	err := b.bucket.Upload(ctx, key, from, &blob.WriterOptions{
-		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: senders,
+		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: uploadConcurrency,
 	})
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return b.fault(err)
+	return b.translateError(err)
 }
 
-// source is a reader whose failure is told at once.
-type source struct {
-	ending
+// failFastReader is a reader whose failure is told at once.
+type failFastReader struct {
+	ctxReader
 	failed context.CancelCauseFunc
 }
 
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.ending.Read(p)
+func (s *failFastReader) Read(p []byte) (int, error) {
+	n, err := s.ctxReader.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.failed(err)
 	}
@@ -78,31 +78,31 @@ func (s *source) Read(p []byte) (int, error) {
 // Create is Bucket.Create. It is an upload because the client for Azure panics
 // when bytes that are written to it, as WriteAll does, are refused.
 func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, createTime)
+	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	var err error
-	for range creations {
+	for range createAttempts {
 		err = b.bucket.Upload(ctx, key, bytes.NewReader(data), &blob.WriterOptions{
 			ContentType: "application/json", IfNotExist: true,
 		})
-		if !isUndecided(err) {
+		if !isCreateConflict(err) {
 			break
 		}
 	}
-	return b.fault(err)
+	return b.translateError(err)
 }
 
-// createTime bounds a creation: Google's client repeats one without end, and
+// createTimeout bounds a creation: Google's client repeats one without end, and
 // what is created is small.
-const createTime = 30 * time.Second
+const createTimeout = 30 * time.Second
 
-// creations is how often Create tries while it is not decided who creates.
-const creations = 5
+// createAttempts is how often Create tries while it is not decided who creates.
+const createAttempts = 5
 
-// isUndecided says whether an object was not created because somebody else was
+// isCreateConflict says whether an object was not created because somebody else was
 // about to. Amazon says so, where others say who has won, and that whoever is
 // told has to try again; its client does not.
-func isUndecided(err error) bool {
+func isCreateConflict(err error) bool {
 	fault, ok := errors.AsType[interface {
 		error
 		ErrorCode() string
@@ -114,7 +114,7 @@ func isUndecided(err error) bool {
 func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := b.bucket.NewReader(ctx, key, nil)
 	if err != nil {
-		return nil, b.missing(ctx, key, err)
+		return nil, b.translateMissing(ctx, key, err)
 	}
 	return &cloudReader{b, r}, nil
 }
@@ -128,13 +128,13 @@ type cloudReader struct {
 func (r *cloudReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = r.bucket.fault(err)
+		err = r.bucket.translateError(err)
 	}
 	return n, err
 }
 
 // Close ends the reading.
-func (r *cloudReader) Close() error { return r.bucket.fault(r.from.Close()) }
+func (r *cloudReader) Close() error { return r.bucket.translateError(r.from.Close()) }
 
 // List is Bucket.List.
 func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
@@ -145,7 +145,7 @@ func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object)
 			return nil
 		}
 		if err != nil {
-			return b.fault(err)
+			return b.translateError(err)
 		}
 		if err := each(Object{Key: o.Key, Size: o.Size, Time: o.ModTime}); err != nil {
 			return err
@@ -155,20 +155,20 @@ func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object)
 
 // Delete is Bucket.Delete.
 func (b *cloudBucket) Delete(ctx context.Context, key string) error {
-	err := b.missing(ctx, key, b.bucket.Delete(ctx, key))
+	err := b.translateMissing(ctx, key, b.bucket.Delete(ctx, key))
 	if errors.Is(err, ErrNoObject) {
 		return nil
 	}
 	return err
 }
 
-// missing is fault for a call that needs the object. Clients say "not found"
+// translateMissing is fault for a call that needs the object. Clients say "not found"
 // also of an object that may not be read or deleted (Google's), of a bucket
 // that is not there, and of a host without an address (Azure's): no such object
 // is only what the bucket can list and does not.
-func (b *cloudBucket) missing(ctx context.Context, key string, err error) error {
+func (b *cloudBucket) translateMissing(ctx context.Context, key string, err error) error {
 	if gcerrors.Code(err) != gcerrors.NotFound {
-		return b.fault(err)
+		return b.translateError(err)
 	}
 	there := false
 	listErr := b.List(ctx, key, func(o Object) error {
@@ -177,21 +177,21 @@ func (b *cloudBucket) missing(ctx context.Context, key string, err error) error 
 	})
 	switch {
 	case listErr != nil:
-		return errors.Join(b.fault(err), listErr)
+		return errors.Join(b.translateError(err), listErr)
 	case there:
-		return fmt.Errorf("there is such an object, but: %w", b.fault(err))
+		return fmt.Errorf("there is such an object, but: %w", b.translateError(err))
 	}
-	return fmt.Errorf("%w: %w", ErrNoObject, b.fault(err))
+	return fmt.Errorf("%w: %w", ErrNoObject, b.translateError(err))
 }
 
-// faults are the provider's errors that are ours.
-var faults = map[gcerrors.ErrorCode]error{
+// providerErrors are the provider's errors that are ours.
+var providerErrors = map[gcerrors.ErrorCode]error{
 	gcerrors.FailedPrecondition: ErrExists,
 	gcerrors.AlreadyExists:      ErrExists,
 }
 
-// fault turns a provider's error into ours, without a secret in it.
-func (b *cloudBucket) fault(err error) error {
+// translateError turns a provider's error into ours, without a secret in it.
+func (b *cloudBucket) translateError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -200,19 +200,19 @@ func (b *cloudBucket) fault(err error) error {
 		text = strings.ReplaceAll(text, secret, "***")
 	}
 	if text != err.Error() {
-		err = &masked{text, err}
+		err = &redactedError{text, err}
 	}
-	if ours, ok := faults[gcerrors.Code(err)]; ok {
+	if ours, ok := providerErrors[gcerrors.Code(err)]; ok {
 		return fmt.Errorf("%w: %w", ours, err)
 	}
 	return err
 }
 
-// masked is an error whose text was changed.
-type masked struct {
+// redactedError is an error whose text was changed.
+type redactedError struct {
 	text string
 	err  error
 }
 
-func (m *masked) Error() string { return m.text }
-func (m *masked) Unwrap() error { return m.err }
+func (m *redactedError) Error() string { return m.text }
+func (m *redactedError) Unwrap() error { return m.err }

@@ -23,14 +23,14 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// clouds are the providers, each with a server of a test's own. Those of S3 and
+// providers_ are the providers, each with a server of a test's own. Those of S3 and
 // Google Cloud Storage are other people's; Azure's is azureServer.
-var clouds = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
+var providers_ = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
 
 // cloud is a provider, opened as a workload's file opens it.
 type cloud struct {
 	testing.TB
-	way    *way
+	way    *proxy
 	sink   string // with %s for the name of a bucket
 	sinks  *snapshot.Sinks
 	denied func(http.ResponseWriter, *http.Request) // answers as to one who has no right
@@ -40,15 +40,15 @@ type cloud struct {
 // eachCloud runs a test for each provider, one after the other: Google's takes
 // the whole process's way to the network.
 func eachCloud(t *testing.T, test func(t *testing.T, c *cloud)) {
-	for name, start := range clouds {
+	for name, start := range providers_ {
 		t.Run(name, func(t *testing.T) { test(t, start(t)) })
 	}
 }
 
-func newCloud(t testing.TB, w *way, sink, secret string) *cloud {
+func newCloud(t testing.TB, w *proxy, sink, secret string) *cloud {
 	keys := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(keys, "key"), []byte(secret), 0o600))
-	c := &cloud{TB: t, way: w, sink: sink, sinks: snapshot.NewSinks(snapshot.Places{Credentials: keys})}
+	c := &cloud{TB: t, way: w, sink: sink, sinks: snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys})}
 	t.Cleanup(func() { require.NoError(t, c.sinks.Close()) })
 	return c
 }
@@ -60,11 +60,11 @@ func (c *cloud) bucket(name string) snapshot.Bucket {
 	return b
 }
 
-// yard is a sink of a bucket, and containers to fill.
-func (c *cloud) yard(bucket string) *yard {
-	y := newYard(c, "")
+// harness is a sink of a bucket, and containers to fill.
+func (c *cloud) harness(bucket string) *harness {
+	y := newHarness(c, "")
 	var err error
-	y.sink, err = c.sinks.For(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", bucket)))
+	y.sink, err = c.sinks.Open(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", bucket)))
 	require.NoError(c, err)
 	return y
 }
@@ -72,7 +72,7 @@ func (c *cloud) yard(bucket string) *yard {
 // deny has the provider answer to all requests, or those that are not excepted,
 // as to one who has no right, until the way is cleared.
 func (c *cloud) deny(but func(*http.Request) bool) {
-	c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+	c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if but != nil && but(r) {
 			return false
 		}
@@ -83,7 +83,7 @@ func (c *cloud) deny(but func(*http.Request) bool) {
 }
 
 func s3Cloud(t testing.TB) *cloud {
-	w := newWay(t, forward(t, s3test.Start(t)))
+	w := newProxy(t, forward(t, s3test.Start(t)))
 	c := newCloud(t, w, "type: s3, bucket: %s, region: us-east-1, endpoint: '"+w.URL+"', credentials: {file: key}",
 		"aws_access_key_id = "+s3test.Key+"\naws_secret_access_key = "+s3test.Secret)
 	c.denied = func(w http.ResponseWriter, _ *http.Request) {
@@ -96,11 +96,11 @@ func s3Cloud(t testing.TB) *cloud {
 }
 
 func azureCloud(t testing.TB) *cloud {
-	w := newWay(t, newAzureServer())
+	w := newProxy(t, newAzureServer())
 	c := newCloud(t, w, "type: azure, account: "+azureAccount+", container: %s, credentials: {file: key}",
 		"DefaultEndpointsProtocol=http;AccountName="+azureAccount+";AccountKey="+azureKey+";BlobEndpoint="+w.URL+"/"+azureAccount)
 	c.denied = func(w http.ResponseWriter, _ *http.Request) {
-		azureFault(w, http.StatusForbidden, "AuthorizationPermissionMismatch")
+		azureError(w, http.StatusForbidden, "AuthorizationPermissionMismatch")
 	}
 	c.secret = azureKey
 	return c
@@ -113,7 +113,7 @@ const googleToken = "a-token-that-nobody-may-see"
 // tokens is the test's. Only who brings its token is let in.
 func gcsCloud(t testing.TB) *cloud {
 	to := forward(t, gcstest.Start(t))
-	w := newWay(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	w := newProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "Bearer "+googleToken {
 			http.Error(w, "no token", http.StatusUnauthorized)
 			return
@@ -123,7 +123,7 @@ func gcsCloud(t testing.TB) *cloud {
 	address, err := url.Parse(w.URL)
 	require.NoError(t, err)
 	usual, transport := http.DefaultTransport, &http.Transport{}
-	http.DefaultTransport = &google{address, gcstest.Host, transport}
+	http.DefaultTransport = &googleTransport{address, gcstest.Host, transport}
 	t.Cleanup(func() { http.DefaultTransport = usual; transport.CloseIdleConnections() })
 	key, secret := serviceAccount(t, tokens(t))
 	c := withGoogleKey(t, w, key)
@@ -145,7 +145,7 @@ func gcsCloud(t testing.TB) *cloud {
 // withGoogleKey opens buckets with the key of an account. Google's client looks
 // for credentials of the machine all the same, to no end but that it keeps a
 // connection where there is a server of such: it is given the same key.
-func withGoogleKey(t testing.TB, w *way, key string) *cloud {
+func withGoogleKey(t testing.TB, w *proxy, key string) *cloud {
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
 	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", file)

@@ -27,7 +27,7 @@ func TestCloudsContract(t *testing.T) {
 
 // Of twenty who create one object at once, one does, again and again, and what
 // is there is what that one wrote.
-func TestCloudsRace(t *testing.T) {
+func TestCloudsConcurrentCreate(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		b := c.bucket("bucket")
 		for round := range 5 {
@@ -55,11 +55,11 @@ func TestCloudsRace(t *testing.T) {
 
 // A tenant's state comes back whole, also in several parts, and older ones can
 // be restored.
-func TestCloudsKeepState(t *testing.T) {
+func TestCloudsRoundTrip(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.yard("bucket")
+		y := c.harness("bucket")
 		y.owner.Tenant = "Alice/../B@b"
-		first := y.container(reg("small", "text"), reg("large", noise(30<<20)), link("l", "small"))
+		first := y.container(reg("small", "text"), reg("large", incompressible(30<<20)), link("l", "small"))
 		require.Greater(t, y.upload(first).Sent, int64(30<<20))
 		require.True(t, y.upload(first).Unchanged)
 		back, _ := y.download()
@@ -103,14 +103,14 @@ func TestCloudsListPages(t *testing.T) {
 // A creation whose answer is lost is tried again, and what is there then is
 // known as one's own. A client that does not try again where the connection is
 // cut says so, and whoever uploads again finds it.
-func TestCloudsLostAnswer(t *testing.T) {
+func TestCloudsLostCreateReply(t *testing.T) {
 	later := func(w http.ResponseWriter) { http.Error(w, "later", http.StatusServiceUnavailable) }
 	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.yard("bucket")
+		y := c.harness("bucket")
 		for what, instead := range map[string]func(http.ResponseWriter){"later": later, "cut": cut} {
 			var lost atomic.Bool
-			c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+			c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if !isCreate(r) || lost.Swap(true) {
 					return false
 				}
@@ -136,7 +136,7 @@ func TestCloudsLostAnswer(t *testing.T) {
 
 // A key that Google does not take any more fails every call, soon, and is shown
 // by none.
-func TestGCSRevoked(t *testing.T) {
+func TestGCSRevokedKey(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusBadRequest)
@@ -146,7 +146,7 @@ func TestGCSRevoked(t *testing.T) {
 	key, secret := serviceAccount(t, s.URL)
 	c := withGoogleKey(t, nil, key)
 	b := c.bucket("bucket")
-	for name, call := range calls {
+	for name, call := range bucketCalls {
 		err := call(t.Context(), b)
 		require.ErrorContains(t, err, "invalid_grant", name)
 		require.NotErrorIs(t, err, snapshot.ErrNoObject, name)
@@ -156,11 +156,11 @@ func TestGCSRevoked(t *testing.T) {
 
 // Amazon may answer that it is not decided yet who creates an object: then one
 // tries again, and is told.
-func TestS3Undecided(t *testing.T) {
+func TestS3CreateConflict(t *testing.T) {
 	c := s3Cloud(t)
 	b := c.bucket("bucket")
 	answers := 0
-	c.way.does(func(w http.ResponseWriter, r *http.Request) bool {
+	c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if answers++; !isCreate(r) || answers%3 == 0 {
 			return false
 		}
@@ -181,28 +181,28 @@ func TestAzureSignature(t *testing.T) {
 	const meant = "c2VjcmV0+that/nobody/may/see="
 	for _, sig := range []string{"c2VjcmV0%2Bthat%2Fnobody%2Fmay%2Fsee%3D", "c2VjcmV0%2bthat%2fnobody%2fmay%2fsee%3d", "c2VjcmV0%2Bthat/nobody/may/see="} {
 		var seen atomic.Value
-		w := newWay(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w := newProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen.Store(r.URL.Query().Get("sig"))
-			azureFault(w, http.StatusForbidden, "AuthorizationFailure")
+			azureError(w, http.StatusForbidden, "AuthorizationFailure")
 		}))
 		c := newCloud(t, w, "type: azure, account: "+azureAccount+", container: %s, credentials: {file: key}",
 			"BlobEndpoint="+w.URL+"/"+azureAccount+";SharedAccessSignature=sv=2026-01-01&sp=rl&sig="+sig)
 		b := c.bucket("bucket")
-		for _, call := range calls {
+		for _, call := range bucketCalls {
 			err := call(t.Context(), b)
 			require.ErrorContains(t, err, "AuthorizationFailure")
 			require.NotContains(t, err.Error(), "c2VjcmV0")
 		}
 		require.Equal(t, meant, seen.Load())
 		for _, written := range []string{sig, meant, url.QueryEscape(meant)} {
-			err := snapshot.Mask(fmt.Errorf("Get \"http://x?sig=%s&sp=rl\": EOF", written), snapshot.ConnectionSecrets("SharedAccessSignature=sp=rl&sig="+sig)...)
+			err := snapshot.RedactError(fmt.Errorf("Get \"http://x?sig=%s&sp=rl\": EOF", written), snapshot.ConnectionSecrets("SharedAccessSignature=sp=rl&sig="+sig)...)
 			require.NotContains(t, err.Error(), "c2VjcmV0", "%s in place of %s", written, sig)
 		}
 	}
 }
 
-// calls are all that a bucket is asked for.
-var calls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
+// bucketCalls are all that a bucket is asked for.
+var bucketCalls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 	"put":    func(ctx context.Context, b snapshot.Bucket) error { return b.Put(ctx, "there", strings.NewReader("x")) },
 	"create": func(ctx context.Context, b snapshot.Bucket) error { return b.Create(ctx, "new", []byte("x")) },
 	"get": func(ctx context.Context, b snapshot.Bucket) error {
@@ -220,9 +220,9 @@ var calls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 
 // A service that is out of order fails every call, in the end: nobody waits for
 // as long as it stays so.
-func TestCloudsOutOfOrder(t *testing.T) {
+func TestCloudsUnavailable(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		c.way.does(func(w http.ResponseWriter, _ *http.Request) bool {
+		c.way.setIntercept(func(w http.ResponseWriter, _ *http.Request) bool {
 			http.Error(w, "later", http.StatusServiceUnavailable)
 			return true
 		})
@@ -230,7 +230,7 @@ func TestCloudsOutOfOrder(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		var g errgroup.Group
-		for name, call := range calls {
+		for name, call := range bucketCalls {
 			g.Go(func() error {
 				if err := call(ctx, b); err == nil || ctx.Err() != nil {
 					return fmt.Errorf("%s: %w", name, errors.Join(err, ctx.Err()))
@@ -244,12 +244,12 @@ func TestCloudsOutOfOrder(t *testing.T) {
 
 // Who has no right is told so by every call, and never that there is nothing,
 // or that it is done; so is who names a bucket that is not there.
-func TestCloudsDeny(t *testing.T) {
+func TestCloudsAccessDenied(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		b := c.bucket("bucket")
 		require.NoError(t, b.Create(t.Context(), "there", []byte("x")))
 		refused := func(what string, b snapshot.Bucket) {
-			for name, call := range calls {
+			for name, call := range bucketCalls {
 				err := call(t.Context(), b)
 				require.Error(t, err, "%s, %s", what, name)
 				require.NotErrorIs(t, err, snapshot.ErrNoObject, "%s, %s", what, name)
@@ -260,28 +260,28 @@ func TestCloudsDeny(t *testing.T) {
 		}
 		c.deny(nil)
 		refused("denied", b)
-		c.way.clear()
+		c.way.clearIntercept()
 		refused("no bucket", c.bucket("none"))
 		c.deny(isList)
 		for _, name := range []string{"get", "delete"} {
-			err := calls[name](t.Context(), b)
+			err := bucketCalls[name](t.Context(), b)
 			require.Error(t, err, name)
 			require.NotErrorIs(t, err, snapshot.ErrNoObject, name)
 		}
-		c.way.clear()
+		c.way.clearIntercept()
 		require.Equal(t, "x", contentOf(t, b, "there"))
 	})
 }
 
 // A tenant whose state may not be read gets an error, never an empty state, nor
 // one that is called damaged or changed by somebody else; nothing is lost by it.
-func TestCloudsDenyTenants(t *testing.T) {
+func TestCloudsAccessDeniedIsNotEmptyState(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.yard("bucket")
+		y := c.harness("bucket")
 		y.upload(y.container(reg("f", "kept")))
 		list, err := y.sink.List(t.Context(), y.owner)
 		require.NoError(t, err)
-		refused := func(what string, y *yard) {
+		refused := func(what string, y *harness) {
 			for name, call := range map[string]func() error{
 				"download": func() error {
 					_, err := y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
@@ -303,8 +303,8 @@ func TestCloudsDenyTenants(t *testing.T) {
 		refused("denied", y)
 		c.deny(isList)
 		refused("read denied", y)
-		c.way.clear()
-		refused("no bucket", c.yard("none"))
+		c.way.clearIntercept()
+		refused("no bucket", c.harness("none"))
 		require.Equal(t, "kept", y.kept()["f"])
 	})
 }

@@ -10,7 +10,7 @@ import (
 // container when it is put in there.
 func (s Snapshot) Covers(sync *workload.Sync, path string) bool {
 	for _, m := range sync.Mappings {
-		p := find(s.Parts, m.SinkPath)
+		p := findPart(s.Parts, m.SinkPath)
 		if p == nil || m.Direction != workload.Bidirectional {
 			continue
 		}

@@ -17,9 +17,9 @@ import (
 // An upload that is cut off after any byte or call leaves the last good
 // snapshot whole and current, or is whole and current itself. Uploading again
 // ends well.
-func TestCutOffAnywhere(t *testing.T) {
+func TestInterruptedUpload(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
+	y := newHarness(t, "{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
 	old, fresh := map[string]string{"a/": "755", "a/f": "old"}, map[string]string{"a/": "755", "a/f": "new", "b/": "755", "b/g": "new"}
 	y.upload(y.container(reg("a/f", "older")))
 	y.upload(y.container(reg("a/f", "old")))
@@ -31,9 +31,9 @@ func TestCutOffAnywhere(t *testing.T) {
 			y.bucket.Set(key, data, start)
 		}
 		y.apply("{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
-		y.bucket.DieAfter(n)
+		y.bucket.FailAfter(n)
 		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
-		y.bucket.Revive()
+		y.bucket.ClearFailures()
 		kept := y.kept()
 		if maps.Equal(kept, fresh) {
 			committed++
@@ -55,12 +55,12 @@ func TestCutOffAnywhere(t *testing.T) {
 
 // Whatever call fails, once or for ever, with its deed done or not, nothing is
 // lost: what an upload said is kept is there, and before that what was.
-func TestCallsFail(t *testing.T) {
+func TestFailingBucketCalls(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		for _, op := range []string{"put", "create", "list", "get", "delete"} {
 			for nth := 1; nth <= 3; nth++ {
-				y := newYard(t, "")
+				y := newHarness(t, "")
 				y.upload(y.container(reg("f", "old")))
 				n := 0
 				fail := func(c snapshottest.Call) error {
@@ -68,7 +68,7 @@ func TestCallsFail(t *testing.T) {
 						n++
 					}
 					if c.Op == op && n == nth {
-						return snapshottest.ErrBroken
+						return snapshottest.ErrInjected
 					}
 					return nil
 				}
@@ -79,11 +79,11 @@ func TestCallsFail(t *testing.T) {
 				}
 				c := y.container(reg("f", "new"))
 				_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
-				y.bucket.Revive()
+				y.bucket.ClearFailures()
 				if err == nil {
 					require.Equal(t, "new", y.kept()["f"], "%s %d", op, nth)
 				} else {
-					require.ErrorIs(t, err, snapshottest.ErrBroken)
+					require.ErrorIs(t, err, snapshottest.ErrInjected)
 					require.Contains(t, []string{"old", "new"}, y.kept()["f"], "%s %d", op, nth)
 				}
 				y.upload(c)
@@ -95,9 +95,9 @@ func TestCallsFail(t *testing.T) {
 
 // A client that repeats the last step because it got no answer finds its own
 // head there: that is no conflict.
-func TestLastStepIsRepeated(t *testing.T) {
+func TestRepeatedCommitIsNoConflict(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	once := false
 	y.bucket.After(func(c snapshottest.Call) error {
 		if c.Op != "create" || once {
@@ -114,15 +114,15 @@ func TestLastStepIsRepeated(t *testing.T) {
 
 // What is damaged in the sink fails the download, and the container never gets
 // a whole archive of it.
-func TestDamage(t *testing.T) {
+func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	part := y.upload(y.container(reg("f", strings.Repeat("text ", 50)), link("l", "f"))).Snapshot.Parts[0]
 	key := "tenants/alice/.hostler/w/" + part.Object
 	good := y.bucket.Objects()[key]
 	try := func(data []byte, what string, at int) {
 		y.bucket.Set(key, data, start)
-		to := &strict{streamed: stream(nil)}
+		to := &archiveChecker{fixedArchive: stream(nil)}
 		_, err := y.sink.Download(t.Context(), to, snapshot.Destination{Owner: y.owner, Container: "c"})
 		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%s %d", what, at)
 		require.False(t, to.whole, "%s %d", what, at)
@@ -141,39 +141,39 @@ func TestDamage(t *testing.T) {
 	require.Zero(t, none.Files)
 }
 
-func (y *yard) sinkDelete(key string) error { return y.bucket.Delete(y.Context(), key) }
+func (y *harness) sinkDelete(key string) error { return y.bucket.Delete(y.Context(), key) }
 
 // A download that fails in the middle says so, however it fails.
-func TestDownloadFails(t *testing.T) {
+func TestInterruptedDownload(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
-	y.upload(y.container(reg("a", "x"), reg("b", noise(100_000))))
+	y := newHarness(t, "")
+	y.upload(y.container(reg("a", "x"), reg("b", incompressible(100_000))))
 	to := snapshot.Destination{Owner: y.owner, Container: y.container()}
 	y.bucket.Before(func(c snapshottest.Call) error {
 		if strings.Contains(c.Key, "/data/") {
-			return errCut
+			return errTruncated
 		}
 		return nil
 	})
 	_, err := y.sink.Download(t.Context(), y.rt, to)
-	require.ErrorIs(t, err, errCut)
-	y.bucket.Revive()
-	y.bucket.DieAfter(50_000) // within the object
+	require.ErrorIs(t, err, errTruncated)
+	y.bucket.ClearFailures()
+	y.bucket.FailAfter(50_000) // within the object
 	_, err = y.sink.Download(t.Context(), y.rt, to)
-	require.ErrorIs(t, err, snapshottest.ErrBroken)
-	y.bucket.Revive()
+	require.ErrorIs(t, err, snapshottest.ErrInjected)
+	y.bucket.ClearFailures()
 	_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: "none"})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 	_, err = y.sink.Upload(t.Context(), y.rt, y.origin("none"))
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	require.False(t, errors.Is(err, runtime.ErrNoFile))
+	require.False(t, errors.Is(err, runtime.ErrFileNotFound))
 }
 
 // Another tenant's list of snapshots in the place of one's own, or one that a
 // later version made, is not believed.
-func TestForeignHead(t *testing.T) {
+func TestForeignManifest(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	y.upload(y.container(reg("f", "x")))
 	const key = "tenants/alice/.hostler/w/heads/0000000000000001.json"
 	mine := string(y.bucket.Objects()[key])

@@ -29,7 +29,7 @@ type download struct {
 	*Sink
 	files Files
 	to    Destination
-	at    string
+	dir   string
 	done  Transfer
 }
 
@@ -53,10 +53,10 @@ func (s *Sink) Download(ctx context.Context, files Files, to Destination) (Trans
 
 func (d *download) run(ctx context.Context) error {
 	var err error
-	if d.at, err = folder(d.sync.Sink, d.to.Owner); err != nil {
+	if d.dir, err = ownerDir(d.sync.Sink, d.to.Owner); err != nil {
 		return err
 	}
-	h, err := d.head(ctx, d.at, d.to.Owner)
+	h, err := d.loadManifest(ctx, d.dir, d.to.Owner)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func (d *download) run(ctx context.Context) error {
 		case workload.Upload:
 			continue
 		case workload.Download:
-			err = d.plain(ctx, m)
+			err = d.downloadRaw(ctx, m)
 		case workload.Bidirectional:
-			err = d.part(ctx, m, find(d.done.Snapshot.Parts, m.SinkPath))
+			err = d.downloadPart(ctx, m, findPart(d.done.Snapshot.Parts, m.SinkPath))
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.Path, err)
@@ -77,14 +77,14 @@ func (d *download) run(ctx context.Context) error {
 	return nil
 }
 
-// part unpacks what a mapping has kept.
-func (d *download) part(ctx context.Context, m workload.Mapping, p *Part) error {
+// downloadPart unpacks what a mapping has kept.
+func (d *download) downloadPart(ctx context.Context, m workload.Mapping, p *Part) error {
 	if p == nil || p.Files == 0 {
 		return nil
 	}
-	return d.put(ctx, m, func(w *tar.Writer, below string) error {
+	return d.stream(ctx, m, func(w *tar.Writer, below string) error {
 		limits := bounds{bytes: p.Bytes, files: p.Files}
-		return d.read(ctx, d.at, *p, d.progress, func(archive io.Reader) error {
+		return d.read(ctx, d.dir, *p, d.progress, func(archive io.Reader) error {
 			return d.unpack(w, archive, below, &limits)
 		})
 	})
@@ -107,19 +107,19 @@ func (d *download) unpack(w *tar.Writer, archive io.Reader, below string, limits
 			return nil
 		}
 		if err != nil {
-			return broken(err)
+			return archiveError(err)
 		}
-		name, err := localName(h.Name)
-		if err == nil && !kept[h.Typeflag] {
-			err = badArchive("%.200q is neither file, folder nor symbolic link", name)
+		name, err := cleanName(h.Name)
+		if err == nil && !keptTypes[h.Typeflag] {
+			err = archiveErrorf("%.200q is neither file, folder nor symbolic link", name)
 		}
 		if err == nil {
-			err = limits.take(h.Size)
+			err = limits.add(h.Size)
 		}
 		if err != nil {
 			return err
 		}
-		if h, err = canonical(h, path.Join(below, name)); err != nil {
+		if h, err = canonicalHeader(h, path.Join(below, name)); err != nil {
 			return err
 		}
 		if err := d.write(w, h, r, buf); err != nil {
@@ -138,30 +138,30 @@ func (d *download) write(w *tar.Writer, h *tar.Header, content io.Reader, buf []
 	}
 	d.done.Files++
 	d.done.Bytes += n
-	return broken(err)
+	return archiveError(err)
 }
 
-// put streams an archive that fill writes into the folder of a mapping, which
+// stream streams an archive that fill writes into the folder of a mapping, which
 // need not exist. Fill is told what to put before names.
-func (d *download) put(ctx context.Context, m workload.Mapping, fill func(w *tar.Writer, below string) error) error {
+func (d *download) stream(ctx context.Context, m workload.Mapping, fill func(w *tar.Writer, below string) error) error {
 	if m.Volume != "" {
-		return d.stream(ctx, m.Volume, relative(m.Path, m.Volume), fill)
+		return d.streamDir(ctx, m.Volume, relativeTo(m.Path, m.Volume), fill)
 	}
 	before := d.done
-	err := d.stream(ctx, m.Path, "", fill)
+	err := d.streamDir(ctx, m.Path, "", fill)
 	if !isMissing(err) {
 		return err
 	}
 	d.done = before
-	return d.stream(ctx, "/", relative(m.Path, "/"), fill)
+	return d.streamDir(ctx, "/", relativeTo(m.Path, "/"), fill)
 }
 
-// relative is the path from a folder to what lies in it, "" for itself.
-func relative(p, dir string) string {
+// relativeTo is the path from a folder to what lies in it, "" for itself.
+func relativeTo(p, dir string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p, dir), "/")
 }
 
-func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar.Writer, string) error) error {
+func (d *download) streamDir(ctx context.Context, dir, below string, fill func(*tar.Writer, string) error) error {
 	r, w := io.Pipe()
 	to := newPace(ctx, nil)
 	defer to.stop()
@@ -178,16 +178,16 @@ func (d *download) stream(ctx context.Context, dir, below string, fill func(*tar
 		if err == nil {
 			err = buf.Flush()
 		}
-		to.wait() // for the answer, which comes when all is unpacked
+		to.beginWait() // for the answer, which comes when all is unpacked
 		w.CloseWithError(err)
 		return err
 	})
-	err := d.files.PutFiles(to.ctx, d.to.Container, dir, r)
-	r.CloseWithError(errGivenUp)
-	if fillErr := g.Wait(); fillErr != nil && !errors.Is(fillErr, errGivenUp) {
+	err := d.files.CopyIn(to.ctx, d.to.Container, dir, r)
+	r.CloseWithError(errUploadAborted)
+	if fillErr := g.Wait(); fillErr != nil && !errors.Is(fillErr, errUploadAborted) {
 		return fillErr
 	}
-	return to.outcome(err)
+	return to.result(err)
 }
 
 // read reads the archive of a part and makes sure that it is what was stored.
@@ -200,17 +200,17 @@ func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64)
 		return fmt.Errorf("read %s: %w", p.Object, err)
 	}
 	defer object.Close()
-	m := newMeter(object, progress)
+	m := newHashingReader(object, progress)
 	z, err := newDecoder(m)
 	if err != nil {
 		return err
 	}
 	defer z.Close()
-	archive := decoded{m, z}
+	archive := decodedReader{m, z}
 	err = use(archive)
 	// Its end has not been read by whoever stopped at the archive's end mark.
 	if err == nil {
-		_, err = io.Copy(io.Discard, io.LimitReader(archive, maxTail))
+		_, err = io.Copy(io.Discard, io.LimitReader(archive, maxTrailer))
 	}
 	if err == nil {
 		_, err = io.Copy(io.Discard, m)

@@ -12,52 +12,52 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-func badArchive(format string, args ...any) error {
+func archiveErrorf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
 }
 
 // Bounds of one entry, which are the kernel's. Deeper directories can be made
 // one in the other, but nothing in them can be opened by its path.
 const (
-	maxPath      = 4 << 10
-	maxComponent = 255
-	maxTarget    = 4 << 10
+	maxPath       = 4 << 10
+	maxComponent  = 255
+	maxLinkTarget = 4 << 10
 )
 
-// localName is an entry's name without what says nothing: "." for the folder
+// cleanName is an entry's name without what says nothing: "." for the folder
 // itself. Names that lead outside, or that could be read as such, are refused.
-func localName(name string) (string, error) {
+func cleanName(name string) (string, error) {
 	if len(name) > maxPath {
-		return "", badArchive("the path %.200q… is longer than %d bytes", name, maxPath)
+		return "", archiveErrorf("the path %.200q… is longer than %d bytes", name, maxPath)
 	}
 	if name == "" || strings.ContainsRune(name, 0) || path.IsAbs(name) {
-		return "", badArchive("the name %.200q is not one of a file below", name)
+		return "", archiveErrorf("the name %.200q is not one of a file below", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
-			return "", badArchive("the name %.200q points upwards", name)
+			return "", archiveErrorf("the name %.200q points upwards", name)
 		}
 		if len(part) > maxComponent {
-			return "", badArchive("the name %.200q has a part that is longer than %d bytes", name, maxComponent)
+			return "", archiveErrorf("the name %.200q has a part that is longer than %d bytes", name, maxComponent)
 		}
 	}
 	return path.Clean(name), nil
 }
 
-// kept are the kinds of entries that are kept; dropped are those that mean
+// keptTypes are the kinds of entries that are kept; dropped are those that mean
 // nothing outside of their container. Any other, a hard link above all, would
 // be a file that is lost: it is refused.
 var (
-	kept    = map[byte]bool{tar.TypeReg: true, tar.TypeDir: true, tar.TypeSymlink: true}
-	dropped = map[byte]bool{tar.TypeFifo: true, tar.TypeChar: true, tar.TypeBlock: true}
+	keptTypes    = map[byte]bool{tar.TypeReg: true, tar.TypeDir: true, tar.TypeSymlink: true}
+	droppedTypes = map[byte]bool{tar.TypeFifo: true, tar.TypeChar: true, tar.TypeBlock: true}
 )
 
 // permissionBits are those that are kept: not setuid and setgid.
 const permissionBits = 0o1777
 
-// canonical is an entry without what belongs to one container: owners, times of
+// canonicalHeader is an entry without what belongs to one container: owners, times of
 // access and change, anything that we do not know.
-func canonical(h *tar.Header, name string) (*tar.Header, error) {
+func canonicalHeader(h *tar.Header, name string) (*tar.Header, error) {
 	c := &tar.Header{
 		Typeflag: h.Typeflag, Name: name, Mode: h.Mode & permissionBits,
 		ModTime: h.ModTime, Format: tar.FormatPAX,
@@ -68,8 +68,8 @@ func canonical(h *tar.Header, name string) (*tar.Header, error) {
 	case tar.TypeReg:
 		c.Size = h.Size
 	case tar.TypeSymlink:
-		if h.Linkname == "" || len(h.Linkname) > maxTarget || strings.ContainsRune(h.Linkname, 0) {
-			return nil, badArchive("the link %.200q has no target that can be", name)
+		if h.Linkname == "" || len(h.Linkname) > maxLinkTarget || strings.ContainsRune(h.Linkname, 0) {
+			return nil, archiveErrorf("the link %.200q has no target that can be", name)
 		}
 		c.Linkname = h.Linkname
 	}

@@ -17,15 +17,15 @@ func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, erro
 	return s.bucket(ctx, sync)
 }
 
-// Open is how many buckets are open.
-func (s *Sinks) Open() int {
+// OpenCount is how many buckets are open.
+func (s *Sinks) OpenCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-// Closed says whether a provider's bucket was closed. It does not hold it.
-func Closed(bucket Bucket) func() bool {
+// IsClosed says whether a provider's bucket was closed. It does not hold it.
+func IsClosed(bucket Bucket) func() bool {
 	b := bucket.(*cloudBucket).bucket
 	return func() bool {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -35,16 +35,16 @@ func Closed(bucket Bucket) func() bool {
 	}
 }
 
-// Holdback is from where a state is read twice.
-const Holdback = holdback
+// PeekSize is from where a state is read twice.
+const PeekSize = peekSize
 
-// UploadsAtOnce is how many large uploads to a bucket that takes no memory
+// MaxConcurrentUploads is how many large uploads to a bucket that takes no memory
 // itself there are at a time.
-const UploadsAtOnce = uploadMemory / packing
+const MaxConcurrentUploads = uploadMemory / packMemory
 
-// Mask is an error as a bucket with secrets shows it.
-func Mask(err error, secrets ...string) error {
-	return (&cloudBucket{secrets: secrets}).fault(err)
+// RedactError is an error as a bucket with secrets shows it.
+func RedactError(err error, secrets ...string) error {
+	return (&cloudBucket{secrets: secrets}).translateError(err)
 }
 
 // ConnectionSecrets is connectionSecrets.

@@ -18,12 +18,12 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// archives is containers whose archive a function writes.
-type archives func(ctx context.Context, id string, w *tar.Writer) error
+// archiveFunc is containers whose archive a function writes.
+type archiveFunc func(ctx context.Context, id string, w *tar.Writer) error
 
-func (archives) PutFiles(context.Context, string, string, io.Reader) error { return nil }
+func (archiveFunc) CopyIn(context.Context, string, string, io.Reader) error { return nil }
 
-func (a archives) GetFiles(ctx context.Context, id, _ string) (io.ReadCloser, error) {
+func (a archiveFunc) CopyOut(ctx context.Context, id, _ string) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
 	go func() { // ends when the archive was read, or with ctx
@@ -39,7 +39,7 @@ func (a archives) GetFiles(ctx context.Context, id, _ string) (io.ReadCloser, er
 
 // sinkFor is a sink of a workload with one mapping.
 func sinkFor(pattern string) *snapshot.Sink {
-	return snapshot.On(snapshottest.NewMemory(), &workload.Sync{
+	return snapshot.New(snapshottest.NewMemory(), &workload.Sync{
 		Sink: workload.Sink{Prefix: "t/${tenantId}/"}, Keep: 3, MaxSize: 1 << 30, MaxFiles: 1_000_000,
 		Mappings: []workload.Mapping{{Path: "/data", Pattern: pattern, Direction: workload.Bidirectional, Mode: workload.ModeSync}},
 	})
@@ -64,7 +64,7 @@ func TestMemoryPerEntry(t *testing.T) {
 	deep := strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 249)+"/", 16), "/")
 	for pattern, most := range map[string]int64{"**": 160 * entries, "*.json": 1 << 20} {
 		var grown int64
-		files := archives(func(_ context.Context, _ string, w *tar.Writer) error {
+		files := archiveFunc(func(_ context.Context, _ string, w *tar.Writer) error {
 			add := func(name string) error {
 				return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, Format: tar.FormatPAX})
 			}
@@ -92,7 +92,7 @@ func TestMemoryPerEntry(t *testing.T) {
 
 // Paths that no kernel takes are the container's fault, and so is more than the
 // bounds, also of what the pattern leaves out.
-func TestStatesBeyondBounds(t *testing.T) {
+func TestStatesBeyondLimits(t *testing.T) {
 	t.Parallel()
 	name := func(parts ...string) string { return strings.Join(parts, "/") }
 	x := strings.Repeat("x", 255)
@@ -113,12 +113,12 @@ func TestStatesBeyondBounds(t *testing.T) {
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			files := archives(func(_ context.Context, _ string, w *tar.Writer) error {
+			files := archiveFunc(func(_ context.Context, _ string, w *tar.Writer) error {
 				h := test.h
 				h.Format = tar.FormatPAX
 				err := w.WriteHeader(&h)
 				if err == nil && h.Size > 0 {
-					_, err = io.CopyN(w, zeros{}, 1<<20)
+					_, err = io.CopyN(w, zeroReader{}, 1<<20)
 				}
 				return err
 			})
@@ -132,15 +132,15 @@ func TestStatesBeyondBounds(t *testing.T) {
 				return
 			}
 			require.ErrorIs(t, err, test.kind)
-			require.ErrorIs(t, err, snapshot.ErrSource)
+			require.ErrorIs(t, err, snapshot.ErrContainer)
 		})
 	}
 }
 
 // The number of entries that a pattern leaves out is bounded as well.
-func TestTooManyLeftOut(t *testing.T) {
+func TestLeftOutEntriesAreLimited(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, max_files: 2, mappings: [{path: /data, pattern: '*.json'}]}")
+	y := newHarness(t, "{sink: {type: file}, max_files: 2, mappings: [{path: /data, pattern: '*.json'}]}")
 	files := []file{reg("a.json", "")}
 	for i := range 21 {
 		files = append(files, reg(fmt.Sprint(i), ""))
@@ -177,18 +177,18 @@ func TestLeftOutDirectories(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
 			bucket := snapshottest.NewMemory()
-			files := archives(func(_ context.Context, _ string, w *tar.Writer) error { return write(w, test.entries...) })
-			sink := snapshot.On(bucket, synced(t, "{sink: {type: file}, mappings: [{path: /data, pattern: '**/*.json'}]}"))
+			files := archiveFunc(func(_ context.Context, _ string, w *tar.Writer) error { return write(w, test.entries...) })
+			sink := snapshot.New(bucket, synced(t, "{sink: {type: file}, mappings: [{path: /data, pattern: '**/*.json'}]}"))
 			_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
 			require.NoError(t, err)
-			back := &taken{}
+			back := &recordingContainer{}
 			_, err = sink.Download(t.Context(), back, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
 			require.NoError(t, err)
 			require.Equal(t, test.kept, back.entries)
 		})
 	}
-	_, err := snapshot.On(snapshottest.NewMemory(), synced(t, "")).Upload(t.Context(),
-		archives(func(_ context.Context, _ string, w *tar.Writer) error {
+	_, err := snapshot.New(snapshottest.NewMemory(), synced(t, "")).Upload(t.Context(),
+		archiveFunc(func(_ context.Context, _ string, w *tar.Writer) error {
 			return write(w, reg("x/y", ""), link("a", "/"), reg("b", ""), reg("a/c/d", ""))
 		}), origin("w", "mallory"))
 	require.ErrorIs(t, err, runtime.ErrBadArchive, "it is below a link")
@@ -213,14 +213,14 @@ func write(w *tar.Writer, files ...file) error {
 	return nil
 }
 
-// taken is a container that notes what is put into it.
-type taken struct{ entries []string }
+// recordingContainer is a container that notes what is put into it.
+type recordingContainer struct{ entries []string }
 
-func (*taken) GetFiles(context.Context, string, string) (io.ReadCloser, error) {
-	return nil, runtime.ErrNoFile
+func (*recordingContainer) CopyOut(context.Context, string, string) (io.ReadCloser, error) {
+	return nil, runtime.ErrFileNotFound
 }
 
-func (c *taken) PutFiles(_ context.Context, _, _ string, archive io.Reader) error {
+func (c *recordingContainer) CopyIn(_ context.Context, _, _ string, archive io.Reader) error {
 	r := tar.NewReader(archive)
 	for {
 		h, err := r.Next()
@@ -234,9 +234,9 @@ func (c *taken) PutFiles(_ context.Context, _, _ string, archive io.Reader) erro
 	}
 }
 
-type zeros struct{}
+type zeroReader struct{}
 
-func (zeros) Read(b []byte) (int, error) {
+func (zeroReader) Read(b []byte) (int, error) {
 	clear(b)
 	return len(b), nil
 }

@@ -20,13 +20,13 @@ func FuzzEscape(f *testing.F) {
 		if a == "" || b == "" {
 			return
 		}
-		x, y := escape(a), escape(b)
+		x, y := escapeName(a), escapeName(b)
 		require.Equal(t, a == b, x == y)
 		require.Regexp(t, plain, x)
 		require.Equal(t, path.Base(x), x)
 		require.Equal(t, path.Clean(x), x)
 		require.NotContains(t, []string{".", ".."}, x)
-		require.LessOrEqual(t, len(x), maxName)
+		require.LessOrEqual(t, len(x), maxNameLength)
 	})
 }
 

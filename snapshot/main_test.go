@@ -35,8 +35,8 @@ func synced(t testing.TB, sync string) *workload.Sync {
 	return w.Sync
 }
 
-// yard is a bucket and containers to fill.
-type yard struct {
+// harness is a bucket and containers to fill.
+type harness struct {
 	testing.TB
 	rt     runtime.Runtime
 	bucket *snapshottest.Memory
@@ -45,9 +45,9 @@ type yard struct {
 	fence  int64
 }
 
-func newYard(t testing.TB, sync string) *yard {
+func newHarness(t testing.TB, sync string) *harness {
 	t.Helper()
-	y := &yard{
+	y := &harness{
 		TB: t, rt: fake.New(), bucket: snapshottest.NewMemory(), fence: 1,
 		owner: snapshot.Owner{Workload: "w", Tenant: "alice"},
 	}
@@ -56,14 +56,14 @@ func newYard(t testing.TB, sync string) *yard {
 }
 
 // apply changes the workload's sync.
-func (y *yard) apply(sync string) { y.sink = snapshot.On(y.bucket, synced(y.TB, sync)) }
+func (y *harness) apply(sync string) { y.sink = snapshot.New(y.bucket, synced(y.TB, sync)) }
 
 // container is a new container of the workload, with files.
-func (y *yard) container(files ...file) string {
+func (y *harness) container(files ...file) string {
 	y.Helper()
 	id := runtimetest.NewID()
 	require.NoError(y, y.rt.Create(y.Context(), runtime.Spec{
-		ID: id, Command: []string{fake.BoxPath, "idle"},
+		ID: id, Command: []string{fake.TestprogPath, "idle"},
 		Volumes: []runtime.Volume{{Name: "state", Target: "/data"}, {Name: "more", Target: "/more"}},
 	}))
 	require.NoError(y, y.rt.Start(y.Context(), id))
@@ -71,9 +71,9 @@ func (y *yard) container(files ...file) string {
 	return id
 }
 
-func (y *yard) put(id, dir string, files ...file) {
+func (y *harness) put(id, dir string, files ...file) {
 	y.Helper()
-	require.NoError(y, y.rt.PutFiles(y.Context(), id, dir, bytes.NewReader(pack(y, files...))))
+	require.NoError(y, y.rt.CopyIn(y.Context(), id, dir, bytes.NewReader(pack(y, files...))))
 }
 
 // file is one entry of an archive.
@@ -112,11 +112,11 @@ func pack(t testing.TB, files ...file) []byte {
 
 // has says what a folder of a container holds, folders with a slash at the end
 // and links with an arrow.
-func (y *yard) has(id, dir string) map[string]string {
+func (y *harness) has(id, dir string) map[string]string {
 	y.Helper()
 	out := map[string]string{}
-	r, err := y.rt.GetFiles(y.Context(), id, dir)
-	if errors.Is(err, runtime.ErrNoFile) {
+	r, err := y.rt.CopyOut(y.Context(), id, dir)
+	if errors.Is(err, runtime.ErrFileNotFound) {
 		return out
 	}
 	require.NoError(y, err)
@@ -140,13 +140,13 @@ func (y *yard) has(id, dir string) map[string]string {
 	}
 }
 
-func (y *yard) origin(container string) snapshot.Origin {
+func (y *harness) origin(container string) snapshot.Origin {
 	return snapshot.Origin{
 		Owner: y.owner, Revision: "rev", Claim: "claim", Container: container, Fence: y.fence, Reason: "release",
 	}
 }
 
-func (y *yard) upload(container string) snapshot.Transfer {
+func (y *harness) upload(container string) snapshot.Transfer {
 	y.Helper()
 	t, err := y.sink.Upload(y.Context(), y.rt, y.origin(container))
 	require.NoError(y, err)
@@ -154,7 +154,7 @@ func (y *yard) upload(container string) snapshot.Transfer {
 }
 
 // download fills a new container.
-func (y *yard) download() (string, snapshot.Transfer) {
+func (y *harness) download() (string, snapshot.Transfer) {
 	y.Helper()
 	id := y.container()
 	t, err := y.sink.Download(y.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: id})
@@ -164,7 +164,7 @@ func (y *yard) download() (string, snapshot.Transfer) {
 
 // kept are the contents of files below /data after a download into a new
 // container.
-func (y *yard) kept() map[string]string {
+func (y *harness) kept() map[string]string {
 	y.Helper()
 	id, _ := y.download()
 	out := y.has(id, "/data")

@@ -18,9 +18,9 @@ import (
 
 // An older claim's state never replaces a newer claim's, also where the newer
 // one found nothing to store.
-func TestFence(t *testing.T) {
+func TestOlderClaimLoses(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	y.fence = 5
 	y.upload(y.container(reg("f", "5")))
 	same, _ := y.download()
@@ -34,9 +34,9 @@ func TestFence(t *testing.T) {
 
 // Of uploads at the same time each either is kept or says that it is not; the
 // list holds what succeeded, and the highest head is the only one.
-func TestUploadsAtOnce(t *testing.T) {
+func TestConcurrentUploads(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, keep: 100}")
+	y := newHarness(t, "{sink: {type: file}, keep: 100}")
 	y.upload(y.container(reg("f", "0")))
 	const n = 12
 	var g errgroup.Group
@@ -66,9 +66,9 @@ func TestUploadsAtOnce(t *testing.T) {
 }
 
 // Who comes so late that the head to build on was removed since does not win.
-func TestFarBehind(t *testing.T) {
+func TestLateUploaderLoses(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	y.upload(y.container(reg("f", "0")))
 	once := false
 	y.bucket.Before(func(c snapshottest.Call) error {
@@ -90,7 +90,7 @@ func TestFarBehind(t *testing.T) {
 // can be made current again.
 func TestKeepAndRestore(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, keep: 3}")
+	y := newHarness(t, "{sink: {type: file}, keep: 3}")
 	for i := range 6 {
 		y.upload(y.container(reg("f", fmt.Sprint(i))))
 	}
@@ -126,13 +126,13 @@ func TestKeepAndRestore(t *testing.T) {
 
 // Of two who shorten the list at once, each to its own length, one wins, and
 // nothing goes that is still listed.
-func TestPrunesAtOnce(t *testing.T) {
+func TestConcurrentPrunes(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, keep: 6}")
+	y := newHarness(t, "{sink: {type: file}, keep: 6}")
 	for i := range 6 {
 		y.upload(y.container(reg("f", fmt.Sprint(i))))
 	}
-	more, fewer := snapshot.On(y.bucket, synced(t, "{sink: {type: file}, keep: 5}")), snapshot.On(y.bucket, synced(t, "{sink: {type: file}, keep: 3}"))
+	more, fewer := snapshot.New(y.bucket, synced(t, "{sink: {type: file}, keep: 5}")), snapshot.New(y.bucket, synced(t, "{sink: {type: file}, keep: 3}"))
 	first := true
 	y.bucket.Before(func(c snapshottest.Call) error {
 		if c.Op != "create" || !first {
@@ -155,9 +155,9 @@ func TestPrunesAtOnce(t *testing.T) {
 
 // A head that exists because the answer to its creation was lost, and the
 // creation repeated, is the uploader's own.
-func TestCreatedTwice(t *testing.T) {
+func TestRepeatedManifestCreate(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	y.bucket.After(func(c snapshottest.Call) error {
 		if c.Op == "create" {
 			return snapshot.ErrExists
@@ -173,17 +173,17 @@ func TestCreatedTwice(t *testing.T) {
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newYard(t, "")
+		y := newHarness(t, "")
 		y.upload(y.container(reg("f", "x")))
 		y.bucket.Before(func(c snapshottest.Call) error {
 			if c.Op == "create" {
-				return snapshottest.ErrBroken
+				return snapshottest.ErrInjected
 			}
 			return nil
 		})
 		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "y"))))
 		require.Error(t, err)
-		y.bucket.Revive()
+		y.bucket.ClearFailures()
 		y.bucket.Set("tenants/alice/config.json", nil, time.Now())
 		y.bucket.Set("tenants/alice/.hostler/w2/data/x", nil, time.Now())
 		require.Len(t, y.bucket.Objects(), 5)
@@ -200,10 +200,10 @@ func TestPrune(t *testing.T) {
 }
 
 // Tenants and workloads never share a snapshot, whatever they are called.
-func TestOwnersAreApart(t *testing.T) {
+func TestOwnersAreIsolated(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"tenants/${tenantId}/", "${tenantId}", "a-${tenantId}-b"} {
-		y := newYard(t, "{sink: {type: file, prefix: '"+prefix+"'}}")
+		y := newHarness(t, "{sink: {type: file, prefix: '"+prefix+"'}}")
 		names := []string{
 			"a", "A", "ab", "a.", ".a", "..", ".", "a..b", "a/b", "a%2fb", "a_b", "_61", "a_5fb", "á", "a\u0301", "a\x00",
 			"_h" + strings.Repeat("0", 64), strings.Repeat("A", 100), strings.Repeat("a", 300), ".hostler", "con", " a", "a ",
@@ -228,9 +228,9 @@ func TestOwnersAreApart(t *testing.T) {
 			require.Equal(t, name, y.kept()["f"])
 		}
 	}
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	for _, o := range []snapshot.Owner{{Workload: "w"}, {Tenant: "a"}, {Workload: "../w", Tenant: "a"}} {
 		_, err := y.sink.List(t.Context(), o)
-		require.ErrorIs(t, err, snapshot.ErrTenant)
+		require.ErrorIs(t, err, snapshot.ErrInvalidOwner)
 	}
 }

@@ -12,38 +12,38 @@ import (
 // A tenant can stop or slow down what packs them. The time that the sink or the
 // server takes does not count.
 const (
-	maxOpening = 3 * time.Minute // before its first byte, with the engine's part
-	maxIdle    = time.Minute     // without a byte
-	paceWindow = time.Minute     // of waiting, over which the rate is measured
-	minRate    = 64 << 10        // bytes a second
-	// crowdedRate is the least rate of an upload that has its turn while others
+	firstByteTimeout = 3 * time.Minute // before its first byte, with the engine's part
+	idleTimeout      = time.Minute     // without a byte
+	rateWindow       = time.Minute     // of waiting, over which the rate is measured
+	minRate          = 64 << 10        // bytes a second
+	// contendedRate is the least rate of an upload that has its turn while others
 	// wait for theirs.
-	crowdedRate = 1 << 20
+	contendedRate = 1 << 20
 )
 
-// ErrSource says that a tenant's files could not be kept, or put back, for a
+// ErrContainer says that a tenant's files could not be kept, or put back, for a
 // reason that lies in the container: what the files are, or that the container
 // does not give or take them. Neither the sink nor the engine has failed.
-var ErrSource = errors.New("the cause lies in the container")
+var ErrContainer = errors.New("the cause lies in the container")
 
 var (
-	errIdle = fmt.Errorf("%w: no byte was transferred for %s", ErrSource, maxIdle)
-	errSlow = fmt.Errorf("%w: it transfers less than %d KiB a second", ErrSource, minRate>>10)
-	// errCrowded is not the container's fault: at another time its rate will do.
-	errCrowded = fmt.Errorf("others wait, and the container transfers less than %d KiB a second", crowdedRate>>10)
-	errOpening = fmt.Errorf("%w: no byte was transferred within %s", ErrSource, maxOpening)
+	errIdleTimeout = fmt.Errorf("%w: no byte was transferred for %s", ErrContainer, idleTimeout)
+	errTooSlow     = fmt.Errorf("%w: it transfers less than %d KiB a second", ErrContainer, minRate>>10)
+	// errContended is not the container's fault: at another time its rate will do.
+	errContended        = fmt.Errorf("others wait, and the container transfers less than %d KiB a second", contendedRate>>10)
+	errFirstByteTimeout = fmt.Errorf("%w: no byte was transferred within %s", ErrContainer, firstByteTimeout)
 )
 
 // pace bounds how long a transfer waits for its container. It is used by one
 // goroutine at a time.
 type pace struct {
 	// ctx ends when the container was waited for too long, with the reason.
-	ctx     context.Context //nolint:containedctx // of the one transfer
-	cancel  context.CancelCauseFunc
-	crowded func() bool // may be nil
-	limit   *time.Timer // of the wait under way; nil when there is none
-	begun   time.Time   // of the wait under way
-	open    bool        // a byte was transferred
+	ctx         context.Context //nolint:containedctx // of the one transfer
+	cancel      context.CancelCauseFunc
+	isContended func() bool // may be nil
+	limit       *time.Timer // of the wait under way; nil when there is none
+	begun       time.Time   // of the wait under way
+	started     bool        // a byte was transferred
 
 	waited time.Duration // in this window
 	bytes  int64         // in this window
@@ -51,8 +51,8 @@ type pace struct {
 
 // newPace returns the pace of a transfer that has not begun. The caller calls
 // stop.
-func newPace(ctx context.Context, crowded func() bool) *pace {
-	p := &pace{crowded: crowded}
+func newPace(ctx context.Context, isContended func() bool) *pace {
+	p := &pace{isContended: isContended}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	return p
 }
@@ -65,45 +65,45 @@ func (p *pace) stop() {
 	p.cancel(nil)
 }
 
-// wait begins a wait for the container, unless one is under way.
-func (p *pace) wait() {
+// beginWait begins a wait for the container, unless one is under way.
+func (p *pace) beginWait() {
 	if p.limit != nil {
 		return
 	}
-	longest, late := maxIdle, errIdle
-	if !p.open {
-		longest, late = maxOpening, errOpening
+	limit, late := idleTimeout, errIdleTimeout
+	if !p.started {
+		limit, late = firstByteTimeout, errFirstByteTimeout
 	}
 	p.begun = time.Now()
-	p.limit = time.AfterFunc(longest, func() { p.cancel(late) })
+	p.limit = time.AfterFunc(limit, func() { p.cancel(late) })
 }
 
-// resume ends a wait in which n bytes were transferred, and returns why the
+// endWait ends a wait in which n bytes were transferred, and returns why the
 // transfer is cut off, if it is.
-func (p *pace) resume(n int) error {
+func (p *pace) endWait(n int) error {
 	p.limit.Stop()
 	p.limit = nil
-	if !p.open {
-		p.open = true
+	if !p.started {
+		p.started = true
 		return context.Cause(p.ctx)
 	}
 	p.waited += time.Since(p.begun)
 	p.bytes += int64(n)
-	if p.waited >= paceWindow {
+	if p.waited >= rateWindow {
 		rate := float64(p.bytes) / p.waited.Seconds()
 		p.waited, p.bytes = 0, 0
 		switch {
 		case rate < minRate:
-			p.cancel(errSlow)
-		case rate < crowdedRate && p.crowded != nil && p.crowded():
-			p.cancel(errCrowded)
+			p.cancel(errTooSlow)
+		case rate < contendedRate && p.isContended != nil && p.isContended():
+			p.cancel(errContended)
 		}
 	}
 	return context.Cause(p.ctx)
 }
 
-// outcome is the error of a transfer: why it was cut off, if it was.
-func (p *pace) outcome(err error) error {
+// result is the error of a transfer: why it was cut off, if it was.
+func (p *pace) result(err error) error {
 	if err != nil && p.ctx.Err() != nil {
 		return context.Cause(p.ctx)
 	}
@@ -117,9 +117,9 @@ type pacedReader struct {
 }
 
 func (r pacedReader) Read(b []byte) (int, error) {
-	r.wait()
+	r.beginWait()
 	n, err := r.from.Read(b)
-	if cut := r.resume(n); cut != nil {
+	if cut := r.endWait(n); cut != nil {
 		return n, cut
 	}
 	return n, err
@@ -132,9 +132,9 @@ type pacedWriter struct {
 }
 
 func (w pacedWriter) Write(b []byte) (int, error) {
-	w.wait()
+	w.beginWait()
 	n, err := w.to.Write(b)
-	if cut := w.resume(n); cut != nil {
+	if cut := w.endWait(n); cut != nil {
 		return n, cut
 	}
 	return n, err

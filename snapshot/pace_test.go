@@ -21,7 +21,7 @@ import (
 )
 
 // large is the size of a state whose upload takes a turn.
-const large = snapshot.Holdback + 100_000
+const large = snapshot.PeekSize + 100_000
 
 // paced writes one file that does not compress: each part, and a pause before
 // it, until ctx ends.
@@ -47,7 +47,7 @@ func paced(ctx context.Context, w *tar.Writer, size, part int, pause time.Durati
 
 // A container that gives nothing any more, or next to nothing, is given up. Its
 // turn is for others then.
-func TestContainersThatStall(t *testing.T) {
+func TestStalledContainer(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
 		stall func(ctx context.Context, w *tar.Writer) error
@@ -72,7 +72,7 @@ func TestContainersThatStall(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				sink := sinkFor("**")
-				files := archives(func(ctx context.Context, id string, w *tar.Writer) error {
+				files := archiveFunc(func(ctx context.Context, id string, w *tar.Writer) error {
 					if id == "alice" {
 						return paced(ctx, w, large, large, 0)
 					}
@@ -80,10 +80,10 @@ func TestContainersThatStall(t *testing.T) {
 				})
 				begin := time.Now()
 				var g errgroup.Group
-				for i := range snapshot.UploadsAtOnce {
+				for i := range snapshot.MaxConcurrentUploads {
 					g.Go(func() error {
 						_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("mallory", i)))
-						if !errors.Is(err, snapshot.ErrSource) || !strings.Contains(err.Error(), test.text) {
+						if !errors.Is(err, snapshot.ErrContainer) || !strings.Contains(err.Error(), test.text) {
 							return fmt.Errorf("upload: %w", err)
 						}
 						return nil
@@ -101,12 +101,12 @@ func TestContainersThatStall(t *testing.T) {
 
 // A container that is a little slow has its turn for as long as nobody waits.
 // When somebody does it is told to come back, which is no fault of it.
-func TestSlowContainerMakesRoom(t *testing.T) {
+func TestSlowContainerYieldsQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		sink := sinkFor("**")
 		const part = 100 << 10
-		files := archives(func(ctx context.Context, id string, w *tar.Writer) error {
+		files := archiveFunc(func(ctx context.Context, id string, w *tar.Writer) error {
 			if id == "alice" {
 				return paced(ctx, w, large, large, 0)
 			}
@@ -117,10 +117,10 @@ func TestSlowContainerMakesRoom(t *testing.T) {
 
 		var g errgroup.Group
 		var left atomic.Int32
-		for i := range snapshot.UploadsAtOnce {
+		for i := range snapshot.MaxConcurrentUploads {
 			g.Go(func() error {
 				_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("slow", i)))
-				if err != nil && strings.Contains(err.Error(), "others wait") && !errors.Is(err, snapshot.ErrSource) {
+				if err != nil && strings.Contains(err.Error(), "others wait") && !errors.Is(err, snapshot.ErrContainer) {
 					left.Add(1)
 					return nil
 				}
@@ -148,22 +148,22 @@ func TestSlowSink(t *testing.T) {
 			}
 			return nil
 		})
-		sink := snapshot.On(bucket, synced(t, ""))
-		files := archives(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
+		sink := snapshot.New(bucket, synced(t, ""))
+		files := archiveFunc(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
 		_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
 		require.NoError(t, err)
-		_, err = sink.Download(t.Context(), &taken{}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
+		_, err = sink.Download(t.Context(), &recordingContainer{}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
 		require.NoError(t, err)
 	})
 }
 
-// hanging is a container that stops to take what is put into it.
-type hanging struct {
-	taken
+// hangingContainer is a container that stops to take what is put into it.
+type hangingContainer struct {
+	recordingContainer
 	after int64
 }
 
-func (c *hanging) PutFiles(ctx context.Context, _, _ string, archive io.Reader) error {
+func (c *hangingContainer) CopyIn(ctx context.Context, _, _ string, archive io.Reader) error {
 	if _, err := io.CopyN(io.Discard, archive, c.after); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
@@ -173,23 +173,23 @@ func (c *hanging) PutFiles(ctx context.Context, _, _ string, archive io.Reader) 
 
 // A container that stops to take its files, or never says that it has them all,
 // does not hold the download.
-func TestDownloadThatHangs(t *testing.T) {
+func TestHangingDownload(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{0, large / 2, 1 << 30} {
 		synctest.Test(t, func(t *testing.T) {
 			sink := sinkFor("**")
-			files := archives(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
+			files := archiveFunc(func(ctx context.Context, _ string, w *tar.Writer) error { return paced(ctx, w, 3*large, large, 0) })
 			_, err := sink.Upload(t.Context(), files, origin("w", "alice"))
 			require.NoError(t, err)
-			_, err = sink.Download(t.Context(), &hanging{after: after}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
-			require.ErrorIs(t, err, snapshot.ErrSource)
+			_, err = sink.Download(t.Context(), &hangingContainer{after: after}, snapshot.Destination{Owner: snapshot.Owner{Workload: "w", Tenant: "alice"}})
+			require.ErrorIs(t, err, snapshot.ErrContainer)
 		})
 	}
 }
 
 // While the tenants of several workloads want turns, each workload has at most
 // half of them; a workload that is alone has them all.
-func TestWorkloadsShareTurns(t *testing.T) {
+func TestWorkloadsShareQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		bucket, open := snapshottest.NewMemory(), make(chan struct{})
@@ -199,12 +199,12 @@ func TestWorkloadsShareTurns(t *testing.T) {
 			}
 			return nil
 		})
-		sink := snapshot.On(bucket, synced(t, ""))
+		sink := snapshot.New(bucket, synced(t, ""))
 		var g errgroup.Group
 		upload := func(workload string, n int) {
 			for i := range n {
 				g.Go(func() error {
-					_, err := sink.Upload(t.Context(), generated(large), origin(workload, fmt.Sprint("tenant", i)))
+					_, err := sink.Upload(t.Context(), generatedContainer(large), origin(workload, fmt.Sprint("tenant", i)))
 					return err
 				})
 				synctest.Wait()
@@ -219,7 +219,7 @@ func TestWorkloadsShareTurns(t *testing.T) {
 			}
 			return n
 		}
-		const all = snapshot.UploadsAtOnce
+		const all = snapshot.MaxConcurrentUploads
 		upload("alone", all+3)
 		require.Equal(t, all, under("alone"))
 		upload("other", all)

@@ -30,15 +30,15 @@ type bounds struct {
 	leftOutFiles int
 }
 
-// leftOutTimes is how many times of what a state may hold may be left out by
+// leftOutFactor is how many times of what a state may hold may be left out by
 // its pattern. A file without content can be of any size.
-const leftOutTimes = 10
+const leftOutFactor = 10
 
 func newBounds(bytes int64, files int) bounds {
 	return bounds{
 		bytes: bytes, files: files,
-		leftOutBytes: min(bytes, math.MaxInt64/leftOutTimes) * leftOutTimes,
-		leftOutFiles: min(files, math.MaxInt/leftOutTimes) * leftOutTimes,
+		leftOutBytes: min(bytes, math.MaxInt64/leftOutFactor) * leftOutFactor,
+		leftOutFiles: min(files, math.MaxInt/leftOutFactor) * leftOutFactor,
 	}
 }
 
@@ -46,14 +46,14 @@ func newBounds(bytes int64, files int) bounds {
 func (b *bounds) leaveOut(size int64) error {
 	b.leftOutFiles--
 	if b.leftOutFiles < 0 || size < 0 || size > b.leftOutBytes {
-		return fmt.Errorf("%w: what its pattern leaves out is more than %d times max_files or max_size", ErrTooLarge, leftOutTimes)
+		return fmt.Errorf("%w: what its pattern leaves out is more than %d times max_files or max_size", ErrTooLarge, leftOutFactor)
 	}
 	b.leftOutBytes -= size
 	return nil
 }
 
-// take takes an entry off; ErrTooLarge when it is too much.
-func (b *bounds) take(size int64) error {
+// add takes an entry off; ErrTooLarge when it is too much.
+func (b *bounds) add(size int64) error {
 	b.files--
 	if b.files < 0 {
 		return fmt.Errorf("%w: it has more files than max_files allows", ErrTooLarge)
@@ -87,13 +87,13 @@ func newPacker(out io.Writer, pattern string, b *bounds) *packer {
 	}
 }
 
-// maxTail bounds what may follow the end mark of an archive.
-const maxTail = 1 << 20
+// maxTrailer bounds what may follow the end mark of an archive.
+const maxTrailer = 1 << 20
 
-// add takes an archive over, each entry through accept, which may leave it
+// addArchive takes an archive over, each entry through accept, which may leave it
 // out. It reads the archive to its end, for only there its reader knows that
 // it was whole.
-func (p *packer) add(archive io.Reader, accept func(h *tar.Header, name string) error) error {
+func (p *packer) addArchive(archive io.Reader, accept func(h *tar.Header, name string) error) error {
 	r := tar.NewReader(archive)
 	for {
 		h, err := r.Next()
@@ -101,26 +101,26 @@ func (p *packer) add(archive io.Reader, accept func(h *tar.Header, name string) 
 			break
 		}
 		if err != nil {
-			return broken(err)
+			return archiveError(err)
 		}
 		if err := p.entry(h, r, accept); err != nil {
 			return err
 		}
 	}
-	n, err := io.CopyBuffer(io.Discard, io.LimitReader(archive, maxTail), p.buf)
-	if err == nil && n == maxTail {
-		err = badArchive("there is more than %d bytes behind its end", maxTail)
+	n, err := io.CopyBuffer(io.Discard, io.LimitReader(archive, maxTrailer), p.buf)
+	if err == nil && n == maxTrailer {
+		err = archiveErrorf("there is more than %d bytes behind its end", maxTrailer)
 	}
 	return err
 }
 
-// broken tells a bad archive from a reader that failed.
-func broken(err error) error {
+// archiveError tells a bad archive from a reader that failed.
+func archiveError(err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return err
 	}
 	if errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return badArchive("%w", err)
+		return archiveErrorf("%w", err)
 	}
 	return err
 }
@@ -132,22 +132,22 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	name, err := localName(h.Name)
+	name, err := cleanName(h.Name)
 	if err != nil || name == "." {
 		return err
 	}
-	if dropped[h.Typeflag] {
+	if droppedTypes[h.Typeflag] {
 		p.sum.Skipped++
-		return p.bounds.take(0)
+		return p.bounds.add(0)
 	}
-	if !kept[h.Typeflag] {
-		return badArchive("%.200q is neither file, folder nor symbolic link", name)
+	if !keptTypes[h.Typeflag] {
+		return archiveErrorf("%.200q is neither file, folder nor symbolic link", name)
 	}
-	c, err := canonical(h, name)
+	c, err := canonicalHeader(h, name)
 	if err != nil {
 		return err
 	}
-	p.tree.enter(name)
+	p.tree.advance(name)
 	err = accept(c, name)
 	if errors.Is(err, errLeaveOut) {
 		return nil
@@ -162,24 +162,24 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 // something that is no folder is refused: unpacked, it could lead outside.
 func (p *packer) fromContainer(h *tar.Header, name string) error {
 	if p.belowFile() {
-		return badArchive("%.200q is in something that is no folder", name)
+		return archiveErrorf("%.200q is in something that is no folder", name)
 	}
 	if matches(p.pattern, name) {
-		return p.writeFolders()
+		return p.writeDirs()
 	}
 	if err := p.bounds.leaveOut(h.Size); err != nil {
 		return err
 	}
 	if h.Typeflag == tar.TypeDir {
-		p.tree.list(h)
+		p.tree.markListed(h)
 	}
 	return errLeaveOut
 }
 
-// writeFolders writes the folders above the entry that no pattern matches and
+// writeDirs writes the folders above the entry that no pattern matches and
 // that have not been written, so that they keep their modes.
-func (p *packer) writeFolders() error {
-	for i, dir := range p.tree.above() {
+func (p *packer) writeDirs() error {
+	for i, dir := range p.tree.parents() {
 		if _, written := p.names[dir.hash]; !dir.listed || written {
 			continue
 		}
@@ -202,7 +202,7 @@ func (p *packer) notInContainer(*tar.Header, string) error {
 
 // belowFile reports whether the entry lies in something that is no folder.
 func (p *packer) belowFile() bool {
-	for _, dir := range slices.Backward(p.tree.above()) {
+	for _, dir := range slices.Backward(p.tree.parents()) {
 		if folder, there := p.names[dir.hash]; there {
 			return !folder
 		}
@@ -211,7 +211,7 @@ func (p *packer) belowFile() bool {
 }
 
 func (p *packer) write(h *tar.Header, path nameHash, content io.Reader) error {
-	if err := p.bounds.take(h.Size); err != nil {
+	if err := p.bounds.add(h.Size); err != nil {
 		return err
 	}
 	p.names[path] = h.Typeflag == tar.TypeDir
@@ -225,7 +225,7 @@ func (p *packer) write(h *tar.Header, path nameHash, content io.Reader) error {
 			err = io.ErrUnexpectedEOF
 		}
 		if err != nil {
-			return fmt.Errorf("pack %.200q: %w", h.Name, broken(err))
+			return fmt.Errorf("pack %.200q: %w", h.Name, archiveError(err))
 		}
 	}
 	p.digests = append(p.digests, [sha256.Size]byte(sum.Sum(nil)))
@@ -251,4 +251,4 @@ func (p *packer) finish() (contents, error) {
 
 // isMissing says whether the folder to pack is not there, which is as good as
 // empty.
-func isMissing(err error) bool { return errors.Is(err, runtime.ErrNoFile) }
+func isMissing(err error) bool { return errors.Is(err, runtime.ErrFileNotFound) }

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// everything is the pattern that all names match.
-const everything = "**"
+// matchAll is the pattern that all names match.
+const matchAll = "**"
 
 // matches says whether a glob matches a clean relative path. ** stands for any
 // number of folders, also none; the rest is path.Match, part by part. The work
 // is bounded by the product of the parts, whatever a tenant calls its files.
 func matches(pattern, name string) bool {
-	if pattern == everything {
+	if pattern == matchAll {
 		return true
 	}
 	globs, parts := strings.Split(pattern, "/"), strings.Split(name, "/")
@@ -23,7 +23,7 @@ func matches(pattern, name string) bool {
 		next := make([]bool, len(parts)+1)
 		for j := range reach {
 			switch {
-			case glob == everything:
+			case glob == matchAll:
 				next[j] = reach[j] || j > 0 && next[j-1]
 			case j > 0 && reach[j-1]:
 				next[j], _ = path.Match(glob, parts[j-1]) // package workload has refused bad ones

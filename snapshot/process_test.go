@@ -20,17 +20,17 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// machine is containers that are processes of this machine, packed and
+// processHarness is containers that are processes of this machine, packed and
 // unpacked by the program that does it in every real container, and a sink in a
 // folder.
-type machine struct {
+type processHarness struct {
 	testing.TB
 	dir  string
 	rt   *process.Runtime
 	sink *snapshot.Sink
 }
 
-func newMachine(t testing.TB) *machine {
+func newProcessHarness(t testing.TB) *processHarness {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hostler-snapshot-")
 	require.NoError(t, err)
@@ -38,19 +38,19 @@ func newMachine(t testing.TB) *machine {
 	rt, err := process.New(process.Options{Dir: filepath.Join(dir, "rt"), ShimPath: runtimetest.BuildShim(t), Secret: []byte("secret")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, rt.Close()) })
-	sinks := snapshot.NewSinks(snapshot.Places{State: filepath.Join(dir, "state")})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(dir, "state")})
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
-	sink, err := sinks.For(t.Context(), synced(t, ""))
+	sink, err := sinks.Open(t.Context(), synced(t, ""))
 	require.NoError(t, err)
-	return &machine{t, dir, rt, sink}
+	return &processHarness{t, dir, rt, sink}
 }
 
 // container is a new container, and the folder of its state.
-func (m *machine) container() (string, string) {
+func (m *processHarness) container() (string, string) {
 	m.Helper()
 	id := runtimetest.NewID()
 	require.NoError(m, m.rt.Create(m.Context(), runtime.Spec{
-		ID: id, Command: []string{runtimetest.BuildBox(m), "idle"}, Volumes: []runtime.Volume{{Name: "state", Target: "/data"}},
+		ID: id, Command: []string{runtimetest.BuildTestprog(m), "idle"}, Volumes: []runtime.Volume{{Name: "state", Target: "/data"}},
 	}))
 	require.NoError(m, m.rt.Start(m.Context(), id))
 	ctx := context.WithoutCancel(m.Context())
@@ -58,16 +58,18 @@ func (m *machine) container() (string, string) {
 	return id, filepath.Join(m.dir, "rt", "containers", id, "root", "data")
 }
 
-func (m *machine) owner() snapshot.Owner { return snapshot.Owner{Workload: "w", Tenant: "alice"} }
+func (m *processHarness) owner() snapshot.Owner {
+	return snapshot.Owner{Workload: "w", Tenant: "alice"}
+}
 
-func (m *machine) upload(id string) snapshot.Transfer {
+func (m *processHarness) upload(id string) snapshot.Transfer {
 	m.Helper()
 	t, err := m.sink.Upload(m.Context(), m.rt, snapshot.Origin{Owner: m.owner(), Container: id, Fence: 1})
 	require.NoError(m, err)
 	return t
 }
 
-func (m *machine) download(id string) snapshot.Transfer {
+func (m *processHarness) download(id string) snapshot.Transfer {
 	m.Helper()
 	t, err := m.sink.Download(m.Context(), m.rt, snapshot.Destination{Owner: m.owner(), Container: id})
 	require.NoError(m, err)
@@ -76,9 +78,9 @@ func (m *machine) download(id string) snapshot.Transfer {
 
 // Real files, packed and unpacked by the real program: links, hard links,
 // sockets, pipes, holes, times, folders that cannot be written; and many.
-func TestRealFiles(t *testing.T) {
+func TestRealFilesRoundTrip(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
+	m := newProcessHarness(t)
 	id, dir := m.container()
 	write := func(name, body string, mode os.FileMode) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(body), mode))
@@ -126,8 +128,8 @@ func TestRealFiles(t *testing.T) {
 
 // Memory does not grow with the state: hundreds of megabytes pass through a
 // few.
-func TestFlatMemory(t *testing.T) {
-	m := newMachine(t)
+func TestConstantMemory(t *testing.T) {
+	m := newProcessHarness(t)
 	id, dir := m.container()
 	writeLarge(t, filepath.Join(dir, "large"))
 	peak := watchHeap(t, func() { m.upload(id) })
@@ -140,7 +142,7 @@ func TestFlatMemory(t *testing.T) {
 // writeLarge writes 256 MiB.
 func writeLarge(t testing.TB, name string) {
 	t.Helper()
-	part := strings.Repeat(noise(1<<20), 8)
+	part := strings.Repeat(incompressible(1<<20), 8)
 	f, err := os.Create(name)
 	require.NoError(t, err)
 	for range 32 {

@@ -38,10 +38,10 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 	var options []func(*config.LoadOptions) error
 	var hide []string
 	if secret != "" {
-		k := settings(secret)
+		k := parseSettings(secret)
 		id, key, token := k["aws_access_key_id"], k["aws_secret_access_key"], k["aws_session_token"]
 		if id == "" || key == "" {
-			return nil, nil, fmt.Errorf("%w: they have no aws_access_key_id and aws_secret_access_key", ErrSecret)
+			return nil, nil, fmt.Errorf("%w: they have no aws_access_key_id and aws_secret_access_key", ErrCredentials)
 		}
 		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(id, key, token)))
 		hide = append(hide, key, token)
@@ -66,7 +66,7 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 	b, err := s3blob.OpenBucket(ctx, client, s.Bucket, &s3blob.Options{
 		RequestChecksumCalculation: c.RequestChecksumCalculation,
 	})
-	return b, shown(hide), err
+	return b, redactable(hide), err
 }
 
 // gcsScope is what a key may do.
@@ -83,7 +83,7 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	if secret != "" {
 		key, err := google.JWTConfigFromJSON([]byte(secret), gcsScope)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: they are no key of a service account", ErrSecret)
+			return nil, nil, fmt.Errorf("%w: they are no key of a service account", ErrCredentials)
 		}
 		tokens, hide = key.TokenSource(context.WithoutCancel(ctx)), append(hide, string(key.PrivateKey))
 	} else {
@@ -106,7 +106,7 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	if err == nil && b.As(&service) {
 		service.SetRetry(storage.WithMaxAttempts(gcsAttempts))
 	}
-	return b, shown(hide), err
+	return b, redactable(hide), err
 }
 
 // openAzure takes a connection string.
@@ -115,10 +115,10 @@ func openAzure(ctx context.Context, s workload.Sink, secret string) (*blob.Bucke
 		secret = strings.TrimSpace(secret)
 		client, err := container.NewClientFromConnectionString(secret, s.Bucket, nil)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: they are no connection string", ErrSecret)
+			return nil, nil, fmt.Errorf("%w: they are no connection string", ErrCredentials)
 		}
 		b, err := azureblob.OpenBucket(ctx, client, nil)
-		return b, shown(connectionSecrets(secret)), err
+		return b, redactable(connectionSecrets(secret)), err
 	}
 	service := s.Endpoint
 	if service == "" {
@@ -145,7 +145,7 @@ func connectionSecrets(text string) []string {
 			hide = append(hide, strings.TrimPrefix(value, "?"))
 			for pair := range strings.SplitSeq(value, "&") {
 				if sig, ok := strings.CutPrefix(strings.TrimPrefix(pair, "?"), "sig="); ok {
-					hide = append(hide, spellings(sig)...)
+					hide = append(hide, encodings(sig)...)
 				}
 			}
 		}
@@ -153,9 +153,9 @@ func connectionSecrets(text string) []string {
 	return hide
 }
 
-// spellings are a part of an address as it is given and, where that is another,
+// encodings are a part of an address as it is given and, where that is another,
 // as the client writes it and as it is meant.
-func spellings(given string) []string {
+func encodings(given string) []string {
 	list := []string{given}
 	if meant, err := url.QueryUnescape(given); err == nil {
 		list = append(list, url.QueryEscape(meant), meant)
@@ -163,9 +163,9 @@ func spellings(given string) []string {
 	return slices.Compact(list)
 }
 
-// shown leaves out what is too short to be a secret: to hide it would make
+// redactable leaves out what is too short to be a secret: to hide it would make
 // errors unreadable.
-func shown(secrets []string) []string {
+func redactable(secrets []string) []string {
 	var list []string
 	for _, s := range secrets {
 		if len(s) >= 8 {

@@ -22,11 +22,11 @@ func (s *Sink) Restore(ctx context.Context, o Owner, id string) (Snapshot, error
 }
 
 func (s *Sink) restore(ctx context.Context, o Owner, id string) (Snapshot, error) {
-	at, err := folder(s.sync.Sink, o)
+	at, err := ownerDir(s.sync.Sink, o)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	h, err := s.head(ctx, at, o)
+	h, err := s.loadManifest(ctx, at, o)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -42,7 +42,7 @@ func (s *Sink) restore(ctx context.Context, o Owner, id string) (Snapshot, error
 	}
 	back := h.Snapshots[i]
 	back.ID, back.Time, back.RestoredFrom, back.Reason = newID(), time.Now().UTC(), id, "restored"
-	return back, s.commit(ctx, at, h, h.with(back, s.sync.Keep))
+	return back, s.commit(ctx, at, h, h.withSnapshot(back, s.sync.Keep))
 }
 
 // newID is an identifier that sorts by time.
@@ -51,15 +51,15 @@ func newID() string { return uuid.Must(uuid.NewV7()).String() }
 // How long an upload may take, and how old an object is that no snapshot needs
 // when it cannot be part of an upload under way any more.
 const (
-	longestUpload = 12 * time.Hour
-	grace         = 24 * time.Hour
+	uploadTimeout = 12 * time.Hour
+	pruneGrace    = 24 * time.Hour
 )
 
 // Prune removes what failed uploads have left behind, and snapshots beyond
 // the number to keep. It says how many objects it removed. To call it after a
 // failed upload, and once in a while, is enough.
 func (s *Sink) Prune(ctx context.Context, o Owner) (int, error) {
-	n, err := s.prune(ctx, o, time.Now().Add(-grace))
+	n, err := s.prune(ctx, o, time.Now().Add(-pruneGrace))
 	if err != nil {
 		return n, fmt.Errorf("prune the snapshots of tenant %q of workload %s: %w", o.Tenant, o.Workload, err)
 	}
@@ -67,15 +67,15 @@ func (s *Sink) Prune(ctx context.Context, o Owner) (int, error) {
 }
 
 func (s *Sink) prune(ctx context.Context, o Owner, before time.Time) (int, error) {
-	at, err := folder(s.sync.Sink, o)
+	at, err := ownerDir(s.sync.Sink, o)
 	if err != nil {
 		return 0, err
 	}
-	h, err := s.head(ctx, at, o)
+	h, err := s.loadManifest(ctx, at, o)
 	if err != nil {
 		return 0, err
 	}
-	if next := h.cut(s.sync.Keep); len(next.Snapshots) < len(h.Snapshots) {
+	if next := h.truncated(s.sync.Keep); len(next.Snapshots) < len(h.Snapshots) {
 		if err := s.commit(ctx, at, h, next); err != nil {
 			return 0, err
 		}
@@ -84,7 +84,7 @@ func (s *Sink) prune(ctx context.Context, o Owner, before time.Time) (int, error
 	needed := h.objects()
 	var garbage []string
 	err = s.bucket.List(ctx, at, func(o Object) error {
-		if o.Time.Before(before) && !needed[o.Key[len(at):]] && o.Key != headKey(at, h.Generation) {
+		if o.Time.Before(before) && !needed[o.Key[len(at):]] && o.Key != manifestKey(at, h.Generation) {
 			garbage = append(garbage, o.Key)
 		}
 		return nil

@@ -17,16 +17,16 @@ import (
 // wrong ones.
 type s3Server struct {
 	endpoint string
-	places   snapshot.Places
+	policy   snapshot.PathPolicy
 }
 
 // startS3 starts the server that make s3-tool builds.
 func startS3(t testing.TB) *s3Server {
 	t.Helper()
-	s := &s3Server{endpoint: "http://" + s3test.Start(t), places: snapshot.Places{Credentials: t.TempDir()}}
+	s := &s3Server{endpoint: "http://" + s3test.Start(t), policy: snapshot.PathPolicy{Credentials: t.TempDir()}}
 	for name, secret := range map[string]string{"right": s3test.Secret, "wrong": s3test.Secret + "-not"} {
 		text := "[default]\naws_access_key_id = " + s3test.Key + "\naws_secret_access_key = " + secret + "\n"
-		require.NoError(t, os.WriteFile(filepath.Join(s.places.Credentials, name), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(s.policy.Credentials, name), []byte(text), 0o600))
 	}
 	return s
 }
@@ -38,7 +38,7 @@ func (s *s3Server) sync(t testing.TB, credentials, more string) *workload.Sync {
 
 func (s *s3Server) sinks(t testing.TB) *snapshot.Sinks {
 	t.Helper()
-	sinks := snapshot.NewSinks(s.places)
+	sinks := snapshot.NewSinks(s.policy)
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
 	return sinks
 }
@@ -47,25 +47,25 @@ func (s *s3Server) sinks(t testing.TB) *snapshot.Sinks {
 func TestS3Environment(t *testing.T) {
 	s := startS3(t)
 	t.Setenv("HOSTLER_SINK_TEST", "aws_access_key_id="+s3test.Key+"\naws_secret_access_key="+s3test.Secret)
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	sinks := s.sinks(t)
 	var err error
-	y.sink, err = sinks.For(t.Context(), s.sync(t, "{file: right}", ""))
+	y.sink, err = sinks.Open(t.Context(), s.sync(t, "{file: right}", ""))
 	require.NoError(t, err)
 	first := y.container(reg("small", "text"))
 	y.upload(first)
-	y.sink, err = sinks.For(t.Context(), s.sync(t, "{env: HOSTLER_SINK_TEST}", ""))
+	y.sink, err = sinks.Open(t.Context(), s.sync(t, "{env: HOSTLER_SINK_TEST}", ""))
 	require.NoError(t, err)
 	back, _ := y.download()
 	require.Equal(t, y.has(first, "/data"), y.has(back, "/data"))
 }
 
 // No error shows a secret, whatever is wrong with it.
-func TestS3Refuses(t *testing.T) {
+func TestS3ErrorsHideSecrets(t *testing.T) {
 	s := startS3(t)
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	var err error
-	y.sink, err = s.sinks(t).For(t.Context(), s.sync(t, "{file: wrong}", ""))
+	y.sink, err = s.sinks(t).Open(t.Context(), s.sync(t, "{file: wrong}", ""))
 	require.NoError(t, err)
 	_, err = y.sink.Upload(t.Context(), y.rt, y.origin(y.container()))
 	require.Error(t, err)

@@ -10,12 +10,12 @@ import (
 
 // Files is what is asked of the runtime of a container: runtime.Files has it.
 type Files interface {
-	// PutFiles unpacks an archive into an existing folder; runtime.ErrNoFile
+	// CopyIn unpacks an archive into an existing folder; runtime.ErrFileNotFound
 	// when there is none. It fails when reading the archive does.
-	PutFiles(ctx context.Context, id, dir string, tar io.Reader) error
-	// GetFiles packs what is below a folder; runtime.ErrNoFile when there is
+	CopyIn(ctx context.Context, id, dir string, tar io.Reader) error
+	// CopyOut packs what is below a folder; runtime.ErrFileNotFound when there is
 	// none. Only a whole archive ends in io.EOF.
-	GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error)
+	CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error)
 }
 
 // Sink keeps the state of one workload's tenants in a bucket. It may be used
@@ -23,13 +23,13 @@ type Files interface {
 type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
-	turns  *turns
+	quota  *memoryQuota
 }
 
-// On is the sink of a workload's sync on a bucket that is open already. Sinks
+// New is the sink of a workload's sync on a bucket that is open already. Sinks
 // opens the one that the workload names.
-func On(bucket Bucket, sync *workload.Sync) *Sink {
-	return &Sink{bucket: bucket, sync: sync, turns: newTurns(uploadMemory)}
+func New(bucket Bucket, sync *workload.Sync) *Sink {
+	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory)}
 }
 
 // Current is the snapshot that a download would put into a container;
@@ -47,11 +47,11 @@ func (s *Sink) Current(ctx context.Context, o Owner) (Snapshot, error) {
 
 // List lists the snapshots that are kept, the current one first.
 func (s *Sink) List(ctx context.Context, o Owner) ([]Snapshot, error) {
-	at, err := folder(s.sync.Sink, o)
+	at, err := ownerDir(s.sync.Sink, o)
 	if err != nil {
 		return nil, err
 	}
-	h, err := s.head(ctx, at, o)
+	h, err := s.loadManifest(ctx, at, o)
 	if err != nil {
 		return nil, fmt.Errorf("list the snapshots of tenant %q of workload %s: %w", o.Tenant, o.Workload, err)
 	}

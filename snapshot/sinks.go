@@ -15,59 +15,59 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Places are what the operator allows workloads to name.
-type Places struct {
+// PathPolicy are what the operator allows workloads to name.
+type PathPolicy struct {
 	// State is the folder of sinks of type file that name none; "" for no such.
 	State string
-	// Folders are those that sinks of type file may name, or lie in. They must
+	// Dirs are those that sinks of type file may name, or lie in. They must
 	// be there; what lies in them is made.
-	Folders []string
+	Dirs []string
 	// Credentials is the folder that files of credentials are in; "" for no
 	// such.
 	Credentials string
 }
 
-// ErrPlace says that the operator does not allow a sink's folder.
-var ErrPlace = errors.New("the server does not allow this folder for tenants' state")
+// ErrPathNotAllowed says that the operator does not allow a sink's folder.
+var ErrPathNotAllowed = errors.New("the server does not allow this folder for tenants' state")
 
 // Sinks opens the sinks of workloads, and each bucket once. It may be used by
 // many goroutines at once.
 type Sinks struct {
-	places Places
-	turns  *turns // of the uploads of all of them
+	policy PathPolicy
+	quota  *memoryQuota // of the uploads of all of them
 
 	// mu guards open.
 	mu   sync.Mutex
-	open map[bucketKey]opened
+	open map[bucketKey]cachedBucket
 }
 
 // bucketKey is what makes a bucket another.
 type bucketKey struct {
-	sink workload.Sink
-	most int64
+	sink    workload.Sink
+	maxSize int64
 }
 
-// opened is a bucket and the secret that it was opened with. Under a changed
+// cachedBucket is a bucket and the secret that it was opened with. Under a changed
 // one it is opened anew, and the old one closes itself after its last use.
-type opened struct {
+type cachedBucket struct {
 	bucket Bucket
 	secret [sha256.Size]byte
 }
 
 // NewSinks makes the sinks of a server.
-func NewSinks(places Places) *Sinks {
-	return &Sinks{places: places, turns: newTurns(uploadMemory), open: map[bucketKey]opened{}}
+func NewSinks(policy PathPolicy) *Sinks {
+	return &Sinks{policy: policy, quota: newMemoryQuota(uploadMemory), open: map[bucketKey]cachedBucket{}}
 }
 
-// For is the sink of a workload's sync. It looks for what it can find out
+// Open is the sink of a workload's sync. It looks for what it can find out
 // without asking the provider: that there are credentials, and that a folder
 // is allowed and can be made.
-func (s *Sinks) For(ctx context.Context, sync *workload.Sync) (*Sink, error) {
+func (s *Sinks) Open(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	bucket, err := s.bucket(ctx, sync)
 	if err != nil {
 		return nil, fmt.Errorf("open the %s sink: %w", sync.Sink.Type, err)
 	}
-	return &Sink{bucket: bucket, sync: sync, turns: s.turns}, nil
+	return &Sink{bucket: bucket, sync: sync, quota: s.quota}, nil
 }
 
 // Close closes all buckets.
@@ -85,13 +85,13 @@ func (s *Sinks) Close() error {
 }
 
 func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error) {
-	secret, err := s.places.secret(sync.Sink.Credentials)
+	secret, err := s.policy.credentials(sync.Sink.Credentials)
 	if err != nil {
 		return nil, err
 	}
-	key := bucketKey{sink: sync.Sink, most: sync.MaxSize}
+	key := bucketKey{sink: sync.Sink, maxSize: sync.MaxSize}
 	key.sink.Prefix = "" // prefixes share a bucket
-	now := opened{secret: sha256.Sum256([]byte(secret))}
+	now := cachedBucket{secret: sha256.Sum256([]byte(secret))}
 	s.mu.Lock()
 	known := s.open[key]
 	s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 		return known.bucket, nil
 	}
 	// Not under the lock: a provider's chain of credentials may ask the network.
-	if now.bucket, err = s.places.openBucket(ctx, sync, secret); err != nil {
+	if now.bucket, err = s.policy.openBucket(ctx, sync, secret); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -111,13 +111,13 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 	return now.bucket, nil
 }
 
-func (p Places) openBucket(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error) {
+func (p PathPolicy) openBucket(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error) {
 	if sync.Sink.Type == workload.SinkFile {
-		dir, err := p.folder(sync.Sink.Path)
+		dir, err := p.resolveDir(sync.Sink.Path)
 		if err != nil {
 			return nil, err
 		}
-		return openFolder(dir)
+		return openDir(dir)
 	}
 	open, ok := providers[sync.Sink.Type]
 	if !ok {
@@ -130,21 +130,21 @@ func (p Places) openBucket(ctx context.Context, sync *workload.Sync, secret stri
 	return newCloudBucket(b, sync.MaxSize, secrets), nil
 }
 
-// folder is the folder of a sink. Links in it are followed, so that it cannot
+// resolveDir is the folder of a sink. Links in it are followed, so that it cannot
 // be used to reach what is not allowed.
-func (p Places) folder(name string) (string, error) {
+func (p PathPolicy) resolveDir(name string) (string, error) {
 	if name == "" {
 		if p.State == "" {
-			return "", fmt.Errorf("%w: the sink names none, and the server has none of its own", ErrPlace)
+			return "", fmt.Errorf("%w: the sink names none, and the server has none of its own", ErrPathNotAllowed)
 		}
 		return p.State, nil
 	}
-	target, err := resolve(name)
+	target, err := resolveLinks(name)
 	if err != nil {
 		return "", err
 	}
-	for _, allowed := range append(slices.Clone(p.Folders), p.State) {
-		dir, err := resolve(allowed)
+	for _, allowed := range append(slices.Clone(p.Dirs), p.State) {
+		dir, err := resolveLinks(allowed)
 		if err != nil || dir == "" || target != dir && !strings.HasPrefix(target, strings.TrimSuffix(dir, "/")+"/") {
 			continue
 		}
@@ -155,11 +155,11 @@ func (p Places) folder(name string) (string, error) {
 		}
 		return target, nil
 	}
-	return "", fmt.Errorf("%w: %s", ErrPlace, name)
+	return "", fmt.Errorf("%w: %s", ErrPathNotAllowed, name)
 }
 
-// resolve follows the links of as much of a path as there is.
-func resolve(name string) (string, error) {
+// resolveLinks follows the links of as much of a path as there is.
+func resolveLinks(name string) (string, error) {
 	if name == "" {
 		return "", nil
 	}
@@ -171,7 +171,7 @@ func resolve(name string) (string, error) {
 	if dir == name {
 		return "", err
 	}
-	above, aboveErr := resolve(dir)
+	above, aboveErr := resolveLinks(dir)
 	if aboveErr != nil {
 		return "", err
 	}

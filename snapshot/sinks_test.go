@@ -16,31 +16,31 @@ import (
 
 // A workload's author cannot name a folder that the operator has not allowed,
 // not through a link either.
-func TestAllowedFolders(t *testing.T) {
+func TestAllowedDirs(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, d := range []string{"own", "allowed/sub", "secret"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(dir, d), 0o700))
 	}
 	require.NoError(t, os.Symlink("../secret", filepath.Join(dir, "allowed", "link")))
-	open := func(p snapshot.Places, path string) error {
+	open := func(p snapshot.PathPolicy, path string) error {
 		sinks := snapshot.NewSinks(p)
-		_, err := sinks.For(t.Context(), synced(t, "{sink: {type: file, path: '"+path+"'}}"))
+		_, err := sinks.Open(t.Context(), synced(t, "{sink: {type: file, path: '"+path+"'}}"))
 		return errors.Join(err, sinks.Close())
 	}
-	places := snapshot.Places{State: filepath.Join(dir, "own"), Folders: []string{filepath.Join(dir, "allowed")}}
+	policy := snapshot.PathPolicy{State: filepath.Join(dir, "own"), Dirs: []string{filepath.Join(dir, "allowed")}}
 	for _, ok := range []string{"own", "own/new/er", "allowed", "allowed/sub", "allowed/new"} {
-		require.NoError(t, open(places, filepath.Join(dir, ok)), ok)
+		require.NoError(t, open(policy, filepath.Join(dir, ok)), ok)
 	}
 	for _, no := range []string{"secret", "allowed-too", "allowed/link", "allowed/link/new", "."} {
-		require.ErrorIs(t, open(places, filepath.Join(dir, no)), snapshot.ErrPlace, no)
+		require.ErrorIs(t, open(policy, filepath.Join(dir, no)), snapshot.ErrPathNotAllowed, no)
 	}
-	places.Folders = []string{filepath.Join(dir, "not mounted")}
-	require.ErrorIs(t, open(places, filepath.Join(dir, "not mounted", "x")), os.ErrNotExist)
+	policy.Dirs = []string{filepath.Join(dir, "not mounted")}
+	require.ErrorIs(t, open(policy, filepath.Join(dir, "not mounted", "x")), os.ErrNotExist)
 	require.NoDirExists(t, filepath.Join(dir, "not mounted"))
-	require.ErrorIs(t, open(snapshot.Places{}, "/"), snapshot.ErrPlace)
-	_, err := snapshot.NewSinks(snapshot.Places{}).For(t.Context(), synced(t, ""))
-	require.ErrorIs(t, err, snapshot.ErrPlace)
+	require.ErrorIs(t, open(snapshot.PathPolicy{}, "/"), snapshot.ErrPathNotAllowed)
+	_, err := snapshot.NewSinks(snapshot.PathPolicy{}).Open(t.Context(), synced(t, ""))
+	require.ErrorIs(t, err, snapshot.ErrPathNotAllowed)
 }
 
 // Credentials come from the operator's folder, or from variables that are meant
@@ -61,7 +61,7 @@ func TestCredentials(t *testing.T) {
 	write("outside", key)
 	require.NoError(t, os.Symlink("../outside", filepath.Join(keys, "link")))
 	t.Setenv("HOSTLER_SINK_S3", "aws_access_key_id=id\naws_secret_access_key="+key)
-	sinks := snapshot.NewSinks(snapshot.Places{Credentials: keys})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys})
 	defer sinks.Close()
 	const s3, gcs, azure = "type: s3, bucket: b", "type: gcs, bucket: b", "type: azure, account: acc, container: con"
 	for _, c := range []struct{ sink, credentials, fault string }{
@@ -70,16 +70,16 @@ func TestCredentials(t *testing.T) {
 		{s3, "{file: link}", "escapes"}, {s3, "{env: HOSTLER_SINK_NONE}", "HOSTLER_SINK_NONE"},
 		{gcs, "{file: text}", "no key of a service account"}, {azure, "{file: text}", "no connection string"},
 	} {
-		_, err := sinks.For(t.Context(), synced(t, fmt.Sprintf("{sink: {%s, credentials: %s}}", c.sink, c.credentials)))
+		_, err := sinks.Open(t.Context(), synced(t, fmt.Sprintf("{sink: {%s, credentials: %s}}", c.sink, c.credentials)))
 		if c.fault == "" {
 			require.NoError(t, err, c.credentials)
 			continue
 		}
-		require.ErrorIs(t, err, snapshot.ErrSecret, c.credentials)
+		require.ErrorIs(t, err, snapshot.ErrCredentials, c.credentials)
 		require.ErrorContains(t, err, c.fault)
 		require.NotContains(t, err.Error(), key)
 	}
-	_, err := snapshot.NewSinks(snapshot.Places{}).For(t.Context(), synced(t, "{sink: {type: s3, bucket: b, credentials: {file: s3}}}"))
+	_, err := snapshot.NewSinks(snapshot.PathPolicy{}).Open(t.Context(), synced(t, "{sink: {type: s3, bucket: b, credentials: {file: s3}}}"))
 	require.ErrorContains(t, err, "no folder of credentials")
 }
 
@@ -93,7 +93,7 @@ func TestBucketsAreShared(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(keys, "s3"), []byte(text), 0o600))
 	}
 	write("one")
-	sinks := snapshot.NewSinks(snapshot.Places{Credentials: keys})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys})
 	defer sinks.Close()
 	open := func(prefix string) snapshot.Bucket {
 		b, err := sinks.BucketOf(t.Context(), synced(t, "{sink: {type: s3, bucket: b, prefix: '"+prefix+"', credentials: {file: s3}}}"))
@@ -104,8 +104,8 @@ func TestBucketsAreShared(t *testing.T) {
 	require.Same(t, first, open("x/${tenantId}"))
 	write("two")
 	require.NotSame(t, first, open("${tenantId}"))
-	require.Equal(t, 1, sinks.Open())
-	closed := snapshot.Closed(first)
+	require.Equal(t, 1, sinks.OpenCount())
+	closed := snapshot.IsClosed(first)
 	goruntime.GC()
 	require.False(t, closed())
 	goruntime.KeepAlive(first)
@@ -113,10 +113,10 @@ func TestBucketsAreShared(t *testing.T) {
 }
 
 // What a provider's client says is shown without the secret in it.
-func TestMasked(t *testing.T) {
+func TestErrorsAreRedacted(t *testing.T) {
 	t.Parallel()
-	err := snapshot.Mask(fmt.Errorf("Get \"https://x?sig=abcdefgh%%3D\": %w", errCut), "abcdefgh%3D")
-	require.ErrorIs(t, err, errCut)
+	err := snapshot.RedactError(fmt.Errorf("Get \"https://x?sig=abcdefgh%%3D\": %w", errTruncated), "abcdefgh%3D")
+	require.ErrorIs(t, err, errTruncated)
 	require.NotContains(t, err.Error(), "abcdefgh")
 	require.Equal(t, []string{"YS1zZWNyZXQ=", "sv=1&sig=abcdefgh%3D", "abcdefgh%3D", "abcdefgh="}, snapshot.ConnectionSecrets(
 		"AccountKey=YS1zZWNyZXQ=;BlobEndpoint=https://x;SharedAccessSignature=sv=1&sig=abcdefgh%3D"))
@@ -124,13 +124,13 @@ func TestMasked(t *testing.T) {
 
 // A large state is read twice rather than sent for nothing, also where it is
 // only added to.
-func TestLarge(t *testing.T) {
+func TestLargeStateIsReadTwice(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"sync", "copy"} {
-		y := newYard(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
-		c := y.container(reg("large", noise(snapshot.Holdback+100_000)), reg("x", "1"))
+		y := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		c := y.container(reg("large", incompressible(snapshot.PeekSize+100_000)), reg("x", "1"))
 		first := y.upload(c)
-		require.Greater(t, first.Sent, int64(snapshot.Holdback))
+		require.Greater(t, first.Sent, int64(snapshot.PeekSize))
 		y.fence++
 		again := y.upload(c)
 		require.True(t, again.Unchanged)

@@ -23,8 +23,8 @@ var (
 	ErrCorrupt = errors.New("the snapshot is damaged")
 	// ErrNoSnapshot says that there is no such snapshot.
 	ErrNoSnapshot = errors.New("no such snapshot")
-	// ErrTenant says that a tenant or workload has no name that a sink can hold.
-	ErrTenant = errors.New("no name for a sink")
+	// ErrInvalidTenant says that a tenant or workload has no name that a sink can hold.
+	ErrInvalidOwner = errors.New("no name for a sink")
 )
 
 // Owner is whose snapshots are meant. Two owners never share an object.

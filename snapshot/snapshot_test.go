@@ -13,9 +13,9 @@ import (
 
 // What a tenant leaves in one container it finds in the next: files, folders,
 // links, modes and odd names.
-func TestStateComesBack(t *testing.T) {
+func TestUploadDownloadRoundTrip(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	files := []file{
 		reg("a", "text"), dir("empty"), dir("sub"), {"sub/secret", tar.TypeReg, 0o600, "s"}, {"sub/run", tar.TypeReg, 0o755, "#!"},
 		link("link", "sub/secret"), link("out", "/etc/passwd"), reg("odd\nname \xff", "odd"), reg(strings.Repeat("n", 255), "long"),
@@ -34,9 +34,9 @@ func TestStateComesBack(t *testing.T) {
 }
 
 // A tenant that has kept nothing gets nothing, and is told so.
-func TestNothingKept(t *testing.T) {
+func TestDownloadWithoutSnapshot(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	_, down := y.download()
 	require.Empty(t, down.Snapshot.ID)
 	require.Zero(t, down.Files)
@@ -48,7 +48,7 @@ func TestNothingKept(t *testing.T) {
 // its files are; any difference that comes back is a difference.
 func TestUnchangedIsNotStored(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	first := y.upload(y.container(reg("a", "1"), dir("d"), reg("d/b", "2"), link("l", "a")))
 	puts := len(y.bucket.Calls("put"))
 
@@ -76,7 +76,7 @@ func TestModes(t *testing.T) {
 		"sync": {"new": "3", "changed": "2", "file": "now"},
 		"copy": {"new": "3", "changed": "2", "file": "now", "old": "1", "kept/": "755", "kept/x": "k"},
 	} {
-		y := newYard(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		y := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
 		y.upload(y.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a folder", "")))
 		c := y.container(reg("new", "3"), reg("changed", "2"), reg("file", "now"))
 		require.False(t, y.upload(c).Unchanged)
@@ -90,7 +90,7 @@ func TestModes(t *testing.T) {
 // A pattern chooses files; the folders above them keep their modes.
 func TestPattern(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
+	y := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
 	y.upload(y.container(reg("a.json", "1"), reg("b.txt", "2"), file{"d", tar.TypeDir, 0o750, ""}, dir("d/e"), reg("d/e/c.json", "3"), dir("f"), reg("f/x", "")))
 	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, y.kept())
 }
@@ -101,7 +101,7 @@ func TestPattern(t *testing.T) {
 func TestMappings(t *testing.T) {
 	t.Parallel()
 	both := "{sink: {type: file}, mappings: [{path: sub/state}, {path: /more}, {path: /root/x, direction: upload}]}"
-	y := newYard(t, both)
+	y := newHarness(t, both)
 	c := y.container(reg("sub/state/a", "1"), reg("other", "2"))
 	y.put(c, "/more", reg("m", "3"))
 	first := y.upload(c).Snapshot
@@ -126,7 +126,7 @@ func TestMappings(t *testing.T) {
 // there. One that only uploads does not come back.
 func TestOutsideOfVolumes(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
+	y := newHarness(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
 	c := y.container(reg("only up", "x"))
 	y.put(c, "/", reg("root/a/b/c", "1"))
 	require.Equal(t, 2, y.upload(c).Files)
@@ -138,9 +138,9 @@ func TestOutsideOfVolumes(t *testing.T) {
 
 // Files that somebody else has put into the sink reach the container, those
 // that the pattern matches, and are never uploaded.
-func TestPlainFiles(t *testing.T) {
+func TestRawObjects(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
+	y := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
 	y.upload(y.container(reg("sessions/s", "1"), reg("config.json", "tenant's")))
 	for key, body := range map[string]string{
 		"alice/config.json": "ours", "alice/sub/x.json": "no", "alice/readme": "no", "alice/dir/": "", "alicf/a.json": "other",
@@ -156,7 +156,7 @@ func TestPlainFiles(t *testing.T) {
 // Nobody finds what is another tenant's among such files, neither snapshots nor
 // files, also where the prefix of another workload on the same bucket puts its
 // tenants below one's own name.
-func TestPlainFilesOfOthers(t *testing.T) {
+func TestRawObjectsOfOtherTenants(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mapping string
@@ -167,7 +167,7 @@ func TestPlainFilesOfOthers(t *testing.T) {
 		{"path: /, sink_path: alice/config", map[string]string{}},
 		{"path: /, sink_path: sub", map[string]string{"too": ""}},
 	} {
-		y := newYard(t, "")
+		y := newHarness(t, "")
 		y.upload(y.container(reg("secret", "alice's")))
 		for _, key := range []string{"alice/token", "alice/config/a/b", "alice/../x", "mine", "sub/too"} {
 			y.bucket.Set("tenants/"+key, nil, start)
@@ -191,7 +191,7 @@ func TestHostileContainer(t *testing.T) {
 		"through a file":       {reg("f", ""), reg("f/g", "x")},
 		"hard link":            {reg("f", "x"), {"hard", tar.TypeLink, 0o644, "f"}},
 	} {
-		y := newYard(t, "")
+		y := newHarness(t, "")
 		_, err := y.sink.Upload(t.Context(), stream(pack(t, files...)), y.origin("c"))
 		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
 		require.Empty(t, y.bucket.Objects(), what)
@@ -201,7 +201,7 @@ func TestHostileContainer(t *testing.T) {
 // Pipes and devices are left out, and counted. Owners and setuid are not kept.
 func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	archive := pack(t, file{"pipe", tar.TypeFifo, 0o644, ""}, file{"null", tar.TypeChar, 0o644, ""}, file{"su", tar.TypeReg, 0o4755, "x"})
 	up, err := y.sink.Upload(t.Context(), stream(archive), y.origin("c"))
 	require.NoError(t, err)
@@ -216,18 +216,18 @@ func TestBrokenStream(t *testing.T) {
 	t.Parallel()
 	archive := pack(t, reg("a", strings.Repeat("x", 700)), reg("b", "y"))
 	for n := 0; n < len(archive); n += 13 {
-		y := newYard(t, "")
-		_, err := y.sink.Upload(t.Context(), stream(archive).cut(n), y.origin("c"))
-		require.ErrorIs(t, err, errCut, "after %d bytes", n)
+		y := newHarness(t, "")
+		_, err := y.sink.Upload(t.Context(), stream(archive).truncate(n), y.origin("c"))
+		require.ErrorIs(t, err, errTruncated, "after %d bytes", n)
 		require.Empty(t, y.bucket.Objects())
 	}
-	y := newYard(t, "")
+	y := newHarness(t, "")
 	_, err := y.sink.Upload(t.Context(), stream(append(archive, make([]byte, 2<<20)...)), y.origin("c"))
 	require.ErrorIs(t, err, runtime.ErrBadArchive, "an endless tail")
 }
 
 // A state beyond its bounds is refused before it is stored.
-func TestBounds(t *testing.T) {
+func TestStateLimits(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		sync  string
@@ -237,7 +237,7 @@ func TestBounds(t *testing.T) {
 		"files":             {"{sink: {type: file}, max_files: 2}", []file{reg("a", ""), dir("b"), link("c", "a")}},
 		"in several places": {"{sink: {type: file}, max_files: 2, mappings: [{path: a}, {path: b}]}", []file{reg("a/1", ""), reg("a/2", ""), reg("b/1", "")}},
 	} {
-		y := newYard(t, c.sync)
+		y := newHarness(t, c.sync)
 		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(c.files...)))
 		require.ErrorIs(t, err, snapshot.ErrTooLarge, what)
 		_, err = y.sink.Current(t.Context(), y.owner)

@@ -14,11 +14,11 @@ import (
 // How archives are compressed. A larger window costs memory at both ends and
 // saves little on what tenants keep.
 const (
-	leastWindow = 128 << 10
-	firstWindow = 1 << 20
-	mostWindow  = 4 << 20
-	maxWindow   = 64 << 20 // what is read, whoever wrote it
-	encoders    = 2        // one compresses a block while another is filled
+	minWindow          = 128 << 10
+	defaultWindow      = 1 << 20
+	maxEncoderWindow   = 4 << 20
+	maxDecoderWindow   = 64 << 20 // what is read, whoever wrote it
+	encoderConcurrency = 2        // one compresses a block while another is filled
 )
 
 // windowFor is the window for a state of which the last part is known. Most
@@ -26,17 +26,17 @@ const (
 // all the rest of their upload.
 func windowFor(last *Part) int {
 	if last == nil {
-		return firstWindow
+		return defaultWindow
 	}
-	size := leastWindow
-	for size < mostWindow && int64(size) < last.Bytes {
+	size := minWindow
+	for size < maxEncoderWindow && int64(size) < last.Bytes {
 		size *= 2
 	}
 	return size
 }
 
 func newEncoder(w io.Writer, window int) (*zstd.Encoder, error) {
-	z, err := zstd.NewWriter(w, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(encoders), zstd.WithEncoderCRC(true))
+	z, err := zstd.NewWriter(w, zstd.WithWindowSize(window), zstd.WithEncoderConcurrency(encoderConcurrency), zstd.WithEncoderCRC(true))
 	if err != nil {
 		return nil, fmt.Errorf("compress: %w", err)
 	}
@@ -44,15 +44,15 @@ func newEncoder(w io.Writer, window int) (*zstd.Encoder, error) {
 }
 
 func newDecoder(r io.Reader) (*zstd.Decoder, error) {
-	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+	z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxDecoderWindow), zstd.WithDecoderLowmem(true))
 	if err != nil {
 		return nil, fmt.Errorf("decompress: %w", err)
 	}
 	return z, nil
 }
 
-// meter hashes and counts what is read through it.
-type meter struct {
+// hashingReader hashes and counts what is read through it.
+type hashingReader struct {
 	from     io.Reader
 	sum      hash.Hash
 	n        int64
@@ -60,11 +60,11 @@ type meter struct {
 	err      error         // what reading failed with, but for its end
 }
 
-func newMeter(from io.Reader, progress func(int64)) *meter {
-	return &meter{from: from, sum: sha256.New(), progress: progress}
+func newHashingReader(from io.Reader, progress func(int64)) *hashingReader {
+	return &hashingReader{from: from, sum: sha256.New(), progress: progress}
 }
 
-func (m *meter) Read(b []byte) (int, error) {
+func (m *hashingReader) Read(b []byte) (int, error) {
 	n, err := m.from.Read(b)
 	m.sum.Write(b[:n])
 	m.n += int64(n)
@@ -77,16 +77,16 @@ func (m *meter) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (m *meter) sha256() string { return hex.EncodeToString(m.sum.Sum(nil)) }
+func (m *hashingReader) sha256() string { return hex.EncodeToString(m.sum.Sum(nil)) }
 
-// decoded is what an object decompresses to. It tells an object that cannot be
+// decodedReader is what an object decompresses to. It tells an object that cannot be
 // read from one that is damaged.
-type decoded struct {
-	from *meter
+type decodedReader struct {
+	from *hashingReader
 	z    *zstd.Decoder
 }
 
-func (d decoded) Read(b []byte) (int, error) {
+func (d decodedReader) Read(b []byte) (int, error) {
 	n, err := d.z.Read(b)
 	switch {
 	case err == nil || errors.Is(err, io.EOF):

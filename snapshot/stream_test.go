@@ -13,40 +13,40 @@ import (
 // start is when what tests put somewhere was made.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// errCut is how a stream that was cut ends.
-var errCut = errors.New("cut off")
+// errTruncated is how a stream that was cut ends.
+var errTruncated = errors.New("cut off")
 
-// streamed is a container that gives the same archive for every folder.
-type streamed struct {
+// fixedArchive is a container that gives the same archive for every folder.
+type fixedArchive struct {
 	data []byte
 	end  error // in place of io.EOF
 }
 
-func stream(data []byte) *streamed { return &streamed{data, io.EOF} }
+func stream(data []byte) *fixedArchive { return &fixedArchive{data, io.EOF} }
 
-// cut ends the archive early, and badly.
-func (s *streamed) cut(n int) *streamed { return &streamed{s.data[:n], errCut} }
+// truncate ends the archive early, and badly.
+func (s *fixedArchive) truncate(n int) *fixedArchive { return &fixedArchive{s.data[:n], errTruncated} }
 
-func (s *streamed) GetFiles(context.Context, string, string) (io.ReadCloser, error) {
-	return io.NopCloser(io.MultiReader(bytes.NewReader(s.data), failing{s.end})), nil
+func (s *fixedArchive) CopyOut(context.Context, string, string) (io.ReadCloser, error) {
+	return io.NopCloser(io.MultiReader(bytes.NewReader(s.data), failingContainer{s.end})), nil
 }
 
-func (s *streamed) PutFiles(_ context.Context, _, _ string, r io.Reader) error {
+func (s *fixedArchive) CopyIn(_ context.Context, _, _ string, r io.Reader) error {
 	_, err := io.Copy(io.Discard, r)
 	return err
 }
 
-type failing struct{ err error }
+type failingContainer struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failingContainer) Read([]byte) (int, error) { return 0, f.err }
 
-// strict is a container that remembers whether it ever got a whole archive.
-type strict struct {
-	*streamed
+// archiveChecker is a container that remembers whether it ever got a whole archive.
+type archiveChecker struct {
+	*fixedArchive
 	whole bool
 }
 
-func (s *strict) PutFiles(_ context.Context, _, _ string, r io.Reader) error {
+func (s *archiveChecker) CopyIn(_ context.Context, _, _ string, r io.Reader) error {
 	in := tar.NewReader(r)
 	for {
 		_, err := in.Next()
@@ -60,8 +60,8 @@ func (s *strict) PutFiles(_ context.Context, _, _ string, r io.Reader) error {
 	}
 }
 
-// noise is text that does not compress, the same each time.
-func noise(n int) string {
+// incompressible is text that does not compress, the same each time.
+func incompressible(n int) string {
 	data := make([]byte, n)
 	rand.NewChaCha8([32]byte{}).Read(data) //nolint:errcheck // it never fails
 	return string(data)

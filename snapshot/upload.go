@@ -17,24 +17,24 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// holdback is how much of a compressed archive is held in memory before its
+// peekSize is how much of a compressed archive is held in memory before its
 // upload begins. A state that ends within it is compared with the current
 // snapshot before anything is sent, and most do. A mapping whose last snapshot
 // was larger is read twice: reading a container costs less than sending what
 // is there already. It is small because nothing bounds how many are held.
-const holdback = 256 << 10
+const peekSize = 256 << 10
 
 // upload is one upload under way.
 type upload struct {
 	*Sink
-	files  Files
-	origin Origin
-	at     string // the owner's folder
-	before head
-	bounds bounds
-	sent   int64
-	limit  *time.Timer // ends the upload
-	turn   *turn       // its memory, once it has it
+	files    Files
+	origin   Origin
+	dir      string // the owner's folder
+	previous manifest
+	bounds   bounds
+	sent     int64
+	limit    *time.Timer    // ends the upload
+	memory   *memoryRequest // its memory, once it has it
 }
 
 // Upload makes a snapshot of the container's files, which may be in use: what
@@ -47,7 +47,7 @@ type upload struct {
 func (s *Sink) Upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	limit := time.AfterFunc(longestUpload, func() { cancel(errTooLong) })
+	limit := time.AfterFunc(uploadTimeout, func() { cancel(errUploadTimeout) })
 	defer limit.Stop()
 	begin := time.Now()
 	t, err := s.upload(ctx, limit, files, o)
@@ -61,14 +61,14 @@ func (s *Sink) Upload(ctx context.Context, files Files, o Origin) (Transfer, err
 	return t, nil
 }
 
-var errTooLong = errors.New("it took longer than " + longestUpload.String())
+var errUploadTimeout = errors.New("it took longer than " + uploadTimeout.String())
 
 func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Origin) (Transfer, error) {
-	at, err := folder(s.sync.Sink, o.Owner)
+	at, err := ownerDir(s.sync.Sink, o.Owner)
 	if err != nil {
 		return Transfer{}, err
 	}
-	before, err := s.head(ctx, at, o.Owner)
+	before, err := s.loadManifest(ctx, at, o.Owner)
 	if err != nil {
 		return Transfer{}, err
 	}
@@ -76,43 +76,43 @@ func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Ori
 		return Transfer{}, ErrStale
 	}
 	u := &upload{
-		Sink: s, files: files, origin: o, at: at, before: before,
+		Sink: s, files: files, origin: o, dir: at, previous: before,
 		bounds: newBounds(s.sync.MaxSize, s.sync.MaxFiles), limit: limit,
 	}
-	defer u.endTurn()
-	parts, err := u.parts(ctx)
+	defer u.releaseMemory()
+	parts, err := u.uploadParts(ctx)
 	if err != nil {
 		return Transfer{Sent: u.sent}, err
 	}
 	return u.finish(ctx, parts)
 }
 
-// parts packs every mapping that is kept. Parts of mappings that the workload
+// uploadParts packs every mapping that is kept. Parts of mappings that the workload
 // has no more stay as they are: to leave a line out of a file must not delete
 // what tenants have.
-func (u *upload) parts(ctx context.Context) ([]Part, error) {
-	current, _ := u.before.current()
+func (u *upload) uploadParts(ctx context.Context) ([]Part, error) {
+	current, _ := u.previous.current()
 	var parts []Part
 	for _, m := range u.sync.Mappings {
 		if m.Direction == workload.Download {
 			continue
 		}
-		p, err := u.part(ctx, m, find(current.Parts, m.SinkPath))
+		p, err := u.uploadPart(ctx, m, findPart(current.Parts, m.SinkPath))
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", m.Path, err)
 		}
 		parts = append(parts, p)
 	}
 	for _, p := range current.Parts {
-		if find(parts, p.SinkPath) == nil {
+		if findPart(parts, p.SinkPath) == nil {
 			parts = append(parts, p)
 		}
 	}
 	return parts, nil
 }
 
-// find finds the part of a sink path.
-func find(parts []Part, sinkPath string) *Part {
+// findPart finds the part of a sink path.
+func findPart(parts []Part, sinkPath string) *Part {
 	i := slices.IndexFunc(parts, func(p Part) bool { return p.SinkPath == sinkPath })
 	if i < 0 {
 		return nil
@@ -123,34 +123,34 @@ func find(parts []Part, sinkPath string) *Part {
 // finish makes the parts the current snapshot, unless they are it.
 func (u *upload) finish(ctx context.Context, parts []Part) (Transfer, error) {
 	t := Transfer{Sent: u.sent}
-	current, ok := u.before.current()
+	current, ok := u.previous.current()
 	objects := func(p, q Part) bool { return p.Object == q.Object }
 	t.Unchanged = ok && slices.EqualFunc(current.Parts, parts, objects)
-	next := u.before
+	next := u.previous
 	t.Snapshot = current
 	if !t.Unchanged {
 		t.Snapshot = Snapshot{
 			ID: newID(), Time: time.Now().UTC(), Parts: parts, Reason: u.origin.Reason,
 			Revision: u.origin.Revision, Claim: u.origin.Claim, Container: u.origin.Container,
 		}
-		next = u.before.with(t.Snapshot, u.sync.Keep)
+		next = u.previous.withSnapshot(t.Snapshot, u.sync.Keep)
 	}
 	t.Files, t.Bytes = t.Snapshot.Files(), t.Snapshot.Bytes()
-	if t.Unchanged && u.before.Fence == u.origin.Fence {
+	if t.Unchanged && u.previous.Fence == u.origin.Fence {
 		return t, nil
 	}
 	// Unchanged or not, a later claim has been here: no older one may follow.
 	next.Fence = u.origin.Fence
-	if err := u.commit(ctx, u.at, u.before, next); err != nil {
+	if err := u.commit(ctx, u.dir, u.previous, next); err != nil {
 		return Transfer{Sent: u.sent}, err
 	}
 	return t, nil
 }
 
-// part keeps one mapping: as a new object, or as the one before when that
+// uploadPart keeps one mapping: as a new object, or as the one before when that
 // holds the same.
-func (u *upload) part(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
-	if last != nil && last.Size > holdback {
+func (u *upload) uploadPart(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
+	if last != nil && last.Size > peekSize {
 		limits := u.bounds
 		sum, err := u.pack(ctx, io.Discard, m, last, &limits)
 		if err != nil {
@@ -161,20 +161,20 @@ func (u *upload) part(ctx context.Context, m workload.Mapping, last *Part) (Part
 			return *last, nil
 		}
 	} else {
-		p, err := u.keep(ctx, m, last)
+		p, err := u.storePart(ctx, m, last)
 		if !errors.Is(err, errLarge) {
 			return p, err
 		}
 	}
-	if err := u.takeTurn(ctx); err != nil {
+	if err := u.acquireMemory(ctx); err != nil {
 		return Part{}, err
 	}
-	return u.keep(ctx, m, last)
+	return u.storePart(ctx, m, last)
 }
 
-// keep packs a mapping into the bucket. Without a turn it does so only where
+// storePart packs a mapping into the bucket. Without a turn it does so only where
 // the archive is short, and is errLarge where it is not.
-func (u *upload) keep(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
+func (u *upload) storePart(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
 	limits := u.bounds
 	r, w := io.Pipe()
 	var g errgroup.Group
@@ -185,12 +185,12 @@ func (u *upload) keep(ctx context.Context, m workload.Mapping, last *Part) (Part
 		w.CloseWithError(err) // nil is io.EOF
 		return err
 	})
-	p, err := u.store(ctx, r, func() (contents, bool) {
+	p, err := u.storeArchive(ctx, r, func() (contents, bool) {
 		same := g.Wait() == nil && last != nil && sum.Digest == last.Digest
 		return sum, same
 	})
-	r.CloseWithError(errGivenUp)
-	if packErr := g.Wait(); packErr != nil && !errors.Is(packErr, errGivenUp) {
+	r.CloseWithError(errUploadAborted)
+	if packErr := g.Wait(); packErr != nil && !errors.Is(packErr, errUploadAborted) {
 		return Part{}, packErr
 	}
 	if err != nil {
@@ -206,39 +206,39 @@ func (u *upload) keep(ctx context.Context, m workload.Mapping, last *Part) (Part
 }
 
 var (
-	// errGivenUp ends a packing that nobody reads any more.
-	errGivenUp = errors.New("the upload was given up")
+	// errUploadAborted ends a packing that nobody reads any more.
+	errUploadAborted = errors.New("the upload was given up")
 	// errLarge says that an archive takes a turn.
 	errLarge = errors.New("the archive is not short")
 )
 
-// store puts an archive into the bucket, unless it is short and whole says that
+// storeArchive puts an archive into the bucket, unless it is short and whole says that
 // it is what there is already: then the part has no object.
-func (u *upload) store(ctx context.Context, archive io.Reader, whole func() (contents, bool)) (Part, error) {
+func (u *upload) storeArchive(ctx context.Context, archive io.Reader, whole func() (contents, bool)) (Part, error) {
 	var held bytes.Buffer
-	n, err := io.Copy(&held, io.LimitReader(archive, holdback))
+	n, err := io.Copy(&held, io.LimitReader(archive, peekSize))
 	if err != nil {
 		return Part{}, err
 	}
-	if n < holdback {
+	if n < peekSize {
 		if _, same := whole(); same {
 			return Part{}, nil
 		}
-	} else if u.turn == nil {
+	} else if u.memory == nil {
 		return Part{}, errLarge
 	}
-	p := Part{Object: dataFolder + newID() + ".tar.zst"}
-	m := newMeter(io.MultiReader(&held, archive), u.progress)
-	flow.CrashPoint("snapshot", "object", "before")
-	if err := u.bucket.Put(ctx, u.at+p.Object, m); err != nil {
+	p := Part{Object: dataDir + newID() + ".tar.zst"}
+	m := newHashingReader(io.MultiReader(&held, archive), u.progress)
+	flow.Failpoint("snapshot", "object", "before")
+	if err := u.bucket.Put(ctx, u.dir+p.Object, m); err != nil {
 		return Part{}, fmt.Errorf("store %s: %w", p.Object, err)
 	}
-	flow.CrashPoint("snapshot", "object", "after")
+	flow.Failpoint("snapshot", "object", "after")
 	p.Size, p.SHA256 = m.n, m.sha256()
 	return p, nil
 }
 
-const dataFolder = "data/"
+const dataDir = "data/"
 
 func (u *upload) progress(n int64) {
 	u.sent += n
@@ -269,11 +269,11 @@ func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last
 		return contents{}, err
 	}
 	if m.Mode == workload.ModeCopy && last != nil {
-		err := u.read(ctx, u.at, *last, nil, func(archive io.Reader) error {
-			return p.add(archive, p.notInContainer)
+		err := u.read(ctx, u.dir, *last, nil, func(archive io.Reader) error {
+			return p.addArchive(archive, p.notInContainer)
 		})
 		if err != nil {
-			return contents{}, blameState(err)
+			return contents{}, containerError(err)
 		}
 	}
 	return p.finish()
@@ -282,28 +282,28 @@ func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last
 // packContainer packs what is in the container, and waits for it no longer than
 // a pace allows.
 func (u *upload) packContainer(ctx context.Context, p *packer, m workload.Mapping) error {
-	from := newPace(ctx, func() bool { return u.turn != nil && u.turns.crowded() })
+	from := newPace(ctx, func() bool { return u.memory != nil && u.quota.isContended() })
 	defer from.stop()
-	from.wait()
-	archive, err := u.files.GetFiles(from.ctx, u.origin.Container, m.Path)
+	from.beginWait()
+	archive, err := u.files.CopyOut(from.ctx, u.origin.Container, m.Path)
 	if err != nil && !isMissing(err) {
-		return from.outcome(err)
+		return from.result(err)
 	}
 	if err != nil {
 		return nil
 	}
-	err = p.add(bufio.NewReaderSize(pacedReader{archive, from}, readBuffer), p.fromContainer)
+	err = p.addArchive(bufio.NewReaderSize(pacedReader{archive, from}, readBuffer), p.fromContainer)
 	_ = archive.Close()
-	return from.outcome(blameState(err))
+	return from.result(containerError(err))
 }
 
 // readBuffer is how much of an archive is read from a container at a time.
 const readBuffer = 64 << 10
 
-// blameState marks errors of which what is in the container is the cause.
-func blameState(err error) error {
+// containerError marks errors of which what is in the container is the cause.
+func containerError(err error) error {
 	if errors.Is(err, runtime.ErrBadArchive) || errors.Is(err, ErrTooLarge) {
-		return fmt.Errorf("%w: %w", ErrSource, err)
+		return fmt.Errorf("%w: %w", ErrContainer, err)
 	}
 	return err
 }

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// ErrNoFile says that there is no database file to be copied.
-var ErrNoFile = errors.New("there is no database")
+// ErrFileNotFound says that there is no database file to be copied.
+var ErrNoDatabase = errors.New("there is no database")
 
 // Backup copies the SQLite database at path into a new file, whole and of one
 // moment, also while a server uses it and writes. The copy appears under its
 // name only when it is complete and on the disk, readable by its owner only: it
 // holds the installation's secret. A file that is there is os.ErrExist.
-func Backup(ctx context.Context, path, into string) error {
-	if err := backup(ctx, path, into); err != nil {
-		return fmt.Errorf("copy database %s into %s: %w", path, into, translate(err))
+func Backup(ctx context.Context, path, dest string) error {
+	if err := backup(ctx, path, dest); err != nil {
+		return fmt.Errorf("copy database %s into %s: %w", path, dest, translateError(err))
 	}
 	return nil
 }
 
-func backup(ctx context.Context, path, into string) (err error) {
+func backup(ctx context.Context, path, dest string) (err error) {
 	if _, err := os.Stat(path); err != nil {
-		return errors.Join(ErrNoFile, err)
+		return errors.Join(ErrNoDatabase, err)
 	}
-	if _, err := os.Lstat(into); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Lstat(dest); !errors.Is(err, os.ErrNotExist) {
 		return errors.Join(os.ErrExist, err)
 	}
 	db, err := sql.Open("sqlite", uri(path, []string{"mode=rw"}))
@@ -38,7 +38,7 @@ func backup(ctx context.Context, path, into string) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	// SQLite makes the file with the rights that the process leaves to
 	// everybody: within a folder of ours nobody else can open it.
-	folder, err := os.MkdirTemp(filepath.Dir(into), ".backup-")
+	folder, err := os.MkdirTemp(filepath.Dir(dest), ".backup-")
 	if err != nil {
 		return err
 	}
@@ -50,17 +50,17 @@ func backup(ctx context.Context, path, into string) (err error) {
 	if err := os.Chmod(part, 0o600); err != nil {
 		return err
 	}
-	if err := flush(part); err != nil {
+	if err := syncToDisk(part); err != nil {
 		return err
 	}
-	if err := os.Rename(part, into); err != nil {
+	if err := os.Rename(part, dest); err != nil {
 		return err
 	}
-	return flush(filepath.Dir(into))
+	return syncToDisk(filepath.Dir(dest))
 }
 
-// flush has a file, or the names in a folder, written to the disk.
-func flush(path string) error {
+// syncToDisk has a file, or the names in a folder, written to the disk.
+func syncToDisk(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func flush(path string) error {
 func Restore(ctx context.Context, from, path string) (replaced string, err error) {
 	replaced, err = restore(ctx, from, path)
 	if err != nil {
-		return replaced, fmt.Errorf("restore database %s from %s: %w", path, from, translate(err))
+		return replaced, fmt.Errorf("restore database %s from %s: %w", path, from, translateError(err))
 	}
 	return replaced, nil
 }
@@ -83,7 +83,7 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return "", err
 	}
-	lock, err := lock(path + ".lock")
+	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return "", err
 	}
@@ -95,50 +95,50 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 	}
 	if _, err := os.Stat(path); err == nil {
 		replaced = path + ".replaced-" + now
-		if err := displace(ctx, path, replaced); err != nil {
+		if err := moveAside(ctx, path, replaced); err != nil {
 			return "", errors.Join(err, os.Remove(fresh))
 		}
 	}
 	if err := os.Rename(fresh, path); err != nil {
 		return replaced, err
 	}
-	return replaced, flush(filepath.Dir(path))
+	return replaced, syncToDisk(filepath.Dir(path))
 }
 
-// sides are the files that SQLite keeps beside a database while it is open, and
+// sideFiles are the files that SQLite keeps beside a database while it is open, and
 // leaves behind when its process is killed.
-var sides = []string{"-wal", "-shm"}
+var sideFiles = []string{"-wal", "-shm"}
 
-// displace gives the database at path a second name and leaves it without side
+// moveAside gives the database at path a second name and leaves it without side
 // files: those would be taken for a new file's. Whoever is killed in it, or
 // before the new file is there, leaves the old one whole.
-func displace(ctx context.Context, path, name string) error {
-	for _, side := range append([]string{""}, sides...) {
+func moveAside(ctx context.Context, path, name string) error {
+	for _, side := range append([]string{""}, sideFiles...) {
 		if err := os.Link(path+side, name+side); err != nil && (side == "" || !errors.Is(err, os.ErrNotExist)) {
 			return err
 		}
 	}
-	if err := flush(filepath.Dir(path)); err != nil {
+	if err := syncToDisk(filepath.Dir(path)); err != nil {
 		return err
 	}
 	names := []string{path}
 	// A file that cannot be read any more is what many a copy is put back for:
 	// that one keeps its side files, as they are.
-	if merge(ctx, path) == nil {
+	if checkpoint(ctx, path) == nil {
 		names = append(names, name)
 	}
 	for _, n := range names {
-		for _, side := range sides {
+		for _, side := range sideFiles {
 			if err := os.Remove(n + side); err != nil && !errors.Is(err, os.ErrNotExist) {
 				return err
 			}
 		}
 	}
-	return flush(filepath.Dir(path))
+	return syncToDisk(filepath.Dir(path))
 }
 
-// merge writes what is in the side files of a database into its file.
-func merge(ctx context.Context, path string) (err error) {
+// checkpoint writes what is in the side files of a database into its file.
+func checkpoint(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", uri(path, []string{"mode=rw"}))
 	if err != nil {
 		return err

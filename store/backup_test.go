@@ -42,7 +42,7 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, left)
 	require.ErrorIs(t, Backup(t.Context(), path, into), os.ErrExist)
-	require.ErrorIs(t, Backup(t.Context(), filepath.Join(dir, "none.db"), filepath.Join(dir, "x")), ErrNoFile)
+	require.ErrorIs(t, Backup(t.Context(), filepath.Join(dir, "none.db"), filepath.Join(dir, "x")), ErrNoDatabase)
 
 	restored, err := Open(t.Context(), into)
 	require.NoError(t, err)
@@ -51,18 +51,18 @@ func TestBackup(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, got, key)
 	}
-	about, err := restored.About(t.Context())
+	about, err := restored.Info(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "SQLite", about.Kind)
 	require.NotZero(t, about.Schema)
 	require.NotZero(t, about.Bytes)
 	require.NotEmpty(t, about.Version)
-	servers, err := restored.Serving(t.Context())
+	servers, err := restored.CountLive(t.Context())
 	require.NoError(t, err)
 	require.Zero(t, servers)
 	_, err = restored.Register(t.Context(), "here")
 	require.NoError(t, err)
-	servers, err = restored.Serving(t.Context())
+	servers, err = restored.CountLive(t.Context())
 	require.NoError(t, err)
 	require.EqualValues(t, 1, servers)
 	require.NoError(t, restored.Close())
@@ -82,7 +82,7 @@ func TestRestore(t *testing.T) {
 	require.ErrorIs(t, err, ErrInUse)
 	require.NoError(t, db.Close())
 	_, err = Restore(t.Context(), filepath.Join(dir, "none.db"), path)
-	require.ErrorIs(t, err, ErrNoFile)
+	require.ErrorIs(t, err, ErrNoDatabase)
 
 	replaced, err := Restore(t.Context(), from, path)
 	require.NoError(t, err)
@@ -117,7 +117,7 @@ func TestRestoreKilled(t *testing.T) {
 	require.NoError(t, db.Close())
 
 	replaced := path + ".replaced"
-	require.NoError(t, displace(t.Context(), path, replaced))
+	require.NoError(t, moveAside(t.Context(), path, replaced))
 	require.NoFileExists(t, path+"-wal")
 	for _, file := range []string{path, replaced} {
 		db, err := Open(t.Context(), file)

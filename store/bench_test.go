@@ -19,8 +19,8 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// engines are the databases, to be measured side by side in one run.
-var engines = []struct {
+// databases are the databases, to be measured side by side in one run.
+var databases = []struct {
 	name string
 	dsn  func(tb testing.TB) string
 }{
@@ -32,24 +32,24 @@ var engines = []struct {
 // them: reserve, active, releasing, released; four changes, five events. An
 // operation is one such pair, durable.
 func BenchmarkClaimRelease(b *testing.B) {
-	for _, e := range engines {
+	for _, e := range databases {
 		for _, history := range []int{0, 10_000, 100_000} {
 			b.Run(fmt.Sprintf("store=%s/history=%d", e.name, history), func(b *testing.B) {
 				db := openBench(b, e.dsn(b))
-				grow(b, db, history)
+				addHistory(b, db, history)
 				for _, parallel := range []int{1, 10, 100} {
-					b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) { pairs(b, db, parallel) })
+					b.Run(fmt.Sprintf("parallel=%d", parallel), func(b *testing.B) { runClaimCycles(b, db, parallel) })
 				}
 			})
 		}
 	}
 }
 
-// pairs makes b.N claims and releases, so many at a time.
-func pairs(b *testing.B, db *DB, parallel int) {
+// runClaimCycles makes b.N claims and releases, so many at a time.
+func runClaimCycles(b *testing.B, db *DB, parallel int) {
 	name := uuid.NewString() // a workload without earlier claims
 	for range parallel {
-		idle(b, db, name, uuid.Must(uuid.NewV7()).String())
+		addIdleContainer(b, db, name, uuid.Must(uuid.NewV7()).String())
 	}
 	b.ResetTimer()
 	var next atomic.Int64
@@ -58,7 +58,7 @@ func pairs(b *testing.B, db *DB, parallel int) {
 		g.Go(func() error {
 			for next.Add(1) <= int64(b.N) {
 				id := uuid.Must(uuid.NewV7()).String()
-				if err := cycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
+				if err := claimCycle(b.Context(), db, id, name, fmt.Sprintf("t%d", w)); err != nil {
 					return err
 				}
 			}
@@ -73,7 +73,7 @@ func pairs(b *testing.B, db *DB, parallel int) {
 // BenchmarkAppendFollow appends events from eight writers while followers read
 // all of them. An operation is one event that every follower has seen.
 func BenchmarkAppendFollow(b *testing.B) {
-	for _, e := range engines {
+	for _, e := range databases {
 		for _, followers := range []int{0, 1, 50} {
 			b.Run(fmt.Sprintf("store=%s/followers=%d", e.name, followers), func(b *testing.B) {
 				appendAndFollow(b, openBench(b, e.dsn(b)), followers)
@@ -87,7 +87,7 @@ func appendAndFollow(b *testing.B, db *DB, followers int) {
 	b.ResetTimer()
 	var g errgroup.Group
 	for range followers {
-		g.Go(func() error { return follow(b.Context(), db, b.N) })
+		g.Go(func() error { return followEvents(b.Context(), db, b.N) })
 	}
 	var next atomic.Int64
 	for range writers {
@@ -106,8 +106,8 @@ func appendAndFollow(b *testing.B, db *DB, followers int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// follow reads until it has seen n events, and fails when one is missing.
-func follow(ctx context.Context, db *DB, n int) error {
+// followEvents reads until it has seen n events, and fails when one is missing.
+func followEvents(ctx context.Context, db *DB, n int) error {
 	var after int64
 	for after < int64(n) {
 		changed := db.Changed()
@@ -136,12 +136,12 @@ func openBench(b *testing.B, dsn string) *DB {
 	return db
 }
 
-// idle adds a container that waits.
-func idle(tb testing.TB, db *DB, workload, id string) {
+// addIdleContainer adds a container that waits.
+func addIdleContainer(tb testing.TB, db *DB, workload, id string) {
 	tb.Helper()
 	ctx := tb.Context()
 	require.NoError(tb, db.AddContainer(ctx, pool.Container{ID: id, Workload: workload, Revision: "r"}, 1<<30))
-	_, err := db.MoveContainer(ctx, pool.Move{
+	_, err := db.UpdateContainer(ctx, pool.Transition{
 		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
 		Set: func(c *pool.Container) {
 			c.Health = pool.Healthy
@@ -152,15 +152,15 @@ func idle(tb testing.TB, db *DB, workload, id string) {
 	require.NoError(tb, err)
 }
 
-// cycle is a claim and its release.
-func cycle(ctx context.Context, db *DB, id, name, tenant string) error {
+// claimCycle is a claim and its release.
+func claimCycle(ctx context.Context, db *DB, id, name, tenant string) error {
 	_, err := db.Reserve(ctx, claim.Reservation{
 		Claim: id, Workload: name, Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe,
 	})
 	if err != nil {
 		return err
 	}
-	for _, m := range []claim.Move{
+	for _, m := range []claim.Transition{
 		{
 			From: []claim.State{claim.Pending}, To: claim.Active,
 			Set:    func(c *claim.Claim) { c.Timings["reserve"], c.Timings["healthy"] = 0.4, 1.2 },
@@ -172,7 +172,7 @@ func cycle(ctx context.Context, db *DB, id, name, tenant string) error {
 		},
 		{
 			From: []claim.State{claim.Releasing}, To: claim.Released,
-			Container: &pool.Move{
+			Container: &pool.Transition{
 				From: []pool.State{pool.Claimed}, To: pool.Idle,
 				Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle"}},
 			},
@@ -180,35 +180,35 @@ func cycle(ctx context.Context, db *DB, id, name, tenant string) error {
 		},
 	} {
 		m.ID = id
-		if _, err := db.MoveClaim(ctx, m); err != nil {
+		if _, err := db.UpdateClaim(ctx, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// grow gives the database a history: n ended claims with their events, n gone
+// addHistory gives the database a history: n ended claims with their events, n gone
 // containers.
-func grow(tb testing.TB, db *DB, n int) {
+func addHistory(tb testing.TB, db *DB, n int) {
 	tb.Helper()
 	ctx := tb.Context()
 	const atOnce = 1000
 	for from := 0; from < n; from += atOnce {
-		err := db.writer.do(ctx, func(t *tx) error {
+		err := db.writer.update(ctx, func(t *tx) error {
 			for i := from; i < from+atOnce; i++ {
 				c := claim.Claim{
 					ID: uuid.Must(uuid.NewV7()).String(), Workload: "w1", Tenant: fmt.Sprintf("t%d", i%100),
 					Container: fmt.Sprintf("h%08d", i), State: claim.Released, CreatedAt: t.now, ReleasedAt: &t.now,
 				}
-				if _, err := addClaim(t, normal(c)); err != nil {
+				if _, err := addClaim(t, normalized(c)); err != nil {
 					return err
 				}
 				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "destroyed", "", c.Tenant, "", "{}", "", "",
-					pool.FirstFence, nanos(t.now), nanos(t.now), 0, 1, "")
+					pool.FirstFence, toNanos(t.now), toNanos(t.now), 0, 1, "")
 				if err != nil {
 					return err
 				}
-				if err := t.event(requested(c), requested(c)); err != nil {
+				if err := t.addEvents(requestedEvent(c), requestedEvent(c)); err != nil {
 					return err
 				}
 			}

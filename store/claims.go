@@ -14,19 +14,19 @@ import (
 
 var _ claim.Store = (*DB)(nil)
 
-// live is the condition of the indexes on live claims, word for word: only
+// liveCondition is the condition of the indexes on live claims, word for word: only
 // then are they used.
-const live = `state IN ('pending', 'active', 'releasing', 'release_failed')`
+const liveCondition = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 
 // A claim's health is its container's.
 const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
 		warnings, reason, discard, created_at, active_at, touched_at, released_at,
 		snapshot, fence, failures, retry_at, synced_at, failure_reason, failed_at`
-	health         = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
-	containerFence = `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`
-	selectClaims   = `SELECT ` + claimColumns + `, owner, ` + health + `, ` + containerFence + ` FROM claims`
-	selectClaim    = selectClaims + ` WHERE id = $1`
+	healthColumn = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
+	fenceColumn  = `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`
+	selectClaims = `SELECT ` + claimColumns + `, owner, ` + healthColumn + `, ` + fenceColumn + ` FROM claims`
+	selectClaim  = selectClaims + ` WHERE id = $1`
 	// The fence is the one given, unless the clock has been set back since an
 	// earlier claim of the tenant.
 	insertClaim = `INSERT INTO claims (` + claimColumns + `, owner)
@@ -35,8 +35,8 @@ const (
 				ORDER BY fence DESC LIMIT 1), $19),
 			$20, $21, $22, $23, $24, $25)
 		RETURNING fence`
-	waitingClaims = `SELECT count(*) FROM claims
-		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + live + `
+	countWaitingClaims = `SELECT count(*) FROM claims
+		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + liveCondition + `
 	`
 	updateClaim = `UPDATE claims
 		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
@@ -45,10 +45,10 @@ const (
 		WHERE id = $1`
 )
 
-// MoveClaim makes a change of one claim and of its container.
-func (db *DB) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) {
+// UpdateClaim makes a change of one claim and of its container.
+func (db *DB) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
 	var c claim.Claim
-	err := db.do(ctx, func(t *tx) (err error) {
+	err := db.update(ctx, func(t *tx) (err error) {
 		c, err = moveClaim(t, m)
 		return err
 	})
@@ -58,41 +58,41 @@ func (db *DB) MoveClaim(ctx context.Context, m claim.Move) (claim.Claim, error) 
 	return c, nil
 }
 
-func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
+func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 	before, err := scanClaim(t.query(selectClaim+forUpdate, m.ID))
 	if err != nil {
 		return before, err
 	}
 	if !slices.Contains(m.From, before.State) {
-		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
+		return before, fmt.Errorf("%w: it is %s", pool.ErrConflict, before.State)
 	}
 	if m.If != nil && !m.If(before) {
-		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrMoved, before.State)
+		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrConflict, before.State)
 	}
 	owner, remark := t.owner, m.To == ""
 	if remark {
 		m.To, owner = before.State, before.Owner // a remark is not a step
 	}
-	after := changed(t, before, m)
+	after := updatedClaim(t, before, m)
 	after.Owner = owner
 	for _, e := range m.Events {
 		e.Claim = before.ID
-		fill(&e.Workload, before.Workload)
-		fill(&e.Tenant, before.Tenant)
-		fill(&e.Container, before.Container)
-		fill(&e.Container, after.Container)
-		if err := t.event(e); err != nil {
+		setIfEmpty(&e.Workload, before.Workload)
+		setIfEmpty(&e.Tenant, before.Tenant)
+		setIfEmpty(&e.Container, before.Container)
+		setIfEmpty(&e.Container, after.Container)
+		if err := t.addEvents(e); err != nil {
 			return before, err
 		}
 	}
 	id := before.Container
-	fill(&id, after.Container)
+	setIfEmpty(&id, after.Container)
 	if m.Container != nil && id != "" {
 		move := *m.Container
 		move.ID = id
 		k, err := moveContainer(t, move)
-		if errors.Is(err, pool.ErrNoContainer) {
-			err = fmt.Errorf("%w: %w", pool.ErrMoved, err)
+		if errors.Is(err, pool.ErrContainerNotFound) {
+			err = fmt.Errorf("%w: %w", pool.ErrConflict, err)
 		}
 		if err != nil {
 			return before, fmt.Errorf("its container %s to %s: %w", id, move.To, err)
@@ -102,23 +102,23 @@ func moveClaim(t *tx, m claim.Move) (claim.Claim, error) {
 		// A flow begins, or another server goes on with it.
 		var protocol int
 		if err := t.query(raiseFence, id).Scan(&after.ContainerFence, &protocol); err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return before, translate(err)
+			return before, translateError(err)
 		}
-		if err := t.mayChange(protocol); err != nil {
+		if err := t.checkProtocol(protocol); err != nil {
 			return before, err
 		}
 	}
-	if before.State.Live() && !after.State.Live() {
+	if before.State.IsLive() && !after.State.IsLive() {
 		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before it was heard how it ended"); err != nil {
 			return before, err
 		}
 	}
-	return normal(after), saveClaim(t, after)
+	return normalized(after), saveClaim(t, after)
 }
 
-// changed is the record as the move makes it. What before and after share is
+// updatedClaim is the record as the move makes it. What before and after share is
 // not looked at in before any more.
-func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
+func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	after := before
 	if m.Set != nil {
 		m.Set(&after)
@@ -129,40 +129,40 @@ func changed(t *tx, before claim.Claim, m claim.Move) claim.Claim {
 	if after.State == claim.Active && after.ActiveAt == nil {
 		after.ActiveAt = &t.now
 	}
-	if !after.State.Live() && after.ReleasedAt == nil {
+	if !after.State.IsLive() && after.ReleasedAt == nil {
 		after.ReleasedAt = &t.now
 	}
-	after.Reason = clean(after.Reason)
-	return normal(after)
+	after.Reason = sanitizeText(after.Reason)
+	return normalized(after)
 }
 
 // saveClaim writes what may change of a record.
 func saveClaim(t *tx, c claim.Claim) error {
-	texts, err := claimTexts(c)
+	texts, err := claimJSONColumns(c)
 	if err != nil {
 		return err
 	}
-	return t.later(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
-		texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), string(c.FailureReason), maybe(c.FailedAt), c.Owner)
+	return t.execLater(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
+		texts[0], texts[1], texts[2], texts[3], c.Reason, boolToInt(c.Discard), toNullNanos(c.ActiveAt), toNullNanos(c.TouchedAt), toNullNanos(c.ReleasedAt),
+		c.Snapshot, c.Failures, toNullNanos(c.RetryAt), toNullNanos(c.SyncedAt), string(c.FailureReason), toNullNanos(c.FailedAt), c.Owner)
 }
 
 // addClaim writes a new record, and returns it with its fence.
 func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
-	texts, err := claimTexts(c)
+	texts, err := claimJSONColumns(c)
 	if err != nil {
 		return c, err
 	}
 	err = t.query(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
-		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, number(c.Discard),
-		nanos(c.CreatedAt), maybe(c.ActiveAt), maybe(c.TouchedAt), maybe(c.ReleasedAt),
-		c.Snapshot, c.Fence, c.Failures, maybe(c.RetryAt), maybe(c.SyncedAt), string(c.FailureReason), maybe(c.FailedAt),
+		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, boolToInt(c.Discard),
+		toNanos(c.CreatedAt), toNullNanos(c.ActiveAt), toNullNanos(c.TouchedAt), toNullNanos(c.ReleasedAt),
+		c.Snapshot, c.Fence, c.Failures, toNullNanos(c.RetryAt), toNullNanos(c.SyncedAt), string(c.FailureReason), toNullNanos(c.FailedAt),
 		t.owner).Scan(&c.Fence)
-	return c, translate(err)
+	return c, translateError(err)
 }
 
-// claimTexts are the columns endpoint, hooks, timings and warnings.
-func claimTexts(c claim.Claim) (texts [4]string, err error) {
+// claimJSONColumns are the columns endpoint, hooks, timings and warnings.
+func claimJSONColumns(c claim.Claim) (texts [4]string, err error) {
 	for i, v := range []any{c.Endpoint, c.Hooks, c.Timings, c.Warnings} {
 		if texts[i], err = encode(v); err != nil {
 			return texts, err
@@ -173,7 +173,7 @@ func claimTexts(c claim.Claim) (texts [4]string, err error) {
 
 // Claim is one record.
 func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
-	c, err := one(ctx, db, scanClaim, selectClaim, clean(id))
+	c, err := queryRow(ctx, db, scanClaim, selectClaim, sanitizeText(id))
 	if err != nil {
 		return c, fmt.Errorf("read claim %s: %w", id, err)
 	}
@@ -183,7 +183,7 @@ func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 // Claims lists the records that match, in order of id.
 func (db *DB) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
 	query, args := claimQuery(f)
-	return list(ctx, db, "claims", query, args, scanClaim)
+	return queryAll(ctx, db, "claims", query, args, scanClaim)
 }
 
 func claimQuery(f claim.Filter) (string, []any) {
@@ -195,12 +195,12 @@ func claimQuery(f claim.Filter) (string, []any) {
 		oneOf(&w, "state", f.States)
 	}
 	order := byID
-	if !slices.ContainsFunc(f.States, func(s claim.State) bool { return !s.Live() }) {
-		w.text(live)
+	if !slices.ContainsFunc(f.States, func(s claim.State) bool { return !s.IsLive() }) {
+		w.add(liveCondition)
 		order = sortedByID
 	}
 	if f.After != "" {
-		w.text("id > " + w.arg(f.After))
+		w.add("id > " + w.arg(f.After))
 	}
 	query := selectClaims + w.String() + order + w.limit(f.Limit)
 	return query, w.args
@@ -216,23 +216,23 @@ func scanClaim(r row) (claim.Claim, error) {
 		&discard, &created, &active, &touched, &released,
 		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, (*string)(&c.FailureReason), &failed, &c.Owner, &c.Health, &c.ContainerFence)
 	if errors.Is(err, sql.ErrNoRows) {
-		return claim.Claim{}, claim.ErrNoClaim
+		return claim.Claim{}, claim.ErrClaimNotFound
 	}
 	if err != nil {
-		return claim.Claim{}, translate(err)
+		return claim.Claim{}, translateError(err)
 	}
 	c.Discard = discard == 1
-	c.CreatedAt, c.ActiveAt, c.ReleasedAt = instant(created), moment(active), moment(released)
-	c.TouchedAt, c.RetryAt, c.SyncedAt, c.FailedAt = moment(touched), moment(retry), moment(synced), moment(failed)
+	c.CreatedAt, c.ActiveAt, c.ReleasedAt = fromNanos(created), fromNullNanos(active), fromNullNanos(released)
+	c.TouchedAt, c.RetryAt, c.SyncedAt, c.FailedAt = fromNullNanos(touched), fromNullNanos(retry), fromNullNanos(synced), fromNullNanos(failed)
 	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
 		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
-	return normal(c), err
+	return normalized(c), err
 }
 
-// normal is the record as every reader gets it: lists that are empty instead
+// normalized is the record as every reader gets it: lists that are empty instead
 // of missing, times as they are stored, and neither health nor the container's fence
 // once nothing is held.
-func normal(c claim.Claim) claim.Claim {
+func normalized(c claim.Claim) claim.Claim {
 	if c.Hooks == nil {
 		c.Hooks = []claim.HookSummary{}
 	}
@@ -242,30 +242,30 @@ func normal(c claim.Claim) claim.Claim {
 	if c.Warnings == nil {
 		c.Warnings = []string{}
 	}
-	c.ActiveAt, c.ReleasedAt = moment(maybe(c.ActiveAt)), moment(maybe(c.ReleasedAt))
-	c.TouchedAt, c.RetryAt, c.SyncedAt = moment(maybe(c.TouchedAt)), moment(maybe(c.RetryAt)), moment(maybe(c.SyncedAt))
-	c.FailedAt = moment(maybe(c.FailedAt))
-	if !c.State.Live() {
+	c.ActiveAt, c.ReleasedAt = fromNullNanos(toNullNanos(c.ActiveAt)), fromNullNanos(toNullNanos(c.ReleasedAt))
+	c.TouchedAt, c.RetryAt, c.SyncedAt = fromNullNanos(toNullNanos(c.TouchedAt)), fromNullNanos(toNullNanos(c.RetryAt)), fromNullNanos(toNullNanos(c.SyncedAt))
+	c.FailedAt = fromNullNanos(toNullNanos(c.FailedAt))
+	if !c.State.IsLive() {
 		c.Health, c.ContainerFence = "", 0
 	}
 	return c
 }
 
-// requested is the event of a new claim.
-func requested(c claim.Claim) activity.Event {
+// requestedEvent is the event of a new claim.
+func requestedEvent(c claim.Claim) activity.Event {
 	return activity.Event{
 		Type: activity.ClaimRequested, Workload: c.Workload, Tenant: c.Tenant, Claim: c.ID,
 		Message: fmt.Sprintf("tenant %q asks for a container of %s", c.Tenant, c.Workload),
 	}
 }
 
-// keptClaims counts what the index on releases that have failed holds.
-const keptClaims = `SELECT count(*) FROM claims
+// countRetainedClaims counts what the index on releases that have failed holds.
+const countRetainedClaims = `SELECT count(*) FROM claims
 	WHERE workload = $1 AND state IN ('releasing', 'release_failed') AND failures > 0`
 
 // Kept is how many containers of a workload releases that have failed hold.
 func (db *DB) Kept(ctx context.Context, workload string) (int, error) {
-	n, err := one(ctx, db, scanNumber, keptClaims, workload)
+	n, err := queryRow(ctx, db, scanNumber, countRetainedClaims, workload)
 	if err != nil {
 		return 0, fmt.Errorf("count the failed releases of %s: %w", workload, err)
 	}
@@ -275,10 +275,10 @@ func (db *DB) Kept(ctx context.Context, workload string) (int, error) {
 // Waiting is how many claims of a workload wait for a container with other
 // servers.
 func (db *DB) Waiting(ctx context.Context, workload string) (int, error) {
-	if !db.Shared() {
+	if !db.IsShared() {
 		return 0, nil
 	}
-	n, err := one(ctx, db, scanNumber, waitingClaims, workload, db.Self())
+	n, err := queryRow(ctx, db, scanNumber, countWaitingClaims, workload, db.Self())
 	if err != nil {
 		return 0, fmt.Errorf("count the claims of %s that wait: %w", workload, err)
 	}

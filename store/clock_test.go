@@ -17,13 +17,13 @@ import (
 
 // A clock that was set back, by decades here, takes nothing from the order of
 // events, from that of a tenant's claims, or from a server's right to lead.
-func TestClockSetBack(t *testing.T) {
+func TestClockSetBackKeepsOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	db := openURL(t, path)
 	dead := register(t, db)
-	_, _, err := db.Lead(t.Context(), "fill")
+	_, _, err := db.TryAcquireLease(t.Context(), "fill")
 	require.NoError(t, err)
-	before := []claim.Claim{ended(t, db, "ada"), ended(t, db, "ada"), ended(t, db, "bob")}
+	before := []claim.Claim{addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "bob")}
 	require.Greater(t, before[1].Fence, before[0].Fence)
 	last, err := db.LastSeq(t.Context())
 	require.NoError(t, err)
@@ -31,22 +31,22 @@ func TestClockSetBack(t *testing.T) {
 
 	synctest.Test(t, func(t *testing.T) { // within, it is the year 2000
 		require.True(t, time.Now().Before(before[0].CreatedAt))
-		db := open(t, path)
+		db := openDB(t, path)
 		register(t, db)
 		expired, err := db.Expired(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []store.Replica{dead}, expired)
-		_, leads, err := db.Lead(t.Context(), "fill")
+		_, leads, err := db.TryAcquireLease(t.Context(), "fill")
 		require.NoError(t, err)
 		require.True(t, leads)
 
-		first, second := ended(t, db, "ada"), ended(t, db, "ada")
+		first, second := addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "ada")
 		require.Greater(t, first.Fence, before[1].Fence)
 		require.Greater(t, second.Fence, first.Fence)
 		kept, err := db.Claim(t.Context(), second.ID)
 		require.NoError(t, err)
 		require.Equal(t, second.Fence, kept.Fence)
-		require.Less(t, ended(t, db, "cyd").Fence, before[0].Fence, "only the tenant's own count")
+		require.Less(t, addEndedClaim(t, db, "cyd").Fence, before[0].Fence, "only the tenant's own count")
 
 		p, err := db.Events(t.Context(), activity.Filter{}, last, 0)
 		require.NoError(t, err)
@@ -60,18 +60,18 @@ func TestClockSetBack(t *testing.T) {
 	})
 }
 
-// ended is a claim that has come and gone without a container.
-func ended(t *testing.T, db *store.DB, tenant string) claim.Claim {
+// addEndedClaim is a claim that has come and gone without a container.
+func addEndedClaim(t *testing.T, db *store.DB, tenant string) claim.Claim {
 	t.Helper()
 	r := reservation(tenant)
 	_, err := db.Reserve(t.Context(), r)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
-	c, err := db.MoveClaim(t.Context(), claim.Move{
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+	c, err := db.UpdateClaim(t.Context(), claim.Transition{
 		ID: r.Claim, From: []claim.State{claim.Pending}, To: claim.Failed,
 		Events: []activity.Event{{Type: activity.ClaimFailed, Message: "nothing was idle"}},
 	})
 	require.NoError(t, err)
 	_, err = db.Reserve(t.Context(), r)
-	require.ErrorIs(t, err, pool.ErrMoved, "its id is used up")
+	require.ErrorIs(t, err, pool.ErrConflict, "its id is used up")
 	return c
 }

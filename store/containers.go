@@ -22,7 +22,7 @@ const (
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
 	// The claim stays that of the server that makes it, whoever makes the
 	// container.
-	promiseClaim    = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
+	assignClaim     = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
 		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, fence = $9, changed_at = $10,
 			wiped_at = $11, owner = $12
@@ -33,36 +33,36 @@ const (
 )
 
 // AddContainer records a container that is about to be created.
-func (db *DB) AddContainer(ctx context.Context, c pool.Container, max int) error {
-	err := db.do(ctx, func(t *tx) error { return addContainer(t, c, max) })
+func (db *DB) AddContainer(ctx context.Context, c pool.Container, maxSize int) error {
+	err := db.update(ctx, func(t *tx) error { return addContainer(t, c, maxSize) })
 	if err != nil {
 		return fmt.Errorf("add container %s: %w", c.ID, err)
 	}
 	return nil
 }
 
-func addContainer(t *tx, c pool.Container, max int) error {
-	if err := t.exclude(c.Workload); err != nil { // or two would count the same
+func addContainer(t *tx, c pool.Container, maxSize int) error {
+	if err := t.lockWorkload(c.Workload); err != nil { // or two would count the same
 		return err
 	}
 	var n int
 	if err := t.query(countContainers, c.Workload).Scan(&n); err != nil {
-		return translate(err)
+		return translateError(err)
 	}
-	if n >= max {
+	if n >= maxSize {
 		// Only then it matters how many there are that do not count.
 		var kept int
-		if err := t.query(keptClaims, c.Workload).Scan(&kept); err != nil {
-			return translate(err)
+		if err := t.query(countRetainedClaims, c.Workload).Scan(&kept); err != nil {
+			return translateError(err)
 		}
-		if pool.Counted(n, kept, max) >= max {
+		if pool.EffectiveSize(n, kept, maxSize) >= maxSize {
 			return pool.ErrFull
 		}
 	}
 	c.State, c.Fence, c.CreatedAt, c.ChangedAt = pool.Creating, pool.FirstFence, t.now, t.now
-	c.Protocol = t.speaks.Current
+	c.Protocol = t.protocols.Current
 	if c.Claim != "" {
-		if err := promise(t, &c); err != nil {
+		if err := assignContainer(t, &c); err != nil {
 			return err
 		}
 	}
@@ -70,34 +70,34 @@ func addContainer(t *tx, c pool.Container, max int) error {
 	if err != nil {
 		return err
 	}
-	err = t.later(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, clean(c.Reason), c.Snapshot, c.Fence, nanos(c.CreatedAt), nanos(c.ChangedAt), maybe(c.WipedAt), c.Protocol, t.owner)
+	err = t.execLater(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
+		c.Tenant, c.Claim, endpoint, sanitizeText(c.Reason), c.Snapshot, c.Fence, toNanos(c.CreatedAt), toNanos(c.ChangedAt), toNullNanos(c.WipedAt), c.Protocol, t.owner)
 	if err != nil {
 		return err
 	}
-	return t.event(about(c, activity.Event{
+	return t.addEvents(fillFromContainer(c, activity.Event{
 		Type: activity.ContainerCreating, Message: "container is being created",
 	}))
 }
 
-// promise gives a container that is about to be created to the pending claim
+// assignContainer gives a container that is about to be created to the pending claim
 // which it is created for.
-func promise(t *tx, c *pool.Container) error {
+func assignContainer(t *tx, c *pool.Container) error {
 	k, err := scanClaim(t.query(selectClaim+forUpdate, c.Claim))
 	if err != nil {
 		return err
 	}
 	if k.State != claim.Pending || k.Container != "" || k.Workload != c.Workload {
-		return pool.ErrMoved // it has a container by now, or wants none any more
+		return pool.ErrConflict // it has a container by now, or wants none any more
 	}
 	c.Tenant = k.Tenant
-	return t.later(promiseClaim, k.ID, c.ID, c.Revision, string(claim.Fresh))
+	return t.execLater(assignClaim, k.ID, c.ID, c.Revision, string(claim.Fresh))
 }
 
-// MoveContainer makes a change of one container.
-func (db *DB) MoveContainer(ctx context.Context, m pool.Move) (pool.Container, error) {
+// UpdateContainer makes a change of one container.
+func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Container, error) {
 	var c pool.Container
-	err := db.do(ctx, func(t *tx) (err error) {
+	err := db.update(ctx, func(t *tx) (err error) {
 		c, err = moveContainer(t, m)
 		return err
 	})
@@ -107,15 +107,15 @@ func (db *DB) MoveContainer(ctx context.Context, m pool.Move) (pool.Container, e
 	return c, nil
 }
 
-func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
+func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 	before, err := scanContainer(t.query(selectContainer+forUpdate, m.ID))
 	if err != nil {
 		return before, err
 	}
 	if !slices.Contains(m.From, before.State) {
-		return before, fmt.Errorf("%w: it is %s", pool.ErrMoved, before.State)
+		return before, fmt.Errorf("%w: it is %s", pool.ErrConflict, before.State)
 	}
-	if err := t.mayChange(before.Protocol); err != nil {
+	if err := t.checkProtocol(before.Protocol); err != nil {
 		return before, err
 	}
 	after := before
@@ -128,7 +128,7 @@ func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
 	if after.State != before.State {
 		after.ChangedAt = t.now
 	}
-	if after.State == pool.Idle || after.State == pool.Gone {
+	if after.State == pool.Idle || after.State == pool.Destroyed {
 		after.Claim = "" // nobody can hold it
 	}
 	after.Fence = before.Fence
@@ -139,11 +139,11 @@ func moveContainer(t *tx, m pool.Move) (pool.Container, error) {
 		return before, err
 	}
 	for _, e := range m.Events {
-		if err := t.event(about(before, e)); err != nil {
+		if err := t.addEvents(fillFromContainer(before, e)); err != nil {
 			return before, err
 		}
 	}
-	if after.State == pool.Gone && before.State != pool.Gone {
+	if after.State == pool.Destroyed && before.State != pool.Destroyed {
 		return after, endRuns(t, runningInContainer, before.ID, "its container was destroyed before it was heard how it ended")
 	}
 	return after, nil
@@ -155,22 +155,22 @@ func saveContainer(t *tx, c *pool.Container) error {
 	if err != nil {
 		return err
 	}
-	c.Reason = clean(c.Reason)
-	return t.later(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, c.Snapshot, c.Fence, nanos(c.ChangedAt), maybe(c.WipedAt), t.owner)
+	c.Reason = sanitizeText(c.Reason)
+	return t.execLater(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
+		c.Reason, c.Snapshot, c.Fence, toNanos(c.ChangedAt), toNullNanos(c.WipedAt), t.owner)
 }
 
-// about fills in what the event left out, from the record.
-func about(c pool.Container, e activity.Event) activity.Event {
+// fillFromContainer fills in what the event left out, from the record.
+func fillFromContainer(c pool.Container, e activity.Event) activity.Event {
 	e.Container = c.ID
-	fill(&e.Workload, c.Workload)
-	fill(&e.Tenant, c.Tenant)
-	fill(&e.Claim, c.Claim)
+	setIfEmpty(&e.Workload, c.Workload)
+	setIfEmpty(&e.Tenant, c.Tenant)
+	setIfEmpty(&e.Claim, c.Claim)
 	return e
 }
 
-// fill sets a field that is empty.
-func fill(field *string, value string) {
+// setIfEmpty sets a field that is empty.
+func setIfEmpty(field *string, value string) {
 	if *field == "" {
 		*field = value
 	}
@@ -178,7 +178,7 @@ func fill(field *string, value string) {
 
 // Container is one record.
 func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) {
-	c, err := one(ctx, db, scanContainer, selectContainer, clean(id))
+	c, err := queryRow(ctx, db, scanContainer, selectContainer, sanitizeText(id))
 	if err != nil {
 		return c, fmt.Errorf("read container %s: %w", id, err)
 	}
@@ -188,7 +188,7 @@ func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) 
 // Containers lists the records that match, in order of id.
 func (db *DB) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	query, args := containerQuery(f)
-	return list(ctx, db, "containers", query, args, scanContainer)
+	return queryAll(ctx, db, "containers", query, args, scanContainer)
 }
 
 func containerQuery(f pool.ContainerFilter) (string, []any) {
@@ -199,12 +199,12 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 		oneOf(&w, "state", f.States)
 	}
 	order := byID
-	if !slices.Contains(f.States, pool.Gone) {
-		w.text("state <> 'destroyed'") // as the index on what exists says it
+	if !slices.Contains(f.States, pool.Destroyed) {
+		w.add("state <> 'destroyed'") // as the index on what exists says it
 		order = sortedByID
 	}
 	if f.After != "" {
-		w.text("id > " + w.arg(f.After))
+		w.add("id > " + w.arg(f.After))
 	}
 	query := `SELECT ` + containerColumns + ` FROM containers` + w.String() + order + w.limit(f.Limit)
 	return query, w.args
@@ -215,7 +215,7 @@ const countByKind = `SELECT revision, protocol, state, tenant <> '', health IN (
 
 // Counts counts the workload's containers that are not gone.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
-	return list(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
+	return queryAll(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
 }
 
 const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'destroyed' GROUP BY workload, state`
@@ -228,7 +228,7 @@ func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]in
 		state    pool.State
 		n        int
 	}
-	all, err := list(ctx, db, "counts of containers", countByState, nil, func(r row) (c count, err error) {
+	all, err := queryAll(ctx, db, "counts of containers", countByState, nil, func(r row) (c count, err error) {
 		err = r.Scan(&c.workload, &c.state, &c.n)
 		return c, err
 	})
@@ -257,11 +257,11 @@ func scanContainer(r row) (pool.Container, error) {
 	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
 		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &c.Fence, &created, &changed, &wiped, &c.Protocol)
 	if errors.Is(err, sql.ErrNoRows) {
-		return pool.Container{}, pool.ErrNoContainer
+		return pool.Container{}, pool.ErrContainerNotFound
 	}
 	if err != nil {
-		return pool.Container{}, translate(err)
+		return pool.Container{}, translateError(err)
 	}
-	c.CreatedAt, c.ChangedAt, c.WipedAt = instant(created), instant(changed), moment(wiped)
+	c.CreatedAt, c.ChangedAt, c.WipedAt = fromNanos(created), fromNanos(changed), fromNullNanos(wiped)
 	return c, decode(endpoint, &c.Endpoint)
 }

@@ -18,26 +18,26 @@ import (
 
 // DB is the store. It is safe for many goroutines.
 type DB struct {
-	dialect dialect
-	writer  writer
-	read    *sql.DB
-	tail    *tail
-	self    atomic.Pointer[Replica]     // this server, once it has registered
-	alone   func(context.Context) error // nil where opening is enough
-	closed  atomic.Bool
-	speaks  runtime.Protocols
-	closers []func() error // close what was opened, in its order
+	dialect       dialect
+	writer        writer
+	read          *sql.DB
+	buffer        *eventBuffer
+	self          atomic.Pointer[Replica]     // this server, once it has registered
+	lockExclusive func(context.Context) error // nil where opening is enough
+	closed        atomic.Bool
+	protocols     runtime.Protocols
+	closers       []func() error // close what was opened, in its order
 }
 
 // dialect is in what the databases differ for those who read and write them;
 // sqlite*.go and postgres*.go have the rest.
 type dialect struct {
-	goose      goose.Dialect
-	migrations string             // their folder
-	snapshot   sql.IsolationLevel // at which a read transaction sees one moment
-	single     bool               // whether an open database has no other server
-	silence    time.Duration      // after which a read is not waited for, if not 0
-	clock      string             // asks for its time, if servers are told by it who lives
+	goose             goose.Dialect
+	migrations        string             // their folder
+	snapshotIsolation sql.IsolationLevel // at which a read transaction sees one moment
+	singleServer      bool               // whether an open database has no other server
+	readTimeout       time.Duration      // after which a read is not waited for, if not 0
+	clockQuery        string             // asks for its time, if servers are told by it who lives
 }
 
 // Open opens the database, makes its tables when there are none, and brings
@@ -57,37 +57,37 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 			return nil, fmt.Errorf("open database: %q is no kind of store", scheme)
 		}
 	}
-	db := &DB{tail: newTail()}
+	db := &DB{buffer: newEventBuffer()}
 	if err := open(db, ctx, dsn); err != nil {
-		return nil, fmt.Errorf("open database %s: %w", Redact(dsn), errors.Join(translate(err), db.closeAll()))
+		return nil, fmt.Errorf("open database %s: %w", Redact(dsn), errors.Join(translateError(err), db.closeAll()))
 	}
 	return db, nil
 }
 
-// Alone keeps the database for this process, for as long as it is open: with
+// LockExclusive keeps the database for this process, for as long as it is open: with
 // another one that has it, it is ErrInUse. It is called once, before anything
 // is changed, by who relies on no other server taking up or undoing what this
 // one has begun.
-func (db *DB) Alone(ctx context.Context) error {
-	if db.alone == nil {
+func (db *DB) LockExclusive(ctx context.Context) error {
+	if db.lockExclusive == nil {
 		return nil // Open has locked the file
 	}
-	if err := db.alone(ctx); err != nil {
+	if err := db.lockExclusive(ctx); err != nil {
 		return fmt.Errorf("keep the database for this server: %w", err)
 	}
 	return nil
 }
 
-// Speak says which containers this server can speak to. It is called once,
+// SetProtocols says which containers this server can speak to. It is called once,
 // before anything is changed. The containers that are added are of the current
 // version; those of a newer one are not reserved, and every change of them, or
 // of a claim's flow that has one, is runtime.ErrNewer.
-func (db *DB) Speak(p runtime.Protocols) { db.speaks = p }
+func (db *DB) SetProtocols(p runtime.Protocols) { db.protocols = p }
 
-// do makes a change that has to do with containers.
-func (db *DB) do(ctx context.Context, f func(*tx) error) error {
-	return db.writer.do(ctx, func(t *tx) error {
-		t.speaks = db.speaks
+// update makes a change that has to do with containers.
+func (db *DB) update(ctx context.Context, f func(*tx) error) error {
+	return db.writer.update(ctx, func(t *tx) error {
+		t.protocols = db.protocols
 		return f(t)
 	})
 }
@@ -96,8 +96,8 @@ func (db *DB) do(ctx context.Context, f func(*tx) error) error {
 // ErrClosed and lets go of the database. Closing twice is nil.
 func (db *DB) Close() error {
 	db.closed.Store(true)
-	err := db.writer.close()
-	db.tail.close()
+	err := db.writer.stop()
+	db.buffer.stop()
 	return errors.Join(err, db.closeAll())
 }
 
@@ -111,17 +111,17 @@ func (db *DB) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// warm fills the tail with the newest events of the log.
-func (db *DB) warm(ctx context.Context) error {
+// primeBuffer fills the tail with the newest events of the log.
+func (db *DB) primeBuffer(ctx context.Context) error {
 	last, err := db.LastSeq(ctx)
 	if err != nil {
 		return err
 	}
-	after := max(0, last-tailLength)
-	page, err := db.stored(ctx, activity.Filter{}, after, tailLength)
+	after := max(0, last-eventBufferLength)
+	page, err := db.readStored(ctx, activity.Filter{}, after, eventBufferLength)
 	if err != nil {
 		return err
 	}
-	db.tail.begin(last, page.Items)
+	db.buffer.reset(last, page.Items)
 	return nil
 }

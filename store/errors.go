@@ -12,33 +12,33 @@ var (
 	ErrClosed = errors.New("the database is closed")
 	// ErrInUse says that another server has the database open.
 	ErrInUse = errors.New("another server uses the database")
-	// ErrNewer says that a newer Hostler has changed the database's schema.
-	ErrNewer = errors.New("the database is of a newer Hostler")
+	// ErrSchemaTooNew says that a newer Hostler has changed the database's schema.
+	ErrSchemaTooNew = errors.New("the database is of a newer Hostler")
 	// ErrDiskFull says that there is no room for the change.
 	ErrDiskFull = errors.New("the disk that holds the database is full")
 	// ErrLocked says that another program has held the database for long.
 	ErrLocked = errors.New("another program has locked the database")
-	// ErrUnwritable says that the file, or its disk, may not be written.
-	ErrUnwritable = errors.New("the database cannot be written")
-	// ErrDamaged says that the file is no sound database.
-	ErrDamaged = errors.New("the database file is damaged")
-	// ErrClock says that this machine's clock and the database's disagree by
+	// ErrReadOnly says that the file, or its disk, may not be written.
+	ErrReadOnly = errors.New("the database cannot be written")
+	// ErrCorrupt says that the file is no sound database.
+	ErrCorrupt = errors.New("the database file is damaged")
+	// ErrClockSkew says that this machine's clock and the database's disagree by
 	// more than servers can that share a database.
-	ErrClock = errors.New("this machine's clock and the database's are too far apart")
-	// ErrAway says that the database's server cannot be reached.
-	ErrAway = errors.New("the database cannot be reached")
+	ErrClockSkew = errors.New("this machine's clock and the database's are too far apart")
+	// ErrUnavailable says that the database's server cannot be reached.
+	ErrUnavailable = errors.New("the database cannot be reached")
 	// ErrExists says that there is a record of that id already.
 	ErrExists = errors.New("there is such a record already")
-	// ErrNoRun says that there is no record of the hook run.
-	ErrNoRun = errors.New("no such hook run")
+	// ErrRunNotFound says that there is no record of the hook run.
+	ErrRunNotFound = errors.New("no such hook run")
 )
 
-// errRaced says that another change came between what this one read and what
+// errSerialization says that another change came between what this one read and what
 // it wrote, and that it has to be made again.
-var errRaced = errors.New("another change came in between")
+var errSerialization = errors.New("another change came in between")
 
-// translate turns an error of a database into one of ours, keeping its text.
-func translate(err error) error {
+// translateError turns an error of a database into one of ours, keeping its text.
+func translateError(err error) error {
 	if foreign, ok := errors.AsType[*sqlite.Error](err); ok {
 		return translateSQLite(err, foreign)
 	}

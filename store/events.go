@@ -11,14 +11,14 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-var _ pool.Log = (*DB)(nil)
+var _ pool.EventLog = (*DB)(nil)
 
-// eventsLimit is how long a page of events is that is not limited.
-const eventsLimit = 1000
+// maxEvents is how long a page of events is that is not limited.
+const maxEvents = 1000
 
 // Append writes events that belong to no change, all or none.
 func (db *DB) Append(ctx context.Context, events ...activity.Event) error {
-	err := db.writer.do(ctx, func(t *tx) error { return t.event(events...) })
+	err := db.writer.update(ctx, func(t *tx) error { return t.addEvents(events...) })
 	if err != nil {
 		return fmt.Errorf("append events: %w", err)
 	}
@@ -28,13 +28,13 @@ func (db *DB) Append(ctx context.Context, events ...activity.Event) error {
 // Changed returns a channel that is closed when events are committed after
 // this call. A follower that takes it, reads to the end of the log, and then
 // waits on it misses nothing.
-func (db *DB) Changed() <-chan struct{} { return db.tail.wait() }
+func (db *DB) Changed() <-chan struct{} { return db.buffer.subscribe() }
 
 const selectLast = `SELECT last FROM log WHERE id = 1`
 
 // LastSeq is the number of the newest event, 0 before the first.
 func (db *DB) LastSeq(ctx context.Context) (int64, error) {
-	last, err := one(ctx, db, scanNumber, selectLast)
+	last, err := queryRow(ctx, db, scanNumber, selectLast)
 	if err != nil {
 		return 0, fmt.Errorf("read the log's end: %w", err)
 	}
@@ -45,12 +45,12 @@ func (db *DB) LastSeq(ctx context.Context) (int64, error) {
 // (0: a thousand).
 func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
 	if limit <= 0 {
-		limit = eventsLimit
+		limit = maxEvents
 	}
 	after = max(after, 0)
-	p, ok, err := db.tail.page(f, after, limit)
+	p, ok, err := db.buffer.page(f, after, limit)
 	if err == nil && !ok {
-		p, err = db.stored(ctx, f, after, limit)
+		p, err = db.readStored(ctx, f, after, limit)
 	}
 	if err != nil {
 		return activity.Page{}, fmt.Errorf("read events after %d: %w", after, err)
@@ -60,14 +60,14 @@ func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit 
 
 const eventColumns = `seq, time, type, workload, container, tenant, claim, run, point, message, data`
 
-// stored reads a page from the database.
-func (db *DB) stored(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
-	return patiently(ctx, db, func(ctx context.Context) (activity.Page, error) {
-		return db.storedNow(ctx, f, after, limit)
+// readStored reads a page from the database.
+func (db *DB) readStored(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+	return withRetry(ctx, db, func(ctx context.Context) (activity.Page, error) {
+		return db.readStoredOnce(ctx, f, after, limit)
 	})
 }
 
-func (db *DB) storedNow(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
+func (db *DB) readStoredOnce(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
 	var p activity.Page
 	err := db.readTx(ctx, func(tx *sql.Tx) error {
 		var last, pruned int64
@@ -76,7 +76,7 @@ func (db *DB) storedNow(ctx context.Context, f activity.Filter, after int64, lim
 			return err
 		}
 		if after < pruned {
-			p.Cut = pruned + 1 // numbers have no gaps
+			p.OldestSeq = pruned + 1 // numbers have no gaps
 		}
 		p.Next = max(after, last)
 		query, args := eventQuery(f, after, limit)
@@ -84,7 +84,7 @@ func (db *DB) storedNow(ctx context.Context, f activity.Filter, after int64, lim
 		if err != nil {
 			return err
 		}
-		p.Items, err = collect(rows, scanEvent)
+		p.Items, err = collectRows(rows, scanEvent)
 		if len(p.Items) == limit {
 			p.Next = p.Items[limit-1].Seq
 		}
@@ -96,20 +96,20 @@ func (db *DB) storedNow(ctx context.Context, f activity.Filter, after int64, lim
 // eventQuery is the query for a page.
 func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	var w where
-	w.text("seq > " + w.arg(after))
+	w.add("seq > " + w.arg(after))
 	w.equal("claim", f.Claim)
 	w.equal("container", f.Container)
 	w.equal("tenant", f.Tenant)
 	w.equal("workload", f.Workload)
 	w.equal("point", f.Point)
 	if len(f.Types) > 0 {
-		var any []string
+		var anyOf []string
 		for _, t := range f.Types {
 			thing := string(t) + "."
-			any = append(any, "type = "+w.arg(string(t)),
+			anyOf = append(anyOf, "type = "+w.arg(string(t)),
 				fmt.Sprintf("substr(type, 1, %d) = %s", len(thing), w.arg(thing)))
 		}
-		w.text("(" + strings.Join(any, " OR ") + ")")
+		w.add("(" + strings.Join(anyOf, " OR ") + ")")
 	}
 	query := `SELECT ` + eventColumns + ` FROM events` + w.String() + ` ORDER BY seq` + w.limit(limit)
 	return query, w.args
@@ -117,11 +117,11 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 
 func scanEvent(r row) (activity.Event, error) {
 	var e activity.Event
-	var time int64
+	var nanos int64
 	var data string
-	err := r.Scan(&e.Seq, &time, (*string)(&e.Type), &e.Workload, &e.Container, &e.Tenant, &e.Claim,
+	err := r.Scan(&e.Seq, &nanos, (*string)(&e.Type), &e.Workload, &e.Container, &e.Tenant, &e.Claim,
 		&e.Run, &e.Point, &e.Message, &data)
-	e.Time = instant(time)
+	e.Time = fromNanos(nanos)
 	if data != "" {
 		e.Data = json.RawMessage(data)
 	}

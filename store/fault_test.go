@@ -29,10 +29,10 @@ func openTest(t *testing.T) *DB {
 	return db
 }
 
-// set sets a pragma of the writer's connection, outside any transaction.
-func set(t *testing.T, db *DB, pragma string) {
+// setPragma sets a pragma of the writer's connection, outside any transaction.
+func setPragma(t *testing.T, db *DB, pragma string) {
 	t.Helper()
-	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+	require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error {
 		_, err := tx.exec(pragma)
 		return err
 	}))
@@ -41,11 +41,11 @@ func set(t *testing.T, db *DB, pragma string) {
 // A full disk is said to be full, to everybody whose change is lost, and when
 // there is room again the store goes on. SQLite undoes a whole transaction by
 // itself here, with everybody's changes in it.
-func TestDiskFull(t *testing.T) {
+func TestDiskFullIsReported(t *testing.T) {
 	db := openTest(t)
 	var pages int
 	require.NoError(t, db.read.QueryRow(`PRAGMA page_count`).Scan(&pages))
-	set(t, db, fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+4))
+	setPragma(t, db, fmt.Sprintf(`PRAGMA max_page_count = %d`, pages+4))
 	long := strings.Repeat("x", 2000)
 	answers := make([]error, 100)
 	var g errgroup.Group
@@ -69,7 +69,7 @@ func TestDiskFull(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, kept, last, "as many events as were said to be durable")
 
-	set(t, db, `PRAGMA max_page_count = 1000000`)
+	setPragma(t, db, `PRAGMA max_page_count = 1000000`)
 	require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: long}))
 	p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
 	require.NoError(t, err)
@@ -79,13 +79,13 @@ func TestDiskFull(t *testing.T) {
 // A batch that cannot be committed is lost as a whole, and everybody is told
 // so: who was refused because of what another change of the same batch did was
 // refused because of nothing.
-func TestLostBatch(t *testing.T) {
+func TestFailedBatchCommitIsReported(t *testing.T) {
 	db := openTest(t)
 	w := db.writer.(*sqliteWriter)
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var first, batch errgroup.Group
 	first.Go(func() error {
-		return w.do(context.Background(), func(*tx) error {
+		return w.update(context.Background(), func(*tx) error {
 			close(begun)
 			<-goOn
 			return nil
@@ -94,18 +94,20 @@ func TestLostBatch(t *testing.T) {
 	<-begun
 	answers := make([]error, 3)
 	for i, change := range []func(*tx) error{
-		func(t *tx) error { return t.later(putMeta, "k", "v") },
+		func(t *tx) error { return t.execLater(putMeta, "k", "v") },
 		func(t *tx) error {
 			var there int
 			if err := t.query(`SELECT count(*) FROM meta WHERE key = 'k'`).Scan(&there); err != nil || there == 0 {
 				return errors.Join(err, errors.New("the one before has not been made"))
 			}
-			return pool.ErrMoved
+			return pool.ErrConflict
 		},
-		func(t *tx) error { return t.event(activity.Event{Message: "an event without a type cannot be stored"}) },
+		func(t *tx) error {
+			return t.addEvents(activity.Event{Message: "an event without a type cannot be stored"})
+		},
 	} {
 		batch.Go(func() error {
-			answers[i] = w.do(context.Background(), change)
+			answers[i] = w.update(context.Background(), change)
 			return nil
 		})
 		require.Eventually(t, func() bool { // in this order
@@ -119,7 +121,7 @@ func TestLostBatch(t *testing.T) {
 	require.NoError(t, batch.Wait())
 	for _, err := range answers {
 		require.ErrorContains(t, err, "append event")
-		require.NotErrorIs(t, err, pool.ErrMoved)
+		require.NotErrorIs(t, err, pool.ErrConflict)
 	}
 	v, err := db.Meta(t.Context(), "k")
 	require.NoError(t, err)
@@ -128,9 +130,9 @@ func TestLostBatch(t *testing.T) {
 
 // Another program that holds the file is named as the reason, and no change is
 // half done.
-func TestLockedByAnother(t *testing.T) {
+func TestLockedByAnotherProgram(t *testing.T) {
 	db := openTest(t)
-	set(t, db, `PRAGMA busy_timeout = 10`)
+	setPragma(t, db, `PRAGMA busy_timeout = 10`)
 	var path string
 	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
 	other, err := sql.Open("sqlite", path)
@@ -151,7 +153,7 @@ func TestLockedByAnother(t *testing.T) {
 
 // Followers can read an event before the call that made it returns: whoever
 // acts on the answer finds the log complete.
-func TestEventsAreOutBeforeTheAnswer(t *testing.T) {
+func TestEventsVisibleBeforeReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openTest(t)
 		var returned atomic.Bool
@@ -172,7 +174,7 @@ func TestEventsAreOutBeforeTheAnswer(t *testing.T) {
 
 // What was answered survives a power failure only with these settings. Each
 // connection that may write has them, and not only the first.
-func TestSettings(t *testing.T) {
+func TestSQLiteDurabilitySettings(t *testing.T) {
 	db := openTest(t)
 	want := map[string]string{
 		"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1", "busy_timeout": "5000",
@@ -186,14 +188,14 @@ func TestSettings(t *testing.T) {
 		return got, err
 	}
 	var got map[string]string
-	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) (err error) {
+	require.NoError(t, db.writer.update(t.Context(), func(tx *tx) (err error) {
 		got, err = settings(tx.query)
 		return err
 	}))
 	require.Equal(t, want, got)
 	var path string
 	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
-	write, err := sql.Open("sqlite", uri(path, writing))
+	write, err := sql.Open("sqlite", uri(path, writerSettings))
 	require.NoError(t, err)
 	defer write.Close() //nolint:errcheck // a test's
 	for range 3 {
@@ -211,7 +213,7 @@ func TestSettings(t *testing.T) {
 // The schema knows the same states as the program.
 func TestSchemaKnowsEveryState(t *testing.T) {
 	db := openTest(t)
-	require.NoError(t, db.writer.do(t.Context(), func(tx *tx) error {
+	require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error {
 		for i, s := range pool.States() {
 			holder := ""
 			if s == pool.Claimed {
@@ -224,7 +226,7 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 		}
 		for i, s := range claim.States() {
 			c := claim.Claim{ID: fmt.Sprint("c", i), Workload: "w", Tenant: fmt.Sprint("t", i), State: s, Container: fmt.Sprint("k", i)}
-			if _, err := addClaim(tx, normal(c)); err != nil {
+			if _, err := addClaim(tx, normalized(c)); err != nil {
 				return err
 			}
 		}
@@ -240,20 +242,20 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 		return nil
 	}))
 	for _, s := range claim.States() {
-		require.Equal(t, s.Live(), strings.Contains(live, "'"+string(s)+"'"), s)
+		require.Equal(t, s.IsLive(), strings.Contains(liveCondition, "'"+string(s)+"'"), s)
 	}
 	for _, s := range hooks.RunStates() {
-		require.Contains(t, tellings, s)
+		require.Contains(t, runStateEvents, s)
 	}
 }
 
-func TestOlder(t *testing.T) {
+func TestCompareSQLiteVersions(t *testing.T) {
 	for _, c := range []struct {
 		version string
 		want    bool
 	}{
 		{"3.51.3", false}, {"3.51.2", true}, {"3.9.10", true}, {"3.52.0", false}, {"4.0.0", false}, {"?", true},
 	} {
-		require.Equal(t, c.want, older(c.version, oldestSQLite), c.version)
+		require.Equal(t, c.want, isOlder(c.version, minSQLiteVersion), c.version)
 	}
 }

@@ -23,29 +23,29 @@ const (
 	saveLease   = `UPDATE leases SET holder = $2, epoch = $3, expires_at = $4 WHERE name = $1`
 )
 
-// Lead asks to lead, or to go on leading, for LeaseTime, and says whether this
+// TryAcquireLease asks to lead, or to go on leading, for LeaseTime, and says whether this
 // server does. It returns the lease of whoever does.
-func (db *DB) Lead(ctx context.Context, name string) (Lease, bool, error) {
-	self, err := db.registered()
+func (db *DB) TryAcquireLease(ctx context.Context, name string) (Lease, bool, error) {
+	self, err := db.replica()
 	if err != nil {
 		return Lease{}, false, err
 	}
 	var l Lease
-	err = db.writer.do(ctx, func(t *tx) (err error) {
-		if err := t.later(addLease, name); err != nil {
+	err = db.writer.update(ctx, func(t *tx) (err error) {
+		if err := t.execLater(addLease, name); err != nil {
 			return err
 		}
 		if l, err = scanLease(t.query(selectLease+forUpdate, name)); err != nil {
-			return translate(err)
+			return translateError(err)
 		}
 		if l.Holder != self.ID {
-			if !l.ExpiresAt.Before(db.deadline(t.now)) {
+			if !l.ExpiresAt.Before(db.expiryDeadline(t.now)) {
 				return nil
 			}
 			l.Holder, l.Epoch = self.ID, l.Epoch+1
 		}
 		l.ExpiresAt = t.now.Add(LeaseTime)
-		return t.later(saveLease, l.Name, l.Holder, l.Epoch, nanos(l.ExpiresAt))
+		return t.execLater(saveLease, l.Name, l.Holder, l.Epoch, toNanos(l.ExpiresAt))
 	})
 	if err != nil {
 		return Lease{}, false, fmt.Errorf("ask to lead in %s: %w", name, err)
@@ -56,7 +56,7 @@ func (db *DB) Lead(ctx context.Context, name string) (Lease, bool, error) {
 // Resign ends this server's leading, so that another one may begin at once.
 // One that does not lead has nothing to give up.
 func (db *DB) Resign(ctx context.Context, name string) error {
-	err := db.writer.do(ctx, func(t *tx) error { return t.later(endLease, name, db.Self()) })
+	err := db.writer.update(ctx, func(t *tx) error { return t.execLater(endLease, name, db.Self()) })
 	if err != nil {
 		return fmt.Errorf("resign from leading in %s: %w", name, err)
 	}
@@ -67,6 +67,6 @@ func scanLease(r row) (Lease, error) {
 	var l Lease
 	var expires int64
 	err := r.Scan(&l.Name, &l.Holder, &l.Epoch, &expires)
-	l.ExpiresAt = instant(expires)
+	l.ExpiresAt = fromNanos(expires)
 	return l, err
 }

@@ -17,7 +17,7 @@ const (
 // Meta is a value that this installation remembers about itself, empty when it
 // has none of that key.
 func (db *DB) Meta(ctx context.Context, key string) (string, error) {
-	value, err := one(ctx, db, scanText, selectMeta, key)
+	value, err := queryRow(ctx, db, scanText, selectMeta, key)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -30,12 +30,12 @@ func (db *DB) Meta(ctx context.Context, key string) (string, error) {
 // MetaOr is such a value, which is set to the given one when there is none. Of
 // several who ask at once all get the same.
 func (db *DB) MetaOr(ctx context.Context, key, fresh string) (value string, err error) {
-	err = db.writer.do(ctx, func(t *tx) error {
-		if err := t.later(addMeta, key, fresh); err != nil {
+	err = db.writer.update(ctx, func(t *tx) error {
+		if err := t.execLater(addMeta, key, fresh); err != nil {
 			return err
 		}
 		value, err = scanText(t.query(selectMeta, key))
-		return translate(err)
+		return translateError(err)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read or set meta %s: %w", key, err)
@@ -45,7 +45,7 @@ func (db *DB) MetaOr(ctx context.Context, key, fresh string) (value string, err 
 
 // SetMeta sets such a value.
 func (db *DB) SetMeta(ctx context.Context, key, value string) error {
-	err := db.writer.do(ctx, func(t *tx) error { return t.later(putMeta, key, value) })
+	err := db.writer.update(ctx, func(t *tx) error { return t.execLater(putMeta, key, value) })
 	if err != nil {
 		return fmt.Errorf("set meta %s: %w", key, err)
 	}

@@ -31,7 +31,7 @@ func migrate(ctx context.Context, db *sql.DB, d dialect) error {
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	if have > known {
-		return fmt.Errorf("%w: its schema has version %d, this program knows versions up to %d", ErrNewer, have, known)
+		return fmt.Errorf("%w: its schema has version %d, this program knows versions up to %d", ErrSchemaTooNew, have, known)
 	}
 	if _, err := p.Up(ctx); err != nil {
 		if partial, ok := errors.AsType[*goose.PartialError](err); ok {

@@ -27,7 +27,7 @@ var migrated = map[string]struct {
 	"sqlite": {sqliteDialect,
 		func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
 		func(t *testing.T, dsn string) *sql.DB {
-			db, err := sql.Open("sqlite", uri(dsn, writing))
+			db, err := sql.Open("sqlite", uri(dsn, writerSettings))
 			require.NoError(t, err)
 			return db
 		}},
@@ -51,7 +51,7 @@ func TestMigratesFromEveryVersion(t *testing.T) {
 			require.NoError(t, err)
 			for version := range int64(len(all)) {
 				dsn := c.dsn(t)
-				left(t, c.raw(t, dsn), c.dialect, files, version+1)
+				writeOldDatabase(t, c.raw(t, dsn), c.dialect, files, version+1)
 				db, err := Open(t.Context(), dsn)
 				require.NoError(t, err, "from version %d", version+1)
 				kept, err := db.Meta(t.Context(), "kept")
@@ -64,8 +64,8 @@ func TestMigratesFromEveryVersion(t *testing.T) {
 	}
 }
 
-// left makes a database as a version has left it, and closes it.
-func left(t *testing.T, db *sql.DB, d dialect, files fs.FS, version int64) {
+// writeOldDatabase makes a database as a version has left it, and closes it.
+func writeOldDatabase(t *testing.T, db *sql.DB, d dialect, files fs.FS, version int64) {
 	t.Helper()
 	p, err := goose.NewProvider(d.goose, db, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
 	require.NoError(t, err)
@@ -98,11 +98,11 @@ func TestMigratesRenamedValues(t *testing.T) {
 			require.NoError(t, err)
 			held, err := db.Container(t.Context(), "held")
 			require.NoError(t, err)
-			require.Equal(t, pool.Dead, held.Health)
+			require.Equal(t, pool.Exited, held.Health)
 			require.Equal(t, "c ada s 3", strings.Join([]string{held.Claim, held.Tenant, held.Snapshot, strconv.Itoa(held.Protocol)}, " "))
 			old, err := db.Container(t.Context(), "old")
 			require.NoError(t, err)
-			require.Equal(t, pool.Gone, old.State)
+			require.Equal(t, pool.Destroyed, old.State)
 			require.NoError(t, db.Close())
 			raw = c.raw(t, dsn)
 			defer raw.Close()

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// raw opens the file beside the store.
-func raw(t *testing.T, path string) *sql.DB {
+// openRaw opens the file beside the store.
+func openRaw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
@@ -80,14 +80,14 @@ func TestOpenRefuses(t *testing.T) {
 			db, err := store.Open(t.Context(), path)
 			require.NoError(t, err)
 			require.NoError(t, db.Close())
-			_, err = raw(t, path).Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`)
+			_, err = openRaw(t, path).Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`)
 			require.NoError(t, err)
-		}, store.ErrNewer},
+		}, store.ErrSchemaTooNew},
 		"another kind of file": {func(t *testing.T, path string) {
 			text := make([]byte, 8192)
 			copy(text, "this is a text and no database at all, and it is long enough to be looked at")
 			require.NoError(t, os.WriteFile(path, text, 0o600))
-		}, store.ErrDamaged},
+		}, store.ErrCorrupt},
 		"a folder": {func(t *testing.T, path string) {
 			require.NoError(t, os.Mkdir(path, 0o700))
 		}, nil},

@@ -59,20 +59,20 @@ func hotQueries() map[string]hotQuery {
 		"has the container":     {containerEnded, "sqlite_autoindex_containers_1"},
 		"running of a claim":    {runningOfClaim, "INDEX runs_"},
 		"running in container":  {runningInContainer, "INDEX runs_"},
-		"failed releases":       {keptClaims, "INDEX claims_kept"},
-		"unfinished runs":       {selectRuns + ` WHERE ` + running + oldestRuns, "runs_running"},
-		"number events":         {takeSeqs, "INTEGER PRIMARY KEY"},
+		"failed releases":       {countRetainedClaims, "INDEX claims_kept"},
+		"unfinished runs":       {selectRuns + ` WHERE ` + runningCondition + orderRuns, "runs_running"},
+		"number events":         {reserveSeqs, "INTEGER PRIMARY KEY"},
 		"own container":         {preferences[0].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"fresh container":       {preferences[1].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"others' container":     {preferences[2].query, "containers_used (workload=? AND revision=?)"},
 		"outdated container":    {preferences[3].query, "containers_idle (workload=? AND tenant=?)"},
 		"workload":              {selectWorkload, "sqlite_autoindex_workloads_1"},
 		"revision":              {selectRevision, "sqlite_autoindex_revisions_1"},
-		"events after":          {eventText(activity.Filter{}), "INTEGER PRIMARY KEY (rowid>?)"},
-		"events by type":        {eventText(activity.Filter{Types: []activity.Type{"hook"}}), "INTEGER PRIMARY KEY (rowid>?)"},
-		"events of a claim":     {eventText(activity.Filter{Claim: "c"}), "events_claim"},
-		"events of a container": {eventText(activity.Filter{Container: "c"}), "events_container"},
-		"events of a tenant":    {eventText(activity.Filter{Tenant: "t"}), "events_tenant"},
+		"events after":          {eventQueryText(activity.Filter{}), "INTEGER PRIMARY KEY (rowid>?)"},
+		"events by type":        {eventQueryText(activity.Filter{Types: []activity.Type{"hook"}}), "INTEGER PRIMARY KEY (rowid>?)"},
+		"events of a claim":     {eventQueryText(activity.Filter{Claim: "c"}), "events_claim"},
+		"events of a container": {eventQueryText(activity.Filter{Container: "c"}), "events_container"},
+		"events of a tenant":    {eventQueryText(activity.Filter{Tenant: "t"}), "events_tenant"},
 	}
 	text, _ := containerQuery(pool.ContainerFilter{Workload: "w"})
 	queries["containers of a workload"] = hotQuery{text, "containers_live"}
@@ -108,15 +108,15 @@ func TestHotQueriesCanUseIndexesOfPostgres(t *testing.T) {
 	require.NoError(t, err)
 	defer conn.Close() //nolint:errcheck // the same
 	for name, q := range hotQueries() {
-		_, err := conn.ExecContext(t.Context(), "PREPARE hot AS "+unlocked(q.text))
+		_, err := conn.ExecContext(t.Context(), "PREPARE hot AS "+withoutLocks(q.text))
 		require.NoError(t, err, name)
-		args := strings.TrimSuffix(strings.Repeat("NULL, ", highest(q.text)), ", ")
+		args := strings.TrimSuffix(strings.Repeat("NULL, ", maxParameter(q.text)), ", ")
 		if args != "" {
 			args = "(" + args + ")"
 		}
 		rows, err := conn.QueryContext(t.Context(), "EXPLAIN EXECUTE hot"+args)
 		require.NoError(t, err, name)
-		steps, err := collect(rows, scanText)
+		steps, err := collectRows(rows, scanText)
 		require.NoError(t, err)
 		require.NotContains(t, strings.Join(steps, "\n"), "Seq Scan", "%s\n%s", name, q.text)
 		_, err = conn.ExecContext(t.Context(), "DEALLOCATE hot")
@@ -124,15 +124,15 @@ func TestHotQueriesCanUseIndexesOfPostgres(t *testing.T) {
 	}
 }
 
-// highest is the number of a query's last parameter.
-func highest(text string) (n int) {
+// maxParameter is the number of a query's last parameter.
+func maxParameter(text string) (n int) {
 	for i := 1; strings.Contains(text, fmt.Sprintf("$%d", i)); i++ {
 		n = i
 	}
 	return n
 }
 
-func eventText(f activity.Filter) string {
+func eventQueryText(f activity.Filter) string {
 	text, _ := eventQuery(f, 0, 10)
 	return text
 }
@@ -141,9 +141,9 @@ func eventText(f activity.Filter) string {
 func explain(t *testing.T, db *DB, text string) string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "$"))
-	rows, err := db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+unlocked(text), args...)
+	rows, err := db.read.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+withoutLocks(text), args...)
 	require.NoError(t, err)
-	steps, err := collect(rows, func(r row) (step string, err error) {
+	steps, err := collectRows(rows, func(r row) (step string, err error) {
 		var id, parent, unused int
 		err = r.Scan(&id, &parent, &unused, &step)
 		return step, err

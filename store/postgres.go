@@ -20,20 +20,20 @@ import (
 
 // How PostgreSQL is used.
 const (
-	// oldestPostgres is the first version that can be asked what became of a
+	// minPostgresVersion is the first version that can be asked what became of a
 	// transaction whose answer was lost.
-	oldestPostgres = 130000
+	minPostgresVersion = 130000
 	// poolSize is how many connections there are for changes, and how many for
 	// reads, unless the URL says so with pool_max_conns.
 	poolSize = 8
-	// connecting bounds one attempt to connect, unless the URL says so.
-	connecting = 5 * time.Second
+	// connectTimeout bounds one attempt to connect, unless the URL says so.
+	connectTimeout = 5 * time.Second
 )
 
 var postgresDialect = dialect{
 	goose: goose.DialectPostgres, migrations: "migrations/postgres",
-	snapshot: sql.LevelRepeatableRead, silence: stuck,
-	clock: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
+	snapshotIsolation: sql.LevelRepeatableRead, readTimeout: txTimeout,
+	clockQuery: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
 }
 
 // isPostgres says whether the dsn is the URL of a PostgreSQL database.
@@ -49,15 +49,15 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	if err != nil {
 		return err
 	}
-	write, err := db.connect(ctx, config, safeCommits)
+	write, err := db.connect(ctx, config, durableCommits)
 	if err != nil {
 		return err
 	}
-	place, err := checkPostgres(ctx, write)
+	schema, err := checkPostgres(ctx, write)
 	if err != nil {
 		return err
 	}
-	if err := migratePostgres(ctx, config.ConnConfig, place, db.dialect); err != nil {
+	if err := migratePostgres(ctx, config.ConnConfig, schema, db.dialect); err != nil {
 		return err
 	}
 	read, err := db.connect(ctx, config, readOnly)
@@ -66,13 +66,13 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	}
 	db.read = stdlib.OpenDBFromPool(read)
 	db.closers = append(db.closers, db.read.Close)
-	if err := db.warm(ctx); err != nil {
+	if err := db.primeBuffer(ctx); err != nil {
 		return err
 	}
-	listener := startListener(db, config.ConnConfig, place)
-	db.closers = append(db.closers, listener.close)
-	db.alone = func(ctx context.Context) error { return db.takePostgres(ctx, config.ConnConfig, place) }
-	db.writer = &postgresWriter{pool: write, place: place, self: &db.self, publish: db.tail.add, missed: db.catchUp}
+	listener := startListener(db, config.ConnConfig, schema)
+	db.closers = append(db.closers, listener.stop)
+	db.lockExclusive = func(ctx context.Context) error { return db.lockPostgres(ctx, config.ConnConfig, schema) }
+	db.writer = &postgresWriter{pool: write, schema: schema, self: &db.self, publish: db.buffer.add, catchUp: db.catchUp}
 	return nil
 }
 
@@ -96,8 +96,8 @@ func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare strin
 // answered is on its disk, and a server of ours that is stopped in the middle
 // of a change does not stop the others for longer than this.
 const (
-	safeCommits = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '10s'`
-	readOnly    = `SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '60s'`
+	durableCommits = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '10s'`
+	readOnly       = `SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '60s'`
 )
 
 // postgresConfig reads the URL. Its password is taken out first, so that no
@@ -130,7 +130,7 @@ func postgresConfig(dsn string) (*pgxpool.Config, error) {
 		config.MaxConns = poolSize
 	}
 	if !hurried {
-		config.ConnConfig.ConnectTimeout = connecting
+		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
 	// Of a URL with several hosts the one that can be written is meant; and
 	// after a failover the old one is none any more.
@@ -162,38 +162,38 @@ func Redact(dsn string) string {
 	return u.Redacted()
 }
 
-// place is where in the database the tables are: several installations may
+// schemaRef is where in the database the tables are: several installations may
 // share one, each in a schema of its own.
-type place struct {
+type schemaRef struct {
 	schema int64
 	server string // which of the servers that use it we are
 }
 
 // channel is what changes are announced on.
-func (p place) channel() string { return fmt.Sprintf("hostler_%d", p.schema) }
+func (p schemaRef) channel() string { return fmt.Sprintf("hostler_%d", p.schema) }
 
 // key is the number of an advisory lock. Two things with one number would
 // only wait for each other without need.
-func (p place) key(kind, name string) int64 {
+func (p schemaRef) key(kind, name string) int64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintf(h, "hostler %d %s %s", p.schema, kind, name) // a hash takes anything
 	return int64(h.Sum64())                                         //nolint:gosec // any number will do
 }
 
-const findPlace = `SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
+const selectSchemaRef = `SELECT current_setting('server_version_num')::bigint, current_setting('server_version'),
 	current_setting('server_encoding'),
 	coalesce((SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()), 0)`
 
 // checkPostgres refuses a server that cannot do what is needed.
-func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (place, error) {
-	p := place{server: uuid.NewString()}
+func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (schemaRef, error) {
+	p := schemaRef{server: uuid.NewString()}
 	var number int64
 	var version, encoding string
-	if err := pool.QueryRow(ctx, findPlace).Scan(&number, &version, &encoding, &p.schema); err != nil {
+	if err := pool.QueryRow(ctx, selectSchemaRef).Scan(&number, &version, &encoding, &p.schema); err != nil {
 		return p, fmt.Errorf("read the server's version: %w", err)
 	}
-	if number < oldestPostgres {
-		return p, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest that will do", version, oldestPostgres/10000)
+	if number < minPostgresVersion {
+		return p, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest that will do", version, minPostgresVersion/10000)
 	}
 	if encoding != "UTF8" {
 		return p, fmt.Errorf("the database's encoding is %s: it has to be UTF8", encoding)
@@ -205,7 +205,7 @@ func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (place, error) {
 }
 
 // migratePostgres brings the schema up to date, one server after another.
-func migratePostgres(ctx context.Context, config *pgx.ConnConfig, p place, d dialect) error {
+func migratePostgres(ctx context.Context, config *pgx.ConnConfig, p schemaRef, d dialect) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err

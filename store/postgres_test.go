@@ -21,8 +21,8 @@ import (
 	"github.com/hostler/hostler/store/storetest"
 )
 
-// open opens a database and closes it with the test.
-func open(t *testing.T, url string) *store.DB {
+// openDB opens a database and closes it with the test.
+func openDB(t *testing.T, url string) *store.DB {
 	t.Helper()
 	db := openURL(t, url)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
@@ -42,25 +42,25 @@ func TestPostgresCrash(t *testing.T) {
 	target := os.Getenv(named)
 	storetest.Crash(t,
 		func(t *testing.T, _ string) storetest.Store { return openURL(t, target) },
-		func(t *testing.T, _ string) { awaitLast(t, target) })
+		func(t *testing.T, _ string) { awaitDisconnected(t, target) })
 }
 
-// awaitLast waits until the server has noticed that a client is dead.
-func awaitLast(t *testing.T, target string) {
+// awaitDisconnected waits until the server has noticed that a client is dead.
+func awaitDisconnected(t *testing.T, target string) {
 	t.Helper()
 	u, err := url.Parse(target)
 	require.NoError(t, err)
 	query := fmt.Sprintf(`SELECT count(*) FROM pg_stat_activity WHERE application_name = '%s'`,
 		u.Query().Get("application_name"))
-	require.Eventually(t, func() bool { return postgrestest.Number(t, postgrestest.Server(t), query) == 0 },
+	require.Eventually(t, func() bool { return postgrestest.QueryInt(t, postgrestest.Server(t), query) == 0 },
 		30*time.Second, 20*time.Millisecond)
 }
 
 // Events of every server reach the followers of every server, none is missed
 // and none comes out of order.
-func TestFollowersOfManyServers(t *testing.T) {
+func TestFollowersOnSeveralServers(t *testing.T) {
 	target := postgrestest.Schema(t)
-	servers := []*store.DB{open(t, target), open(t, target), open(t, target)}
+	servers := []*store.DB{openDB(t, target), openDB(t, target), openDB(t, target)}
 	const each = 200
 	want := int64(len(servers) * 2 * each)
 	g, ctx := errgroup.WithContext(t.Context())
@@ -86,22 +86,22 @@ func TestFollowerAfterLostConnection(t *testing.T) {
 	t.Parallel()
 	target := postgrestest.Schema(t)
 	proxy := postgrestest.NewProxy(t, target)
-	near, far := open(t, target), open(t, proxy.URL())
+	near, far := openDB(t, target), openDB(t, proxy.URL())
 	require.NoError(t, near.Append(t.Context(), warning("before")))
 	require.NoError(t, storetest.Follow(t.Context(), far, 1))
 	proxy.Cut()
 	require.NoError(t, near.Append(t.Context(), warning("meanwhile")))
-	proxy.Mend()
+	proxy.Restore()
 	require.NoError(t, storetest.Follow(t.Context(), far, 2))
 	require.NoError(t, near.Append(t.Context(), warning("after")))
 	require.NoError(t, storetest.Follow(t.Context(), far, 3))
 }
 
 // Connections that break are nothing that a caller has to know of.
-func TestBrokenConnections(t *testing.T) {
+func TestBrokenConnectionsAreRetried(t *testing.T) {
 	target := postgrestest.Schema(t)
 	proxy := postgrestest.NewProxy(t, target)
-	db := open(t, proxy.URL())
+	db := openDB(t, proxy.URL())
 	const writers, each = 8, 60
 	var done atomic.Int64
 	g, ctx := errgroup.WithContext(t.Context())
@@ -115,7 +115,7 @@ func TestBrokenConnections(t *testing.T) {
 					return err
 				}
 				if done.Add(1)%40 == 0 {
-					proxy.Drop()
+					proxy.BreakConnections()
 				}
 			}
 			return nil
@@ -135,22 +135,22 @@ func TestBrokenConnections(t *testing.T) {
 
 // A change whose answer is lost was made or not, and the caller is told which:
 // it is made exactly once.
-func TestLostAnswer(t *testing.T) {
+func TestLostCommitReply(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose func(*postgrestest.Proxy)
 		runs int
 	}{
-		"after the commit":  {(*postgrestest.Proxy).LoseAnswers, 1},
-		"before the commit": {(*postgrestest.Proxy).LoseQuestions, 2},
+		"after the commit":  {(*postgrestest.Proxy).DropReplies, 1},
+		"before the commit": {(*postgrestest.Proxy).DropRequests, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			target := postgrestest.Schema(t)
 			proxy := postgrestest.NewProxy(t, target)
-			db := open(t, proxy.URL()+"&pool_max_conns=1")
+			db := openDB(t, proxy.URL()+"&pool_max_conns=1")
 			runs := 0
 			idle := func(id string) (pool.Container, error) {
 				require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 2))
-				return db.MoveContainer(t.Context(), pool.Move{
+				return db.UpdateContainer(t.Context(), pool.Transition{
 					ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
 					Set: func(k *pool.Container) {
 						if runs++; runs == 2 {
@@ -178,23 +178,23 @@ func TestLostAnswer(t *testing.T) {
 
 // A database that cannot be reached is said to be away, to readers and to
 // writers, and when it is back the store goes on.
-func TestAway(t *testing.T) {
+func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	proxy := postgrestest.NewProxy(t, postgrestest.Schema(t))
-	db := open(t, proxy.URL())
+	db := openDB(t, proxy.URL())
 	proxy.Cut()
 	var g errgroup.Group
 	var wrote, read error
 	g.Go(func() error { wrote = db.SetMeta(t.Context(), "k", "v"); return nil })
 	g.Go(func() error { _, read = db.Meta(t.Context(), "k"); return nil })
 	require.NoError(t, g.Wait())
-	require.ErrorIs(t, wrote, store.ErrAway)
-	require.ErrorIs(t, read, store.ErrAway)
+	require.ErrorIs(t, wrote, store.ErrUnavailable)
+	require.ErrorIs(t, read, store.ErrUnavailable)
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	require.ErrorIs(t, db.SetMeta(ctx, "k", "v"), context.DeadlineExceeded)
 
-	proxy.Mend()
+	proxy.Restore()
 	require.NoError(t, db.SetMeta(t.Context(), "k", "w"))
 	v, err := db.Meta(t.Context(), "k")
 	require.NoError(t, err)
@@ -203,17 +203,17 @@ func TestAway(t *testing.T) {
 
 // A database that a server keeps for itself is not for another one to keep,
 // until it is closed.
-func TestAlone(t *testing.T) {
+func TestLockExclusive(t *testing.T) {
 	target := postgrestest.Schema(t)
-	first, second := openURL(t, target), open(t, target)
-	require.NoError(t, first.Alone(t.Context()))
-	require.ErrorIs(t, second.Alone(t.Context()), store.ErrInUse)
+	first, second := openURL(t, target), openDB(t, target)
+	require.NoError(t, first.LockExclusive(t.Context()))
+	require.ErrorIs(t, second.LockExclusive(t.Context()), store.ErrInUse)
 	require.NoError(t, first.Close())
-	require.NoError(t, second.Alone(t.Context()))
+	require.NoError(t, second.LockExclusive(t.Context()))
 }
 
 // Many servers that start at once on an empty database make one schema.
-func TestOpenAtOnce(t *testing.T) {
+func TestConcurrentOpen(t *testing.T) {
 	target := postgrestest.Schema(t)
 	var g errgroup.Group
 	for range 5 {
@@ -234,12 +234,12 @@ func TestPostgresRefuses(t *testing.T) {
 	require.NoError(t, openURL(t, target).Close())
 	postgrestest.Exec(t, target, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, true)`)
 	_, err := store.Open(t.Context(), target)
-	require.ErrorIs(t, err, store.ErrNewer)
+	require.ErrorIs(t, err, store.ErrSchemaTooNew)
 
 	_, err = store.Open(t.Context(), strings.Replace(target, "search_path=test_", "search_path=nowhere_", 1))
 	require.ErrorContains(t, err, "search_path")
 	_, err = store.Open(t.Context(), "postgres://127.0.0.1:1/hostler")
-	require.ErrorIs(t, err, store.ErrAway)
+	require.ErrorIs(t, err, store.ErrUnavailable)
 }
 
 // A password is shown to nobody, whatever is wrong with the URL.

@@ -19,23 +19,23 @@ var sqlStates = []struct {
 	prefix string
 	err    error
 }{
-	{"08", ErrAway},    // the connection
-	{"57P", ErrAway},   // the server is stopping or starting
-	{"53300", ErrAway}, // it has too many connections
-	{"25P03", ErrAway}, // it did not hear of us for too long within a change
-	{"25006", ErrAway}, // it is a standby now, and another one is the server
+	{"08", ErrUnavailable},    // the connection
+	{"57P", ErrUnavailable},   // the server is stopping or starting
+	{"53300", ErrUnavailable}, // it has too many connections
+	{"25P03", ErrUnavailable}, // it did not hear of us for too long within a change
+	{"25006", ErrUnavailable}, // it is a standby now, and another one is the server
 	{"53100", ErrDiskFull},
 	{"55P03", ErrLocked},
-	{"42501", ErrUnwritable}, // we may not
-	{"XX001", ErrDamaged},
-	{"XX002", ErrDamaged},
-	{"40", errRaced}, // two changes waited for each other, and this one was given up
+	{"42501", ErrReadOnly}, // we may not
+	{"XX001", ErrCorrupt},
+	{"XX002", ErrCorrupt},
+	{"40", errSerialization}, // two changes waited for each other, and this one was given up
 }
 
 // constraints says what it means that a row would have been the second of its
 // kind, by the index that forbids it.
 var constraints = map[string]error{
-	"claims_live":      pool.ErrMoved, // the tenant has another live claim
+	"claims_live":      pool.ErrConflict, // the tenant has another live claim
 	"claims_container": pool.ErrInUse,
 	"containers_claim": pool.ErrInUse,
 	"claims_pkey":      ErrExists,
@@ -49,15 +49,15 @@ const uniqueViolation = "23505"
 // one of ours, keeping its text.
 func translatePostgres(err error) error {
 	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok {
-		return fromServer(err, foreign)
+		return translateServerError(err, foreign)
 	}
-	if errors.Is(err, ErrAway) || !broken(err) {
+	if errors.Is(err, ErrUnavailable) || !isConnectionError(err) {
 		return err
 	}
-	return fmt.Errorf("%w (%w)", ErrAway, err)
+	return fmt.Errorf("%w (%w)", ErrUnavailable, err)
 }
 
-func fromServer(err error, foreign *pgconn.PgError) error {
+func translateServerError(err error, foreign *pgconn.PgError) error {
 	if ours, ok := constraints[foreign.ConstraintName]; ok && foreign.Code == uniqueViolation {
 		return fmt.Errorf("%w (%w)", ours, err)
 	}
@@ -69,9 +69,9 @@ func fromServer(err error, foreign *pgconn.PgError) error {
 	return err
 }
 
-// broken says whether a connection could not be had, or was lost. A context
+// isConnectionError says whether a connection could not be had, or was lost. A context
 // that has ended breaks connections too; then that is what is to be said.
-func broken(err error) bool {
+func isConnectionError(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true
 	}

@@ -13,11 +13,11 @@ import (
 
 // How changes of other servers are heard of.
 const (
-	// recheck is how long the log's end is believed that has not moved. What is
+	// recheckInterval is how long the log's end is believed that has not moved. What is
 	// announced arrives at once, but a connection can be lost without a word.
-	recheck = 5 * time.Second
-	// relisten is how long to wait before connecting again.
-	relisten = 500 * time.Millisecond
+	recheckInterval = 5 * time.Second
+	// reconnectDelay is how long to wait before connecting again.
+	reconnectDelay = 500 * time.Millisecond
 )
 
 // listener hears of events that any server has committed, and has the tail
@@ -26,21 +26,21 @@ const (
 type listener struct {
 	db     *DB
 	config *pgx.ConnConfig
-	place  place
+	schema schemaRef
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the goroutine has ended
 }
 
 // startListener starts the listener's goroutine, which ends when close is
 // called.
-func startListener(db *DB, config *pgx.ConnConfig, p place) *listener {
+func startListener(db *DB, config *pgx.ConnConfig, p schemaRef) *listener {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{db: db, config: config.Copy(), place: p, cancel: cancel, done: make(chan struct{})}
+	l := &listener{db: db, config: config.Copy(), schema: p, cancel: cancel, done: make(chan struct{})}
 	go l.run(ctx)
 	return l
 }
 
-func (l *listener) close() error {
+func (l *listener) stop() error {
 	l.cancel()
 	<-l.done
 	return nil
@@ -53,7 +53,7 @@ func (l *listener) run(ctx context.Context) {
 	defer close(l.done)
 	for ctx.Err() == nil {
 		_ = l.listen(ctx)
-		_ = wait(ctx, relisten)
+		_ = sleep(ctx, reconnectDelay)
 	}
 }
 
@@ -64,39 +64,39 @@ func (l *listener) listen(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only listened to
-	if _, err := conn.Exec(ctx, `LISTEN `+l.place.channel()); err != nil {
+	if _, err := conn.Exec(ctx, `LISTEN `+l.schema.channel()); err != nil {
 		return err
 	}
 	for {
 		// First of all, for what was announced before we listened.
-		if err := l.look(ctx, conn); err != nil {
+		if err := l.poll(ctx, conn); err != nil {
 			return err
 		}
-		if err := l.wait(ctx, conn); err != nil {
+		if err := l.waitNotification(ctx, conn); err != nil {
 			return err
 		}
 	}
 }
 
-// look reads the events that the tail does not have. It asks for the log's end
+// poll reads the events that the tail does not have. It asks for the log's end
 // on the connection that it listens with: one that is dead says so.
-func (l *listener) look(ctx context.Context, conn *pgx.Conn) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (l *listener) poll(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, readRetryTimeout)
 	defer cancel()
 	var last int64
 	if err := conn.QueryRow(ctx, selectLast).Scan(&last); err != nil {
 		return err
 	}
-	if l.db.tail.end() >= last {
+	if l.db.buffer.lastContiguous() >= last {
 		return nil
 	}
 	return l.db.catchUp(ctx)
 }
 
-// wait returns when an event is announced that the tail does not have, or when
+// waitNotification returns when an event is announced that the tail does not have, or when
 // nothing was for a while.
-func (l *listener) wait(ctx context.Context, conn *pgx.Conn) error {
-	quiet, cancel := context.WithTimeout(ctx, recheck)
+func (l *listener) waitNotification(ctx context.Context, conn *pgx.Conn) error {
+	quiet, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
 	for {
 		n, err := conn.WaitForNotification(quiet)
@@ -110,7 +110,7 @@ func (l *listener) wait(ctx context.Context, conn *pgx.Conn) error {
 		var server string
 		_, err = fmt.Sscan(n.Payload, &last, &server)
 		// What this server commits, it need not read.
-		if err != nil || server != l.place.server && l.db.tail.end() < last {
+		if err != nil || server != l.schema.server && l.db.buffer.lastContiguous() < last {
 			return nil
 		}
 	}
@@ -122,17 +122,17 @@ func (db *DB) catchUp(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from := db.tail.end()
-	if last-from > tailLength {
-		return db.warm(ctx) // the newest end will do
+	from := db.buffer.lastContiguous()
+	if last-from > eventBufferLength {
+		return db.primeBuffer(ctx) // the newest end will do
 	}
-	page, err := db.stored(ctx, activity.Filter{}, from, tailLength)
+	page, err := db.readStored(ctx, activity.Filter{}, from, eventBufferLength)
 	if err != nil {
 		return fmt.Errorf("read events after %d: %w", from, err)
 	}
 	if len(page.Items) == 0 || page.Items[0].Seq != from+1 {
-		return db.warm(ctx) // retention was faster
+		return db.primeBuffer(ctx) // retention was faster
 	}
-	db.tail.add(page.Items)
+	db.buffer.add(page.Items)
 	return nil
 }

@@ -15,11 +15,11 @@ import (
 // answer is needed, and sends them together: of the time that a change takes
 // most is spent on the way.
 type postgresSession struct {
-	ctx   context.Context //nolint:containedctx // the session is one call's
-	conn  *pgx.Conn
-	place place
-	batch *pgx.Batch // what was not sent yet
-	id    txID       // the transaction's, once there was an answer
+	ctx    context.Context //nolint:containedctx // the session is one call's
+	conn   *pgx.Conn
+	schema schemaRef
+	batch  *pgx.Batch // what was not sent yet
+	id     txID       // the transaction's, once there was an answer
 }
 
 // txID names a transaction. After a failover the new server may give a number
@@ -37,18 +37,18 @@ const (
 // Whatever the server's default is, each statement is to see what others have
 // committed before it. The first answer, which comes before the commit is sent,
 // says whether self may still write, if there is one.
-func newPostgresSession(ctx context.Context, conn *pgx.Conn, p place, self *Replica) *postgresSession {
-	s := &postgresSession{ctx: ctx, conn: conn, place: p, batch: &pgx.Batch{}}
+func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *Replica) *postgresSession {
+	s := &postgresSession{ctx: ctx, conn: conn, schema: p, batch: &pgx.Batch{}}
 	s.batch.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	s.batch.Queue(selectTxID).QueryRow(func(r pgx.Row) error { return r.Scan(&s.id.number, &s.id.timeline) })
 	if self != nil {
-		s.batch.Queue(checkFence, self.ID, self.Epoch).QueryRow(unfenced)
+		s.batch.Queue(checkFence, self.ID, self.Epoch).QueryRow(isUnfenced)
 	}
 	return s
 }
 
-// unfenced says whether the server's row is as it was.
-func unfenced(r pgx.Row) error {
+// isUnfenced says whether the server's row is as it was.
+func isUnfenced(r pgx.Row) error {
 	var epoch int64
 	err := r.Scan(&epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -62,10 +62,10 @@ func (s *postgresSession) exec(query string, args ...any) (n int64, err error) {
 		n = tag.RowsAffected()
 		return nil
 	})
-	return n, s.send()
+	return n, s.flush()
 }
 
-func (s *postgresSession) later(query string, args ...any) error {
+func (s *postgresSession) execLater(query string, args ...any) error {
 	s.batch.Queue(query, args...)
 	return nil
 }
@@ -92,52 +92,52 @@ func (r postgresRow) Scan(dest ...any) error {
 		}
 		return scanned
 	})
-	if err := s.send(); err != nil {
+	if err := s.flush(); err != nil {
 		return err
 	}
 	return scanned
 }
 
-func (s *postgresSession) exclude(workload string) error {
-	return s.later(`SELECT pg_advisory_xact_lock($1)`, s.place.key("workload", workload))
+func (s *postgresSession) lockWorkload(workload string) error {
+	return s.execLater(`SELECT pg_advisory_xact_lock($1)`, s.schema.key("workload", workload))
 }
 
-// send sends what was gathered and waits for the answers.
-func (s *postgresSession) send() error {
+// flush sends what was gathered and waits for the answers.
+func (s *postgresSession) flush() error {
 	batch := s.batch
 	s.batch = &pgx.Batch{}
 	err := s.conn.SendBatch(s.ctx, batch).Close()
 	if err != nil && s.ctx.Err() != nil {
-		return fmt.Errorf("%w: no answer within %s (%w)", ErrAway, stuck, err)
+		return fmt.Errorf("%w: no answer within %s (%w)", ErrUnavailable, txTimeout, err)
 	}
-	return translate(err)
+	return translateError(err)
 }
 
-// errUnsure says that a commit was sent and its answer lost.
-var errUnsure = errors.New("whether the change was made is not known")
+// errCommitUnknown says that a commit was sent and its answer lost.
+var errCommitUnknown = errors.New("whether the change was made is not known")
 
-// announce says up to where the log goes now, and which server says it.
-const announce = `SELECT pg_notify($1, last || ' ' || $2) FROM log WHERE id = 1`
+// notifyCommit says up to where the log goes now, and which server says it.
+const notifyCommit = `SELECT pg_notify($1, last || ' ' || $2) FROM log WHERE id = 1`
 
 // commit numbers the events, appends them to the log, announces them and ends
 // the transaction, in one message: whoever holds the log's row makes all others
 // wait.
 func (s *postgresSession) commit(events []activity.Event) error {
 	if s.id.number == "" { // without it nobody could find out whether the commit was made
-		if err := s.send(); err != nil {
+		if err := s.flush(); err != nil {
 			return err
 		}
 	}
 	var last int64
 	if n := len(events); n > 0 {
-		s.batch.Queue(takeSeqs, n).QueryRow(func(r pgx.Row) error { return r.Scan(&last) })
+		s.batch.Queue(reserveSeqs, n).QueryRow(func(r pgx.Row) error { return r.Scan(&last) })
 		for i, e := range events {
 			s.batch.Queue(insertEvent, eventArgs(e, i, n)...)
 		}
-		s.batch.Queue(announce, s.place.channel(), s.place.server)
+		s.batch.Queue(notifyCommit, s.schema.channel(), s.schema.server)
 	}
 	s.batch.Queue(`COMMIT`)
-	err := s.send()
+	err := s.flush()
 	if err == nil {
 		numberEvents(events, last)
 		return nil
@@ -146,7 +146,7 @@ func (s *postgresSession) commit(events []activity.Event) error {
 	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok && foreign.SeverityUnlocalized == "ERROR" {
 		return err
 	}
-	return fmt.Errorf("%w: %w", errUnsure, err)
+	return fmt.Errorf("%w: %w", errCommitUnknown, err)
 }
 
 // rollback ends a transaction that is open. When that fails the connection is

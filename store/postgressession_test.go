@@ -15,9 +15,9 @@ func TestTxStatus(t *testing.T) {
 	require.NoError(t, err)
 	defer db.Close() //nolint:errcheck // it was only asked
 	w := db.writer.(*postgresWriter)
-	id, err := w.transact(t.Context(), func(t *tx) error { return t.later(putMeta, "k", "v") })
+	id, err := w.transact(t.Context(), func(t *tx) error { return t.execLater(putMeta, "k", "v") })
 	require.NoError(t, err)
-	undone, err := w.transact(t.Context(), func(t *tx) error { return t.later(insertLogTwice) })
+	undone, err := w.transact(t.Context(), func(t *tx) error { return t.execLater(insertLogTwice) })
 	require.Error(t, err)
 
 	status := func(id txID) (status *string) {
@@ -30,9 +30,9 @@ func TestTxStatus(t *testing.T) {
 	require.Nil(t, status(elsewhere))
 	future := txID{number: "999999999999", timeline: "FFFFFFFF"}
 	require.Nil(t, status(future))
-	require.ErrorIs(t, w.settle(t.Context(), elsewhere, errUnsure), errUnsure)
-	require.ErrorIs(t, w.settle(t.Context(), undone, errUnsure), errRaced)
-	require.NoError(t, w.settle(t.Context(), id, errUnsure))
+	require.ErrorIs(t, w.resolveUnknownCommit(t.Context(), elsewhere, errCommitUnknown), errCommitUnknown)
+	require.ErrorIs(t, w.resolveUnknownCommit(t.Context(), undone, errCommitUnknown), errSerialization)
+	require.NoError(t, w.resolveUnknownCommit(t.Context(), id, errCommitUnknown))
 }
 
 const insertLogTwice = `INSERT INTO log (id, last, pruned) VALUES (1, 0, 0)`

@@ -15,11 +15,11 @@ import (
 
 // How changes of a PostgreSQL database are made.
 const (
-	// stuck bounds a transaction, which takes milliseconds: a server that is
+	// txTimeout bounds a transaction, which takes milliseconds: a server that is
 	// out of reach does not always say so.
-	stuck = 15 * time.Second
-	// races is how often a change is made again that others came in between of.
-	races = 20
+	txTimeout = 15 * time.Second
+	// maxSerializationRetries is how often a change is made again that others came in between of.
+	maxSerializationRetries = 20
 )
 
 // postgresWriter makes changes of a PostgreSQL database, as many at once as
@@ -37,17 +37,17 @@ const (
 // servers could wait for each other's.
 type postgresWriter struct {
 	pool    *pgxpool.Pool
-	place   place
+	schema  schemaRef
 	self    *atomic.Pointer[Replica]    // who has to be allowed to write still
 	publish func([]activity.Event)      // told of committed events, before their callers are
-	missed  func(context.Context) error // reads events that were committed and not published
+	catchUp func(context.Context) error // reads events that were committed and not published
 	mu      sync.RWMutex                // held for reading by changes under way; guards closed
 	closed  bool
 }
 
-// do makes a change. It is made again when the connection was lost before it
+// update makes a change. It is made again when the connection was lost before it
 // was durable, or when others came in between.
-func (w *postgresWriter) do(ctx context.Context, f func(*tx) error) error {
+func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
@@ -56,33 +56,33 @@ func (w *postgresWriter) do(ctx context.Context, f func(*tx) error) error {
 	if w.closed {
 		return ErrClosed
 	}
-	deadline := time.Now().Add(patience)
-	for attempt, pause := 1, firstPause; ; attempt, pause = attempt+1, min(2*pause, longestPause) {
-		err := w.once(ctx, f)
-		again := errors.Is(err, errRaced) && attempt < races ||
-			errors.Is(err, ErrAway) && !errors.Is(err, errUnsure) && time.Now().Before(deadline)
+	deadline := time.Now().Add(readRetryTimeout)
+	for attempt, backoff := 1, minBackoff; ; attempt, backoff = attempt+1, min(2*backoff, maxBackoff) {
+		err := w.tryOnce(ctx, f)
+		again := errors.Is(err, errSerialization) && attempt < maxSerializationRetries ||
+			errors.Is(err, ErrUnavailable) && !errors.Is(err, errCommitUnknown) && time.Now().Before(deadline)
 		if !again {
 			return err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := sleep(ctx, backoff); err != nil {
 			return err
 		}
 	}
 }
 
-// close waits for the changes under way and refuses further ones.
-func (w *postgresWriter) close() error {
+// stop waits for the changes under way and refuses further ones.
+func (w *postgresWriter) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 	return nil
 }
 
-// once makes one attempt of a change.
-func (w *postgresWriter) once(ctx context.Context, f func(*tx) error) error {
+// tryOnce makes one attempt of a change.
+func (w *postgresWriter) tryOnce(ctx context.Context, f func(*tx) error) error {
 	id, err := w.transact(ctx, f)
-	if errors.Is(err, errUnsure) {
-		return w.settle(ctx, id, err)
+	if errors.Is(err, errCommitUnknown) {
+		return w.resolveUnknownCommit(ctx, id, err)
 	}
 	return err
 }
@@ -95,16 +95,16 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 		if cause := context.Cause(ctx); cause != nil {
 			return id, cause
 		}
-		return id, translate(err)
+		return id, translateError(err)
 	}
 	defer conn.Release()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
 	defer cancel()
 	self := w.self.Load()
-	s := newPostgresSession(ctx, conn.Conn(), w.place, self)
+	s := newPostgresSession(ctx, conn.Conn(), w.schema, self)
 	t := &tx{session: s, owner: self.id()}
-	t.begin()
-	if err := call(f, t); err != nil {
+	t.reset()
+	if err := callRecovering(f, t); err != nil {
 		s.rollback()
 		return s.id, err
 	}
@@ -118,25 +118,25 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 	return s.id, nil
 }
 
-// settle finds out what became of a transaction whose commit was sent and not
+// resolveUnknownCommit finds out what became of a transaction whose commit was sent and not
 // answered, for as long as it takes the server to come back, in reason.
-func (w *postgresWriter) settle(ctx context.Context, id txID, unsure error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stuck)
+func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
 	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
 		var status *string
 		err := w.pool.QueryRow(ctx, txStatus, id.number, id.timeline).Scan(&status)
 		switch {
 		case err == nil && status != nil && *status == "committed":
-			_ = w.missed(ctx) // followers are told later, if this is too early
+			_ = w.catchUp(ctx) // followers are told later, if this is too early
 			return nil
 		case err == nil && status != nil && *status == "aborted":
-			return fmt.Errorf("%w: its connection was lost", errRaced) // nothing has happened
-		case err == nil && status == nil, err != nil && !errors.Is(translate(err), ErrAway):
-			return errors.Join(unsure, err) // another server, which does not know
+			return fmt.Errorf("%w: its connection was lost", errSerialization) // nothing has happened
+		case err == nil && status == nil, err != nil && !errors.Is(translateError(err), ErrUnavailable):
+			return errors.Join(cause, err) // another server, which does not know
 		}
-		if wait(ctx, pause) != nil {
-			return unsure
+		if sleep(ctx, backoff) != nil {
+			return cause
 		}
 	}
 }

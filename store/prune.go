@@ -26,17 +26,17 @@ type Pruned struct {
 	Events, Containers, Claims, Runs, Revisions int64
 }
 
-// endings are the kinds of records that end. What belongs to a live claim or
+// prunable are the kinds of records that end. What belongs to a live claim or
 // to a container that exists stays, for whoever has to finish it after a
 // crash; so does what a live claim holds.
-var endings = []struct {
+var prunable = []struct {
 	table string
 	ended string // $1 is Retention.Before
 	count func(*Pruned) *int64
 }{
 	{
 		"runs", `state <> 'running' AND ended_at < $1
-			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = runs.claim AND claims.` + live + `)
+			AND NOT EXISTS (SELECT 1 FROM claims WHERE claims.id = runs.claim AND claims.` + liveCondition + `)
 			AND NOT EXISTS (SELECT 1 FROM containers WHERE containers.id = runs.container AND containers.state <> 'destroyed')`,
 		func(p *Pruned) *int64 { return &p.Runs },
 	},
@@ -48,7 +48,7 @@ var endings = []struct {
 	{
 		"containers", `state = 'destroyed' AND changed_at < $1
 			AND NOT EXISTS (SELECT 1 FROM claims
-				WHERE claims.container = containers.id AND claims.container <> '' AND claims.` + live + `)`,
+				WHERE claims.container = containers.id AND claims.container <> '' AND claims.` + liveCondition + `)`,
 		func(p *Pruned) *int64 { return &p.Containers },
 	},
 }
@@ -58,7 +58,7 @@ var endings = []struct {
 func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	var p Pruned
 	err := db.pruneEvents(ctx, r, &p)
-	for _, e := range endings {
+	for _, e := range prunable {
 		if err == nil {
 			err = db.pruneEnded(ctx, e.table, e.ended, r.Before, e.count(&p))
 		}
@@ -78,14 +78,14 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	var last, pruned int64
 	err := db.read.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)
 	if err != nil {
-		return translate(err)
+		return translateError(err)
 	}
 	end := last // the last event to remove
 	var young int64
 	err = db.read.QueryRowContext(ctx, `SELECT seq FROM events WHERE seq > $1 AND time >= $2 ORDER BY seq LIMIT 1`,
-		pruned, nanos(r.Before)).Scan(&young)
+		pruned, toNanos(r.Before)).Scan(&young)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return translate(err)
+		return translateError(err)
 	}
 	if err == nil {
 		end = young - 1
@@ -96,7 +96,7 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	for pruned < end {
 		pruned = min(pruned+pruneChunk, end)
 		var n int64
-		err := db.writer.do(ctx, func(t *tx) (err error) {
+		err := db.writer.update(ctx, func(t *tx) (err error) {
 			if n, err = t.exec(`DELETE FROM events WHERE seq <= $1`, pruned); err != nil {
 				return err
 			}
@@ -107,7 +107,7 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 			return fmt.Errorf("remove events up to %d: %w", pruned, err)
 		}
 		p.Events += n
-		db.tail.drop(pruned)
+		db.buffer.discard(pruned)
 	}
 	return nil
 }
@@ -117,25 +117,25 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 func (db *DB) pruneEnded(ctx context.Context, table, ended string, before time.Time, count *int64) error {
 	for {
 		rows, err := db.read.QueryContext(ctx,
-			`SELECT DISTINCT id FROM `+table+` WHERE `+ended+` LIMIT $2`, nanos(before), pruneChunk)
+			`SELECT DISTINCT id FROM `+table+` WHERE `+ended+` LIMIT $2`, toNanos(before), pruneChunk)
 		if err != nil {
-			return fmt.Errorf("look for ended %s: %w", table, translate(err))
+			return fmt.Errorf("look for ended %s: %w", table, translateError(err))
 		}
-		ids, err := collect(rows, func(r row) (id string, err error) {
+		ids, err := collectRows(rows, func(r row) (id string, err error) {
 			err = r.Scan(&id)
 			return id, err
 		})
 		if err != nil {
-			return fmt.Errorf("look for ended %s: %w", table, translate(err))
+			return fmt.Errorf("look for ended %s: %w", table, translateError(err))
 		}
 		if len(ids) == 0 {
 			return nil
 		}
 		var n int64
-		err = db.writer.do(ctx, func(t *tx) error {
+		err = db.writer.update(ctx, func(t *tx) error {
 			n = 0
 			for _, id := range ids {
-				gone, err := t.exec(`DELETE FROM `+table+` WHERE id = $2 AND `+ended, nanos(before), id)
+				gone, err := t.exec(`DELETE FROM `+table+` WHERE id = $2 AND `+ended, toNanos(before), id)
 				if err != nil {
 					return err
 				}
@@ -162,8 +162,8 @@ const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
 
 // pruneRevisions removes the sources that nothing is made of any more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
-	err := db.writer.do(ctx, func(t *tx) (err error) {
-		p.Revisions, err = t.exec(unusedRevisions, nanos(before))
+	err := db.writer.update(ctx, func(t *tx) (err error) {
+		p.Revisions, err = t.exec(unusedRevisions, toNanos(before))
 		return err
 	})
 	if err != nil {

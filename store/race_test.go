@@ -36,24 +36,24 @@ func TestSQLiteRace(t *testing.T) {
 // Two servers race on one database.
 func TestPostgresRace(t *testing.T) {
 	target := postgrestest.Schema(t)
-	storetest.Race(t, raceContainers, raceClaims, open(t, target), open(t, target))
+	storetest.Race(t, raceContainers, raceClaims, openDB(t, target), openDB(t, target))
 }
 
-func TestSQLiteRaceAgain(t *testing.T) {
+func TestSQLiteRepeatedRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // it was raced on
-	raceAgain(t, db)
+	raceRepeatedly(t, db)
 }
 
-func TestPostgresRaceAgain(t *testing.T) {
+func TestPostgresRepeatedRace(t *testing.T) {
 	target := postgrestest.Schema(t)
-	raceAgain(t, open(t, target), open(t, target))
+	raceRepeatedly(t, openDB(t, target), openDB(t, target))
 }
 
-// raceAgain has few tenants claim and release fewer containers again and
+// raceRepeatedly has few tenants claim and release fewer containers again and
 // again, each on all servers at once: a tenant never has two claims, a
 // container never two holders.
-func raceAgain(t *testing.T, servers ...*store.DB) {
+func raceRepeatedly(t *testing.T, servers ...*store.DB) {
 	ctx := t.Context()
 	const containers, tenants, turns = 4, 8, 40
 	for range containers {
@@ -66,7 +66,7 @@ func raceAgain(t *testing.T, servers ...*store.DB) {
 		for s := range servers {
 			g.Go(func() error {
 				for range turns {
-					if err := takeAndGive(ctx, servers[s], fmt.Sprint("tenant", i), &held, &turn); err != nil {
+					if err := claimAndRelease(ctx, servers[s], fmt.Sprint("tenant", i), &held, &turn); err != nil {
 						return err
 					}
 				}
@@ -79,23 +79,23 @@ func raceAgain(t *testing.T, servers ...*store.DB) {
 	live, err := servers[0].Claims(ctx, claim.Filter{})
 	require.NoError(t, err)
 	require.Empty(t, live)
-	idle, err := servers[0].Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	idleCount, err := servers[0].Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Idle}})
 	require.NoError(t, err)
-	require.Len(t, idle, containers)
+	require.Len(t, idleCount, containers)
 }
 
-// takeAndGive claims for a tenant and, if the claim is this call's and has got
+// claimAndRelease claims for a tenant and, if the claim is this call's and has got
 // a container, holds it for a moment; then it ends the claim.
-func takeAndGive(ctx context.Context, db *store.DB, tenant string, held *sync.Map, turn *atomic.Int64) error {
+func claimAndRelease(ctx context.Context, db *store.DB, tenant string, held *sync.Map, turn *atomic.Int64) error {
 	asked := reservation(tenant)
 	c, err := db.Reserve(ctx, asked)
-	if err != nil && !errors.Is(err, claim.ErrNoneIdle) {
+	if err != nil && !errors.Is(err, claim.ErrNoIdleContainer) {
 		return err
 	}
 	if c.ID != asked.Claim {
 		return nil // somebody else holds it for this tenant
 	}
-	end := claim.Move{
+	end := claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed,
 		Events: []activity.Event{{Type: activity.ClaimFailed, Message: "given back"}},
 	}
@@ -105,9 +105,9 @@ func takeAndGive(ctx context.Context, db *store.DB, tenant string, held *sync.Ma
 			return fmt.Errorf("container %s is held by %s and by %s", c.Container, other, c.ID)
 		}
 		held.Delete(c.Container)
-		end.Container = &pool.Move{From: []pool.State{pool.Claimed}, To: pool.Idle}
+		end.Container = &pool.Transition{From: []pool.State{pool.Claimed}, To: pool.Idle}
 	}
-	_, err = db.MoveClaim(ctx, end)
+	_, err = db.UpdateClaim(ctx, end)
 	return err
 }
 
@@ -121,7 +121,7 @@ func idleContainer(t *testing.T, db *store.DB) {
 	t.Helper()
 	id := uuid.Must(uuid.NewV7()).String()
 	require.NoError(t, db.AddContainer(t.Context(), pool.Container{ID: id, Workload: "w", Revision: "r"}, 1<<30))
-	_, err := db.MoveContainer(t.Context(), pool.Move{
+	_, err := db.UpdateContainer(t.Context(), pool.Transition{
 		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
 		Set: func(c *pool.Container) { c.Health = pool.Healthy },
 	})

@@ -8,32 +8,32 @@ import (
 	"time"
 )
 
-// patience is how long a database that is away is asked again.
-const patience = 5 * time.Second
+// readRetryTimeout is how long a database that is away is asked again.
+const readRetryTimeout = 5 * time.Second
 
 // Between two attempts of the same there is a pause, twice as long each time.
 const (
-	firstPause   = 10 * time.Millisecond
-	longestPause = 500 * time.Millisecond
+	minBackoff = 10 * time.Millisecond
+	maxBackoff = 500 * time.Millisecond
 )
 
-// one reads the row that a query finds.
-func one[T any](ctx context.Context, db *DB, scan func(row) (T, error), query string, args ...any) (T, error) {
-	return patiently(ctx, db, func(ctx context.Context) (T, error) {
+// queryRow reads the row that a query finds.
+func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), query string, args ...any) (T, error) {
+	return withRetry(ctx, db, func(ctx context.Context) (T, error) {
 		v, err := scan(db.read.QueryRowContext(ctx, query, args...))
-		return v, translate(err)
+		return v, translateError(err)
 	})
 }
 
-// list reads all that a query finds. What names it, for errors.
-func list[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {
-	all, err := patiently(ctx, db, func(ctx context.Context) ([]T, error) {
+// queryAll reads all that a query finds. What names it, for errors.
+func queryAll[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {
+	all, err := withRetry(ctx, db, func(ctx context.Context) ([]T, error) {
 		rows, err := db.read.QueryContext(ctx, query, args...)
 		if err != nil {
-			return nil, translate(err)
+			return nil, translateError(err)
 		}
-		all, err := collect(rows, scan)
-		return all, translate(err)
+		all, err := collectRows(rows, scan)
+		return all, translateError(err)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", what, err)
@@ -41,8 +41,8 @@ func list[T any](ctx context.Context, db *DB, what, query string, args []any, sc
 	return all, nil
 }
 
-// collect scans all rows and closes them.
-func collect[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
+// collectRows scans all rows and closes them.
+func collectRows[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
 	defer rows.Close() //nolint:errcheck // Err says what went wrong
 	var all []T
 	for rows.Next() {
@@ -66,41 +66,41 @@ func scanText(r row) (s string, err error) {
 	return s, err
 }
 
-// patiently reads, and reads again when the database was away, until it has
+// withRetry reads, and reads again when the database was away, until it has
 // been for too long: a server that is replaced by another is back in seconds.
-func patiently[T any](ctx context.Context, db *DB, read func(context.Context) (T, error)) (T, error) {
-	deadline := time.Now().Add(patience)
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		v, err := audibly(ctx, db.dialect.silence, read)
+func withRetry[T any](ctx context.Context, db *DB, read func(context.Context) (T, error)) (T, error) {
+	deadline := time.Now().Add(readRetryTimeout)
+	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
+		v, err := withReadTimeout(ctx, db.dialect.readTimeout, read)
 		if err != nil && db.closed.Load() {
 			return v, fmt.Errorf("%w (%w)", ErrClosed, err)
 		}
-		if !errors.Is(err, ErrAway) || time.Now().After(deadline) {
+		if !errors.Is(err, ErrUnavailable) || time.Now().After(deadline) {
 			return v, err
 		}
-		if err := wait(ctx, pause); err != nil {
+		if err := sleep(ctx, backoff); err != nil {
 			return v, err
 		}
 	}
 }
 
-// audibly reads, and says that the database is away when it says nothing for
+// withReadTimeout reads, and says that the database is away when it says nothing for
 // too long.
-func audibly[T any](ctx context.Context, silence time.Duration, read func(context.Context) (T, error)) (T, error) {
-	if silence == 0 {
+func withReadTimeout[T any](ctx context.Context, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
+	if timeout == 0 {
 		return read(ctx)
 	}
-	limited, cancel := context.WithTimeout(ctx, silence)
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	v, err := read(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = fmt.Errorf("%w: no answer within %s (%w)", ErrAway, silence, err)
+		err = fmt.Errorf("%w: no answer within %s (%w)", ErrUnavailable, timeout, err)
 	}
 	return v, err
 }
 
-// wait waits, or returns why ctx has ended.
-func wait(ctx context.Context, d time.Duration) error {
+// sleep waits, or returns why ctx has ended.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

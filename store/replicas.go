@@ -30,12 +30,12 @@ const (
 	// LeaseTime is how long a server is believed to be alive after it has
 	// registered or renewed, and a leader to lead. Renew at a third of it.
 	LeaseTime = 15 * time.Second
-	// margin is how much later others think so.
-	margin = 5 * time.Second
-	// apart is how far a server's clock may be from the database's. Of one that
+	// takeOverMargin is how much later others think so.
+	takeOverMargin = 5 * time.Second
+	// maxClockSkew is how far a server's clock may be from the database's. Of one that
 	// is wrong by more than a lease the others think that it is dead whenever
 	// they look, and it would be taken over from for ever.
-	apart = 2 * margin
+	maxClockSkew = 2 * takeOverMargin
 )
 
 // Errors about the servers that use a database.
@@ -43,11 +43,11 @@ var (
 	// ErrFenced says that another server has taken over from this one, which
 	// can write no more and has to end.
 	ErrFenced = errors.New("another server has taken over from this one")
-	// ErrAlive says that a server has been heard of lately, or that another one
+	// ErrNotExpired says that a server has been heard of lately, or that another one
 	// takes over from it already.
-	ErrAlive = errors.New("the server is not to be taken over")
-	// ErrNoReplica says that there is no such server, or not any more.
-	ErrNoReplica = errors.New("no such server")
+	ErrNotExpired = errors.New("the server is not to be taken over")
+	// ErrReplicaNotFound says that there is no such server, or not any more.
+	ErrReplicaNotFound = errors.New("no such server")
 )
 
 // Replica is a server that uses the database.
@@ -75,14 +75,14 @@ const (
 	renewReplica    = `UPDATE replicas SET expires_at = $3 WHERE id = $1 AND epoch = $2`
 	fenceReplica    = `UPDATE replicas SET epoch = $2, expires_at = $3 WHERE id = $1`
 	deleteReplica   = `DELETE FROM replicas WHERE id = $1 AND epoch = $2`
-	// leaveReplica forgets a server that leaves nothing to be finished.
-	leaveReplica = deleteReplica + `
-		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + live + ` AND owner = $1)
+	// deregisterReplica forgets a server that leaves nothing to be finished.
+	deregisterReplica = deleteReplica + `
+		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + liveCondition + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
-		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + running + ` AND owner = $1)`
-	endReplica  = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
-	buryReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1`
-	buryLeases  = `UPDATE leases SET expires_at = 0 WHERE holder = $1`
+		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + runningCondition + ` AND owner = $1)`
+	expireReplica   = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
+	markReplicaDead = `UPDATE replicas SET expires_at = 0 WHERE id = $1`
+	expireLeases    = `UPDATE leases SET expires_at = 0 WHERE holder = $1`
 	// checkFence locks against taking over (forUpdate), not against renewing
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
@@ -90,15 +90,15 @@ const (
 
 // Register makes this server one of those that use the database. Every change
 // that is begun later is fenced. It is called once. On a machine whose clock is
-// far from the database's it is ErrClock.
+// far from the database's it is ErrClockSkew.
 func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
 	if err := db.compareClocks(ctx); err != nil {
 		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
 	}
-	r := Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: clean(host), Epoch: 1}
-	err := db.writer.do(ctx, func(t *tx) error {
+	r := Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: sanitizeText(host), Epoch: 1}
+	err := db.writer.update(ctx, func(t *tx) error {
 		r.StartedAt, r.ExpiresAt = t.now, t.now.Add(LeaseTime)
-		return t.later(insertReplica, r.ID, r.Host, r.Epoch, nanos(r.StartedAt), nanos(r.ExpiresAt))
+		return t.execLater(insertReplica, r.ID, r.Host, r.Epoch, toNanos(r.StartedAt), toNanos(r.ExpiresAt))
 	})
 	if err != nil {
 		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
@@ -110,20 +110,20 @@ func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
 // compareClocks asks the database what time it is. The answer was given some
 // time between the question and its arrival.
 func (db *DB) compareClocks(ctx context.Context) error {
-	if db.dialect.clock == "" {
+	if db.dialect.clockQuery == "" {
 		return nil
 	}
 	asked := time.Now()
-	theirs, err := one(ctx, db, scanNumber, db.dialect.clock)
+	theirs, err := queryRow(ctx, db, scanNumber, db.dialect.clockQuery)
 	if err != nil {
 		return fmt.Errorf("ask the database what time it is: %w", err)
 	}
-	behind, ahead := time.Until(instant(theirs)), asked.Sub(instant(theirs))
+	behind, ahead := time.Until(fromNanos(theirs)), asked.Sub(fromNanos(theirs))
 	switch {
-	case behind > apart:
-		return fmt.Errorf("%w: this one is %s behind; set both by NTP", ErrClock, behind.Round(time.Second))
-	case ahead > apart:
-		return fmt.Errorf("%w: this one is %s ahead; set both by NTP", ErrClock, ahead.Round(time.Second))
+	case behind > maxClockSkew:
+		return fmt.Errorf("%w: this one is %s behind; set both by NTP", ErrClockSkew, behind.Round(time.Second))
+	case ahead > maxClockSkew:
+		return fmt.Errorf("%w: this one is %s ahead; set both by NTP", ErrClockSkew, ahead.Round(time.Second))
 	}
 	return nil
 }
@@ -131,12 +131,12 @@ func (db *DB) compareClocks(ctx context.Context) error {
 // Renew says that this server is alive. Once it has been taken over it is
 // ErrFenced.
 func (db *DB) Renew(ctx context.Context) error {
-	self, err := db.registered()
+	self, err := db.replica()
 	if err != nil {
 		return err
 	}
-	err = db.writer.do(ctx, func(t *tx) error {
-		n, err := t.exec(renewReplica, self.ID, self.Epoch, nanos(t.now.Add(LeaseTime)))
+	err = db.writer.update(ctx, func(t *tx) error {
+		n, err := t.exec(renewReplica, self.ID, self.Epoch, toNanos(t.now.Add(LeaseTime)))
 		if err == nil && n == 0 {
 			err = ErrFenced
 		}
@@ -150,32 +150,32 @@ func (db *DB) Renew(ctx context.Context) error {
 
 // Expired lists the other servers that are taken for dead.
 func (db *DB) Expired(ctx context.Context) ([]Replica, error) {
-	self, err := db.registered()
+	self, err := db.replica()
 	if err != nil {
 		return nil, err
 	}
-	return list(ctx, db, "expired servers", expiredReplicas, []any{self.ID, nanos(db.deadline(time.Now()))}, scanReplica)
+	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(time.Now()))}, scanReplica)
 }
 
-// TakeOver fences a server that is taken for dead, for whoever is to finish
+// Fence fences a server that is taken for dead, for whoever is to finish
 // what it has begun, and then to Dismiss it. It returns the record as it is
 // now. For LeaseTime nobody else takes over from it: then it is to be thought
 // that the taker is dead too.
-func (db *DB) TakeOver(ctx context.Context, id string) (Replica, error) {
+func (db *DB) Fence(ctx context.Context, id string) (Replica, error) {
 	var r Replica
-	err := db.writer.do(ctx, func(t *tx) (err error) {
-		r, err = scanReplica(t.query(selectReplica+forUpdate, clean(id)))
+	err := db.writer.update(ctx, func(t *tx) (err error) {
+		r, err = scanReplica(t.query(selectReplica+forUpdate, sanitizeText(id)))
 		if errors.Is(err, sql.ErrNoRows) {
-			return ErrNoReplica
+			return ErrReplicaNotFound
 		}
 		if err != nil {
-			return translate(err)
+			return translateError(err)
 		}
-		if !r.ExpiresAt.Before(db.deadline(t.now)) {
-			return ErrAlive
+		if !r.ExpiresAt.Before(db.expiryDeadline(t.now)) {
+			return ErrNotExpired
 		}
 		r.Epoch, r.ExpiresAt = r.Epoch+1, t.now.Add(LeaseTime)
-		return t.later(fenceReplica, r.ID, r.Epoch, nanos(r.ExpiresAt))
+		return t.execLater(fenceReplica, r.ID, r.Epoch, toNanos(r.ExpiresAt))
 	})
 	if err != nil {
 		return Replica{}, fmt.Errorf("take over from server %s: %w", id, err)
@@ -183,14 +183,14 @@ func (db *DB) TakeOver(ctx context.Context, id string) (Replica, error) {
 	return r, nil
 }
 
-// Dismiss forgets a server of which nothing is left to be finished: one that
+// RemoveReplica forgets a server of which nothing is left to be finished: one that
 // was taken over, by who took over. It is
-// ErrNoReplica when somebody else has taken over meanwhile.
-func (db *DB) Dismiss(ctx context.Context, r Replica) error {
-	err := db.writer.do(ctx, func(t *tx) error {
+// ErrReplicaNotFound when somebody else has taken over meanwhile.
+func (db *DB) RemoveReplica(ctx context.Context, r Replica) error {
+	err := db.writer.update(ctx, func(t *tx) error {
 		n, err := t.exec(deleteReplica, r.ID, r.Epoch)
 		if err == nil && n == 0 {
-			err = ErrNoReplica
+			err = ErrReplicaNotFound
 		}
 		return err
 	})
@@ -200,17 +200,17 @@ func (db *DB) Dismiss(ctx context.Context, r Replica) error {
 	return nil
 }
 
-// Leave says that this server has come to its end, and changes nothing any
+// Deregister says that this server has come to its end, and changes nothing any
 // more. When it leaves something to be finished it is to be taken over at once.
-func (db *DB) Leave(ctx context.Context) error {
-	self, err := db.registered()
+func (db *DB) Deregister(ctx context.Context) error {
+	self, err := db.replica()
 	if err != nil {
 		return err
 	}
-	err = db.writer.do(ctx, func(t *tx) error {
-		n, err := t.exec(leaveReplica, self.ID, self.Epoch)
+	err = db.writer.update(ctx, func(t *tx) error {
+		n, err := t.exec(deregisterReplica, self.ID, self.Epoch)
 		if err == nil && n == 0 {
-			err = t.later(endReplica, self.ID, self.Epoch)
+			err = t.execLater(expireReplica, self.ID, self.Epoch)
 		}
 		return err
 	})
@@ -220,14 +220,14 @@ func (db *DB) Leave(ctx context.Context) error {
 	return nil
 }
 
-// Bury says that another server is dead, by who knows it for certain: it is to
+// MarkDead says that another server is dead, by who knows it for certain: it is to
 // be taken over at once.
-func (db *DB) Bury(ctx context.Context, id string) error {
-	err := db.writer.do(ctx, func(t *tx) error {
-		if err := t.later(buryReplica, clean(id)); err != nil {
+func (db *DB) MarkDead(ctx context.Context, id string) error {
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := t.execLater(markReplicaDead, sanitizeText(id)); err != nil {
 			return err
 		}
-		return t.later(buryLeases, clean(id))
+		return t.execLater(expireLeases, sanitizeText(id))
 	})
 	if err != nil {
 		return fmt.Errorf("record that server %s is dead: %w", id, err)
@@ -235,34 +235,34 @@ func (db *DB) Bury(ctx context.Context, id string) error {
 	return nil
 }
 
-// registered is this server.
-func (db *DB) registered() (Replica, error) {
+// replica is this server.
+func (db *DB) replica() (Replica, error) {
 	if r := db.self.Load(); r != nil {
 		return *r, nil
 	}
 	return Replica{}, errors.New("this server has not registered with the database")
 }
 
-// deadline is the time that a lease of another server must have ended before,
+// expiryDeadline is the time that a lease of another server must have ended before,
 // to be over now.
-func (db *DB) deadline(now time.Time) time.Time {
-	if db.dialect.single {
+func (db *DB) expiryDeadline(now time.Time) time.Time {
+	if db.dialect.singleServer {
 		return time.Unix(0, 1<<62) // they are dead, whatever they have promised
 	}
-	return now.Add(-margin)
+	return now.Add(-takeOverMargin)
 }
 
 func scanReplica(r row) (Replica, error) {
 	var v Replica
 	var started, expires int64
 	err := r.Scan(&v.ID, &v.Host, &v.Epoch, &started, &expires)
-	v.StartedAt, v.ExpiresAt = instant(started), instant(expires)
+	v.StartedAt, v.ExpiresAt = fromNanos(started), fromNanos(expires)
 	return v, err
 }
 
-// Shared says whether several servers may use the database at once. Then each
+// IsShared says whether several servers may use the database at once. Then each
 // has to Register.
-func (db *DB) Shared() bool { return !db.dialect.single }
+func (db *DB) IsShared() bool { return !db.dialect.singleServer }
 
 // Self is this server's id, empty when it has not registered.
 func (db *DB) Self() string { return db.self.Load().id() }

@@ -25,39 +25,39 @@ func register(t *testing.T, db *store.DB) store.Replica {
 	return r
 }
 
-// silence has a server not have been heard of for long.
-func silence(t *testing.T, target string, r store.Replica) {
+// makeExpired has a server not have been heard of for long.
+func makeExpired(t *testing.T, target string, r store.Replica) {
 	t.Helper()
 	postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET expires_at = 1 WHERE id = '%s'`, r.ID))
 }
 
 // A server is taken over when it is silent, once, and can do nothing any more.
-func TestTakeOver(t *testing.T) {
+func TestFenceExpiredReplica(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
-	slow, quick := open(t, target), open(t, target)
+	slow, quick := openDB(t, target), openDB(t, target)
 	s := register(t, slow)
 	register(t, quick)
-	_, err := quick.TakeOver(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrAlive)
+	_, err := quick.Fence(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrNotExpired)
 	expired, err := quick.Expired(ctx)
 	require.NoError(t, err)
 	require.Empty(t, expired)
 
-	silence(t, target, s)
+	makeExpired(t, target, s)
 	require.NoError(t, slow.Renew(ctx), "in time after all")
-	_, err = quick.TakeOver(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrAlive)
+	_, err = quick.Fence(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrNotExpired)
 
-	silence(t, target, s)
+	makeExpired(t, target, s)
 	expired, err = quick.Expired(ctx)
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
-	taken, err := quick.TakeOver(ctx, s.ID)
+	taken, err := quick.Fence(ctx, s.ID)
 	require.NoError(t, err)
 	require.Equal(t, s.Epoch+1, taken.Epoch)
-	_, err = quick.TakeOver(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrAlive, "one takes over")
+	_, err = quick.Fence(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrNotExpired, "one takes over")
 
 	for name, write := range map[string]func() error{
 		"renew":  func() error { return slow.Renew(ctx) },
@@ -66,28 +66,28 @@ func TestTakeOver(t *testing.T) {
 		"add": func() error {
 			return slow.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r"}, 1)
 		},
-		"lead": func() error { _, _, err := slow.Lead(ctx, "fill"); return err },
+		"lead": func() error { _, _, err := slow.TryAcquireLease(ctx, "fill"); return err },
 	} {
 		require.ErrorIs(t, write(), store.ErrFenced, name)
 	}
 	last, err := quick.LastSeq(ctx)
 	require.NoError(t, err)
 	require.Zero(t, last)
-	require.NoError(t, quick.Dismiss(ctx, taken))
-	require.ErrorIs(t, quick.Dismiss(ctx, taken), store.ErrNoReplica)
+	require.NoError(t, quick.RemoveReplica(ctx, taken))
+	require.ErrorIs(t, quick.RemoveReplica(ctx, taken), store.ErrReplicaNotFound)
 	require.ErrorIs(t, slow.SetMeta(ctx, "k", "v"), store.ErrFenced)
-	_, err = quick.TakeOver(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrNoReplica)
+	_, err = quick.Fence(ctx, s.ID)
+	require.ErrorIs(t, err, store.ErrReplicaNotFound)
 }
 
 // Nothing that a server does comes after it was taken over: what the taker
 // finds is what stays.
-func TestFenceIsStrict(t *testing.T) {
+func TestFencedReplicaWritesNothing(t *testing.T) {
 	target := postgrestest.Schema(t)
-	quick := open(t, target)
+	quick := openDB(t, target)
 	register(t, quick)
 	for range 5 {
-		slow := open(t, target)
+		slow := openDB(t, target)
 		s := register(t, slow)
 		var g errgroup.Group
 		for w := range 4 {
@@ -105,8 +105,8 @@ func TestFenceIsStrict(t *testing.T) {
 		}
 		changed := quick.Changed()
 		<-changed // it writes
-		silence(t, target, s)
-		_, err := quick.TakeOver(t.Context(), s.ID)
+		makeExpired(t, target, s)
+		_, err := quick.Fence(t.Context(), s.ID)
 		require.NoError(t, err)
 		found, err := quick.LastSeq(t.Context())
 		require.NoError(t, err)
@@ -118,16 +118,16 @@ func TestFenceIsStrict(t *testing.T) {
 }
 
 // One leads, goes on leading, and another one does when it is silent.
-func TestLead(t *testing.T) {
+func TestLeaderLease(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
-	a, b := open(t, target), open(t, target)
-	_, _, err := a.Lead(ctx, "fill")
+	a, b := openDB(t, target), openDB(t, target)
+	_, _, err := a.TryAcquireLease(ctx, "fill")
 	require.ErrorContains(t, err, "not registered")
 	ra, rb := register(t, a), register(t, b)
 	lead := func(db *store.DB, holder store.Replica, epoch int64, want bool) {
 		t.Helper()
-		l, leads, err := db.Lead(ctx, "fill")
+		l, leads, err := db.TryAcquireLease(ctx, "fill")
 		require.NoError(t, err)
 		require.Equal(t, want, leads)
 		require.Equal(t, holder.ID, l.Holder)
@@ -139,120 +139,120 @@ func TestLead(t *testing.T) {
 	postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
 	lead(b, rb, 2, true)
 	lead(a, rb, 2, false)
-	_, leads, err := a.Lead(ctx, "prune")
+	_, leads, err := a.TryAcquireLease(ctx, "prune")
 	require.NoError(t, err)
 	require.True(t, leads, "in other things others lead")
 }
 
 // Of a file that this process has locked every other server is dead at once.
-func TestLastServerOfFile(t *testing.T) {
+func TestFileReplicasExpireAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	first := openURL(t, path)
 	dead := register(t, first)
-	_, leads, err := first.Lead(t.Context(), "fill")
+	_, leads, err := first.TryAcquireLease(t.Context(), "fill")
 	require.NoError(t, err)
 	require.True(t, leads)
 	require.NoError(t, first.Close())
 
-	second := open(t, path)
+	second := openDB(t, path)
 	register(t, second)
 	expired, err := second.Expired(t.Context())
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
 	require.Equal(t, dead, expired[0])
-	_, leads, err = second.Lead(t.Context(), "fill")
+	_, leads, err = second.TryAcquireLease(t.Context(), "fill")
 	require.NoError(t, err)
 	require.True(t, leads)
-	r, err := second.TakeOver(t.Context(), dead.ID)
+	r, err := second.Fence(t.Context(), dead.ID)
 	require.NoError(t, err)
-	require.NoError(t, second.Dismiss(t.Context(), r))
+	require.NoError(t, second.RemoveReplica(t.Context(), r))
 	require.NoError(t, second.Renew(t.Context()))
 }
 
 // What a server has begun is its own until another one goes on with it, on
 // both databases.
-func TestOwned(t *testing.T) {
+func TestOwnedRecords(t *testing.T) {
 	for name, dsn := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
 		"postgres": func(t *testing.T) string { return postgrestest.Schema(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx := t.Context()
-			db := open(t, dsn(t))
+			db := openDB(t, dsn(t))
 			early := reservation("early")
 			_, err := db.Reserve(ctx, early)
-			require.ErrorIs(t, err, claim.ErrNoneIdle)
+			require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 			r := register(t, db)
 			late := reservation("late")
 			_, err = db.Reserve(ctx, late)
-			require.ErrorIs(t, err, claim.ErrNoneIdle)
+			require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 			require.NoError(t, db.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r", Claim: early.Claim}, 1))
 			run := hooks.Run{ID: "run", Attempt: 1, Point: hooks.PostCreate, StartedAt: r.StartedAt}
 			require.NoError(t, db.RunStarted(ctx, run))
 
-			mine, err := db.Owned(ctx, r.ID)
+			mine, err := db.OwnedBy(ctx, r.ID)
 			require.NoError(t, err)
-			require.Equal(t, store.Owned{
+			require.Equal(t, store.OwnedRecords{
 				Containers: []string{"k"}, Claims: []string{early.Claim, late.Claim}, Runs: []string{"run"},
 			}, mine, "its own, and nobody's")
-			before, err := db.Owned(ctx, "")
+			before, err := db.OwnedBy(ctx, "")
 			require.NoError(t, err)
-			require.Equal(t, store.Owned{Claims: []string{early.Claim}}, before,
+			require.Equal(t, store.OwnedRecords{Claims: []string{early.Claim}}, before,
 				"a claim is not of who makes a container for it")
 
-			_, err = db.MoveContainer(ctx, pool.Move{ID: "k", From: []pool.State{pool.Creating}, To: pool.Claimed})
+			_, err = db.UpdateContainer(ctx, pool.Transition{ID: "k", From: []pool.State{pool.Creating}, To: pool.Claimed})
 			require.NoError(t, err)
 			run.State = hooks.Succeeded
 			require.NoError(t, db.RunEnded(ctx, run))
-			mine, err = db.Owned(ctx, r.ID)
+			mine, err = db.OwnedBy(ctx, r.ID)
 			require.NoError(t, err)
-			require.Equal(t, store.Owned{Claims: []string{early.Claim, late.Claim}}, mine)
+			require.Equal(t, store.OwnedRecords{Claims: []string{early.Claim, late.Claim}}, mine)
 		})
 	}
 }
 
 // A server that ends is forgotten when it leaves nothing, and else taken over
 // without waiting; what was left with a server that is forgotten is found.
-func TestLeave(t *testing.T) {
+func TestDeregister(t *testing.T) {
 	ctx := t.Context()
 	target := postgrestest.Schema(t)
-	first, second, third := open(t, target), open(t, target), open(t, target)
+	first, second, third := openDB(t, target), openDB(t, target), openDB(t, target)
 	idle, busy := register(t, first), register(t, second)
 	register(t, third)
 	late := reservation("late")
 	_, err := second.Reserve(ctx, late)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 
-	require.NoError(t, first.Leave(ctx))
-	require.NoError(t, second.Leave(ctx))
+	require.NoError(t, first.Deregister(ctx))
+	require.NoError(t, second.Deregister(ctx))
 	dead, err := third.Expired(ctx)
 	require.NoError(t, err)
 	require.Len(t, dead, 1)
 	require.Equal(t, busy.ID, dead[0].ID)
-	_, _, err = second.Lead(ctx, "l")
+	_, _, err = second.TryAcquireLease(ctx, "l")
 	require.NoError(t, err)
-	_, leads, err := third.Lead(ctx, "l")
+	_, leads, err := third.TryAcquireLease(ctx, "l")
 	require.NoError(t, err)
 	require.False(t, leads)
-	require.NoError(t, third.Bury(ctx, busy.ID))
-	_, leads, err = third.Lead(ctx, "l")
+	require.NoError(t, third.MarkDead(ctx, busy.ID))
+	_, leads, err = third.TryAcquireLease(ctx, "l")
 	require.NoError(t, err)
 	require.True(t, leads, "the dead lead in nothing")
-	_, err = third.TakeOver(ctx, idle.ID)
-	require.ErrorIs(t, err, store.ErrNoReplica)
+	_, err = third.Fence(ctx, idle.ID)
+	require.ErrorIs(t, err, store.ErrReplicaNotFound)
 
-	fenced, err := third.TakeOver(ctx, busy.ID)
+	fenced, err := third.Fence(ctx, busy.ID)
 	require.NoError(t, err)
-	require.NoError(t, third.Dismiss(ctx, fenced))
-	nobodys, err := third.Owned(ctx, "")
+	require.NoError(t, third.RemoveReplica(ctx, fenced))
+	nobodys, err := third.OwnedBy(ctx, "")
 	require.NoError(t, err)
 	require.Equal(t, []string{late.Claim}, nobodys.Claims)
-	require.NoError(t, second.Leave(ctx), "it was taken over")
+	require.NoError(t, second.Deregister(ctx), "it was taken over")
 }
 
 // A server whose clock is far from the database's is not let in: the others
 // would take over from it whenever they look.
-func TestClocksApart(t *testing.T) {
+func TestClockSkewIsRefused(t *testing.T) {
 	for skew, says := range map[string]string{
 		"- interval '4 seconds'": "", "+ interval '4 seconds'": "",
 		"+ interval '60 seconds'": "this one is 1m0s behind", "- interval '60 seconds'": "this one is 1m0s ahead",
@@ -266,12 +266,12 @@ func TestClocksApart(t *testing.T) {
 		u.RawQuery = query.Encode()
 		postgrestest.Exec(t, u.String(), `CREATE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz
 			LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() `+strings.ReplaceAll(skew, "'", "''")+`'`)
-		_, err = open(t, u.String()).Register(t.Context(), "here")
+		_, err = openDB(t, u.String()).Register(t.Context(), "here")
 		if says == "" {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorIs(t, err, store.ErrClock)
+		require.ErrorIs(t, err, store.ErrClockSkew)
 		require.ErrorContains(t, err, says)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// tellings say, for each state of a run, with which event it enters the log
+// runStateEvents say, for each state of a run, with which event it enters the log
 // and how a person would put it.
-var tellings = map[hooks.RunState]struct {
+var runStateEvents = map[hooks.RunState]struct {
 	event activity.Type
 	words func(hooks.Run) string
 }{
-	hooks.Running: {activity.HookStarted, saying("started")},
+	hooks.Running: {activity.HookStarted, withText("started")},
 	hooks.Succeeded: {activity.HookCompleted, func(r hooks.Run) string {
 		return fmt.Sprintf("completed in %.1f ms", r.Duration)
 	}},
@@ -30,19 +30,19 @@ var tellings = map[hooks.RunState]struct {
 	hooks.TimedOut: {activity.HookFailed, func(r hooks.Run) string {
 		return fmt.Sprintf("ran longer than its timeout and was ended after %.1f ms", r.Duration)
 	}},
-	hooks.NotBegun:  {activity.HookFailed, because("could not be started")},
-	hooks.Lost:      {activity.HookFailed, because("was lost with its container")},
-	hooks.Cancelled: {activity.HookFailed, because("was cancelled")},
-	hooks.Unknown:   {activity.HookFailed, because("ended in a way that nobody knows")},
-	hooks.Skipped:   {activity.HookSkipped, because("was skipped")},
+	hooks.StartFailed: {activity.HookFailed, withReason("could not be started")},
+	hooks.Lost:        {activity.HookFailed, withReason("was lost with its container")},
+	hooks.Cancelled:   {activity.HookFailed, withReason("was cancelled")},
+	hooks.Unknown:     {activity.HookFailed, withReason("ended in a way that nobody knows")},
+	hooks.Skipped:     {activity.HookSkipped, withReason("was skipped")},
 }
 
-func saying(words string) func(hooks.Run) string {
+func withText(words string) func(hooks.Run) string {
 	return func(hooks.Run) string { return words }
 }
 
-// because adds the run's own reason.
-func because(words string) func(hooks.Run) string {
+// withReason adds the run's own reason.
+func withReason(words string) func(hooks.Run) string {
 	return func(r hooks.Run) string {
 		if r.Error == "" {
 			return words
@@ -53,15 +53,15 @@ func because(words string) func(hooks.Run) string {
 
 // runEvent is the event of a run that has come into its state.
 func runEvent(r hooks.Run) activity.Event {
-	telling := tellings[r.State]
-	who := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
+	state := runStateEvents[r.State]
+	subject := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
 	if r.Attempt > 1 {
-		who += fmt.Sprintf(" (attempt %d)", r.Attempt)
+		subject += fmt.Sprintf(" (attempt %d)", r.Attempt)
 	}
 	return activity.Event{
-		Type: telling.event, Workload: r.Workload, Container: r.Container, Tenant: r.Tenant,
+		Type: state.event, Workload: r.Workload, Container: r.Container, Tenant: r.Tenant,
 		Claim: r.Claim, Run: r.ID, Point: string(r.Point),
-		Message: who + " " + telling.words(r),
+		Message: subject + " " + state.words(r),
 		Data:    activity.Data(runDetails(r)),
 	}
 }

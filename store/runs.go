@@ -17,11 +17,11 @@ const (
 	runColumns = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
 		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
 	selectRuns = `SELECT ` + runColumns + ` FROM runs`
-	// runsTerse are the columns without what the attempts have printed.
-	runsTerse = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
+	// runColumnsWithoutOutput are the columns without what the attempts have printed.
+	runColumnsWithoutOutput = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
 		state, exit_code, signal, timed_out, killed, leaked, '{}', '{}', error, started_at, ended_at, duration`
-	oldestRuns = ` ORDER BY id, attempt`
-	insertRun  = `INSERT INTO runs (` + runColumns + `, owner)
+	orderRuns = ` ORDER BY id, attempt`
+	insertRun = `INSERT INTO runs (` + runColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
 	// endRun changes nothing when the run has ended before.
 	endRun = `UPDATE runs
@@ -29,19 +29,19 @@ const (
 			stderr = $10, error = $11, ended_at = $12, duration = $13, large = $14
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
 	// What a run is for cannot end while one is added, nor the other way round.
-	claimEnded     = `SELECT NOT (` + live + `) FROM claims WHERE id = $1` + forShare
+	claimEnded     = `SELECT NOT (` + liveCondition + `) FROM claims WHERE id = $1` + forShare
 	containerEnded = `SELECT state = 'destroyed' FROM containers WHERE id = $1` + forShare
 	// The attempts under way of a claim, or of a container, the first of them.
-	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + running + oldestRuns + ` LIMIT 1`
-	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + running + oldestRuns + ` LIMIT 1`
+	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
+	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
 	hasRun             = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
 )
 
 // RunStarted adds a record in state Running, with hook.started.
 func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
 	r.State, r.EndedAt = hooks.Running, nil
-	err := db.writer.do(ctx, func(t *tx) error {
-		if err := lasts(t, r); err != nil {
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := checkNotEnded(t, r); err != nil {
 			return err
 		}
 		return addRun(t, r)
@@ -55,7 +55,7 @@ func (db *DB) RunStarted(ctx context.Context, r hooks.Run) error {
 // RunSkipped adds a record that never started, with hook.skipped.
 func (db *DB) RunSkipped(ctx context.Context, r hooks.Run) error {
 	r.State = hooks.Skipped
-	err := db.writer.do(ctx, func(t *tx) error {
+	err := db.writer.update(ctx, func(t *tx) error {
 		if r.EndedAt == nil {
 			r.EndedAt = &t.now
 		}
@@ -73,7 +73,7 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 	if r.State == hooks.Running || r.State == hooks.Skipped {
 		return fmt.Errorf("record the end of run %s attempt %d: %s is no end", r.ID, r.Attempt, r.State)
 	}
-	err := db.writer.do(ctx, func(t *tx) error {
+	err := db.writer.update(ctx, func(t *tx) error {
 		if r.EndedAt == nil {
 			r.EndedAt = &t.now
 		}
@@ -85,9 +85,9 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
-// lasts is an error when what the run is for has ended: nobody would end the
+// checkNotEnded is an error when what the run is for has ended: nobody would end the
 // run. What is not on record cannot have ended.
-func lasts(t *tx, r hooks.Run) error {
+func checkNotEnded(t *tx, r hooks.Run) error {
 	query, id := claimEnded, r.Claim
 	if id == "" {
 		query, id = containerEnded, r.Container
@@ -98,23 +98,23 @@ func lasts(t *tx, r hooks.Run) error {
 		return nil
 	}
 	if err == nil && ended {
-		return fmt.Errorf("%w: what it is for has ended", pool.ErrMoved)
+		return fmt.Errorf("%w: what it is for has ended", pool.ErrConflict)
 	}
-	return translate(err)
+	return translateError(err)
 }
 
 // endRuns ends the attempts that the query finds, one at a time, as unknown:
 // what they were for ends in this transaction.
-func endRuns(t *tx, query, id, why string) error {
+func endRuns(t *tx, query, id, reason string) error {
 	for {
 		r, err := scanRun(t.query(query, id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
-			return translate(err)
+			return translateError(err)
 		}
-		r.State, r.Error, r.EndedAt = hooks.Unknown, why, &t.now
+		r.State, r.Error, r.EndedAt = hooks.Unknown, reason, &t.now
 		r.Duration = float64(t.now.Sub(r.StartedAt).Microseconds()) / 1000
 		if err := finishRun(t, r); err != nil {
 			return err
@@ -123,51 +123,51 @@ func endRuns(t *tx, query, id, why string) error {
 }
 
 func addRun(t *tx, r hooks.Run) error {
-	texts, err := runTexts(r)
+	texts, err := runTextColumns(r)
 	if err != nil {
 		return err
 	}
-	err = t.later(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
+	err = t.execLater(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
 		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), exitCode(r), r.Signal,
-		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
-		nanos(r.StartedAt), maybe(r.EndedAt), r.Duration, t.owner)
+		boolToInt(r.TimedOut), boolToInt(r.Killed), r.Leaked, texts[1], texts[2], sanitizeText(r.Error),
+		toNanos(r.StartedAt), toNullNanos(r.EndedAt), r.Duration, t.owner)
 	if err != nil {
 		return err
 	}
-	return t.event(runEvent(r))
+	return t.addEvents(runEvent(r))
 }
 
 func finishRun(t *tx, r hooks.Run) error {
-	texts, err := runTexts(r)
+	texts, err := runTextColumns(r)
 	if err != nil {
 		return err
 	}
 	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), exitCode(r), r.Signal,
-		number(r.TimedOut), number(r.Killed), r.Leaked, texts[1], texts[2], clean(r.Error),
-		maybe(r.EndedAt), r.Duration, number(isLarge(texts)))
+		boolToInt(r.TimedOut), boolToInt(r.Killed), r.Leaked, texts[1], texts[2], sanitizeText(r.Error),
+		toNullNanos(r.EndedAt), r.Duration, boolToInt(isLarge(texts)))
 	if err != nil {
 		return err
 	}
 	if n == 1 && isLarge(texts) {
-		if err := shortenOutputs(t, r.Workload, r.Tenant); err != nil {
+		if err := truncateOutputs(t, r.Workload, r.Tenant); err != nil {
 			return err
 		}
 	}
 	if n == 1 {
-		return t.event(runEvent(r))
+		return t.addEvents(runEvent(r))
 	}
 	var known int
 	if err := t.query(hasRun, r.ID, r.Attempt).Scan(&known); err != nil {
-		return translate(err)
+		return translateError(err)
 	}
 	if known == 0 {
-		return ErrNoRun
+		return ErrRunNotFound
 	}
 	return nil
 }
 
-// runTexts are the columns command, stdout and stderr.
-func runTexts(r hooks.Run) (texts [3]string, err error) {
+// runTextColumns are the columns command, stdout and stderr.
+func runTextColumns(r hooks.Run) (texts [3]string, err error) {
 	if r.Command == nil {
 		r.Command = []string{}
 	}
@@ -190,7 +190,7 @@ func exitCode(r hooks.Run) any {
 // Runs lists the attempts that match, in order of id and attempt.
 func (db *DB) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
-	return list(ctx, db, "hook runs", query, args, scanRun)
+	return queryAll(ctx, db, "hook runs", query, args, scanRun)
 }
 
 func runQuery(f hooks.RunFilter) (string, []any) {
@@ -204,32 +204,32 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 		oneOf(&w, "state", f.States)
 	}
 	if slices.Equal(f.States, []hooks.RunState{hooks.Running}) {
-		w.text(running)
+		w.add(runningCondition)
 	}
 	if f.After != "" {
-		w.text("id > " + w.arg(f.After))
+		w.add("id > " + w.arg(f.After))
 	}
 	from := selectRuns
 	if f.NoOutput {
-		from = `SELECT ` + runsTerse + ` FROM runs`
+		from = `SELECT ` + runColumnsWithoutOutput + ` FROM runs`
 	}
-	query := from + w.String() + oldestRuns + w.limit(f.Limit)
+	query := from + w.String() + orderRuns + w.limit(f.Limit)
 	return query, w.args
 }
 
 // Run is every attempt of one id, the first first; none when there is no such
 // run.
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
-	return list(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+oldestRuns, []any{clean(id)}, scanRun)
+	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+orderRuns, []any{sanitizeText(id)}, scanRun)
 }
 
-// running is the condition of the index on running attempts, word for word.
-const running = `state = 'running'`
+// runningCondition is the condition of the index on running attempts, word for word.
+const runningCondition = `state = 'running'`
 
 // UnfinishedRuns lists the attempts that have started and not ended: right
 // after a start of the server, those that the last one left behind.
 func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
-	return list(ctx, db, "hook runs", selectRuns+` WHERE `+running+oldestRuns, nil, scanRun)
+	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE `+runningCondition+orderRuns, nil, scanRun)
 }
 
 func scanRun(row row) (hooks.Run, error) {
@@ -249,6 +249,6 @@ func scanRun(row row) (hooks.Run, error) {
 		r.ExitCode = &n
 	}
 	r.TimedOut, r.Killed = timedOut == 1, killed == 1
-	r.StartedAt, r.EndedAt = instant(started), moment(ended)
+	r.StartedAt, r.EndedAt = fromNanos(started), fromNullNanos(ended)
 	return r, errors.Join(decode(command, &r.Command), decode(stdout, &r.Stdout), decode(stderr, &r.Stderr))
 }

@@ -16,17 +16,17 @@ import (
 
 // How SQLite is used.
 const (
-	// oldestSQLite is the first one without a fault that could corrupt a
+	// minSQLiteVersion is the first one without a fault that could corrupt a
 	// database when its write-ahead log was reset.
-	oldestSQLite = "3.51.3"
-	// busy is how long to wait for another program, such as a backup, that
+	minSQLiteVersion = "3.51.3"
+	// busyTimeout is how long to wait for another program, such as a backup, that
 	// holds the database.
-	busy = 5 * time.Second
+	busyTimeout = 5 * time.Second
 	// sqliteReaders is how many reads go on at once.
 	sqliteReaders = 4
 )
 
-var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite", single: true}
+var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite", singleServer: true}
 
 // openSQLite opens the file. What has been opened when it fails, Close closes.
 func (db *DB) openSQLite(ctx context.Context, path string) error {
@@ -38,15 +38,15 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	lock, err := lock(path + ".lock")
+	lock, err := lockFile(path + ".lock")
 	if err != nil {
 		return err
 	}
 	db.closers = append(db.closers, lock.Close)
-	if err := private(path); err != nil {
+	if err := createPrivate(path); err != nil {
 		return err
 	}
-	write, err := sql.Open("sqlite", uri(path, writing))
+	write, err := sql.Open("sqlite", uri(path, writerSettings))
 	if err != nil {
 		return err
 	}
@@ -58,31 +58,31 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := migrate(ctx, write, db.dialect); err != nil {
 		return err
 	}
-	if db.read, err = sql.Open("sqlite", uri(path, reading)); err != nil {
+	if db.read, err = sql.Open("sqlite", uri(path, readerSettings)); err != nil {
 		return err
 	}
 	db.closers = append(db.closers, db.read.Close)
 	db.read.SetMaxOpenConns(sqliteReaders)
 	db.read.SetMaxIdleConns(sqliteReaders)
-	if err := db.warm(ctx); err != nil {
+	if err := db.primeBuffer(ctx); err != nil {
 		return err
 	}
 	// This process alone writes: what it commits is all that there is.
-	db.writer, err = startSQLiteWriter(ctx, write, &db.self, db.tail.add)
+	db.writer, err = startSQLiteWriter(ctx, write, &db.self, db.buffer.add)
 	return err
 }
 
-// writing and reading are the settings of the two kinds of connections.
+// writerSettings and reading are the settings of the two kinds of connections.
 // synchronous FULL has every commit on disk before it is answered. A larger
 // write-ahead log (pages of 4 KiB) is copied back less often.
 var (
-	writing = []string{
+	writerSettings = []string{
 		"_txlock=immediate",
 		pragma("journal_mode", "WAL"), pragma("synchronous", "FULL"),
 		pragma("wal_autocheckpoint", "4000"), pragma("journal_size_limit", "67108864"),
 		pragma("cache_size", "-16000"),
 	}
-	reading = []string{
+	readerSettings = []string{
 		"mode=ro", pragma("query_only", "1"), pragma("cache_size", "-4000"),
 	}
 )
@@ -93,15 +93,15 @@ func pragma(name, value string) string { return "_pragma=" + name + "(" + value 
 func uri(path string, settings []string) string {
 	u := url.URL{Scheme: "file", Path: path}
 	all := append([]string{
-		pragma("busy_timeout", fmt.Sprint(busy.Milliseconds())), pragma("foreign_keys", "1"),
+		pragma("busy_timeout", fmt.Sprint(busyTimeout.Milliseconds())), pragma("foreign_keys", "1"),
 	}, settings...)
 	u.RawQuery = strings.Join(all, "&")
 	return u.String()
 }
 
-// private makes the file, readable by its owner only: it holds what hooks have
+// createPrivate makes the file, readable by its owner only: it holds what hooks have
 // printed. SQLite gives its side files the same mode.
-func private(path string) error {
+func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -115,14 +115,14 @@ func checkVersion(ctx context.Context, db *sql.DB) error {
 	if err := db.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
 		return fmt.Errorf("read SQLite's version: %w", err)
 	}
-	if older(version, oldestSQLite) {
-		return fmt.Errorf("SQLite %s may damage the database: %s is the oldest that does not", version, oldestSQLite)
+	if isOlder(version, minSQLiteVersion) {
+		return fmt.Errorf("SQLite %s may damage the database: %s is the oldest that does not", version, minSQLiteVersion)
 	}
 	return nil
 }
 
-// older compares versions of three numbers.
-func older(a, b string) bool {
+// isOlder compares versions of three numbers.
+func isOlder(a, b string) bool {
 	var x, y [3]int
 	_, errA := fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
 	_, errB := fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])

@@ -15,10 +15,10 @@ var sqliteCodes = map[int]error{
 	sqlite3.SQLITE_FULL:     ErrDiskFull,
 	sqlite3.SQLITE_BUSY:     ErrLocked,
 	sqlite3.SQLITE_LOCKED:   ErrLocked,
-	sqlite3.SQLITE_READONLY: ErrUnwritable,
-	sqlite3.SQLITE_IOERR:    ErrUnwritable,
-	sqlite3.SQLITE_CORRUPT:  ErrDamaged,
-	sqlite3.SQLITE_NOTADB:   ErrDamaged,
+	sqlite3.SQLITE_READONLY: ErrReadOnly,
+	sqlite3.SQLITE_IOERR:    ErrReadOnly,
+	sqlite3.SQLITE_CORRUPT:  ErrCorrupt,
+	sqlite3.SQLITE_NOTADB:   ErrCorrupt,
 }
 
 // sqliteUniques says what it means that a row would have been the second of its
@@ -27,7 +27,7 @@ var sqliteUniques = []struct {
 	columns string
 	err     error
 }{
-	{"claims.workload, claims.tenant", pool.ErrMoved}, // the tenant has another live claim
+	{"claims.workload, claims.tenant", pool.ErrConflict}, // the tenant has another live claim
 	{"claims.container", pool.ErrInUse},
 	{"containers.claim", pool.ErrInUse},
 	{"claims.id", ErrExists},

@@ -16,7 +16,7 @@ import (
 // On a disk that is really full, changes fail and say so, reads go on, and all
 // that was answered is there: at once, after a restart on the full disk, and
 // when there is room again.
-func TestFullDisk(t *testing.T) {
+func TestSQLiteOnFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
 		t.Skipf("a small disk cannot be mounted: %v", err)
@@ -65,12 +65,12 @@ func TestFullDisk(t *testing.T) {
 	_ = db.Close()
 
 	require.NoError(t, syscall.Mount("tmpfs", disk, "tmpfs", syscall.MS_REMOUNT, "size=64m"))
-	db = open(t, path)
+	db = openDB(t, path)
 	whole(db)
 	require.NoError(t, db.Append(t.Context(), warning(message)))
 	kept++
 	whole(db)
 	var verdict string
-	require.NoError(t, raw(t, path).QueryRow(`PRAGMA integrity_check`).Scan(&verdict))
+	require.NoError(t, openRaw(t, path).QueryRow(`PRAGMA integrity_check`).Scan(&verdict))
 	require.Equal(t, "ok", verdict)
 }

@@ -11,10 +11,10 @@ import (
 	"syscall"
 )
 
-// lock takes the lock file for as long as the returned file is open, so that
+// lockFile takes the lock file for as long as the returned file is open, so that
 // two servers never write one database. The kernel gives it back when the
 // process ends, however it ends.
-func lock(path string) (io.Closer, error) {
+func lockFile(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("open lock file: %w", err)

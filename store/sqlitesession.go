@@ -20,10 +20,10 @@ func (s *sqliteSession) exec(query string, args ...any) (int64, error) {
 	}
 	res, err := stmt.ExecContext(context.Background(), args...)
 	if err != nil {
-		return 0, translate(err)
+		return 0, translateError(err)
 	}
 	n, err := res.RowsAffected()
-	return n, translate(err)
+	return n, translateError(err)
 }
 
 func (s *sqliteSession) query(query string, args ...any) row {
@@ -34,13 +34,13 @@ func (s *sqliteSession) query(query string, args ...any) row {
 	return stmt.QueryRowContext(context.Background(), args...)
 }
 
-func (s *sqliteSession) later(query string, args ...any) error {
+func (s *sqliteSession) execLater(query string, args ...any) error {
 	_, err := s.exec(query, args...)
 	return err
 }
 
-// exclude does nothing: changes are made one at a time.
-func (s *sqliteSession) exclude(string) error { return nil }
+// lockWorkload does nothing: changes are made one at a time.
+func (s *sqliteSession) lockWorkload(string) error { return nil }
 
 // prepare compiles a statement once. The texts are a closed set: none is made
 // of what a caller asks for.
@@ -48,17 +48,17 @@ func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {
 	if stmt, ok := s.stmts[query]; ok {
 		return stmt, nil
 	}
-	stmt, err := s.conn.PrepareContext(context.Background(), unlocked(query))
+	stmt, err := s.conn.PrepareContext(context.Background(), withoutLocks(query))
 	if err != nil {
-		return nil, translate(err)
+		return nil, translateError(err)
 	}
 	s.stmts[query] = stmt
 	return stmt, nil
 }
 
-// unlocked is the query without its locks: there is nothing to lock where
+// withoutLocks is the query without its locks: there is nothing to lock where
 // changes are made one at a time.
-func unlocked(query string) string {
+func withoutLocks(query string) string {
 	text, _, _ := strings.Cut(query, forUpdate)
 	text, _, _ = strings.Cut(text, forShare)
 	return text

@@ -34,7 +34,7 @@ type sqliteWriter struct {
 
 // change is a closure that waits for its turn, and then for its answer.
 type change struct {
-	do    func(*tx) error
+	fn    func(*tx) error
 	taken atomic.Bool // by the writer, or by a caller who no longer waits
 	err   error       // the answer; read after done is closed
 	done  chan struct{}
@@ -58,13 +58,13 @@ func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[Rep
 	return w, nil
 }
 
-// do runs a change and waits until it is durable. The change is done or not
+// update runs a change and waits until it is durable. The change is done or not
 // done at all; an end of ctx is an error only as long as it has not begun.
-func (w *sqliteWriter) do(ctx context.Context, f func(*tx) error) error {
+func (w *sqliteWriter) update(ctx context.Context, f func(*tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	c := &change{do: f, done: make(chan struct{})}
+	c := &change{fn: f, done: make(chan struct{})}
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *sqliteWriter) do(ctx context.Context, f func(*tx) error) error {
 	}
 	w.queue = append(w.queue, c)
 	w.mu.Unlock()
-	w.nudge()
+	w.signal()
 
 	select {
 	case <-c.done:
@@ -86,21 +86,21 @@ func (w *sqliteWriter) do(ctx context.Context, f func(*tx) error) error {
 	return c.err
 }
 
-func (w *sqliteWriter) nudge() {
+func (w *sqliteWriter) signal() {
 	select {
 	case w.wake <- struct{}{}:
 	default: // there is a token already
 	}
 }
 
-// close refuses further changes, lets the queued ones finish and waits for the
+// stop refuses further changes, lets the queued ones finish and waits for the
 // goroutine to end.
-func (w *sqliteWriter) close() error {
+func (w *sqliteWriter) stop() error {
 	w.mu.Lock()
 	again := w.closed
 	w.closed = true
 	w.mu.Unlock()
-	w.nudge()
+	w.signal()
 	<-w.done
 	if again {
 		return nil
@@ -116,7 +116,7 @@ func (w *sqliteWriter) run() {
 			// Those who have just been answered often come with their next
 			// change: let them, and it shares this flush instead of the next.
 			goruntime.Gosched()
-			batch, closed := w.take()
+			batch, closed := w.nextBatch()
 			if len(batch) == 0 && closed {
 				return
 			}
@@ -128,9 +128,9 @@ func (w *sqliteWriter) run() {
 	}
 }
 
-// take removes the next batch from the queue, leaving out the changes that
+// nextBatch removes the next batch from the queue, leaving out the changes that
 // nobody waits for any more.
-func (w *sqliteWriter) take() (batch []*change, closed bool) {
+func (w *sqliteWriter) nextBatch() (batch []*change, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for len(w.queue) > 0 && len(batch) < batchLimit {
@@ -168,7 +168,7 @@ func (w *sqliteWriter) commit(batch []*change) {
 // the events of those that succeeded and commits. Its own error means that all
 // of it is to be undone.
 func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
-	if err := w.later("BEGIN IMMEDIATE"); err != nil {
+	if err := w.execLater("BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("begin a transaction: %w", err)
 	}
 	t := &tx{session: w.sqliteSession, owner: w.self.Load().id()}
@@ -185,10 +185,10 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	if len(batch) == 1 && batch[0].err != nil {
 		return nil, batch[0].err
 	}
-	if err := w.log(events); err != nil {
+	if err := w.appendEvents(events); err != nil {
 		return nil, err
 	}
-	if err := w.later("COMMIT"); err != nil {
+	if err := w.execLater("COMMIT"); err != nil {
 		return nil, fmt.Errorf("commit: %w", err)
 	}
 	return events, nil
@@ -196,42 +196,42 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 
 // apply runs one change. Its error means that the transaction is lost.
 func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
-	t.begin()
+	t.reset()
 	if shared {
-		if err := w.later("SAVEPOINT change"); err != nil {
+		if err := w.execLater("SAVEPOINT change"); err != nil {
 			return fmt.Errorf("begin a change: %w", err)
 		}
 	}
-	c.err = call(c.do, t)
+	c.err = callRecovering(c.fn, t)
 	if !shared {
 		return nil
 	}
 	if c.err != nil {
 		// A full disk makes SQLite undo the whole transaction by itself: then
 		// there is no savepoint any more, and nothing to go on with.
-		if err := w.later("ROLLBACK TO change"); err != nil {
-			if isStorage(c.err) {
+		if err := w.execLater("ROLLBACK TO change"); err != nil {
+			if isStorageError(c.err) {
 				return c.err
 			}
 			return fmt.Errorf("undo a change: %w", err)
 		}
 	}
-	if err := w.later("RELEASE change"); err != nil {
+	if err := w.execLater("RELEASE change"); err != nil {
 		return fmt.Errorf("end a change: %w", err)
 	}
 	return nil
 }
 
-// isStorage reports whether the error is the database's own, and not of what
+// isStorageError reports whether the error is the database's own, and not of what
 // is in it.
-func isStorage(err error) bool {
-	return slices.ContainsFunc([]error{ErrDiskFull, ErrLocked, ErrUnwritable, ErrDamaged},
+func isStorageError(err error) bool {
+	return slices.ContainsFunc([]error{ErrDiskFull, ErrLocked, ErrReadOnly, ErrCorrupt},
 		func(storage error) bool { return errors.Is(err, storage) })
 }
 
-// call turns a panic of a change into an error: the writer serves everybody
+// callRecovering turns a panic of a change into an error: the writer serves everybody
 // and must outlive a mistake in one caller's function.
-func call(f func(*tx) error, t *tx) (err error) {
+func callRecovering(f func(*tx) error, t *tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("%w: %v\n%s", errPanic, p, debug.Stack())
@@ -242,20 +242,20 @@ func call(f func(*tx) error, t *tx) (err error) {
 
 // rollback ends the transaction. It fails when SQLite has ended it already,
 // and then there is nothing to undo.
-func (w *sqliteWriter) rollback() { _ = w.later("ROLLBACK") }
+func (w *sqliteWriter) rollback() { _ = w.execLater("ROLLBACK") }
 
-// log numbers the events and appends them to the log.
-func (w *sqliteWriter) log(events []activity.Event) error {
+// appendEvents numbers the events and appends them to the log.
+func (w *sqliteWriter) appendEvents(events []activity.Event) error {
 	if len(events) == 0 {
 		return nil
 	}
 	var last int64
-	if err := w.query(takeSeqs, len(events)).Scan(&last); err != nil {
-		return fmt.Errorf("number events: %w", translate(err))
+	if err := w.query(reserveSeqs, len(events)).Scan(&last); err != nil {
+		return fmt.Errorf("number events: %w", translateError(err))
 	}
 	numberEvents(events, last)
 	for i, e := range events {
-		if err := w.later(insertEvent, eventArgs(e, i, len(events))...); err != nil {
+		if err := w.execLater(insertEvent, eventArgs(e, i, len(events))...); err != nil {
 			return fmt.Errorf("append event %s: %w", e.Type, err)
 		}
 	}

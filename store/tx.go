@@ -13,14 +13,14 @@ import (
 
 // writer makes changes of the database.
 type writer interface {
-	// do runs f in a transaction, with the events that f asks for, and returns
+	// update runs f in a transaction, with the events that f asks for, and returns
 	// when all of it is durable, or an error when none of it has happened. An
 	// end of ctx is an error only as long as f has not begun. f may run more
 	// than once, each time as if it had never run before, and may not block.
-	do(ctx context.Context, f func(*tx) error) error
-	// close finishes the changes that were asked for, and refuses later ones
+	update(ctx context.Context, f func(*tx) error) error
+	// stop finishes the changes that were asked for, and refuses later ones
 	// with ErrClosed. Closing twice is nil.
-	close() error
+	stop() error
 }
 
 // session runs statements in the transaction of a change. They take no
@@ -28,17 +28,17 @@ type writer interface {
 type session interface {
 	// exec runs a statement and returns how many rows it changed.
 	exec(query string, args ...any) (int64, error)
-	// later runs a statement at the latest when the transaction ends, and
+	// execLater runs a statement at the latest when the transaction ends, and
 	// before any other that comes after it. Whatever it returns, the
 	// transaction fails if the statement does. A database that is not in this
 	// process is told of it together with what comes next.
-	later(query string, args ...any) error
+	execLater(query string, args ...any) error
 	// query runs a query for one row, whose Scan is sql.ErrNoRows without one.
 	query(query string, args ...any) row
-	// exclude lets no two changes that ask for it with the same workload go on
+	// lockWorkload lets no two changes that ask for it with the same workload go on
 	// at once: what rests on a row that is not there, or on a count of rows,
 	// finds no row to lock.
-	exclude(workload string) error
+	lockWorkload(workload string) error
 }
 
 // How queries lock what they find until the end of the transaction. A change
@@ -57,23 +57,23 @@ const (
 // tx is what a change sees of the transaction that it is part of.
 type tx struct {
 	session
-	speaks runtime.Protocols
-	owner  string // the server whose change it is, empty if it has not registered
-	now    time.Time
-	events []activity.Event
+	protocols runtime.Protocols
+	owner     string // the server whose change it is, empty if it has not registered
+	now       time.Time
+	events    []activity.Event
 }
 
-// mayChange refuses to change what has to do with a container of that version
+// checkProtocol refuses to change what has to do with a container of that version
 // when a newer server made it: this one cannot know how.
-func (t *tx) mayChange(protocol int) error {
-	if t.speaks.IsNewer(protocol) {
-		return t.speaks.Check(protocol)
+func (t *tx) checkProtocol(protocol int) error {
+	if t.protocols.IsNewer(protocol) {
+		return t.protocols.Check(protocol)
 	}
 	return nil
 }
 
-// begin makes it ready for the next change.
-func (t *tx) begin() {
+// reset makes it ready for the next change.
+func (t *tx) reset() {
 	t.now = time.Unix(0, time.Now().UnixNano()).UTC() // as it will be read back
 	t.events = t.events[:0]
 }
@@ -86,15 +86,15 @@ type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// event has the events written with the change.
-func (t *tx) event(events ...activity.Event) error {
+// addEvents has the events written with the change.
+func (t *tx) addEvents(events ...activity.Event) error {
 	for _, e := range events {
 		if len(e.Data) > 0 && !json.Valid(e.Data) {
 			return fmt.Errorf("event %s: its data is no JSON", e.Type)
 		}
 		e.Time = t.now
-		e.Message = clean(shortMessage(e.Message))
-		e.Data = json.RawMessage(clean(string(e.Data)))
+		e.Message = sanitizeText(truncateMessage(e.Message))
+		e.Data = json.RawMessage(sanitizeText(string(e.Data)))
 		t.events = append(t.events, e)
 	}
 	return nil
@@ -103,7 +103,7 @@ func (t *tx) event(events ...activity.Event) error {
 // maxMessage bounds an event's message, which may tell what a container answered.
 const maxMessage = 8 << 10
 
-func shortMessage(s string) string {
+func truncateMessage(s string) string {
 	if len(s) <= maxMessage {
 		return s
 	}
@@ -115,7 +115,7 @@ func shortMessage(s string) string {
 // of commits and have no gaps. An event says how far before the last of them
 // its own number is, so that it can be sent before that is known.
 const (
-	takeSeqs    = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
+	reserveSeqs = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
 	insertEvent = `INSERT INTO events (` + eventColumns + `)
 		VALUES ((SELECT last FROM log WHERE id = 1) - $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
@@ -123,7 +123,7 @@ const (
 // eventArgs are the arguments of insertEvent for the i-th of n events.
 func eventArgs(e activity.Event, i, n int) []any {
 	return []any{
-		n - 1 - i, nanos(e.Time), string(e.Type), e.Workload, e.Container,
+		n - 1 - i, toNanos(e.Time), string(e.Type), e.Workload, e.Container,
 		e.Tenant, e.Claim, e.Run, e.Point, e.Message, string(e.Data),
 	}
 }
@@ -137,10 +137,10 @@ func numberEvents(events []activity.Event, last int64) {
 
 // readTx runs f in a read transaction: all that f reads is of one moment.
 func (db *DB) readTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshot})
+	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshotIsolation})
 	if err != nil {
-		return translate(err)
+		return translateError(err)
 	}
 	defer tx.Rollback() //nolint:errcheck // it has read only
-	return translate(f(tx))
+	return translateError(f(tx))
 }

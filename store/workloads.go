@@ -25,13 +25,13 @@ const (
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (workload, revision) DO UPDATE SET source = excluded.source, dir = excluded.dir,
 			updated_at = excluded.updated_at`
-	// outgoing notes when a revision was current for the last time.
-	outgoing = `UPDATE revisions SET updated_at = $2
+	// touchOldRevision notes when a revision was current for the last time.
+	touchOldRevision = `UPDATE revisions SET updated_at = $2
 		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
 	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
 	// One that was applied again meanwhile is not being deleted any more.
 	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
-	writtenAt       = `SELECT updated_at FROM workloads WHERE id = $1`
+	selectUpdatedAt = `SELECT updated_at FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
 
@@ -41,22 +41,22 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 	if r.Source == nil {
 		r.Source = []byte{}
 	}
-	err := db.writer.do(ctx, func(t *tx) error {
-		if err := unchanged(t, r); err != nil {
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := checkUnchanged(t, r); err != nil {
 			return err
 		}
-		if err := t.later(outgoing, r.ID, nanos(t.now)); err != nil {
+		if err := t.execLater(touchOldRevision, r.ID, toNanos(t.now)); err != nil {
 			return err
 		}
-		err := t.later(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
-			number(r.Draining), number(r.Deleting), nanos(t.now))
+		err := t.execLater(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
+			boolToInt(r.Draining), boolToInt(r.Deleting), toNanos(t.now))
 		if err != nil {
 			return err
 		}
-		if err := t.later(putRevision, r.ID, r.Revision, r.Source, r.Dir, nanos(t.now)); err != nil {
+		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
 			return err
 		}
-		return workloadEvents(t, r.ID, events)
+		return addWorkloadEvents(t, r.ID, events)
 	})
 	if err != nil {
 		return fmt.Errorf("put workload %s: %w", r.ID, err)
@@ -64,26 +64,26 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 	return nil
 }
 
-// unchanged says whether the record is still as the caller read it, and keeps
+// checkUnchanged says whether the record is still as the caller read it, and keeps
 // others from changing it.
-func unchanged(t *tx, r pool.Record) error {
-	if err := t.exclude(r.ID); err != nil {
+func checkUnchanged(t *tx, r pool.Record) error {
+	if err := t.lockWorkload(r.ID); err != nil {
 		return err
 	}
 	var at int64
-	err := t.query(writtenAt, r.ID).Scan(&at)
+	err := t.query(selectUpdatedAt, r.ID).Scan(&at)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return translate(err)
+		return translateError(err)
 	}
-	if at != nanos(r.UpdatedAt) {
-		return fmt.Errorf("%w: somebody else has written it", pool.ErrMoved)
+	if at != toNanos(r.UpdatedAt) {
+		return fmt.Errorf("%w: somebody else has written it", pool.ErrConflict)
 	}
 	return nil
 }
 
 // Workload is one record.
 func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
-	r, err := one(ctx, db, scanWorkload, selectWorkload, clean(id))
+	r, err := queryRow(ctx, db, scanWorkload, selectWorkload, sanitizeText(id))
 	if err != nil {
 		return r, fmt.Errorf("read workload %s: %w", id, err)
 	}
@@ -92,14 +92,14 @@ func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
 
 // Workloads lists all records by id.
 func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
-	return list(ctx, db, "workloads", selectWorkloads, nil, scanWorkload)
+	return queryAll(ctx, db, "workloads", selectWorkloads, nil, scanWorkload)
 }
 
 // Revision is the source and the seed folder of a revision.
 func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Record, error) {
-	r, err := one(ctx, db, scanRevision, selectRevision, clean(workload), clean(revision))
+	r, err := queryRow(ctx, db, scanRevision, selectRevision, sanitizeText(workload), sanitizeText(revision))
 	if errors.Is(err, sql.ErrNoRows) {
-		err = pool.ErrNoWorkload
+		err = pool.ErrWorkloadNotFound
 	}
 	if err != nil {
 		return pool.Record{}, fmt.Errorf("read revision %s of workload %s: %w", revision, workload, err)
@@ -110,13 +110,13 @@ func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Rec
 
 // RemoveWorkload removes the record of a workload that has no container.
 func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
-	err := db.writer.do(ctx, func(t *tx) error {
-		if err := t.exclude(id); err != nil { // nobody adds a container meanwhile
+	err := db.writer.update(ctx, func(t *tx) error {
+		if err := t.lockWorkload(id); err != nil { // nobody adds a container meanwhile
 			return err
 		}
 		var left int
 		if err := t.query(countContainers, id).Scan(&left); err != nil {
-			return translate(err)
+			return translateError(err)
 		}
 		if left > 0 {
 			return fmt.Errorf("%w: %d containers are left", pool.ErrInUse, left)
@@ -126,12 +126,12 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 			return err
 		}
 		if n == 0 {
-			return pool.ErrNoWorkload
+			return pool.ErrWorkloadNotFound
 		}
-		if err := t.later(deleteRevisions, id); err != nil {
+		if err := t.execLater(deleteRevisions, id); err != nil {
 			return err
 		}
-		return workloadEvents(t, id, events)
+		return addWorkloadEvents(t, id, events)
 	})
 	if err != nil {
 		return fmt.Errorf("remove workload %s: %w", id, err)
@@ -139,11 +139,11 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 	return nil
 }
 
-// workloadEvents has events written that are about the workload.
-func workloadEvents(t *tx, id string, events []activity.Event) error {
+// addWorkloadEvents has events written that are about the workload.
+func addWorkloadEvents(t *tx, id string, events []activity.Event) error {
 	for _, e := range events {
-		fill(&e.Workload, id)
-		if err := t.event(e); err != nil {
+		setIfEmpty(&e.Workload, id)
+		if err := t.addEvents(e); err != nil {
 			return err
 		}
 	}
@@ -153,7 +153,7 @@ func workloadEvents(t *tx, id string, events []activity.Event) error {
 func scanRevision(r row) (w pool.Record, err error) {
 	var updated int64
 	err = r.Scan(&w.Source, &w.Dir, &updated)
-	w.UpdatedAt = instant(updated)
+	w.UpdatedAt = fromNanos(updated)
 	return w, err
 }
 
@@ -164,9 +164,9 @@ func scanWorkload(r row) (pool.Record, error) {
 	err := r.Scan(&w.ID, &w.Revision, &w.Source, &w.Dir, &w.MinIdle, &w.MaxSize, &draining, &deleting,
 		&created, &updated)
 	if errors.Is(err, sql.ErrNoRows) {
-		return pool.Record{}, pool.ErrNoWorkload
+		return pool.Record{}, pool.ErrWorkloadNotFound
 	}
 	w.Draining, w.Deleting = draining == 1, deleting == 1
-	w.CreatedAt, w.UpdatedAt = instant(created), instant(updated)
-	return w, translate(err)
+	w.CreatedAt, w.UpdatedAt = fromNanos(created), fromNanos(updated)
+	return w, translateError(err)
 }

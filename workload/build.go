@@ -10,8 +10,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// leastInterval is how often state may be uploaded while claimed.
-const leastInterval = time.Second
+// minSyncInterval is how often state may be uploaded while claimed.
+const minSyncInterval = time.Second
 
 // workload is what a file without faults means.
 func (f *file) workload() *Workload {
@@ -171,7 +171,7 @@ func (f *file) mappingPath(p string) string {
 // volumeOf is the target of the volume that a path is in, "" for none.
 func (f *file) volumeOf(p string) string {
 	for _, v := range f.volumes() {
-		if below(p, v.Target) {
+		if isUnder(p, v.Target) {
 			return v.Target
 		}
 	}
@@ -185,7 +185,7 @@ func (f *file) sinkPath(m mappingFile) string {
 		return strings.TrimSuffix(m.SinkPath, "/")
 	}
 	p := f.mappingPath(m.Path)
-	if s := f.Volumes.State; s != nil && below(p, s.Target) {
+	if s := f.Volumes.State; s != nil && isUnder(p, s.Target) {
 		p = strings.TrimPrefix(p, s.Target)
 	}
 	return strings.TrimPrefix(p, "/")

@@ -18,7 +18,7 @@ func (d *decoder) checkHooks(f *file) {
 		for i, h := range f.Hooks[rule.Point] {
 			at := elementOf(keyOf("hooks", string(rule.Point)), i)
 			if first, twice := seen[h.Name]; twice && h.Name != "" {
-				d.wrong(at+".name", fmt.Sprintf("is %q, the name of %s too", h.Name, first), "hooks of one point have different names")
+				d.addErrorAt(at+".name", fmt.Sprintf("is %q, the name of %s too", h.Name, first), "hooks of one point have different names")
 			}
 			seen[h.Name] = at
 			d.checkHook(h, at)
@@ -27,12 +27,12 @@ func (d *decoder) checkHooks(f *file) {
 }
 
 func (d *decoder) checkHook(h hookFile, at string) {
-	if h.Retries != nil && h.OnError != string(hooks.Retry) && !d.faulty[at+".on_error"] {
-		d.wrong(at+".retries", "is given without on_error: retry", "add on_error: retry, or remove it")
+	if h.Retries != nil && h.OnError != string(hooks.Retry) && !d.invalid[at+".on_error"] {
+		d.addErrorAt(at+".retries", "is given without on_error: retry", "add on_error: retry, or remove it")
 	}
 	for _, name := range slices.Sorted(maps.Keys(h.Environment)) {
 		if strings.HasPrefix(name, reservedPrefix) {
-			d.wrong(keyOf(at+".environment", name), short(name)+" is set by Hostler", "choose a name that does not begin with "+reservedPrefix)
+			d.addErrorAt(keyOf(at+".environment", name), truncate(name)+" is set by Hostler", "choose a name that does not begin with "+reservedPrefix)
 		}
 	}
 }

@@ -13,10 +13,10 @@ func (d *decoder) checkIsolation(f *file) {
 		at := elementOf("security_opt", i)
 		kind, name, _ := strings.Cut(strings.Replace(option, ":", "=", 1), "=")
 		if name == "unconfined" {
-			d.wrong(at, fmt.Sprintf("is %q, which would take the profile away", option), "name a profile, or remove it")
+			d.addErrorAt(at, fmt.Sprintf("is %q, which would take the profile away", option), "name a profile, or remove it")
 		}
 		if seen[kind] {
-			d.wrong(at, fmt.Sprintf("is the second %s", short(kind)), "keep one of them")
+			d.addErrorAt(at, fmt.Sprintf("is the second %s", truncate(kind)), "keep one of them")
 		}
 		seen[kind] = true
 	}
@@ -27,7 +27,7 @@ func (d *decoder) checkIsolation(f *file) {
 		"networks": len(f.Networks) > 0, "ports": len(f.Ports) > 0, "dns": len(f.DNS) > 0,
 	} {
 		if given {
-			d.wrong(field, "is given with network_mode: none", "remove one of them")
+			d.addErrorAt(field, "is given with network_mode: none", "remove one of them")
 		}
 	}
 }

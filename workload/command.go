@@ -22,25 +22,25 @@ type argv []string
 
 func (v *argv) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, at, "is "+kindOf(n)+", not a list", `write one argument an element, or ["/bin/sh", "-c", "a line"]`)
+		d.addError(n, at, "is "+kindOf(n)+", not a list", `write one argument an element, or ["/bin/sh", "-c", "a line"]`)
 		return
 	}
 	var args []string
 	d.readList(n, at, reflect.ValueOf(&args).Elem(), rule{})
 	*v = args
 	if len(args) == 0 {
-		d.fault(n, at, "is empty", "name a program")
+		d.addError(n, at, "is empty", "name a program")
 		return
 	}
-	if args[0] == "" && !d.faulty[elementOf(at, 0)] {
-		d.fault(resolve(n.Content[0]), elementOf(at, 0), "is empty", "name a program")
+	if args[0] == "" && !d.invalid[elementOf(at, 0)] {
+		d.addError(resolve(n.Content[0]), elementOf(at, 0), "is empty", "name a program")
 	}
 	total := 0
 	for _, a := range args {
 		total += len(a) + 1 // the byte that ends it
 	}
 	if total > maxArgs {
-		d.fault(n, at, fmt.Sprintf("is %d bytes long, more than %d", total, maxArgs), "put what is long into a file")
+		d.addError(n, at, fmt.Sprintf("is %d bytes long, more than %d", total, maxArgs), "put what is long into a file")
 	}
 }
 
@@ -52,47 +52,47 @@ func (v *argv) schema(_ *generator, _ rule) schema {
 	}
 }
 
-// probe is the test of a health check: a list that begins with CMD, CMD-SHELL
+// healthTest is the test of a health check: a list that begins with CMD, CMD-SHELL
 // or NONE, or a line for the shell.
-type probe struct {
+type healthTest struct {
 	command []string // empty for NONE
 }
 
-func (v *probe) read(d *decoder, n *yaml.Node, at string, _ rule) {
+func (v *healthTest) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind == yaml.ScalarNode {
 		line := d.text(n, at, rule{})
-		if line == "" && !d.faulty[at] {
-			d.fault(n, at, "is empty", "write a line for /bin/sh")
+		if line == "" && !d.invalid[at] {
+			d.addError(n, at, "is empty", "write a line for /bin/sh")
 		}
 		v.command = shell(line)
 		return
 	}
 	var list argv
 	list.read(d, n, at, rule{})
-	if d.faulty[at] || len(list) == 0 {
+	if d.invalid[at] || len(list) == 0 {
 		return
 	}
-	form, ok := probes[list[0]]
+	form, ok := healthTestForms[list[0]]
 	if !ok {
-		d.fault(resolve(n.Content[0]), elementOf(at, 0), fmt.Sprintf("is %q", short(list[0])), "begin with CMD, CMD-SHELL or NONE")
+		d.addError(resolve(n.Content[0]), elementOf(at, 0), fmt.Sprintf("is %q", truncate(list[0])), "begin with CMD, CMD-SHELL or NONE")
 		return
 	}
-	if least := form.args; len(list)-1 < least || form.exact && len(list)-1 != least {
-		d.fault(n, at, fmt.Sprintf("has %d elements after %s", len(list)-1, list[0]), form.remedy)
+	if minimum := form.args; len(list)-1 < minimum || form.exact && len(list)-1 != minimum {
+		d.addError(n, at, fmt.Sprintf("has %d elements after %s", len(list)-1, list[0]), form.hint)
 		return
 	}
 	v.command = form.command(list[1:])
 }
 
-// probeForm is what may follow the first element of a health check's test.
-type probeForm struct {
+// healthTestForm is what may follow the first element of a health check's test.
+type healthTestForm struct {
 	args    int
 	exact   bool
-	remedy  string
+	hint    string
 	command func(args []string) []string
 }
 
-var probes = map[string]probeForm{
+var healthTestForms = map[string]healthTestForm{
 	"CMD":       {1, false, "write the program and its arguments after it", slices.Clone[[]string]},
 	"CMD-SHELL": {1, true, "write one line for /bin/sh after it", func(args []string) []string { return shell(args[0]) }},
 	"NONE":      {0, true, "write nothing after it", func([]string) []string { return nil }},
@@ -100,7 +100,7 @@ var probes = map[string]probeForm{
 
 func shell(line string) []string { return []string{"/bin/sh", "-c", line} }
 
-func (v *probe) schema(_ *generator, _ rule) schema {
+func (v *healthTest) schema(_ *generator, _ rule) schema {
 	list := func(word string, more schema) schema {
 		s := schema{"type": "array", "prefixItems": []schema{{"const": word}}}
 		for k, v := range more {
@@ -120,38 +120,38 @@ func (v *probe) schema(_ *generator, _ rule) schema {
 	}}
 }
 
-// owner is a user: a number, or text as runtime.Spec.User has it.
-type owner string
+// userSpec is a user: a number, or text as runtime.Spec.User has it.
+type userSpec string
 
-const ownerPattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$`
+const userPattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$`
 
-var ownerForm = regexp.MustCompile(ownerPattern)
+var userRegexp = regexp.MustCompile(userPattern)
 
 // reservedUser is refused, as a user and as a group.
 var reservedUser = strconv.Itoa(runtime.ReservedUser)
 
-const ownerRemedy = `write a uid, "uid:gid", a name or "name:group"`
+const userHint = `write a uid, "uid:gid", a name or "name:group"`
 
-func (v *owner) read(d *decoder, n *yaml.Node, at string, _ rule) {
-	const largest = 1<<32 - 2 // the last uid stands for none
+func (v *userSpec) read(d *decoder, n *yaml.Node, at string, _ rule) {
+	const maxUID = 1<<32 - 2 // the last uid stands for none
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
 		var uid int64
-		if err := n.Decode(&uid); err != nil || uid < 0 || uid > largest {
-			d.fault(n, at, fmt.Sprintf("is %s, which is no uid", short(n.Value)), ownerRemedy)
+		if err := n.Decode(&uid); err != nil || uid < 0 || uid > maxUID {
+			d.addError(n, at, fmt.Sprintf("is %s, which is no uid", truncate(n.Value)), userHint)
 			return
 		}
-		*v = owner(fmt.Sprint(uid))
+		*v = userSpec(fmt.Sprint(uid))
 	} else {
-		*v = owner(d.text(n, at, rule{pattern: ownerForm, hint: strings.TrimPrefix(ownerRemedy, "write ")}))
+		*v = userSpec(d.text(n, at, rule{pattern: userRegexp, hint: strings.TrimPrefix(userHint, "write ")}))
 	}
-	if !d.faulty[at] && slices.Contains(strings.Split(string(*v), ":"), reservedUser) {
-		d.fault(n, at, "is "+reservedUser+", the user of hostler's own program in every container", "write another number")
+	if !d.invalid[at] && slices.Contains(strings.Split(string(*v), ":"), reservedUser) {
+		d.addError(n, at, "is "+reservedUser+", the user of hostler's own program in every container", "write another number")
 	}
 }
 
-func (v *owner) schema(_ *generator, _ rule) schema {
+func (v *userSpec) schema(_ *generator, _ rule) schema {
 	return schema{"anyOf": []schema{
-		{"type": "string", "pattern": ownerPattern},
+		{"type": "string", "pattern": userPattern},
 		{"type": "integer", "minimum": 0, "maximum": int64(1<<32 - 2)},
 	}, "not": schema{"anyOf": []schema{
 		{"const": runtime.ReservedUser},
@@ -159,26 +159,26 @@ func (v *owner) schema(_ *generator, _ rule) schema {
 	}}}
 }
 
-// template is a path of the sink with ${tenantId} in it.
-type template string
+// prefixTemplate is a path of the sink with ${tenantId} in it.
+type prefixTemplate string
 
-func (v *template) read(d *decoder, n *yaml.Node, at string, _ rule) {
+func (v *prefixTemplate) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	s := d.text(n, at, rule{})
-	*v = template(s)
-	if d.faulty[at] {
+	*v = prefixTemplate(s)
+	if d.invalid[at] {
 		return
 	}
-	rest := strings.ReplaceAll(s, TenantID, "")
+	rest := strings.ReplaceAll(s, TenantPlaceholder, "")
 	switch {
 	case rest == s:
-		d.fault(n, at, "does not hold "+TenantID, "without it tenants would share their state: write tenants/"+TenantID+"/")
+		d.addError(n, at, "does not hold "+TenantPlaceholder, "without it tenants would share their state: write tenants/"+TenantPlaceholder+"/")
 	case strings.Contains(rest, "${"):
-		d.fault(n, at, "holds another variable than "+TenantID, "write only that one")
-	case !clean(strings.TrimSuffix(s, "/")):
-		d.fault(n, at, fmt.Sprintf("is %q, which is no relative path", short(s)), "write it without a / in front, // and ..")
+		d.addError(n, at, "holds another variable than "+TenantPlaceholder, "write only that one")
+	case !isCleanRelPath(strings.TrimSuffix(s, "/")):
+		d.addError(n, at, fmt.Sprintf("is %q, which is no relative path", truncate(s)), "write it without a / in front, // and ..")
 	}
 }
 
-func (v *template) schema(_ *generator, _ rule) schema {
+func (v *prefixTemplate) schema(_ *generator, _ rule) schema {
 	return schema{"type": "string", "pattern": `^[^/].*\$\{tenantId\}|^\$\{tenantId\}`}
 }

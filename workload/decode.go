@@ -14,42 +14,42 @@ import (
 // decoder reads nodes into the types of file.go, by their tags, and collects
 // every fault on the way instead of stopping at the first.
 type decoder struct {
-	file   string
-	faults Faults
-	where  map[string]*yaml.Node // of each value read, by its path
-	faulty map[string]bool       // the paths that have a fault
+	file    string
+	errs    ValidationErrors
+	nodes   map[string]*yaml.Node // of each value read, by its path
+	invalid map[string]bool       // the paths that have a fault
 }
 
-// reader is a type of file.go that reads itself: one that may be written in
+// customField is a type of file.go that reads itself: one that may be written in
 // several ways, or that is more than its tags can say.
-type reader interface {
+type customField interface {
 	// read takes the value from n, which stands at a path and is not null.
 	read(d *decoder, n *yaml.Node, at string, r rule)
 	// schema is what read accepts.
 	schema(g *generator, r rule) schema
 }
 
-// fault adds what is wrong with the node at a path. What is said of it later
+// addError adds what is wrong with the node at a path. What is said of it later
 // is left out: it would be the same mistake in other words.
-func (d *decoder) fault(n *yaml.Node, at, message, remedy string) {
-	if d.faulty[at] {
+func (d *decoder) addError(n *yaml.Node, at, message, hint string) {
+	if d.invalid[at] {
 		return
 	}
-	d.faulty[at] = true
-	d.faults = append(d.faults, Fault{
-		File: d.file, Line: n.Line, Column: n.Column, Field: at, Message: message, Remedy: remedy,
+	d.invalid[at] = true
+	d.errs = append(d.errs, ValidationError{
+		File: d.file, Line: n.Line, Column: n.Column, Field: at, Message: message, Hint: hint,
 	})
 }
 
 // read fills v from the node at a path.
 func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 	n = resolve(n)
-	d.where[at] = n
+	d.nodes[at] = n
 	if n.ShortTag() == "!!null" {
-		d.fault(n, at, "has no value", "give it one, or remove the key")
+		d.addError(n, at, "has no value", "give it one, or remove the key")
 		return
 	}
-	if self, ok := v.Addr().Interface().(reader); ok {
+	if self, ok := v.Addr().Interface().(customField); ok {
 		self.read(d, n, at, r)
 		return
 	}
@@ -78,14 +78,14 @@ func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 // what is left out has its default.
 func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, at, "is "+kindOf(n)+", not a mapping", "write keys with values")
+		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write keys with values")
 		return
 	}
 	fields := fieldsOf(v.Type())
 	given := make(map[string]pair)
 	for _, p := range pairs(n) {
 		if !slices.ContainsFunc(fields, func(f field) bool { return p.key.Value == f.name || p.key.Value == f.alias && f.alias != "" }) {
-			d.unknown(p.key, at, names(fields))
+			d.unknown(p.key, at, fieldNames(fields))
 			continue
 		}
 		given[p.key.Value] = p
@@ -96,54 +96,54 @@ func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
 }
 
 func (d *decoder) readField(n *yaml.Node, at string, f field, given map[string]pair, v reflect.Value) {
-	below := keyOf(at, f.name)
+	child := keyOf(at, f.name)
 	p, ok := given[f.name]
 	if other, aliased := given[f.alias]; aliased && f.alias != "" {
 		if ok {
-			d.fault(other.key, keyOf(at, f.alias), "is another name of "+f.name+", which is given too", "keep one of them")
+			d.addError(other.key, keyOf(at, f.alias), "is another name of "+f.name+", which is given too", "keep one of them")
 		}
 		p, ok = other, true
 	}
 	// The default first: where a value is faulty it stands in for the checks
 	// that compare fields.
-	if f.rule.hasStd {
-		d.read(&yaml.Node{Kind: yaml.ScalarNode, Value: f.rule.std, Line: n.Line, Column: n.Column}, below, v, f.rule)
+	if f.rule.hasDefault {
+		d.read(&yaml.Node{Kind: yaml.ScalarNode, Value: f.rule.defaultValue, Line: n.Line, Column: n.Column}, child, v, f.rule)
 	}
 	switch {
 	case ok:
-		d.read(p.value, below, v, f.rule)
+		d.read(p.value, child, v, f.rule)
 	case f.required:
-		d.fault(n, below, "is missing", "it must be given")
-	case v.Kind() == reflect.Struct && !isReader(v):
-		d.readStruct(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, below, v)
+		d.addError(n, child, "is missing", "it must be given")
+	case v.Kind() == reflect.Struct && !isCustomField(v):
+		d.readStruct(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, child, v)
 	}
 }
 
-func isReader(v reflect.Value) bool {
-	_, ok := v.Addr().Interface().(reader)
+func isCustomField(v reflect.Value) bool {
+	_, ok := v.Addr().Interface().(customField)
 	return ok
 }
 
 // readList reads a list, element by element.
 func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
 	if n.Kind != yaml.SequenceNode {
-		d.fault(n, at, "is "+kindOf(n)+", not a list", "write [one, two], or one element a line after a dash")
+		d.addError(n, at, "is "+kindOf(n)+", not a list", "write [one, two], or one element a line after a dash")
 		return
 	}
-	if least, _ := strconv.Atoi(r.items); len(n.Content) < least { // empty is 0
-		d.fault(n, at, fmt.Sprintf("has %d elements, fewer than %d", len(n.Content), least), "add one, or remove the key")
+	if minimum, _ := strconv.Atoi(r.items); len(n.Content) < minimum { // empty is 0
+		d.addError(n, at, fmt.Sprintf("has %d elements, fewer than %d", len(n.Content), minimum), "add one, or remove the key")
 	}
 	list := reflect.MakeSlice(v.Type(), len(n.Content), len(n.Content))
 	first := map[any]int{}
 	for i, e := range n.Content {
-		below := elementOf(at, i)
-		d.read(e, below, list.Index(i), r.element())
-		if !r.unique || d.faulty[below] {
+		child := elementOf(at, i)
+		d.read(e, child, list.Index(i), r.element())
+		if !r.unique || d.invalid[child] {
 			continue
 		}
 		value := list.Index(i).Interface()
 		if j, twice := first[value]; twice {
-			d.fault(resolve(e), below, fmt.Sprintf("is the same as %s", elementOf(at, j)), "keep one of them")
+			d.addError(resolve(e), child, fmt.Sprintf("is the same as %s", elementOf(at, j)), "keep one of them")
 			continue
 		}
 		first[value] = i
@@ -153,19 +153,19 @@ func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
 
 // unknown reports a key that no field has.
 func (d *decoder) unknown(key *yaml.Node, at string, candidates []string) {
-	below := keyOf(at, key.Value)
-	if instead, ok := retired[below]; ok {
-		d.fault(key, below, "is not used here", instead)
+	child := keyOf(at, key.Value)
+	if instead, ok := unsupportedKeys[child]; ok {
+		d.addError(key, child, "is not used here", instead)
 		return
 	}
-	remedy := "known are " + strings.Join(candidates, ", ")
-	if near := nearest(key.Value, candidates); near != "" {
-		remedy = "did you mean " + near + "?"
+	hint := "known are " + strings.Join(candidates, ", ")
+	if suggestion := suggest(key.Value, candidates); suggestion != "" {
+		hint = "did you mean " + suggestion + "?"
 	}
-	d.fault(key, below, "is an unknown key", remedy)
+	d.addError(key, child, "is an unknown key", hint)
 }
 
-func names(fields []field) []string {
+func fieldNames(fields []field) []string {
 	list := make([]string, len(fields))
 	for i, f := range fields {
 		list[i] = f.name
@@ -175,7 +175,7 @@ func names(fields []field) []string {
 
 // keyOf is the path of a key below a mapping.
 func keyOf(at, key string) string {
-	key = short(key)
+	key = truncate(key)
 	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		key = strconv.Quote(key)
 	}

@@ -23,7 +23,7 @@ const docsFile = "../docs/workload-file.md"
 // tables are the parts of the documentation that are made of the code, by the
 // name in their marker.
 func tables() map[string]string {
-	all := map[string]string{"points": pointsTable(), "retired": retiredTable()}
+	all := map[string]string{"points": pointsTable(), "retired": unsupportedKeysTable()}
 	for name, t := range mappings {
 		all[name] = table(t)
 	}
@@ -50,31 +50,31 @@ var mappings = map[string]reflect.Type{
 	"hook":          reflect.TypeFor[hookFile](),
 }
 
-// words name the types of values.
-var words = map[reflect.Type]string{
-	reflect.TypeFor[argv]():        "list of text",
-	reflect.TypeFor[environment](): "mapping or list",
-	reflect.TypeFor[owner]():       "text or number",
-	reflect.TypeFor[duration]():    "duration",
-	reflect.TypeFor[size]():        "size",
-	reflect.TypeFor[cores]():       "number or text",
-	reflect.TypeFor[probe]():       "list or text",
-	reflect.TypeFor[template]():    "text",
-	reflect.TypeFor[sinkFile]():    "mapping",
-	reflect.TypeFor[hooksFile]():   "mapping",
+// typeNames name the types of values.
+var typeNames = map[reflect.Type]string{
+	reflect.TypeFor[argv]():           "list of text",
+	reflect.TypeFor[environment]():    "mapping or list",
+	reflect.TypeFor[userSpec]():       "text or number",
+	reflect.TypeFor[duration]():       "duration",
+	reflect.TypeFor[size]():           "size",
+	reflect.TypeFor[cores]():          "number or text",
+	reflect.TypeFor[healthTest]():     "list or text",
+	reflect.TypeFor[prefixTemplate](): "text",
+	reflect.TypeFor[sinkFile]():       "mapping",
+	reflect.TypeFor[hooksFile]():      "mapping",
 }
 
-func wordOf(t reflect.Type) string {
-	if w, ok := words[t]; ok {
+func typeNameOf(t reflect.Type) string {
+	if w, ok := typeNames[t]; ok {
 		return w
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return wordOf(t.Elem())
+		return typeNameOf(t.Elem())
 	case reflect.Struct:
 		return "mapping"
 	case reflect.Slice:
-		return "list of " + strings.NewReplacer("mapping", "mappings", "number", "numbers").Replace(wordOf(t.Elem()))
+		return "list of " + strings.NewReplacer("mapping", "mappings", "number", "numbers").Replace(typeNameOf(t.Elem()))
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Int:
@@ -83,8 +83,8 @@ func wordOf(t reflect.Type) string {
 	return "text"
 }
 
-// bounds says the rest of a rule in words.
-func bounds(r rule) string {
+// describeRule says the rest of a rule in words.
+func describeRule(r rule) string {
 	var parts []string
 	switch len(r.enum) {
 	case 0:
@@ -112,18 +112,18 @@ func table(t reflect.Type) string {
 	var b strings.Builder
 	b.WriteString("| key | value | default | meaning |\n|---|---|---|---|\n")
 	for _, f := range fieldsOf(t) {
-		std := ""
+		defaultText := ""
 		switch {
 		case f.required:
-			std = "**required**"
-		case f.rule.hasStd:
-			std = "`" + f.rule.std + "`"
+			defaultText = "**required**"
+		case f.rule.hasDefault:
+			defaultText = "`" + f.rule.defaultValue + "`"
 		}
-		doc := strings.TrimSpace(f.doc + " " + bounds(f.rule))
+		doc := strings.TrimSpace(f.doc + " " + describeRule(f.rule))
 		if f.alias != "" {
 			doc += " `" + f.alias + "` is another name of it."
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, wordOf(t.Field(f.index).Type), std, strings.ReplaceAll(doc, "|", "\\|"))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.Field(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
 	}
 	return b.String()
 }
@@ -137,16 +137,16 @@ func pointsTable() string {
 	return b.String()
 }
 
-func retiredTable() string {
+func unsupportedKeysTable() string {
 	var b strings.Builder
 	b.WriteString("| key | instead |\n|---|---|\n")
-	for _, key := range slices.Sorted(maps.Keys(retired)) {
-		fmt.Fprintf(&b, "| `%s` | %s |\n", key, retired[key])
+	for _, key := range slices.Sorted(maps.Keys(unsupportedKeys)) {
+		fmt.Fprintf(&b, "| `%s` | %s |\n", key, unsupportedKeys[key])
 	}
 	return b.String()
 }
 
-var marker = regexp.MustCompile(`(?s)<!-- table: ([a-z0-9 ]+) -->\n.*?<!-- end -->`)
+var tableRegexp = regexp.MustCompile(`(?s)<!-- table: ([a-z0-9 ]+) -->\n.*?<!-- end -->`)
 
 // The documentation's tables are what the decoder reads by. To bring them up
 // to date: go test ./workload -run Documented -update.
@@ -154,8 +154,8 @@ func TestTablesAreDocumented(t *testing.T) {
 	old, err := os.ReadFile(docsFile)
 	require.NoError(t, err)
 	all, seen := tables(), map[string]bool{}
-	now := marker.ReplaceAllStringFunc(string(old), func(section string) string {
-		name := marker.FindStringSubmatch(section)[1]
+	now := tableRegexp.ReplaceAllStringFunc(string(old), func(section string) string {
+		name := tableRegexp.FindStringSubmatch(section)[1]
 		require.Contains(t, all, name)
 		seen[name] = true
 		return "<!-- table: " + name + " -->\n" + all[name] + "<!-- end -->"

@@ -15,42 +15,42 @@ type environment map[string]string
 
 const variablePattern = `^[A-Za-z_][A-Za-z0-9_.-]*$`
 
-var variableForm = regexp.MustCompile(variablePattern)
+var variableRegexp = regexp.MustCompile(variablePattern)
 
 func (v *environment) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	*v = environment{}
 	switch n.Kind {
 	case yaml.MappingNode:
 		for _, p := range pairs(n) {
-			below := keyOf(at, p.key.Value)
-			if message, remedy := notValue(p.value); message != "" {
-				d.fault(p.value, below, message, remedy)
+			child := keyOf(at, p.key.Value)
+			if message, hint := checkVariableValue(p.value); message != "" {
+				d.addError(p.value, child, message, hint)
 				continue
 			}
-			v.add(d, p.key, p.key.Value, p.value.Value, below)
+			v.add(d, p.key, p.key.Value, p.value.Value, child)
 		}
 	case yaml.SequenceNode:
 		for i, e := range n.Content {
-			e, below := resolve(e), elementOf(at, i)
-			name, value, ok := strings.Cut(d.text(e, below, rule{}), "=")
-			if !ok && !d.faulty[below] {
-				d.fault(e, below, "has no =", "write NAME=value; nothing is taken from the server's environment")
+			e, child := resolve(e), elementOf(at, i)
+			name, value, ok := strings.Cut(d.text(e, child, rule{}), "=")
+			if !ok && !d.invalid[child] {
+				d.addError(e, child, "has no =", "write NAME=value; nothing is taken from the server's environment")
 			}
-			if d.faulty[below] {
+			if d.invalid[child] {
 				continue
 			}
 			if _, twice := (*v)[name]; twice {
-				d.fault(e, below, fmt.Sprintf("sets %s a second time", short(name)), "keep one of them")
+				d.addError(e, child, fmt.Sprintf("sets %s a second time", truncate(name)), "keep one of them")
 			}
-			v.add(d, e, name, value, below)
+			v.add(d, e, name, value, child)
 		}
 	default:
-		d.fault(n, at, "is "+kindOf(n), "write a mapping, or a list of NAME=value")
+		d.addError(n, at, "is "+kindOf(n), "write a mapping, or a list of NAME=value")
 	}
 }
 
-// notValue says why a variable cannot be set to n; "" when it can.
-func notValue(n *yaml.Node) (message, remedy string) {
+// checkVariableValue says why a variable cannot be set to n; "" when it can.
+func checkVariableValue(n *yaml.Node) (message, hint string) {
 	if n.Kind != yaml.ScalarNode {
 		return "is " + kindOf(n) + ", not text", "put it in quotes"
 	}
@@ -61,11 +61,11 @@ func notValue(n *yaml.Node) (message, remedy string) {
 }
 
 func (v *environment) add(d *decoder, n *yaml.Node, name, value, at string) {
-	if !variableForm.MatchString(name) {
-		d.fault(n, at, fmt.Sprintf("%q is no variable's name", short(name)), "write letters, digits, _, . and -, beginning with a letter or _")
+	if !variableRegexp.MatchString(name) {
+		d.addError(n, at, fmt.Sprintf("%q is no variable's name", truncate(name)), "write letters, digits, _, . and -, beginning with a letter or _")
 	}
 	if len(name)+len(value)+2 > maxArgs {
-		d.fault(n, at, "is longer than "+strconv.Itoa(maxArgs)+" bytes", "put it into a file")
+		d.addError(n, at, "is longer than "+strconv.Itoa(maxArgs)+" bytes", "put it into a file")
 	}
 	(*v)[name] = value
 }

@@ -20,14 +20,14 @@ type field struct {
 // rule is what holds for a value, beyond its type. For a list, pattern, enum,
 // min and max hold for each element.
 type rule struct {
-	enum     []string
-	pattern  *regexp.Regexp
-	hint     string
-	min, max string // in the notation of the value itself
-	items    string
-	unique   bool
-	std      string // the default, as one would write it
-	hasStd   bool
+	enum         []string
+	pattern      *regexp.Regexp
+	hint         string
+	min, max     string // in the notation of the value itself
+	items        string
+	unique       bool
+	defaultValue string // the default, as one would write it
+	hasDefault   bool
 }
 
 // element is the rule for the elements of a list under rule r.
@@ -35,16 +35,16 @@ func (r rule) element() rule {
 	return rule{enum: r.enum, pattern: r.pattern, hint: r.hint, min: r.min, max: r.max}
 }
 
-// structs are the keys of every struct of file.go. Their patterns are compiled
+// fieldsByType are the keys of every struct of file.go. Their patterns are compiled
 // once, not for each file.
-var structs = sync.OnceValue(func() map[reflect.Type][]field {
+var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 	all := map[reflect.Type][]field{}
 	var add func(t reflect.Type)
 	add = func(t reflect.Type) {
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 			t = t.Elem()
 		}
-		_, self := reflect.New(t).Interface().(reader)
+		_, self := reflect.New(t).Interface().(customField)
 		if t.Kind() != reflect.Struct || self || all[t] != nil {
 			return
 		}
@@ -57,13 +57,13 @@ var structs = sync.OnceValue(func() map[reflect.Type][]field {
 	// Those within types that read themselves.
 	add(reflect.TypeFor[hookFile]())
 	for _, kind := range sinkKinds {
-		add(kind.of(new(sinkFile)).Type())
+		add(kind.field(new(sinkFile)).Type())
 	}
 	return all
 })
 
 // fieldsOf lists the keys of a struct of file.go in their order.
-func fieldsOf(t reflect.Type) []field { return structs()[t] }
+func fieldsOf(t reflect.Type) []field { return fieldsByType()[t] }
 
 func readTags(t reflect.Type) []field {
 	fields := make([]field, 0, t.NumField())
@@ -77,7 +77,7 @@ func readTags(t reflect.Type) []field {
 				items: tag.Get("items"), unique: tag.Get("unique") == "true",
 			},
 		}
-		f.rule.std, f.rule.hasStd = tag.Lookup("default")
+		f.rule.defaultValue, f.rule.hasDefault = tag.Lookup("default")
 		if list := tag.Get("enum"); list != "" {
 			f.rule.enum = strings.Split(list, ",")
 		}

@@ -22,7 +22,7 @@ type file struct {
 	Image       string           `yaml:"image" required:"true" pattern:"^[^\\s\\x00-\\x1f\\x7f]{1,512}$" hint:"an image reference without spaces" doc:"The image that containers are made of."`
 	Command     argv             `yaml:"command" doc:"The main process, one argument an element. The image's own if left out."`
 	Environment environment      `yaml:"environment" doc:"Added to the image's environment: a mapping, or a list of NAME=value."`
-	User        owner            `yaml:"user" doc:"Who the main process and the hooks run as: a uid, uid:gid, name or name:group. The image's own if left out. 64997 is Hostler's own."`
+	User        userSpec         `yaml:"user" doc:"Who the main process and the hooks run as: a uid, uid:gid, name or name:group. The image's own if left out. 64997 is Hostler's own."`
 	ReadOnly    bool             `yaml:"read_only" default:"false" doc:"Makes the root filesystem read-only. Only volumes and temporary filesystems can be written then, and a container can nearly always be wiped for another tenant."`
 	StopSignal  string           `yaml:"stop_signal" doc:"The signal that asks the main process to end when the container is destroyed, such as SIGUSR1. The image's own if left out, else SIGTERM."`
 	StopGrace   *duration        `yaml:"stop_grace_period" max:"10m" doc:"How long the main process may then take to end before it is killed. 10s if left out; 0s kills it at once. Where it is given and not 0s, no attempt of a pre_destroy hook takes longer either."`
@@ -43,11 +43,11 @@ type file struct {
 }
 
 type healthcheckFile struct {
-	Test        probe    `yaml:"test" required:"true" doc:"A command that exits with 0 when the container is ready: [CMD, program, argument…], [CMD-SHELL, line], [NONE], or a line for /bin/sh."`
-	Interval    duration `yaml:"interval" default:"30s" min:"1ms" max:"24h" doc:"The time between two checks of a container that waits."`
-	Timeout     duration `yaml:"timeout" default:"5s" min:"1ms" max:"10m" doc:"How long one check may take."`
-	Retries     int      `yaml:"retries" default:"3" min:"1" max:"100" doc:"How many checks must fail in a row before the container is unhealthy."`
-	StartPeriod duration `yaml:"start_period" default:"15s" max:"24h" doc:"How long after its start failed checks do not count."`
+	Test        healthTest `yaml:"test" required:"true" doc:"A command that exits with 0 when the container is ready: [CMD, program, argument…], [CMD-SHELL, line], [NONE], or a line for /bin/sh."`
+	Interval    duration   `yaml:"interval" default:"30s" min:"1ms" max:"24h" doc:"The time between two checks of a container that waits."`
+	Timeout     duration   `yaml:"timeout" default:"5s" min:"1ms" max:"10m" doc:"How long one check may take."`
+	Retries     int        `yaml:"retries" default:"3" min:"1" max:"100" doc:"How many checks must fail in a row before the container is unhealthy."`
+	StartPeriod duration   `yaml:"start_period" default:"15s" max:"24h" doc:"How long after its start failed checks do not count."`
 }
 
 type deployFile struct {
@@ -113,14 +113,14 @@ type s3SinkFile struct {
 	Bucket      string           `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
 	Region      string           `yaml:"region" pattern:"^[A-Za-z0-9-]{1,64}$" hint:"a region's name" doc:"Its region."`
 	Endpoint    string           `yaml:"endpoint" pattern:"^https?://[^\\s@]+$" hint:"an http:// or https:// address without a password" doc:"The service's address, where it is not Amazon's."`
-	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Prefix      prefixTemplate   `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
 	Credentials *credentialsFile `yaml:"credentials" doc:"Where its keys are. Amazon's standard chain if left out."`
 }
 
 type gcsSinkFile struct {
 	Type        string           `yaml:"type" required:"true" enum:"gcs" doc:"A bucket of Google Cloud Storage."`
 	Bucket      string           `yaml:"bucket" required:"true" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$" hint:"a bucket's name" doc:"The bucket. It must exist."`
-	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Prefix      prefixTemplate   `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the bucket a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
 	Credentials *credentialsFile `yaml:"credentials" doc:"Where its key is, as JSON. Google's application default credentials if left out."`
 }
 
@@ -129,14 +129,14 @@ type azureSinkFile struct {
 	Account     string           `yaml:"account" required:"true" pattern:"^[a-z0-9]{3,24}$" hint:"a storage account's name" doc:"The storage account."`
 	Container   string           `yaml:"container" required:"true" pattern:"^[a-z0-9][a-z0-9-]{2,62}$" hint:"a container's name" doc:"The container. It must exist."`
 	Endpoint    string           `yaml:"endpoint" pattern:"^https?://[^\\s@?]+$" hint:"an http:// or https:// address without a password" doc:"The account's address, where it is not the usual one."`
-	Prefix      template         `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the container a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
+	Prefix      prefixTemplate   `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the container a tenant's objects are. ${tenantId} stands for the tenant and must be in it."`
 	Credentials *credentialsFile `yaml:"credentials" doc:"Where its connection string is. Azure's default credential if left out."`
 }
 
 type dirSinkFile struct {
-	Type   string   `yaml:"type" required:"true" enum:"file" doc:"A folder of the machine that the server runs on."`
-	Path   string   `yaml:"path" pattern:"^/" hint:"an absolute path" doc:"The folder. It must be one that the server's operator allows. The server's own if left out."`
-	Prefix template `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the folder a tenant's files are. ${tenantId} stands for the tenant and must be in it."`
+	Type   string         `yaml:"type" required:"true" enum:"file" doc:"A folder of the machine that the server runs on."`
+	Path   string         `yaml:"path" pattern:"^/" hint:"an absolute path" doc:"The folder. It must be one that the server's operator allows. The server's own if left out."`
+	Prefix prefixTemplate `yaml:"prefix" default:"tenants/${tenantId}/" doc:"Where in the folder a tenant's files are. ${tenantId} stands for the tenant and must be in it."`
 }
 
 type credentialsFile struct {
@@ -166,14 +166,14 @@ type hookFile struct {
 	OnError     string      `yaml:"on_error" default:"fail" enum:"fail,continue,retry" doc:"What a failed attempt means: the point fails, the next hook runs, or it is tried again and then fails."`
 	Idempotent  bool        `yaml:"idempotent" doc:"That it may be run again when a server was killed while it ran and nobody can say how it ended. Otherwise it has failed then."`
 	Retries     *int        `yaml:"retries" min:"1" max:"5" doc:"How often a failed attempt is tried again, after 1 s, 2 s, 4 s and so on. 1 if left out; only with on_error: retry."`
-	User        owner       `yaml:"user" doc:"Who it runs as. The container's own user if left out."`
+	User        userSpec    `yaml:"user" doc:"Who it runs as. The container's own user if left out."`
 	Workdir     string      `yaml:"workdir" pattern:"^/" hint:"an absolute path" doc:"The folder it runs in. The container's own if left out."`
 	Environment environment `yaml:"environment" doc:"Added to the container's environment: a mapping, or a list of NAME=value. Names that begin with HOSTLER_ are Hostler's."`
 }
 
-// retired says what to write instead of keys that compose, or the formats this
+// unsupportedKeys says what to write instead of keys that compose, or the formats this
 // one grew from, have and this one has not.
-var retired = map[string]string{
+var unsupportedKeys = map[string]string{
 	"security":                      "containers are always hardened: remove it",
 	"config_schema":                 "remove it",
 	"working_dir":                   "set it in the image, or give hooks a workdir",

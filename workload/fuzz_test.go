@@ -21,33 +21,33 @@ func FuzzParse(f *testing.F) {
 		require.NoError(f, err)
 		f.Add(source)
 	}
-	for _, c := range refusals {
+	for _, c := range invalidFiles {
 		// The long ones would keep the fuzzer busy with shortening them.
 		if len(c.source) < 1<<10 {
 			f.Add([]byte(c.source))
 		}
 	}
-	judge := compiled(f)
+	validator := compileSchema(f)
 	f.Fuzz(func(t *testing.T, source []byte) {
 		w, err := Parse(source, "w.yaml")
 		if err != nil {
-			var faults Faults
-			require.True(t, errors.As(err, &faults))
-			require.NotEmpty(t, faults)
-			require.LessOrEqual(t, len(faults), maxFaults)
+			var invalid ValidationErrors
+			require.True(t, errors.As(err, &invalid))
+			require.NotEmpty(t, invalid)
+			require.LessOrEqual(t, len(invalid), maxErrors)
 			require.Nil(t, w)
 			return
 		}
 		require.NotEmpty(t, w.ID)
 		require.NotEmpty(t, w.Image)
 		if doc, ok := asJSON(fromJSON(source)); ok {
-			require.NoError(t, judge.Validate(doc))
+			require.NoError(t, validator.Validate(doc))
 		}
 		again, err := Parse(w.Source, "w.yaml")
 		require.NoError(t, err)
 		require.Equal(t, w.Revision, again.Revision)
 		for _, style := range []yaml.Style{0, yaml.FlowStyle} {
-			other := rewritten(t, source, style)
+			other := restyled(t, source, style)
 			again, err := Parse(other, "w.yaml")
 			require.NoError(t, err, "%s", other)
 			require.Equal(t, w.Revision, again.Revision, "%s", other)
@@ -55,11 +55,11 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// rewritten is a document in another style and without comments.
-func rewritten(t *testing.T, source []byte, style yaml.Style) []byte {
+// restyled is a document in another style and without comments.
+func restyled(t *testing.T, source []byte, style yaml.Style) []byte {
 	t.Helper()
-	root, fault := parseNode(source)
-	require.Nil(t, fault)
+	root, invalid := parseNode(source)
+	require.Nil(t, invalid)
 	var walk func(n *yaml.Node)
 	walk = func(n *yaml.Node) {
 		n.HeadComment, n.LineComment, n.FootComment = "", "", ""

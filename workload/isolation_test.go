@@ -9,7 +9,7 @@ import (
 )
 
 // An author may ask for more isolation, and never for less.
-func TestIsolation(t *testing.T) {
+func TestParseIsolation(t *testing.T) {
 	const base = "id: a\nimage: b\n"
 	w, err := Parse([]byte(base+"runtime: runsc\nsecurity_opt: ['seccomp=x', 'apparmor:y', 'no-new-privileges:true']\n"+
 		"userns_mode: private\nnetwork_mode: none\n"), "")
@@ -23,9 +23,9 @@ func TestIsolation(t *testing.T) {
 	plain, err := Parse([]byte(base), "")
 	require.NoError(t, err)
 	require.NotEqual(t, plain.Revision, w.Revision)
-	require.Empty(t, plain.Spec("c").Isolation.First())
+	require.Empty(t, plain.Spec("c").Isolation.FirstField())
 
-	for text, fault := range map[string]string{
+	for text, field := range map[string]string{
 		"runtime: a/b\n":                              "runtime",
 		"security_opt: [seccomp=unconfined]\n":        "security_opt[0]",
 		"security_opt: ['apparmor:unconfined']\n":     "security_opt[0]",
@@ -40,6 +40,6 @@ func TestIsolation(t *testing.T) {
 		"network_mode: none\nports: [1]\n":            "ports",
 	} {
 		_, err := Parse([]byte(base+text), "")
-		require.ErrorContains(t, err, fault, text)
+		require.ErrorContains(t, err, field, text)
 	}
 }

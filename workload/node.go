@@ -22,62 +22,62 @@ const (
 )
 
 // parseNode reads source as one YAML document.
-func parseNode(source []byte) (root *yaml.Node, fault *Fault) {
+func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 	if len(source) > MaxSize {
-		return nil, &Fault{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
+		return nil, &ValidationError{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
 	}
 	// The parser promises errors, but it is archived: input that makes it panic
 	// must not end a server that others share.
 	defer func() {
 		if p := recover(); p != nil {
-			root, fault = nil, &Fault{Line: 1, Column: 1, Message: fmt.Sprintf("is no YAML that can be read: %v", p)}
+			root, invalid = nil, &ValidationError{Line: 1, Column: 1, Message: fmt.Sprintf("is no YAML that can be read: %v", p)}
 		}
 	}()
 	in := yaml.NewDecoder(bytes.NewReader(fromJSON(source)))
 	var doc yaml.Node
 	err := in.Decode(&doc)
-	if errors.Is(err, io.EOF) || err == nil && empty(&doc) {
-		return nil, &Fault{Line: 1, Column: 1, Message: "is empty", Remedy: "write at least id and image"}
+	if errors.Is(err, io.EOF) || err == nil && isEmpty(&doc) {
+		return nil, &ValidationError{Line: 1, Column: 1, Message: "is empty", Hint: "write at least id and image"}
 	}
 	if err != nil {
-		return nil, syntaxFault(err)
+		return nil, syntaxError(err)
 	}
 	var more yaml.Node
 	switch err := in.Decode(&more); {
 	case errors.Is(err, io.EOF):
 		return doc.Content[0], nil
 	case err != nil:
-		return nil, syntaxFault(err)
+		return nil, syntaxError(err)
 	}
-	return nil, &Fault{
+	return nil, &ValidationError{
 		Line: more.Line, Column: more.Column,
-		Message: "holds a second document", Remedy: "one file describes one workload: remove what follows ---",
+		Message: "holds a second document", Hint: "one file describes one workload: remove what follows ---",
 	}
 }
 
-// empty says whether a document has no content.
-func empty(doc *yaml.Node) bool {
+// isEmpty says whether a document has no content.
+func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) != 1 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
 
-var lineOf = regexp.MustCompile(`^line (\d+): `)
+var lineRegexp = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxFault takes the line out of the parser's message.
-func syntaxFault(err error) *Fault {
+// syntaxError takes the line out of the parser's message.
+func syntaxError(err error) *ValidationError {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	f := &Fault{Line: 1, Column: 1, Message: "is no valid YAML: " + short(text)}
-	if m := lineOf.FindStringSubmatch(text); m != nil {
+	f := &ValidationError{Line: 1, Column: 1, Message: "is no valid YAML: " + truncate(text)}
+	if m := lineRegexp.FindStringSubmatch(text); m != nil {
 		if line, convErr := strconv.Atoi(m[1]); convErr == nil && line > 0 {
 			f.Line = line
 		}
-		f.Message = "is no valid YAML: " + short(strings.TrimPrefix(text, m[0]))
+		f.Message = "is no valid YAML: " + truncate(strings.TrimPrefix(text, m[0]))
 	}
 	return f
 }
 
-// escapes matches an escape of JSON: a pair that stands for one character, or
+// escapeRegexp matches an escape of JSON: a pair that stands for one character, or
 // any other, whole, so that \\ud83d is left alone.
-var escapes = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+var escapeRegexp = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
 // fromJSON makes JSON into YAML. It is YAML but for two escapes that many
 // encoders write: characters as two \u, and \/, which the parser does not know.
@@ -85,7 +85,7 @@ func fromJSON(source []byte) []byte {
 	if !json.Valid(source) {
 		return source
 	}
-	return escapes.ReplaceAllFunc(source, func(esc []byte) []byte {
+	return escapeRegexp.ReplaceAllFunc(source, func(esc []byte) []byte {
 		if string(esc) == `\/` {
 			return esc[1:]
 		}

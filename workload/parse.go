@@ -17,8 +17,8 @@ func Parse(source []byte, name string) (*Workload, error) {
 		return nil, err
 	}
 	d.check(f)
-	if len(d.faults) > 0 {
-		return nil, d.faults.ordered()
+	if len(d.errs) > 0 {
+		return nil, d.errs.sortAndLimit()
 	}
 	w := f.workload()
 	w.Source = bytes.Clone(source)
@@ -29,31 +29,31 @@ func Parse(source []byte, name string) (*Workload, error) {
 // decode reads what the file says. Faults that leave the rest readable are in
 // the decoder.
 func decode(source []byte, name string) (*decoder, *file, error) {
-	d := &decoder{file: name, where: map[string]*yaml.Node{}, faulty: map[string]bool{}}
-	root, syntax := parseNode(source)
-	if syntax != nil {
-		syntax.File = name
-		return nil, nil, Faults{*syntax}
+	d := &decoder{file: name, nodes: map[string]*yaml.Node{}, invalid: map[string]bool{}}
+	root, invalid := parseNode(source)
+	if invalid != nil {
+		invalid.File = name
+		return nil, nil, ValidationErrors{*invalid}
 	}
-	guard := guard{d: d}
-	if !guard.walk(root, "", 0) {
-		return nil, nil, d.faults.ordered()
+	checker := nodeChecker{d: d}
+	if !checker.walk(root, "", 0) {
+		return nil, nil, d.errs.sortAndLimit()
 	}
 	var f file
 	d.read(root, "", reflect.ValueOf(&f).Elem(), rule{})
 	return d, &f, nil
 }
 
-// Faults are faults that were found after Parse. Each gets the place of its
+// ValidationErrors are faults that were found after Parse. Each gets the place of its
 // field in the file or, where the file does not give that field, of the mapping
 // around it.
-func (w *Workload) Faults(name string, found ...Fault) Faults {
+func (w *Workload) ValidationErrors(name string, invalid ...ValidationError) ValidationErrors {
 	d, _, err := decode(w.Source, name)
 	if err != nil {
-		d = &decoder{file: name, faulty: map[string]bool{}}
+		d = &decoder{file: name, invalid: map[string]bool{}}
 	}
-	for _, f := range found {
-		d.wrong(f.Field, f.Message, f.Remedy)
+	for _, f := range invalid {
+		d.addErrorAt(f.Field, f.Message, f.Hint)
 	}
-	return d.faults.ordered()
+	return d.errs.sortAndLimit()
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// accepted reads a file of testdata that must have no fault.
-func accepted(t *testing.T, name string) *Workload {
+// parseAccepted reads a file of testdata that must have no fault.
+func parseAccepted(t *testing.T, name string) *Workload {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", "accepted", name))
 	require.NoError(t, err)
@@ -26,11 +26,11 @@ func accepted(t *testing.T, name string) *Workload {
 	return w
 }
 
-func exec(args ...string) hooks.Exec { return hooks.Exec{Command: args} }
+func execAction(args ...string) hooks.Exec { return hooks.Exec{Command: args} }
 
 // The whole of the format means what it says.
-func TestParseWhole(t *testing.T) {
-	w := accepted(t, "whole.yaml")
+func TestParseAllFields(t *testing.T) {
+	w := parseAccepted(t, "whole.yaml")
 	require.Len(t, w.Revision, revisionLen)
 	w.Revision, w.Source = "", nil
 	require.Equal(t, &Workload{
@@ -55,20 +55,20 @@ func TestParseWhole(t *testing.T) {
 			Keep:     3, MaxSize: 10 << 30, MaxFiles: 1_000_000,
 		},
 		Hooks: map[hooks.Point][]hooks.Hook{
-			hooks.PostCreate: {{Name: "post_create[0]", Action: exec("node", "warm.js"), Timeout: 2 * time.Minute, OnError: hooks.Fail}},
+			hooks.PostCreate: {{Name: "post_create[0]", Action: execAction("node", "warm.js"), Timeout: 2 * time.Minute, OnError: hooks.Fail}},
 			hooks.PostClaim: {
-				{Name: "migrate", Action: exec("node", "dist/index.js", "init", "--skip-existing"), Timeout: 15 * time.Second, OnError: hooks.Fail},
-				{Name: "post_claim[1]", Action: exec("node", "warm-cache.js"), Timeout: hooks.DefaultTimeout, OnError: hooks.Retry, Retries: 3},
+				{Name: "migrate", Action: execAction("node", "dist/index.js", "init", "--skip-existing"), Timeout: 15 * time.Second, OnError: hooks.Fail},
+				{Name: "post_claim[1]", Action: execAction("node", "warm-cache.js"), Timeout: hooks.DefaultTimeout, OnError: hooks.Retry, Retries: 3},
 			},
-			hooks.PreRelease: {{Name: "pre_release[0]", Action: exec("curl", "-sf", "-X", "POST", "http://localhost:18789/flush"), Timeout: 10 * time.Second, OnError: hooks.Continue}},
-			hooks.PreDestroy: {{Name: "pre_destroy[0]", Action: exec("node", "deregister.js"), Timeout: 10 * time.Second, OnError: hooks.Continue}},
+			hooks.PreRelease: {{Name: "pre_release[0]", Action: execAction("curl", "-sf", "-X", "POST", "http://localhost:18789/flush"), Timeout: 10 * time.Second, OnError: hooks.Continue}},
+			hooks.PreDestroy: {{Name: "pre_destroy[0]", Action: execAction("node", "deregister.js"), Timeout: 10 * time.Second, OnError: hooks.Continue}},
 		},
 	}, w)
 }
 
 // What is left out has its documented default.
 func TestParseDefaults(t *testing.T) {
-	w := accepted(t, "minimal.yaml")
+	w := parseAccepted(t, "minimal.yaml")
 	w.Revision, w.Source = "", nil
 	require.Equal(t, &Workload{
 		ID: "minimal", Name: "minimal", Image: "alpine",
@@ -96,16 +96,16 @@ func TestHookTagsAgreeWithPackageHooks(t *testing.T) {
 
 // Files of the boilerhouse design load unchanged.
 func TestParseBoilerhouse(t *testing.T) {
-	w := accepted(t, "boilerhouse-points.yaml")
+	w := parseAccepted(t, "boilerhouse-points.yaml")
 	require.Nil(t, w.Healthcheck)
 	require.Len(t, w.Hooks, 4)
 	require.Len(t, w.Hooks[hooks.PostClaim], 2)
 	require.Equal(t, 120*time.Second, w.Hooks[hooks.PostCreate][0].Timeout)
 
-	require.Len(t, accepted(t, "boilerhouse-short.yaml").Hooks[hooks.PostClaim], 2)
-	require.Equal(t, 5*time.Minute, accepted(t, "boilerhouse-openclaw.yaml").Pool.ClaimIdleTTL)
+	require.Len(t, parseAccepted(t, "boilerhouse-short.yaml").Hooks[hooks.PostClaim], 2)
+	require.Equal(t, 5*time.Minute, parseAccepted(t, "boilerhouse-openclaw.yaml").Pool.ClaimIdleTTL)
 
-	w = accepted(t, "boilerhouse-nanobot.yaml")
+	w = parseAccepted(t, "boilerhouse-nanobot.yaml")
 	require.True(t, w.Volumes[1].ReadOnly)
 	require.Equal(t, []Mapping{
 		{Path: "/root/.nanobot/sessions", Volume: "/root/.nanobot", Pattern: "**", SinkPath: "sessions", Direction: "bidirectional", Mode: "sync"},
@@ -115,7 +115,7 @@ func TestParseBoilerhouse(t *testing.T) {
 
 // What compose allows is allowed here too.
 func TestParseComposeForms(t *testing.T) {
-	w := accepted(t, "compose.yaml")
+	w := parseAccepted(t, "compose.yaml")
 	require.Equal(t, map[string]string{"LOG_LEVEL": "info", "EMPTY": "", "WITH": "a=b"}, w.Environment)
 	require.Equal(t, "1000", w.User)
 	require.Equal(t, []string{"/bin/sh", "-c", "curl -sf http://localhost/ || exit 1"}, w.Healthcheck.Command)
@@ -131,7 +131,7 @@ func TestParseComposeForms(t *testing.T) {
 
 // JSON as encoders write it is a workload file: tabs, \/ and surrogate pairs.
 func TestParseJSON(t *testing.T) {
-	w := accepted(t, "file-sink.json")
+	w := parseAccepted(t, "file-sink.json")
 	require.Equal(t, `café 😀 / \ud83d`, w.Name)
 	require.Equal(t, Sink{Type: "file", Path: "/srv/state", Prefix: "${tenantId}/"}, w.Sync.Sink)
 	require.Equal(t, []Mapping{{Path: "/data", Volume: "/data", Pattern: "**", Direction: "bidirectional", Mode: "sync"}}, w.Sync.Mappings)
@@ -139,7 +139,7 @@ func TestParseJSON(t *testing.T) {
 }
 
 // The ways to write a health check.
-func TestHealthcheckTest(t *testing.T) {
+func TestParseHealthcheckTest(t *testing.T) {
 	for written, want := range map[string][]string{
 		`[CMD, true]`:           nil, // true is no text
 		`[CMD, "true"]`:         {"true"},
@@ -169,7 +169,7 @@ func TestHealthcheckTest(t *testing.T) {
 }
 
 // All faults are found at once, each at its place, in the order of the file.
-func TestParseFindsEveryFault(t *testing.T) {
+func TestParseReportsAllErrors(t *testing.T) {
 	source := strings.Join([]string{
 		`id: Bad_ID`,         // 1
 		`namme: x`,           // 2
@@ -185,12 +185,12 @@ func TestParseFindsEveryFault(t *testing.T) {
 		`  min_idle: 20`,     // 12
 	}, "\n")
 	_, err := Parse([]byte(source), "w.yaml")
-	var faults Faults
-	require.True(t, errors.As(err, &faults))
+	var invalid ValidationErrors
+	require.True(t, errors.As(err, &invalid))
 	var got []string
-	for _, f := range faults {
+	for _, f := range invalid {
 		require.Equal(t, "w.yaml", f.File)
-		require.NotEmpty(t, f.Remedy, f)
+		require.NotEmpty(t, f.Hint, f)
 		got = append(got, fmt.Sprintf("%d:%d %s", f.Line, f.Column, f.Field))
 	}
 	require.Equal(t, []string{
@@ -248,7 +248,7 @@ func TestRevision(t *testing.T) {
 // its volume.
 func TestParseSinks(t *testing.T) {
 	parse := func(sync string) *Sync {
-		w, err := Parse([]byte(body("volumes: {state: {target: /a}, custom: [{name: b, target: /b}]}\nsync: "+sync)), "x.yaml")
+		w, err := Parse([]byte(fileWith("volumes: {state: {target: /a}, custom: [{name: b, target: /b}]}\nsync: "+sync)), "x.yaml")
 		require.NoError(t, err)
 		return w.Sync
 	}
@@ -272,7 +272,7 @@ func TestParseSinks(t *testing.T) {
 }
 
 // A hook is run at most once, unless it says that it may be run again.
-func TestIdempotent(t *testing.T) {
+func TestParseIdempotent(t *testing.T) {
 	w, err := Parse([]byte("id: w\nimage: i\nhooks:\n  post_claim: [{ command: [a], idempotent: true }, { command: [b] }]\n"), "w.yaml")
 	require.NoError(t, err)
 	require.True(t, w.Hooks[hooks.PostClaim][0].Idempotent)

@@ -14,13 +14,13 @@ type hooksFile map[hooks.Point][]hookFile
 
 func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, at, "is "+kindOf(n)+", not a mapping", "write points with lists of hooks")
+		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write points with lists of hooks")
 		return
 	}
 	*v = hooksFile{}
 	for _, p := range pairs(n) {
 		point := hooks.Point(p.key.Value)
-		if !point.Known() {
+		if !point.IsValid() {
 			d.unknown(p.key, at, pointNames())
 			continue
 		}
@@ -42,7 +42,7 @@ func (v *hooksFile) schema(g *generator, _ rule) schema {
 	properties := schema{}
 	for _, p := range hooks.Points() {
 		properties[string(p.Point)] = schema{
-			"type": "array", "items": g.of(reflect.TypeFor[hookFile](), rule{}), "description": p.Doc,
+			"type": "array", "items": g.schemaOf(reflect.TypeFor[hookFile](), rule{}), "description": p.Doc,
 		}
 	}
 	return schema{"type": "object", "additionalProperties": false, "properties": properties}

@@ -8,7 +8,7 @@ import (
 
 // Two tenants meet where some names make one's folder part of the other's, and
 // nowhere else.
-func TestPrefixesMeet(t *testing.T) {
+func TestSinkOverlaps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		a, b string
@@ -29,11 +29,11 @@ func TestPrefixesMeet(t *testing.T) {
 		for _, s := range []Sink{{Type: SinkS3, Bucket: "b"}, {Type: SinkFile, Path: "/srv"}, {Type: SinkFile}} {
 			a, b := s, s
 			a.Prefix, b.Prefix = c.a, c.b
-			require.Equal(t, c.want, a.Meets(b), c)
-			require.Equal(t, c.want, b.Meets(a), c)
+			require.Equal(t, c.want, a.Overlaps(b), c)
+			require.Equal(t, c.want, b.Overlaps(a), c)
 			a.Bucket += "-other"
-			require.False(t, a.Meets(b), c)
+			require.False(t, a.Overlaps(b), c)
 		}
 	}
-	require.True(t, Sink{Type: SinkFile, Path: "/srv", Prefix: "x/${tenantId}/"}.Meets(Sink{Type: SinkFile, Path: "/srv/x/y", Prefix: "${tenantId}/"}))
+	require.True(t, Sink{Type: SinkFile, Path: "/srv", Prefix: "x/${tenantId}/"}.Overlaps(Sink{Type: SinkFile, Path: "/srv/x/y", Prefix: "${tenantId}/"}))
 }

@@ -17,18 +17,18 @@ type duration time.Duration
 
 const durationPattern = `^([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$`
 
-var durationForm = regexp.MustCompile(durationPattern)
+var durationRegexp = regexp.MustCompile(durationPattern)
 
-const durationRemedy = "write it like 500ms, 30s, 5m, 1h or 1m30s, or as a whole number of milliseconds"
+const durationHint = "write it like 500ms, 30s, 5m, 1h or 1m30s, or as a whole number of milliseconds"
 
 // parseDuration reads the written form.
 func parseDuration(s string) (time.Duration, error) {
-	if s == "" || !durationForm.MatchString(s) {
-		return 0, fmt.Errorf("%q is no duration", short(s))
+	if s == "" || !durationRegexp.MatchString(s) {
+		return 0, fmt.Errorf("%q is no duration", truncate(s))
 	}
 	v, err := time.ParseDuration(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is too long", short(s))
+		return 0, fmt.Errorf("%q is too long", truncate(s))
 	}
 	return v, nil
 }
@@ -59,25 +59,25 @@ func (v *duration) read(d *decoder, n *yaml.Node, at string, r rule) {
 		err = errors.New(kindOf(n))
 	}
 	if err != nil {
-		d.fault(n, at, "is no duration that can be used: "+short(err.Error()), durationRemedy)
+		d.addError(n, at, "is no duration that can be used: "+truncate(err.Error()), durationHint)
 		return
 	}
 	*v = duration(got)
-	if least, err := parseDuration(r.min); err == nil && got < least {
-		d.fault(n, at, fmt.Sprintf("is %s, less than %s", got, r.min), durationRemedy)
+	if minimum, err := parseDuration(r.min); err == nil && got < minimum {
+		d.addError(n, at, fmt.Sprintf("is %s, less than %s", got, r.min), durationHint)
 	}
-	if most, err := parseDuration(r.max); err == nil && got > most {
-		d.fault(n, at, fmt.Sprintf("is %s, more than %s", got, r.max), "lower it")
+	if maximum, err := parseDuration(r.max); err == nil && got > maximum {
+		d.addError(n, at, fmt.Sprintf("is %s, more than %s", got, r.max), "lower it")
 	}
 }
 
 func (v *duration) schema(_ *generator, r rule) schema {
 	number := schema{"type": "integer", "minimum": 0}
-	if least, err := parseDuration(r.min); err == nil {
-		number["minimum"] = least.Milliseconds()
+	if minimum, err := parseDuration(r.min); err == nil {
+		number["minimum"] = minimum.Milliseconds()
 	}
-	if most, err := parseDuration(r.max); err == nil {
-		number["maximum"] = most.Milliseconds()
+	if maximum, err := parseDuration(r.max); err == nil {
+		number["maximum"] = maximum.Milliseconds()
 	}
 	return schema{"anyOf": []schema{
 		{"type": "string", "minLength": 1, "pattern": durationPattern}, number,
@@ -89,21 +89,21 @@ type size int64
 
 const sizePattern = `^[0-9]{1,15}(\.[0-9]{1,3})?[kKmMgGtT]?([iI]?[bB])?$`
 
-var sizeForm = regexp.MustCompile(sizePattern)
+var sizeRegexp = regexp.MustCompile(sizePattern)
 
 // parseSize reads the written form. A unit is a power of 1024, as docker has
 // it: 1g is 1073741824.
 func parseSize(s string) (int64, error) {
-	if !sizeForm.MatchString(s) {
-		return 0, fmt.Errorf("%q is no size", short(s))
+	if !sizeRegexp.MatchString(s) {
+		return 0, fmt.Errorf("%q is no size", truncate(s))
 	}
 	v, err := units.RAMInBytes(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no size", short(s))
+		return 0, fmt.Errorf("%q is no size", truncate(s))
 	}
-	const most = 1 << 60 // the product is a float: far beyond this it wraps
-	if v < 0 || v > most {
-		return 0, fmt.Errorf("%q is too large", short(s))
+	const maximum = 1 << 60 // the product is a float: far beyond this it wraps
+	if v < 0 || v > maximum {
+		return 0, fmt.Errorf("%q is too large", truncate(s))
 	}
 	return v, nil
 }
@@ -116,25 +116,25 @@ func (v *size) read(d *decoder, n *yaml.Node, at string, r rule) {
 		got, err = parseSize(n.Value)
 	}
 	if err != nil {
-		d.fault(n, at, "is no size that can be used: "+short(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
+		d.addError(n, at, "is no size that can be used: "+truncate(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
 		return
 	}
 	*v = size(got)
-	if least, err := parseSize(r.min); err == nil && got < least {
-		d.fault(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
+	if minimum, err := parseSize(r.min); err == nil && got < minimum {
+		d.addError(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
 	}
-	if most, err := parseSize(r.max); err == nil && got > most {
-		d.fault(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
+	if maximum, err := parseSize(r.max); err == nil && got > maximum {
+		d.addError(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
 	}
 }
 
 func (v *size) schema(_ *generator, r rule) schema {
 	number := schema{"type": "integer"}
-	if least, err := parseSize(r.min); err == nil {
-		number["minimum"] = least
+	if minimum, err := parseSize(r.min); err == nil {
+		number["minimum"] = minimum
 	}
-	if most, err := parseSize(r.max); err == nil {
-		number["maximum"] = most
+	if maximum, err := parseSize(r.max); err == nil {
+		number["maximum"] = maximum
 	}
 	return schema{"anyOf": []schema{{"type": "string", "pattern": sizePattern}, number}}
 }
@@ -144,30 +144,30 @@ type cores float64
 
 const coresPattern = `^[0-9]{1,6}(\.[0-9]{1,6})?$`
 
-var coresForm = regexp.MustCompile(coresPattern)
+var coresRegexp = regexp.MustCompile(coresPattern)
 
 func (v *cores) read(d *decoder, n *yaml.Node, at string, r rule) {
-	if n.Kind != yaml.ScalarNode || !coresForm.MatchString(n.Value) {
-		d.fault(n, at, "is no number of cores", `write it like 0.5 or "2"`)
+	if n.Kind != yaml.ScalarNode || !coresRegexp.MatchString(n.Value) {
+		d.addError(n, at, "is no number of cores", `write it like 0.5 or "2"`)
 		return
 	}
 	got, _ := strconv.ParseFloat(n.Value, 64) // the form has made sure of it
 	*v = cores(got)
-	if least, err := strconv.ParseFloat(r.min, 64); err == nil && got < least {
-		d.fault(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
+	if minimum, err := strconv.ParseFloat(r.min, 64); err == nil && got < minimum {
+		d.addError(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")
 	}
-	if most, err := strconv.ParseFloat(r.max, 64); err == nil && got > most {
-		d.fault(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
+	if maximum, err := strconv.ParseFloat(r.max, 64); err == nil && got > maximum {
+		d.addError(n, at, fmt.Sprintf("is %s, more than %s", n.Value, r.max), "lower it")
 	}
 }
 
 func (v *cores) schema(_ *generator, r rule) schema {
 	number := schema{"type": "number"}
-	if least, err := strconv.ParseFloat(r.min, 64); err == nil {
-		number["minimum"] = least
+	if minimum, err := strconv.ParseFloat(r.min, 64); err == nil {
+		number["minimum"] = minimum
 	}
-	if most, err := strconv.ParseFloat(r.max, 64); err == nil {
-		number["maximum"] = most
+	if maximum, err := strconv.ParseFloat(r.max, 64); err == nil {
+		number["maximum"] = maximum
 	}
 	return schema{"anyOf": []schema{{"type": "string", "pattern": coresPattern}, number}}
 }

@@ -18,9 +18,9 @@ const revisionLen = 12
 // revision hashes what w means, so that comments, order and spelling in the
 // file make no difference.
 func revision(w *Workload) string {
-	same := *w
-	same.Name, same.Pool, same.Revision, same.Source = "", Pool{}, "", nil
-	text, err := json.Marshal(canonical(reflect.ValueOf(same)))
+	hashed := *w
+	hashed.Name, hashed.Pool, hashed.Revision, hashed.Source = "", Pool{}, "", nil
+	text, err := json.Marshal(canonical(reflect.ValueOf(hashed)))
 	if err != nil {
 		panic(fmt.Sprintf("workload: a canonical form is not JSON: %v", err)) // it is made of text, numbers, maps and lists
 	}
@@ -43,7 +43,7 @@ func canonical(v reflect.Value) any {
 	case reflect.Struct:
 		out := map[string]any{}
 		for i := range v.NumField() {
-			if field := v.Field(i); !empties(field) {
+			if field := v.Field(i); !isUnset(field) {
 				out[v.Type().Field(i).Name] = canonical(field)
 			}
 		}
@@ -67,8 +67,8 @@ func canonical(v reflect.Value) any {
 	return v.Interface()
 }
 
-// empties says whether a field means what its absence means.
-func empties(v reflect.Value) bool {
+// isUnset says whether a field means what its absence means.
+func isUnset(v reflect.Value) bool {
 	if k := v.Kind(); k == reflect.Map || k == reflect.Slice {
 		return v.Len() == 0
 	}

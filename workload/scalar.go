@@ -14,22 +14,22 @@ func (d *decoder) text(n *yaml.Node, at string, r rule) string {
 	tag := n.ShortTag()
 	// A date is text to everybody but YAML.
 	if n.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!timestamp" {
-		remedy := "write text"
+		hint := "write text"
 		if n.Kind == yaml.ScalarNode {
-			remedy = "put it in quotes: " + strconv.Quote(short(n.Value))
+			hint = "put it in quotes: " + strconv.Quote(truncate(n.Value))
 		}
-		d.fault(n, at, "is "+kindOf(n)+", not text", remedy)
+		d.addError(n, at, "is "+kindOf(n)+", not text", hint)
 		return ""
 	}
 	if len(r.enum) > 0 && !slices.Contains(r.enum, n.Value) {
-		remedy := "write one of " + strings.Join(r.enum, ", ")
-		if near := nearest(n.Value, r.enum); near != "" {
-			remedy = "did you mean " + near + "?"
+		hint := "write one of " + strings.Join(r.enum, ", ")
+		if suggestion := suggest(n.Value, r.enum); suggestion != "" {
+			hint = "did you mean " + suggestion + "?"
 		}
-		d.fault(n, at, fmt.Sprintf("is %q, which is not allowed", short(n.Value)), remedy)
+		d.addError(n, at, fmt.Sprintf("is %q, which is not allowed", truncate(n.Value)), hint)
 	}
 	if r.pattern != nil && !r.pattern.MatchString(n.Value) {
-		d.fault(n, at, fmt.Sprintf("is %q, which is not allowed", short(n.Value)), "write "+r.hint)
+		d.addError(n, at, fmt.Sprintf("is %q, which is not allowed", truncate(n.Value)), "write "+r.hint)
 	}
 	return n.Value
 }
@@ -40,11 +40,11 @@ func (d *decoder) integer(n *yaml.Node, at string, r rule) int {
 	if !ok {
 		return 0
 	}
-	if least, err := strconv.Atoi(r.min); err == nil && i < least {
-		d.fault(n, at, fmt.Sprintf("is %d, less than %d", i, least), "raise it")
+	if minimum, err := strconv.Atoi(r.min); err == nil && i < minimum {
+		d.addError(n, at, fmt.Sprintf("is %d, less than %d", i, minimum), "raise it")
 	}
-	if most, err := strconv.Atoi(r.max); err == nil && i > most {
-		d.fault(n, at, fmt.Sprintf("is %d, more than %d", i, most), "lower it")
+	if maximum, err := strconv.Atoi(r.max); err == nil && i > maximum {
+		d.addError(n, at, fmt.Sprintf("is %d, more than %d", i, maximum), "lower it")
 	}
 	return i
 }
@@ -53,11 +53,11 @@ func (d *decoder) integer(n *yaml.Node, at string, r rule) int {
 func scalar[T any](d *decoder, n *yaml.Node, at, tag, want string) (T, bool) {
 	var v T
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag {
-		d.fault(n, at, "is "+kindOf(n), "write "+want)
+		d.addError(n, at, "is "+kindOf(n), "write "+want)
 		return v, false
 	}
 	if err := n.Decode(&v); err != nil {
-		d.fault(n, at, fmt.Sprintf("is %s, which cannot be read", short(n.Value)), "write "+want)
+		d.addError(n, at, fmt.Sprintf("is %s, which cannot be read", truncate(n.Value)), "write "+want)
 		return v, false
 	}
 	return v, true

@@ -37,14 +37,14 @@ type generator struct {
 	defs schema // the mappings, by name
 }
 
-// of is the schema of a value of type t under rule r.
-func (g *generator) of(t reflect.Type, r rule) schema {
-	if self, ok := reflect.New(t).Interface().(reader); ok {
+// schemaOf is the schema of a value of type t under rule r.
+func (g *generator) schemaOf(t reflect.Type, r rule) schema {
+	if self, ok := reflect.New(t).Interface().(customField); ok {
 		return self.schema(g, r)
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return g.of(t.Elem(), r)
+		return g.schemaOf(t.Elem(), r)
 	case reflect.Struct:
 		name := strings.TrimSuffix(t.Name(), "File")
 		if _, ok := g.defs[name]; !ok {
@@ -52,7 +52,7 @@ func (g *generator) of(t reflect.Type, r rule) schema {
 		}
 		return schema{"$ref": "#/$defs/" + name}
 	case reflect.Slice:
-		return listSchema(g.of(t.Elem(), r.element()), r)
+		return listSchema(g.schemaOf(t.Elem(), r.element()), r)
 	case reflect.Bool:
 		return schema{"type": "boolean"}
 	case reflect.Int:
@@ -63,38 +63,38 @@ func (g *generator) of(t reflect.Type, r rule) schema {
 
 // object is the schema of a mapping.
 func (g *generator) object(t reflect.Type) schema {
-	properties, required, clashes := schema{}, []string{}, []schema{}
+	properties, required, exclusions := schema{}, []string{}, []schema{}
 	for _, f := range fieldsOf(t) {
-		p := g.of(t.Field(f.index).Type, f.rule)
+		p := g.schemaOf(t.Field(f.index).Type, f.rule)
 		p["description"] = f.doc
-		if f.rule.hasStd {
-			p["default"] = standard(f.rule.std)
+		if f.rule.hasDefault {
+			p["default"] = parseDefault(f.rule.defaultValue)
 		}
 		properties[f.name] = p
 		if f.required {
 			required = append(required, f.name)
 		}
 		if f.alias != "" {
-			old := maps.Clone(p)
-			old["deprecated"], old["description"] = true, "Another name of "+f.name+"."
-			properties[f.alias] = old
-			clashes = append(clashes, schema{"not": schema{"required": []string{f.name, f.alias}}})
+			deprecated := maps.Clone(p)
+			deprecated["deprecated"], deprecated["description"] = true, "Another name of "+f.name+"."
+			properties[f.alias] = deprecated
+			exclusions = append(exclusions, schema{"not": schema{"required": []string{f.name, f.alias}}})
 		}
 	}
 	s := schema{"type": "object", "additionalProperties": false, "properties": properties}
 	if len(required) > 0 {
 		s["required"] = required
 	}
-	if len(clashes) > 0 {
-		s["allOf"] = clashes
+	if len(exclusions) > 0 {
+		s["allOf"] = exclusions
 	}
 	return s
 }
 
 func listSchema(items schema, r rule) schema {
 	s := schema{"type": "array", "items": items}
-	if least, err := strconv.Atoi(r.items); err == nil {
-		s["minItems"] = least
+	if minimum, err := strconv.Atoi(r.items); err == nil {
+		s["minItems"] = minimum
 	}
 	if r.unique {
 		s["uniqueItems"] = true
@@ -104,11 +104,11 @@ func listSchema(items schema, r rule) schema {
 
 func integerSchema(r rule) schema {
 	s := schema{"type": "integer"}
-	if least, err := strconv.Atoi(r.min); err == nil {
-		s["minimum"] = least
+	if minimum, err := strconv.Atoi(r.min); err == nil {
+		s["minimum"] = minimum
 	}
-	if most, err := strconv.Atoi(r.max); err == nil {
-		s["maximum"] = most
+	if maximum, err := strconv.Atoi(r.max); err == nil {
+		s["maximum"] = maximum
 	}
 	return s
 }
@@ -124,8 +124,8 @@ func textSchema(r rule) schema {
 	return s
 }
 
-// standard is a default as JSON has it, read as the decoder reads it.
-func standard(text string) any {
+// parseDefault is a default as JSON has it, read as the decoder reads it.
+func parseDefault(text string) any {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	var v any
 	if err := n.Decode(&v); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// compiled is the schema as a validator that is not ours reads it.
-func compiled(t testing.TB) *jsonschema.Schema {
+// compileSchema is the schema as a validator that is not ours reads it.
+func compileSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	text, err := Schema()
 	require.NoError(t, err)
@@ -45,7 +45,7 @@ func asJSON(source []byte) (any, bool) {
 
 // The schema accepts what Parse accepts.
 func TestSchemaAccepts(t *testing.T) {
-	s := compiled(t)
+	s := compileSchema(t)
 	files, err := filepath.Glob("testdata/accepted/*")
 	require.NoError(t, err)
 	examples, err := filepath.Glob("../examples/*/*.yaml")
@@ -62,10 +62,10 @@ func TestSchemaAccepts(t *testing.T) {
 	}
 }
 
-// beyondSchema are the refusals that only Parse finds, by name: what compares
+// parseOnly are the refusals that only Parse finds, by name: what compares
 // fields or elements, what bounds a quantity in words, and what is gone once
 // YAML has become JSON.
-var beyondSchema = map[string]bool{
+var parseOnly = map[string]bool{
 	"hook timeout too long": true, "memory too small": true, "memory too large": true, "interval": true,
 	"command too long": true, "variable twice": true, "NUL in an argument": true,
 	"resolver": true, "foreign tag": true, "foreign tag on a mapping": true,
@@ -83,22 +83,22 @@ var beyondSchema = map[string]bool{
 }
 
 // The schema refuses what Parse refuses, but for what a schema cannot say.
-func TestSchemaRefuses(t *testing.T) {
-	s := compiled(t)
-	judged := map[string]bool{}
-	for _, c := range refusals {
+func TestSchemaRejects(t *testing.T) {
+	s := compileSchema(t)
+	validated := map[string]bool{}
+	for _, c := range invalidFiles {
 		doc, ok := asJSON([]byte(c.source))
 		if !ok {
 			continue
 		}
-		judged[c.name] = true
-		refused := s.Validate(doc) != nil
-		require.Equal(t, !beyondSchema[c.name], refused, "%s: %s", c.name, c.source)
+		validated[c.name] = true
+		rejected := s.Validate(doc) != nil
+		require.Equal(t, !parseOnly[c.name], rejected, "%s: %s", c.name, c.source)
 	}
-	for name := range beyondSchema {
-		require.True(t, judged[name], name)
+	for name := range parseOnly {
+		require.True(t, validated[name], name)
 	}
-	require.Greater(t, len(judged), len(refusals)*9/10)
+	require.Greater(t, len(validated), len(invalidFiles)*9/10)
 }
 
 // Every key has a description, and every point its row's.
@@ -119,8 +119,8 @@ func TestSchemaDescribes(t *testing.T) {
 				require.NotEmpty(t, p.(map[string]any)["description"], at+"/"+name)
 			}
 		}
-		for name, below := range m {
-			walk(at+"/"+name, below)
+		for name, child := range m {
+			walk(at+"/"+name, child)
 		}
 	}
 	walk("", map[string]any(root))
@@ -134,7 +134,7 @@ func TestSchemaDescribes(t *testing.T) {
 // others of all kinds.
 func TestSchemaIsNeverStricter(t *testing.T) {
 	t.Parallel()
-	s := compiled(t)
+	s := compileSchema(t)
 	others := []string{
 		"0", "30000", "1.5", "true", "~", "''", "x", "1m30s", "512m", "/a", "a:b", "retry", "'${tenantId}'", "[]", "[A=b]", "{}", "{a: b}",
 	}

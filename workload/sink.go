@@ -18,8 +18,8 @@ type sinkFile struct {
 
 // sinkKinds are the kinds, by the value of type.
 var sinkKinds = []struct {
-	name string
-	of   func(*sinkFile) reflect.Value
+	name  string
+	field func(*sinkFile) reflect.Value
 }{
 	{"s3", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.s3).Elem() }},
 	{"gcs", func(s *sinkFile) reflect.Value { return reflect.ValueOf(&s.gcs).Elem() }},
@@ -29,20 +29,20 @@ var sinkKinds = []struct {
 
 func (v *sinkFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind != yaml.MappingNode {
-		d.fault(n, at, "is "+kindOf(n)+", not a mapping", "write type and what belongs to it")
+		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write type and what belongs to it")
 		return
 	}
-	below := keyOf(at, "type")
+	child := keyOf(at, "type")
 	all := pairs(n)
 	i := slices.IndexFunc(all, func(p pair) bool { return p.key.Value == "type" })
 	if i < 0 {
-		d.fault(n, below, "is missing", "write one of "+strings.Join(sinkNames(), ", "))
+		d.addError(n, child, "is missing", "write one of "+strings.Join(sinkNames(), ", "))
 		return
 	}
-	name := d.text(all[i].value, below, rule{enum: sinkNames()})
+	name := d.text(all[i].value, child, rule{enum: sinkNames()})
 	for _, kind := range sinkKinds {
 		if kind.name == name {
-			d.readStruct(n, at, kind.of(v))
+			d.readStruct(n, at, kind.field(v))
 		}
 	}
 }
@@ -58,7 +58,7 @@ func sinkNames() []string {
 func (v *sinkFile) schema(g *generator, _ rule) schema {
 	var kinds []schema
 	for _, kind := range sinkKinds {
-		kinds = append(kinds, g.of(kind.of(v).Type(), rule{}))
+		kinds = append(kinds, g.schemaOf(kind.field(v).Type(), rule{}))
 	}
 	return schema{"oneOf": kinds}
 }
@@ -70,7 +70,7 @@ func (v *sinkFile) sink() Sink {
 		Type: SinkType(v.s3.Type + v.gcs.Type + v.azure.Type + v.dir.Type), Path: v.dir.Path,
 		Bucket: v.s3.Bucket + v.gcs.Bucket + v.azure.Container, Account: v.azure.Account,
 		Region: v.s3.Region, Endpoint: v.s3.Endpoint + v.azure.Endpoint,
-		Prefix:      closed(string(v.s3.Prefix + v.gcs.Prefix + v.azure.Prefix + v.dir.Prefix)),
+		Prefix:      withSlash(string(v.s3.Prefix + v.gcs.Prefix + v.azure.Prefix + v.dir.Prefix)),
 		Credentials: v.credentials(),
 	}
 }
@@ -84,6 +84,6 @@ func (v *sinkFile) credentials() Credentials {
 	return Credentials{}
 }
 
-// closed ends a prefix with a slash. Without it the objects of tenant "a"
+// withSlash ends a prefix with a slash. Without it the objects of tenant "a"
 // would be found among those of tenant "ab".
-func closed(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }
+func withSlash(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }

@@ -33,12 +33,12 @@ func TestStopSignal(t *testing.T) {
 	w, err := Parse([]byte("id: a\nimage: b\nstop_signal: SIGRTMIN+3\n"), "")
 	require.NoError(t, err)
 	require.Equal(t, "SIGRTMIN+3", w.Spec("c").StopSignal)
-	for text, fault := range map[string]string{
+	for text, want := range map[string]string{
 		"stop_signal: SIGNONE\n":      "w.yaml:3:14: stop_signal: is \"SIGNONE\", which is no signal",
 		"stop_grace_period: 11m\n":    "w.yaml:3:20: stop_grace_period: is 11m0s, more than 10m",
 		"stop_grace_period: \"30\"\n": "w.yaml:3:20: stop_grace_period: is no duration",
 	} {
 		_, err := Parse([]byte("id: a\nimage: b\n"+text), "w.yaml")
-		require.ErrorContains(t, err, fault)
+		require.ErrorContains(t, err, want)
 	}
 }

@@ -10,11 +10,11 @@ import (
 )
 
 const (
-	// settling is how long after the first sign of a change the folder is read:
+	// debounceDelay is how long after the first sign of a change the folder is read:
 	// saving one file makes several signs.
-	settling = 100 * time.Millisecond
-	// doubting is how long a missed file has to come back.
-	doubting = time.Second
+	debounceDelay = 100 * time.Millisecond
+	// removalDelay is how long a missed file has to come back.
+	removalDelay = time.Second
 )
 
 // Run tells every change of a directory, one after another, beginning with all
@@ -25,7 +25,7 @@ const (
 // The directory itself is watched, not its files: so files that are replaced, and
 // those behind a link in it that is switched, are followed too. What a
 // link to a file elsewhere leads to is not.
-func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context, Change)) error {
+func (f *Directory) Run(ctx context.Context, dir string, apply func(context.Context, Change)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
@@ -36,8 +36,8 @@ func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context
 	}
 	// The first look comes after the watch has begun, so that nothing can
 	// happen between the two.
-	look := time.NewTimer(0)
-	defer look.Stop()
+	scanTimer := time.NewTimer(0)
+	defer scanTimer.Stop()
 	due := true
 	for {
 		select {
@@ -50,7 +50,7 @@ func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context
 			// Only the first sign sets the timer: a file that is written all the
 			// time must not put the look off for ever.
 			if !due {
-				look.Reset(settling)
+				scanTimer.Reset(debounceDelay)
 				due = true
 			}
 		case err := <-watcher.Errors:
@@ -58,9 +58,9 @@ func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				return fmt.Errorf("watch %s: %w", dir, err)
 			}
-			look.Reset(settling)
+			scanTimer.Reset(debounceDelay)
 			due = true
-		case <-look.C:
+		case <-scanTimer.C:
 			changes, err := f.scan(dir)
 			if err != nil {
 				return err
@@ -68,8 +68,8 @@ func (f *Folder) Run(ctx context.Context, dir string, apply func(context.Context
 			for _, c := range changes {
 				apply(ctx, c)
 			}
-			if due = f.missing(); due {
-				look.Reset(doubting)
+			if due = f.hasMissing(); due {
+				scanTimer.Reset(removalDelay)
 			}
 		}
 	}

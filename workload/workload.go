@@ -140,8 +140,8 @@ type Credentials struct {
 	Env  string // a variable of the server's environment
 }
 
-// TenantID is what stands for the tenant in a sink's prefix.
-const TenantID = "${tenantId}"
+// TenantPlaceholder is what stands for the tenant in a sink's prefix.
+const TenantPlaceholder = "${tenantId}"
 
 // Mapping is a part of the container that is kept.
 type Mapping struct {
@@ -180,9 +180,9 @@ type SyncPolicy struct {
 	Manual    bool
 }
 
-// StateFolders are where a tenant's state is: the state volume, and what sync
+// StateDirs are where a tenant's state is: the state volume, and what sync
 // takes out of the container.
-func (w *Workload) StateFolders() []string {
+func (w *Workload) StateDirs() []string {
 	var dirs []string
 	for _, v := range w.Volumes {
 		if v.Name == "state" {

@@ -36,8 +36,8 @@ type Backend struct {
 	Claims     []claim.Claim
 	Attempts   []hooks.Run
 	Log        []activity.Event
-	Oldest     int64 // events before it are deleted
-	Printed    string
+	OldestSeq  int64 // events before it are deleted
+	Output     string
 	TTL        time.Duration       // of idle claims
 	Snapshots  []snapshot.Snapshot // of whoever asks, the current one first
 	Report     doctor.Report
@@ -51,7 +51,7 @@ func New() *Backend {
 		Errors: map[string]error{}, Records: map[string]pool.Record{}, Pools: map[string]pool.Status{},
 		changed: make(chan struct{}),
 		Report: doctor.Report{
-			OK: true, Findings: []doctor.Finding{}, Engine: doctor.Facts{Answers: true, Containers: 2, Duration: 1.5},
+			OK: true, Findings: []doctor.Finding{}, Engine: doctor.EngineInfo{Reachable: true, Containers: 2, Duration: 1.5},
 			Database: doctor.Database{Kind: "SQLite", Version: "3.51.3", Schema: 3, Bytes: 1 << 20},
 			Disk:     doctor.Disk{Path: "/var/lib/hostler", Total: 1 << 40, Free: 1 << 39},
 		},
@@ -64,7 +64,7 @@ func (b *Backend) Options() api.Options {
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
 		Claimer: claims{b}, Releaser: claims{b}, Claims: records{b},
 		State: state{b}, Doctor: state{b}, Events: events{b}, Runs: runs{b}, Version: "test",
-		Ready: func(context.Context) error { return b.fails("ready") },
+		Ready: func(context.Context) error { return b.injectedError("ready") },
 	}
 }
 
@@ -75,7 +75,7 @@ func (b *Backend) Fail(call string, err error) {
 	b.Errors[call] = err
 }
 
-func (b *Backend) fails(call string) error {
+func (b *Backend) injectedError(call string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.Errors[call]
@@ -96,17 +96,17 @@ func (b *Backend) Append(es ...activity.Event) {
 	b.changed = make(chan struct{})
 }
 
-// Cut deletes the events before oldest.
-func (b *Backend) Cut(oldest int64) {
+// Truncate deletes the events before oldest.
+func (b *Backend) Truncate(oldest int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.Oldest = oldest
+	b.OldestSeq = oldest
 }
 
 type workloads struct{ *Backend }
 
 func (b workloads) Apply(_ context.Context, source []byte, file, _ string) (pool.Applied, error) {
-	if err := b.fails("apply"); err != nil {
+	if err := b.injectedError("apply"); err != nil {
 		return pool.Applied{}, err
 	}
 	w, err := workload.Parse(source, file)
@@ -129,14 +129,14 @@ func (b workloads) Apply(_ context.Context, source []byte, file, _ string) (pool
 }
 
 func (b workloads) Delete(_ context.Context, id string) error {
-	if err := b.fails("delete"); err != nil {
+	if err := b.injectedError("delete"); err != nil {
 		return err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.Records[id]
 	if !ok {
-		return pool.ErrNoWorkload
+		return pool.ErrWorkloadNotFound
 	}
 	if slices.ContainsFunc(b.Containers, func(c pool.Container) bool { return c.Workload == id }) {
 		r.Deleting = true
@@ -149,14 +149,14 @@ func (b workloads) Delete(_ context.Context, id string) error {
 }
 
 func (b workloads) Workload(_ context.Context, id string) (pool.Record, error) {
-	if err := b.fails("workload"); err != nil {
+	if err := b.injectedError("workload"); err != nil {
 		return pool.Record{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r, ok := b.Records[id]
 	if !ok {
-		return r, pool.ErrNoWorkload
+		return r, pool.ErrWorkloadNotFound
 	}
 	return r, nil
 }
@@ -178,7 +178,7 @@ func (b pools) Status(_ context.Context, id string) (pool.Status, error) {
 	defer b.mu.Unlock()
 	s, ok := b.Pools[id]
 	if !ok {
-		return s, pool.ErrNoWorkload
+		return s, pool.ErrWorkloadNotFound
 	}
 	return s, b.Errors["status"]
 }
@@ -196,7 +196,7 @@ func (b pools) Statuses(context.Context) ([]pool.Status, error) {
 func (b pools) Scale(ctx context.Context, id string, change pool.Scale) (pool.Status, error) {
 	s, err := b.Status(ctx, id)
 	if err == nil {
-		err = b.fails("scale")
+		err = b.injectedError("scale")
 	}
 	if err != nil {
 		return s, err
@@ -218,7 +218,7 @@ func (b pools) Drain(ctx context.Context, id string) (pool.Status, error) {
 	if err != nil {
 		return s, err
 	}
-	s.Fill.State = pool.FillStopped
+	s.Fill.State = pool.FillDraining
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.Pools[id] = s
@@ -235,15 +235,15 @@ func (b containers) Container(_ context.Context, id string) (pool.Container, err
 			return c, nil
 		}
 	}
-	return pool.Container{}, pool.ErrNoContainer
+	return pool.Container{}, pool.ErrContainerNotFound
 }
 
 func (b containers) Containers(_ context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return take(b.Backend.Containers, f.Limit, func(c pool.Container) bool {
-		return c.ID > f.After && match(f.Workload, c.Workload) && match(f.Tenant, c.Tenant) &&
-			(len(f.States) == 0 && c.State != pool.Gone || slices.Contains(f.States, c.State))
+	return firstMatching(b.Backend.Containers, f.Limit, func(c pool.Container) bool {
+		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) &&
+			(len(f.States) == 0 && c.State != pool.Destroyed || slices.Contains(f.States, c.State))
 	}), b.Errors["containers"]
 }
 
@@ -260,17 +260,17 @@ func (b containers) DestroyContainer(_ context.Context, id string, force bool) e
 		b.Backend.Containers[i].State = pool.Destroying
 		return nil
 	}
-	return pool.ErrNoContainer
+	return pool.ErrContainerNotFound
 }
 
 func (b containers) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
 	if _, err := b.Container(ctx, id); err != nil {
 		return nil, err
 	}
-	if err := b.fails("logs"); err != nil {
+	if err := b.injectedError("logs"); err != nil {
 		return nil, err
 	}
-	text := b.Printed
+	text := b.Output
 	return io.NopCloser(strings.NewReader(text[max(0, len(text)-int(tail)):])), nil
 }
 
@@ -284,10 +284,10 @@ func (b claims) Claim(_ context.Context, r claim.Request) (claim.Claim, bool, er
 		return claim.Claim{}, false, err
 	}
 	if _, ok := b.Records[r.Workload]; !ok {
-		return claim.Claim{}, false, pool.ErrNoWorkload
+		return claim.Claim{}, false, pool.ErrWorkloadNotFound
 	}
 	for _, c := range b.Claims {
-		if c.Workload == r.Workload && c.Tenant == r.Tenant && c.State.Live() {
+		if c.Workload == r.Workload && c.Tenant == r.Tenant && c.State.IsLive() {
 			return c, false, nil
 		}
 	}
@@ -320,13 +320,13 @@ func (b claims) Release(_ context.Context, id string, r release.Request) (claim.
 			return b.Claims[i], nil
 		}
 	}
-	return claim.Claim{}, claim.ErrNoClaim
+	return claim.Claim{}, claim.ErrClaimNotFound
 }
 
-func match(want, got string) bool { return want == "" || want == got }
+func matchesField(want, got string) bool { return want == "" || want == got }
 
-// take is the first limit items that match.
-func take[T any](items []T, limit int, ok func(T) bool) []T {
+// firstMatching is the first limit items that match.
+func firstMatching[T any](items []T, limit int, ok func(T) bool) []T {
 	var out []T
 	for _, item := range items {
 		if ok(item) && (limit == 0 || len(out) < limit) {

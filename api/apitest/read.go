@@ -20,15 +20,15 @@ func (b records) Claim(_ context.Context, id string) (claim.Claim, error) {
 			return c, nil
 		}
 	}
-	return claim.Claim{}, claim.ErrNoClaim
+	return claim.Claim{}, claim.ErrClaimNotFound
 }
 
 func (b records) Claims(_ context.Context, f claim.Filter) ([]claim.Claim, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return take(b.Backend.Claims, f.Limit, func(c claim.Claim) bool {
-		return c.ID > f.After && match(f.Workload, c.Workload) && match(f.Tenant, c.Tenant) && match(f.Container, c.Container) &&
-			(len(f.States) == 0 && c.State.Live() || slices.Contains(f.States, c.State))
+	return firstMatching(b.Backend.Claims, f.Limit, func(c claim.Claim) bool {
+		return c.ID > f.After && matchesField(f.Workload, c.Workload) && matchesField(f.Tenant, c.Tenant) && matchesField(f.Container, c.Container) &&
+			(len(f.States) == 0 && c.State.IsLive() || slices.Contains(f.States, c.State))
 	}), b.Errors["claims"]
 }
 
@@ -37,9 +37,9 @@ type runs struct{ *Backend }
 func (b runs) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return take(b.Attempts, f.Limit, func(r hooks.Run) bool {
-		return r.ID > f.After && match(f.Workload, r.Workload) && match(f.Tenant, r.Tenant) &&
-			match(f.Claim, r.Claim) && match(f.Container, r.Container) && match(string(f.Point), string(r.Point)) &&
+	return firstMatching(b.Attempts, f.Limit, func(r hooks.Run) bool {
+		return r.ID > f.After && matchesField(f.Workload, r.Workload) && matchesField(f.Tenant, r.Tenant) &&
+			matchesField(f.Claim, r.Claim) && matchesField(f.Container, r.Container) && matchesField(string(f.Point), string(r.Point)) &&
 			(len(f.States) == 0 || slices.Contains(f.States, r.State))
 	}), b.Errors["runs"]
 }
@@ -47,7 +47,7 @@ func (b runs) Runs(_ context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 func (b runs) Run(_ context.Context, id string) ([]hooks.Run, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return take(b.Attempts, 0, func(r hooks.Run) bool { return r.ID == id }), b.Errors["run"]
+	return firstMatching(b.Attempts, 0, func(r hooks.Run) bool { return r.ID == id }), b.Errors["run"]
 }
 
 type events struct{ *Backend }
@@ -71,28 +71,28 @@ func (b events) Events(_ context.Context, f activity.Filter, after int64, limit 
 		return activity.Page{}, err
 	}
 	page := activity.Page{Next: after}
-	if after+1 < b.Oldest {
-		page.Cut = b.Oldest
+	if after+1 < b.OldestSeq {
+		page.OldestSeq = b.OldestSeq
 	}
 	for _, e := range b.Log {
 		if len(page.Items) == limit {
 			break
 		}
-		if e.Seq <= after || e.Seq < b.Oldest {
+		if e.Seq <= after || e.Seq < b.OldestSeq {
 			continue
 		}
 		page.Next = e.Seq
-		if matches(f, e) {
+		if matchesFilter(f, e) {
 			page.Items = append(page.Items, e)
 		}
 	}
 	return page, nil
 }
 
-func matches(f activity.Filter, e activity.Event) bool {
+func matchesFilter(f activity.Filter, e activity.Event) bool {
 	ofType := len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t activity.Type) bool {
 		return e.Type == t || strings.HasPrefix(string(e.Type), string(t)+".")
 	})
-	return ofType && match(f.Workload, e.Workload) && match(f.Container, e.Container) &&
-		match(f.Tenant, e.Tenant) && match(f.Claim, e.Claim) && match(f.Point, e.Point)
+	return ofType && matchesField(f.Workload, e.Workload) && matchesField(f.Container, e.Container) &&
+		matchesField(f.Tenant, e.Tenant) && matchesField(f.Claim, e.Claim) && matchesField(f.Point, e.Point)
 }

@@ -15,7 +15,7 @@ type state struct{ *Backend }
 
 // Sync takes nothing: the current snapshot is what it was.
 func (b state) Sync(ctx context.Context, id string) (claim.Claim, snapshot.Transfer, error) {
-	if err := b.fails("sync"); err != nil {
+	if err := b.injectedError("sync"); err != nil {
 		return claim.Claim{}, snapshot.Transfer{}, err
 	}
 	c, err := records(b).Claim(ctx, id)
@@ -29,7 +29,7 @@ func (b state) Sync(ctx context.Context, id string) (claim.Claim, snapshot.Trans
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.Backend.Snapshots) == 0 {
-		return c, snapshot.Transfer{}, claim.ErrNoSync
+		return c, snapshot.Transfer{}, claim.ErrSyncNotConfigured
 	}
 	now := b.Backend.Snapshots[0]
 	c.Snapshot, c.SyncedAt = now.ID, &at
@@ -40,7 +40,7 @@ func (b state) Snapshots(_ context.Context, workload, _ string) ([]snapshot.Snap
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if _, ok := b.Records[workload]; !ok {
-		return nil, pool.ErrNoWorkload
+		return nil, pool.ErrWorkloadNotFound
 	}
 	return slices.Clone(b.Backend.Snapshots), b.Errors["snapshots"]
 }
@@ -48,7 +48,7 @@ func (b state) Snapshots(_ context.Context, workload, _ string) ([]snapshot.Snap
 func (b state) Restore(ctx context.Context, workload, tenant, id string) (snapshot.Snapshot, error) {
 	all, err := b.Snapshots(ctx, workload, tenant)
 	if err == nil {
-		err = b.fails("restore")
+		err = b.injectedError("restore")
 	}
 	if err != nil {
 		return snapshot.Snapshot{}, err

@@ -28,7 +28,7 @@ func path(begin string, ids ...string) string {
 
 // Workloads lists all workloads by id.
 func (c *Client) Workloads(ctx context.Context) ([]api.Workload, error) {
-	return all[api.Workload](ctx, c, "/v1/workloads", url.Values{}, 0)
+	return listAll[api.Workload](ctx, c, "/v1/workloads", url.Values{}, 0)
 }
 
 // Workload is one workload.
@@ -38,7 +38,7 @@ func (c *Client) Workload(ctx context.Context, id string) (api.Workload, error) 
 
 // Apply applies a workload file whose id is id.
 func (c *Client) Apply(ctx context.Context, id string, source []byte) (api.AppliedWorkload, error) {
-	out, _, err := into[api.AppliedWorkload](ctx, c, call{
+	out, _, err := doJSON[api.AppliedWorkload](ctx, c, call{
 		method: http.MethodPut, path: path("/v1/workloads", id), body: source,
 		header: http.Header{"Content-Type": {"application/yaml"}},
 	})
@@ -48,13 +48,13 @@ func (c *Client) Apply(ctx context.Context, id string, source []byte) (api.Appli
 // DeleteWorkload deletes a workload. It is gone only when gone is true, else
 // it goes with its last container.
 func (c *Client) DeleteWorkload(ctx context.Context, id string) (gone bool, err error) {
-	_, status, err := into[api.Workload](ctx, c, call{method: http.MethodDelete, path: path("/v1/workloads", id)})
+	_, status, err := doJSON[api.Workload](ctx, c, call{method: http.MethodDelete, path: path("/v1/workloads", id)})
 	return status == http.StatusNoContent, err
 }
 
 // Pools lists all pools by workload.
 func (c *Client) Pools(ctx context.Context) ([]pool.Status, error) {
-	return all[pool.Status](ctx, c, "/v1/pools", url.Values{}, 0)
+	return listAll[pool.Status](ctx, c, "/v1/pools", url.Values{}, 0)
 }
 
 // Pool is one pool.
@@ -77,7 +77,7 @@ func (c *Client) Drain(ctx context.Context, workload string) (pool.Status, error
 // Containers lists the containers that match.
 func (c *Client) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	q := values("workload", f.Workload, "tenant", f.Tenant, "state", joined(f.States), "after", f.After)
-	return all[pool.Container](ctx, c, "/v1/containers", q, f.Limit)
+	return listAll[pool.Container](ctx, c, "/v1/containers", q, f.Limit)
 }
 
 // Container is one container.
@@ -87,7 +87,7 @@ func (c *Client) Container(ctx context.Context, id string) (pool.Container, erro
 
 // DestroyContainer destroys a container; a claimed one only with force.
 func (c *Client) DestroyContainer(ctx context.Context, id string, force bool) (pool.Container, error) {
-	out, _, err := into[pool.Container](ctx, c, call{
+	out, _, err := doJSON[pool.Container](ctx, c, call{
 		method: http.MethodDelete, path: path("/v1/containers", id), query: url.Values{"force": {strconv.FormatBool(force)}},
 	})
 	return out, err
@@ -114,11 +114,11 @@ func (c *Client) Claim(ctx context.Context, workload, tenant string, wait time.D
 // Claims lists the claims that match.
 func (c *Client) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
 	q := values("workload", f.Workload, "tenant", f.Tenant, "container", f.Container, "state", joined(f.States), "after", f.After)
-	return all[claim.Claim](ctx, c, "/v1/claims", q, f.Limit)
+	return listAll[claim.Claim](ctx, c, "/v1/claims", q, f.Limit)
 }
 
-// ClaimRecord is one claim.
-func (c *Client) ClaimRecord(ctx context.Context, id string) (claim.Claim, error) {
+// GetClaim is one claim.
+func (c *Client) GetClaim(ctx context.Context, id string) (claim.Claim, error) {
 	return get[claim.Claim](ctx, c, path("/v1/claims", id))
 }
 
@@ -136,7 +136,7 @@ func (c *Client) Sync(ctx context.Context, id string) (api.Synced, error) {
 
 // Snapshots lists a tenant's snapshots, the current one first.
 func (c *Client) Snapshots(ctx context.Context, workload, tenant string) ([]api.Snapshot, error) {
-	return all[api.Snapshot](ctx, c, path("/v1/workloads", workload)+"/snapshots", values("tenant", tenant), 0)
+	return listAll[api.Snapshot](ctx, c, path("/v1/workloads", workload)+"/snapshots", values("tenant", tenant), 0)
 }
 
 // Restore makes an older snapshot the current one again. It is not repeated when
@@ -147,9 +147,9 @@ func (c *Client) Restore(ctx context.Context, workload, tenant, id string) (api.
 	if err != nil {
 		return api.Snapshot{}, fmt.Errorf("write the request: %w", err)
 	}
-	out, _, err := into[api.Snapshot](ctx, c, call{
+	out, _, err := doJSON[api.Snapshot](ctx, c, call{
 		method: http.MethodPost, path: path("/v1/workloads", workload) + path("/snapshots", id) + "/restore", body: body,
-		header: http.Header{"Content-Type": {"application/json"}}, single: true,
+		header: http.Header{"Content-Type": {"application/json"}}, noRetry: true,
 	})
 	return out, err
 }
@@ -169,7 +169,7 @@ func (c *Client) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, erro
 	if !f.NoOutput {
 		q.Set("output", "true")
 	}
-	return all[hooks.Run](ctx, c, "/v1/hook-runs", q, f.Limit)
+	return listAll[hooks.Run](ctx, c, "/v1/hook-runs", q, f.Limit)
 }
 
 // Run is all attempts of one hook run, in order.

@@ -39,8 +39,8 @@ func New(base, key string) (*Client, error) {
 	return &Client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{}}, nil
 }
 
-// ErrNoAnswer says that the server could not be reached, or broke off.
-var ErrNoAnswer = errors.New("no answer")
+// ErrNoResponse says that the server could not be reached, or broke off.
+var ErrNoResponse = errors.New("no answer")
 
 // Error is an answer of the server that is an error.
 type Error struct {
@@ -53,8 +53,8 @@ type Error struct {
 // this API may be: asking twice for a claim, a release or a change of a pool
 // does what asking once does.
 const (
-	tries     = 3
-	firstWait = 100 * time.Millisecond
+	maxAttempts = 3
+	minBackoff  = 100 * time.Millisecond
 )
 
 // call is one request.
@@ -63,39 +63,39 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
-	// single says that it is not to be made again: by then somebody else's
+	// noRetry says that it is not to be made again: by then somebody else's
 	// change may be what the second call would undo.
-	single bool
+	noRetry bool
 }
 
 // do makes the call and returns an answer that is no error.
-func (c *Client) do(ctx context.Context, what call) (*http.Response, error) {
-	wait := firstWait
+func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
+	wait := minBackoff
 	for try := 1; ; try++ {
-		resp, err := c.once(ctx, what)
+		resp, err := c.doOnce(ctx, req)
 		if err == nil {
 			return resp, nil
 		}
-		if _, answered := err.(*Error); answered || what.single || try == tries || ctx.Err() != nil { //nolint:errorlint // once wraps none
+		if _, answered := err.(*Error); answered || req.noRetry || try == maxAttempts || ctx.Err() != nil { //nolint:errorlint // once wraps none
 			return nil, err
 		}
-		if err := pause(ctx, wait); err != nil {
+		if err := sleep(ctx, wait); err != nil {
 			return nil, err
 		}
 		wait *= 2
 	}
 }
 
-func (c *Client) once(ctx context.Context, what call) (*http.Response, error) {
-	target := c.base + what.path
-	if len(what.query) > 0 {
-		target += "?" + what.query.Encode()
+func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
+	target := c.base + req.path
+	if len(req.query) > 0 {
+		target += "?" + req.query.Encode()
 	}
-	r, err := http.NewRequestWithContext(ctx, what.method, target, bytes.NewReader(what.body))
+	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
 	}
-	for k, v := range what.header {
+	for k, v := range req.header {
 		r.Header[k] = v
 	}
 	if c.key != "" {
@@ -106,17 +106,17 @@ func (c *Client) once(ctx context.Context, what call) (*http.Response, error) {
 		if u, ok := errors.AsType[*url.Error](err); ok {
 			err = u.Err // the method and the address are no news to the caller
 		}
-		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoAnswer, c.base, err)
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, c.base, err)
 	}
 	if resp.StatusCode < 300 {
 		return resp, nil
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
-	return nil, problemOf(resp)
+	return nil, decodeProblem(resp)
 }
 
-// problemOf reads an answer that is an error, also one of a proxy's.
-func problemOf(resp *http.Response) *Error {
+// decodeProblem reads an answer that is an error, also one of a proxy's.
+func decodeProblem(resp *http.Response) *Error {
 	e := &Error{}
 	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = time.Duration(seconds) * time.Second
@@ -129,10 +129,10 @@ func problemOf(resp *http.Response) *Error {
 	return e
 }
 
-// into makes a call and decodes its answer.
-func into[T any](ctx context.Context, c *Client, what call) (T, int, error) {
+// doJSON makes a call and decodes its answer.
+func doJSON[T any](ctx context.Context, c *Client, req call) (T, int, error) {
 	var out T
-	resp, err := c.do(ctx, what)
+	resp, err := c.do(ctx, req)
 	if err != nil {
 		return out, 0, err
 	}
@@ -147,7 +147,7 @@ func into[T any](ctx context.Context, c *Client, what call) (T, int, error) {
 }
 
 func get[T any](ctx context.Context, c *Client, path string) (T, error) {
-	out, _, err := into[T](ctx, c, call{method: http.MethodGet, path: path})
+	out, _, err := doJSON[T](ctx, c, call{method: http.MethodGet, path: path})
 	return out, err
 }
 
@@ -158,17 +158,17 @@ func post[T any](ctx context.Context, c *Client, path string, v any) (T, int, er
 		var none T
 		return none, 0, fmt.Errorf("write the request: %w", err)
 	}
-	return into[T](ctx, c, call{
+	return doJSON[T](ctx, c, call{
 		method: http.MethodPost, path: path, body: body,
 		header: http.Header{"Content-Type": {"application/json"}},
 	})
 }
 
-// all reads a list page by page, to its end or until there are limit items.
-func all[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) ([]T, error) {
+// listAll reads a list page by page, to its end or until there are limit items.
+func listAll[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) ([]T, error) {
 	items := []T{}
 	for {
-		page, _, err := into[api.Page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
+		page, _, err := doJSON[api.Page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
 		if err != nil {
 			return nil, err
 		}
@@ -194,8 +194,8 @@ func values(pairs ...string) url.Values {
 	return q
 }
 
-// pause waits, or says why ctx ended.
-func pause(ctx context.Context, d time.Duration) error {
+// sleep waits, or says why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

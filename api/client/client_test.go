@@ -22,8 +22,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// through serves b and lets wrap see the requests first.
-func through(t *testing.T, b *apitest.Backend, wrap func(http.Handler) http.Handler) *client.Client {
+// serveThrough serves b and lets wrap see the requests first.
+func serveThrough(t *testing.T, b *apitest.Backend, wrap func(http.Handler) http.Handler) *client.Client {
 	t.Helper()
 	handler := http.Handler(api.New(b.Options()))
 	if wrap != nil {
@@ -36,8 +36,8 @@ func through(t *testing.T, b *apitest.Backend, wrap func(http.Handler) http.Hand
 	return c
 }
 
-// breaking breaks the connection of the first n requests.
-func breaking(n int32) func(http.Handler) http.Handler {
+// breakFirst breaks the connection of the first n requests.
+func breakFirst(n int32) func(http.Handler) http.Handler {
 	var seen atomic.Int32
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -50,11 +50,11 @@ func breaking(n int32) func(http.Handler) http.Handler {
 }
 
 // Every call reaches its route and reads its answer.
-func TestCalls(t *testing.T) {
+func TestClientCalls(t *testing.T) {
 	b := apitest.New()
 	b.Containers = []pool.Container{{ID: "box-1", Workload: "other"}, {ID: "box-2", Workload: "other"}}
-	b.Printed = "hello"
-	c, ctx := through(t, b, nil), t.Context()
+	b.Output = "hello"
+	c, ctx := serveThrough(t, b, nil), t.Context()
 
 	applied, err := c.Apply(ctx, "web", []byte("id: web\nimage: x\n"))
 	require.NoError(t, err)
@@ -73,7 +73,7 @@ func TestCalls(t *testing.T) {
 	require.Equal(t, 3, p.MinIdle)
 	p, err = c.Drain(ctx, "web")
 	require.NoError(t, err)
-	require.Equal(t, pool.FillStopped, p.Fill.State)
+	require.Equal(t, pool.FillDraining, p.Fill.State)
 	_, err = c.Pool(ctx, "web")
 	require.NoError(t, err)
 	boxes, err := c.Containers(ctx, pool.ContainerFilter{States: []pool.State{"", pool.Idle}})
@@ -106,7 +106,7 @@ func TestCalls(t *testing.T) {
 	released, err := c.Release(ctx, got.ID, true)
 	require.NoError(t, err)
 	require.Equal(t, claim.Released, released.State)
-	_, err = c.ClaimRecord(ctx, got.ID)
+	_, err = c.GetClaim(ctx, got.ID)
 	require.NoError(t, err)
 	_, err = c.Runs(ctx, hooks.RunFilter{})
 	require.NoError(t, err)
@@ -120,17 +120,17 @@ func TestCalls(t *testing.T) {
 
 // An id with a slash is an id, not a path.
 func TestIDsAreEscaped(t *testing.T) {
-	_, err := through(t, apitest.New(), nil).ClaimRecord(t.Context(), "../pools")
+	_, err := serveThrough(t, apitest.New(), nil).GetClaim(t.Context(), "../pools")
 	var e *client.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, 404, e.Status)
 }
 
 // An error of the server is an *Error with its code and when to ask again.
-func TestErrors(t *testing.T) {
+func TestClientErrors(t *testing.T) {
 	b := apitest.New()
 	b.Fail("claim", &claim.UnavailableError{Workload: "web", Reason: claim.Exhausted, Detail: "5 of 5 are taken", RetryAfter: 2 * time.Second})
-	_, _, err := through(t, b, nil).Claim(t.Context(), "web", "alice", 0)
+	_, _, err := serveThrough(t, b, nil).Claim(t.Context(), "web", "alice", 0)
 	var e *client.Error
 	require.ErrorAs(t, err, &e)
 	require.Equal(t, api.PoolExhausted, e.Code)
@@ -139,7 +139,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorContains(t, err, "5 of 5")
 	require.Len(t, b.Requests, 1, "an answer is not asked for again")
 
-	proxy := through(t, b, func(http.Handler) http.Handler {
+	proxy := serveThrough(t, b, func(http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) })
 	})
 	_, err = proxy.Pools(t.Context())
@@ -149,15 +149,15 @@ func TestErrors(t *testing.T) {
 }
 
 // A broken connection is made again, and not for ever.
-func TestRetries(t *testing.T) {
-	_, err := through(t, apitest.New(), breaking(2)).Pools(t.Context())
+func TestBrokenConnectionIsRetried(t *testing.T) {
+	_, err := serveThrough(t, apitest.New(), breakFirst(2)).Pools(t.Context())
 	require.NoError(t, err)
-	_, err = through(t, apitest.New(), breaking(1000)).Pools(t.Context())
-	require.ErrorIs(t, err, client.ErrNoAnswer)
+	_, err = serveThrough(t, apitest.New(), breakFirst(1000)).Pools(t.Context())
+	require.ErrorIs(t, err, client.ErrNoResponse)
 	require.ErrorContains(t, err, "http://127")
 	// By then the tenant may have claimed and released.
-	_, err = through(t, apitest.New(), breaking(1)).Restore(t.Context(), "web", "alice", "s")
-	require.ErrorIs(t, err, client.ErrNoAnswer)
+	_, err = serveThrough(t, apitest.New(), breakFirst(1)).Restore(t.Context(), "web", "alice", "s")
+	require.ErrorIs(t, err, client.ErrNoResponse)
 	_, err = client.New("127.0.0.1:8700", "")
 	require.ErrorContains(t, err, "http://")
 }
@@ -168,10 +168,10 @@ func TestFollowResumes(t *testing.T) {
 	const events = 300
 	b := apitest.New()
 	var connections atomic.Int32
-	c := through(t, b, func(h http.Handler) http.Handler {
+	c := serveThrough(t, b, func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			connections.Add(1)
-			h.ServeHTTP(&breaksOff{ResponseWriter: w, left: 4000}, r)
+			h.ServeHTTP(&breakingWriter{ResponseWriter: w, left: 4000}, r)
 		})
 	})
 	for range events / 2 {
@@ -200,16 +200,16 @@ func TestFollowResumes(t *testing.T) {
 	require.Greater(t, connections.Load(), int32(3))
 }
 
-// breaksOff breaks the connection after some bytes, in the middle of whatever
+// breakingWriter breaks the connection after some bytes, in the middle of whatever
 // is being written.
-type breaksOff struct {
+type breakingWriter struct {
 	http.ResponseWriter
 	left int
 }
 
-func (b *breaksOff) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+func (b *breakingWriter) Unwrap() http.ResponseWriter { return b.ResponseWriter }
 
-func (b *breaksOff) Write(p []byte) (int, error) {
+func (b *breakingWriter) Write(p []byte) (int, error) {
 	if len(p) <= b.left {
 		b.left -= len(p)
 		return b.ResponseWriter.Write(p)
@@ -223,16 +223,16 @@ func (b *breaksOff) Write(p []byte) (int, error) {
 func TestFollowRefused(t *testing.T) {
 	nothing := func(api.FollowedEvent) error { return nil }
 	var e *client.Error
-	require.ErrorAs(t, through(t, apitest.New(), nil).Follow(t.Context(), client.EventQuery{After: "7"}, nothing), &e)
+	require.ErrorAs(t, serveThrough(t, apitest.New(), nil).Follow(t.Context(), client.EventQuery{After: "7"}, nothing), &e)
 	require.Equal(t, api.InvalidRequest, e.Code)
-	require.Error(t, through(t, apitest.New(), breaking(1)).Follow(t.Context(), client.EventQuery{}, nothing))
+	require.Error(t, serveThrough(t, apitest.New(), breakFirst(1)).Follow(t.Context(), client.EventQuery{}, nothing))
 }
 
 // A page has what was asked for.
 func TestEvents(t *testing.T) {
 	b := apitest.New()
 	b.Append(activity.Event{Type: activity.PoolWarning}, activity.Event{Type: activity.HookFailed, Tenant: "alice"})
-	page, err := through(t, b, nil).Events(t.Context(), client.EventQuery{Filter: activity.Filter{Types: []activity.Type{"hook"}, Tenant: "alice"}}, 10)
+	page, err := serveThrough(t, b, nil).Events(t.Context(), client.EventQuery{Filter: activity.Filter{Types: []activity.Type{"hook"}, Tenant: "alice"}}, 10)
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	require.EqualValues(t, 2, page.Next)

@@ -34,27 +34,27 @@ func (q EventQuery) values() url.Values {
 func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (api.EventPage, error) {
 	query := q.values()
 	query.Set("limit", strconv.Itoa(limit))
-	out, _, err := into[api.EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
+	out, _, err := doJSON[api.EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
 	return out, err
 }
 
 // How a follower copes with a lost connection.
 const (
-	silence = 45 * time.Second // three heartbeats of the server
-	maxWait = 5 * time.Second
-	maxLine = 16 << 20
+	readTimeout = 45 * time.Second // three heartbeats of the server
+	maxBackoff  = 5 * time.Second
+	maxLine     = 16 << 20
 )
 
-// errSilent says that the server stopped sending, and its heartbeats too.
-var errSilent = errors.New("the server has fallen silent")
+// errReadTimeout says that the server stopped sending, and its heartbeats too.
+var errReadTimeout = errors.New("the server has fallen silent")
 
 // Follow calls each with every event, in order, until ctx ends (nil), each
 // returns an error (that error), or the server refuses (*Error). Only the first
 // connection must succeed: later ones are made again and again, and resume
-// where the last one broke. Deleted events are told by one of type api.LogCut.
+// where the last one broke. Deleted events are told by one of type api.LogTruncated.
 func (c *Client) Follow(ctx context.Context, q EventQuery, each func(api.FollowedEvent) error) error {
 	f := follower{c: c, query: q.values(), each: each}
-	wait := firstWait
+	wait := minBackoff
 	for {
 		err := f.read(ctx)
 		if ctx.Err() != nil {
@@ -68,12 +68,12 @@ func (c *Client) Follow(ctx context.Context, q EventQuery, each func(api.Followe
 			return err
 		}
 		if f.progress {
-			wait, f.progress = firstWait, false
+			wait, f.progress = minBackoff, false
 		}
-		if pause(ctx, wait) != nil {
+		if sleep(ctx, wait) != nil {
 			return nil
 		}
-		wait = min(2*wait, maxWait)
+		wait = min(2*wait, maxBackoff)
 	}
 }
 
@@ -102,20 +102,20 @@ func (f *follower) read(ctx context.Context) error {
 	if f.last != "" {
 		header.Set("Last-Event-ID", f.last)
 	}
-	resp, err := f.c.once(ctx, call{method: http.MethodGet, path: "/v1/events", query: f.query, header: header})
+	resp, err := f.c.doOnce(ctx, call{method: http.MethodGet, path: "/v1/events", query: f.query, header: header})
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close() //nolint:errcheck // it was only read
 	f.connected, f.pending = true, f.last
-	alive := time.AfterFunc(silence, func() { cancel(errSilent) })
+	alive := time.AfterFunc(readTimeout, func() { cancel(errReadTimeout) })
 	defer alive.Stop()
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
-		alive.Reset(silence)
+		alive.Reset(readTimeout)
 		f.progress = true
-		if err := f.line(lines.Text()); err != nil {
+		if err := f.handleLine(lines.Text()); err != nil {
 			return err
 		}
 	}
@@ -125,10 +125,10 @@ func (f *follower) read(ctx context.Context) error {
 	return io.ErrUnexpectedEOF
 }
 
-// line takes one line of the stream. An event's id comes before its data, and
+// handleLine takes one line of the stream. An event's id comes before its data, and
 // counts from the empty line after both: what breaks off in between is sent
 // again, and told from what has been seen by its place in the log.
-func (f *follower) line(text string) error {
+func (f *follower) handleLine(text string) error {
 	name, value, _ := strings.Cut(text, ": ")
 	switch name {
 	case "id":
@@ -140,7 +140,7 @@ func (f *follower) line(text string) error {
 		if err := json.Unmarshal([]byte(value), &e); err != nil {
 			return fmt.Errorf("read an event: %w", err)
 		}
-		if e.Type != api.LogCut {
+		if e.Type != api.LogTruncated {
 			if e.Seq <= f.seq {
 				return nil
 			}

@@ -123,26 +123,26 @@ func value(fields []string, unit string) (float64, bool) {
 
 // The measures of a picture, in pixels.
 const (
-	width, label, bar, gap, top = 760, 220, 20, 8, 48
+	width, labelWidth, barHeight, gap, topMargin = 760, 220, 20, 8, 48
 )
 
 // svg draws horizontal bars with their figures.
 func svg(c chart, bars []result) string {
-	most := 0.0
+	maxValue := 0.0
 	for _, b := range bars {
-		most = max(most, b.value)
+		maxValue = max(maxValue, b.value)
 	}
-	height := top + len(bars)*(bar+gap) + gap
+	height := topMargin + len(bars)*(barHeight+gap) + gap
 	var s strings.Builder
 	fmt.Fprintf(&s, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13">`+"\n", width, height)
 	fmt.Fprintf(&s, `<rect width="%d" height="%d" fill="#fff"/>`+"\n", width, height)
 	fmt.Fprintf(&s, `<text x="%d" y="26" font-size="16" fill="#222">%s (%s)</text>`+"\n", gap, c.title, c.unit)
 	for i, b := range bars {
-		y := top + i*(bar+gap)
-		w := b.value / most * (width - label - 90)
-		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end" fill="#222">%s</text>`+"\n", label-gap, y+15, b.name)
-		fmt.Fprintf(&s, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="#3b6ea5"/>`+"\n", label, y, max(w, 1), bar)
-		fmt.Fprintf(&s, `<text x="%.1f" y="%d" fill="#222">%s</text>`+"\n", label+w+gap, y+15, strconv.FormatFloat(b.value, 'g', 4, 64))
+		y := topMargin + i*(barHeight+gap)
+		w := b.value / maxValue * (width - labelWidth - 90)
+		fmt.Fprintf(&s, `<text x="%d" y="%d" text-anchor="end" fill="#222">%s</text>`+"\n", labelWidth-gap, y+15, b.name)
+		fmt.Fprintf(&s, `<rect x="%d" y="%d" width="%.1f" height="%d" fill="#3b6ea5"/>`+"\n", labelWidth, y, max(w, 1), barHeight)
+		fmt.Fprintf(&s, `<text x="%.1f" y="%d" fill="#222">%s</text>`+"\n", labelWidth+w+gap, y+15, strconv.FormatFloat(b.value, 'g', 4, 64))
 	}
 	s.WriteString("</svg>\n")
 	return s.String()

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// apart are the attributes of a process in namespaces of its own.
-func apart(namespaces uintptr) *syscall.SysProcAttr {
-	if privileged() {
+// newNamespaces are the attributes of a process in namespaces of its own.
+func newNamespaces(namespaces uintptr) *syscall.SysProcAttr {
+	if isPrivileged() {
 		return &syscall.SysProcAttr{Cloneflags: namespaces}
 	}
 	return &syscall.SysProcAttr{
@@ -28,29 +28,29 @@ func apart(namespaces uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// leaseLabel prints how the facts differ once a flow label was leased whose
+// printLeasedFlowLabel prints how the facts differ once a flow label was leased whose
 // socket is closed.
-func leaseLabel() int {
+func printLeasedFlowLabel() int {
 	before, after := make(facts), make(facts)
-	err := labelFacts(before)
+	err := flowLabelFacts(before)
 	if err == nil {
-		err = lease(0x12345)
+		err = leaseFlowLabel(0x12345)
 	}
 	if err == nil {
-		err = labelFacts(after)
+		err = flowLabelFacts(after)
 	}
 	if err != nil {
-		complain("lease a flow label", err)
+		logError("lease a flow label", err)
 		return exitFailed
 	}
 	fmt.Println("Before:", before["the flow labels"])
-	fmt.Println("Differs:", errors.Is(before.compare(after), runtime.ErrNotClean))
+	fmt.Println("Differs:", errors.Is(before.compare(after), runtime.ErrWipeUnverified))
 	return 0
 }
 
-// lease gets a flow label for as long as a minute and closes its socket: struct
+// leaseFlowLabel gets a flow label for as long as a minute and closes its socket: struct
 // in6_flowlabel_req of <linux/in6.h>.
-func lease(label uint32) error {
+func leaseFlowLabel(label uint32) error {
 	const (
 		manager   = 32 // IPV6_FLOWLABEL_MGR
 		exclusive = 1  // IPV6_FL_S_EXCL
@@ -80,31 +80,31 @@ func lease(label uint32) error {
 
 // A lease of a flow label outlives its socket, and its tenant would be known by
 // it: it is among the facts.
-func TestFlowLabels(t *testing.T) {
+func TestLeasedFlowLabelIsFound(t *testing.T) {
 	t.Parallel()
-	is := child(t, apart(unix.CLONE_NEWNET), "/proc/self/exe", "labels")
+	is := runChild(t, newNamespaces(unix.CLONE_NEWNET), "/proc/self/exe", "labels")
 	require.Empty(t, is["Before"])
 	require.Equal(t, "true", is["Differs"])
 }
 
-// showBaseline takes the baseline of a container whose root is a temporary
+// printBaseline takes the baseline of a container whose root is a temporary
 // filesystem, and prints why it is good for no second tenant.
-func showBaseline() int {
-	b, err := baselineBelow(os.Args[2])
+func printBaseline() int {
+	b, err := chrootBaseline(os.Args[2])
 	if err != nil {
-		complain("take a baseline", err)
+		logError("take a baseline", err)
 		return exitFailed
 	}
 	s := newSupervisor(shim.Config{})
 	s.baseline = b
-	wipe := s.clearFiles()
-	fmt.Println("Unnoted:", errors.Is(b.files.why, errUnnoted))
-	fmt.Println("Refused:", errors.Is(wipe, runtime.ErrNotClean) && errors.Is(wipe, errUnnoted))
+	wipe := s.wipeAndCompare()
+	fmt.Println("Unnoted:", errors.Is(b.files.err, errUnreliableCtime))
+	fmt.Println("Refused:", errors.Is(wipe, runtime.ErrWipeUnverified) && errors.Is(wipe, errUnreliableCtime))
 	return 0
 }
 
-// baselineBelow makes a directory the root of this process.
-func baselineBelow(root string) (*baseline, error) {
+// chrootBaseline makes a directory the root of this process.
+func chrootBaseline(root string) (*baseline, error) {
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("tmpfs", root, "tmpfs", 0, "size=1m"),
@@ -115,47 +115,47 @@ func baselineBelow(root string) (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSupervisor(shim.Config{}).takeBaseline()
+	return newSupervisor(shim.Config{}).readBaseline()
 }
 
 // A root filesystem that does not note every change of a file is found out when
 // the baseline is taken, and no wipe is believed that rests on it.
-func TestBaselineOfWhatIsNotNoted(t *testing.T) {
+func TestBaselineNeedsReliableCtime(t *testing.T) {
 	t.Parallel()
-	is := child(t, apart(unix.CLONE_NEWNS), "/proc/self/exe", "baseline", t.TempDir())
+	is := runChild(t, newNamespaces(unix.CLONE_NEWNS), "/proc/self/exe", "baseline", t.TempDir())
 	require.Equal(t, "true", is["Unnoted"])
 	require.Equal(t, "true", is["Refused"])
 }
 
 // What a wipe empties is empty, and each of what it compares is compared.
-func TestClearFiles(t *testing.T) { // not beside others: it changes this process
+func TestWipeAndCompare(t *testing.T) { // not beside others: it changes this process
 	root := t.TempDir()
 	require.NoError(t, os.MkdirAll(root+"/data", 0o755))
 	require.NoError(t, os.Mkdir(root+"/app", 0o755))
 	require.NoError(t, os.WriteFile(root+"/app/server", []byte("good"), 0o755))
-	s := newSupervisor(shim.Config{Shared: true, Root: root, Volumes: []string{"/data"}})
+	s := newSupervisor(shim.Config{HostProcess: true, Root: root, Volumes: []string{"/data"}})
 	var err error
-	s.baseline, err = s.takeBaseline()
+	s.baseline, err = s.readBaseline()
 	require.NoError(t, err)
-	require.NoError(t, s.clearFiles())
+	require.NoError(t, s.wipeAndCompare())
 	require.NoError(t, os.WriteFile(root+"/data/secret", []byte("x"), 0o600))
-	require.NoError(t, s.clearFiles())
+	require.NoError(t, s.wipeAndCompare())
 	require.NoFileExists(t, root+"/data/secret")
 
 	was := unix.Umask(0o123)
-	err = s.clearFiles()
+	err = s.wipeAndCompare()
 	unix.Umask(was)
-	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "Umask")
 
 	require.NoError(t, rewrite(root+"/app/server"))
-	err = s.clearFiles()
-	require.ErrorIs(t, err, runtime.ErrNotClean)
+	err = s.wipeAndCompare()
+	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "/app/server")
 }
 
 // What was never sealed is never clean.
-func TestWipeUnsealed(t *testing.T) {
+func TestWipeWithoutBaseline(t *testing.T) {
 	t.Parallel()
-	require.ErrorIs(t, newSupervisor(shim.Config{Shared: true}).wipe(nil), runtime.ErrNotClean)
+	require.ErrorIs(t, newSupervisor(shim.Config{HostProcess: true}).wipe(nil), runtime.ErrWipeUnverified)
 }

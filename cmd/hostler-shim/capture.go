@@ -21,18 +21,18 @@ func (c *capture) Write(p []byte) (int, error) {
 	n := len(p)
 	c.total += int64(n)
 	if room := runtime.OutputHead - len(c.head); room > 0 {
-		take := min(room, len(p))
-		c.head = append(c.head, p[:take]...)
-		p = p[take:]
+		size := min(room, len(p))
+		c.head = append(c.head, p[:size]...)
+		p = p[size:]
 	}
 	if len(p) > runtime.OutputTail { // only its end will stay
 		c.tail, c.next = append(c.tail[:0], p[len(p)-runtime.OutputTail:]...), 0
 		return n, nil
 	}
 	if room := runtime.OutputTail - len(c.tail); room > 0 {
-		take := min(room, len(p))
-		c.tail = append(c.tail, p[:take]...)
-		p = p[take:]
+		size := min(room, len(p))
+		c.tail = append(c.tail, p[:size]...)
+		p = p[size:]
 	}
 	for len(p) > 0 {
 		copied := copy(c.tail[c.next:], p)
@@ -54,10 +54,10 @@ func (c *capture) output() runtime.Output {
 	}
 	rest := c.head[cut:]
 	if out.Truncated {
-		out.Head, out.Tail = text(c.head[:cut]), text(trimContinuation(tail))
+		out.Head, out.Tail = sanitizeText(c.head[:cut]), sanitizeText(trimContinuation(tail))
 		return out
 	}
-	out.Head, out.Tail = text(c.head[:cut]), text(append(append([]byte{}, rest...), tail...))
+	out.Head, out.Tail = sanitizeText(c.head[:cut]), sanitizeText(append(append([]byte{}, rest...), tail...))
 	return out
 }
 
@@ -85,9 +85,9 @@ func trimContinuation(b []byte) []byte {
 	return b
 }
 
-// text makes bytes fit for JSON and for every database: valid UTF-8 without
+// sanitizeText makes bytes fit for JSON and for every database: valid UTF-8 without
 // NUL.
-func text(b []byte) string {
+func sanitizeText(b []byte) string {
 	const replacement = string(utf8.RuneError)
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), replacement), "\x00", replacement)
 }

@@ -10,16 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const kept = runtime.OutputHead + runtime.OutputTail
+const maxKeptOutput = runtime.OutputHead + runtime.OutputTail
 
 // What is kept does not depend on how the stream was cut into writes.
 func TestCapture(t *testing.T) {
 	t.Parallel()
 	var stream bytes.Buffer
-	for i := 0; stream.Len() < 2*kept+100; i++ {
+	for i := 0; stream.Len() < 2*maxKeptOutput+100; i++ {
 		stream.WriteString(strings.Repeat(string(rune('a'+i%26)), 1+i%97))
 	}
-	for _, n := range []int{0, 1, runtime.OutputHead - 1, runtime.OutputHead, runtime.OutputHead + 1, kept, kept + 1, 2*kept + 100} {
+	for _, n := range []int{0, 1, runtime.OutputHead - 1, runtime.OutputHead, runtime.OutputHead + 1, maxKeptOutput, maxKeptOutput + 1, 2*maxKeptOutput + 100} {
 		for _, piece := range []int{1, 7, 1000, runtime.OutputTail, 1 << 20} {
 			var c capture
 			for rest := stream.Bytes()[:n]; len(rest) > 0; {
@@ -32,10 +32,10 @@ func TestCapture(t *testing.T) {
 			out := c.output()
 			whole := stream.String()[:n]
 			require.Equal(t, int64(n), out.Total)
-			require.Equal(t, n > kept, out.Truncated, "%d in pieces of %d", n, piece)
+			require.Equal(t, n > maxKeptOutput, out.Truncated, "%d in pieces of %d", n, piece)
 			require.True(t, strings.HasPrefix(whole, out.Head))
 			require.True(t, strings.HasSuffix(whole, out.Tail), "%d in pieces of %d", n, piece)
-			if n <= kept {
+			if n <= maxKeptOutput {
 				require.Equal(t, whole, out.String())
 			}
 		}
@@ -43,11 +43,11 @@ func TestCapture(t *testing.T) {
 }
 
 // Cut anywhere, a character stays whole.
-func TestCaptureAtRunes(t *testing.T) {
+func TestCaptureKeepsRunesWhole(t *testing.T) {
 	t.Parallel()
 	for _, r := range []string{"é", "€", "😀"} {
 		for shift := range 4 {
-			for _, n := range []int{runtime.OutputHead, 3 * kept} {
+			for _, n := range []int{runtime.OutputHead, 3 * maxKeptOutput} {
 				var c capture
 				_, _ = c.Write([]byte(strings.Repeat("x", shift) + strings.Repeat(r, n/len(r)+1)))
 				out := c.output()
@@ -61,7 +61,7 @@ func TestCaptureAtRunes(t *testing.T) {
 
 func FuzzCapture(f *testing.F) {
 	f.Add([]byte("a\x00b\xff"), 5000)
-	f.Add([]byte("€"), kept)
+	f.Add([]byte("€"), maxKeptOutput)
 	f.Fuzz(func(t *testing.T, piece []byte, times int) {
 		var c capture
 		for range min(max(times, 0), 1000) {

@@ -22,25 +22,25 @@ func runDaemon(args []string) int {
 	set := flag.NewFlagSet("daemon", flag.ContinueOnError)
 	record := set.String("record", "", "where to record the process")
 	log := set.String("log", "", "where its output goes")
-	alive := set.String("alive", "", "a folder without which it must not start")
+	requiredDir := set.String("alive", "", "a folder without which it must not start")
 	if err := set.Parse(args); err != nil {
 		return exitUsage
 	}
-	if err := startDaemon(*record, *log, *alive); err != nil {
-		return toolFailed(err)
+	if err := startDaemon(*record, *log, *requiredDir); err != nil {
+		return writeToolError(err)
 	}
 	return 0
 }
 
-// toolFailed is the last line on stderr of a program that a server has started,
+// writeToolError is the last line on stderr of a program that a server has started,
 // for shim.ToolError.
-func toolFailed(err error) int {
-	line, _ := json.Marshal(shim.NewFault(err)) // strings always encode
+func writeToolError(err error) int {
+	line, _ := json.Marshal(shim.NewWireError(err)) // strings always encode
 	fmt.Fprintln(os.Stderr, string(line))
 	return exitFailed
 }
 
-func startDaemon(record, log, alive string) error {
+func startDaemon(record, log, requiredDir string) error {
 	out, err := unix.Open(log, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return fmt.Errorf("open the log: %w", err)
@@ -49,7 +49,7 @@ func startDaemon(record, log, alive string) error {
 	if err != nil {
 		return fmt.Errorf("open its input: %w", err)
 	}
-	ours, theirs, err := pair()
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return fmt.Errorf("make a socket: %w", err)
 	}
@@ -73,7 +73,7 @@ func startDaemon(record, log, alive string) error {
 	}
 	// Whoever destroys the container moves the folder away first and reads
 	// the record then.
-	if _, err := os.Stat(alive); err != nil {
+	if _, err := os.Stat(requiredDir); err != nil {
 		return errors.Join(err, os.Remove(record))
 	}
 	if _, err = ours.Write([]byte{1}); err != nil {
@@ -97,25 +97,25 @@ func writeRecord(path string, p proctree.Process) error {
 	return os.Rename(next, path)
 }
 
-// leash is init's end of the daemon's socket.
-type leash struct{ socket *os.File }
+// startGate is init's end of the daemon's socket.
+type startGate struct{ socket *os.File }
 
-// awaitRelease is init's first step under a daemon: it goes on only when it is
+// waitStartGate is init's first step under a daemon: it goes on only when it is
 // on record.
-func awaitRelease() (leash, error) {
+func waitStartGate() (startGate, error) {
 	unix.CloseOnExec(3)
-	l := leash{os.NewFile(3, "daemon")}
-	n, err := l.socket.Read(make([]byte, 1))
+	g := startGate{os.NewFile(3, "daemon")}
+	n, err := g.socket.Read(make([]byte, 1))
 	if err != nil || n != 1 {
-		return l, fmt.Errorf("init was not recorded: %w", err)
+		return g, fmt.Errorf("init was not recorded: %w", err)
 	}
-	return l, nil
+	return g, nil
 }
 
-// listening tells the daemon, if there is one, that it may go.
-func (l leash) listening() {
-	if l.socket != nil {
-		_, _ = l.socket.Write([]byte{1}) // it may have been killed
-		l.socket.Close()
+// notifyReady tells the daemon, if there is one, that it may go.
+func (g startGate) notifyReady() {
+	if g.socket != nil {
+		_, _ = g.socket.Write([]byte{1}) // it may have been killed
+		g.socket.Close()
 	}
 }

@@ -13,45 +13,45 @@ import (
 // execute runs a command that nobody has asked for before, and records its
 // outcome.
 func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run) {
-	result, err := s.perform(ctx, r, spec)
+	result, err := s.runInWorker(ctx, r, spec)
 	if err != nil {
-		s.runs.finish(r, shim.Answer{Fault: shim.NewFault(err)})
+		s.runs.finish(r, shim.Response{Error: shim.NewWireError(err)})
 		return
 	}
-	s.runs.finish(r, shim.Answer{Result: &result})
+	s.runs.finish(r, shim.Response{Result: &result})
 }
 
-func (s *supervisor) perform(ctx context.Context, r *run, spec shim.Run) (runtime.Result, error) {
-	if err := s.await(ctx, r); err != nil {
+func (s *supervisor) runInWorker(ctx context.Context, r *run, spec shim.Run) (runtime.Result, error) {
+	if err := s.acquireSlot(ctx, r); err != nil {
 		return runtime.Result{}, err
 	}
 	defer func() { <-s.workers.slots }()
 	if s.main.get() != shim.MainRunning {
-		return runtime.Result{}, notRunning
+		return runtime.Result{}, errMainNotRunning
 	}
-	w, err := s.workers.take()
+	w, err := s.workers.acquire()
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	defer s.workers.put(w)
-	return w.run(ctx, s.complete(spec))
+	defer s.workers.release(w)
+	return w.run(ctx, s.withDefaults(spec))
 }
 
-// notRunning refuses a command beside a main process that is not there.
-var notRunning = (&shim.Fault{Code: shim.CodeNotRunning, Detail: "its main process does not run"}).Err()
+// errMainNotRunning refuses a command beside a main process that is not there.
+var errMainNotRunning = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "its main process does not run"}).Err()
 
-// await takes a slot, in turn.
-func (s *supervisor) await(ctx context.Context, r *run) error {
+// acquireSlot takes a slot, in turn.
+func (s *supervisor) acquireSlot(ctx context.Context, r *run) error {
 	select {
 	case s.workers.slots <- struct{}{}:
 		return nil
 	default:
 		close(r.queued)
 	}
-	defer close(r.begun)
-	limit := time.NewTimer(shim.QueueBound)
+	defer close(r.started)
+	limit := time.NewTimer(shim.QueueTimeout)
 	defer limit.Stop()
-	busy := &shim.Fault{Code: shim.CodeBusy, Detail: "too many commands run in it"}
+	busy := &shim.WireError{Code: shim.CodeBusy, Detail: "too many commands run in it"}
 	select {
 	case s.workers.slots <- struct{}{}:
 		return nil
@@ -62,12 +62,12 @@ func (s *supervisor) await(ctx context.Context, r *run) error {
 	}
 }
 
-// complete fills in what is the container's. A path is meant from its root,
+// withDefaults fills in what is the container's. A path is meant from its root,
 // which is a folder when the machine is shared.
-func (s *supervisor) complete(spec shim.Run) shim.Run {
-	environment := map[string]string{shim.MainVariable: strconv.Itoa(s.main.number())}
+func (s *supervisor) withDefaults(spec shim.Run) shim.Run {
+	environment := map[string]string{shim.MainPIDEnv: strconv.Itoa(s.main.currentPID())}
 	for name, value := range spec.Environment {
-		if name != shim.MainVariable {
+		if name != shim.MainPIDEnv {
 			environment[name] = value
 		}
 	}

@@ -26,13 +26,13 @@ type facts map[string]string
 // that is more than a directory.
 var (
 	ownFacts     = []func(facts) error{limitFacts, processFacts, schedulingFacts}
-	machineFacts = []func(facts) error{namespaceFacts, mountFacts, networkFacts, sysctlFacts, runFacts}
+	machineFacts = []func(facts) error{namespaceFacts, mountFacts, networkFacts, sysctlFacts, runDirFacts}
 )
 
 // readFacts reads all. An error is a reason why a container is not proven clean.
 func (s *supervisor) readFacts() (facts, error) {
 	sources := ownFacts
-	if !s.config.Shared {
+	if !s.config.HostProcess {
 		sources = slices.Concat(ownFacts, machineFacts)
 	}
 	f := make(facts)
@@ -51,7 +51,7 @@ func (f facts) compare(now facts) error {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if f[name] != now[name] {
 			was, is := firstDifference(f[name], now[name])
-			return fmt.Errorf("%w: %s was %q and is %q", runtime.ErrNotClean, name, was, is)
+			return fmt.Errorf("%w: %s was %q and is %q", runtime.ErrWipeUnverified, name, was, is)
 		}
 	}
 	return nil
@@ -60,13 +60,13 @@ func (f facts) compare(now facts) error {
 // firstDifference are the first lines that two texts differ in, cut to a length
 // that an event can hold.
 func firstDifference(a, b string) (string, string) {
-	const most = 120
+	const maxLen = 120
 	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
 	i := 0
 	for i < len(as)-1 && i < len(bs)-1 && as[i] == bs[i] {
 		i++
 	}
-	return as[i][:min(len(as[i]), most)], bs[i][:min(len(bs[i]), most)]
+	return as[i][:min(len(as[i]), maxLen)], bs[i][:min(len(bs[i]), maxLen)]
 }
 
 // resourceLimits is how many kinds of limits Linux has.
@@ -84,11 +84,11 @@ func limitFacts(f facts) error {
 	return nil
 }
 
-// inProc are the files of /proc that tell what a process hands on, and
+// procFiles are the files of /proc that tell what a process hands on, and
 // inStatus the lines of its status.
 var (
-	inProc   = []string{"oom_score_adj", "coredump_filter", "autogroup", "cgroup", "loginuid", "uid_map", "gid_map"}
-	inStatus = []string{
+	procFiles    = []string{"oom_score_adj", "coredump_filter", "autogroup", "cgroup", "loginuid", "uid_map", "gid_map"}
+	statusFields = []string{
 		"Umask", "Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "Seccomp_filters", "SigIgn",
 		"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "THP_enabled",
 		"Speculation_Store_Bypass", "SpeculationIndirectBranch",
@@ -96,7 +96,7 @@ var (
 )
 
 func processFacts(f facts) error {
-	for _, name := range inProc {
+	for _, name := range procFiles {
 		text, err := os.ReadFile("/proc/self/" + name)
 		if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 			return fmt.Errorf("look at init: %w", err)
@@ -109,7 +109,7 @@ func processFacts(f facts) error {
 	}
 	for line := range strings.Lines(string(status)) {
 		name, value, _ := strings.Cut(line, ":")
-		if slices.Contains(inStatus, name) {
+		if slices.Contains(statusFields, name) {
 			f["init's "+name] = strings.TrimSpace(value)
 		}
 	}
@@ -199,20 +199,20 @@ func mountFacts(f facts) error {
 	}
 	queues := false
 	for _, m := range all {
-		queues = queues || m.kind == "mqueue"
-		if m.holdsObjects() {
-			return fmt.Errorf("%w: objects of the kernel can be made below %s, a filesystem of kind %s", runtime.ErrNotClean, m.path, m.kind)
+		queues = queues || m.fsType == "mqueue"
+		if m.holdsKernelObjects() {
+			return fmt.Errorf("%w: objects of the kernel can be made below %s, a filesystem of kind %s", runtime.ErrWipeUnverified, m.path, m.fsType)
 		}
 	}
-	if !queues && hasQueues() {
-		return fmt.Errorf("%w: its message queues cannot be listed", runtime.ErrNotClean)
+	if !queues && hasMessageQueues() {
+		return fmt.Errorf("%w: its message queues cannot be listed", runtime.ErrWipeUnverified)
 	}
 	return nil
 }
 
-// hasQueues reports whether the kernel has message queues. One that says
+// hasMessageQueues reports whether the kernel has message queues. One that says
 // nothing of them in /proc may have them all the same, as gVisor has.
-func hasQueues() bool {
+func hasMessageQueues() bool {
 	if _, err := os.Stat("/proc/sys/fs/mqueue"); err == nil {
 		return true
 	}
@@ -233,12 +233,12 @@ func networkFacts(f facts) error {
 	if err != nil {
 		return err
 	}
-	return labelFacts(f)
+	return flowLabelFacts(f)
 }
 
-// labelFacts are the flow labels of IPv6 that are leased: a lease outlives its
+// flowLabelFacts are the flow labels of IPv6 that are leased: a lease outlives its
 // socket.
-func labelFacts(f facts) error {
+func flowLabelFacts(f facts) error {
 	text, err := os.ReadFile("/proc/self/net/ip6_flowlabel")
 	if err != nil && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, os.ErrPermission) {
 		return fmt.Errorf("look at flow labels: %w", err)
@@ -311,9 +311,9 @@ func isVolatile(path string) bool {
 	return strings.HasPrefix(path, "/proc/sys/kernel/random/") || strings.HasSuffix(path, "/ns_last_pid")
 }
 
-// runFacts are the names in the shim's own directory, which no tenant can reach
+// runDirFacts are the names in the shim's own directory, which no tenant can reach
 // but one who is the shim's user.
-func runFacts(f facts) error {
+func runDirFacts(f facts) error {
 	entries, err := os.ReadDir(shim.RunDir)
 	if err != nil {
 		return fmt.Errorf("look at %s: %w", shim.RunDir, err)

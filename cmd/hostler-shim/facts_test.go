@@ -13,8 +13,8 @@ import (
 )
 
 // What later processes inherit is compared, whatever kind it is of.
-func TestFacts(t *testing.T) {
-	s := newSupervisor(shim.Config{Shared: true})
+func TestProcessFacts(t *testing.T) {
+	s := newSupervisor(shim.Config{HostProcess: true})
 	before, err := s.readFacts()
 	require.NoError(t, err)
 	now, err := s.readFacts()
@@ -57,7 +57,7 @@ func TestFacts(t *testing.T) {
 		require.NoError(t, undo())
 		require.NoError(t, err)
 		err = before.compare(now)
-		require.ErrorIs(t, err, runtime.ErrNotClean, name)
+		require.ErrorIs(t, err, runtime.ErrWipeUnverified, name)
 		require.ErrorContains(t, err, c.want)
 	}
 	now, err = s.readFacts()
@@ -67,13 +67,13 @@ func TestFacts(t *testing.T) {
 
 // Facts are the same on whichever thread they are read: /proc hides some of the
 // first thread's from the others.
-func TestFactsOfThreads(t *testing.T) {
-	s := newSupervisor(shim.Config{Shared: true})
+func TestFactsSameOnAllThreads(t *testing.T) {
+	s := newSupervisor(shim.Config{HostProcess: true})
 	before, err := s.readFacts()
 	require.NoError(t, err)
 	for range 20 {
 		errs := make(chan error, 1)
-		onThreadThatEnds(func() {
+		onDisposableThread(func() {
 			header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 			var none [2]unix.CapUserData // as in a container
 			err := unix.Capset(&header, &none[0])

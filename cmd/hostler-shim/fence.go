@@ -15,8 +15,8 @@ import (
 // fence is the greatest number that a change of this container has carried.
 // Whoever changes it holds the supervisor's changing token.
 type fence struct {
-	path string // empty for one that lasts as long as init
-	now  int64
+	path    string // empty for one that lasts as long as init
+	current int64
 }
 
 // openFence reads what an earlier init has left. A file that cannot be read is
@@ -31,7 +31,7 @@ func openFence(path string) (fence, error) {
 		return f, nil
 	}
 	if err == nil {
-		f.now, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		f.current, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
 	}
 	if err != nil {
 		return f, fmt.Errorf("read the fence: %w", err)
@@ -43,9 +43,9 @@ func openFence(path string) (fence, error) {
 // the disk before it counts.
 func (f *fence) admit(number int64) error {
 	switch {
-	case number < f.now:
-		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, f.now, number)
-	case number == f.now:
+	case number < f.current:
+		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, f.current, number)
+	case number == f.current:
 		return nil
 	}
 	if f.path != "" {
@@ -53,7 +53,7 @@ func (f *fence) admit(number int64) error {
 			return fmt.Errorf("record the fence: %w", err)
 		}
 	}
-	f.now = number
+	f.current = number
 	return nil
 }
 

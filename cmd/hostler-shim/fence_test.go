@@ -13,7 +13,7 @@ import (
 
 // A number that is smaller than one before is refused, also by an init that
 // starts again.
-func TestFence(t *testing.T) {
+func TestFenceRefusesSmaller(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
 		"in memory": "", "on the disk": filepath.Join(t.TempDir(), "fence"),
@@ -36,7 +36,7 @@ func TestFence(t *testing.T) {
 
 // A number that could not be recorded does not count: its sender gets the error,
 // and the holder of the number before is still served.
-func TestFenceIsOnTheDiskFirst(t *testing.T) {
+func TestFencePersistedBeforeUse(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.Mkdir(dir, 0o700))

@@ -25,9 +25,9 @@ type fileState struct {
 	filesystem uint64
 	device     uint64 // of a device file
 	flags      uint64 // immutable and the like
-	changed    unix.StatxTimestamp
-	modified   unix.StatxTimestamp
-	born       unix.StatxTimestamp
+	ctime      unix.StatxTimestamp
+	mtime      unix.StatxTimestamp
+	btime      unix.StatxTimestamp
 }
 
 // comparedFlags are the inode flags that statx tells of. Others tell how a file
@@ -53,8 +53,8 @@ func statAt(dir int, name *byte) (fileState, error) {
 	}
 }
 
-// lookAt looks at a path.
-func lookAt(path string) (fileState, error) {
+// statPath looks at a path.
+func statPath(path string) (fileState, error) {
 	name, err := unix.BytePtrFromString(path)
 	if err != nil {
 		return fileState{}, err
@@ -73,18 +73,18 @@ func newFileState(st *unix.Statx_t) fileState {
 		filesystem: unix.Mkdev(st.Dev_major, st.Dev_minor),
 		device:     unix.Mkdev(st.Rdev_major, st.Rdev_minor),
 		flags:      st.Attributes & comparedFlags,
-		changed:    st.Ctime, modified: st.Mtime, born: st.Btime,
+		ctime:      st.Ctime, mtime: st.Mtime, btime: st.Btime,
 	}
 }
 
 func (f fileState) isDir() bool     { return f.mode&unix.S_IFMT == unix.S_IFDIR }
 func (f fileState) isRegular() bool { return f.mode&unix.S_IFMT == unix.S_IFREG }
 
-// emptied is the state without what changes when names in a directory come and
+// withoutContent is the state without what changes when names in a directory come and
 // go.
-func (f fileState) emptied() fileState {
+func (f fileState) withoutContent() fileState {
 	f.size, f.links = 0, 0
-	f.changed, f.modified = unix.StatxTimestamp{}, unix.StatxTimestamp{}
+	f.ctime, f.mtime = unix.StatxTimestamp{}, unix.StatxTimestamp{}
 	return f
 }
 
@@ -93,8 +93,8 @@ func (f fileState) appendTo(buf []byte) []byte {
 	for _, n := range [...]uint64{
 		uint64(f.mode)<<32 | uint64(f.links), uint64(f.uid)<<32 | uint64(f.gid),
 		f.size, f.inode, f.filesystem, f.device, f.flags,
-		uint64(f.changed.Sec), uint64(f.modified.Sec), uint64(f.born.Sec),
-		uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec), uint64(f.born.Nsec),
+		uint64(f.ctime.Sec), uint64(f.mtime.Sec), uint64(f.btime.Sec),
+		uint64(f.ctime.Nsec)<<32 | uint64(f.mtime.Nsec), uint64(f.btime.Nsec),
 	} {
 		buf = binary.LittleEndian.AppendUint64(buf, n)
 	}
@@ -108,10 +108,10 @@ func (p fingerprint) compare(other fingerprint) int { return bytes.Compare(p[:],
 
 // newFingerprint hashes a state, what besides it is compared, and the name in
 // the directory. The buffer is for its use.
-func newFingerprint(buf []byte, f fileState, more []byte, dir string, name []byte) (fingerprint, []byte) {
+func newFingerprint(buf []byte, f fileState, details []byte, dir string, name []byte) (fingerprint, []byte) {
 	buf = f.appendTo(buf[:0])
-	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(more)))
-	buf = append(buf, more...)
+	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(details)))
+	buf = append(buf, details...)
 	buf = append(buf, dir...)
 	buf = append(buf, 0)
 	buf = append(buf, name...)
@@ -121,27 +121,27 @@ func newFingerprint(buf []byte, f fileState, more []byte, dir string, name []byt
 
 // What details reads of one file.
 const (
-	maxAttributes = 64 << 10 // the kernel's own limit
-	maxContent    = 1 << 20
+	maxXattrSize     = 64 << 10 // the kernel's own limit
+	maxHashedContent = 1 << 20
 )
 
-// details hashes what a file's state may not tell of: extended attributes,
+// hashDetails hashes what a file's state may not tell of: extended attributes,
 // access control lists among them, which not every temporary filesystem counts
 // as a change, and the content of a small file, which some let processes change
 // through a mapping without noting when.
-func details(path string, f fileState) ([]byte, error) {
-	attributes, err := attributesOf(path)
+func hashDetails(path string, f fileState) ([]byte, error) {
+	xattrs, err := pathXattrs(path)
 	if err != nil {
 		return nil, err
 	}
 	sum := sha256.New()
-	for _, a := range attributes {
+	for _, a := range xattrs {
 		fmt.Fprintf(sum, "%q=%q\n", a.name, a.value)
 	}
-	if f.isRegular() && f.size <= maxContent {
+	if f.isRegular() && f.size <= maxHashedContent {
 		file, err := os.OpenFile(path, unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 		if err == nil {
-			_, err = io.Copy(sum, io.LimitReader(file, maxContent))
+			_, err = io.Copy(sum, io.LimitReader(file, maxHashedContent))
 			file.Close()
 		}
 		if err != nil && !errors.Is(err, os.ErrPermission) {

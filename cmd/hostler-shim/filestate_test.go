@@ -22,17 +22,17 @@ func TestFingerprint(t *testing.T) {
 		"filesystem":           func(f *fileState) { f.filesystem++ },
 		"device":               func(f *fileState) { f.device++ },
 		"flags":                func(f *fileState) { f.flags |= unix.STATX_ATTR_IMMUTABLE },
-		"changed, seconds":     func(f *fileState) { f.changed.Sec++ },
-		"changed, nanoseconds": func(f *fileState) { f.changed.Nsec++ },
-		"modified, seconds":    func(f *fileState) { f.modified.Sec++ },
-		"modified, nanosecs":   func(f *fileState) { f.modified.Nsec++ },
-		"born, seconds":        func(f *fileState) { f.born.Sec++ },
-		"born, nanoseconds":    func(f *fileState) { f.born.Nsec++ },
+		"changed, seconds":     func(f *fileState) { f.ctime.Sec++ },
+		"changed, nanoseconds": func(f *fileState) { f.ctime.Nsec++ },
+		"modified, seconds":    func(f *fileState) { f.mtime.Sec++ },
+		"modified, nanosecs":   func(f *fileState) { f.mtime.Nsec++ },
+		"born, seconds":        func(f *fileState) { f.btime.Sec++ },
+		"born, nanoseconds":    func(f *fileState) { f.btime.Nsec++ },
 	}
 	require.Equal(t, reflect.TypeFor[fileState]().NumField()+3, len(changes), "three of the fields have two parts")
 	of := func(f fileState, more, dir, name string) fingerprint {
-		print, _ := newFingerprint(nil, f, []byte(more), dir, []byte(name))
-		return print
+		fp, _ := newFingerprint(nil, f, []byte(more), dir, []byte(name))
+		return fp
 	}
 	same := of(fileState{}, "", "/app", "server")
 	require.Equal(t, same, of(fileState{}, "", "/app", "server"))
@@ -78,14 +78,14 @@ func TestNewFileState(t *testing.T) {
 }
 
 // A directory that is emptied keeps all but what changes with the names in it.
-func TestEmptied(t *testing.T) {
+func TestFileStateWithoutContent(t *testing.T) {
 	t.Parallel()
 	time := unix.StatxTimestamp{Sec: 1, Nsec: 2}
 	f := fileState{
 		mode: 1, uid: 2, gid: 3, links: 4, size: 5, inode: 6, filesystem: 7, device: 8, flags: 9,
-		changed: time, modified: time, born: time,
+		ctime: time, mtime: time, btime: time,
 	}
 	require.Equal(t, fileState{
-		mode: 1, uid: 2, gid: 3, inode: 6, filesystem: 7, device: 8, flags: 9, born: time,
-	}, f.emptied())
+		mode: 1, uid: 2, gid: 3, inode: 6, filesystem: 7, device: 8, flags: 9, btime: time,
+	}, f.withoutContent())
 }

@@ -11,22 +11,22 @@ import (
 // halt is what init knows of its own end: that it was told to stop the main
 // process, by a signal or by the server.
 type halt struct {
-	over chan struct{} // closed when there is no main process to wait for
+	stopped chan struct{} // closed when there is no main process to wait for
 
 	// mu guards what follows.
-	mu    sync.Mutex
-	begun bool
-	stay  bool // init stays when the main process has ended
-	done  bool // over is closed
-	code  int  // the main process's, once done
+	mu        sync.Mutex
+	started   bool
+	stay      bool // init stays when the main process has ended
+	isStopped bool // over is closed
+	code      int  // the main process's, once done
 }
 
-// haltedStay bounds how long init stays after the main process has ended, for
+// maxHaltLinger bounds how long init stays after the main process has ended, for
 // a server that does not come back to remove the container.
-const haltedStay = 5 * time.Minute
+const maxHaltLinger = 5 * time.Minute
 
-// killedCode is the exit code of a process that SIGKILL ended.
-const killedCode = 128 + int(syscall.SIGKILL)
+// sigkillExitCode is the exit code of a process that SIGKILL ended.
+const sigkillExitCode = 128 + int(syscall.SIGKILL)
 
 // stopMain asks the main process to end, once; the grace period begins with the
 // first call. When the main process has ended, or the grace period has, init
@@ -35,30 +35,30 @@ const killedCode = 128 + int(syscall.SIGKILL)
 func (s *supervisor) stopMain(stay bool) {
 	h := &s.halt
 	h.mu.Lock()
-	first := !h.begun
-	h.begun = true
+	first := !h.started
+	h.started = true
 	h.stay = stay && (first || h.stay)
-	done, code := h.done, h.code
+	stopped, code := h.isStopped, h.code
 	h.mu.Unlock()
-	if done && !stay {
+	if stopped && !stay {
 		s.exit(code)
 	}
 	if !first {
 		return
 	}
 	if !s.main.signal(syscall.Signal(s.config.StopSignal)) {
-		s.mainEnded(0)
+		s.onMainExit(0)
 		return
 	}
 	if s.config.StopGrace > 0 {
-		time.AfterFunc(s.config.StopGrace, func() { s.mainEnded(killedCode) })
+		time.AfterFunc(s.config.StopGrace, func() { s.onMainExit(sigkillExitCode) })
 	}
 }
 
-// mainEnded is called when the main process has ended by itself, was not there
+// onMainExit is called when the main process has ended by itself, was not there
 // to be stopped, or did not end within its grace period. It ends the container,
 // unless a stop has said otherwise.
-func (s *supervisor) mainEnded(code int) {
+func (s *supervisor) onMainExit(code int) {
 	h := &s.halt
 	h.mu.Lock()
 	if !h.stay {
@@ -67,22 +67,22 @@ func (s *supervisor) mainEnded(code int) {
 		return
 	}
 	defer h.mu.Unlock()
-	if h.done {
+	if h.isStopped {
 		return
 	}
-	h.done, h.code = true, code
+	h.isStopped, h.code = true, code
 	s.main.set(shim.MainStopped, 0, nil)
-	close(h.over)
-	time.AfterFunc(haltedStay, func() { s.exit(code) })
+	close(h.stopped)
+	time.AfterFunc(maxHaltLinger, func() { s.exit(code) })
 }
 
-// endHalt ends a stop that waits for a main process which something else has
+// finishHalt ends a stop that waits for a main process which something else has
 // ended.
-func (s *supervisor) endHalt() {
+func (s *supervisor) finishHalt() {
 	s.halt.mu.Lock()
-	begun := s.halt.begun
+	started := s.halt.started
 	s.halt.mu.Unlock()
-	if begun {
-		s.mainEnded(0)
+	if started {
+		s.onMainExit(0)
 	}
 }

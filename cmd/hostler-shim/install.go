@@ -24,10 +24,10 @@ func runInstall(args []string) int {
 	}
 	err := install(args[0])
 	for _, arg := range args[1:] {
-		err = errors.Join(err, prepareFolder(arg))
+		err = errors.Join(err, prepareDir(arg))
 	}
 	if err != nil {
-		complain("install", err)
+		logError("install", err)
 		return exitFailed
 	}
 	return 0
@@ -36,8 +36,8 @@ func runInstall(args []string) int {
 // install makes what is mounted at shim.Mount: the mount point of shim.RunDir,
 // and a copy of this program, which is not there, or whole.
 func install(dir string) error {
-	bin := filepath.Join(dir, inMount(shim.BinDir))
-	if err := errors.Join(makeFolder(bin, 0o755), makeFolder(filepath.Join(dir, inMount(shim.RunDir)), 0o700)); err != nil {
+	bin := filepath.Join(dir, relToMount(shim.BinDir))
+	if err := errors.Join(ensureDir(bin, 0o755), ensureDir(filepath.Join(dir, relToMount(shim.RunDir)), 0o700)); err != nil {
 		return err
 	}
 	self, err := os.Open("/proc/self/exe")
@@ -54,25 +54,25 @@ func install(dir string) error {
 	if err = errors.Join(err, part.Chmod(shim.FileMode), part.Close()); err != nil {
 		return fmt.Errorf("copy this program: %w", err)
 	}
-	return os.Rename(part.Name(), filepath.Join(bin, shim.File))
+	return os.Rename(part.Name(), filepath.Join(bin, shim.BinaryName))
 }
 
-// inMount is a path below shim.Mount, relative to it.
-func inMount(path string) string { return strings.TrimPrefix(path, shim.Mount+"/") }
+// relToMount is a path below shim.Mount, relative to it.
+func relToMount(path string) string { return strings.TrimPrefix(path, shim.Mount+"/") }
 
-// makeFolder makes a folder, or takes one that is there.
-func makeFolder(path string, mode os.FileMode) error {
+// ensureDir makes a folder, or takes one that is there.
+func ensureDir(path string, mode os.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	return nil
 }
 
-// prepareFolder makes a folder, or takes one that is there, and sets its mode
+// prepareDir makes a folder, or takes one that is there, and sets its mode
 // and owner. The owner comes last: afterwards the mode is no longer ours to set.
 // One that holds something was prepared before, and is by now as its user needs
 // it: a node that comes up again starts its pods from the beginning.
-func prepareFolder(arg string) error {
+func prepareDir(arg string) error {
 	fields := strings.SplitN(arg, ":", 3)
 	if len(fields) != 3 {
 		return fmt.Errorf("%q is no MODE:OWNER:DIR", arg)

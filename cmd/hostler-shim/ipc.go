@@ -18,13 +18,13 @@ import (
 // ipcKind is one kind of System V objects. They outlive the process that made
 // them.
 type ipcKind struct {
-	list   string // where the kernel lists them
-	id     string // the column of the number
-	call   uintptr
-	second uintptr // the call's second argument
-	third  uintptr
-	info   uintptr // the command that counts objects
-	count  int     // where in its answer a number is that is 0 without any
+	list        string // where the kernel lists them
+	id          string // the column of the number
+	call        uintptr
+	arg2        uintptr // the call's second argument
+	arg3        uintptr
+	infoCommand uintptr // the command that counts objects
+	countOffset int     // where in its answer a number is that is 0 without any
 }
 
 var ipcKinds = []ipcKind{
@@ -55,18 +55,18 @@ func removeIPC() error {
 			}
 		}
 	}
-	return showToOwn() // threads have been other users
+	return enableDump() // threads have been other users
 }
 
 // remove removes an object as the user who made it: nobody else may, but who
 // has a capability that this program has not.
 func (k ipcKind) remove(o ipcObject) error {
 	var err error
-	onThreadThatEnds(func() {
-		if err = become(o.creator); err != nil {
+	onDisposableThread(func() {
+		if err = setThreadIdentity(o.creator); err != nil {
 			return
 		}
-		if _, _, errno := unix.Syscall(k.call, o.id, k.second, k.third); errno != 0 {
+		if _, _, errno := unix.Syscall(k.call, o.id, k.arg2, k.arg3); errno != 0 {
 			err = errno
 		}
 	})
@@ -77,7 +77,7 @@ func (k ipcKind) remove(o ipcObject) error {
 func (k ipcKind) objects() ([]ipcObject, error) {
 	b, err := os.ReadFile(k.list)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, k.unlisted()
+		return nil, k.checkUnlisted()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("list what outlives processes: %w", err)
@@ -108,15 +108,15 @@ func (k ipcKind) parse(list string) ([]ipcObject, error) {
 	return objects, nil
 }
 
-// unlisted is an error when the kernel has objects of a kind that it does not
+// checkUnlisted is an error when the kernel has objects of a kind that it does not
 // list, as gVisor may.
-func (k ipcKind) unlisted() error {
+func (k ipcKind) checkUnlisted() error {
 	var info [128]byte // more than the longest answer
 	var errno unix.Errno
 	if k.call == unix.SYS_SEMCTL { // whose second argument is the number of a semaphore
-		_, _, errno = unix.Syscall6(k.call, 0, 0, k.info, uintptr(unsafe.Pointer(&info)), 0, 0)
+		_, _, errno = unix.Syscall6(k.call, 0, 0, k.infoCommand, uintptr(unsafe.Pointer(&info)), 0, 0)
 	} else {
-		_, _, errno = unix.Syscall(k.call, 0, k.info, uintptr(unsafe.Pointer(&info)))
+		_, _, errno = unix.Syscall(k.call, 0, k.infoCommand, uintptr(unsafe.Pointer(&info)))
 	}
 	if errno == unix.ENOSYS {
 		return nil // it has none
@@ -124,8 +124,8 @@ func (k ipcKind) unlisted() error {
 	if errno != 0 {
 		return fmt.Errorf("count what %s does not list: %w", k.list, errno)
 	}
-	if binary.NativeEndian.Uint32(info[k.count:]) != 0 {
-		return fmt.Errorf("%w: there are System V objects that %s does not list", runtime.ErrNotClean, k.list)
+	if binary.NativeEndian.Uint32(info[k.countOffset:]) != 0 {
+		return fmt.Errorf("%w: there are System V objects that %s does not list", runtime.ErrWipeUnverified, k.list)
 	}
 	return nil
 }

@@ -18,11 +18,11 @@ type job struct {
 	cancelled  chan struct{}
 	cancelOnce sync.Once
 
-	leader  int
-	started time.Time
-	ended   chan struct{}   // closed when the leader has ended
-	status  unix.WaitStatus // the leader's, once ended is closed
-	gone    chan struct{}   // closed when the kernel says: no child left
+	leaderPID    int
+	started      time.Time
+	leaderExited chan struct{}   // closed when the leader has ended
+	status       unix.WaitStatus // the leader's, once ended is closed
+	allReaped    chan struct{}   // closed when the kernel says: no child left
 
 	// reapMu guards reaped. It is held while the leader is reaped, so that its
 	// number is still its own for whoever holds it and reads false.
@@ -32,10 +32,10 @@ type job struct {
 
 func newJob(spec shim.Run) *job {
 	return &job{
-		spec:      spec,
-		cancelled: make(chan struct{}),
-		ended:     make(chan struct{}),
-		gone:      make(chan struct{}),
+		spec:         spec,
+		cancelled:    make(chan struct{}),
+		leaderExited: make(chan struct{}),
+		allReaped:    make(chan struct{}),
 	}
 }
 
@@ -50,13 +50,13 @@ func (j *job) run() (runtime.Result, error) {
 	}
 	go j.reap() // ends when nothing is left to wait for
 	var result runtime.Result
-	ok := j.watch(&result)
+	ok := j.wait(&result)
 	streams.finish()
 	result.Duration = time.Since(j.started)
 	result.Stdout = streams.out.capture.output()
 	result.Stderr = streams.err.capture.output()
 	if !ok {
-		return result, fmt.Errorf("%w: processes of %q outlive SIGKILL", runtime.ErrDoomed, j.spec.Args[0])
+		return result, fmt.Errorf("%w: processes of %q outlive SIGKILL", runtime.ErrTainted, j.spec.Args[0])
 	}
 	return result, nil
 }
@@ -82,20 +82,20 @@ func (j *job) start() (streams, error) {
 		return streams{}, err
 	}
 	l := launch{args: j.spec.Args, as: as, dir: j.spec.Workdir}
-	l.env = merge(os.Environ(), j.spec.Environment, as.home)
+	l.env = mergeEnv(os.Environ(), j.spec.Environment, as.home)
 
 	in, feed, err := openInput(len(j.spec.Stdin) > 0)
 	if err != nil {
-		return streams{}, startFailed("open its input: %s", err)
+		return streams{}, startErrorf("open its input: %s", err)
 	}
 	out, outTheirs, err1 := pipe(true)
 	errs, errTheirs, err2 := pipe(true)
 	l.files = [3]int{in, outTheirs, errTheirs}
 	if err1 != nil || err2 != nil {
-		err = startFailed("open its output: %v", firstError(err1, err2))
+		err = startErrorf("open its output: %v", firstError(err1, err2))
 	} else {
 		j.started = time.Now()
-		j.leader, err = l.start()
+		j.leaderPID, err = l.start()
 	}
 	for _, fd := range l.files {
 		unix.Close(fd) // also of a pipe that could not be made: no harm
@@ -112,8 +112,8 @@ func (j *job) start() (streams, error) {
 }
 
 // openInput is a pipe to be fed, or /dev/null.
-func openInput(wanted bool) (theirs int, feed *os.File, err error) {
-	if wanted {
+func openInput(needed bool) (theirs int, feed *os.File, err error) {
+	if needed {
 		feed, theirs, err = pipe(false)
 		return theirs, feed, err
 	}
@@ -138,29 +138,29 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// watch follows the command to its end and beyond. It is false when something
+// wait follows the command to its end and beyond. It is false when something
 // of it cannot be killed.
-func (j *job) watch(result *runtime.Result) bool {
+func (j *job) wait(result *runtime.Result) bool {
 	timeout := time.NewTimer(time.Until(j.started.Add(j.spec.Timeout)))
 	defer timeout.Stop()
 	var ok bool
 	select {
-	case <-j.ended:
-		ok = j.clean(result)
+	case <-j.leaderExited:
+		ok = j.killLeftovers(result)
 	case <-timeout.C:
 		result.TimedOut = true
-		ok = j.end(result)
+		ok = j.stop(result)
 	case <-j.cancelled:
-		ok = j.end(result)
+		ok = j.stop(result)
 	}
 	if ok {
-		describe(j.status, result)
+		setExitStatus(j.status, result)
 	}
 	return ok
 }
 
-// describe tells how the leader ended.
-func describe(status unix.WaitStatus, result *runtime.Result) {
+// setExitStatus tells how the leader ended.
+func setExitStatus(status unix.WaitStatus, result *runtime.Result) {
 	if status.Signaled() {
 		result.ExitCode = 128 + int(status.Signal())
 		result.Signal = unix.SignalName(status.Signal())
@@ -169,45 +169,45 @@ func describe(status unix.WaitStatus, result *runtime.Result) {
 	result.ExitCode = status.ExitStatus()
 }
 
-// clean ends what a leader that has ended by itself leaves behind.
-func (j *job) clean(result *runtime.Result) bool {
+// killLeftovers ends what a leader that has ended by itself leaves behind.
+func (j *job) killLeftovers(result *runtime.Result) bool {
 	select {
-	case <-j.gone: // nothing: nearly always
+	case <-j.allReaped: // nothing: nearly always
 		return true
-	case <-time.After(settle):
+	case <-time.After(reapGrace):
 	}
 	left, err := j.descendants()
 	if err != nil {
-		complain("count what is left", err)
+		logError("count what is left", err)
 	}
 	result.Leaked = len(left)
-	return j.end(result)
+	return j.stop(result)
 }
 
-// settle is how long the last children of a command may take to be reaped that
+// reapGrace is how long the last children of a command may take to be reaped that
 // died with it: a pipeline's, for example.
-const settle = 2 * time.Millisecond
+const reapGrace = 2 * time.Millisecond
 
-// end asks everything to end, and kills what does not in time.
-func (j *job) end(result *runtime.Result) bool {
+// stop asks everything to end, and kills what does not in time.
+func (j *job) stop(result *runtime.Result) bool {
 	j.terminate()
 	grace := time.NewTimer(j.spec.Grace)
 	defer grace.Stop()
 	select {
-	case <-j.gone:
+	case <-j.allReaped:
 		return true
 	case <-grace.C:
 	}
 	result.Killed = true
-	s := proctree.Sweeper{Targets: j.descendants, Gone: j.goneWithin}
-	return s.Kill(shim.KillBound)
+	s := proctree.Sweeper{Targets: j.descendants, IsGone: j.waitReaped}
+	return s.Kill(shim.KillTimeout)
 }
 
-func (j *job) goneWithin(pause time.Duration) bool {
+func (j *job) waitReaped(timeout time.Duration) bool {
 	select {
-	case <-j.gone:
+	case <-j.allReaped:
 		return true
-	case <-time.After(pause):
+	case <-time.After(timeout):
 		return false
 	}
 }
@@ -216,14 +216,14 @@ func (j *job) goneWithin(pause time.Duration) bool {
 // group in one go, and to those that have left it.
 func (j *job) terminate() {
 	j.reapMu.Lock()
-	grouped := !j.reaped && unix.Kill(-j.leader, unix.SIGTERM) == nil
+	grouped := !j.reaped && unix.Kill(-j.leaderPID, unix.SIGTERM) == nil
 	j.reapMu.Unlock()
 	all, err := j.descendants()
 	if err != nil {
-		complain("list the command's processes", err)
+		logError("list the command's processes", err)
 	}
 	for _, p := range all {
-		if !grouped || p.Group != j.leader {
+		if !grouped || p.Group != j.leaderPID {
 			p.Signal(unix.SIGTERM)
 		}
 	}

@@ -34,21 +34,21 @@ type launch struct {
 // It is for a process that is hidden: while the program is being started, one of
 // its threads has the program's user, and shares its memory with the program.
 func (l launch) start() (int, error) {
-	l.givePipes()
+	l.chownPipes()
 	var pid int
 	var err error
-	onThreadThatEnds(func() {
-		if err = become(l.as); err == nil {
+	onDisposableThread(func() {
+		if err = setThreadIdentity(l.as); err == nil {
 			pid, err = l.fork()
 		}
 	})
 	return pid, err
 }
 
-// givePipes gives the pipes among the program's files to its user. A pipe belongs
+// chownPipes gives the pipes among the program's files to its user. A pipe belongs
 // to whoever makes it, and a program that opens /dev/stdout again has to be
 // allowed to. Nothing else changes hands: /dev/null is everybody's.
-func (l launch) givePipes() {
+func (l launch) chownPipes() {
 	for _, fd := range l.files {
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
@@ -57,17 +57,17 @@ func (l launch) givePipes() {
 	}
 }
 
-// onThreadThatEnds runs f on an operating system thread that ends with it:
+// onDisposableThread runs f on an operating system thread that ends with it:
 // what f does to the thread's rights touches no other. The process's first
 // thread is spared, for it stands for the whole in the eyes of the kernel and
 // never really ends.
-func onThreadThatEnds(f func()) {
+func onDisposableThread(f func()) {
 	done := make(chan struct{})
 	go func() { // ends with f, or with the goroutine that it starts instead
 		goruntime.LockOSThread()
 		defer close(done)
 		if unix.Gettid() == unix.Getpid() {
-			onThreadThatEnds(f)
+			onDisposableThread(f)
 			goruntime.UnlockOSThread()
 			return
 		}
@@ -76,20 +76,20 @@ func onThreadThatEnds(f func()) {
 	<-done
 }
 
-// become changes the calling thread alone: raw system calls, because those of
+// setThreadIdentity changes the calling thread alone: raw system calls, because those of
 // package syscall change all threads.
-func become(id identity) error {
+func setThreadIdentity(id identity) error {
 	if isReserved(id) {
-		return reserved
+		return errReservedUser
 	}
-	if privileged() {
+	if isPrivileged() {
 		// Dropping all others drops these as well, where the kernel is Linux.
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		if err := setIDs(id); err != nil {
-			return startFailed("become uid %d: %s", id.uid, err)
+			return startErrorf("become uid %d: %s", id.uid, err)
 		}
 	} else if id.uid != os.Geteuid() || id.gid != os.Getegid() {
-		return &runtime.StartError{Reason: runtime.StartNoUser,
+		return &runtime.StartError{Reason: runtime.StartUserNotFound,
 			Detail: fmt.Sprintf("uid %d cannot run programs as %d:%d", os.Geteuid(), id.uid, id.gid)}
 	}
 	// A keyring of its own instead of init's: what one process puts into it no
@@ -98,14 +98,14 @@ func become(id identity) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&header, &none[0]); err != nil {
-		return startFailed("drop capabilities: %s", err)
+		return startErrorf("drop capabilities: %s", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return startFailed("set no_new_privs: %s", err)
+		return startErrorf("set no_new_privs: %s", err)
 	}
-	if privileged() {
-		if err := filterSignals(); err != nil {
-			return startFailed("filter signals: %s", err)
+	if isPrivileged() {
+		if err := installSignalFilter(); err != nil {
+			return startErrorf("filter signals: %s", err)
 		}
 	}
 	return nil
@@ -153,32 +153,32 @@ func (l launch) fork() (int, error) {
 func (l launch) prepare() (path string, err error) {
 	fd, err := unix.Open(l.dir+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return "", noWorkdir(l.dir, err)
+		return "", workdirError(l.dir, err)
 	}
 	unix.Close(fd)
-	return l.find()
+	return l.findBinary()
 }
 
-func noWorkdir(dir string, err error) error {
-	return &runtime.StartError{Reason: runtime.StartNoWorkdir, Detail: fmt.Sprintf("the working directory %q: %s", dir, err)}
+func workdirError(dir string, err error) error {
+	return &runtime.StartError{Reason: runtime.StartWorkdirNotFound, Detail: fmt.Sprintf("the working directory %q: %s", dir, err)}
 }
 
-// find looks the program up as a shell does: as it is when it names a folder,
+// findBinary looks the program up as a shell does: as it is when it names a folder,
 // else in PATH.
-func (l launch) find() (string, error) {
+func (l launch) findBinary() (string, error) {
 	name := l.args[0]
 	if strings.Contains(name, "/") {
-		return name, executable(name, l.absolute(name))
+		return name, checkExecutable(name, l.absolute(name))
 	}
-	notFound := error(&runtime.StartError{Reason: runtime.StartNoBinary,
+	notFound := error(&runtime.StartError{Reason: runtime.StartBinaryNotFound,
 		Detail: fmt.Sprintf("%q is not in PATH", name)})
-	for _, dir := range filepath.SplitList(variable(l.env, "PATH", defaultPath)) {
+	for _, dir := range filepath.SplitList(lookupEnv(l.env, "PATH", defaultPath)) {
 		path := l.absolute(filepath.Join(dir, name))
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil {
 			continue // also in a folder of PATH that is closed to this user
 		}
-		err := executable(name, path)
+		err := checkExecutable(name, path)
 		if err == nil {
 			return path, nil
 		}
@@ -195,14 +195,14 @@ func (l launch) absolute(path string) string {
 	return filepath.Join(l.dir, path)
 }
 
-// executable says why the calling thread could not run the file at path.
-func executable(name, path string) error {
+// checkExecutable says why the calling thread could not run the file at path.
+func checkExecutable(name, path string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		return execError(name, path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
-		return &runtime.StartError{Reason: runtime.StartNotExec,
+		return &runtime.StartError{Reason: runtime.StartNotExecutable,
 			Detail: fmt.Sprintf("%q is not a file", path)}
 	}
 	if err := unix.Access(path, unix.X_OK); err != nil {
@@ -213,14 +213,14 @@ func executable(name, path string) error {
 
 // startReasons say what an error of the kernel means for a command.
 var startReasons = map[error]runtime.StartReason{
-	unix.ENOENT:  runtime.StartNoBinary, // of the file, or of its interpreter
-	unix.ENOTDIR: runtime.StartNoBinary,
-	unix.ELOOP:   runtime.StartNoBinary,
-	unix.EACCES:  runtime.StartNotExec,
-	unix.EPERM:   runtime.StartNotExec,
-	unix.ENOEXEC: runtime.StartNotExec,
-	unix.EISDIR:  runtime.StartNotExec,
-	unix.ELIBBAD: runtime.StartNotExec,
+	unix.ENOENT:  runtime.StartBinaryNotFound, // of the file, or of its interpreter
+	unix.ENOTDIR: runtime.StartBinaryNotFound,
+	unix.ELOOP:   runtime.StartBinaryNotFound,
+	unix.EACCES:  runtime.StartNotExecutable,
+	unix.EPERM:   runtime.StartNotExecutable,
+	unix.ENOEXEC: runtime.StartNotExecutable,
+	unix.EISDIR:  runtime.StartNotExecutable,
+	unix.ELIBBAD: runtime.StartNotExecutable,
 	unix.E2BIG:   runtime.StartBadInput,
 	unix.EINVAL:  runtime.StartBadInput,
 
@@ -233,36 +233,36 @@ func execError(name, path string, err error) error {
 			return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf("%q (%s): %s", name, path, err)}
 		}
 	}
-	return startFailed("%q: %s", name, err)
+	return startErrorf("%q: %s", name, err)
 }
 
-func startFailed(format string, args ...any) error {
+func startErrorf(format string, args ...any) error {
 	return &runtime.StartError{Reason: runtime.StartFailed, Detail: fmt.Sprintf(format, args...)}
 }
 
-// variable is the value of a name in an environment.
-func variable(env []string, name, otherwise string) string {
+// lookupEnv is the value of a name in an environment.
+func lookupEnv(env []string, name, fallback string) string {
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
 			return value
 		}
 	}
-	return otherwise
+	return fallback
 }
 
-// merge lays variables over an environment and sees to HOME.
-func merge(env []string, over map[string]string, home string) []string {
-	merged := make([]string, 0, len(env)+len(over)+1)
+// mergeEnv lays variables over an environment and sees to HOME.
+func mergeEnv(env []string, overrides map[string]string, home string) []string {
+	merged := make([]string, 0, len(env)+len(overrides)+1)
 	for _, entry := range env {
 		name, _, _ := strings.Cut(entry, "=")
-		if _, replaced := over[name]; !replaced && entry != "HOME=" {
+		if _, replaced := overrides[name]; !replaced && entry != "HOME=" {
 			merged = append(merged, entry)
 		}
 	}
-	for name, value := range over {
+	for name, value := range overrides {
 		merged = append(merged, name+"="+value)
 	}
-	if variable(merged, "HOME", "") == "" && home != "" {
+	if lookupEnv(merged, "HOME", "") == "" && home != "" {
 		merged = append(merged, "HOME="+home)
 	}
 	return merged

@@ -16,12 +16,12 @@ import (
 // backlog is how many connections may wait to be accepted.
 const backlog = 128
 
-// ownSocket is where init listens, and where a bridge connects to: in a directory
+// defaultSocket is where init listens, and where a bridge connects to: in a directory
 // that nobody else can reach, where this program has a user of its own. Elsewhere
 // the tenant has the same user and could remove or replace any file; nobody can do
 // either to an abstract socket while init listens. Init does so before it starts
 // anything of the tenant's.
-func ownSocket() string {
+func defaultSocket() string {
 	if os.Geteuid() == shim.UID {
 		return shim.SocketPath
 	}
@@ -86,7 +86,7 @@ func bind(address, name string) (int, error) {
 
 // connectTo connects to init's socket and makes sure that init is who listens:
 // the credentials are those of the process that called listen.
-func connectTo(path string, init int) (*os.File, error) {
+func connectTo(path string, initPID int) (*os.File, error) {
 	short := path
 	if !isAbstract(path) {
 		name, dir, err := shortPath(path)
@@ -105,8 +105,8 @@ func connectTo(path string, init int) (*os.File, error) {
 		return nil, fmt.Errorf("connect to %s: %w", path, err)
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
-	if err == nil && int(peer.Pid) != init {
-		err = fmt.Errorf("process %d listens there instead of %d", peer.Pid, init)
+	if err == nil && int(peer.Pid) != initPID {
+		err = fmt.Errorf("process %d listens there instead of %d", peer.Pid, initPID)
 	}
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -120,7 +120,7 @@ func connectTo(path string, init int) (*os.File, error) {
 
 // accept serves every connection until the socket is unusable.
 func (s *supervisor) accept(listener int) {
-	var unproven strangers
+	var pending unauthenticated
 	for {
 		fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 		switch {
@@ -130,15 +130,15 @@ func (s *supervisor) accept(listener int) {
 			<-time.After(10 * time.Millisecond) // it passes when sessions end
 			continue
 		case err != nil:
-			complain("accept", err)
+			logError("accept", err)
 			return
 		}
 		c := newSession(s, fd)
-		if c.inside && !s.config.Shared {
+		if c.isInside && !s.config.HostProcess {
 			c.socket.Close()
 			continue
 		}
-		unproven.enter(c)
-		go c.serve(func() { unproven.leave(c) }) // ends with the connection
+		pending.add(c)
+		go c.serve(func() { pending.remove(c) }) // ends with the connection
 	}
 }

@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stranger is a connection that has not proven itself, and its other end.
-func stranger(t *testing.T) (*session, *os.File) {
+// newUnauthenticated is a connection that has not proven itself, and its other end.
+func newUnauthenticated(t *testing.T) (*session, *os.File) {
 	t.Helper()
-	ours, theirs, err := pair()
+	ours, theirs, err := socketPair()
 	require.NoError(t, err)
 	require.NoError(t, unix.SetNonblock(theirs, true))
 	c := newSession(nil, theirs)
@@ -33,20 +33,20 @@ func wasClosed(t *testing.T, end *os.File) bool {
 
 // A new connection is always accepted: the oldest unproven one is closed for it,
 // a proven one never is.
-func TestStrangers(t *testing.T) {
+func TestUnauthenticatedLimit(t *testing.T) {
 	t.Parallel()
-	var all strangers
-	proven, provenEnd := stranger(t)
-	all.enter(proven)
-	all.leave(proven)
-	all.leave(proven)
+	var all unauthenticated
+	proven, provenEnd := newUnauthenticated(t)
+	all.add(proven)
+	all.remove(proven)
+	all.remove(proven)
 	var ends []*os.File
-	for range maxStrangers + 3 {
-		c, end := stranger(t)
-		all.enter(c)
+	for range maxUnauthenticated + 3 {
+		c, end := newUnauthenticated(t)
+		all.add(c)
 		ends = append(ends, end)
 	}
-	require.Len(t, all.all, maxStrangers)
+	require.Len(t, all.sessions, maxUnauthenticated)
 	for i, end := range ends {
 		require.Equal(t, i < 3, wasClosed(t, end), "the one that came as number %d", i)
 	}
@@ -55,27 +55,27 @@ func TestStrangers(t *testing.T) {
 
 // A process of the container is told from the engine's, whose parent is outside,
 // as that of process 1 is.
-func TestPeerOf(t *testing.T) {
+func TestPeerInsideContainer(t *testing.T) {
 	t.Parallel()
-	id, inside := peerOf(os.Getpid())
+	id, inside := peerProcess(os.Getpid())
 	require.True(t, inside)
 	require.Equal(t, os.Getpid(), id.PID)
-	id, inside = peerOf(1)
+	id, inside = peerProcess(1)
 	require.False(t, inside)
 	require.Equal(t, 1, id.PID)
-	_, inside = peerOf(0)
+	_, inside = peerProcess(0)
 	require.False(t, inside, "it cannot be told")
 	gone := exec.Command("/proc/self/exe", "-test.run", "^$")
 	require.NoError(t, gone.Run())
-	_, inside = peerOf(gone.Process.Pid)
+	_, inside = peerProcess(gone.Process.Pid)
 	require.True(t, inside, "it has handed its connection on")
-	c, _ := stranger(t)
-	require.True(t, c.inside, "this process is")
+	c, _ := newUnauthenticated(t)
+	require.True(t, c.isInside, "this process is")
 }
 
 // Nobody can bind an address at which init listens, a file's or an abstract one,
 // and a bridge connects to init only.
-func TestListen(t *testing.T) {
+func TestListenAddressIsExclusive(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{filepath.Join(t.TempDir(), "sock"), "@" + filepath.Base(t.TempDir()) + t.Name()} {
 		fd, err := listen(address)

@@ -90,15 +90,15 @@ func runVersion([]string) int {
 	return 0
 }
 
-// complain prints an error of init or a worker where the engine's log keeps it.
-func complain(what string, err error) {
+// logError prints an error of init or a worker where the engine's log keeps it.
+func logError(what string, err error) {
 	fmt.Fprintln(os.Stderr, "hostler-shim: "+what+": "+strings.TrimSpace(err.Error()))
 }
 
-// hide keeps processes of the same user from reading this one's memory and
+// disableDump keeps processes of the same user from reading this one's memory and
 // environment, which hold what the next tenant must not see.
-func hide() {
+func disableDump() {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		complain("hide", err)
+		logError("hide", err)
 	}
 }

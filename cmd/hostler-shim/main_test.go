@@ -14,29 +14,29 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// children are what this program does when a test starts it again, by its first
+// childCommands are what this program does when a test starts it again, by its first
 // argument: what changes a process, or wants a namespace of its own.
-var children = map[string]func() int{
+var childCommands = map[string]func() int{
 	"start":    func() int { return runStart(nil) },
-	"own":      showOwn,
-	"labels":   leaseLabel,
-	"limits":   lowerLimits,
-	"baseline": showBaseline,
+	"own":      printShimUser,
+	"labels":   printLeasedFlowLabel,
+	"limits":   printLimitFacts,
+	"baseline": printBaseline,
 }
 
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 {
-		if run, ok := children[os.Args[1]]; ok {
+		if run, ok := childCommands[os.Args[1]]; ok {
 			os.Exit(run())
 		}
 	}
 	code := m.Run()
-	os.RemoveAll(builtIn)
+	os.RemoveAll(buildDir)
 	os.Exit(code)
 }
 
-// builtIn is the directory of what withoutCgo has built.
-var builtIn string
+// buildDir is the directory of what withoutCgo has built.
+var buildDir string
 
 // withoutCgo builds this program as the real one is built: all threads of one
 // with cgo cannot become another user.
@@ -45,7 +45,7 @@ var withoutCgo = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	builtIn = dir
+	buildDir = dir
 	path := filepath.Join(dir, "test")
 	build := exec.Command("go", "test", "-c", "-o", path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
@@ -56,24 +56,24 @@ var withoutCgo = sync.OnceValues(func() (string, error) {
 	return path, os.Chmod(dir, 0o755) // other users run it too
 })
 
-// child runs a program and returns what it prints by the names before the
+// runChild runs a program and returns what it prints by the names before the
 // colons.
-func child(t *testing.T, attr *syscall.SysProcAttr, program string, args ...string) map[string]string {
+func runChild(t *testing.T, attr *syscall.SysProcAttr, program string, args ...string) map[string]string {
 	t.Helper()
 	c := exec.Command(program, args...)
 	c.SysProcAttr = attr
-	var said bytes.Buffer
-	c.Stderr = &said
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
 	out, err := c.Output()
 	if attr != nil && attr.Cloneflags != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC)) {
 		t.Skipf("a namespace of its own is needed: %v", err)
 	}
-	require.NoError(t, err, "%s", &said)
-	return byName(string(out))
+	require.NoError(t, err, "%s", &stderr)
+	return parseStatus(string(out))
 }
 
-// byName reads lines as /proc/self/status has them.
-func byName(text string) map[string]string {
+// parseStatus reads lines as /proc/self/status has them.
+func parseStatus(text string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(line, ":")

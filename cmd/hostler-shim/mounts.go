@@ -13,20 +13,20 @@ import (
 // mount is one line of /proc/self/mountinfo.
 type mount struct {
 	path     string
-	kind     string // the filesystem's type
+	fsType   string // the filesystem's type
 	writable bool
 }
 
-// kernelKinds are filesystems that show the kernel's state, not files. One that
+// kernelFilesystems are filesystems that show the kernel's state, not files. One that
 // holds files in large pages (hugetlbfs) is none of them.
-var kernelKinds = []string{
+var kernelFilesystems = []string{
 	"proc", "sysfs", "cgroup", "cgroup2", "devpts", "securityfs", "debugfs", "tracefs",
 	"bpf", "pstore", "configfs", "fusectl", "binfmt_misc", "nsfs", "efivarfs",
 }
 
-// readableKinds are those that engines mount such that processes may write to
+// allowedKernelFilesystems are those that engines mount such that processes may write to
 // them. What can be left there is compared by itself, or ends with processes.
-var readableKinds = []string{"proc", "sysfs", "devpts", "nsfs"}
+var allowedKernelFilesystems = []string{"proc", "sysfs", "devpts", "nsfs"}
 
 // mounts lists all that is mounted where this process can see it.
 func mounts() ([]mount, error) {
@@ -53,24 +53,24 @@ func writableMounts() ([]mount, error) {
 }
 
 func (m mount) holdsFiles() bool {
-	return m.writable && m.path != "/" && !slices.Contains(kernelKinds, m.kind) && !isOurs(m.path)
+	return m.writable && m.path != "/" && !slices.Contains(kernelFilesystems, m.fsType) && !isExcludedMount(m.path)
 }
 
-// holdsObjects reports whether a tenant can make things on the mount that are
+// holdsKernelObjects reports whether a tenant can make things on the mount that are
 // objects of the kernel: groups of processes, pinned programs. Nothing here
 // lists or ends them.
-func (m mount) holdsObjects() bool {
-	return m.writable && slices.Contains(kernelKinds, m.kind) && !slices.Contains(readableKinds, m.kind)
+func (m mount) holdsKernelObjects() bool {
+	return m.writable && slices.Contains(kernelFilesystems, m.fsType) && !slices.Contains(allowedKernelFilesystems, m.fsType)
 }
 
-// isOurs spares the shim's own mounts, and those by which engines mask parts
+// isExcludedMount spares the shim's own mounts, and those by which engines mask parts
 // of /proc and /sys.
-func isOurs(path string) bool {
-	return under(path, shim.Mount) || under(path, "/proc") || under(path, "/sys")
+func isExcludedMount(path string) bool {
+	return isUnder(path, shim.Mount) || isUnder(path, "/proc") || isUnder(path, "/sys")
 }
 
-// under says whether path is dir or below it.
-func under(path, dir string) bool {
+// isUnder says whether path is dir or below it.
+func isUnder(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
@@ -87,7 +87,7 @@ func parseMount(line string) (mount, bool) {
 	}
 	return mount{
 		path:     unescape(head[4]),
-		kind:     tail[0],
+		fsType:   tail[0],
 		writable: hasOption(head[5], "rw") && !hasOption(super, "ro"),
 	}, true
 }

@@ -27,18 +27,18 @@ func TestParseMount(t *testing.T) {
 	}
 }
 
-func TestUnder(t *testing.T) {
+func TestIsUnder(t *testing.T) {
 	t.Parallel()
-	require.True(t, under("/data", "/data"))
-	require.True(t, under("/data/a", "/data"))
-	require.True(t, under("/a", "/"))
-	require.False(t, under("/database", "/data"))
+	require.True(t, isUnder("/data", "/data"))
+	require.True(t, isUnder("/data/a", "/data"))
+	require.True(t, isUnder("/a", "/"))
+	require.False(t, isUnder("/database", "/data"))
 }
 
 // What a tenant can write is emptied where it holds files, and never proven
 // clean where it holds the kernel's own objects. What engines mount everywhere
 // is neither.
-func TestWhatMountsHold(t *testing.T) {
+func TestMountContents(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ files, objects bool }{
 		"/data ext4":             {files: true},
@@ -58,10 +58,10 @@ func TestWhatMountsHold(t *testing.T) {
 	}
 	for text, want := range cases {
 		path, kind, _ := strings.Cut(text, " ")
-		m := mount{path: path, kind: kind, writable: true}
+		m := mount{path: path, fsType: kind, writable: true}
 		require.Equal(t, want.files, m.holdsFiles(), text)
-		require.Equal(t, want.objects, m.holdsObjects(), text)
+		require.Equal(t, want.objects, m.holdsKernelObjects(), text)
 		m.writable = false
-		require.False(t, m.holdsFiles() || m.holdsObjects(), text)
+		require.False(t, m.holdsFiles() || m.holdsKernelObjects(), text)
 	}
 }

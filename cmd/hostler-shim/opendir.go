@@ -28,7 +28,7 @@ func openDir(root, dir string) (*os.Root, error) {
 		}
 		next, err := openAt(fd, part, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err != nil {
-			return nil, notFolder(fd, part, dir, err)
+			return nil, openDirError(fd, part, dir, err)
 		}
 		unix.Close(fd)
 		fd = next
@@ -37,14 +37,14 @@ func openDir(root, dir string) (*os.Root, error) {
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
 }
 
-// notFolder says why a part of a path could not be opened.
-func notFolder(dir int, part, whole string, err error) error {
+// openDirError says why a part of a path could not be opened.
+func openDirError(dir int, part, full string, err error) error {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, part, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {
-		return badArchive("%s: %q is a symbolic link, which is not followed", whole, part)
+		return badArchive("%s: %q is a symbolic link, which is not followed", full, part)
 	}
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
-		return fmt.Errorf("%w: %s", runtime.ErrNoFile, whole)
+		return fmt.Errorf("%w: %s", runtime.ErrFileNotFound, full)
 	}
-	return fmt.Errorf("open %s: %w", whole, err)
+	return fmt.Errorf("open %s: %w", full, err)
 }

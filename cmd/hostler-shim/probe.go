@@ -12,26 +12,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tick is longer than the clock that files are stamped with stands still.
-const tick = 20 * time.Millisecond
+// clockGranularity is longer than the clock that files are stamped with stands still.
+const clockGranularity = 20 * time.Millisecond
 
-// errUnnoted says that a filesystem does not do what the comparison rests on.
-var errUnnoted = fmt.Errorf("%w: its root filesystem does not note when a file is changed; make it read-only", runtime.ErrNotClean)
+// errUnreliableCtime says that a filesystem does not do what the comparison rests on.
+var errUnreliableCtime = fmt.Errorf("%w: its root filesystem does not note when a file is changed; make it read-only", runtime.ErrWipeUnverified)
 
-// probe reports why the root filesystem's files cannot be compared by the times
+// probeTimestamps reports why the root filesystem's files cannot be compared by the times
 // of their last change: temporary filesystems, for example, let a process write
 // through a mapping that it has read from without noting it. It also lets the
 // clock go on, so that no change after the baseline bears the time of one before.
-func (s *supervisor) probe() error {
-	<-time.After(tick)
-	writable, err := rootIsWritable()
-	if err != nil || s.config.Shared || !writable {
+func (s *supervisor) probeTimestamps() error {
+	<-time.After(clockGranularity)
+	writable, err := isRootWritable()
+	if err != nil || s.config.HostProcess || !writable {
 		return err
 	}
 	return probeIn("/")
 }
 
-func rootIsWritable() (bool, error) {
+func isRootWritable() (bool, error) {
 	all, err := mounts()
 	if err != nil {
 		return false, err
@@ -54,33 +54,33 @@ func probeIn(dir string) error {
 		return nil // nor can a tenant, who is the same user or a lesser one
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
 	defer f.Close()
 	defer os.Remove(path)
 	if _, err := f.Write(make([]byte, os.Getpagesize())); err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
-	changes := []func(*os.File) error{writeMapped, setAttribute}
+	changes := []func(*os.File) error{writeMapped, setXattr}
 	for _, change := range changes {
-		noted, err := notes(f, change)
+		noted, err := updatesCtime(f, change)
 		if err != nil {
-			return fmt.Errorf("%w: try a change on its root filesystem: %w", runtime.ErrNotClean, err)
+			return fmt.Errorf("%w: try a change on its root filesystem: %w", runtime.ErrWipeUnverified, err)
 		}
 		if !noted {
-			return errUnnoted
+			return errUnreliableCtime
 		}
 	}
 	return nil
 }
 
-// notes reports whether a change of a file changes the time of its last change.
-func notes(f *os.File, change func(*os.File) error) (bool, error) {
+// updatesCtime reports whether a change of a file changes the time of its last change.
+func updatesCtime(f *os.File, change func(*os.File) error) (bool, error) {
 	var before, after unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &before); err != nil {
 		return false, err
 	}
-	<-time.After(tick)
+	<-time.After(clockGranularity)
 	err := change(f)
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENODEV) {
 		return true, nil // what cannot be done need not be noted
@@ -103,6 +103,6 @@ func writeMapped(f *os.File) error {
 	return unix.Munmap(mapped)
 }
 
-func setAttribute(f *os.File) error {
+func setXattr(f *os.File) error {
 	return unix.Fsetxattr(int(f.Fd()), "user.hostler", []byte("x"), 0)
 }

@@ -8,94 +8,94 @@ import (
 )
 
 const (
-	// keptRuns is how many outcomes are remembered, so that a server that has
+	// maxKeptRuns is how many outcomes are remembered, so that a server that has
 	// lost its session, or itself, can ask again.
-	keptRuns = 1024
-	// keptBytes is how much output these may hold together. The oldest lose
+	maxKeptRuns = 1024
+	// maxKeptBytes is how much output these may hold together. The oldest lose
 	// theirs first, and keep their exit code.
-	keptBytes = 4 << 20
+	maxKeptBytes = 4 << 20
 )
 
 // runs are the commands that run and the outcomes of those that have.
 type runs struct {
 	// mu guards what follows.
-	mu    sync.Mutex
-	byKey map[string]*run
-	over  []*run // oldest first
-	bytes int    // of output that is kept
-	lean  int    // how many at the head of over have lost their output
+	mu       sync.Mutex
+	byID     map[string]*run
+	finished []*run // oldest first
+	bytes    int    // of output that is kept
+	trimmed  int    // how many at the head of over have lost their output
 }
 
 // run is one command by its key.
 type run struct {
-	key    string
-	cancel context.CancelFunc // ends the command as its timeout would
-	queued chan struct{}      // closed when it has to wait its turn
-	begun  chan struct{}      // closed when its turn has come
-	done   chan struct{}      // closed when answer is set
-	answer shim.Answer
+	id       string
+	cancel   context.CancelFunc // ends the command as its timeout would
+	queued   chan struct{}      // closed when it has to wait its turn
+	started  chan struct{}      // closed when its turn has come
+	done     chan struct{}      // closed when answer is set
+	response shim.Response
 
 	lost bool // the container's processes were ended under it; guarded by runs.mu
 }
 
-func newRuns() *runs { return &runs{byKey: make(map[string]*run)} }
+func newRuns() *runs { return &runs{byID: make(map[string]*run)} }
 
-// find gives the run of a key, and whether it is new: then cancel is what ends
+// getOrCreate gives the run of a key, and whether it is new: then cancel is what ends
 // it.
-func (r *runs) find(key string, cancel context.CancelFunc) (found *run, fresh bool) {
+func (r *runs) getOrCreate(id string, cancel context.CancelFunc) (found *run, created bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known, ok := r.byKey[key]; ok {
+	if known, ok := r.byID[id]; ok {
 		return known, false
 	}
-	made := &run{
-		key: key, cancel: cancel,
-		queued: make(chan struct{}), begun: make(chan struct{}), done: make(chan struct{}),
+	added := &run{
+		id: id, cancel: cancel,
+		queued: make(chan struct{}), started: make(chan struct{}), done: make(chan struct{}),
 	}
-	r.byKey[key] = made
-	return made, true
+	r.byID[id] = added
+	return added, true
 }
 
-// known gives the run of a key; nil when there is none.
-func (r *runs) known(key string) *run {
+// get gives the run of a key; nil when there is none.
+func (r *runs) get(id string) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.byKey[key]
+	return r.byID[id]
 }
 
 // finish records the outcome of a run.
-func (r *runs) finish(over *run, answer shim.Answer) {
+func (r *runs) finish(ended *run, response shim.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if over.lost {
-		answer = shim.Answer{Fault: &shim.Fault{
-			Code: shim.CodeLost, Detail: "every process was ended while the command ran"}}
+	if ended.lost {
+		response = shim.Response{Error: &shim.WireError{
+			Code: shim.CodeContainerExited, Detail: "every process was ended while the command ran"}}
 	}
-	over.answer = answer
-	over.cancel()
-	close(over.done)
-	r.over = append(r.over, over)
-	r.bytes += outputSize(answer)
-	r.shrink()
+	ended.response = response
+	ended.cancel()
+	close(ended.done)
+	r.finished = append(r.finished, ended)
+	r.bytes += outputSize(response)
+	r.evict()
 }
 
-// shrink forgets what is too old and too much.
-func (r *runs) shrink() {
-	for len(r.over) > keptRuns {
-		r.bytes -= outputSize(r.over[0].answer)
-		delete(r.byKey, r.over[0].key)
-		r.over = r.over[1:]
-		r.lean = max(0, r.lean-1)
+// evict forgets what is too old and too much.
+func (r *runs) evict() {
+	for len(r.finished) > maxKeptRuns {
+		r.bytes -= outputSize(r.finished[0].response)
+		delete(r.byID, r.finished[0].id)
+		r.finished = r.finished[1:]
+		r.trimmed = max(0, r.trimmed-1)
 	}
-	for r.bytes > keptBytes && r.lean < len(r.over)-1 {
-		old := r.over[r.lean]
-		r.lean++
-		r.bytes -= outputSize(old.answer)
-		old.answer = withoutOutput(old.answer)
+	for r.bytes > maxKeptBytes && r.trimmed < len(r.finished)-1 {
+		old := r.finished[r.trimmed]
+		r.trimmed++
+		r.bytes -= outputSize(old.response)
+		old.response = withoutOutput(old.response)
 	}
 }
 
-func outputSize(a shim.Answer) int {
+func outputSize(a shim.Response) int {
 	if a.Result == nil {
 		return 0
 	}
@@ -104,7 +104,7 @@ func outputSize(a shim.Answer) int {
 }
 
 // withoutOutput copies, for the old result may be on its way to somebody.
-func withoutOutput(a shim.Answer) shim.Answer {
+func withoutOutput(a shim.Response) shim.Response {
 	if a.Result == nil {
 		return a
 	}
@@ -123,44 +123,44 @@ func withoutOutput(a shim.Answer) shim.Answer {
 	return a
 }
 
-// outcome is the answer of a run that is done.
-func (r *runs) outcome(over *run) shim.Answer {
+// response is the answer of a run that is done.
+func (r *runs) response(ended *run) shim.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return over.answer
+	return ended.response
 }
 
 // cancel ends one command.
-func (r *runs) cancel(key string) {
+func (r *runs) cancel(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if known, ok := r.byKey[key]; ok {
+	if known, ok := r.byID[id]; ok {
 		known.cancel()
 	}
 }
 
-// lose marks every command that is not over as lost, and gives them.
-func (r *runs) lose() []*run {
+// markLost marks every command that is not over as lost, and gives them.
+func (r *runs) markLost() []*run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var under []*run
-	for _, known := range r.byKey {
+	var unfinished []*run
+	for _, known := range r.byID {
 		select {
 		case <-known.done:
 		default:
 			known.lost = true
-			under = append(under, known)
+			unfinished = append(unfinished, known)
 		}
 	}
-	return under
+	return unfinished
 }
 
-// forget drops all outcomes: they were another tenant's.
-func (r *runs) forget() {
+// reset drops all outcomes: they were another tenant's.
+func (r *runs) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, old := range r.over {
-		delete(r.byKey, old.key)
+	for _, old := range r.finished {
+		delete(r.byID, old.id)
 	}
-	r.over, r.bytes, r.lean = nil, 0, 0
+	r.finished, r.bytes, r.trimmed = nil, 0, 0
 }

@@ -12,52 +12,52 @@ import (
 
 // A key is run once, for as long as its outcome is kept; what is kept is
 // bounded, in number and in bytes.
-func TestRunsAreKept(t *testing.T) {
+func TestFinishedRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
 	output := strings.Repeat("x", 64<<10)
-	for i := range keptRuns + 10 {
-		one, fresh := r.find(fmt.Sprint(i), func() {})
-		require.True(t, fresh)
-		again, fresh := r.find(fmt.Sprint(i), func() {})
-		require.False(t, fresh)
+	for i := range maxKeptRuns + 10 {
+		one, created := r.getOrCreate(fmt.Sprint(i), func() {})
+		require.True(t, created)
+		again, created := r.getOrCreate(fmt.Sprint(i), func() {})
+		require.False(t, created)
 		require.Same(t, one, again)
-		r.finish(one, shim.Answer{Result: &runtime.Result{ExitCode: i, Stdout: runtime.Output{Head: output, Total: 1}}})
+		r.finish(one, shim.Response{Result: &runtime.Result{ExitCode: i, Stdout: runtime.Output{Head: output, Total: 1}}})
 	}
-	require.Len(t, r.over, keptRuns)
-	require.Len(t, r.byKey, keptRuns)
+	require.Len(t, r.finished, maxKeptRuns)
+	require.Len(t, r.byID, maxKeptRuns)
 	total := 0
-	for _, one := range r.over {
-		total += outputSize(one.answer)
+	for _, one := range r.finished {
+		total += outputSize(one.response)
 	}
 	require.Equal(t, r.bytes, total)
-	require.LessOrEqual(t, total, keptBytes)
+	require.LessOrEqual(t, total, maxKeptBytes)
 
-	_, fresh := r.find("5", func() {})
-	require.True(t, fresh, "the oldest are forgotten")
-	old, fresh := r.find("20", func() {})
-	require.False(t, fresh)
-	result := r.outcome(old).Result
+	_, created := r.getOrCreate("5", func() {})
+	require.True(t, created, "the oldest are forgotten")
+	old, created := r.getOrCreate("20", func() {})
+	require.False(t, created)
+	result := r.response(old).Result
 	require.Equal(t, 20, result.ExitCode)
 	require.True(t, result.Stdout.Truncated, "its output is not kept, and that is said")
 	require.Empty(t, result.Stdout.Head)
-	last, _ := r.find(fmt.Sprint(keptRuns+9), func() {})
-	require.Equal(t, output, r.outcome(last).Result.Stdout.Head)
+	last, _ := r.getOrCreate(fmt.Sprint(maxKeptRuns+9), func() {})
+	require.Equal(t, output, r.response(last).Result.Stdout.Head)
 
-	r.forget()
-	_, fresh = r.find("20", func() {})
-	require.True(t, fresh, "a wipe forgets another tenant's outcomes")
+	r.reset()
+	_, created = r.getOrCreate("20", func() {})
+	require.True(t, created, "a wipe forgets another tenant's outcomes")
 }
 
 // Nobody is told that a command went well whose processes were killed.
-func TestLostRuns(t *testing.T) {
+func TestKilledRunsAreLost(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
-	over, _ := r.find("over", func() {})
-	r.finish(over, shim.Answer{Result: &runtime.Result{}})
-	under, _ := r.find("under", func() {})
-	require.Equal(t, []*run{under}, r.lose())
-	r.finish(under, shim.Answer{Result: &runtime.Result{}})
-	require.Equal(t, shim.CodeLost, r.outcome(under).Fault.Code)
-	require.Nil(t, r.outcome(over).Fault)
+	ended, _ := r.getOrCreate("over", func() {})
+	r.finish(ended, shim.Response{Result: &runtime.Result{}})
+	unfinished, _ := r.getOrCreate("under", func() {})
+	require.Equal(t, []*run{unfinished}, r.markLost())
+	r.finish(unfinished, shim.Response{Result: &runtime.Result{}})
+	require.Equal(t, shim.CodeContainerExited, r.response(unfinished).Error.Code)
+	require.Nil(t, r.response(ended).Error)
 }

@@ -11,31 +11,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// helloTimeout is how long a new connection may take to prove itself.
-const helloTimeout = 10 * time.Second
+// handshakeTimeout is how long a new connection may take to prove itself.
+const handshakeTimeout = 10 * time.Second
 
 // session is one connection to init.
 type session struct {
-	init   *supervisor
-	socket *os.File
-	conn   *shim.Conn // once the client has proven itself
-	peer   proctree.ID
-	inside bool // the peer is a process of the container
+	supervisor *supervisor
+	socket     *os.File
+	conn       *shim.Conn // once the client has proven itself
+	peer       proctree.ID
+	isInside   bool // the peer is a process of the container
 }
 
 func newSession(s *supervisor, fd int) *session {
-	c := &session{init: s, socket: os.NewFile(uintptr(fd), "session")}
+	c := &session{supervisor: s, socket: os.NewFile(uintptr(fd), "session")}
 	if peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-		c.peer, c.inside = peerOf(int(peer.Pid))
+		c.peer, c.isInside = peerProcess(int(peer.Pid))
 	}
 	return c
 }
 
-// peerOf looks at the process that has connected, and reports whether it is one of
+// peerProcess looks at the process that has connected, and reports whether it is one of
 // the container's: its parent is in the container as well, or it has ended since.
 // The engine's bridge has its parent outside, which no process of a tenant can
 // get. The number is 0 for one that the kernel does not tell.
-func peerOf(pid int) (id proctree.ID, inside bool) {
+func peerProcess(pid int) (id proctree.ID, inside bool) {
 	if pid <= 0 {
 		return proctree.ID{}, false
 	}
@@ -48,132 +48,134 @@ func peerOf(pid int) (id proctree.ID, inside bool) {
 
 // serve speaks to one client. It calls known once it has shown the token, or
 // has gone without.
-func (c *session) serve(known func()) {
+func (c *session) serve(authenticated func()) {
 	defer c.socket.Close()
-	_ = c.socket.SetReadDeadline(time.Now().Add(helloTimeout))
-	err := c.greet()
+	_ = c.socket.SetReadDeadline(time.Now().Add(handshakeTimeout))
+	err := c.handshake()
 	_ = c.socket.SetReadDeadline(time.Time{})
-	known()
+	authenticated()
 	if err != nil {
 		return
 	}
-	c.init.guests.enter(c, c.peer)
-	defer c.init.guests.leave(c)
+	c.supervisor.sessions.add(c, c.peer)
+	defer c.supervisor.sessions.remove(c)
 	c.conn.Run()
 }
 
-// greet opens the connection to a client that holds the container's key.
-func (c *session) greet() error {
-	welcome := shim.Welcome{Boot: c.init.boot, Main: c.init.main.get(), Fault: c.init.main.fault()}
-	channel, err := shim.Accept(c.socket, c.init.config.Key, welcome)
+// handshake opens the connection to a client that holds the container's key.
+func (c *session) handshake() error {
+	reply := shim.HandshakeReply{BootID: c.supervisor.bootID, Main: c.supervisor.main.get(), Error: c.supervisor.main.startError()}
+	channel, err := shim.ProgramHandshake(c.socket, c.supervisor.config.Key, reply)
 	if err != nil {
 		return err
 	}
 	c.conn = shim.NewConn(c.socket, channel, c.handle, nil)
-	if welcome.Fault != nil {
-		time.AfterFunc(failedTold, c.init.exitFailed)
+	if reply.Error != nil {
+		time.AfterFunc(startErrorLinger, c.supervisor.exitStartFailed)
 	}
 	return nil
 }
 
-// errNonsense is a request that no server of ours sends.
-var errNonsense = fmt.Errorf("%w: an invalid request", shim.ErrProtocol)
+// errInvalidRequest is a request that no server of ours sends.
+var errInvalidRequest = fmt.Errorf("%w: an invalid request", shim.ErrProtocol)
 
 // handle begins one request.
 func (c *session) handle(in *shim.Incoming) error {
 	r := in.Request
 	if in.OneWay() {
 		if r.Op != shim.OpCancel {
-			return errNonsense
+			return errInvalidRequest
 		}
-		c.init.runs.cancel(r.Key)
+		c.supervisor.runs.cancel(r.RunID)
 		return nil
 	}
-	if _, ok := changes[r.Op]; ok {
-		go c.change(in) // ends with the change, each of which is bounded
+	if _, ok := changeOps[r.Op]; ok {
+		go c.handleChange(in) // ends with the change, each of which is bounded
 		return nil
 	}
-	begin, ok := requests[r.Op]
+	handler, ok := requestHandlers[r.Op]
 	if !ok {
-		return errNonsense
+		return errInvalidRequest
 	}
-	return begin(c, in)
+	return handler(c, in)
 }
 
-// requests are those that change nothing of the container as a whole.
-var requests = map[shim.Op]func(c *session, in *shim.Incoming) error{
-	shim.OpRun:   (*session).run,
-	shim.OpTar:   (*session).transfer,
-	shim.OpUntar: (*session).transfer,
+// requestHandlers are those that change nothing of the container as a whole.
+var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
+	shim.OpRun:   (*session).handleRun,
+	shim.OpTar:   (*session).handleTransfer,
+	shim.OpUntar: (*session).handleTransfer,
 	// These end with what they wait for, or with the session.
-	shim.OpOutcome: func(c *session, in *shim.Incoming) error { go c.tell(in); return nil },
-	shim.OpHalt:    func(c *session, in *shim.Incoming) error { go c.halt(in); return nil },
-	shim.OpChanged: func(c *session, in *shim.Incoming) error { go c.look(in); return nil },
+	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
+	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },
+	shim.OpLastModified: func(c *session, in *shim.Incoming) error { go c.handleLastModified(in); return nil },
 }
 
-// answer ends a request. One whose answer is lost is asked again by the client.
-func answer(in *shim.Incoming, a shim.Answer, err error) {
+// respond ends a request. One whose answer is lost is asked again by the client.
+func respond(in *shim.Incoming, a shim.Response, err error) {
 	if err != nil {
-		a.Fault = shim.NewFault(err)
+		a.Error = shim.NewWireError(err)
 	}
-	_ = in.Answer(a)
+	_ = in.Respond(a)
 }
 
-// change does a change of the container as a whole.
-func (c *session) change(in *shim.Incoming) { answer(in, shim.Answer{}, c.init.change(in.Request)) }
+// handleChange does a change of the container as a whole.
+func (c *session) handleChange(in *shim.Incoming) {
+	respond(in, shim.Response{}, c.supervisor.applyChange(in.Request))
+}
 
-// run begins a command, unless its key is known, and tells its outcome.
-func (c *session) run(in *shim.Incoming) error {
+// handleRun begins a command, unless its key is known, and tells its outcome.
+func (c *session) handleRun(in *shim.Incoming) error {
 	spec := in.Request.Run
-	if spec == nil || spec.Key == "" || len(spec.Args) == 0 || spec.Timeout <= 0 {
-		return errNonsense
+	if spec == nil || spec.RunID == "" || len(spec.Args) == 0 || spec.Timeout <= 0 {
+		return errInvalidRequest
 	}
 	// The command outlives the session that asks for it.
 	ctx, cancel := context.WithCancel(context.Background())
-	known, fresh := c.init.runs.find(spec.Key, cancel)
-	if fresh {
-		go c.init.execute(ctx, known, *spec) // ends with the command
+	known, created := c.supervisor.runs.getOrCreate(spec.RunID, cancel)
+	if created {
+		go c.supervisor.execute(ctx, known, *spec) // ends with the command
 	} else {
 		cancel()
 	}
-	go c.follow(in, known) // ends with the command or the session
+	go c.followRun(in, known) // ends with the command or the session
 	return nil
 }
 
-// tell answers what became of a run that another request has begun.
-func (c *session) tell(in *shim.Incoming) {
-	if known := c.init.runs.known(in.Request.Key); known != nil {
-		c.follow(in, known)
+// handleWaitResult answers what became of a run that another request has begun.
+func (c *session) handleWaitResult(in *shim.Incoming) {
+	if known := c.supervisor.runs.get(in.Request.RunID); known != nil {
+		c.followRun(in, known)
 		return
 	}
-	_ = in.Answer(shim.Answer{Fault: &shim.Fault{Code: shim.CodeNoRun, Detail: in.Request.Key}})
+	_ = in.Respond(shim.Response{Error: &shim.WireError{Code: shim.CodeUnknownRun, Detail: in.Request.RunID}})
 }
 
-// halt stops the main process and answers when there is none any more.
-func (c *session) halt(in *shim.Incoming) {
-	c.init.stopMain(true)
+// handleHalt stops the main process and answers when there is none any more.
+func (c *session) handleHalt(in *shim.Incoming) {
+	c.supervisor.stopMain(true)
 	select {
-	case <-c.init.halt.over:
-		answer(in, shim.Answer{}, nil)
-	case <-in.Lost():
+	case <-c.supervisor.halt.stopped:
+		respond(in, shim.Response{}, nil)
+	case <-in.Closed():
 	}
 }
 
-// follow tells the client how a run gets on.
-func (c *session) follow(in *shim.Incoming, r *run) {
-	queued, begun := r.queued, (chan struct{})(nil)
+// followRun tells the client how a run gets on.
+func (c *session) followRun(in *shim.Incoming, r *run) {
+	queued, started := r.queued, (chan struct{})(nil)
 	for {
 		select {
 		case <-r.done:
-			answer(in, c.init.runs.outcome(r), nil)
+			respond(in, c.supervisor.runs.response(r), nil)
 			return
 		case <-queued:
-			queued, begun = nil, r.begun
-			_ = in.Note(shim.TurnQueued)
-		case <-begun:
-			begun = nil
-			_ = in.Note(shim.TurnStarted)
-		case <-in.Lost():
+			queued, started = nil, r.started
+			_ = in.SendProgress(shim.ProgressQueued)
+		case <-started:
+			started = nil
+			_ = in.SendProgress(shim.ProgressStarted)
+		case <-in.Closed():
 			return
 		}
 	}

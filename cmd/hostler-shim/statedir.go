@@ -8,10 +8,10 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// takeStateDir makes the folder of the fence the shim's own and closes it to
+// protectStateDir makes the folder of the fence the shim's own and closes it to
 // all others, before a workload's process can look into it: an engine makes a
 // volume root's.
-func takeStateDir(fenceFile string) error {
+func protectStateDir(fenceFile string) error {
 	dir := filepath.Dir(fenceFile)
 	if dir != shim.StateDir {
 		return nil

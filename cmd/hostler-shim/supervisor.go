@@ -17,10 +17,10 @@ import (
 
 // How long init stays when there is no main process for it to stay for.
 const (
-	// failedUntold is how long it waits for somebody to ask why.
-	failedUntold = 30 * time.Second
-	// failedTold is how long the answer may take to arrive.
-	failedTold = time.Second
+	// startErrorGrace is how long it waits for somebody to ask why.
+	startErrorGrace = 30 * time.Second
+	// startErrorLinger is how long the answer may take to arrive.
+	startErrorLinger = time.Second
 )
 
 // Exit codes of init itself, as shells have them.
@@ -29,9 +29,9 @@ const (
 	exitNotFound      = 127
 )
 
-// forwarded are the signals that init hands on to the main process, unless they
+// forwardedSignals are the signals that init hands on to the main process, unless they
 // tell init to stop.
-var forwarded = []syscall.Signal{
+var forwardedSignals = []syscall.Signal{
 	syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
@@ -39,150 +39,150 @@ var forwarded = []syscall.Signal{
 // supervisor is init: the parent of the main process and of the workers, and
 // the one who listens.
 type supervisor struct {
-	config  shim.Config
-	boot    string
-	env     []string // what every process here gets
-	reaper  *reaper
-	workers *workers
-	runs    *runs
-	guests  *guests
+	config   shim.Config
+	bootID   string
+	env      []string // what every process here gets
+	reaper   *reaper
+	workers  *workers
+	runs     *runs
+	sessions *sessions
 	// transfers holds a token for each archive that is moved.
 	transfers chan struct{}
 
-	// changing holds one token: whoever has it may end processes, start the
+	// changeSem holds one token: whoever has it may end processes, start the
 	// main one, and read or empty the file system.
-	changing chan struct{}
-	baseline *baseline // nil before Seal; guarded by changing
-	fence    fence     // guarded by changing
+	changeSem chan struct{}
+	baseline  *baseline // nil before RecordBaseline; guarded by changing
+	fence     fence     // guarded by changing
 
-	main    mainProcess
-	outlets outlets // of the main process
-	halt    halt
+	main     mainProcess
+	logPipes logPipes // of the main process
+	halt     halt
 }
 
 // runInit is process 1 of a container, or the head of one that is a folder.
 func runInit(args []string) int {
-	var daemon leash
+	var gate startGate
 	if len(args) > 0 {
 		var err error
-		if daemon, err = awaitRelease(); err != nil {
-			complain("start", err)
+		if gate, err = waitStartGate(); err != nil {
+			logError("start", err)
 			return exitFailed
 		}
 	}
-	config, err := shim.ParseConfig(os.Getenv(shim.EnvName))
+	config, err := shim.ParseConfig(os.Getenv(shim.ConfigEnv))
 	if err != nil {
-		complain("start", err)
+		logError("start", err)
 		return exitUsage
 	}
-	os.Unsetenv(shim.EnvName)
-	if err := settleWorkdir(&config); err != nil {
-		complain("start", err)
+	os.Unsetenv(shim.ConfigEnv)
+	if err := resolveWorkdir(&config); err != nil {
+		logError("start", err)
 		return exitFailed
 	}
-	if config.Shared {
-		hide()
-	} else if err := takeOwnUser(allHeirs); err != nil {
-		complain("start", err)
+	if config.HostProcess {
+		disableDump()
+	} else if err := switchToShimUser(inheritAllCaps); err != nil {
+		logError("start", err)
 		return exitFailed
 	}
-	closeOwn(shim.RunDir, shim.AsideDir)
+	restrictDirs(shim.RunDir, shim.WritableMirrorDir)
 	if os.Getpid() != 1 {
 		// As process 1 does without being asked.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-			complain("become a subreaper", err)
+			logError("become a subreaper", err)
 			return exitFailed
 		}
 	}
 	s := newSupervisor(config)
-	if err := takeStateDir(config.FenceFile); err != nil {
-		complain("start", err)
+	if err := protectStateDir(config.FenceFile); err != nil {
+		logError("start", err)
 		return exitFailed
 	}
 	if s.fence, err = openFence(config.FenceFile); err != nil {
-		complain("start", err)
+		logError("start", err)
 		return exitFailed
 	}
 	if config.Socket == "" {
-		config.Socket = ownSocket()
+		config.Socket = defaultSocket()
 	}
 	listener, err := listen(config.Socket)
 	if err != nil {
-		complain("listen", err)
+		logError("listen", err)
 		return exitFailed
 	}
-	signals := s.listenToSignals()
+	signals := s.subscribeSignals()
 	// These goroutines end with the process.
 	go s.reaper.run()
-	go s.forward(signals)
-	if !config.Shared {
-		go new(entering).run()
+	go s.handleSignals(signals)
+	if !config.HostProcess {
+		go new(engineWatchdog).run()
 	}
 	s.prepareVolumes()
-	if beganBefore(config.Began) {
+	if startedBefore(config.StartedMarker) {
 		s.main.set(shim.MainStopped, 0, nil)
 	} else {
-		s.begin()
+		s.startOrLinger()
 	}
-	daemon.listening()
+	gate.notifyReady()
 	go s.workers.warmUp()
 	s.accept(listener) // returns only when the socket is unusable
 	return exitFailed
 }
 
-// closeOwn closes those of the folders that are the shim's to all others. Some
+// restrictDirs closes those of the folders that are the shim's to all others. Some
 // engines give a temporary filesystem the mode that its mount point had when
 // the container was made, whatever they were told.
-func closeOwn(dirs ...string) {
+func restrictDirs(dirs ...string) {
 	for _, dir := range dirs {
 		var st unix.Stat_t
 		if unix.Lstat(dir, &st) != nil || st.Uid != shim.UID || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			continue
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
-			complain("close "+dir, err)
+			logError("close "+dir, err)
 		}
 	}
 }
 
 func newSupervisor(config shim.Config) *supervisor {
 	s := &supervisor{
-		config:   config,
-		boot:     rand.Text(),
-		env:      merge(withoutOwnHome(os.Environ()), config.Environment, ""),
-		reaper:   newReaper(),
-		runs:     newRuns(),
-		changing: make(chan struct{}, 1),
-		halt:     halt{over: make(chan struct{})},
+		config:    config,
+		bootID:    rand.Text(),
+		env:       mergeEnv(withoutOwnHome(os.Environ()), config.Environment, ""),
+		reaper:    newReaper(),
+		runs:      newRuns(),
+		changeSem: make(chan struct{}, 1),
+		halt:      halt{stopped: make(chan struct{})},
 	}
-	s.workers = &workers{reaper: s.reaper, env: s.env, shared: config.Shared, slots: make(chan struct{}, maxRuns)}
-	s.guests, s.transfers = newGuests(), make(chan struct{}, maxTransfers)
+	s.workers = &workers{reaper: s.reaper, env: s.env, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
+	s.sessions, s.transfers = newSessions(), make(chan struct{}, maxTransfers)
 	return s
 }
 
-// begin starts the main process. When it cannot be started, init stays only
+// startOrLinger starts the main process. When it cannot be started, init stays only
 // for as long as it takes to say why.
-func (s *supervisor) begin() {
+func (s *supervisor) startOrLinger() {
 	if err := s.startMain(); err != nil {
-		complain("start the main process", err)
-		time.AfterFunc(failedUntold, s.exitFailed)
+		logError("start the main process", err)
+		time.AfterFunc(startErrorGrace, s.exitStartFailed)
 	}
 }
 
-// exitFailed ends init because there is no main process.
-func (s *supervisor) exitFailed() {
-	if fault := s.main.fault(); fault != nil {
-		s.exit(failureCodes(fault))
+// exitStartFailed ends init because there is no main process.
+func (s *supervisor) exitStartFailed() {
+	if startErr := s.main.startError(); startErr != nil {
+		s.exit(startErrorExitCode(startErr))
 	}
 }
 
-// listenToSignals asks the kernel for all signals that init knows.
-func (s *supervisor) listenToSignals() <-chan os.Signal {
+// subscribeSignals asks the kernel for all signals that init knows.
+func (s *supervisor) subscribeSignals() <-chan os.Signal {
 	wanted := []os.Signal{syscall.SIGTERM, syscall.Signal(shim.HaltSignal)}
-	for _, number := range forwarded {
+	for _, number := range forwardedSignals {
 		wanted = append(wanted, number)
 	}
-	for _, number := range s.config.StopOn {
+	for _, number := range s.config.StopSignals {
 		wanted = append(wanted, syscall.Signal(number))
 	}
 	signals := make(chan os.Signal, len(wanted))
@@ -190,15 +190,15 @@ func (s *supervisor) listenToSignals() <-chan os.Signal {
 	return signals
 }
 
-// forward obeys the signals that tell init to stop, and hands the others on.
+// handleSignals obeys the signals that tell init to stop, and hands the others on.
 // Without a main process, SIGINT is for init.
-func (s *supervisor) forward(signals <-chan os.Signal) {
+func (s *supervisor) handleSignals(signals <-chan os.Signal) {
 	for sig := range signals {
 		number := sig.(syscall.Signal)
 		switch {
 		case number == shim.HaltSignal:
 			s.stopMain(true)
-		case number == syscall.SIGTERM || slices.Contains(s.config.StopOn, int(number)):
+		case number == syscall.SIGTERM || slices.Contains(s.config.StopSignals, int(number)):
 			s.stopMain(false)
 		case !s.main.signal(number) && number == syscall.SIGINT:
 			s.exit(0)
@@ -213,22 +213,22 @@ var exitOnce sync.Once
 // container that is a folder has to be cleared by hand.
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
-		s.runs.lose() // before their workers are killed under them
-		if s.config.Shared && !proctree.KillBelow(os.Getpid(), shim.KillBound) {
-			complain("exit", fmt.Errorf("processes outlive SIGKILL"))
+		s.runs.markLost() // before their workers are killed under them
+		if s.config.HostProcess && !proctree.KillDescendants(os.Getpid(), shim.KillTimeout) {
+			logError("exit", fmt.Errorf("processes outlive SIGKILL"))
 		}
-		s.outlets.finish()
+		s.logPipes.finish()
 		if s.config.ExitFile != "" {
-			if err := writeExit(s.config.ExitFile, code); err != nil {
-				complain("record the exit", err)
+			if err := writeExitFile(s.config.ExitFile, code); err != nil {
+				logError("record the exit", err)
 			}
 		}
 		os.Exit(code)
 	})
 }
 
-// writeExit leaves the whole record or none.
-func writeExit(path string, code int) error {
+// writeExitFile leaves the whole record or none.
+func writeExitFile(path string, code int) error {
 	next := path + ".new"
 	if err := os.WriteFile(next, fmt.Appendln(nil, code), 0o600); err != nil {
 		return err

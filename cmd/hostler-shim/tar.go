@@ -16,22 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// smallFile is up to where a file is read whole before it is packed, so that
+// maxSmallFile is up to where a file is read whole before it is packed, so that
 // one that is being written is packed as it was at one moment.
-const smallFile = 1 << 20
+const maxSmallFile = 1 << 20
 
-// packPercent is of the garbage collector. Every header is garbage at once, and
+// packGCPercent is of the garbage collector. Every header is garbage at once, and
 // this process, unlike init, is over soon: it may take a few megabytes for a sixth
 // of its time.
-const packPercent = 400
+const packGCPercent = 400
 
 func runTar(args []string) int {
-	return moveFiles("tar", args, func(f moverFlags) error {
+	return runTransfer("tar", args, func(f transferFlags) error {
 		dir, err := openDir(f.root, f.dir)
 		if err != nil {
 			return err
 		}
-		debug.SetGCPercent(packPercent)
+		debug.SetGCPercent(packGCPercent)
 		return pack(dir, os.Stdout)
 	})
 }
@@ -41,71 +41,71 @@ const (
 	// maxPath is the longest path of an entry, as the kernel has it. What lies
 	// deeper no program could name.
 	maxPath = 4096
-	// maxNames bounds the names of a directory, and of those above it, that are
+	// maxNameBytes bounds the names of a directory, and of those above it, that are
 	// held at once, in bytes.
-	maxNames = 64 << 20
-	// nameCost is what a name costs besides its bytes.
-	nameCost = 16
-	// namesAtOnce is how many names are read at once.
-	namesAtOnce = 4096
-	// leaseWait is how long files that another process has a lease on may hold up
+	maxNameBytes = 64 << 20
+	// nameOverhead is what a name costs besides its bytes.
+	nameOverhead = 16
+	// readdirBatch is how many names are read at once.
+	readdirBatch = 4096
+	// leaseTimeout is how long files that another process has a lease on may hold up
 	// an archive. The kernel ends a lease after 45 s, unless told otherwise.
-	leaseWait  = 90 * time.Second
-	leasePause = 20 * time.Millisecond
+	leaseTimeout      = 90 * time.Second
+	leasePollInterval = 20 * time.Millisecond
 )
 
 // packer writes what is below a folder as a tar stream.
 type packer struct {
-	handles *handles
-	tar     *tar.Writer
-	buffer  []byte
-	names   int           // bytes of the names that are held
-	waited  time.Duration // for leases
+	dirs        *dirCache
+	tar         *tar.Writer
+	buffer      []byte
+	nameBytes   int           // bytes of the names that are held
+	leaseWaited time.Duration // for leases
 }
 
 // pack writes all below dir: files, folders and symbolic links. Sockets, pipes
 // and devices mean nothing elsewhere and are left out.
 func pack(dir *os.Root, out io.Writer) error {
-	whole := bufio.NewWriterSize(out, copyBuffer)
-	p := packer{handles: newHandles(dir), tar: tar.NewWriter(whole), buffer: make([]byte, smallFile)}
-	defer p.handles.close()
-	if err := p.below("."); err != nil && !wentMeanwhile(err) {
+	buffered := bufio.NewWriterSize(out, copyBufferSize)
+	p := packer{dirs: newDirCache(dir), tar: tar.NewWriter(buffered), buffer: make([]byte, maxSmallFile)}
+	defer p.dirs.closeAll()
+	if err := p.packDir("."); err != nil && !isVanished(err) {
 		return fmt.Errorf("pack: %w", err)
 	}
 	if err := p.tar.Close(); err != nil {
 		return err
 	}
-	return whole.Flush()
+	return buffered.Flush()
 }
 
-// below packs what is in a folder, in the order of the names.
-func (p *packer) below(name string) error {
-	names, err := p.namesIn(name)
+// packDir packs what is in a folder, in the order of the names.
+func (p *packer) packDir(name string) error {
+	names, err := p.readNames(name)
 	if err != nil {
 		return err
 	}
-	held := p.names
-	defer func() { p.names = held - cost(names) }()
+	held := p.nameBytes
+	defer func() { p.nameBytes = held - namesSize(names) }()
 	slices.Sort(names)
 	for _, base := range names {
-		if err := p.entry(name, base); err != nil && !wentMeanwhile(err) {
+		if err := p.packEntry(name, base); err != nil && !isVanished(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-func cost(names []string) int {
+func namesSize(names []string) int {
 	sum := 0
 	for _, name := range names {
-		sum += len(name) + nameCost
+		sum += len(name) + nameOverhead
 	}
 	return sum
 }
 
-// namesIn counts what it gives among the names that are held.
-func (p *packer) namesIn(name string) ([]string, error) {
-	dir, err := p.handles.folder(name)
+// readNames counts what it gives among the names that are held.
+func (p *packer) readNames(name string) ([]string, error) {
+	dir, err := p.dirs.get(name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,11 +116,11 @@ func (p *packer) namesIn(name string) ([]string, error) {
 	f := os.NewFile(uintptr(fd), name)
 	defer f.Close()
 	var all []string
-	held := p.names
+	held := p.nameBytes
 	for {
-		names, err := f.Readdirnames(namesAtOnce)
-		if p.names += cost(names); p.names > maxNames {
-			p.names = held
+		names, err := f.Readdirnames(readdirBatch)
+		if p.nameBytes += namesSize(names); p.nameBytes > maxNameBytes {
+			p.nameBytes = held
 			return nil, badArchive("%q and what it is in hold more names than can be packed", name)
 		}
 		all = append(all, names...)
@@ -128,22 +128,22 @@ func (p *packer) namesIn(name string) ([]string, error) {
 			return all, nil
 		}
 		if err != nil {
-			p.names = held
+			p.nameBytes = held
 			return nil, err
 		}
 	}
 }
 
-// wentMeanwhile says whether something is gone since it was looked at, or is
+// isVanished says whether something is gone since it was looked at, or is
 // something else by now.
-func wentMeanwhile(err error) bool {
+func isVanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) ||
 		errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO)
 }
 
-func (p *packer) entry(in, base string) error {
+func (p *packer) packEntry(in, base string) error {
 	// Anew for each: packing the folder before may have closed it.
-	dir, err := p.handles.folder(in)
+	dir, err := p.dirs.get(in)
 	if err != nil {
 		return err
 	}
@@ -151,13 +151,13 @@ func (p *packer) entry(in, base string) error {
 	if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return err
 	}
-	h := header(path.Join(in, base), &st)
+	h := newHeader(path.Join(in, base), &st)
 	if len(h.Name) > maxPath {
 		return badArchive("a path in it is longer than %d bytes: %q...", maxPath, strings.ToValidUTF8(h.Name[:64], "?"))
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
-		return p.file(dir, base, h.Name)
+		return p.packFile(dir, base, h.Name)
 	case unix.S_IFLNK:
 		n, err := unix.Readlinkat(dir, base, p.buffer)
 		if err != nil {
@@ -171,14 +171,14 @@ func (p *packer) entry(in, base string) error {
 		if err := p.tar.WriteHeader(h); err != nil {
 			return err
 		}
-		return p.below(name)
+		return p.packDir(name)
 	}
 	return nil
 }
 
-// header describes an entry as what it is, and not as whose it is: names and
+// newHeader describes an entry as what it is, and not as whose it is: names and
 // numbers of users are those of one container.
-func header(name string, st *unix.Stat_t) *tar.Header {
+func newHeader(name string, st *unix.Stat_t) *tar.Header {
 	return &tar.Header{
 		Typeflag:   tar.TypeReg,
 		Name:       name,
@@ -190,9 +190,9 @@ func header(name string, st *unix.Stat_t) *tar.Header {
 	}
 }
 
-func (p *packer) file(dir int, base, name string) error {
+func (p *packer) packFile(dir int, base, name string) error {
 	// It may be something else by now, a pipe that nobody writes for example.
-	fd, err := p.openFile(dir, base)
+	fd, err := p.openLeased(dir, base)
 	if err != nil {
 		return err
 	}
@@ -201,11 +201,11 @@ func (p *packer) file(dir int, base, name string) error {
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return err
 	}
-	h := header(name, &st)
-	if h.Size = st.Size; h.Size > smallFile {
-		return p.large(fd, h)
+	h := newHeader(name, &st)
+	if h.Size = st.Size; h.Size > maxSmallFile {
+		return p.packLargeFile(fd, h)
 	}
-	n, err := io.ReadFull(descriptor(fd), p.buffer)
+	n, err := io.ReadFull(fdReader(fd), p.buffer)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("read %s: %w", name, err)
 	}
@@ -217,48 +217,48 @@ func (p *packer) file(dir int, base, name string) error {
 	return err
 }
 
-// openFile waits a while for a lease to end that another process has on the
+// openLeased waits a while for a lease to end that another process has on the
 // file: the first try has asked the kernel to end it.
-func (p *packer) openFile(dir int, base string) (int, error) {
+func (p *packer) openLeased(dir int, base string) (int, error) {
 	for {
 		fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
 		if !errors.Is(err, unix.EAGAIN) {
 			return fd, err
 		}
-		if p.waited >= leaseWait {
+		if p.leaseWaited >= leaseTimeout {
 			return -1, badArchive("%q is leased to another process", base)
 		}
-		<-time.After(leasePause)
-		p.waited += leasePause
+		<-time.After(leasePollInterval)
+		p.leaseWaited += leasePollInterval
 	}
 }
 
-// large packs as much as the file had when it was looked at: one that grows is
+// packLargeFile packs as much as the file had when it was looked at: one that grows is
 // cut, and one that shrinks is filled with zeros, as other programs do it too.
-func (p *packer) large(fd int, h *tar.Header) error {
+func (p *packer) packLargeFile(fd int, h *tar.Header) error {
 	if err := p.tar.WriteHeader(h); err != nil {
 		return err
 	}
-	n, err := io.CopyBuffer(p.tar, io.LimitReader(descriptor(fd), h.Size), p.buffer)
+	n, err := io.CopyBuffer(p.tar, io.LimitReader(fdReader(fd), h.Size), p.buffer)
 	if err != nil || n == h.Size {
 		return err
 	}
-	_, err = io.CopyBuffer(p.tar, io.LimitReader(zeros{}, h.Size-n), p.buffer)
+	_, err = io.CopyBuffer(p.tar, io.LimitReader(zeroReader{}, h.Size-n), p.buffer)
 	return err
 }
 
-// zeros has no end.
-type zeros struct{}
+// zeroReader has no end.
+type zeroReader struct{}
 
-func (zeros) Read(b []byte) (int, error) {
+func (zeroReader) Read(b []byte) (int, error) {
 	clear(b)
 	return len(b), nil
 }
 
-// descriptor reads a file that needs no more than its number.
-type descriptor int
+// fdReader reads a file that needs no more than its number.
+type fdReader int
 
-func (d descriptor) Read(b []byte) (int, error) {
+func (d fdReader) Read(b []byte) (int, error) {
 	n, err := unix.Read(int(d), b)
 	for errors.Is(err, unix.EINTR) {
 		n, err = unix.Read(int(d), b)

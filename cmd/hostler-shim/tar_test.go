@@ -17,7 +17,7 @@ import (
 
 // No link on the way to a folder is followed, wherever it points and whichever
 // part of the path it is.
-func TestOpenDir(t *testing.T) {
+func TestOpenDirFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
 	for _, dir := range []string{"data/state", "secret/state"} {
@@ -42,7 +42,7 @@ func TestOpenDir(t *testing.T) {
 		}
 		for _, dir := range []string{"/none", "/data/none/deeper", "/data/file", "/data/file/deeper"} {
 			_, err := openDir(root, prefix+dir)
-			require.ErrorIs(t, err, runtime.ErrNoFile, dir)
+			require.ErrorIs(t, err, runtime.ErrFileNotFound, dir)
 		}
 	}
 	whole, err := openDir(base, "/../..")
@@ -51,26 +51,26 @@ func TestOpenDir(t *testing.T) {
 	require.NoError(t, err, "nothing is above the root")
 }
 
-// sink counts an archive and does something when it begins.
-type sink struct {
+// countingBuffer counts an archive and does something when it begins.
+type countingBuffer struct {
 	bytes.Buffer
-	begun func()
+	onStart func()
 }
 
-func (s *sink) Write(b []byte) (int, error) {
-	if s.begun != nil {
-		s.begun()
-		s.begun = nil
+func (s *countingBuffer) Write(b []byte) (int, error) {
+	if s.onStart != nil {
+		s.onStart()
+		s.onStart = nil
 	}
 	return s.Buffer.Write(b)
 }
 
 // A file that changes its size while it is packed has the size that it began
 // with: cut when it grows, filled with zeros when it shrinks.
-func TestPackChanging(t *testing.T) {
+func TestPackFileThatChangesSize(t *testing.T) {
 	t.Parallel()
-	const size = 4 * smallFile
-	for name, to := range map[string]int64{"shrinks": smallFile + 3, "is emptied": 0, "grows": 2 * size} {
+	const size = 4 * maxSmallFile
+	for name, to := range map[string]int64{"shrinks": maxSmallFile + 3, "is emptied": 0, "grows": 2 * size} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "file")
 		content := bytes.Repeat([]byte("x"), size)
@@ -78,7 +78,7 @@ func TestPackChanging(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, "next"), []byte("whole"), 0o600))
 		root, err := os.OpenRoot(dir)
 		require.NoError(t, err)
-		out := &sink{begun: func() { require.NoError(t, os.Truncate(file, to)) }}
+		out := &countingBuffer{onStart: func() { require.NoError(t, os.Truncate(file, to)) }}
 		require.NoError(t, pack(root, out), name)
 		r := tar.NewReader(&out.Buffer)
 		h, err := r.Next()
@@ -97,14 +97,14 @@ func TestPackChanging(t *testing.T) {
 
 // Pipes and sockets are left out, a path that no program could name is refused,
 // and names may hold anything.
-func TestPackOdd(t *testing.T) {
+func TestPackUnusualEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "folder"), 0o600), "in a folder's place")
 	odd := "a\nb\xff\x1b[2J"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, odd), []byte("x"), 0o600))
-	h, err := tar.NewReader(bytes.NewReader(packed(t, dir))).Next()
+	h, err := tar.NewReader(bytes.NewReader(packDir(t, dir))).Next()
 	require.NoError(t, err)
 	require.Equal(t, odd, h.Name)
 
@@ -123,11 +123,11 @@ func TestPackOdd(t *testing.T) {
 	err = pack(root, io.Discard)
 	require.ErrorIs(t, err, runtime.ErrBadArchive)
 	require.ErrorContains(t, err, "longer than 4096 bytes")
-	err = unpackInto(t, t.TempDir(), folderArchive(t, tar.Header{Name: strings.Repeat(name+"/", 20), Typeflag: tar.TypeDir}))
+	err = unpackInto(t, t.TempDir(), newArchiveReader(t, tar.Header{Name: strings.Repeat(name+"/", 20), Typeflag: tar.TypeDir}))
 	require.ErrorIs(t, err, runtime.ErrBadArchive)
 }
 
-func folderArchive(t *testing.T, headers ...tar.Header) io.Reader {
+func newArchiveReader(t *testing.T, headers ...tar.Header) io.Reader {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -139,7 +139,7 @@ func folderArchive(t *testing.T, headers ...tar.Header) io.Reader {
 }
 
 // The names of a directory count until it is packed, and are given back then.
-func TestPackNames(t *testing.T) {
+func TestPackNameLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a/b/c", "a/d"} {
@@ -148,18 +148,18 @@ func TestPackNames(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	p := packer{handles: newHandles(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, smallFile)}
-	defer p.handles.close()
-	require.NoError(t, p.below("."))
-	require.Zero(t, p.names)
-	p.names = maxNames - 40 // room for two names at a time
-	require.ErrorContains(t, p.below("."), "more names")
-	p.names = maxNames - 100
-	require.NoError(t, p.below("."))
+	p := packer{dirs: newDirCache(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, maxSmallFile)}
+	defer p.dirs.closeAll()
+	require.NoError(t, p.packDir("."))
+	require.Zero(t, p.nameBytes)
+	p.nameBytes = maxNameBytes - 40 // room for two names at a time
+	require.ErrorContains(t, p.packDir("."), "more names")
+	p.nameBytes = maxNameBytes - 100
+	require.NoError(t, p.packDir("."))
 }
 
 // A file that another process has a lease on is waited for, not for ever.
-func TestPackLeased(t *testing.T) {
+func TestPackLeasedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	leased, err := os.OpenFile(filepath.Join(dir, "file"), os.O_CREATE|os.O_RDWR, 0o600)
@@ -170,12 +170,12 @@ func TestPackLeased(t *testing.T) {
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	p := packer{handles: newHandles(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, smallFile), waited: leaseWait - 2*leasePause}
-	defer p.handles.close()
-	err = p.below(".")
+	p := packer{dirs: newDirCache(root), tar: tar.NewWriter(io.Discard), buffer: make([]byte, maxSmallFile), leaseWaited: leaseTimeout - 2*leasePollInterval}
+	defer p.dirs.closeAll()
+	err = p.packDir(".")
 	require.ErrorIs(t, err, runtime.ErrBadArchive)
 	require.ErrorContains(t, err, "leased")
 	_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_UNLCK)
 	require.NoError(t, err)
-	require.NoError(t, p.below("."))
+	require.NoError(t, p.packDir("."))
 }

@@ -15,73 +15,73 @@ import (
 const (
 	// maxTransfers bounds how many archives are packed or unpacked at once.
 	maxTransfers = 16
-	// maxVerdict bounds what a mover says of its end.
-	maxVerdict = 64 << 10
+	// maxResultSize bounds what a mover says of its end.
+	maxResultSize = 64 << 10
 )
 
-// transfer begins to move files. It answers when the process that moves them has
+// handleTransfer begins to move files. It answers when the process that moves them has
 // ended.
-func (c *session) transfer(in *shim.Incoming) error {
+func (c *session) handleTransfer(in *shim.Incoming) error {
 	r := in.Request
 	if len(r.Paths) != 1 || r.Streams != 1 {
-		return errNonsense
+		return errInvalidRequest
 	}
-	go func() { answer(in, shim.Answer{}, c.init.moveFiles(in)) }() // ends with the archive or the session
+	go func() { respond(in, shim.Response{}, c.supervisor.transferFiles(in)) }() // ends with the archive or the session
 	return nil
 }
 
-// tooManyTransfers refuses an archive while others are moved.
-var tooManyTransfers = (&shim.Fault{Code: shim.CodeBusy, Detail: "too many archives are packed and unpacked in it"}).Err()
+// errTooManyTransfers refuses an archive while others are moved.
+var errTooManyTransfers = (&shim.WireError{Code: shim.CodeBusy, Detail: "too many archives are packed and unpacked in it"}).Err()
 
-// moveFiles moves what a request asks for.
-func (s *supervisor) moveFiles(in *shim.Incoming) error {
+// transferFiles moves what a request asks for.
+func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	select {
 	case s.transfers <- struct{}{}:
 		defer func() { <-s.transfers }()
 	default:
-		return tooManyTransfers
+		return errTooManyTransfers
 	}
 	// None begins in the middle of a change, which ends all there are.
 	select {
-	case s.changing <- struct{}{}:
-	case <-in.Lost():
+	case s.changeSem <- struct{}{}:
+	case <-in.Closed():
 		return errSessionLost
 	}
-	m, err := s.startMover(in.Request)
-	<-s.changing
+	m, err := s.startTransferProcess(in.Request)
+	<-s.changeSem
 	if err != nil {
 		return fmt.Errorf("start a process that moves files: %w", err)
 	}
-	defer m.end()
-	if err := in.Note(shim.TurnStarted); err != nil {
+	defer m.stop()
+	if err := in.SendProgress(shim.ProgressStarted); err != nil {
 		return err
 	}
-	go m.follow(in.Stream(0)) // ends with the mover
-	return m.carry(in)
+	go m.killOnReset(in.Stream(0)) // ends with the mover
+	return m.copyData(in)
 }
 
 var errSessionLost = errors.New("the session was lost")
 
-// mover is a process that packs or unpacks files. It is waited for as long as the
+// transferProcess is a process that packs or unpacks files. It is waited for as long as the
 // server waits.
-type mover struct {
-	id      proctree.ID
-	data    *os.File // its stdin or stdout
-	socket  *os.File // where it says how it ended
-	exited  <-chan unix.WaitStatus
-	over    chan struct{} // closed when nobody needs it any more
-	verdict chan error
+type transferProcess struct {
+	id     proctree.ID
+	data   *os.File // its stdin or stdout
+	socket *os.File // where it says how it ended
+	exited <-chan unix.WaitStatus
+	done   chan struct{} // closed when nobody needs it any more
+	result chan error
 }
 
-// startMover starts one. It is this program, of our own user from its first
+// startTransferProcess starts one. It is this program, of our own user from its first
 // instruction on.
-func (s *supervisor) startMover(r shim.Request) (*mover, error) {
+func (s *supervisor) startTransferProcess(r shim.Request) (*transferProcess, error) {
 	data, dataTheirs, err := pipe(r.Op == shim.OpTar)
 	if err != nil {
 		return nil, err
 	}
 	defer unix.Close(dataTheirs)
-	socket, socketTheirs, err := pair()
+	socket, socketTheirs, err := socketPair()
 	if err != nil {
 		data.Close()
 		return nil, err
@@ -99,16 +99,16 @@ func (s *supervisor) startMover(r shim.Request) (*mover, error) {
 	} else {
 		files[0] = uintptr(dataTheirs)
 	}
-	m := &mover{data: data, socket: socket, over: make(chan struct{}), verdict: make(chan error, 1)}
+	m := &transferProcess{data: data, socket: socket, done: make(chan struct{}), result: make(chan error, 1)}
 	if err := m.start(s, r, files); err != nil {
 		closeAll(data, socket)
 		return nil, err
 	}
-	go m.hear() // ends with the process
+	go m.readResult() // ends with the process
 	return m, nil
 }
 
-func (m *mover) start(s *supervisor, r shim.Request, files []uintptr) error {
+func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) error {
 	args := []string{"hostler-shim", string(r.Op), "--root", s.config.Root, "--user", s.config.User, "--", r.Paths[0]}
 	_, exited, err := s.reaper.start(func() (pid int, err error) {
 		pid, err = syscall.ForkExec("/proc/self/exe", args, &syscall.ProcAttr{
@@ -126,37 +126,37 @@ func (m *mover) start(s *supervisor, r shim.Request, files []uintptr) error {
 	return err
 }
 
-// hear waits for what the process says of its end.
-func (m *mover) hear() {
-	f, err := shim.ReadFrame(m.socket, maxVerdict)
+// readResult waits for what the process says of its end.
+func (m *transferProcess) readResult() {
+	f, err := shim.ReadFrame(m.socket, maxResultSize)
 	if err != nil {
-		m.verdict <- fmt.Errorf("the process that moves files was ended: %w", err)
+		m.result <- fmt.Errorf("the process that moves files was ended: %w", err)
 		return
 	}
-	said, err := shim.Decode[shim.Answer](f, shim.KindAnswer)
-	if err == nil && said.Fault != nil {
-		err = said.Fault.Err()
+	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
+	if err == nil && response.Error != nil {
+		err = response.Error.Err()
 	}
-	m.verdict <- err
+	m.result <- err
 }
 
-// follow ends the process when the server gives up, or is lost.
-func (m *mover) follow(stream *shim.Stream) {
+// killOnReset ends the process when the server gives up, or is lost.
+func (m *transferProcess) killOnReset(stream *shim.Stream) {
 	select {
-	case <-stream.Over():
+	case <-stream.Done():
 		m.id.Signal(unix.SIGKILL)
-	case <-m.over:
+	case <-m.done:
 	}
 }
 
-// carry carries the archive from one end to the other.
-func (m *mover) carry(in *shim.Incoming) error {
+// copyData carries the archive from one end to the other.
+func (m *transferProcess) copyData(in *shim.Incoming) error {
 	stream, buf := in.Stream(0), make([]byte, shim.MaxData)
 	if in.Request.Op == shim.OpTar {
 		if _, err := io.CopyBuffer(onlyWriter{stream}, onlyReader{m.data}, buf); err != nil {
 			return err
 		}
-		if err := <-m.verdict; err != nil {
+		if err := <-m.result; err != nil {
 			return err
 		}
 		return stream.CloseWrite()
@@ -166,7 +166,7 @@ func (m *mover) carry(in *shim.Incoming) error {
 		return err
 	}
 	m.data.Close()
-	return <-m.verdict // a process that does not read on says why
+	return <-m.result // a process that does not read on says why
 }
 
 // Without more methods than these, a copy uses the buffer that it is given.
@@ -175,9 +175,9 @@ type (
 	onlyWriter struct{ io.Writer }
 )
 
-// end ends the process, if it has not ended, and waits for that.
-func (m *mover) end() {
-	close(m.over)
+// stop ends the process, if it has not ended, and waits for that.
+func (m *transferProcess) stop() {
+	close(m.done)
 	m.id.Signal(unix.SIGKILL)
 	closeAll(m.data, m.socket)
 	<-m.exited

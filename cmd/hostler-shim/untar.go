@@ -17,7 +17,7 @@ import (
 )
 
 func runUntar(args []string) int {
-	return moveFiles("untar", args, func(f moverFlags) error {
+	return runTransfer("untar", args, func(f transferFlags) error {
 		owner, err := containerAccounts.lookup(f.user)
 		if err != nil {
 			return err
@@ -34,25 +34,25 @@ func runUntar(args []string) int {
 // setuid and setgid: an archive is a tenant's.
 const permissionBits = 0o1777
 
-// copyBuffer is how much of an archive is read and written at once.
-const copyBuffer = 64 << 10
+// copyBufferSize is how much of an archive is read and written at once.
+const copyBufferSize = 64 << 10
 
 // unpacker makes files below a folder. All is made by one name in a folder that
 // is held open, and given away by handle: it does not matter what somebody puts
 // in the way meanwhile.
 type unpacker struct {
-	handles *handles
-	owner   identity
-	give    bool // whether we may give files to the owner
-	buffer  []byte
+	dirs     *dirCache
+	owner    identity
+	mayChown bool // whether we may give files to the owner
+	buffer   []byte
 
-	relinked bool         // a link was replaced that a handle may have come by
-	folders  []madeFolder // whose mode and time are set when all is in them
-	held     int          // bytes of their names
+	linkReplaced bool         // a link was replaced that a handle may have come by
+	createdDirs  []createdDir // whose mode and time are set when all is in them
+	nameBytes    int          // bytes of their names
 }
 
-// madeFolder is what is set of a folder when all is in it.
-type madeFolder struct {
+// createdDir is what is set of a folder when all is in it.
+type createdDir struct {
 	name  string
 	mode  uint32
 	times [2]unix.Timespec
@@ -60,14 +60,14 @@ type madeFolder struct {
 
 func newUnpacker(dir *os.Root, owner identity) *unpacker {
 	return &unpacker{
-		handles: newHandles(dir), owner: owner, give: privileged(),
-		buffer: make([]byte, copyBuffer),
+		dirs: newDirCache(dir), owner: owner, mayChown: isPrivileged(),
+		buffer: make([]byte, copyBufferSize),
 	}
 }
 
 func (u *unpacker) unpack(from io.Reader) error {
-	defer u.handles.close()
-	in := bufio.NewReaderSize(from, copyBuffer)
+	defer u.dirs.closeAll()
+	in := bufio.NewReaderSize(from, copyBufferSize)
 	r := tar.NewReader(in)
 	for {
 		h, err := r.Next()
@@ -77,13 +77,13 @@ func (u *unpacker) unpack(from io.Reader) error {
 		if err != nil {
 			return badArchive("%s", err)
 		}
-		if err := u.entry(h, r); err != nil {
+		if err := u.unpackEntry(h, r); err != nil {
 			return err
 		}
 	}
-	for i := len(u.folders) - 1; i >= 0; i-- {
-		if err := u.settle(u.folders[i]); err != nil {
-			return fmt.Errorf("finish %s: %w", u.folders[i].name, err)
+	for i := len(u.createdDirs) - 1; i >= 0; i-- {
+		if err := u.setDirAttributes(u.createdDirs[i]); err != nil {
+			return fmt.Errorf("finish %s: %w", u.createdDirs[i].name, err)
 		}
 	}
 	// What comes after the archive is padding. Init's pipe breaks when nobody
@@ -96,23 +96,23 @@ func badArchive(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
 }
 
-// makers are the kinds of entries that there may be. Each makes one in a folder
+// entryCreators are the kinds of entries that there may be. Each makes one in a folder
 // under the last part of its name.
-var makers = map[byte]func(u *unpacker, dir int, h *tar.Header, r io.Reader) error{
-	tar.TypeDir:     (*unpacker).makeFolder,
-	tar.TypeReg:     (*unpacker).makeFile,
-	tar.TypeSymlink: (*unpacker).makeLink,
+var entryCreators = map[byte]func(u *unpacker, dir int, h *tar.Header, r io.Reader) error{
+	tar.TypeDir:     (*unpacker).createDir,
+	tar.TypeReg:     (*unpacker).createFile,
+	tar.TypeSymlink: (*unpacker).createSymlink,
 }
 
-func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
+func (u *unpacker) unpackEntry(h *tar.Header, r io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	maker, ok := makers[h.Typeflag]
+	create, ok := entryCreators[h.Typeflag]
 	if !ok {
 		return badArchive("%q is neither file, folder nor symbolic link", h.Name)
 	}
-	name, err := localName(h.Name)
+	name, err := checkName(h.Name)
 	if err != nil {
 		return err
 	}
@@ -120,19 +120,19 @@ func (u *unpacker) entry(h *tar.Header, r io.Reader) error {
 		return nil // the folder itself is not the archive's
 	}
 	h.Name = name
-	dir, err := u.parent(name)
+	dir, err := u.parentDir(name)
 	if err == nil {
-		err = maker(u, dir, h, r)
+		err = create(u, dir, h, r)
 	}
-	if u.relinked {
-		u.handles.close()
-		u.relinked = false
+	if u.linkReplaced {
+		u.dirs.closeAll()
+		u.linkReplaced = false
 	}
 	return asBadArchive(name, err)
 }
 
-// localName refuses names that point outside.
-func localName(name string) (string, error) {
+// checkName refuses names that point outside.
+func checkName(name string) (string, error) {
 	if len(name) > maxPath {
 		return "", badArchive("a name is longer than %d bytes: %q...", maxPath, name[:64])
 	}
@@ -155,8 +155,8 @@ func asBadArchive(name string, err error) error {
 	if err == nil || errors.Is(err, runtime.ErrBadArchive) {
 		return err
 	}
-	var number unix.Errno
-	if !errors.As(err, &number) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) ||
+	var errno unix.Errno
+	if !errors.As(err, &errno) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EISDIR) ||
 		errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENAMETOOLONG) ||
 		errors.Is(err, io.ErrUnexpectedEOF) {
 		return badArchive("%q: %s", name, err)
@@ -164,48 +164,48 @@ func asBadArchive(name string, err error) error {
 	return fmt.Errorf("unpack %q: %w", name, err)
 }
 
-// parent is the folder that an entry is in. It makes folders that the archive
+// parentDir is the folder that an entry is in. It makes folders that the archive
 // does not name.
-func (u *unpacker) parent(name string) (int, error) {
+func (u *unpacker) parentDir(name string) (int, error) {
 	dir := path.Dir(name)
-	fd, err := u.handles.folder(dir)
+	fd, err := u.dirs.get(dir)
 	if dir == "." || !errors.Is(err, unix.ENOENT) {
 		return fd, err
 	}
-	above, err := u.parent(dir)
+	above, err := u.parentDir(dir)
 	if err != nil {
 		return -1, err
 	}
 	if err := unix.Mkdirat(above, path.Base(dir), 0o755); err != nil {
 		return -1, err
 	}
-	return u.ownFolder(above, dir)
+	return u.chownDir(above, dir)
 }
 
-// ownFolder gives a folder to the owner, and holds it open: files in it follow.
-func (u *unpacker) ownFolder(above int, name string) (int, error) {
+// chownDir gives a folder to the owner, and holds it open: files in it follow.
+func (u *unpacker) chownDir(above int, name string) (int, error) {
 	fd, err := openAt(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return -1, err
 	}
-	if err := u.own(fd); err != nil {
+	if err := u.chown(fd); err != nil {
 		unix.Close(fd)
 		return -1, err
 	}
-	u.handles.keep(name, fd)
+	u.dirs.put(name, fd)
 	return fd, nil
 }
 
-func (u *unpacker) own(fd int) error {
-	if !u.give {
+func (u *unpacker) chown(fd int) error {
+	if !u.mayChown {
 		return nil
 	}
 	return unix.Fchownat(fd, "", u.owner.uid, u.owner.gid, unix.AT_EMPTY_PATH)
 }
 
-// place creates something under a name, in place of what is there. A file is
+// replaceEntry creates something under a name, in place of what is there. A file is
 // removed, never written to: it may have another name elsewhere.
-func (u *unpacker) place(dir int, base string, create func() error) error {
+func (u *unpacker) replaceEntry(dir int, base string, create func() error) error {
 	err := create()
 	if !errors.Is(err, unix.EEXIST) {
 		return err
@@ -221,13 +221,13 @@ func (u *unpacker) place(dir int, base string, create func() error) error {
 	if err := unix.Unlinkat(dir, base, 0); err != nil {
 		return err
 	}
-	u.relinked = kind == unix.S_IFLNK
+	u.linkReplaced = kind == unix.S_IFLNK
 	return create()
 }
 
-func (u *unpacker) makeFolder(dir int, h *tar.Header, _ io.Reader) error {
+func (u *unpacker) createDir(dir int, h *tar.Header, _ io.Reader) error {
 	base := path.Base(h.Name)
-	err := u.place(dir, base, func() error { return unix.Mkdirat(dir, base, 0o700) })
+	err := u.replaceEntry(dir, base, func() error { return unix.Mkdirat(dir, base, 0o700) })
 	if err != nil && !errors.Is(err, unix.EISDIR) { // a folder may be there
 		return err
 	}
@@ -235,21 +235,21 @@ func (u *unpacker) makeFolder(dir int, h *tar.Header, _ io.Reader) error {
 	if err != nil {
 		return err
 	}
-	if u.held += len(h.Name) + folderCost; u.held > maxNames {
+	if u.nameBytes += len(h.Name) + dirOverhead; u.nameBytes > maxNameBytes {
 		return badArchive("it has more folders than can be unpacked")
 	}
-	u.folders = append(u.folders, madeFolder{name: h.Name, mode: uint32(h.Mode & permissionBits), times: times})
-	_, err = u.ownFolder(dir, h.Name)
+	u.createdDirs = append(u.createdDirs, createdDir{name: h.Name, mode: uint32(h.Mode & permissionBits), times: times})
+	_, err = u.chownDir(dir, h.Name)
 	return err
 }
 
-// folderCost is what a folder costs besides its name.
-const folderCost = 64
+// dirOverhead is what a folder costs besides its name.
+const dirOverhead = 64
 
-// settle is the last thing done to a folder: files made in it change its time,
+// setDirAttributes is the last thing done to a folder: files made in it change its time,
 // and its mode may forbid to make them.
-func (u *unpacker) settle(f madeFolder) error {
-	above, err := u.handles.folder(path.Dir(f.name))
+func (u *unpacker) setDirAttributes(f createdDir) error {
+	above, err := u.dirs.get(path.Dir(f.name))
 	if err != nil {
 		return nil // a later entry of the same name was something else
 	}
@@ -279,10 +279,10 @@ func timesOf(h *tar.Header) (times [2]unix.Timespec, err error) {
 	return times, err
 }
 
-func (u *unpacker) makeFile(dir int, h *tar.Header, r io.Reader) error {
+func (u *unpacker) createFile(dir int, h *tar.Header, r io.Reader) error {
 	base := path.Base(h.Name)
 	fd := -1
-	err := u.place(dir, base, func() (err error) {
+	err := u.replaceEntry(dir, base, func() (err error) {
 		fd, err = openAt(dir, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL, 0o600)
 		return err
 	})
@@ -293,7 +293,7 @@ func (u *unpacker) makeFile(dir int, h *tar.Header, r io.Reader) error {
 	// Without the buffer a file would have one made for it.
 	_, err = io.CopyBuffer(struct{ io.Writer }{f}, r, u.buffer)
 	if err == nil {
-		err = u.own(fd)
+		err = u.chown(fd)
 	}
 	if err == nil {
 		err = unix.Fchmod(fd, uint32(h.Mode&permissionBits))
@@ -301,8 +301,8 @@ func (u *unpacker) makeFile(dir int, h *tar.Header, r io.Reader) error {
 	if err == nil {
 		err = setTimes(fd, h)
 	}
-	if closed := f.Close(); err == nil {
-		err = closed
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
 	}
 	return err
 }
@@ -313,18 +313,18 @@ func setTimes(fd int, h *tar.Header) error {
 	if err != nil {
 		return err
 	}
-	_, _, number := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
-	if number != 0 {
-		return number
+	_, _, errno := unix.Syscall6(unix.SYS_UTIMENSAT, uintptr(fd), 0, uintptr(unsafe.Pointer(&times)), 0, 0, 0)
+	if errno != 0 {
+		return errno
 	}
 	return nil
 }
 
-// makeLink makes a link as it is, to wherever: nothing here follows it out of
+// createSymlink makes a link as it is, to wherever: nothing here follows it out of
 // the folder, and the tenant may make such links as well.
-func (u *unpacker) makeLink(dir int, h *tar.Header, _ io.Reader) error {
+func (u *unpacker) createSymlink(dir int, h *tar.Header, _ io.Reader) error {
 	base := path.Base(h.Name)
-	err := u.place(dir, base, func() error { return unix.Symlinkat(h.Linkname, dir, base) })
+	err := u.replaceEntry(dir, base, func() error { return unix.Symlinkat(h.Linkname, dir, base) })
 	if err != nil {
 		return err
 	}
@@ -338,5 +338,5 @@ func (u *unpacker) makeLink(dir int, h *tar.Header, _ io.Reader) error {
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		return errors.Join(err, unix.EEXIST)
 	}
-	return u.own(fd)
+	return u.chown(fd)
 }

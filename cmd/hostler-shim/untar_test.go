@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func archiveOf(t testing.TB, headers ...tar.Header) []byte {
+func newArchive(t testing.TB, headers ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -24,11 +24,11 @@ func archiveOf(t testing.TB, headers ...tar.Header) []byte {
 // Whatever an archive holds, nothing outside its folder is made, changed or
 // removed.
 func FuzzUnpack(f *testing.F) {
-	f.Add(archiveOf(f, tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Mode: 0o600}))
-	f.Add(archiveOf(f, tar.Header{Name: "../x", Typeflag: tar.TypeReg}))
-	f.Add(archiveOf(f, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "../outside"},
+	f.Add(newArchive(f, tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Mode: 0o600}))
+	f.Add(newArchive(f, tar.Header{Name: "../x", Typeflag: tar.TypeReg}))
+	f.Add(newArchive(f, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "../outside"},
 		tar.Header{Name: "l/x", Typeflag: tar.TypeReg}, tar.Header{Name: "l", Typeflag: tar.TypeDir}))
-	f.Add(archiveOf(f, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc"},
+	f.Add(newArchive(f, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "/etc"},
 		tar.Header{Name: "l/", Typeflag: tar.TypeDir}))
 	f.Fuzz(func(t *testing.T, archive []byte) {
 		base := t.TempDir()
@@ -40,21 +40,21 @@ func FuzzUnpack(f *testing.F) {
 		require.NoError(t, err)
 		defer dir.Close()
 		u := newUnpacker(dir, identity{uid: os.Geteuid(), gid: os.Getegid()})
-		before, err := lookAt(filepath.Join(outside, "file"))
+		before, err := statPath(filepath.Join(outside, "file"))
 		require.NoError(t, err)
-		folder, err := lookAt(outside)
+		dirBefore, err := statPath(outside)
 		require.NoError(t, err)
 		_ = u.unpack(bytes.NewReader(archive))
 
-		after, err := lookAt(filepath.Join(outside, "file"))
+		after, err := statPath(filepath.Join(outside, "file"))
 		require.NoError(t, err)
 		require.Equal(t, before, after)
-		folderAfter, err := lookAt(outside)
+		dirAfter, err := statPath(outside)
 		require.NoError(t, err)
-		require.Equal(t, folder, folderAfter)
+		require.Equal(t, dirBefore, dirAfter)
 		names, err := filepath.Glob(filepath.Join(base, "*"))
 		require.NoError(t, err)
 		require.Len(t, names, 2)
-		_ = emptyPath(inside) // folders may be closed
+		_ = wipePath(inside) // folders may be closed
 	})
 }

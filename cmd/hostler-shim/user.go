@@ -34,34 +34,34 @@ var containerAccounts = accounts{passwd: "/etc/passwd", group: "/etc/group"}
 // besides the first are the account's own unless one is named. Empty is whoever
 // this process is.
 func (a accounts) lookup(spec string) (identity, error) {
-	id, err := a.find(spec)
+	id, err := a.resolve(spec)
 	if err == nil && isReserved(id) {
-		err = reserved
+		err = errReservedUser
 	}
 	return id, err
 }
 
-// reserved refuses the user that is the shim's own, whatever an image's or a
+// errReservedUser refuses the user that is the shim's own, whatever an image's or a
 // tenant's files call it.
-var reserved = &runtime.StartError{
-	Reason: runtime.StartNoUser,
+var errReservedUser = &runtime.StartError{
+	Reason: runtime.StartUserNotFound,
 	Detail: fmt.Sprintf("the user and group %d are hostler's own: say another user in the workload", shim.UID),
 }
 
 func isReserved(id identity) bool {
-	return keepsOwn(id.uid) || keepsOwn(id.gid) || slices.ContainsFunc(id.groups, keepsOwn)
+	return isShimID(id.uid) || isShimID(id.gid) || slices.ContainsFunc(id.groups, isShimID)
 }
 
-// keepsOwn reports whether a process of ours that is given this number has our
+// isShimID reports whether a process of ours that is given this number has our
 // own user or group afterwards. The kernel sees the lower 32 bits, and takes -1
 // for the number that there is.
-func keepsOwn(number int) bool {
+func isShimID(number int) bool {
 	return uint32(number) == shim.UID || uint32(number) == math.MaxUint32 //nolint:gosec // as the kernel does
 }
 
-func (a accounts) find(spec string) (identity, error) {
+func (a accounts) resolve(spec string) (identity, error) {
 	if spec == "" {
-		uid, gid := ownIDs()
+		uid, gid := defaultIDs()
 		spec = fmt.Sprintf("%d:%d", uid, gid)
 	}
 	user, group, named := strings.Cut(spec, ":")
@@ -79,37 +79,37 @@ func (a accounts) find(spec string) (identity, error) {
 
 // user finds an account by its name or number.
 func (a accounts) user(user string) (id identity, name string, err error) {
-	all, why := entries(a.passwd, 6)
+	all, readErr := readFields(a.passwd, 6)
 	for _, fields := range all {
 		if fields[0] != user && fields[2] != user {
 			continue
 		}
-		uid, err1 := number(fields[2])
-		gid, err2 := number(fields[3])
+		uid, err1 := parseID(fields[2])
+		gid, err2 := parseID(fields[3])
 		if err1 == nil && err2 == nil {
 			return identity{uid: uid, gid: gid, home: fields[5]}, fields[0], nil
 		}
 	}
-	uid, err := number(user)
+	uid, err := parseID(user)
 	if err != nil {
-		return identity{}, "", noUser("user", user, why)
+		return identity{}, "", noUserError("user", user, readErr)
 	}
 	return identity{uid: uid, home: "/"}, "", nil
 }
 
 func (a accounts) groupID(group string) (int, error) {
-	all, why := entries(a.group, 3)
+	all, readErr := readFields(a.group, 3)
 	for _, fields := range all {
 		if fields[0] != group {
 			continue
 		}
-		if gid, err := number(fields[2]); err == nil {
+		if gid, err := parseID(fields[2]); err == nil {
 			return gid, nil
 		}
 	}
-	gid, err := number(group)
+	gid, err := parseID(group)
 	if err != nil {
-		return 0, noUser("group", group, why)
+		return 0, noUserError("group", group, readErr)
 	}
 	return gid, nil
 }
@@ -120,44 +120,44 @@ func (a accounts) memberships(name string, gid int) []int {
 	if name == "" {
 		return nil
 	}
-	all, _ := entries(a.group, 4) // a file that cannot be read lists nobody
+	all, _ := readFields(a.group, 4) // a file that cannot be read lists nobody
 	for _, fields := range all {
 		member := slices.Contains(strings.Split(fields[3], ","), name)
-		if id, err := number(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
+		if id, err := parseID(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
 			groups = append(groups, id)
 		}
 	}
 	return groups
 }
 
-// number reads a uid or gid, from a file of a tenant's too. The kernel keeps -1
+// parseID reads a uid or gid, from a file of a tenant's too. The kernel keeps -1
 // for itself, and takes 2^32+1 for 1.
-func number(s string) (int, error) {
+func parseID(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err
 }
 
-// noUser is a name that cannot be found, and why the file with the names cannot
+// noUserError is a name that cannot be found, and why the file with the names cannot
 // be read, if so.
-func noUser(what, name string, why error) error {
+func noUserError(what, name string, readErr error) error {
 	detail := fmt.Sprintf("there is no %s %q in the container", what, name)
-	if why != nil {
-		detail += ": " + why.Error()
+	if readErr != nil {
+		detail += ": " + readErr.Error()
 	}
-	return &runtime.StartError{Reason: runtime.StartNoUser, Detail: detail}
+	return &runtime.StartError{Reason: runtime.StartUserNotFound, Detail: detail}
 }
 
 // What is read of a file with accounts. It is the container's, where a tenant
 // may have put anything in its place.
 const (
-	maxAccounts = 1 << 20 // bytes
-	maxGroups   = 1 << 16 // the kernel's own
+	maxAccountFileSize = 1 << 20 // bytes
+	maxGroups          = 1 << 16 // the kernel's own
 )
 
-// entries are the lines of a colon-separated file that have at least n fields.
+// readFields are the lines of a colon-separated file that have at least n fields.
 // A file that is not there has none: many small images have neither. One that
 // cannot be read, or is something else, has none either, and says so.
-func entries(path string, n int) ([][]string, error) {
+func readFields(path string, n int) ([][]string, error) {
 	text, err := readAccounts(path)
 	if err != nil {
 		return nil, err
@@ -196,12 +196,12 @@ func readAccounts(path string) (string, error) {
 		return "", fmt.Errorf("open %s: %w", path, err)
 	}
 	defer unix.Close(fd)
-	text, err := io.ReadAll(io.LimitReader(descriptor(fd), maxAccounts+1))
+	text, err := io.ReadAll(io.LimitReader(fdReader(fd), maxAccountFileSize+1))
 	if err != nil {
 		return "", fmt.Errorf("read %s: %w", path, err)
 	}
-	if len(text) > maxAccounts {
-		return "", fmt.Errorf("%s is larger than %d bytes", path, maxAccounts)
+	if len(text) > maxAccountFileSize {
+		return "", fmt.Errorf("%s is larger than %d bytes", path, maxAccountFileSize)
 	}
 	return string(text), nil
 }

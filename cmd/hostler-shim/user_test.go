@@ -14,7 +14,7 @@ import (
 )
 
 // Users are looked up as engines look them up.
-func TestLookup(t *testing.T) {
+func TestLookupUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := accounts{passwd: filepath.Join(dir, "passwd"), group: filepath.Join(dir, "group")}
@@ -44,7 +44,7 @@ func TestLookup(t *testing.T) {
 		_, err := a.lookup(bad)
 		start, ok := errors.AsType[*runtime.StartError](err)
 		require.True(t, ok, "%s: %v", bad, err)
-		require.Equal(t, runtime.StartNoUser, start.Reason, bad)
+		require.Equal(t, runtime.StartUserNotFound, start.Reason, bad)
 	}
 	none := accounts{passwd: filepath.Join(dir, "no"), group: filepath.Join(dir, "no")}
 	got, err := none.lookup("5:6")
@@ -52,16 +52,16 @@ func TestLookup(t *testing.T) {
 	require.Equal(t, identity{5, 6, nil, "/"}, got)
 }
 
-func TestMerge(t *testing.T) {
+func TestMergeEnv(t *testing.T) {
 	t.Parallel()
-	env := merge([]string{"A=1", "B=2=3", "HOME="}, map[string]string{"A": "x"}, "/home/a")
+	env := mergeEnv([]string{"A=1", "B=2=3", "HOME="}, map[string]string{"A": "x"}, "/home/a")
 	require.ElementsMatch(t, []string{"A=x", "B=2=3", "HOME=/home/a"}, env)
-	require.Equal(t, "/b", variable(merge([]string{"HOME=/b"}, nil, "/a"), "HOME", ""))
+	require.Equal(t, "/b", lookupEnv(mergeEnv([]string{"HOME=/b"}, nil, "/a"), "HOME", ""))
 }
 
 // The HOME that init was given as root is nobody else's; one that an image sets
 // is everybody's.
-func TestOwnHome(t *testing.T) {
+func TestWithoutOwnHome(t *testing.T) {
 	t.Parallel()
 	as, err := containerAccounts.lookup("")
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func TestOwnHome(t *testing.T) {
 }
 
 // Nobody becomes the shim's own user or gets its group, by whatever name.
-func TestReserved(t *testing.T) {
+func TestShimUserIsReserved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := accounts{passwd: filepath.Join(dir, "passwd"), group: filepath.Join(dir, "group")}
@@ -80,12 +80,12 @@ func TestReserved(t *testing.T) {
 		_, err := a.lookup(spec)
 		start, ok := errors.AsType[*runtime.StartError](err)
 		require.True(t, ok, "%s: %v", spec, err)
-		require.Equal(t, runtime.StartNoUser, start.Reason, spec)
+		require.Equal(t, runtime.StartUserNotFound, start.Reason, spec)
 		require.ErrorContains(t, err, "64997", spec)
 	}
 	for _, n := range []int{shim.UID, 1<<32 + shim.UID, shim.UID - 1<<32, -1, 1<<32 - 1} {
 		for _, id := range []identity{{uid: n}, {gid: n}, {groups: []int{1, n}}} {
-			require.ErrorContains(t, become(id), "64997", "%d", n)
+			require.ErrorContains(t, setThreadIdentity(id), "64997", "%d", n)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func TestReserved(t *testing.T) {
 // A number that the kernel would take for another one is refused: of a longer
 // number only the lower half counts, and -1 keeps the caller's, which is the
 // shim's.
-func TestLookupOverflow(t *testing.T) {
+func TestLookupUserOverflow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	a := accounts{passwd: filepath.Join(dir, "passwd"), group: filepath.Join(dir, "group")}
@@ -111,14 +111,14 @@ func TestLookupOverflow(t *testing.T) {
 			_, err := a.lookup(spec)
 			start, ok := errors.AsType[*runtime.StartError](err)
 			require.True(t, ok, "%s: %v", spec, err)
-			require.Equal(t, runtime.StartNoUser, start.Reason, spec)
+			require.Equal(t, runtime.StartUserNotFound, start.Reason, spec)
 		}
 	}
 }
 
 // Whatever a tenant puts in the place of the files with the accounts, nothing is
 // waited for, numbers are good without them, and a name says what is wrong.
-func TestAccountsOfATenant(t *testing.T) {
+func TestHostileAccountFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

@@ -13,38 +13,38 @@ import (
 // ends the log with the marks that it is given, if any: of stdout and of stderr.
 func (s *supervisor) wipe(marks []string) error {
 	if s.baseline == nil {
-		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
+		return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
 	}
-	if err := s.endAll(); err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+	if err := s.killAll(); err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
-	s.runs.forget()
-	if err := s.clearFiles(); err != nil {
-		if errors.Is(err, runtime.ErrNotClean) {
+	s.runs.reset()
+	if err := s.wipeAndCompare(); err != nil {
+		if errors.Is(err, runtime.ErrWipeUnverified) {
 			return err
 		}
-		return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
 	for i, mark := range marks[:min(len(marks), 2)] {
-		if err := s.outlets.endLog(shim.LogEnd(mark), i+1); err != nil {
-			return fmt.Errorf("%w: %w", runtime.ErrNotClean, err)
+		if err := s.logPipes.writeEndLine(shim.LogEndLine(mark), i+1); err != nil {
+			return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 		}
 	}
 	return nil
 }
 
-// clearFiles empties what is the tenant's and compares the rest.
-func (s *supervisor) clearFiles() error {
-	if s.baseline.files.why != nil {
-		return s.baseline.files.why
+// wipeAndCompare empties what is the tenant's and compares the rest.
+func (s *supervisor) wipeAndCompare() error {
+	if s.baseline.files.err != nil {
+		return s.baseline.files.err
 	}
-	ends := time.Now().Add(emptyTime)
-	for _, p := range s.baseline.places {
-		if err := p.empty(ends); err != nil {
+	deadline := time.Now().Add(wipeFilesTimeout)
+	for _, p := range s.baseline.targets {
+		if err := p.wipe(deadline); err != nil {
 			return err
 		}
 	}
-	if !s.config.Shared { // else they are the machine's
+	if !s.config.HostProcess { // else they are the machine's
 		if err := removeIPC(); err != nil {
 			return err
 		}

@@ -21,27 +21,27 @@ const workerSocket = 3
 // command's user. What a tenant may change in its files in /proc ends with it.
 func runWorker(args []string) int {
 	if len(args) == 0 {
-		if err := takeOwnUser(noHeirs); err != nil {
-			complain("start a worker", err)
+		if err := switchToShimUser(inheritNoCaps); err != nil {
+			logError("start a worker", err)
 			return exitFailed
 		}
 	}
-	hide()
+	disableDump()
 	// Whatever a command leaves behind becomes our child, not init's.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		complain("become a subreaper", err)
+		logError("become a subreaper", err)
 		return exitFailed
 	}
 	unix.CloseOnExec(workerSocket)
 	if err := unix.SetNonblock(workerSocket, true); err != nil {
-		complain("open the socket to init", err)
+		logError("open the socket to init", err)
 		return exitFailed
 	}
 	w := &worker{socket: os.NewFile(workerSocket, "init")}
 	err := w.serve()
 	// Init is gone, or talks nonsense: so must everything of ours.
 	w.cancel()
-	proctree.KillBelow(os.Getpid(), shim.KillBound)
+	proctree.KillDescendants(os.Getpid(), shim.KillTimeout)
 	if err != nil {
 		return exitFailed
 	}
@@ -72,7 +72,7 @@ func (w *worker) serve() error {
 		}
 		switch {
 		case request.Op == shim.OpRun && request.Run != nil:
-			w.begin(request.ID, *request.Run)
+			w.startJob(request.ID, *request.Run)
 		case request.Op == shim.OpCancel:
 			w.cancel()
 		default:
@@ -81,24 +81,24 @@ func (w *worker) serve() error {
 	}
 }
 
-// begin runs a command and answers when it is over.
-func (w *worker) begin(id uint64, run shim.Run) {
+// startJob runs a command and answers when it is over.
+func (w *worker) startJob(id uint64, run shim.Run) {
 	j := newJob(run)
 	w.mu.Lock()
 	w.current = j
 	w.mu.Unlock()
 	go func() { // ends with the command, which is bounded
-		answer := shim.Answer{ID: id}
+		response := shim.Response{ID: id}
 		result, err := j.run()
 		if err != nil {
-			answer.Fault = shim.NewFault(err)
+			response.Error = shim.NewWireError(err)
 		} else {
-			answer.Result = &result
+			response.Result = &result
 		}
 		w.writeMu.Lock()
 		defer w.writeMu.Unlock()
-		if err := shim.WriteFrame(w.socket, shim.KindAnswer, answer); err != nil {
-			complain("answer init", err)
+		if err := shim.WriteFrame(w.socket, shim.KindResponse, response); err != nil {
+			logError("answer init", err)
 		}
 	}()
 }

@@ -18,8 +18,8 @@ import (
 const (
 	// maxRuns bounds how many commands run at once; more wait their turn.
 	maxRuns = 32
-	// maxIdle is how many workers are kept when they have nothing to do.
-	maxIdle = 1
+	// maxIdleWorkers is how many workers are kept when they have nothing to do.
+	maxIdleWorkers = 1
 	// workerMargin is how much longer than a command may take init waits for
 	// its worker. It is less than what a client waits, so that it hears of it.
 	workerMargin = 2 * time.Second
@@ -27,92 +27,92 @@ const (
 
 // workers are the processes that run commands.
 type workers struct {
-	reaper *reaper
-	env    []string
-	shared bool          // they stay whoever init is
-	slots  chan struct{} // one token for each command that runs
+	reaper      *reaper
+	env         []string
+	hostProcess bool          // they stay whoever init is
+	slots       chan struct{} // one token for each command that runs
 
 	// mu guards what follows. It is held while a worker is started, so that
 	// none is left out when all are retired.
 	mu     sync.Mutex
 	idle   []*workerProcess
-	all    map[proctree.ID]bool // the workers that live
+	alive  map[proctree.ID]bool // the workers that live
 	closed bool                 // every process is being ended
 }
 
 // workerProcess is one worker as init sees it.
 type workerProcess struct {
-	id     proctree.ID
-	socket *os.File
-	spent  bool // not to be used again
+	id          proctree.ID
+	socket      *os.File
+	notReusable bool // not to be used again
 }
 
 // warmUp starts the first worker and has it run this program once, so that the
 // first command finds one that has its code and its memory at hand: that saves
 // it 1 of 4 ms. A command that comes meanwhile gets a worker of its own.
 func (w *workers) warmUp() {
-	p, err := w.first()
+	p, err := w.startFirst()
 	if err != nil {
-		complain("start a worker", err)
+		logError("start a worker", err)
 	}
 	if p == nil {
 		return
 	}
-	defer w.put(p)
+	defer w.release(p)
 	self, err := os.Executable()
 	if err != nil {
 		return // it stays cold
 	}
 	_, _ = p.run(context.Background(), shim.Run{ // it stays cold, or is spent
-		Args: []string{self, "version"}, Workdir: "/", Timeout: rehearsal, Grace: rehearsal,
+		Args: []string{self, "version"}, Workdir: "/", Timeout: warmUpTimeout, Grace: warmUpTimeout,
 	})
 }
 
-// rehearsal bounds a worker's first run.
-const rehearsal = 10 * time.Second
+// warmUpTimeout bounds a worker's first run.
+const warmUpTimeout = 10 * time.Second
 
-// first starts a worker when there is none.
-func (w *workers) first() (*workerProcess, error) {
+// startFirst starts a worker when there is none.
+func (w *workers) startFirst() (*workerProcess, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.closed || len(w.all) > 0 {
+	if w.closed || len(w.alive) > 0 {
 		return nil, nil
 	}
 	return w.spawn()
 }
 
-// take gives an idle worker, or a new one.
-func (w *workers) take() (*workerProcess, error) {
+// acquire gives an idle worker, or a new one.
+func (w *workers) acquire() (*workerProcess, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
-		return nil, notRunning
+		return nil, errMainNotRunning
 	}
 	for len(w.idle) > 0 {
 		last := len(w.idle) - 1
 		p := w.idle[last]
 		w.idle = w.idle[:last]
-		if w.all[p.id] {
+		if w.alive[p.id] {
 			return p, nil
 		}
 		p.socket.Close() // somebody has killed it
 	}
 	p, err := w.spawn()
 	if err != nil {
-		return nil, startFailed("%s", err)
+		return nil, startErrorf("%s", err)
 	}
 	return p, nil
 }
 
-// retire gives up every worker, and starts none until reopen.
-func (w *workers) retire() {
+// closeAll gives up every worker, and starts none until reopen.
+func (w *workers) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.idle {
 		p.socket.Close()
 	}
 	w.idle, w.closed = nil, true
-	clear(w.all)
+	clear(w.alive)
 }
 
 // reopen allows workers again.
@@ -122,10 +122,10 @@ func (w *workers) reopen() {
 	w.closed = false
 }
 
-// put takes a worker back when its command is over.
-func (w *workers) put(p *workerProcess) {
+// release takes a worker back when its command is over.
+func (w *workers) release(p *workerProcess) {
 	w.mu.Lock()
-	keep := !p.spent && w.all[p.id] && len(w.idle) < maxIdle
+	keep := !p.notReusable && w.alive[p.id] && len(w.idle) < maxIdleWorkers
 	if keep {
 		w.idle = append(w.idle, p)
 	}
@@ -137,7 +137,7 @@ func (w *workers) put(p *workerProcess) {
 
 // spawn starts a worker. The caller holds mu.
 func (w *workers) spawn() (*workerProcess, error) {
-	ours, theirs, err := pair()
+	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("make a worker's socket: %w", err)
 	}
@@ -149,7 +149,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 	}
 	defer unix.Close(null)
 	args := []string{"hostler-shim", "worker"}
-	if w.shared {
+	if w.hostProcess {
 		args = append(args, "shared")
 	}
 	var p proctree.Process
@@ -169,61 +169,61 @@ func (w *workers) spawn() (*workerProcess, error) {
 		ours.Close()
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
-	w.note(p.ID, ended)
+	w.track(p.ID, ended)
 	return &workerProcess{id: p.ID, socket: ours}, nil
 }
 
-// note knows the worker for as long as it lives. The caller holds mu.
-func (w *workers) note(id proctree.ID, ended <-chan unix.WaitStatus) {
-	if w.all == nil {
-		w.all = make(map[proctree.ID]bool)
+// track knows the worker for as long as it lives. The caller holds mu.
+func (w *workers) track(id proctree.ID, ended <-chan unix.WaitStatus) {
+	if w.alive == nil {
+		w.alive = make(map[proctree.ID]bool)
 	}
-	w.all[id] = true
+	w.alive[id] = true
 	go func() { // ends with the worker
 		<-ended
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		delete(w.all, id)
+		delete(w.alive, id)
 	}()
 }
 
 // run has a worker run a command.
 func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, error) {
-	bound := run.Timeout + run.Grace + shim.KillBound + workerMargin
-	_ = p.socket.SetDeadline(time.Now().Add(bound))
+	timeout := run.Timeout + run.Grace + shim.KillTimeout + workerMargin
+	_ = p.socket.SetDeadline(time.Now().Add(timeout))
 	err := shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{ID: 1, Op: shim.OpRun, Run: &run})
 	if err != nil {
-		return runtime.Result{}, p.lost(err)
+		return runtime.Result{}, p.lostError(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
 		// The command was cancelled. A worker that does not hear it runs into
 		// the deadline.
-		_ = p.socket.SetReadDeadline(time.Now().Add(run.Grace + shim.KillBound + workerMargin))
+		_ = p.socket.SetReadDeadline(time.Now().Add(run.Grace + shim.KillTimeout + workerMargin))
 		_ = shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{Op: shim.OpCancel})
 	})
 	f, err := shim.ReadFrame(p.socket, shim.MaxFrame)
 	// A cancellation may be under way still, and must not hit the next command.
-	p.spent = !stop()
+	p.notReusable = !stop()
 	if err != nil {
-		return runtime.Result{}, p.lost(err)
+		return runtime.Result{}, p.lostError(err)
 	}
-	answer, err := shim.Decode[shim.Answer](f, shim.KindAnswer)
+	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
 	if err != nil {
-		return runtime.Result{}, p.lost(err)
+		return runtime.Result{}, p.lostError(err)
 	}
-	if answer.Fault != nil {
-		p.spent = p.spent || answer.Fault.Code != shim.CodeStart
-		return runtime.Result{}, answer.Fault.Err()
+	if response.Error != nil {
+		p.notReusable = p.notReusable || response.Error.Code != shim.CodeStart
+		return runtime.Result{}, response.Error.Err()
 	}
-	if answer.Result == nil {
-		return runtime.Result{}, p.lost(errors.New("an answer without a result"))
+	if response.Result == nil {
+		return runtime.Result{}, p.lostError(errors.New("an answer without a result"))
 	}
-	return *answer.Result, nil
+	return *response.Result, nil
 }
 
-// lost is the fault of a command whose worker was killed, stopped or broken by
+// lostError is the fault of a command whose worker was killed, stopped or broken by
 // somebody: what it had started has nobody who knows it.
-func (p *workerProcess) lost(err error) error {
-	p.spent = true
-	return fmt.Errorf("%w: the command's worker is lost: %w", runtime.ErrDoomed, err)
+func (p *workerProcess) lostError(err error) error {
+	p.notReusable = true
+	return fmt.Errorf("%w: the command's worker is lost: %w", runtime.ErrTainted, err)
 }

@@ -23,7 +23,7 @@ func newApplyCmd() *cobra.Command {
 file again changes nothing.`,
 		Example: "  hostler apply -f workload.yaml",
 		Args:    cobra.NoArgs,
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			if len(files) == 0 {
 				return usagef(cmd, "name a file with -f")
 			}
@@ -47,8 +47,8 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 		return err
 	}
 	w, err := workload.Parse(source, name)
-	if faults, ok := errors.AsType[workload.Faults](err); ok {
-		if err := printFaults(cmd.ErrOrStderr(), faults); err != nil {
+	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
+		if err := printValidationErrors(cmd.ErrOrStderr(), validationErrors); err != nil {
 			return err
 		}
 		return &exitError{code: exitFailure}
@@ -60,14 +60,14 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 	if err != nil {
 		return err
 	}
-	return r.print(cmd.OutOrStdout(), applied, func(out io.Writer) error {
-		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, done(applied), applied.Revision)
+	return r.printResult(cmd.OutOrStdout(), applied, func(out io.Writer) error {
+		_, err := fmt.Fprintf(out, "workload %s %s (revision %s)\n", applied.ID, applySummary(applied), applied.Revision)
 		return err
 	})
 }
 
-// done says what applying did.
-func done(a api.AppliedWorkload) string {
+// applySummary says what applying did.
+func applySummary(a api.AppliedWorkload) string {
 	if a.Created {
 		return "created"
 	}
@@ -78,7 +78,7 @@ func done(a api.AppliedWorkload) string {
 }
 
 func newDeleteCmd() *cobra.Command {
-	return group("delete", "Delete a workload or a container", newDeleteWorkloadCmd(), newDeleteContainerCmd())
+	return newGroupCmd("delete", "Delete a workload or a container", newDeleteWorkloadCmd(), newDeleteContainerCmd())
 }
 
 func newDeleteWorkloadCmd() *cobra.Command {
@@ -87,13 +87,13 @@ func newDeleteWorkloadCmd() *cobra.Command {
 		Use:   "workload WORKLOAD",
 		Short: "Delete a workload: its pool is drained, and it goes with its last claim",
 		Args:  cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			gone, err := c.DeleteWorkload(ctx, args[0])
 			if err != nil {
 				return err
 			}
 			state := map[bool]string{true: "deleted", false: "deleting"}[gone]
-			return r.print(cmd.OutOrStdout(), map[string]string{"id": args[0], "state": state}, func(out io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), map[string]string{"id": args[0], "state": state}, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "workload %s %s\n", args[0], state)
 				return err
 			})
@@ -111,12 +111,12 @@ func newDeleteContainerCmd() *cobra.Command {
 		Use:   "container CONTAINER",
 		Short: "Destroy a container, after its pre_destroy hooks",
 		Args:  cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			box, err := c.DestroyContainer(ctx, args[0], force)
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), box, func(out io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), box, func(out io.Writer) error {
 				_, err := fmt.Fprintf(out, "container %s %s\n", box.ID, box.State)
 				return err
 			})

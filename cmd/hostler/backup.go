@@ -28,7 +28,7 @@ database is copied with pg_dump.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			err := store.Backup(cmd.Context(), filepath.Join(data, "hostler.db"), args[0])
-			if errors.Is(err, store.ErrNoFile) {
+			if errors.Is(err, store.ErrNoDatabase) {
 				return &exitError{exitNotFound, fmt.Errorf("%w; name the server's data directory with --data", err)}
 			}
 			if errors.Is(err, os.ErrExist) {
@@ -42,8 +42,8 @@ database is copied with pg_dump.`,
 				return fmt.Errorf("look at the copy: %w", err)
 			}
 			done := map[string]any{"file": args[0], "bytes": info.Size()}
-			return r.print(cmd.OutOrStdout(), done, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "%s: %s\n", args[0], size(uint64(max(0, info.Size()))))
+			return r.printResult(cmd.OutOrStdout(), done, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s: %s\n", args[0], formatSize(uint64(max(0, info.Size()))))
 				return err
 			})
 		},

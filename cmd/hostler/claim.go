@@ -28,17 +28,17 @@ func newClaimCmd() *cobra.Command {
 run. Claiming what the tenant holds already shows that claim and runs nothing.`,
 		Example: "  hostler claim greeter --tenant alice --wait 10s",
 		Args:    cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if tenant == "" {
 				return usagef(cmd, "say for whom with --tenant")
 			}
-			stop := spin(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
+			stop := startSpinner(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
 			got, created, err := c.Claim(ctx, args[0], tenant, wait)
 			stop()
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), got, func(w io.Writer) error { return printClaim(w, got, created) })
+			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error { return printClaim(w, got, created) })
 		}),
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
@@ -68,7 +68,7 @@ func printClaim(w io.Writer, c claim.Claim, created bool) error {
 	for _, warning := range c.Warnings {
 		lines = append(lines, "warning    "+oneLine(warning))
 	}
-	_, err := fmt.Fprintln(w, harmless(strings.Join(lines, "\n")))
+	_, err := fmt.Fprintln(w, sanitize(strings.Join(lines, "\n")))
 	return err
 }
 
@@ -90,18 +90,18 @@ and loses what has changed since the last snapshot. See them all with
 "hostler get claims --failed".`,
 		Example: "  hostler release --workload greeter --tenant alice",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			id, err := name.find(ctx, cmd, c, args)
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			id, err := name.resolve(ctx, cmd, c, args)
 			if err != nil {
 				return err
 			}
-			stop := spin(cmd.ErrOrStderr(), "releasing "+id)
+			stop := startSpinner(cmd.ErrOrStderr(), "releasing "+id)
 			got, err := c.Release(ctx, id, discard)
 			stop()
 			if err != nil {
-				return kept(err, id)
+				return retainedError(err, id)
 			}
-			return r.print(cmd.OutOrStdout(), got, func(w io.Writer) error { return printReleased(w, got) })
+			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error { return printReleased(w, got) })
 		}),
 		ValidArgsFunction: r.complete(claimIDs),
 	}
@@ -111,9 +111,9 @@ and loses what has changed since the last snapshot. See them all with
 	return cmd
 }
 
-// kept says of a release that failed because the tenant's state could not be
+// retainedError says of a release that failed because the tenant's state could not be
 // kept, what becomes of it.
-func kept(err error, id string) error {
+func retainedError(err error, id string) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Code != api.SyncFailed {
 		return err
@@ -130,8 +130,8 @@ func (n *claimName) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.tenant, "tenant", "", "the claim's tenant")
 }
 
-// find is the claim's id.
-func (n *claimName) find(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
+// resolve is the claim's id.
+func (n *claimName) resolve(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
 	byName := n.workload != "" && n.tenant != ""
 	if byName == (len(args) == 1) || !byName && n.workload+n.tenant != "" {
 		return "", usagef(cmd, "name either a claim, or --workload and --tenant")

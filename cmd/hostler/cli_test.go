@@ -38,7 +38,7 @@ func hostler(t *testing.T, in string, args ...string) (code int, out, errOut str
 }
 
 // backend serves one of each thing, and points the command line at it.
-func backend4tests(t *testing.T) *apitest.Backend {
+func serveTestBackend(t *testing.T) *apitest.Backend {
 	t.Helper()
 	t.Setenv("HOSTLER_API_KEY", "")
 	t.Setenv("HOSTLER_API_KEY_FILE", "")
@@ -69,7 +69,7 @@ func backend4tests(t *testing.T) *apitest.Backend {
 			ID: id, Time: apitest.Time, Reason: "release", Parts: []snapshot.Part{{Size: 42, Files: 3, Bytes: 100}},
 		})
 	}
-	b.Printed = "listening\n"
+	b.Output = "listening\n"
 	b.Append(
 		activity.Event{Type: activity.ClaimActivated, Workload: "web", Tenant: "alice", Container: "box-1", Message: "claim is active"},
 		activity.Event{Type: activity.HookFailed, Workload: "web", Tenant: "alice", Message: "hook init failed"},
@@ -83,7 +83,7 @@ func backend4tests(t *testing.T) *apitest.Backend {
 }
 
 // What each command prints, word for word.
-func TestGolden(t *testing.T) {
+func TestCommandOutput(t *testing.T) {
 	tests := []struct{ name, args string }{
 		{"get-workloads", "get workloads"},
 		{"get-pools", "get pools"},
@@ -113,7 +113,7 @@ func TestGolden(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			backend4tests(t)
+			serveTestBackend(t)
 			code, out, errOut := hostler(t, "", strings.Fields(test.args)...)
 			require.Equal(t, exitOK, code, errOut)
 			golden(t, filepath.Join("testdata", test.name+".txt"), "$ hostler "+test.args+"\n"+out+errOut)
@@ -169,7 +169,7 @@ func TestExitCodes(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			backend4tests(t).Fail("claim", test.fail)
+			serveTestBackend(t).Fail("claim", test.fail)
 			code, out, errOut := hostler(t, "", strings.Fields(test.args)...)
 			require.Equal(t, test.code, code, errOut)
 			require.Contains(t, errOut, test.says)
@@ -180,14 +180,14 @@ func TestExitCodes(t *testing.T) {
 }
 
 // What is wrong is told with its remedy, and by the exit code.
-func TestDoctor(t *testing.T) {
-	b := backend4tests(t)
+func TestDoctorHints(t *testing.T) {
+	b := serveTestBackend(t)
 	b.Report = doctor.Report{
 		Findings: []doctor.Finding{
-			{Severity: doctor.Error, Check: "release_failed", Message: "claim c1 keeps\nits container", Remedy: "`hostler release c1`"},
-			{Severity: doctor.Warning, Check: "disk", Message: "the disk is nearly full", Remedy: "make room"},
+			{Severity: doctor.Error, Check: "release_failed", Message: "claim c1 keeps\nits container", Hint: "`hostler release c1`"},
+			{Severity: doctor.Warning, Check: "disk", Message: "the disk is nearly full", Hint: "make room"},
 		},
-		Engine:   doctor.Facts{Answers: true, Containers: 3, Duration: 12.3},
+		Engine:   doctor.EngineInfo{Reachable: true, Containers: 3, Duration: 12.3},
 		Database: doctor.Database{Kind: "SQLite", Version: "3.53.0", Schema: 3, Bytes: 5 << 20},
 		Disk:     doctor.Disk{Path: "/data", Total: 1 << 40, Free: 1 << 30},
 	}
@@ -219,9 +219,9 @@ func TestBackup(t *testing.T) {
 
 // A release whose state cannot be kept says that nothing is lost, and how to
 // go on.
-func TestReleaseKept(t *testing.T) {
+func TestReleaseRetained(t *testing.T) {
 	retry := time.Now().Add(time.Minute)
-	backend4tests(t).Fail("release", &release.FailedError{
+	serveTestBackend(t).Fail("release", &release.FailedError{
 		Claim: claim.Claim{ID: "claim-alice", RetryAt: &retry},
 		Err:   &claim.SyncError{Direction: "upload", Err: errors.New("the bucket is not there")},
 	})
@@ -234,8 +234,8 @@ func TestReleaseKept(t *testing.T) {
 }
 
 // Faults look like a compiler's, from validate as from apply.
-func TestFaults(t *testing.T) {
-	backend4tests(t)
+func TestValidationErrors(t *testing.T) {
+	serveTestBackend(t)
 	file := filepath.Join(t.TempDir(), "w.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("id: web\nimage: x\nvolumes: {state: {target: /s, seed: ./none}}\n"), 0o600))
 	bad := filepath.Join(t.TempDir(), "bad.yaml")
@@ -264,7 +264,7 @@ func TestFaults(t *testing.T) {
 
 // Following shows what is there and ends well when it is interrupted.
 func TestEventsFollow(t *testing.T) {
-	backend4tests(t)
+	serveTestBackend(t)
 	ctx, interrupt := context.WithCancel(t.Context())
 	var out, errOut bytes.Buffer
 	seen := writerFunc(func(p []byte) (int, error) {
@@ -285,7 +285,7 @@ func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
 // The shell is offered the server's ids.
 func TestCompletion(t *testing.T) {
-	backend4tests(t)
+	serveTestBackend(t)
 	for args, want := range map[string]string{
 		"drain ": "web", "get containers box": "box-1", "release ": "claim-alice", "logs ": "run-1", "get pools -o ": "yaml",
 	} {

@@ -10,8 +10,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// most is how many ids a shell is offered.
-const most = 200
+// maxCompletions is how many ids a shell is offered.
+const maxCompletions = 200
 
 func idsOf[T any](items []T, id func(T) string) []string {
 	out := make([]string, len(items))
@@ -27,16 +27,16 @@ func workloadIDs(ctx context.Context, c *client.Client) ([]string, error) {
 }
 
 func containerIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Containers(ctx, pool.ContainerFilter{Limit: most})
+	items, err := c.Containers(ctx, pool.ContainerFilter{Limit: maxCompletions})
 	return idsOf(items, func(b pool.Container) string { return b.ID }), err
 }
 
 func claimIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Claims(ctx, claim.Filter{Limit: most})
+	items, err := c.Claims(ctx, claim.Filter{Limit: maxCompletions})
 	return idsOf(items, func(c claim.Claim) string { return c.ID }), err
 }
 
 func runIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Runs(ctx, hooks.RunFilter{Limit: most, NoOutput: true})
+	items, err := c.Runs(ctx, hooks.RunFilter{Limit: maxCompletions, NoOutput: true})
 	return idsOf(items, func(r hooks.Run) string { return r.ID }), err
 }

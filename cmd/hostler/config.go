@@ -119,13 +119,13 @@ func defaultData() string {
 	return filepath.Join(home, ".local", "state", "hostler")
 }
 
-// fill sets the flags that were not given from the environment and the config
+// fillFlags sets the flags that were not given from the environment and the config
 // file.
-func fill(cmd *cobra.Command, getenv func(string) string) error {
-	var faults error
+func fillFlags(cmd *cobra.Command, getenv func(string) string) error {
+	var validationErrors error
 	set := func(f *pflag.Flag, value, from string) {
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			faults = errors.Join(faults, fmt.Errorf("%s: %s: %w", from, f.Name, err))
+			validationErrors = errors.Join(validationErrors, fmt.Errorf("%s: %s: %w", from, f.Name, err))
 		}
 	}
 	config := cmd.Flags().Lookup("config")
@@ -149,9 +149,9 @@ func fill(cmd *cobra.Command, getenv func(string) string) error {
 		}
 	})
 	for name := range values {
-		faults = errors.Join(faults, fmt.Errorf("%s: unknown key %q: it takes the names of serve's flags", config.Value, name))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("%s: unknown key %q: it takes the names of serve's flags", config.Value, name))
 	}
-	return faults
+	return validationErrors
 }
 
 // readConfig reads the config file: a flat map of flags.
@@ -172,29 +172,29 @@ func readConfig(path string) (map[string]string, error) {
 
 // check refuses what no server can do.
 func (c *serveConfig) check() error {
-	var faults error
+	var validationErrors error
 	oneOf := func(flag, value string, allowed ...string) {
 		if !slices.Contains(allowed, value) {
-			faults = errors.Join(faults, fmt.Errorf("--%s %q: it takes %s", flag, value, strings.Join(allowed, ", ")))
+			validationErrors = errors.Join(validationErrors, fmt.Errorf("--%s %q: it takes %s", flag, value, strings.Join(allowed, ", ")))
 		}
 	}
 	if c.retention < 0 {
-		faults = errors.Join(faults, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
 	}
 	if c.unresponsive <= 0 {
-		faults = errors.Join(faults, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
 	}
 	oneOf("runtime", c.runtime, "auto", "docker", "kubernetes", "process")
 	if c.runtime == "kubernetes" && c.shimImage == "" {
-		faults = errors.Join(faults, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
+		validationErrors = errors.Join(validationErrors, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
 	}
 	if c.store != sqlite && !strings.HasPrefix(c.store, "postgres://") && !strings.HasPrefix(c.store, "postgresql://") {
-		faults = errors.Join(faults, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database"))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database"))
 	}
 	if c.storeFile != "" && c.store != sqlite {
-		faults = errors.Join(faults, fmt.Errorf("--store and --store-file: one of them, please"))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store and --store-file: one of them, please"))
 	}
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "auto", "text", "json")
-	return faults
+	return validationErrors
 }

@@ -76,7 +76,7 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.close()) }()
+	defer func() { err = errors.Join(err, s.closeAll()) }()
 
 	d := &demo{out: out}
 	if err := d.prepare(ctx, s); err != nil {
@@ -95,14 +95,14 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	if d.client, err = client.New(base, ""); err != nil {
 		return err
 	}
-	d.say("a server is listening on %s, with its data in %s", base, data)
+	d.printf("a server is listening on %s, with its data in %s", base, data)
 	serving, stop := context.WithCancel(clean)
 	var g errgroup.Group
 	g.Go(func() error { return s.serve(serving, config, listener, nil) })
 	err = errors.Join(d.show(ctx), d.clean(clean))
 	stop()
 	if err = errors.Join(err, g.Wait()); err == nil {
-		d.say("everything that the demo made is gone; next: README.md, docs/workload-file.md")
+		d.printf("everything that the demo made is gone; next: README.md, docs/workload-file.md")
 	}
 	return err
 }
@@ -133,8 +133,8 @@ func (d *demo) prepare(ctx context.Context, s *server) error {
 	if !ok {
 		return nil
 	}
-	d.image, d.program, d.user = "hostler-demo:"+short(uuid.NewString()), "/hostler", "1000:1000"
-	d.say("making the image %s out of this program", d.image)
+	d.image, d.program, d.user = "hostler-demo:"+shortID(uuid.NewString()), "/hostler", "1000:1000"
+	d.printf("making the image %s out of this program", d.image)
 	r, w := io.Pipe()
 	var g errgroup.Group
 	g.Go(func() error {
@@ -197,25 +197,25 @@ const notesHooks = `  post_create: [{ name: warm, command: [APP, warm], timeout:
 
 // A hook that does all that a hook must not: it is deaf to SIGTERM, leaves a
 // daemon behind and writes without end.
-const stubbornHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 2s }]
+const misbehavingHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 2s }]
 `
 
 // show is the demonstration.
 func (d *demo) show(ctx context.Context) error {
 	file := d.workload("notes", notesHooks)
-	d.say("applying a workload:\n\n%s", indent(file))
+	d.printf("applying a workload:\n\n%s", indent(file))
 	if _, err := d.client.Apply(ctx, "notes", []byte(file)); err != nil {
 		return err
 	}
 	if err := d.await(ctx, "notes", activity.ContainerCreated); err != nil {
 		return err
 	}
-	d.say("a container waits, warmed by post_create; tenant ada claims it")
+	d.printf("a container waits, warmed by post_create; tenant ada claims it")
 	c, _, err := d.client.Claim(ctx, "notes", "ada", demoWait)
 	if err != nil {
 		return err
 	}
-	d.say("claim %s is %s after %.0f ms: a %s container at %q", short(c.ID), c.State, total(c.Timings), c.Source, c.Endpoint.Host)
+	d.printf("claim %s is %s after %.0f ms: a %s container at %q", shortID(c.ID), c.State, total(c.Timings), c.Source, c.Endpoint.Host)
 	if err := d.runs(ctx, c.ID); err != nil {
 		return err
 	}
@@ -223,23 +223,23 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.say("asking again returns the same claim and runs nothing: %s, new: %t", short(again.ID), created)
-	if err := d.stubborn(ctx); err != nil {
+	d.printf("asking again returns the same claim and runs nothing: %s, new: %t", shortID(again.ID), created)
+	if err := d.showMisbehaving(ctx); err != nil {
 		return err
 	}
-	d.say("ada releases the claim")
+	d.printf("ada releases the claim")
 	before := total(c.Timings)
 	if c, err = d.client.Release(ctx, c.ID, false); err != nil {
 		return err
 	}
-	d.say("claim %s is %s after %.0f ms, with %d warnings", short(c.ID), c.State, total(c.Timings)-before, len(c.Warnings))
+	d.printf("claim %s is %s after %.0f ms, with %d warnings", shortID(c.ID), c.State, total(c.Timings)-before, len(c.Warnings))
 	return nil
 }
 
-// stubborn shows what becomes of a hook that will not end.
-func (d *demo) stubborn(ctx context.Context) error {
-	file := d.workload("stubborn", stubbornHooks)
-	d.say("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 2 s")
+// showMisbehaving shows what becomes of a hook that will not end.
+func (d *demo) showMisbehaving(ctx context.Context) error {
+	file := d.workload("stubborn", misbehavingHooks)
+	d.printf("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 2 s")
 	if _, err := d.client.Apply(ctx, "stubborn", []byte(file)); err != nil {
 		return err
 	}
@@ -253,7 +253,7 @@ func (d *demo) stubborn(ctx context.Context) error {
 		return fmt.Errorf("the stubborn hook should have failed the claim: %w", err)
 	}
 	r := refused.Run
-	d.say("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t; all of it is gone; it had written %d MB",
+	d.printf("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t; all of it is gone; it had written %d MB",
 		time.Since(begin).Seconds(), refused.Code, r.State, r.Killed, r.Stdout.Total>>20)
 	return nil
 }
@@ -309,14 +309,14 @@ func (d *demo) clean(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(all, err)
 	}
-	d.say("all that happened, as `hostler events` shows it")
+	d.printf("all that happened, as `hostler events` shows it")
 	for _, e := range page.Items {
-		fmt.Fprintf(d.out, "    %4d  %-21s %-8s %-8s %s\n", e.Seq, e.Type, e.Workload, short(e.Container), brief(e.Message))
+		fmt.Fprintf(d.out, "    %4d  %-21s %-8s %-8s %s\n", e.Seq, e.Type, e.Workload, shortID(e.Container), shortText(e.Message))
 	}
 	return all
 }
 
-func (d *demo) say(format string, args ...any) {
+func (d *demo) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "\n==> "+format+"\n", args...)
 }
 
@@ -333,8 +333,8 @@ func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// brief is the beginning of a text, without its line breaks.
-func brief(text string) string {
+// shortText is the beginning of a text, without its line breaks.
+func shortText(text string) string {
 	const width = 100
 	r := []rune(strings.Join(strings.Fields(text), " "))
 	if len(r) > width {

@@ -34,7 +34,7 @@ func newDemoAppCmd() *cobra.Command {
 		{"index", appIndex},
 		{"flush", appFlush},
 		{"deregister", appDeregister},
-		{"stubborn", appStubborn},
+		{"stubborn", appMisbehave},
 		{"daemon", appDaemon},
 	} {
 		cmd.AddCommand(&cobra.Command{
@@ -82,11 +82,11 @@ func appServe(ctx context.Context, out io.Writer) error {
 
 // appCheck is the health check: does the server answer?
 func appCheck(ctx context.Context, out io.Writer) error {
-	said, err := askApp(ctx)
+	logged, err := askApp(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprint(out, said)
+	fmt.Fprint(out, logged)
 	return nil
 }
 
@@ -114,7 +114,7 @@ func askApp(ctx context.Context) (string, error) {
 
 // appWarm is a post_create hook: once for each container, nobody's yet.
 func appWarm(_ context.Context, out io.Writer) error {
-	fmt.Fprintf(out, "warmed the caches of container %s\n", short(os.Getenv("HOSTLER_CONTAINER")))
+	fmt.Fprintf(out, "warmed the caches of container %s\n", shortID(os.Getenv("HOSTLER_CONTAINER")))
 	return nil
 }
 
@@ -124,11 +124,11 @@ func appMigrate(ctx context.Context, out io.Writer) error {
 	if err := os.WriteFile(filepath.Join(appDir(), "owner"), []byte(tenant), 0o600); err != nil {
 		return err
 	}
-	said, err := askApp(ctx)
+	logged, err := askApp(ctx)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "a %s container is %s's now; the app says: %s\n", os.Getenv("HOSTLER_CLAIM_SOURCE"), tenant, strings.TrimSpace(said))
+	fmt.Fprintf(out, "a %s container is %s's now; the app says: %s\n", os.Getenv("HOSTLER_CLAIM_SOURCE"), tenant, strings.TrimSpace(logged))
 	return nil
 }
 
@@ -153,12 +153,12 @@ func appFlush(_ context.Context, out io.Writer) error {
 
 // appDeregister is a pre_destroy hook.
 func appDeregister(_ context.Context, out io.Writer) error {
-	fmt.Fprintf(out, "container %s says goodbye\n", short(os.Getenv("HOSTLER_CONTAINER")))
+	fmt.Fprintf(out, "container %s says goodbye\n", shortID(os.Getenv("HOSTLER_CONTAINER")))
 	return nil
 }
 
-// appStubborn is a hook that does all that a hook must not.
-func appStubborn(ctx context.Context, out io.Writer) error {
+// appMisbehave is a hook that does all that a hook must not.
+func appMisbehave(ctx context.Context, out io.Writer) error {
 	signal.Ignore(syscall.SIGTERM)
 	self, err := os.Executable()
 	if err != nil {
@@ -185,8 +185,8 @@ func appDaemon(ctx context.Context, _ io.Writer) error {
 	return ctx.Err()
 }
 
-// short is the part of an id that tells it apart: the end of it.
-func short(id string) string {
+// shortID is the part of an id that tells it apart: the end of it.
+func shortID(id string) string {
 	if len(id) <= 8 {
 		return id
 	}

@@ -23,12 +23,12 @@ containers, claims and hooks that have been on their way for too long, releases
 that fail, pools that cannot be filled, the engine, the database, the disk. It
 changes nothing. The exit status is 0 when nothing is wrong, and 1 otherwise.`,
 		Args: cobra.NoArgs,
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			report, err := c.Doctor(ctx)
 			if err != nil {
 				return err
 			}
-			err = r.print(cmd.OutOrStdout(), report, func(w io.Writer) error { return printReport(w, report) })
+			err = r.printResult(cmd.OutOrStdout(), report, func(w io.Writer) error { return printReport(w, report) })
 			if err == nil && !report.OK {
 				return &exitError{code: exitFailure}
 			}
@@ -41,21 +41,21 @@ changes nothing. The exit status is 0 when nothing is wrong, and 1 otherwise.`,
 
 func printReport(w io.Writer, r doctor.Report) error {
 	marks := map[doctor.Severity]string{doctor.Error: "error:  ", doctor.Warning: "warning:"}
-	if colourful(w) {
-		marks = map[doctor.Severity]string{doctor.Error: red + "error:  " + plain, doctor.Warning: yellow + "warning:" + plain}
+	if hasColours(w) {
+		marks = map[doctor.Severity]string{doctor.Error: red + "error:  " + resetColour, doctor.Warning: yellow + "warning:" + resetColour}
 	}
 	engine := "does not answer"
-	if r.Engine.Answers {
+	if r.Engine.Reachable {
 		engine = fmt.Sprintf("answers in %.0f ms, has %d containers", r.Engine.Duration, r.Engine.Containers)
 	}
 	lines := []string{
 		"engine    " + engine,
-		fmt.Sprintf("database  %s %s, schema %d, %s", r.Database.Kind, r.Database.Version, r.Database.Schema, size(uint64(max(0, r.Database.Bytes)))),
-		fmt.Sprintf("disk      %s: %s of %s free", r.Disk.Path, size(r.Disk.Free), size(r.Disk.Total)),
+		fmt.Sprintf("database  %s %s, schema %d, %s", r.Database.Kind, r.Database.Version, r.Database.Schema, formatSize(uint64(max(0, r.Database.Bytes)))),
+		fmt.Sprintf("disk      %s: %s of %s free", r.Disk.Path, formatSize(r.Disk.Free), formatSize(r.Disk.Total)),
 	}
 	for _, f := range r.Findings {
 		// A message may hold what a hook has printed, of many lines.
-		lines = append(lines, "", marks[f.Severity]+" "+harmless(strings.Join(strings.Fields(f.Message), " ")), "         "+f.Remedy)
+		lines = append(lines, "", marks[f.Severity]+" "+sanitize(strings.Join(strings.Fields(f.Message), " ")), "         "+f.Hint)
 	}
 	verdict := "nothing is wrong"
 	if n := len(r.Findings); n == 1 {
@@ -67,8 +67,8 @@ func printReport(w io.Writer, r doctor.Report) error {
 	return err
 }
 
-// size is a number of bytes, for people.
-func size(n uint64) string {
+// formatSize is a number of bytes, for people.
+func formatSize(n uint64) string {
 	const step = 1024
 	if n < step {
 		return fmt.Sprintf("%d B", n)

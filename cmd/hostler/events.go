@@ -33,7 +33,7 @@ no event is missed or shown twice. With -o json or yaml each event is a document
 of its own.`,
 		Example: "  hostler events -f --type hook,claim.failed --workload greeter",
 		Args:    cobra.NoArgs,
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			if q.After != "" && q.Since != "" {
 				return usagef(cmd, "name either --after or --since")
 			}
@@ -41,7 +41,7 @@ of its own.`,
 				q.Since = "1h"
 			}
 			q.Filter = activity.Filter{
-				Types: as[activity.Type](types), Workload: f.workload, Container: f.container,
+				Types: typedAs[activity.Type](types), Workload: f.workload, Container: f.container,
 				Tenant: f.tenant, Claim: f.claim, Point: f.point,
 			}
 			out := cmd.OutOrStdout()
@@ -68,9 +68,9 @@ func eachEvent(ctx context.Context, c *client.Client, q client.EventQuery, show 
 		if err != nil {
 			return err
 		}
-		if page.Cut != 0 {
-			cut := activity.Event{Type: api.LogCut, Message: fmt.Sprintf("events before %d were deleted", page.Cut)}
-			if err := show(api.FollowedEvent{Event: cut, Oldest: page.Cut}); err != nil {
+		if page.OldestSeq != 0 {
+			cut := activity.Event{Type: api.LogTruncated, Message: fmt.Sprintf("events before %d were deleted", page.OldestSeq)}
+			if err := show(api.FollowedEvent{Event: cut, OldestSeq: page.OldestSeq}); err != nil {
 				return err
 			}
 		}
@@ -102,10 +102,10 @@ func (r *remote) printEvent(w io.Writer, e api.FollowedEvent) error {
 		return printYAML(w, e)
 	}
 	kind := fmt.Sprintf("%-21s", e.Type)
-	if _, verb, ok := strings.Cut(string(e.Type), "."); ok && colourful(w) && colours[verb] != "" {
-		kind = colours[verb] + kind + plain
+	if _, verb, ok := strings.Cut(string(e.Type), "."); ok && hasColours(w) && colours[verb] != "" {
+		kind = colours[verb] + kind + resetColour
 	}
 	about := strings.Join(strings.Fields(strings.Join([]string{e.Workload, e.Tenant, e.Container}, " ")), " ")
-	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, stamp(e.Time), kind, harmless(about), oneLine(e.Message))
+	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, timestamp(e.Time), kind, sanitize(about), oneLine(e.Message))
 	return err
 }

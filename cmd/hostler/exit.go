@@ -37,40 +37,40 @@ const exitHelp = `Exit status:
   7    a tenant's files could not be moved; a claim that was to be released keeps its container
   130  interrupted`
 
-// codes are the exit codes of the server's errors; others are exitFailure.
-var codes = map[api.Code]int{
-	api.WorkloadNotFound: exitNotFound,
-	api.ClaimNotFound:    exitNotFound,
-	api.ContainerMissing: exitNotFound,
-	api.RunNotFound:      exitNotFound,
-	api.SnapshotNotFound: exitNotFound,
-	api.SyncFailed:       exitState,
-	api.PoolExhausted:    exitUnavailable,
-	api.PoolNotReady:     exitUnavailable,
-	api.NotReady:         exitUnavailable,
-	api.EngineDown:       exitUnavailable,
-	api.StorageDown:      exitUnavailable,
-	api.HookFailed:       exitHook,
-	api.Unauthorized:     exitRefused,
-	api.Forbidden:        exitRefused,
+// exitCodes are the exit codes of the server's errors; others are exitFailure.
+var exitCodes = map[api.Code]int{
+	api.WorkloadNotFound:   exitNotFound,
+	api.ClaimNotFound:      exitNotFound,
+	api.ContainerNotFound:  exitNotFound,
+	api.RunNotFound:        exitNotFound,
+	api.SnapshotNotFound:   exitNotFound,
+	api.SyncFailed:         exitState,
+	api.PoolExhausted:      exitUnavailable,
+	api.PoolNotReady:       exitUnavailable,
+	api.NotReady:           exitUnavailable,
+	api.EngineUnavailable:  exitUnavailable,
+	api.StorageUnavailable: exitUnavailable,
+	api.HookFailed:         exitHook,
+	api.Unauthorized:       exitRefused,
+	api.Forbidden:          exitRefused,
 }
 
-// remedies say what to do about the server's errors.
-var remedies = map[api.Code]string{
-	api.WorkloadNotFound: "see `hostler get workloads`",
-	api.ClaimNotFound:    "see `hostler get claims`",
-	api.ContainerMissing: "see `hostler get containers`",
-	api.RunNotFound:      "see `hostler get runs`",
-	api.SnapshotNotFound: "see `hostler snapshots`",
-	api.ClaimNotActive:   "see `hostler get claims`",
-	api.ClaimReleasing:   "see `hostler get claims --failed` for why it takes long",
-	api.NoSync:           "see sync in the workload file",
-	api.PoolExhausted:    "wait for one with --wait 30s, or raise max_size with `hostler scale`",
-	api.PoolNotReady:     "see `hostler get pools` for what the pool does, and wait with --wait 30s",
-	api.HookFailed:       "see its whole output with `hostler logs RUN`",
-	api.Unauthorized:     "name a key with --api-key-file or HOSTLER_API_KEY",
-	api.ContainerInUse:   "release its claim, or destroy it with --force",
-	api.Internal:         "see the server's log",
+// hints say what to do about the server's errors.
+var hints = map[api.Code]string{
+	api.WorkloadNotFound:  "see `hostler get workloads`",
+	api.ClaimNotFound:     "see `hostler get claims`",
+	api.ContainerNotFound: "see `hostler get containers`",
+	api.RunNotFound:       "see `hostler get runs`",
+	api.SnapshotNotFound:  "see `hostler snapshots`",
+	api.ClaimNotActive:    "see `hostler get claims`",
+	api.ClaimReleasing:    "see `hostler get claims --failed` for why it takes long",
+	api.NoSync:            "see sync in the workload file",
+	api.PoolExhausted:     "wait for one with --wait 30s, or raise max_size with `hostler scale`",
+	api.PoolNotReady:      "see `hostler get pools` for what the pool does, and wait with --wait 30s",
+	api.HookFailed:        "see its whole output with `hostler logs RUN`",
+	api.Unauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
+	api.ContainerInUse:    "release its claim, or destroy it with --force",
+	api.Internal:          "see the server's log",
 }
 
 // exitError ends the command with a code. Without an error nothing is printed:
@@ -89,25 +89,25 @@ func usagef(cmd *cobra.Command, format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// report says what went wrong in one line, and returns the exit code.
-func report(errOut io.Writer, err error) int {
+// reportError says what went wrong in one line, and returns the exit code.
+func reportError(errOut io.Writer, err error) int {
 	if err == nil {
 		return exitOK
 	}
-	code, text := judge(err)
+	code, text := classify(err)
 	if text != "" {
 		mark := "error:"
-		if colourful(errOut) {
-			mark = red + mark + plain
+		if hasColours(errOut) {
+			mark = red + mark + resetColour
 		}
 		// A hook's output may be in it, of many lines.
-		fmt.Fprintln(errOut, mark, harmless(strings.Join(strings.Fields(text), " ")))
+		fmt.Fprintln(errOut, mark, sanitize(strings.Join(strings.Fields(text), " ")))
 	}
 	return code
 }
 
-// judge is the exit code of an error and what to print of it.
-func judge(err error) (int, string) {
+// classify is the exit code of an error and what to print of it.
+func classify(err error) (int, string) {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		if e.err == nil {
 			return e.code, ""
@@ -119,18 +119,18 @@ func judge(err error) (int, string) {
 	}
 	if e, ok := errors.AsType[*client.Error](err); ok {
 		text := strings.TrimSpace(e.Detail)
-		if remedy := remedies[e.Code]; remedy != "" {
+		if hint := hints[e.Code]; hint != "" {
 			if e.Run != nil {
-				remedy = strings.Replace(remedy, "RUN", e.Run.ID, 1)
+				hint = strings.Replace(hint, "RUN", e.Run.ID, 1)
 			}
-			text += "; " + remedy
+			text += "; " + hint
 		}
-		if code, ok := codes[e.Code]; ok {
+		if code, ok := exitCodes[e.Code]; ok {
 			return code, text
 		}
 		return exitFailure, text
 	}
-	if errors.Is(err, client.ErrNoAnswer) {
+	if errors.Is(err, client.ErrNoResponse) {
 		return exitUnavailable, err.Error() + "; is `hostler serve` running there? name another server with --server"
 	}
 	if strings.HasPrefix(err.Error(), "unknown command") {

@@ -58,7 +58,7 @@ func (k kind[T]) command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: k.name + " [ID]", Aliases: []string{k.one}, Short: k.short,
 		Args: cobra.MaximumNArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			items, err := k.fetch(ctx, c, f, args)
 			if err != nil {
 				return err
@@ -70,12 +70,12 @@ func (k kind[T]) command() *cobra.Command {
 			if len(args) == 1 && len(items) == 1 {
 				shown = items[0]
 			}
-			return r.print(cmd.OutOrStdout(), shown, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), shown, func(w io.Writer) error {
 				rows := make([][]string, len(items))
 				for i, item := range items {
 					rows[i] = k.row(item)
 				}
-				return table(w, k.header, rows)
+				return writeTable(w, k.header, rows)
 			})
 		}),
 		ValidArgsFunction: r.complete(k.ids),
@@ -94,31 +94,31 @@ func (k kind[T]) fetch(ctx context.Context, c *client.Client, f filters, args []
 	return k.list(ctx, c, f)
 }
 
-// single turns a call for one thing into a list of one.
-func single[T any](get func(*client.Client, context.Context, string) (T, error)) func(context.Context, *client.Client, string) ([]T, error) {
+// getOne turns a call for one thing into a list of one.
+func getOne[T any](get func(*client.Client, context.Context, string) (T, error)) func(context.Context, *client.Client, string) ([]T, error) {
 	return func(ctx context.Context, c *client.Client, id string) ([]T, error) {
 		item, err := get(c, ctx, id)
 		return []T{item}, err
 	}
 }
 
-// whole turns a call for a list without filters into one with them.
-func whole[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client, filters) ([]T, error) {
+// unfiltered turns a call for a list without filters into one with them.
+func unfiltered[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client, filters) ([]T, error) {
 	return func(ctx context.Context, c *client.Client, _ filters) ([]T, error) { return list(c, ctx) }
 }
 
 // newGetCmd has a command for each kind of thing.
 func newGetCmd() *cobra.Command {
-	return group("get", "Show workloads, pools, containers, claims or hook runs",
+	return newGroupCmd("get", "Show workloads, pools, containers, claims or hook runs",
 		kind[api.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
 			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
-			list:   whole((*client.Client).Workloads), get: single((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
+			list:   unfiltered((*client.Client).Workloads), get: getOne((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
 		}.command(),
 		kind[pool.Status]{
 			name: "pools", one: "pool", short: "Show pools: how many containers are in each state, and what the fill loop does",
 			header: "WORKLOAD IDLE CLAIMED CREATING DESTROYING MIN_IDLE MAX_SIZE WAITING FILL LAST_ERROR",
-			list:   whole((*client.Client).Pools), get: single((*client.Client).Pool), ids: workloadIDs, row: poolRow,
+			list:   unfiltered((*client.Client).Pools), get: getOne((*client.Client).Pool), ids: workloadIDs, row: poolRow,
 		}.command(),
 		kind[pool.Container]{
 			name: "containers", one: "container", short: "Show containers that exist, or those in --state destroyed",
@@ -128,9 +128,9 @@ func newGetCmd() *cobra.Command {
 				f.listFlags(cmd, "creating, idle, claimed, destroying, destroyed")
 			},
 			list: func(ctx context.Context, c *client.Client, f filters) ([]pool.Container, error) {
-				return c.Containers(ctx, pool.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: as[pool.State](f.states), Limit: f.limit})
+				return c.Containers(ctx, pool.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: typedAs[pool.State](f.states), Limit: f.limit})
 			},
-			get: single((*client.Client).Container), ids: containerIDs, row: containerRow,
+			get: getOne((*client.Client).Container), ids: containerIDs, row: containerRow,
 		}.command(),
 		kind[claim.Claim]{
 			name: "claims", one: "claim", short: "Show live claims, or those in other states",
@@ -144,9 +144,9 @@ func newGetCmd() *cobra.Command {
 				if f.failed {
 					f.states = append(f.states, string(claim.ReleaseFailed))
 				}
-				return c.Claims(ctx, claim.Filter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: as[claim.State](f.states), Limit: f.limit})
+				return c.Claims(ctx, claim.Filter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[claim.State](f.states), Limit: f.limit})
 			},
-			get: single((*client.Client).ClaimRecord), ids: claimIDs,
+			get: getOne((*client.Client).GetClaim), ids: claimIDs,
 		}.command(),
 		kind[hooks.Run]{
 			name: "runs", one: "run", short: "Show hook runs, one line for each attempt",
@@ -158,7 +158,7 @@ func newGetCmd() *cobra.Command {
 			list: func(ctx context.Context, c *client.Client, f filters) ([]hooks.Run, error) {
 				return c.Runs(ctx, hooks.RunFilter{
 					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
-					Point: hooks.Point(f.point), States: as[hooks.RunState](f.states), Limit: f.limit,
+					Point: hooks.Point(f.point), States: typedAs[hooks.RunState](f.states), Limit: f.limit,
 					NoOutput: true,
 				})
 			},
@@ -168,8 +168,8 @@ func newGetCmd() *cobra.Command {
 	)
 }
 
-// as gives words the type of a state.
-func as[S ~string](words []string) []S {
+// typedAs gives words the type of a state.
+func typedAs[S ~string](words []string) []S {
 	out := make([]S, len(words))
 	for i, w := range words {
 		out[i] = S(w)
@@ -178,7 +178,7 @@ func as[S ~string](words []string) []S {
 }
 
 func workloadRow(w api.Workload) []string {
-	return []string{w.ID, w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, stamp(w.UpdatedAt)}
+	return []string{w.ID, w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, timestamp(w.UpdatedAt)}
 }
 
 func poolRow(s pool.Status) []string {
@@ -190,7 +190,7 @@ func poolRow(s pool.Status) []string {
 }
 
 func containerRow(c pool.Container) []string {
-	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, stamp(c.CreatedAt), oneLine(c.Reason)}
+	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, timestamp(c.CreatedAt), oneLine(c.Reason)}
 }
 
 // claimColumns are what a table of claims shows.
@@ -204,13 +204,13 @@ func claimColumns(f filters) (string, func(claim.Claim) []string) {
 func failedClaimRow(c claim.Claim) []string {
 	retry := ""
 	if c.RetryAt != nil {
-		retry = stamp(*c.RetryAt)
+		retry = timestamp(*c.RetryAt)
 	}
 	return []string{c.ID, c.Workload, c.Tenant, string(c.State), c.Container, strconv.Itoa(c.Failures), string(c.FailureReason), retry, oneLine(c.Reason)}
 }
 
 func claimRow(c claim.Claim) []string {
-	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, stamp(c.CreatedAt), oneLine(c.Reason)}
+	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), oneLine(c.Reason)}
 }
 
 func runRow(r hooks.Run) []string {
@@ -220,6 +220,6 @@ func runRow(r hooks.Run) []string {
 	}
 	return []string{
 		r.ID, strconv.Itoa(r.Attempt), string(r.Point), r.Hook, string(r.State), exit,
-		fmt.Sprintf("%.1f", r.Duration), r.Workload, r.Tenant, stamp(r.StartedAt),
+		fmt.Sprintf("%.1f", r.Duration), r.Workload, r.Tenant, timestamp(r.StartedAt),
 	}
 }

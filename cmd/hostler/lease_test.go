@@ -14,34 +14,34 @@ import (
 
 // A server that has not said in time that it is alive leaves the engine alone,
 // and when it can say so again thinks nobody else dead for a while.
-func TestLease(t *testing.T) {
+func TestExpiredLeaseBlocksEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		rt := leased{nil, l} // what is let through would not end well
+		rt := fencedRuntime{nil, l} // what is let through would not end well
 		require.ErrorIs(t, rt.Restart(t.Context(), "k", 1), runtime.ErrUnavailable)
 		l.renewed(time.Now())
-		require.True(t, l.holds())
+		require.True(t, l.isHeld())
 		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k", 1) }, "it is let through")
 
-		require.NoError(t, flow.Pause(t.Context(), beat))
-		require.True(t, l.holds())
+		require.NoError(t, flow.Sleep(t.Context(), heartbeatInterval))
+		require.True(t, l.isHeld())
 		l.renewed(time.Now())
-		require.False(t, l.isWary())
+		require.False(t, l.inGrace())
 
 		begun := time.Now()
-		require.NoError(t, flow.Pause(t.Context(), store.LeaseTime))
-		require.False(t, l.holds())
+		require.NoError(t, flow.Sleep(t.Context(), store.LeaseTime))
+		require.False(t, l.isHeld())
 		_, err := rt.Exec(t.Context(), "k", runtime.Command{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		l.renewed(begun)
-		require.False(t, l.holds(), "the renewal began long before it was answered")
+		require.False(t, l.isHeld(), "the renewal began long before it was answered")
 
-		require.NoError(t, flow.Pause(t.Context(), store.LeaseTime))
+		require.NoError(t, flow.Sleep(t.Context(), store.LeaseTime))
 		l.renewed(time.Now())
-		require.True(t, l.holds())
-		require.True(t, l.isWary())
-		require.NoError(t, flow.Pause(t.Context(), 2*beat))
+		require.True(t, l.isHeld())
+		require.True(t, l.inGrace())
+		require.NoError(t, flow.Sleep(t.Context(), 2*heartbeatInterval))
 		l.renewed(time.Now())
-		require.False(t, l.isWary())
+		require.False(t, l.inGrace())
 	})
 }

@@ -26,7 +26,7 @@ a container printed last.
 On a terminal, control characters are shown and not obeyed: what a tenant prints
 must not control the reader's terminal. Files and pipes get what was printed.`,
 		Args: cobra.MaximumNArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if (container != "") == (len(args) == 1) {
 				return usagef(cmd, "name either a hook run, or a container with --container")
 			}
@@ -37,9 +37,9 @@ must not control the reader's terminal. Files and pipes get what was printed.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), attempts, func(out io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), attempts, func(out io.Writer) error {
 				errOut := cmd.ErrOrStderr()
-				return printOutput(shownOn(out, isTerminal(out)), shownOn(errOut, isTerminal(errOut)), attempts)
+				return printOutput(sanitizeFor(out, isTerminal(out)), sanitizeFor(errOut, isTerminal(errOut)), attempts)
 			})
 		}),
 		ValidArgsFunction: r.complete(runIDs),
@@ -57,7 +57,7 @@ func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id stri
 		return err
 	}
 	defer logs.Close() //nolint:errcheck // it was only read
-	shown := shownOn(out, isTerminal(out))
+	shown := sanitizeFor(out, isTerminal(out))
 	_, err = io.Copy(shown, logs)
 	if err := errors.Join(err, shown.Close()); err != nil {
 		return fmt.Errorf("print the log of container %s: %w", id, err)
@@ -76,7 +76,7 @@ func printOutput(out, errOut io.WriteCloser, attempts []hooks.Run) error {
 		if a.Error != "" {
 			how += ", " + oneLine(a.Error)
 		}
-		fmt.Fprintf(errOut, "# %s %s, attempt %d: %s\n", a.Point, harmless(a.Hook), a.Attempt, how)
+		fmt.Fprintf(errOut, "# %s %s, attempt %d: %s\n", a.Point, sanitize(a.Hook), a.Attempt, how)
 		if _, err := io.WriteString(out, a.Stdout.String()); err != nil {
 			return err
 		}

@@ -28,5 +28,5 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	root.SetIn(in)
 	root.SetOut(out)
 	root.SetErr(errOut)
-	return report(errOut, root.ExecuteContext(ctx))
+	return reportError(errOut, root.ExecuteContext(ctx))
 }

@@ -33,12 +33,12 @@ type metrics struct {
 // from a warm claim to a hook at its longest timeout.
 var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600}
 
-// counter is the part of storage that a scrape reads.
-type counter interface {
+// containerCounter is the part of storage that a scrape reads.
+type containerCounter interface {
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
 }
 
-func newMetrics(db counter) *metrics {
+func newMetrics(db containerCounter) *metrics {
 	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
 		return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: latencies}, labels)
 	}
@@ -70,7 +70,7 @@ func (m *metrics) handler() http.Handler {
 }
 
 // containerGauge counts containers when it is asked, in the database.
-type containerGauge struct{ db counter }
+type containerGauge struct{ db containerCounter }
 
 var containersDesc = prometheus.NewDesc("hostler_containers", "Containers by state.", []string{"workload", "state"}, nil)
 
@@ -144,7 +144,7 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	switch {
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
-	case errors.Is(err, pool.ErrNoWorkload), errors.Is(err, claim.ErrTenant):
+	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):
 		return k, created, err // a label must not hold what a caller made up
 	case err != nil:
 		outcome = "failed"

@@ -22,7 +22,7 @@ containers above them are destroyed, claims are not disturbed, and a drained
 pool fills again.`,
 		Example: "  hostler scale greeter --min-idle 5",
 		Args:    cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			var s pool.Scale
 			if cmd.Flags().Changed("min-idle") {
 				s.MinIdle = &minIdle
@@ -37,7 +37,7 @@ pool fills again.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), status, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), status, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "pool %s scaled: min_idle %d, max_size %d\n", status.Workload, status.MinIdle, status.MaxSize)
 				return err
 			})
@@ -56,12 +56,12 @@ func newDrainCmd() *cobra.Command {
 		Use:   "drain WORKLOAD",
 		Short: "Destroy a pool's idle containers and make no more, until it is scaled",
 		Args:  cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			status, err := c.Drain(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), status, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), status, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "pool %s drained: %d claimed\n", status.Workload, status.Containers[pool.Claimed])
 				return err
 			})

@@ -11,8 +11,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// print writes v as the flags say; table writes it for people.
-func (r *remote) print(w io.Writer, v any, table func(io.Writer) error) error {
+// printResult writes v as the flags say; table writes it for people.
+func (r *remote) printResult(w io.Writer, v any, table func(io.Writer) error) error {
 	switch r.output {
 	case "json":
 		e := json.NewEncoder(w)
@@ -35,27 +35,27 @@ func printYAML(w io.Writer, v any) error {
 	if err := yaml.Unmarshal(text, &node); err != nil {
 		return fmt.Errorf("print the answer: %w", err)
 	}
-	block(&node)
+	toBlockStyle(&node)
 	e := yaml.NewEncoder(w)
 	e.SetIndent(2)
 	return e.Encode(&node)
 }
 
-// block takes away the style of JSON.
-func block(n *yaml.Node) {
+// toBlockStyle takes away the style of JSON.
+func toBlockStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
-		block(c)
+		toBlockStyle(c)
 	}
 }
 
-// table writes rows below a header, in columns.
-func table(w io.Writer, header string, rows [][]string) error {
+// writeTable writes rows below a header, in columns.
+func writeTable(w io.Writer, header string, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(t, strings.Join(strings.Fields(header), "\t"))
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = harmless(cell)
+			row[i] = sanitize(cell)
 			if cell == "" {
 				row[i] = "-"
 			}
@@ -65,13 +65,13 @@ func table(w io.Writer, header string, rows [][]string) error {
 	return t.Flush()
 }
 
-// stamp writes a time in the zone of the reader's machine.
-func stamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+// timestamp writes a time in the zone of the reader's machine.
+func timestamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 // oneLine is text that fits into a cell.
 func oneLine(s string) string {
 	const most = 80
-	line := []rune(harmless(strings.Join(strings.Fields(s), " ")))
+	line := []rune(sanitize(strings.Join(strings.Fields(s), " ")))
 	if len(line) > most {
 		return string(line[:most-1]) + "…"
 	}

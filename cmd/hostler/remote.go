@@ -87,8 +87,8 @@ func firstOf(values ...string) string {
 	return ""
 }
 
-// ask wraps what a command asks the server.
-func (r *remote) ask(do func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
+// wrapErrors wraps what a command asks the server.
+func (r *remote) wrapErrors(do func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := r.client(cmd)
 		if err != nil {
@@ -111,7 +111,7 @@ func (r *remote) complete(ids func(ctx context.Context, c *client.Client) ([]str
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		ctx, cancel := context.WithTimeoutCause(cmd.Context(), completeTimeout, client.ErrNoAnswer)
+		ctx, cancel := context.WithTimeoutCause(cmd.Context(), completeTimeout, client.ErrNoResponse)
 		defer cancel()
 		found, err := ids(ctx, c)
 		if err != nil {

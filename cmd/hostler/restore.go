@@ -52,7 +52,7 @@ notices those that are gone, and fills the pools.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), done, func(w io.Writer) error { return printRestored(w, done) })
+			return r.printResult(cmd.OutOrStdout(), done, func(w io.Writer) error { return printRestored(w, done) })
 		},
 	}
 	f := cmd.Flags()
@@ -63,27 +63,27 @@ notices those that are gone, and fills the pools.`,
 	return cmd
 }
 
-// restored is what a restore has done.
-type restored struct {
-	Replaced string `json:"replaced,omitempty"`
-	GivenUp  int    `json:"containers_given_up"`
-	Ended    int    `json:"claims_ended"`
-	Standing int    `json:"claims_standing"`
+// restoreResult is what a restore has done.
+type restoreResult struct {
+	Replaced  string `json:"replaced,omitempty"`
+	Discarded int    `json:"containers_given_up"`
+	Ended     int    `json:"claims_ended"`
+	Kept      int    `json:"claims_standing"`
 }
 
-func printRestored(w io.Writer, done restored) error {
+func printRestored(w io.Writer, done restoreResult) error {
 	if done.Replaced != "" {
 		if _, err := fmt.Fprintf(w, "what was there is kept as %s\n", done.Replaced); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "restored: %d waiting containers given up, %d claims ended, %d claims stand\n", done.GivenUp, done.Ended, done.Standing)
+	_, err := fmt.Fprintf(w, "restored: %d waiting containers given up, %d claims ended, %d claims stand\n", done.Discarded, done.Ended, done.Kept)
 	return err
 }
 
 // restore puts the copy in place, if one is named, and makes the database fit
 // to be served from. It can be done again after any of it.
-func restore(ctx context.Context, dsn string, copies []string) (done restored, err error) {
+func restore(ctx context.Context, dsn string, copies []string) (done restoreResult, err error) {
 	for _, from := range copies {
 		if done.Replaced, err = store.Restore(ctx, from, dsn); err != nil {
 			return done, err
@@ -100,54 +100,54 @@ func restore(ctx context.Context, dsn string, copies []string) (done restored, e
 		return done, err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	db.Speak(shim.Protocols())
-	if err := unused(ctx, db); err != nil {
+	db.SetProtocols(shim.Protocols())
+	if err := checkUnused(ctx, db); err != nil {
 		return done, err
 	}
-	if err := distrustClaims(ctx, db, &done); err != nil {
+	if err := invalidateClaims(ctx, db, &done); err != nil {
 		return done, err
 	}
-	return done, distrustContainers(ctx, db, &done)
+	return done, invalidateContainers(ctx, db, &done)
 }
 
-// unused is nil when no server uses the database. That of a file has been
+// checkUnused is nil when no server uses the database. That of a file has been
 // locked already; in a copy of one, servers seem to live that do not.
-func unused(ctx context.Context, db *store.DB) error {
-	if !db.Shared() {
+func checkUnused(ctx context.Context, db *store.DB) error {
+	if !db.IsShared() {
 		return nil
 	}
-	if err := db.Alone(ctx); err != nil {
+	if err := db.LockExclusive(ctx); err != nil {
 		return err
 	}
-	n, err := db.Serving(ctx)
+	n, err := db.CountLive(ctx)
 	if err == nil && n > 0 {
 		err = fmt.Errorf("%w: %d of them; stop them, and wait for %s when one was killed", store.ErrInUse, n, store.LeaseTime)
 	}
 	return err
 }
 
-// outOfDate is why something is given up.
-const outOfDate = "the database was restored from a copy, and what happened since is not known"
+// restoredReason is why something is given up.
+const restoredReason = "the database was restored from a copy, and what happened since is not known"
 
-// distrustContainers gives up what waits: it may have had any tenant since.
-func distrustContainers(ctx context.Context, db *store.DB, done *restored) error {
+// invalidateContainers gives up what waits: it may have had any tenant since.
+func invalidateContainers(ctx context.Context, db *store.DB, done *restoreResult) error {
 	from := []pool.State{pool.Creating, pool.Idle}
 	waiting, err := db.Containers(ctx, pool.ContainerFilter{States: from})
 	if err != nil {
 		return err
 	}
 	for _, c := range waiting {
-		if _, err := db.MoveContainer(ctx, pool.Condemn(c.ID, from, outOfDate)); err != nil {
+		if _, err := db.UpdateContainer(ctx, pool.BeginDestroy(c.ID, from, restoredReason)); err != nil {
 			return fmt.Errorf("give container %s up: %w", c.ID, err)
 		}
-		done.GivenUp++
+		done.Discarded++
 	}
 	return nil
 }
 
-// distrustClaims ends the claims whose containers another tenant may have by
+// invalidateClaims ends the claims whose containers another tenant may have by
 // now. Where no other tenant ever gets a container, they stand.
-func distrustClaims(ctx context.Context, db *store.DB, done *restored) error {
+func invalidateClaims(ctx context.Context, db *store.DB, done *restoreResult) error {
 	live, err := db.Claims(ctx, claim.Filter{})
 	if err != nil {
 		return err
@@ -155,11 +155,11 @@ func distrustClaims(ctx context.Context, db *store.DB, done *restored) error {
 	catalog := pool.NewCatalog(db)
 	for _, c := range live {
 		w, _, err := catalog.Current(ctx, c.Workload)
-		if err != nil && !errors.Is(err, pool.ErrNoWorkload) {
+		if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {
 			return err
 		}
 		if err == nil && w.Pool.Reuse != workload.ReuseWipe && c.State != claim.Pending {
-			done.Standing++
+			done.Kept++
 			continue
 		}
 		if err := endClaim(ctx, db, c); err != nil {
@@ -178,11 +178,11 @@ func endClaim(ctx context.Context, db *store.DB, c claim.Claim) error {
 		to, event = claim.Failed, activity.ClaimFailed
 	}
 	now := time.Now().UTC()
-	destroy := pool.Condemn("", []pool.State{pool.Creating, pool.Claimed}, outOfDate)
-	_, err := db.MoveClaim(ctx, claim.Move{
+	destroy := pool.BeginDestroy("", []pool.State{pool.Creating, pool.Claimed}, restoredReason)
+	_, err := db.UpdateClaim(ctx, claim.Transition{
 		ID: c.ID, From: []claim.State{c.State}, To: to, Container: &destroy,
-		Set:    func(c *claim.Claim) { c.Reason, c.ReleasedAt, c.RetryAt = outOfDate, &now, nil },
-		Events: []activity.Event{{Type: event, Message: "claim is ended: " + outOfDate}},
+		Set:    func(c *claim.Claim) { c.Reason, c.ReleasedAt, c.RetryAt = restoredReason, &now, nil },
+		Events: []activity.Event{{Type: event, Message: "claim is ended: " + restoredReason}},
 	})
 	return err
 }

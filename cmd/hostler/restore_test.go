@@ -15,7 +15,7 @@ import (
 // A database that was put in place by other means is not believed either: what
 // waited is given up, and a claim stands only where no other tenant can have
 // its container.
-func TestRestoreInPlace(t *testing.T) {
+func TestRestoreInvalidatesRecords(t *testing.T) {
 	data := t.TempDir()
 	t.Chdir(data)
 	for _, none := range []string{data, "."} {
@@ -68,11 +68,11 @@ func prepareClaim(t *testing.T, db *store.DB, id string) {
 		if c == id+"-2" {
 			break
 		}
-		_, err := db.MoveContainer(t.Context(), pool.Move{ID: c, From: []pool.State{pool.Creating}, To: pool.Idle})
+		_, err := db.UpdateContainer(t.Context(), pool.Transition{ID: c, From: []pool.State{pool.Creating}, To: pool.Idle})
 		require.NoError(t, err)
 		k, err := db.Reserve(t.Context(), claim.Reservation{Claim: "claim-" + id, Workload: id, Tenant: "ada", Revision: w.Revision, Reuse: w.Pool.Reuse})
 		require.NoError(t, err)
-		_, err = db.MoveClaim(t.Context(), claim.Move{ID: k.ID, From: []claim.State{claim.Pending}, To: claim.Active})
+		_, err = db.UpdateClaim(t.Context(), claim.Transition{ID: k.ID, From: []claim.State{claim.Pending}, To: claim.Active})
 		require.NoError(t, err)
 	}
 }

@@ -44,13 +44,13 @@ back, and records all that happened.
 	)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
-	strict(root)
+	useUsageErrors(root)
 	return root
 }
 
-// strict makes what is wrong with flags and arguments a usage error in every
+// useUsageErrors makes what is wrong with flags and arguments a usage error in every
 // command.
-func strict(cmd *cobra.Command) {
+func useUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
 	if check := cmd.Args; check != nil {
 		cmd.Args = func(cmd *cobra.Command, args []string) error {
@@ -61,12 +61,12 @@ func strict(cmd *cobra.Command) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		strict(sub)
+		useUsageErrors(sub)
 	}
 }
 
-// group is a command that only holds others.
-func group(use, short string, subs ...*cobra.Command) *cobra.Command {
+// newGroupCmd is a command that only holds others.
+func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return usagef(cmd, "say what: see the commands below it") },

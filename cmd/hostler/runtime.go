@@ -17,9 +17,9 @@ import (
 // the Docker engine, and nothing else by accident: a server without isolation
 // must be asked for, and so must one that fills the cluster it happens to run
 // in.
-func openRuntime(ctx context.Context, c serveConfig, id identity, mayChange func() error, log *slog.Logger) (backend, error) {
+func openRuntime(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
 	if c.runtime == "kubernetes" {
-		return openKubernetes(ctx, c, id, mayChange, log)
+		return openKubernetes(ctx, c, id, checkLease, log)
 	}
 	shim, err := findShim(c.shim)
 	if err != nil {
@@ -29,12 +29,12 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, mayChange func
 		log.Warn("the process runtime isolates nothing: every tenant's program runs as this user, on this machine; use it for trying only")
 		return process.New(process.Options{
 			Dir: filepath.Join(c.data, "process"), ShimPath: shim, Secret: id.secret,
-			UnresponsiveTimeout: c.unresponsive, MayChange: mayChange,
+			UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
 		})
 	}
 	rt, err := docker.New(ctx, docker.Options{
 		Instance: id.id, Secret: id.secret, ShimPath: shim, Profiles: c.profilesDir,
-		UnresponsiveTimeout: c.unresponsive, MayChange: mayChange,
+		UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
 	})
 	if err != nil {
 		return nil, err
@@ -50,11 +50,11 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, mayChange func
 }
 
 // openKubernetes needs no shim on this machine: the nodes get it from an image.
-func openKubernetes(ctx context.Context, c serveConfig, id identity, mayChange func() error, log *slog.Logger) (backend, error) {
+func openKubernetes(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
 	rt, err := kubernetes.New(kubernetes.Options{
 		Instance: id.id, Secret: id.secret, ShimImage: c.shimImage,
 		Kubeconfig: c.kubeconfig, Namespace: c.namespace, NonRoot: c.nonRoot, Log: log,
-		UnresponsiveTimeout: c.unresponsive, MayChange: mayChange,
+		UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
 	})
 	if err != nil {
 		return nil, err

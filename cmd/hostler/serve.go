@@ -33,9 +33,9 @@ import (
 // cut off, and get settle for that. What has not ended after parting is left as
 // it is.
 const (
-	drain   = 20 * time.Second
-	settle  = 20 * time.Second
-	parting = 5 * time.Second
+	drainTimeout = 20 * time.Second
+	undoTimeout  = 20 * time.Second
+	exitTimeout  = 5 * time.Second
 )
 
 // errStopped is why a claim fails that was in the making when the server was
@@ -57,7 +57,7 @@ containers and claims stay, and the next server takes them up again.`,
 			if err := c.checkArguments(); err != nil {
 				return usagef(cmd, "%v", err)
 			}
-			if err := fill(cmd, os.Getenv); err != nil {
+			if err := fillFlags(cmd, os.Getenv); err != nil {
 				return err
 			}
 			if err := c.check(); err != nil {
@@ -100,7 +100,7 @@ func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
 		return err
 	}
 	err = s.serve(ctx, c, listener, keys)
-	return errors.Join(err, s.close())
+	return errors.Join(err, s.closeAll())
 }
 
 // keysFor reads the API keys. Without any, only this machine may be served.
@@ -121,9 +121,9 @@ func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) 
 // releases, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
 	defer listener.Close() // it may come to an end before anybody serves
-	if !s.db.Shared() {
+	if !s.db.IsShared() {
 		// Whoever had the file before has let go of it, and of all it was doing.
-		if err := s.recover(ctx, s.db.Self()); err != nil {
+		if err := s.recoverWork(ctx, s.db.Self()); err != nil {
 			return fmt.Errorf("take up what an earlier server left: %w", err)
 		}
 	}
@@ -135,12 +135,12 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.claims.Run(gctx) })
-	g.Go(func() error { return s.releases.Finish(gctx) })
+	g.Go(func() error { return s.releases.RunResumes(gctx) })
 	g.Go(func() error {
-		if s.db.Shared() {
-			return s.share(gctx, c)
+		if s.db.IsShared() {
+			return s.runShared(gctx, c)
 		}
-		return s.lead(gctx, c)
+		return s.runLeaderLoops(gctx, c)
 	})
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -155,23 +155,23 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		case <-gctx.Done():
 		}
 		close(stopping)
-		return s.stop(context.WithoutCancel(ctx), handler, server)
+		return s.stopAPI(context.WithoutCancel(ctx), handler, server)
 	})
 	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
-	err := s.ended(g, stopping)
-	if s.db.Shared() {
-		err = errors.Join(err, s.leave(ctx))
+	err := s.awaitStopped(g, stopping)
+	if s.db.IsShared() {
+		err = errors.Join(err, s.deregister(ctx))
 	}
 	// The database comes first: what a runtime that is let go of says of a hook
 	// under way is not how that hook ended.
 	return errors.Join(err, s.db.Close())
 }
 
-// stop ends the API: streams at once, answers when they are given, or too late.
-func (s *server) stop(ctx context.Context, handler *api.API, server *http.Server) error {
+// stopAPI ends the API: streams at once, answers when they are given, or too late.
+func (s *server) stopAPI(ctx context.Context, handler *api.API, server *http.Server) error {
 	s.log.Info("stopping; containers and claims stay")
 	handler.Close()
-	ctx, cancel := context.WithTimeout(ctx, drain+settle)
+	ctx, cancel := context.WithTimeout(ctx, drainTimeout+undoTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		s.log.Warn("requests under way did not end, and have no answer", "error", err)
@@ -180,26 +180,26 @@ func (s *server) stop(ctx context.Context, handler *api.API, server *http.Server
 	return nil
 }
 
-// ended returns when all that the server does has ended, and soon after it is
+// awaitStopped returns when all that the server does has ended, and soon after it is
 // stopping in any case. A hook may take longer than anybody waits for a server:
 // it runs on in its container, as if the server were killed, and the next one
 // asks for its outcome.
-func (s *server) ended(g *errgroup.Group, stopping <-chan struct{}) error {
+func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error {
 	all := make(chan error, 1)
 	go func() { all <- g.Wait() }() // it ends with the process at the latest
 	<-stopping
-	defer s.linger()()
+	defer s.renewWhileStopping()()
 	select {
 	case err := <-all:
 		return err
-	case <-time.After(drain):
+	case <-time.After(drainTimeout):
 	}
 	s.releases.Close(errStopped)
 	s.claims.Close(errStopped)
 	select {
 	case err := <-all:
 		return err
-	case <-time.After(settle + parting):
+	case <-time.After(undoTimeout + exitTimeout):
 	}
 	s.log.Warn("not all that was under way has ended; the next server takes it up")
 	return nil
@@ -212,7 +212,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		// Fenced, closed or stopped, another server answers, or this one when it is back.
-		StorageDown: []error{store.ErrAway, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
+		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
 			// Of no container there is: what it costs does not grow with the pools.
 			if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
@@ -225,11 +225,11 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	}
 }
 
-// follow loads the workload files of a directory and applies their changes,
+// followWorkloads loads the workload files of a directory and applies their changes,
 // until ctx ends. A directory that cannot be followed is tried again: a lost
 // mount must neither stop the server nor drain a pool, so that a file which is
 // removed leaves its workload as it is.
-func (s *server) follow(ctx context.Context, dir string) error {
+func (s *server) followWorkloads(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return fmt.Errorf("find the directory of workloads: %w", err)
@@ -238,20 +238,20 @@ func (s *server) follow(ctx context.Context, dir string) error {
 		return fmt.Errorf("read the directory of workloads: %w", err)
 	}
 	for {
-		var folder workload.Folder
+		var folder workload.Directory
 		err := folder.Run(ctx, dir, func(ctx context.Context, c workload.Change) { s.applyChange(ctx, dir, c) })
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.log.Error("the directory of workloads cannot be followed and is tried again", "wait", again, "error", err)
-		if flow.Pause(ctx, again) != nil {
+		s.log.Error("the directory of workloads cannot be followed and is tried again", "wait", retryDelay, "error", err)
+		if flow.Sleep(ctx, retryDelay) != nil {
 			return nil
 		}
 	}
 }
 
-// again is how long to wait before what failed is tried once more.
-const again = 5 * time.Second
+// retryDelay is how long to wait before what failed is tried once more.
+const retryDelay = 5 * time.Second
 
 // applyChange does what a change of a workload file asks for. Faults are the
 // author's to mend; anything else is tried again until it is done.
@@ -267,14 +267,14 @@ func (s *server) applyChange(ctx context.Context, dir string, c workload.Change)
 	}
 	for {
 		err := s.applyFile(ctx, dir, c, log)
-		if _, faulty := errors.AsType[workload.Faults](err); err == nil || faulty || ctx.Err() != nil {
+		if _, faulty := errors.AsType[workload.ValidationErrors](err); err == nil || faulty || ctx.Err() != nil {
 			if err != nil {
 				log.Error("a workload file is not applied", "error", err)
 			}
 			return
 		}
-		log.Error("a workload file is not applied yet", "wait", again, "error", err)
-		if flow.Pause(ctx, again) != nil {
+		log.Error("a workload file is not applied yet", "wait", retryDelay, "error", err)
+		if flow.Sleep(ctx, retryDelay) != nil {
 			return
 		}
 	}
@@ -287,7 +287,7 @@ func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, l
 	if err == nil && record.Dir == dir && bytes.Equal(record.Source, c.Workload.Source) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, pool.ErrNoWorkload) {
+	if err != nil && !errors.Is(err, pool.ErrWorkloadNotFound) {
 		return err
 	}
 	applied, err := s.pools.Apply(ctx, c.Workload.Source, c.File, dir)
@@ -297,15 +297,15 @@ func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, l
 	return err
 }
 
-// pruning is how often what is too old is removed.
-const pruning = time.Hour
+// pruneInterval is how often what is too old is removed.
+const pruneInterval = time.Hour
 
 // prune removes what is older than the retention, now and then, until ctx ends.
 func (s *server) prune(ctx context.Context, retention time.Duration) error {
 	if retention == 0 {
 		return nil
 	}
-	ticker := time.NewTicker(pruning)
+	ticker := time.NewTicker(pruneInterval)
 	defer ticker.Stop()
 	for {
 		before := time.Now().Add(-retention)

@@ -23,18 +23,18 @@ into a snapshot at once. The container goes on meanwhile. The workload must allo
 it (sync.policy.manual).`,
 		Example: "  hostler sync --workload greeter --tenant alice",
 		Args:    cobra.MaximumNArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			id, err := name.find(ctx, cmd, c, args)
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+			id, err := name.resolve(ctx, cmd, c, args)
 			if err != nil {
 				return err
 			}
-			stop := spin(cmd.ErrOrStderr(), "taking the state of "+id)
+			stop := startSpinner(cmd.ErrOrStderr(), "taking the state of "+id)
 			got, err := c.Sync(ctx, id)
 			stop()
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), got, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
 				what := fmt.Sprintf("%d bytes sent in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
@@ -50,15 +50,15 @@ it (sync.policy.manual).`,
 	return cmd
 }
 
-// owner are the flags that say whose snapshots are meant.
-type owner struct{ workload, tenant string }
+// ownerFlags are the flags that say whose snapshots are meant.
+type ownerFlags struct{ workload, tenant string }
 
-func (o *owner) flags(cmd *cobra.Command) {
+func (o *ownerFlags) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&o.workload, "workload", "", "of which workload")
 	cmd.Flags().StringVar(&o.tenant, "tenant", "", "of which tenant")
 }
 
-func (o *owner) check(cmd *cobra.Command) error {
+func (o *ownerFlags) check(cmd *cobra.Command) error {
 	if o.workload == "" || o.tenant == "" {
 		return usagef(cmd, "say whose with --workload and --tenant")
 	}
@@ -67,7 +67,7 @@ func (o *owner) check(cmd *cobra.Command) error {
 
 func newSnapshotsCmd() *cobra.Command {
 	var r remote
-	var o owner
+	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
 		Short: "Show a tenant's snapshots, or restore one",
@@ -75,7 +75,7 @@ func newSnapshotsCmd() *cobra.Command {
 one, marked with a star, is what the tenant's next claim begins with.`,
 		Example: "  hostler snapshots --workload greeter --tenant alice",
 		Args:    cobra.NoArgs,
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
@@ -83,12 +83,12 @@ one, marked with a star, is what the tenant's next claim begins with.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), all, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), all, func(w io.Writer) error {
 				rows := make([][]string, len(all))
 				for i, s := range all {
 					rows[i] = snapshotRow(s)
 				}
-				return table(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED RESTORED_FROM", rows)
+				return writeTable(w, "SNAPSHOT CURRENT TAKEN REASON FILES BYTES STORED RESTORED_FROM", rows)
 			})
 		}),
 	}
@@ -100,14 +100,14 @@ one, marked with a star, is what the tenant's next claim begins with.`,
 
 func snapshotRow(s api.Snapshot) []string {
 	return []string{
-		s.ID, map[bool]string{true: "*"}[s.Current], stamp(s.Time), s.Reason, strconv.Itoa(s.Files),
+		s.ID, map[bool]string{true: "*"}[s.Current], timestamp(s.Time), s.Reason, strconv.Itoa(s.Files),
 		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), s.RestoredFrom,
 	}
 }
 
 func newRestoreCmd() *cobra.Command {
 	var r remote
-	var o owner
+	var o ownerFlags
 	cmd := &cobra.Command{
 		Use:   "restore SNAPSHOT --workload WORKLOAD --tenant TENANT",
 		Short: "Make an older snapshot the current one again",
@@ -116,7 +116,7 @@ claim begins with it. What was current stays in the list, as far as the
 workload's sync.keep reaches. The tenant must hold no claim.`,
 		Example: "  hostler snapshots restore 0199c2a4-7d1e-7c5e-9f3a-2b1c4d5e6f70 --workload greeter --tenant alice",
 		Args:    cobra.ExactArgs(1),
-		RunE: r.ask(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
+		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if err := o.check(cmd); err != nil {
 				return err
 			}
@@ -124,7 +124,7 @@ workload's sync.keep reaches. The tenant must hold no claim.`,
 			if err != nil {
 				return err
 			}
-			return r.print(cmd.OutOrStdout(), back, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), back, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "snapshot %s is current: %d files, %d bytes, restored from %s\n", back.ID, back.Files, back.Bytes, args[0])
 				return err
 			})

@@ -26,20 +26,20 @@ is needed. The exit status is 1 when a file has faults.`,
 		Example: "  hostler validate workload.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			faults := workload.Faults{}
+			validationErrors := workload.ValidationErrors{}
 			for _, name := range args {
 				source, err := readFile(cmd.InOrStdin(), name)
 				if err != nil {
 					return err
 				}
-				found, err := faultsOf(source, name)
+				found, err := validateFile(source, name)
 				if err != nil {
 					return err
 				}
-				faults = append(faults, found...)
+				validationErrors = append(validationErrors, found...)
 			}
-			err := r.print(cmd.OutOrStdout(), faults, func(w io.Writer) error { return printFaults(w, faults) })
-			if err == nil && len(faults) > 0 {
+			err := r.printResult(cmd.OutOrStdout(), validationErrors, func(w io.Writer) error { return printValidationErrors(w, validationErrors) })
+			if err == nil && len(validationErrors) > 0 {
 				return &exitError{code: exitFailure}
 			}
 			return err
@@ -49,33 +49,33 @@ is needed. The exit status is 1 when a file has faults.`,
 	return cmd
 }
 
-// faultsOf is what is wrong with a file, also with what only its folder knows.
-func faultsOf(source []byte, name string) (workload.Faults, error) {
+// validateFile is what is wrong with a file, also with what only its folder knows.
+func validateFile(source []byte, name string) (workload.ValidationErrors, error) {
 	w, err := workload.Parse(source, name)
-	if faults, ok := errors.AsType[workload.Faults](err); ok {
-		return faults, nil
+	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
+		return validationErrors, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	var faults workload.Faults
+	var validationErrors workload.ValidationErrors
 	for _, v := range w.Volumes {
 		if v.Seed == "" || name == "-" {
 			continue
 		}
 		seed := filepath.Join(filepath.Dir(name), v.Seed)
 		if _, err := os.Stat(seed); err != nil {
-			faults = append(faults, workload.Fault{
+			validationErrors = append(validationErrors, workload.ValidationError{
 				File: name, Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s is not there", seed, v.Name),
-				Remedy: "make the folder, or take the seed out",
+				Hint: "make the folder, or take the seed out",
 			})
 		}
 	}
-	return faults, nil
+	return validationErrors, nil
 }
 
-func printFaults(w io.Writer, faults workload.Faults) error {
-	for _, f := range faults {
+func printValidationErrors(w io.Writer, validationErrors workload.ValidationErrors) error {
+	for _, f := range validationErrors {
 		if _, err := fmt.Fprintln(w, f); err != nil {
 			return err
 		}

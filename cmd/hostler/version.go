@@ -32,7 +32,7 @@ func newVersionCmd() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			v := map[string]string{"version": version(), "go": goruntime.Version(), "platform": goruntime.GOOS + "/" + goruntime.GOARCH}
-			return r.print(cmd.OutOrStdout(), v, func(w io.Writer) error {
+			return r.printResult(cmd.OutOrStdout(), v, func(w io.Writer) error {
 				_, err := fmt.Fprintf(w, "hostler %s (%s, %s)\n", v["version"], v["go"], v["platform"])
 				return err
 			})

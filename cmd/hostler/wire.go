@@ -51,74 +51,74 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 		return nil, err
 	}
 	log.Info("the database is open", "store", store.Redact(dsn))
-	id, err := installation(ctx, db)
+	id, err := loadIdentity(ctx, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	var gate gate
-	rt, err := openRuntime(ctx, c, id, gate.mayChange, log)
+	var leases leaseGate
+	rt, err := openRuntime(ctx, c, id, leases.checkHeld, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	db.Speak(rt.Protocols())
-	sinks := snapshot.NewSinks(c.places(db.Shared()))
-	if !db.Shared() {
+	db.SetProtocols(rt.Protocols())
+	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()))
+	if !db.IsShared() {
 		return assemble(db, rt, sinks, log), nil
 	}
-	lease, err := join(ctx, c, db, log)
+	lease, err := registerReplica(ctx, c, db, log)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
-	gate.lease.Store(lease)
-	s := assemble(db, leased{rt, lease}, sinks, log)
+	leases.lease.Store(lease)
+	s := assemble(db, fencedRuntime{rt, lease}, sinks, log)
 	s.lease = lease
 	return s, nil
 }
 
-// join makes this server one of those that use the database. It comes last of
+// registerReplica makes this server one of those that use the database. It comes last of
 // what may take long: from here on the server has to say that it is alive.
 //
 // Plain processes are on one machine, below the data directory of one server:
 // then there may be no other.
-func join(ctx context.Context, c serveConfig, db *store.DB, log *slog.Logger) (*lease, error) {
+func registerReplica(ctx context.Context, c serveConfig, db *store.DB, log *slog.Logger) (*lease, error) {
 	if c.runtime == "process" {
-		if err := db.Alone(ctx); err != nil {
+		if err := db.LockExclusive(ctx); err != nil {
 			return nil, fmt.Errorf("the process runtime is for one server, and another one uses the database: %w", err)
 		}
 	}
 	host, _ := os.Hostname() //nolint:errcheck // without it every wait is a little longer
 	// A data directory that cannot be written costs the same, and no more.
-	before, dead, err := findPredecessor(c.data, host)
+	previous, dead, err := findPreviousServer(c.data, host)
 	if err != nil {
 		log.Warn("which server used the data directory last is not known: what it had begun waits until its lease is over", "error", err)
 	}
 	if dead != "" {
-		if err := db.Bury(ctx, dead); err != nil {
+		if err := db.MarkDead(ctx, dead); err != nil {
 			return nil, err
 		}
 	}
-	l := &lease{before: before}
+	l := &lease{previous: previous}
 	begun := time.Now()
 	self, err := db.Register(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	l.renewed(begun)
-	if err := before.become(self.ID, host); err != nil {
+	if err := previous.record(self.ID, host); err != nil {
 		log.Warn("after a crash, what this server had begun will wait until its lease is over", "error", err)
 	}
 	return l, nil
 }
 
-// places are where workloads may keep tenants' state. Servers that share a
+// pathPolicy are where workloads may keep tenants' state. Servers that share a
 // database have no folder of their own: what one of them kept there the others
 // would not find.
-func (c serveConfig) places(shared bool) snapshot.Places {
+func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 	state := c.stateDir
 	if state == "" && !shared {
 		state = filepath.Join(c.data, "state")
 	}
-	return snapshot.Places{State: state, Folders: c.stateFolders, Credentials: c.credentialsDir}
+	return snapshot.PathPolicy{State: state, Dirs: c.stateFolders, Credentials: c.credentialsDir}
 }
 
 // assemble builds the services on a database and a runtime.
@@ -139,9 +139,9 @@ type identity struct {
 	secret []byte
 }
 
-// installation returns the database's identity, made when it is new. It lives
+// loadIdentity returns the database's identity, made when it is new. It lives
 // in the database, so that a label and the database always agree.
-func installation(ctx context.Context, db *store.DB) (identity, error) {
+func loadIdentity(ctx context.Context, db *store.DB) (identity, error) {
 	id, err := db.MetaOr(ctx, "installation", uuid.NewString())
 	if err != nil {
 		return identity{}, err
@@ -163,25 +163,25 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// recover takes up what a server that is no more left. What needs the engine
+// recoverWork takes up what a server that is no more left. What needs the engine
 // or may take long is left to run.
-func (s *server) recover(ctx context.Context, replica string) error {
-	left, err := s.db.Owned(ctx, replica)
+func (s *server) recoverWork(ctx context.Context, replica string) error {
+	owned, err := s.db.OwnedBy(ctx, replica)
 	if err != nil {
 		return err
 	}
-	if err := s.claims.Recover(ctx, left.Claims); err != nil {
+	if err := s.claims.Recover(ctx, owned.Claims); err != nil {
 		return err
 	}
-	if err := s.pools.Recover(ctx, left.Containers); err != nil {
+	if err := s.pools.Recover(ctx, owned.Containers); err != nil {
 		return err
 	}
-	return s.releases.TakeOver(ctx, left.Claims, left.Runs)
+	return s.releases.TakeOver(ctx, owned.Claims, owned.Runs)
 }
 
-// lead does what one server is enough for, until ctx ends: it keeps the pools,
+// runLeaderLoops does what one server is enough for, until ctx ends: it keeps the pools,
 // releases idle claims, follows the files of workloads, and removes what is old.
-func (s *server) lead(ctx context.Context, c serveConfig) error {
+func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
 	g.Go(func() error { return s.releases.Run(ctx) })
@@ -190,13 +190,13 @@ func (s *server) lead(ctx context.Context, c serveConfig) error {
 		if c.workloads == "" {
 			return nil
 		}
-		return s.follow(ctx, c.workloads)
+		return s.followWorkloads(ctx, c.workloads)
 	})
 	return g.Wait()
 }
 
-// close lets go of the runtime and the database. Containers and claims stay.
-func (s *server) close() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
+// closeAll lets go of the runtime and the database. Containers and claims stay.
+func (s *server) closeAll() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
 
 // backend is a runtime that this server opened.
 type backend interface {

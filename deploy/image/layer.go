@@ -23,11 +23,11 @@ const (
 
 // file is one entry of the image: a copy, or a text, or an empty folder.
 type file struct {
-	path  string
-	mode  int64
-	owner int
-	copy  string // from this machine
-	text  string
+	path   string
+	mode   int64
+	owner  int
+	source string // from this machine
+	text   string
 }
 
 // contents are the image's files, folders before what is in them.
@@ -38,7 +38,7 @@ func contents(programs []string, certs string) []file {
 		{path: "etc/group", mode: 0o644, text: fmt.Sprintf("hostler:x:%d:\n", user)},
 		{path: "etc/ssl/", mode: 0o755},
 		{path: "etc/ssl/certs/", mode: 0o755},
-		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, copy: certs},
+		{path: "etc/ssl/certs/ca-certificates.crt", mode: 0o644, source: certs},
 		{path: "tmp/", mode: 0o1777},
 		{path: "usr/", mode: 0o755},
 		{path: "usr/local/", mode: 0o755},
@@ -48,20 +48,20 @@ func contents(programs []string, certs string) []file {
 		{path: "var/lib/hostler/", mode: 0o700, owner: user},
 	}
 	for _, program := range programs {
-		files = append(files, file{path: "usr/local/bin/" + filepath.Base(program), mode: 0o755, copy: program})
+		files = append(files, file{path: "usr/local/bin/" + filepath.Base(program), mode: 0o755, source: program})
 	}
 	return files
 }
 
-// pack makes a layer of files. No time of this machine gets into it.
-func pack(files []file) (v1.Layer, error) {
+// packLayer makes a layer of files. No time of this machine gets into it.
+func packLayer(files []file) (v1.Layer, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	for _, f := range files {
 		content := []byte(f.text)
-		if f.copy != "" {
+		if f.source != "" {
 			var err error
-			if content, err = os.ReadFile(f.copy); err != nil {
+			if content, err = os.ReadFile(f.source); err != nil {
 				return nil, fmt.Errorf("put %s into the image: %w", path.Base(f.path), err)
 			}
 		}

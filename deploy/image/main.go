@@ -57,7 +57,7 @@ func run() error {
 // build makes an image with one layer. Programs change with every build, and
 // all else is small.
 func build(files []file, arch, version string) (v1.Image, error) {
-	layer, err := pack(files)
+	layer, err := packLayer(files)
 	if err != nil {
 		return nil, err
 	}

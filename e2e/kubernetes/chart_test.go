@@ -12,9 +12,9 @@ import (
 var update = flag.Bool("update", false, "write deploy/manifests anew")
 
 // The chart makes sense to Helm's own judge, with all that can be switched on.
-func TestLint(t *testing.T) {
+func TestChartLint(t *testing.T) {
 	t.Parallel()
-	for name, values := range sensible {
+	for name, values := range validValues {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := helm(t, values, "lint", "--strict", "--kube-version", kubeVersion, chart, "--values", "-")
@@ -23,8 +23,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// sensible are values that people give.
-var sensible = map[string]string{
+// validValues are values that people give.
+var validValues = map[string]string{
 	"default": "",
 	"trial":   "store: { sqlite: { persistent: false } }\nnetworkPolicy: { enabled: false }\npodDisruptionBudget: { enabled: false }",
 	"several": `
@@ -44,11 +44,11 @@ priorityClassName: high`,
 }
 
 // What is rendered is what the API server takes, to the last field.
-func TestServerTakesIt(t *testing.T) {
+func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
-	c := needCluster(t)
+	c := requireCluster(t)
 	namespace := c.namespace(t, "restricted")
-	for name, values := range sensible {
+	for name, values := range validValues {
 		t.Run(name, func(t *testing.T) {
 			// Neither the namespace nor the operator's kinds need to be there.
 			values = strings.NewReplacer("namespace: boxes", "namespace: "+namespace,
@@ -56,14 +56,14 @@ func TestServerTakesIt(t *testing.T) {
 			text, err := helm(t, values, "template", "hostler", chart, "--namespace", namespace, "--kube-version", kubeVersion, "--values", "-")
 			require.NoError(t, err)
 			for _, o := range objects(t, text) {
-				c.must(t, "POST", collection(t, o)+"?dryRun=All&fieldValidation=Strict", o, nil)
+				c.mustDo(t, "POST", collectionPath(t, o)+"?dryRun=All&fieldValidation=Strict", o, nil)
 			}
 		})
 	}
 }
 
-// collection is where the API server makes an object.
-func collection(t testing.TB, o object) string {
+// collectionPath is where the API server makes an object.
+func collectionPath(t testing.TB, o object) string {
 	t.Helper()
 	plural := strings.ToLower(o["kind"].(string)) + "s"
 	plural = strings.Replace(plural, "policys", "policies", 1)
@@ -71,7 +71,7 @@ func collection(t testing.TB, o object) string {
 	if o["apiVersion"] == "v1" {
 		group = "/api/v1"
 	}
-	return group + "/namespaces/" + in(t, o, "metadata", "namespace").(string) + "/" + plural
+	return group + "/namespaces/" + lookup(t, o, "metadata", "namespace").(string) + "/" + plural
 }
 
 // Values that cannot be meant are refused before anything is installed.
@@ -96,27 +96,27 @@ func TestRefusedValues(t *testing.T) {
 
 // One SQLite file has one server at a time; a PostgreSQL has as many as one
 // likes, and they are replaced one after another.
-func TestStores(t *testing.T) {
+func TestStoreReplicas(t *testing.T) {
 	t.Parallel()
 	text, err := render(t, "")
 	require.NoError(t, err)
-	one := of(t, objects(t, text), "StatefulSet")
-	require.EqualValues(t, 1, in(t, one, "spec", "replicas"))
+	one := findKind(t, objects(t, text), "StatefulSet")
+	require.EqualValues(t, 1, lookup(t, one, "spec", "replicas"))
 	require.NotContains(t, text, "kind: Deployment")
 	require.NotContains(t, text, "HOSTLER_STORE")
 
-	text, err = render(t, sensible["several"])
+	text, err = render(t, validValues["several"])
 	require.NoError(t, err)
 	all := objects(t, text)
-	several := of(t, all, "Deployment")
-	require.EqualValues(t, 3, in(t, several, "spec", "replicas"))
-	require.EqualValues(t, 0, in(t, several, "spec", "strategy", "rollingUpdate", "maxUnavailable"))
+	several := findKind(t, all, "Deployment")
+	require.EqualValues(t, 3, lookup(t, several, "spec", "replicas"))
+	require.EqualValues(t, 0, lookup(t, several, "spec", "strategy", "rollingUpdate", "maxUnavailable"))
 	require.NotContains(t, text, "PersistentVolumeClaim")
 	require.NotContains(t, text, "kind: Secret", "all secrets are the operator's")
 	require.Contains(t, text, "name: HOSTLER_STORE")
-	require.Equal(t, "boxes", in(t, of(t, all, "Role"), "metadata", "namespace"))
-	require.Equal(t, "mine", in(t, of(t, all, "RoleBinding"), "subjects", 0, "name"))
-	require.Equal(t, "prometheus", in(t, of(t, all, "ServiceMonitor"),
+	require.Equal(t, "boxes", lookup(t, findKind(t, all, "Role"), "metadata", "namespace"))
+	require.Equal(t, "mine", lookup(t, findKind(t, all, "RoleBinding"), "subjects", 0, "name"))
+	require.Equal(t, "prometheus", lookup(t, findKind(t, all, "ServiceMonitor"),
 		"spec", "endpoints", 0, "authorization", "credentials", "name"))
 }
 

@@ -40,7 +40,7 @@ func kubeconfig() string {
 	return filepath.Join(dir, "kubeconfig")
 }
 
-var theCluster = sync.OnceValues(func() (*cluster, error) {
+var localCluster = sync.OnceValues(func() (*cluster, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig())
 	if err != nil {
 		return nil, fmt.Errorf("find the cluster (.ci/cluster starts one): %w", err)
@@ -49,20 +49,20 @@ var theCluster = sync.OnceValues(func() (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	client.Timeout = patience
+	client.Timeout = waitTimeout
 	c := &cluster{config: config, http: client}
 	return c, c.do(context.Background(), "GET", "/version", nil, nil)
 })
 
-// needCluster skips, loudly, where there is no cluster, and fails where there
+// requireCluster skips, loudly, where there is no cluster, and fails where there
 // has to be one.
-func needCluster(t testing.TB) *cluster {
+func requireCluster(t testing.TB) *cluster {
 	t.Helper()
-	c, err := theCluster()
+	c, err := localCluster()
 	if err == nil {
 		return c
 	}
-	required.Missing(t, "kubernetes", "no Kubernetes cluster answers: %v", err)
+	required.Skip(t, "kubernetes", "no Kubernetes cluster answers: %v", err)
 	return nil
 }
 
@@ -102,8 +102,8 @@ func (c *cluster) do(ctx context.Context, method, path string, body, answer any)
 	return json.Unmarshal(text, answer)
 }
 
-// must is do that has to succeed.
-func (c *cluster) must(t testing.TB, method, path string, body, answer any) {
+// mustDo is do that has to succeed.
+func (c *cluster) mustDo(t testing.TB, method, path string, body, answer any) {
 	t.Helper()
 	require.NoError(t, c.do(t.Context(), method, path, body, answer))
 }
@@ -112,8 +112,8 @@ func (c *cluster) must(t testing.TB, method, path string, body, answer any) {
 // level is the one that it enforces.
 func (c *cluster) namespace(t testing.TB, level string) string {
 	t.Helper()
-	name := run + "-" + uuid.NewString()[:4]
-	c.must(t, "POST", "/api/v1/namespaces", object{"metadata": object{"name": name,
+	name := runID + "-" + uuid.NewString()[:4]
+	c.mustDo(t, "POST", "/api/v1/namespaces", object{"metadata": object{"name": name,
 		"labels": object{"pod-security.kubernetes.io/enforce": level}}}, nil)
 	t.Cleanup(func() {
 		require.NoError(t, c.do(context.Background(), "DELETE", "/api/v1/namespaces/"+name, nil, nil))
@@ -124,8 +124,8 @@ func (c *cluster) namespace(t testing.TB, level string) string {
 	return name
 }
 
-// as is the cluster as a service account sees it.
-func (c *cluster) as(t testing.TB, namespace, account string) *cluster {
+// asAccount is the cluster as a service account sees it.
+func (c *cluster) asAccount(t testing.TB, namespace, account string) *cluster {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.config)
 	config.BearerToken = c.token(t, namespace, account)
@@ -137,7 +137,7 @@ func (c *cluster) as(t testing.TB, namespace, account string) *cluster {
 func (c *cluster) token(t testing.TB, namespace, account string) string {
 	t.Helper()
 	var made struct{ Status struct{ Token string } }
-	c.must(t, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+	c.mustDo(t, "POST", "/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
 		object{"spec": object{"expirationSeconds": 3600}}, &made)
 	return made.Status.Token
 }
@@ -156,7 +156,7 @@ type pod struct {
 	}
 }
 
-func (p pod) ready() bool {
+func (p pod) isReady() bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == "Ready" && c.Status == "True" {
 			return p.Metadata.DeletionTimestamp == ""

@@ -23,8 +23,8 @@ const chart = root + "/deploy/chart"
 // kubeVersion is the cluster that templates are rendered for when there is none.
 const kubeVersion = "1.34.0"
 
-// needHelm is the path of Helm, as `make helm-tool` builds it.
-func needHelm(t testing.TB) string {
+// requireHelm is the path of Helm, as `make helm-tool` builds it.
+func requireHelm(t testing.TB) string {
 	t.Helper()
 	mod, err := os.ReadFile(root + "/tools/helm/go.mod")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func needHelm(t testing.TB) string {
 	if _, err = os.Stat(path); err == nil {
 		return path
 	}
-	required.Missing(t, "helm", "there is no Helm (make helm-tool builds it): %v", err)
+	required.Skip(t, "helm", "there is no Helm (make helm-tool builds it): %v", err)
 	return ""
 }
 
@@ -43,9 +43,9 @@ func needHelm(t testing.TB) string {
 // Nothing of whoever runs the tests is seen by it, and nothing of it is kept.
 func helm(t testing.TB, values string, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
 	defer cancel()
-	c := exec.CommandContext(ctx, needHelm(t), args...)
+	c := exec.CommandContext(ctx, requireHelm(t), args...)
 	home := t.TempDir()
 	c.Env = []string{"HOME=" + home, "XDG_CACHE_HOME=" + home, "XDG_CONFIG_HOME=" + home, "XDG_DATA_HOME=" + home,
 		"KUBECONFIG=" + kubeconfig()}
@@ -81,8 +81,8 @@ func objects(t testing.TB, text string) []object {
 	}
 }
 
-// of is the only object of a kind.
-func of(t testing.TB, all []object, kind string) object {
+// findKind is the only object of a kind.
+func findKind(t testing.TB, all []object, kind string) object {
 	t.Helper()
 	var found []object
 	for _, o := range all {
@@ -94,8 +94,8 @@ func of(t testing.TB, all []object, kind string) object {
 	return found[0]
 }
 
-// in is what is at a path of keys, and of numbers in lists.
-func in(t testing.TB, o any, path ...any) any {
+// lookup is what is at a path of keys, and of numbers in lists.
+func lookup(t testing.TB, o any, path ...any) any {
 	t.Helper()
 	for _, step := range path {
 		var err error

@@ -27,20 +27,20 @@ hooks:
 // holds again.
 func TestInstall(t *testing.T) {
 	t.Parallel()
-	c := needCluster(t)
-	needHelm(t)
-	boxes := c.namespace(t, "baseline")
-	i := install(t, c, c.namespace(t, "restricted"), boxes, fmt.Sprintf(
-		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), boxes))
+	c := requireCluster(t)
+	requireHelm(t)
+	containerNamespace := c.namespace(t, "baseline")
+	i := install(t, c, c.namespace(t, "restricted"), containerNamespace, fmt.Sprintf(
+		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), containerNamespace))
 
 	require.Equal(t, 200, i.status("/healthz"))
 	require.Equal(t, 401, i.status("/v1/claims"), "without a key")
 	require.Equal(t, 401, i.status("/metrics"), "without a key")
 
 	i.apply("notes", workload(t, "notes", notes))
-	held := i.life("notes")
+	held := i.checkLifecycle("notes")
 	i.replace(held, func() {
-		i.c.must(t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+i.server.Metadata.Name, nil, nil)
+		i.c.mustDo(t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+i.server.Metadata.Name, nil, nil)
 	})
 	key := i.key
 	i.replace(held, func() {
@@ -59,28 +59,28 @@ func TestInstall(t *testing.T) {
 // the strictest level; and workload files come with the release.
 func TestInstallRestricted(t *testing.T) {
 	t.Parallel()
-	c := needCluster(t)
-	needHelm(t)
+	c := requireCluster(t)
+	requireHelm(t)
 	namespace := c.namespace(t, "restricted")
 	file := workload(t, "notes", notes)
 	i := install(t, c, namespace, namespace, fmt.Sprintf(
 		"store: { sqlite: { persistent: false } }\nworkloads: { nonRoot: true, files: { notes.yaml: %q } }\n", file))
 	i.awaitIdle("notes")
-	i.release(i.life("notes"))
+	i.release(i.checkLifecycle("notes"))
 	i.remove("notes")
 }
 
-// life claims for a tenant, and looks at what it got.
-func (i *installation) life(id string) claim.Claim {
+// checkLifecycle claims for a tenant, and looks at what it got.
+func (i *installation) checkLifecycle(id string) claim.Claim {
 	t := i.t
 	t.Helper()
-	c, created, err := i.Claim(t.Context(), id, "ada", patience)
+	c, created, err := i.Claim(t.Context(), id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, claim.Active, c.State)
 	require.NotEmpty(t, c.Endpoint.Host, "tenants find their container by it")
 	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(c.ID))
-	pods, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+c.Container)
+	pods, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+c.Container)
 	require.NoError(t, err)
 	require.Len(t, pods, 1, "it is a pod of the containers' namespace")
 	require.Equal(t, c.Endpoint.Host, pods[0].Status.PodIP)
@@ -104,7 +104,7 @@ func (i *installation) runs(id string) []string {
 func (i *installation) replace(held claim.Claim, how func()) {
 	t := i.t
 	t.Helper()
-	before, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+held.Container)
+	before, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+held.Container)
 	require.NoError(t, err)
 	old := i.server.Metadata.UID
 	how()
@@ -116,7 +116,7 @@ func (i *installation) replace(held claim.Claim, how func()) {
 	require.Equal(t, held.ID, again.ID)
 	require.Equal(t, held.Container, again.Container)
 	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(held.ID))
-	after, err := i.c.pods(t.Context(), i.boxes, "hostler.container="+held.Container)
+	after, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+held.Container)
 	require.NoError(t, err)
 	require.Equal(t, before[0].Metadata.UID, after[0].Metadata.UID, "it is the same pod")
 }

@@ -20,21 +20,21 @@ import (
 // installation is Hostler in the cluster, and a client of it.
 type installation struct {
 	*client.Client
-	t         *testing.T
-	c         *cluster
-	namespace string // the release's
-	boxes     string // that of its containers
-	values    string
-	key       string
-	server    pod
+	t                  *testing.T
+	c                  *cluster
+	namespace          string // the release's
+	containerNamespace string // that of its containers
+	values             string
+	key                string
+	server             pod
 }
 
 // install installs the chart in a namespace, with more values than those that
 // every test needs, and returns when the server serves.
-func install(t *testing.T, c *cluster, namespace, boxes, values string) *installation {
+func install(t *testing.T, c *cluster, namespace, containerNamespace, values string) *installation {
 	t.Helper()
-	repository, tag := theImage(t)
-	i := &installation{t: t, c: c, namespace: namespace, boxes: boxes,
+	repository, tag := requireImage(t)
+	i := &installation{t: t, c: c, namespace: namespace, containerNamespace: containerNamespace,
 		values: fmt.Sprintf("image: { repository: %s, tag: %s, pullPolicy: Never }\n%s", repository, tag, values)}
 	i.install()
 	t.Cleanup(i.uninstall)
@@ -58,7 +58,7 @@ func (i *installation) helm(args ...string) {
 func (i *installation) readKey() string {
 	i.t.Helper()
 	var secret struct{ Data map[string]string }
-	i.c.must(i.t, "GET", "/api/v1/namespaces/"+i.namespace+"/secrets/hostler-api-keys", nil, &secret)
+	i.c.mustDo(i.t, "GET", "/api/v1/namespaces/"+i.namespace+"/secrets/hostler-api-keys", nil, &secret)
 	key, err := base64.StdEncoding.DecodeString(secret.Data["key"])
 	require.NoError(i.t, err)
 	return string(key)
@@ -74,7 +74,7 @@ func (i *installation) await(other string) {
 			return err
 		}
 		for _, p := range pods {
-			if p.ready() && p.Metadata.UID != other {
+			if p.isReady() && p.Metadata.UID != other {
 				i.server = p
 				return nil
 			}
@@ -101,7 +101,7 @@ func (i *installation) uninstall() {
 
 // log is what the server's pod has written.
 func (i *installation) log() string {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	path := "/api/v1/namespaces/" + i.namespace + "/pods/" + i.server.Metadata.Name + "/log"
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, i.c.config.Host+path, http.NoBody)
@@ -121,7 +121,7 @@ func (i *installation) log() string {
 // folder of this machine.
 func (c *cluster) volume(t testing.TB) (class string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", run+"-volume-")
+	dir, err := os.MkdirTemp("", runID+"-volume-")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	var nodes struct {
@@ -129,11 +129,11 @@ func (c *cluster) volume(t testing.TB) (class string) {
 			Metadata struct{ Labels map[string]string }
 		}
 	}
-	c.must(t, "GET", "/api/v1/nodes", nil, &nodes)
+	c.mustDo(t, "GET", "/api/v1/nodes", nil, &nodes)
 	require.Len(t, nodes.Items, 1)
 	const host = "kubernetes.io/hostname"
-	class = run + "-" + uuid.NewString()[:4]
-	c.must(t, "POST", "/api/v1/persistentvolumes", object{
+	class = runID + "-" + uuid.NewString()[:4]
+	c.mustDo(t, "POST", "/api/v1/persistentvolumes", object{
 		"metadata": object{"name": class},
 		"spec": object{
 			"capacity": object{"storage": "2Gi"}, "accessModes": []string{"ReadWriteOnce"},
@@ -152,7 +152,7 @@ func (c *cluster) volume(t testing.TB) (class string) {
 // Hostler's image, which the node has.
 func workload(t testing.TB, id, rest string) string {
 	t.Helper()
-	repository, tag := theImage(t)
+	repository, tag := requireImage(t)
 	return fmt.Sprintf(`id: %s
 image: %s:%s
 command: [/usr/local/bin/hostler, demo-app, serve]
@@ -172,11 +172,11 @@ func (i *installation) apply(id, file string) {
 
 func (i *installation) awaitIdle(id string) {
 	i.t.Helper()
-	eventually(i.t, "no container waits", func() error { return filled(i, id) })
+	eventually(i.t, "no container waits", func() error { return requireFilled(i, id) })
 }
 
-// filled is a pool with a container that waits.
-func filled(i *installation, id string) error {
+// requireFilled is a pool with a container that waits.
+func requireFilled(i *installation, id string) error {
 	p, err := i.Pool(i.t.Context(), id)
 	if err == nil && p.Containers[pool.Idle] == 0 {
 		err = fmt.Errorf("%+v", p)
@@ -190,7 +190,7 @@ func (i *installation) remove(id string) {
 	_, err := i.DeleteWorkload(i.t.Context(), id)
 	require.NoError(i.t, err)
 	eventually(i.t, "pods are left", func() error {
-		pods, err := i.c.pods(i.t.Context(), i.boxes, "hostler.managed,hostler.workload="+id)
+		pods, err := i.c.pods(i.t.Context(), i.containerNamespace, "hostler.managed,hostler.workload="+id)
 		if err == nil && len(pods) > 0 {
 			err = fmt.Errorf("%+v", pods)
 		}

@@ -18,19 +18,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds whatever is waited for. Nothing takes nearly as long, but
+// waitTimeout bounds whatever is waited for. Nothing takes nearly as long, but
 // machines that test are slow and busy.
-const patience = 90 * time.Second
+const waitTimeout = 90 * time.Second
 
 // root is the repository, as the tests see it.
 const root = "../.."
 
-// run names this run of the tests in what it makes in the cluster.
-var run = "inside-" + uuid.NewString()[:8]
+// runID names this run of the tests in what it makes in the cluster.
+var runID = "inside-" + uuid.NewString()[:8]
 
-// built is the folder with the programs under test.
-var built = sync.OnceValues(func() (string, error) {
-	dir := filepath.Join(os.TempDir(), run)
+// builtPrograms is the folder with the programs under test.
+var builtPrograms = sync.OnceValues(func() (string, error) {
+	dir := filepath.Join(os.TempDir(), runID)
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/hostler", "./cmd/hostler-shim", "./deploy/image")
 	c.Dir, c.Env = root, append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
@@ -41,7 +41,7 @@ var built = sync.OnceValues(func() (string, error) {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if err := os.RemoveAll(filepath.Join(os.TempDir(), run)); err != nil {
+	if err := os.RemoveAll(filepath.Join(os.TempDir(), runID)); err != nil {
 		fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
 		code = max(code, 1)
 	}
@@ -51,7 +51,7 @@ func TestMain(m *testing.M) {
 // program is the path of a program under test.
 func program(t testing.TB, name string) string {
 	t.Helper()
-	dir, err := built()
+	dir, err := builtPrograms()
 	require.NoError(t, err)
 	return filepath.Join(dir, name)
 }
@@ -60,7 +60,7 @@ func program(t testing.TB, name string) string {
 // node. Its tag is what it is made of, so that the node keeps one of it and not
 // one for each run.
 var image = sync.OnceValues(func() (string, error) {
-	dir, err := built()
+	dir, err := builtPrograms()
 	if err != nil {
 		return "", err
 	}
@@ -78,14 +78,14 @@ var image = sync.OnceValues(func() (string, error) {
 	}
 	ref := fmt.Sprintf("hostler:test-%.6x", sum.Sum(nil))
 	archive := filepath.Join(dir, "image.tar")
-	if err := command(filepath.Join(dir, "image"), append([]string{"-o", archive, "-tag", ref}, programs...)...); err != nil {
+	if err := runCommand(filepath.Join(dir, "image"), append([]string{"-o", archive, "-tag", ref}, programs...)...); err != nil {
 		return "", err
 	}
-	return ref, command(filepath.Join(root, ".ci/cluster"), "load", archive)
+	return ref, runCommand(filepath.Join(root, ".ci/cluster"), "load", archive)
 })
 
-// theImage is the image, in a test that cannot do without.
-func theImage(t testing.TB) (repository, tag string) {
+// requireImage is the image, in a test that cannot do without.
+func requireImage(t testing.TB) (repository, tag string) {
 	t.Helper()
 	ref, err := image()
 	require.NoError(t, err)
@@ -93,9 +93,9 @@ func theImage(t testing.TB) (repository, tag string) {
 	return repository, tag
 }
 
-// command runs a program and gives what it said as its error.
-func command(name string, args ...string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+// runCommand runs a program and gives what it said as its error.
+func runCommand(name string, args ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
 	if out, err := exec.CommandContext(ctx, name, args...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s %q: %w: %s", filepath.Base(name), args, err, out)
@@ -108,7 +108,7 @@ func eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)
 	defer again.Stop()
-	limit := time.NewTimer(patience)
+	limit := time.NewTimer(waitTimeout)
 	defer limit.Stop()
 	for {
 		err := ask()
@@ -118,7 +118,7 @@ func eventually(t testing.TB, what string, ask func() error) {
 		select {
 		case <-again.C:
 		case <-limit.C:
-			require.NoError(t, err, "%s, for %s", what, patience)
+			require.NoError(t, err, "%s, for %s", what, waitTimeout)
 		}
 	}
 }

@@ -17,21 +17,21 @@ import (
 // Several servers on one PostgreSQL: what one has claimed, each of them has.
 func TestInstallPostgres(t *testing.T) {
 	t.Parallel()
-	c := needCluster(t)
-	needHelm(t)
-	boxes, namespace := c.namespace(t, "baseline"), c.namespace(t, "restricted")
+	c := requireCluster(t)
+	requireHelm(t)
+	containerNamespace, namespace := c.namespace(t, "baseline"), c.namespace(t, "restricted")
 	database := c.reachable(t, postgrestest.Schema(t))
-	c.must(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", object{
+	c.mustDo(t, "POST", "/api/v1/namespaces/"+namespace+"/secrets", object{
 		"metadata": object{"name": "database"}, "stringData": object{"url": database}}, nil)
-	i := install(t, c, namespace, boxes, fmt.Sprintf(
-		"store: { type: postgres, postgres: { existingSecret: database } }\nreplicas: 2\nworkloads: { namespace: %s }\n", boxes))
+	i := install(t, c, namespace, containerNamespace, fmt.Sprintf(
+		"store: { type: postgres, postgres: { existingSecret: database } }\nreplicas: 2\nworkloads: { namespace: %s }\n", containerNamespace))
 	i.apply("notes", workload(t, "notes", notes))
-	held := i.life("notes")
+	held := i.checkLifecycle("notes")
 
 	var pods []pod
 	eventually(t, "one server is not ready", func() (err error) {
 		pods, err = c.pods(t.Context(), namespace, "app.kubernetes.io/name=hostler")
-		if err == nil && (len(pods) != 2 || !pods[0].ready() || !pods[1].ready()) {
+		if err == nil && (len(pods) != 2 || !pods[0].isReady() || !pods[1].isReady()) {
 			err = fmt.Errorf("%+v", pods)
 		}
 		return err
@@ -61,7 +61,7 @@ func (c *cluster) reachable(t testing.TB, database string) string {
 			}
 		}
 	}
-	c.must(t, "GET", "/api/v1/nodes", nil, &nodes)
+	c.mustDo(t, "GET", "/api/v1/nodes", nil, &nodes)
 	listener, err := net.Listen("tcp", net.JoinHostPort(nodes.Items[0].Status.Addresses[0].Address, "0"))
 	require.NoError(t, err)
 	target := u.Host

@@ -18,9 +18,9 @@ import (
 // rule is a verb on a resource, all of the group "".
 type rule struct{ resource, verb string }
 
-// loss is what an installation is without some of its rights. It is noticed, in
+// rightsLoss is what an installation is without some of its rights. It is noticed, in
 // the cluster's words, and mends itself when the rights are given back.
-type loss struct {
+type rightsLoss struct {
 	rules []rule
 	// warm is whether a container waits before the rights are lost, or is to be
 	// made without them.
@@ -28,26 +28,26 @@ type loss struct {
 	shows func(i *installation, workload string) error
 }
 
-// losses has every verb of the Role: one that is not here, or that is not
+// rightsLosses has every verb of the Role: one that is not here, or that is not
 // missed, is one too many.
-var losses = map[string]loss{
-	"create": {[]rule{{"pods", "create"}}, false, unfilled(`cannot create resource "pods"`)},
-	"get":    {[]rule{{"pods", "get"}}, false, unfilled(`cannot get resource "pods"`)},
-	"patch":  {[]rule{{"pods", "patch"}}, false, unfilled(`cannot patch resource "pods"`)},
-	"watch":  {[]rule{{"pods", "watch"}}, true, deaf},
-	"list":   {[]rule{{"pods", "list"}}, true, unlisted},
-	"delete": {[]rule{{"pods", "delete"}}, true, undestroyed},
-	"log":    {[]rule{{"pods/log", "get"}}, true, speechless},
-	"exec":   {[]rule{{"pods/exec", "create"}, {"pods/exec", "get"}}, false, unfilled(`cannot create resource "pods/exec"`)},
+var rightsLosses = map[string]rightsLoss{
+	"create": {[]rule{{"pods", "create"}}, false, cannotFill(`cannot create resource "pods"`)},
+	"get":    {[]rule{{"pods", "get"}}, false, cannotFill(`cannot get resource "pods"`)},
+	"patch":  {[]rule{{"pods", "patch"}}, false, cannotFill(`cannot patch resource "pods"`)},
+	"watch":  {[]rule{{"pods", "watch"}}, true, cannotWatch},
+	"list":   {[]rule{{"pods", "list"}}, true, cannotList},
+	"delete": {[]rule{{"pods", "delete"}}, true, cannotDestroy},
+	"log":    {[]rule{{"pods/log", "get"}}, true, cannotReadLogs},
+	"exec":   {[]rule{{"pods/exec", "create"}, {"pods/exec", "get"}}, false, cannotFill(`cannot create resource "pods/exec"`)},
 	// Either alone does, up to Kubernetes 1.34: get by WebSockets, create by
 	// SPDY, which is on its way out, and after a refusal each time. From 1.35
 	// on WebSockets want both.
-	"exec by SPDY":       {[]rule{{"pods/exec", "get"}}, false, filled},
-	"exec by WebSockets": {[]rule{{"pods/exec", "create"}}, false, filled},
+	"exec by SPDY":       {[]rule{{"pods/exec", "get"}}, false, requireFilled},
+	"exec by WebSockets": {[]rule{{"pods/exec", "create"}}, false, requireFilled},
 }
 
-// unfilled is a pool that stays empty, and says why.
-func unfilled(words string) func(*installation, string) error {
+// cannotFill is a pool that stays empty, and says why.
+func cannotFill(words string) func(*installation, string) error {
 	return func(i *installation, id string) error {
 		p, err := i.Pool(i.t.Context(), id)
 		if err == nil && !strings.Contains(p.Fill.LastError, words) {
@@ -57,20 +57,20 @@ func unfilled(words string) func(*installation, string) error {
 	}
 }
 
-// unlisted is a server that cannot compare the cluster with its records, as
+// cannotList is a server that cannot compare the cluster with its records, as
 // the log reports.
-func unlisted(i *installation, _ string) error {
+func cannotList(i *installation, _ string) error {
 	if !strings.Contains(i.log(), `cannot list resource \"pods\"`) {
 		return errors.New("the log does not report that pods could not be listed")
 	}
 	return nil
 }
 
-// deaf is a server that hears of no death. What was allowed to watch goes on
+// cannotWatch is a server that hears of no death. What was allowed to watch goes on
 // watching, so the next server shows it.
-func deaf(i *installation, _ string) error {
+func cannotWatch(i *installation, _ string) error {
 	old := i.server.Metadata
-	i.c.must(i.t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+old.Name, nil, nil)
+	i.c.mustDo(i.t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+old.Name, nil, nil)
 	i.await(old.UID)
 	if !strings.Contains(i.log(), `cannot watch resource \"pods\"`) {
 		return errors.New("the log does not say that pods could not be watched")
@@ -78,8 +78,8 @@ func deaf(i *installation, _ string) error {
 	return nil
 }
 
-// undestroyed is a container that should go and stays, as the log says.
-func undestroyed(i *installation, id string) error {
+// cannotDestroy is a container that should go and stays, as the log says.
+func cannotDestroy(i *installation, id string) error {
 	idle, err := i.Containers(i.t.Context(), pool.ContainerFilter{Workload: id, States: []pool.State{pool.Idle}})
 	if err != nil {
 		return err
@@ -95,8 +95,8 @@ func undestroyed(i *installation, id string) error {
 	return nil
 }
 
-// speechless is a server that cannot show what a container has written.
-func speechless(i *installation, id string) error {
+// cannotReadLogs is a server that cannot show what a container has written.
+func cannotReadLogs(i *installation, id string) error {
 	idle, err := i.Containers(i.t.Context(), pool.ContainerFilter{Workload: id})
 	if err != nil {
 		return err
@@ -112,33 +112,33 @@ func speechless(i *installation, id string) error {
 }
 
 // The server has the rights of the chart's Role and no others, anywhere.
-func TestRights(t *testing.T) {
-	required.Minutes(t, "kubernetes")
+func TestMinimalRights(t *testing.T) {
+	required.SkipShort(t, "kubernetes")
 	t.Parallel()
-	c := needCluster(t)
-	needHelm(t)
-	boxes := c.namespace(t, "baseline")
-	i := install(t, c, c.namespace(t, "restricted"), boxes, fmt.Sprintf(
-		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), boxes))
+	c := requireCluster(t)
+	requireHelm(t)
+	containerNamespace := c.namespace(t, "baseline")
+	i := install(t, c, c.namespace(t, "restricted"), containerNamespace, fmt.Sprintf(
+		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), containerNamespace))
 
-	server, nobody := c.as(t, i.namespace, "hostler"), c.as(t, i.namespace, "default")
+	server, nobody := c.asAccount(t, i.namespace, "hostler"), c.asAccount(t, i.namespace, "default")
 	require.Equal(t, rights(t, nobody, i.namespace), rights(t, server, i.namespace), "in its own namespace it is nobody")
 	require.Equal(t, rights(t, nobody, "kube-system"), rights(t, server, "kube-system"), "so it is elsewhere")
 	var all []string
-	for _, l := range losses {
+	for _, l := range rightsLosses {
 		for _, r := range l.rules {
 			all = append(all, r.verb+" "+r.resource)
 		}
 	}
-	all = append(all, rights(t, nobody, boxes)...)
+	all = append(all, rights(t, nobody, containerNamespace)...)
 	slices.Sort(all)
-	require.Equal(t, slices.Compact(all), rights(t, server, boxes))
+	require.Equal(t, slices.Compact(all), rights(t, server, containerNamespace))
 
-	for name, l := range losses {
+	for name, l := range rightsLosses {
 		t.Run(name, func(t *testing.T) {
 			i := *i
 			i.t = t
-			i.lose(name, l)
+			i.withoutRights(name, l)
 		})
 	}
 }
@@ -152,7 +152,7 @@ func rights(t testing.TB, c *cluster, namespace string) []string {
 			ResourceRules []struct{ Verbs, Resources []string }
 		}
 	}
-	c.must(t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
+	c.mustDo(t, "POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews",
 		object{"spec": object{"namespace": namespace}}, &review)
 	require.False(t, review.Status.Incomplete)
 	var all []string
@@ -167,8 +167,8 @@ func rights(t testing.TB, c *cluster, namespace string) []string {
 	return slices.Compact(all)
 }
 
-// lose takes rights away, looks at what that does, and gives them back.
-func (i *installation) lose(name string, l loss) {
+// withoutRights takes rights away, looks at what that does, and gives them back.
+func (i *installation) withoutRights(name string, l rightsLoss) {
 	t, id := i.t, "no-"+strings.ToLower(strings.ReplaceAll(name, " ", "-"))
 	t.Helper()
 	i.await("") // the one before may have replaced the server
@@ -177,7 +177,7 @@ func (i *installation) lose(name string, l loss) {
 		i.apply(id, file)
 	}
 	var role struct{ Rules []any }
-	i.c.must(t, "GET", i.rolePath(), nil, &role)
+	i.c.mustDo(t, "GET", i.rolePath(), nil, &role)
 	mend := sync.OnceFunc(func() { i.setRules(role.Rules) })
 	defer mend() // the tests after this one need them
 	i.setRules(without(role.Rules, l.rules))
@@ -201,21 +201,21 @@ func (i *installation) lose(name string, l loss) {
 }
 
 func (i *installation) rolePath() string {
-	return "/apis/rbac.authorization.k8s.io/v1/namespaces/" + i.boxes + "/roles/" + i.namespace + "-hostler"
+	return "/apis/rbac.authorization.k8s.io/v1/namespaces/" + i.containerNamespace + "/roles/" + i.namespace + "-hostler"
 }
 
 func (i *installation) setRules(rules []any) {
 	i.t.Helper()
-	i.c.must(i.t, "PATCH", i.rolePath(), object{"rules": rules}, nil)
+	i.c.mustDo(i.t, "PATCH", i.rolePath(), object{"rules": rules}, nil)
 }
 
 // awaitRights returns when the server has the rights: the cluster takes a
 // moment to see that a Role was changed.
 func (i *installation) awaitRights(enough func(all []string) bool) {
 	i.t.Helper()
-	server := i.c.as(i.t, i.namespace, "hostler")
+	server := i.c.asAccount(i.t, i.namespace, "hostler")
 	eventually(i.t, "the cluster does not see the change of the Role", func() error {
-		if all := rights(i.t, server, i.boxes); !enough(all) {
+		if all := rights(i.t, server, i.containerNamespace); !enough(all) {
 			return fmt.Errorf("%v", all)
 		}
 		return nil

@@ -25,8 +25,8 @@ type engine struct {
 	http             *http.Client
 }
 
-// theEngine skips, loudly, where no engine answers, and fails where one has to.
-func theEngine(t *testing.T) *engine {
+// requireEngine skips, loudly, where no engine answers, and fails where one has to.
+func requireEngine(t *testing.T) *engine {
 	t.Helper()
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
@@ -34,11 +34,11 @@ func theEngine(t *testing.T) *engine {
 	}
 	network, address, _ := strings.Cut(host, "://")
 	e := &engine{network: network, address: address}
-	e.http = &http.Client{Timeout: patience, Transport: &http.Transport{
+	e.http = &http.Client{Timeout: waitTimeout, Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) },
 	}}
 	if err := e.ask(t.Context(), http.MethodGet, "/version", &struct{}{}); err != nil {
-		required.Missing(t, "docker", "no Docker engine answers: %v", err)
+		required.Skip(t, "docker", "no Docker engine answers: %v", err)
 	}
 	return e
 }
@@ -59,8 +59,8 @@ func (e *engine) ask(ctx context.Context, method, path string, v any) error {
 	}
 	defer answer.Body.Close()
 	if answer.StatusCode >= http.StatusBadRequest {
-		said, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("the engine answers %s to %s %s: %s", answer.Status, method, path, said)
+		output, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
+		return fmt.Errorf("the engine answers %s to %s %s: %s", answer.Status, method, path, output)
 	}
 	if v == nil {
 		return nil

@@ -73,8 +73,8 @@ func attackedWorkloads(attacks []attackRow, random *rand.Rand) []*workload {
 		text := strings.NewReplacer("ID", k.id, "USER", fmt.Sprint(k.user)).Replace(attackedFile)
 		text += fmt.Sprintf("read_only: %t\npool: { min_idle: 1, max_size: 4, idle_timeout: 10s, release_failed_ttl: 10s, %s }\n", k.readOnly, k.pool)
 		all = append(all, &workload{
-			id: k.id, file: text, minIdle: 1, attacked: true, stay: 3000, check: []string{"/attacker", "exit", "0"},
-			crowd: newCrowd(visitors+6, random, func(n int, random *rand.Rand) string { return attackerName(n, mine, random) }),
+			id: k.id, file: text, minIdle: 1, attacked: true, maxHold: 3000, check: []string{"/attacker", "exit", "0"},
+			tenants: newTenantPool(clientCount+6, random, func(n int, random *rand.Rand) string { return attackerName(n, mine, random) }),
 		})
 	}
 	return all
@@ -112,67 +112,67 @@ func (w *workload) isAttacker(tenant string) bool { return w.attacked && attackO
 // isHonest reports whether a tenant does nothing but its work among attackers.
 func (w *workload) isHonest(tenant string) bool { return w.attacked && attackOf(tenant) == "" }
 
-// visited is a claim of an honest tenant that was released.
-type visited struct {
+// honestVisit is a claim of an honest tenant that was released.
+type honestVisit struct {
 	claim         string
 	calm, discard bool
 }
 
 // honest is what honest tenants meet.
 type honest struct {
-	visits  map[string][]visited // by workload and tenant, in order
-	denied  []string             // claims that failed while there was no trouble but attacks
+	visits  map[string][]honestVisit // by workload and tenant, in order
+	denied  []string                 // claims that failed while there was no trouble but attacks
 	slowest map[string]time.Duration
 }
 
-// granted notes an answer that is a claim.
-func (s *soak) granted(r request, took time.Duration) {
-	s.took(r, "claim", took)
+// recordGranted notes an answer that is a claim.
+func (s *soak) recordGranted(r request, took time.Duration) {
+	s.recordDuration(r, "claim", took)
 	if r.workload.isHonest(r.tenant) {
-		s.tally.add("honest tenants: claims active%s", s.when())
+		s.counters.add("honest tenants: claims active%s", s.phase())
 	}
 	if r.workload.isAttacker(r.tenant) {
-		s.tally.add("hostile tenants: claims active%s", s.when())
+		s.counters.add("hostile tenants: claims active%s", s.phase())
 	}
 }
 
-// denied notes an answer that is none. Without trouble, honest tenants have no
+// recordDenied notes an answer that is none. Without trouble, honest tenants have no
 // reason to get one.
-func (s *soak) denied(r request, reason string, err error) {
+func (s *soak) recordDenied(r request, reason string, err error) {
 	if !r.workload.isHonest(r.tenant) {
 		return
 	}
-	s.tally.add("honest tenants: claims failed%s: %s", s.when(), reason)
-	if s.calm.Load() {
+	s.counters.add("honest tenants: claims failed%s: %s", s.phase(), reason)
+	if s.onlyTenantFaults.Load() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.honest.denied = append(s.honest.denied, fmt.Sprintf("tenant %s of %s: %v", r.tenant, r.workload.id, err))
 	}
 }
 
-// released notes the end of a claim.
-func (s *soak) released(r request, c claim.Claim, discard bool, took time.Duration) {
-	s.took(r, "release", took)
+// recordReleased notes the end of a claim.
+func (s *soak) recordReleased(r request, c claim.Claim, discard bool, took time.Duration) {
+	s.recordDuration(r, "release", took)
 	if !r.workload.isHonest(r.tenant) {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := r.workload.id + " " + r.tenant
-	s.honest.visits[key] = append(s.honest.visits[key], visited{c.ID, s.calm.Load(), discard})
+	s.honest.visits[key] = append(s.honest.visits[key], honestVisit{c.ID, s.onlyTenantFaults.Load(), discard})
 }
 
-// when tells the two kinds of time apart.
-func (s *soak) when() string {
-	if s.calm.Load() {
+// phase tells the two kinds of time apart.
+func (s *soak) phase() string {
+	if s.onlyTenantFaults.Load() {
 		return ", no trouble but attacks"
 	}
 	return ""
 }
 
-// took remembers what was slowest while there was no trouble but attacks.
-func (s *soak) took(r request, what string, took time.Duration) {
-	if !s.calm.Load() || !r.workload.attacked {
+// recordDuration remembers what was slowest while there was no trouble but attacks.
+func (s *soak) recordDuration(r request, what string, took time.Duration) {
+	if !s.onlyTenantFaults.Load() || !r.workload.attacked {
 		return
 	}
 	if what += " of an honest tenant"; r.workload.isAttacker(r.tenant) {
@@ -220,12 +220,12 @@ func (s *soak) requireState(t *testing.T, found map[string]int) {
 			}
 		}
 	}
-	s.tally.addN(checked, "honest tenants: visits that found the state of the visit before")
+	s.counters.addN(checked, "honest tenants: visits that found the state of the visit before")
 }
 
-// requireTurns has tenants at once claim and release whose states have to wait
+// requireQuotaIsFair has tenants at once claim and release whose states have to wait
 // for their turn to be uploaded: nobody holds one for good.
-func (s *soak) requireTurns(t *testing.T) {
+func (s *soak) requireQuotaIsFair(t *testing.T) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 1))
 	begun := time.Now()
@@ -234,7 +234,7 @@ func (s *soak) requireTurns(t *testing.T) {
 			continue
 		}
 		for i := range 2 {
-			require.NoError(t, s.visit(t.Context(), random, w, fmt.Sprintf("%d.honest", 1_000_000+i)))
+			require.NoError(t, s.claimAndRelease(t.Context(), random, w, fmt.Sprintf("%d.honest", 1_000_000+i)))
 		}
 	}
 	t.Logf("uploads of tenants at the end: %s", time.Since(begun))

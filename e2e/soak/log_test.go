@@ -41,7 +41,7 @@ func (s *soak) requireLog(t *testing.T, db *store.DB) {
 			break
 		}
 		for _, e := range page.Items {
-			require.NoError(t, h.read(e), "event %d: %s", e.Seq, e.Message)
+			require.NoError(t, h.apply(e), "event %d: %s", e.Seq, e.Message)
 			s.tallyEvent(e)
 		}
 		after = page.Next
@@ -51,11 +51,11 @@ func (s *soak) requireLog(t *testing.T, db *store.DB) {
 	require.Empty(t, h.holds, "containers with a holder")
 }
 
-// read takes one event, which must fit those before.
-func (h *history) read(e activity.Event) error {
+// apply takes one event, which must fit those before.
+func (h *history) apply(e activity.Event) error {
 	switch e.Type {
 	case activity.HookStarted, activity.HookCompleted, activity.HookFailed:
-		return h.readHook(e)
+		return h.applyHook(e)
 	case activity.ContainerClaimed:
 		if holder := h.holds[e.Container]; holder != "" {
 			return fmt.Errorf("claim %s gets container %s, which claim %s has", e.Claim, e.Container, holder)
@@ -64,12 +64,12 @@ func (h *history) read(e activity.Event) error {
 	case activity.ContainerReleased, activity.ContainerDestroying:
 		delete(h.holds, e.Container)
 	case activity.ClaimRequested, activity.ClaimActivated, activity.ClaimFailed, activity.ClaimReleased:
-		return h.readClaim(e)
+		return h.applyClaim(e)
 	}
 	return nil
 }
 
-func (h *history) readHook(e activity.Event) error {
+func (h *history) applyHook(e activity.Event) error {
 	var data struct{ Attempt int }
 	if err := json.Unmarshal(e.Data, &data); err != nil {
 		return err
@@ -87,7 +87,7 @@ func (h *history) readHook(e activity.Event) error {
 	return nil
 }
 
-func (h *history) readClaim(e activity.Event) error {
+func (h *history) applyClaim(e activity.Event) error {
 	if e.Type == activity.ClaimRequested {
 		if h.open[e.Claim] {
 			return fmt.Errorf("claim %s was asked for before", e.Claim)
@@ -128,27 +128,27 @@ func (s *soak) requireRuns(t *testing.T, db *store.DB) {
 			return err
 		}
 		if s.workload(c.Workload).attacked {
-			faults = append(faults, s.judgeVisits(c, runs)...)
+			faults = append(faults, s.checkVisits(c, runs)...)
 			return nil
 		}
 		for _, r := range runs {
-			s.tally.add("hooks: %s, %s: %s", r.Point, r.Hook, r.State)
+			s.counters.add("hooks: %s, %s: %s", r.Point, r.Hook, r.State)
 			if r.State == hooks.Unknown {
 				why := names.ReplaceAllString(r.Error, "X")
-				s.tally.add("unknown ends: %s", why[:min(len(why), 240)])
+				s.counters.add("unknown ends: %s", why[:min(len(why), 240)])
 			}
 			if r.Hook == "act" || r.Hook == "gone" {
 				timed++
 			}
-			if late(r) {
+			if isLate(r) {
 				tooLate++
 			}
 			if r.Hook == "act" {
-				s.tally.add("tenants: %s: %s", behave(r.Tenant, r.Point).name, r.State)
+				s.counters.add("tenants: %s: %s", behaviourOf(r.Tenant, r.Point).name, r.State)
 			}
 		}
-		if err := judgeAll(runs); err != nil {
-			faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, story(runs)))
+		if err := checkAttempts(runs); err != nil {
+			faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, formatRuns(runs)))
 		}
 		return nil
 	}))
@@ -167,8 +167,8 @@ const lateSlack = 3
 // names are what makes two errors of one kind differ.
 var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|soak[0-9]+`)
 
-// story is what ran in a container, for whoever has to find out.
-func story(runs []hooks.Run) string {
+// formatRuns is what ran in a container, for whoever has to find out.
+func formatRuns(runs []hooks.Run) string {
 	var b strings.Builder
 	for _, r := range runs {
 		fmt.Fprintf(&b, "\n    %s +%.0fms %s.%d %s %s of %q: %s, code %d, leaked %d, %s %.600s", r.StartedAt.Format("15:04:05.000"),
@@ -177,11 +177,11 @@ func story(runs []hooks.Run) string {
 	return b.String()
 }
 
-// judgeOnce says whether a hook of a claim or a container has begun twice.
-func judgeOnce(runs []hooks.Run) error {
+// hasRepeatedRun says whether a hook of a claim or a container has begun twice.
+func hasRepeatedRun(runs []hooks.Run) error {
 	once := map[string]string{}
 	for _, r := range runs {
-		what := whatOf(r)
+		what := runSubject(r)
 		if before, ok := once[what]; ok && before != r.ID {
 			return fmt.Errorf("%s ran as %s and as %s", what, before, r.ID)
 		}
@@ -190,30 +190,32 @@ func judgeOnce(runs []hooks.Run) error {
 	return nil
 }
 
-// judgeAll says what is wrong with the attempts in one container.
-func judgeAll(runs []hooks.Run) error {
-	doomed := false
+// checkAttempts says what is wrong with the attempts in one container.
+func checkAttempts(runs []hooks.Run) error {
+	mustFail := false
 	for _, r := range runs {
 		// What is left of a hook of which nobody knows the end may be in the way
 		// of the last one, until the container is gone.
-		if err := judge(r); err != nil && !(doomed && r.Point == hooks.PreDestroy) {
-			return fmt.Errorf("%s, run %s attempt %d: %w", whatOf(r), r.ID, r.Attempt, err)
+		if err := checkAttempt(r); err != nil && !(mustFail && r.Point == hooks.PreDestroy) {
+			return fmt.Errorf("%s, run %s attempt %d: %w", runSubject(r), r.ID, r.Attempt, err)
 		}
-		doomed = doomed || r.State == hooks.Unknown
+		mustFail = mustFail || r.State == hooks.Unknown
 	}
-	return judgeOnce(runs)
+	return hasRepeatedRun(runs)
 }
 
-// whatOf names what runs once.
-func whatOf(r hooks.Run) string { return fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim) }
+// runSubject names what runs once.
+func runSubject(r hooks.Run) string {
+	return fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
+}
 
-// judge says what is wrong with an attempt.
-func judge(r hooks.Run) error {
+// checkAttempt says what is wrong with an attempt.
+func checkAttempt(r hooks.Run) error {
 	if r.Hook == "act" {
-		return behave(r.Tenant, r.Point).allows(r)
+		return behaviourOf(r.Tenant, r.Point).allows(r)
 	}
 	fine := []hooks.RunState{hooks.Succeeded, hooks.Lost, hooks.Unknown, hooks.Skipped}
-	if !slices.Contains(fine, r.State) && !late(r) {
+	if !slices.Contains(fine, r.State) && !isLate(r) {
 		return fmt.Errorf("tenant %q: it ended as %s (%s): %s", r.Tenant, r.State, r.Error, r.Stdout)
 	}
 	return nil

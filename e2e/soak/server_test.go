@@ -139,18 +139,18 @@ func call[T any](ctx context.Context, v *server, do func(*client.Client) (T, err
 	begun := time.Now()
 	for {
 		answer, err := do(v.api())
-		if err == nil || ctx.Err() != nil || !isAway(err) || time.Since(begun) > serverTimeout {
+		if err == nil || ctx.Err() != nil || !isUnavailable(err) || time.Since(begun) > serverTimeout {
 			return answer, err
 		}
-		if flow.Pause(ctx, 100*time.Millisecond) != nil {
+		if flow.Sleep(ctx, 100*time.Millisecond) != nil {
 			return answer, err
 		}
 	}
 }
 
-// isAway reports whether no server answers, or none that serves.
-func isAway(err error) bool {
-	return errors.Is(err, client.ErrNoAnswer) || codeOf(err) == api.NotReady || codeOf(err) == api.StorageDown
+// isUnavailable reports whether no server answers, or none that serves.
+func isUnavailable(err error) bool {
+	return errors.Is(err, client.ErrNoResponse) || codeOf(err) == api.NotReady || codeOf(err) == api.StorageUnavailable
 }
 
 // codeOf is what a server says that went wrong; empty for what none says.
@@ -161,8 +161,8 @@ func codeOf(err error) api.Code {
 	return ""
 }
 
-// mostLog is how much of a server's log is kept for who has to find out.
-const mostLog = 64 << 10
+// maxLog is how much of a server's log is kept for who has to find out.
+const maxLog = 64 << 10
 
 // serverLog keeps the end of what servers write, and finds their address.
 type serverLog struct {
@@ -177,7 +177,7 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text = append(l.text, p...)
-	l.text = l.text[max(0, len(l.text)-mostLog):]
+	l.text = l.text[max(0, len(l.text)-maxLog):]
 	for line := range bytes.Lines(p) {
 		var entry struct{ Msg, Address string }
 		if json.Unmarshal(line, &entry) == nil && entry.Msg == "serving" {

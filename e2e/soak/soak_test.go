@@ -30,9 +30,9 @@ import (
 // shortSoak is how long it lasts when SOAK does not say.
 const shortSoak = 20 * time.Second
 
-// patience bounds whatever is waited for. It is above the longest pause that a
+// waitTimeout bounds whatever is waited for. It is above the longest pause that a
 // pool makes before it tries again what failed.
-const patience = 100 * time.Second
+const waitTimeout = 100 * time.Second
 
 // serverTimeout bounds the start of a server, and a client's retries while no
 // server or no engine answers. It is far above what one of these takes: a
@@ -40,23 +40,23 @@ const patience = 100 * time.Second
 // a container has not answered.
 const serverTimeout = 5 * time.Minute
 
-// visitors is how many tenants there are at any time: more than containers.
-const visitors = 14
+// clientCount is how many tenants there are at any time: more than containers.
+const clientCount = 14
 
 // soak is what everybody in it shares.
 type soak struct {
-	engine    *engine
-	link      *link
-	server    *server
-	rt        *docker.Runtime // of the same instance, past the link
-	instance  string
-	guest     string // the program, by a name that nobody else has
-	image     string
-	workloads []*workload
-	classes   map[string]string // of attacks
-	tally     tally
-	calm      atomic.Bool    // there is no trouble but what tenants make
-	visits    map[string]int // what honest tenants had counted, by claim
+	engine           *engine
+	proxy            *proxy
+	server           *server
+	rt               *docker.Runtime // of the same instance, past the link
+	instance         string
+	testprog         string // the program, by a name that nobody else has
+	image            string
+	workloads        []*workload
+	classes          map[string]string // of attacks
+	counters         counters
+	onlyTenantFaults atomic.Bool    // there is no trouble but what tenants make
+	visits           map[string]int // what honest tenants had counted, by claim
 
 	mu      sync.Mutex        // guards what follows
 	holders map[string]string // tenants by their containers
@@ -68,9 +68,9 @@ type workload struct {
 	id, file   string
 	minIdle    int
 	attacked   bool     // its tenants attack
-	stay       int      // for how many milliseconds a tenant stays, at most
+	maxHold    int      // for how many milliseconds a tenant stays, at most
 	check      []string // its health check
-	crowd      *crowd
+	tenants    *tenantPool
 	generation int // changed by one goroutine only
 }
 
@@ -80,16 +80,16 @@ type workload struct {
 func TestSoak(t *testing.T) {
 	length, seed := fromEnvironment(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	s := begin(t, random)
-	defer func() { t.Logf("SOAK=%s SOAK_SEED=%d:%s", length, seed, &s.tally) }()
-	s.last(t, length/4, random)
-	early := s.rest(t)
-	s.last(t, length/2, random)
-	middle := s.rest(t)
-	s.calm.Store(true)
-	s.last(t, length/4, random)
-	s.requireTurns(t)
-	end := s.restFlat(t, early)
+	s := newSoak(t, random)
+	defer func() { t.Logf("SOAK=%s SOAK_SEED=%d:%s", length, seed, &s.counters) }()
+	s.runFor(t, length/4, random)
+	early := s.settle(t)
+	s.runFor(t, length/2, random)
+	middle := s.settle(t)
+	s.onlyTenantFaults.Store(true)
+	s.runFor(t, length/4, random)
+	s.requireQuotaIsFair(t)
+	end := s.settleFlat(t, early)
 	t.Logf("after a quarter: %s; after three: %s; at the end: %s", early, middle, end)
 	s.requireHealthy(t)
 	s.drain(t)
@@ -120,15 +120,15 @@ func fromEnvironment(t *testing.T) (length time.Duration, seed uint64) {
 	return length, seed
 }
 
-// begin makes an installation behind a link that can be cut.
-func begin(t *testing.T, random *rand.Rand) *soak {
+// newSoak makes an installation behind a link that can be cut.
+func newSoak(t *testing.T, random *rand.Rand) *soak {
 	t.Helper()
-	e := theEngine(t)
+	e := requireEngine(t)
 	name := "soak-" + uuid.NewString()[:8]
 	s := &soak{
-		engine: e, link: newLink(t, e), instance: name, guest: "guest-" + name, image: name + "/guest:latest",
+		engine: e, proxy: newProxy(t, e), instance: name, testprog: "guest-" + name, image: name + "/guest:latest",
 		classes: map[string]string{}, visits: map[string]int{}, holders: map[string]string{},
-		honest: honest{visits: map[string][]visited{}, slowest: map[string]time.Duration{}},
+		honest: honest{visits: map[string][]honestVisit{}, slowest: map[string]time.Duration{}},
 	}
 	rt, err := docker.New(t.Context(), docker.Options{Instance: s.instance, Secret: secret, ShimPath: runtimetest.BuildShim(t)})
 	require.NoError(t, err)
@@ -145,13 +145,13 @@ func begin(t *testing.T, random *rand.Rand) *soak {
 		images = append(images, s.attackedImage(user))
 		require.NoError(t, rt.Import(t.Context(), s.attackedImage(user), bytes.NewReader(runtimetest.AttackedRootfs(t, user))))
 	}
-	s.server = newServer(t, s.instance, "unix://"+s.link.path)
+	s.server = newServer(t, s.instance, "unix://"+s.proxy.path)
 	require.NoError(t, s.server.start())
 	attacks := attackList(t)
 	for _, a := range attacks {
 		s.classes[a.Name] = a.Class
 	}
-	s.workloads = append(s.guestWorkloads(random), attackedWorkloads(attacks, random)...)
+	s.workloads = append(s.reuseWorkloads(random), attackedWorkloads(attacks, random)...)
 	for _, w := range s.workloads {
 		require.NoError(t, s.apply(w))
 	}
@@ -180,7 +180,7 @@ func (s *soak) rootfs(t *testing.T) *bytes.Buffer {
 	require.NoError(t, err)
 	var rootfs bytes.Buffer
 	w := tar.NewWriter(&rootfs)
-	require.NoError(t, w.WriteHeader(&tar.Header{Name: s.guest, Mode: 0o755, Size: int64(len(content))}))
+	require.NoError(t, w.WriteHeader(&tar.Header{Name: s.testprog, Mode: 0o755, Size: int64(len(content))}))
 	_, err = w.Write(content)
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
@@ -214,8 +214,8 @@ hooks:
   pre_destroy: [{ name: gone, command: [/GUEST, check], timeout: GONE_TIME }]
 `
 
-// guestWorkloads are one of each kind of reuse, with another policy each.
-func (s *soak) guestWorkloads(random *rand.Rand) []*workload {
+// reuseWorkloads are one of each kind of reuse, with another policy each.
+func (s *soak) reuseWorkloads(random *rand.Rand) []*workload {
 	kinds := []struct {
 		id, rest, policy string
 		minIdle          int
@@ -228,8 +228,8 @@ func (s *soak) guestWorkloads(random *rand.Rand) []*workload {
 	for _, k := range kinds {
 		text := strings.NewReplacer("ID", k.id, "POLICY", k.policy).Replace(file) + k.rest + "\n"
 		all = append(all, &workload{
-			id: k.id, file: text, minIdle: k.minIdle, stay: 500, check: []string{"/" + s.guest, "check"},
-			crowd: newCrowd(visitors+6, random, guestName),
+			id: k.id, file: text, minIdle: k.minIdle, maxHold: 500, check: []string{"/" + s.testprog, "check"},
+			tenants: newTenantPool(clientCount+6, random, newTenantName),
 		})
 	}
 	return all
@@ -241,30 +241,30 @@ func (s *soak) apply(w *workload) error {
 	if w.attacked {
 		image = s.instance + "/attacked:latest"
 	}
-	text := strings.NewReplacer("IMAGE", image, "GUEST", s.guest, "NUMBER", strconv.Itoa(w.generation),
+	text := strings.NewReplacer("IMAGE", image, "GUEST", s.testprog, "NUMBER", strconv.Itoa(w.generation),
 		"ACT_TIME", actTimeout.String(), "GONE_TIME", goneTimeout.String()).Replace(w.file)
 	ctx := context.Background()
 	_, err := call(ctx, s.server, func(at *client.Client) (api.AppliedWorkload, error) { return at.Apply(ctx, w.id, []byte(text)) })
-	if err != nil && codeOf(err) != api.EngineDown {
+	if err != nil && codeOf(err) != api.EngineUnavailable {
 		return fmt.Errorf("apply %s: %w", w.id, err)
 	}
 	return nil
 }
 
-// last lets tenants come and trouble happen for so long.
-func (s *soak) last(t *testing.T, length time.Duration, random *rand.Rand) {
+// runFor lets tenants come and trouble happen for so long.
+func (s *soak) runFor(t *testing.T, length time.Duration, random *rand.Rand) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	for range visitors {
+	for range clientCount {
 		// Its own source, or who draws first would depend on the machine.
 		own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
-		g.Go(func() error { return s.come(ctx, own) })
+		g.Go(func() error { return s.runClient(ctx, own) })
 	}
 	own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
-	if !s.calm.Load() {
-		g.Go(func() error { return s.trouble(ctx, own) })
+	if !s.onlyTenantFaults.Load() {
+		g.Go(func() error { return s.runDisruptions(ctx, own) })
 	}
 	require.NoError(t, g.Wait())
 }

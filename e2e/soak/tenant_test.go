@@ -41,20 +41,20 @@ var behaviours = []behaviour{
 	{name: "stop-worker", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
 }
 
-// behave is the behaviour of a tenant at a point.
-func behave(tenant string, p hooks.Point) behaviour {
+// behaviourOf is the behaviour of a tenant at a point.
+func behaviourOf(tenant string, p hooks.Point) behaviour {
 	parts := strings.Split(tenant, ".")
 	name := map[hooks.Point]string{hooks.PostClaim: parts[1], hooks.PreRelease: parts[2]}[p]
 	i := slices.IndexFunc(behaviours, func(b behaviour) bool { return b.name == name })
 	return behaviours[i]
 }
 
-// late says whether an attempt has had all its time and was not over, though
+// isLate says whether an attempt has had all its time and was not over, though
 // nothing in it waits: that happens to anybody on a busy machine, but not often.
-func late(r hooks.Run) bool {
+func isLate(r hooks.Run) bool {
 	limit := actTimeout
 	if r.Hook == "act" {
-		if slices.Contains(behave(r.Tenant, r.Point).ends, hooks.TimedOut) {
+		if slices.Contains(behaviourOf(r.Tenant, r.Point).ends, hooks.TimedOut) {
 			return false
 		}
 	} else if limit = goneTimeout; r.Hook != "gone" {
@@ -67,7 +67,7 @@ func late(r hooks.Run) bool {
 func (b behaviour) allows(r hooks.Run) error {
 	always := []hooks.RunState{hooks.Lost, hooks.Unknown, hooks.Skipped}
 	switch {
-	case slices.Contains(always, r.State), late(r):
+	case slices.Contains(always, r.State), isLate(r):
 		return nil
 	case !slices.Contains(b.ends, r.State):
 		return fmt.Errorf("%s ended as %s (exit code %v, %s)", b.name, r.State, deref(r.ExitCode), r.Error)
@@ -86,30 +86,30 @@ func deref(code *int) int {
 	return *code
 }
 
-// crowd is the tenants of one workload. Each is played by one at a time.
-type crowd struct {
+// tenantPool is the tenants of one workload. Each is played by one at a time.
+type tenantPool struct {
 	mu    sync.Mutex // guards what follows
 	free  []string
 	known int // how many there have been
 	name  func(n int, random *rand.Rand) string
 }
 
-func newCrowd(n int, random *rand.Rand, name func(n int, random *rand.Rand) string) *crowd {
-	c := &crowd{name: name}
+func newTenantPool(n int, random *rand.Rand, name func(n int, random *rand.Rand) string) *tenantPool {
+	c := &tenantPool{name: name}
 	for range n {
-		c.come(random)
+		c.addTenant(random)
 	}
 	return c
 }
 
-// come adds a tenant with behaviours of its own for good.
-func (c *crowd) come(random *rand.Rand) {
+// addTenant adds a tenant with behaviours of its own for good.
+func (c *tenantPool) addTenant(random *rand.Rand) {
 	c.known++
 	c.free = append(c.free, c.name(c.known, random))
 }
 
-// guestName is a tenant of a number with two behaviours.
-func guestName(n int, random *rand.Rand) string {
+// newTenantName is a tenant of a number with two behaviours.
+func newTenantName(n int, random *rand.Rand) string {
 	return fmt.Sprintf("tenant-%d.%s.%s", n, pick(random), pick(random))
 }
 
@@ -128,8 +128,8 @@ func pick(random *rand.Rand) string {
 	panic("the weights do not add up")
 }
 
-// take draws a tenant that nobody plays.
-func (c *crowd) take(random *rand.Rand) string {
+// acquire draws a tenant that nobody plays.
+func (c *tenantPool) acquire(random *rand.Rand) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := random.IntN(len(c.free))
@@ -138,13 +138,13 @@ func (c *crowd) take(random *rand.Rand) string {
 	return tenant
 }
 
-// give has the tenant come again some time, or another one instead: in the
+// release has the tenant come again some time, or another one instead: in the
 // long run everybody meets everybody's containers.
-func (c *crowd) give(tenant string, random *rand.Rand) {
+func (c *tenantPool) release(tenant string, random *rand.Rand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if random.IntN(3) == 0 {
-		c.come(random)
+		c.addTenant(random)
 		return
 	}
 	c.free = append(c.free, tenant)

@@ -10,17 +10,17 @@ import (
 )
 
 // This repository keeps its own policy.
-func TestPolicy(t *testing.T) {
-	faults, err := Check(os.DirFS("../.."))
+func TestRepositoryKeepsPolicy(t *testing.T) {
+	violations, err := Check(os.DirFS("../.."))
 	require.NoError(t, err)
-	for _, fault := range faults {
-		t.Error(fault)
+	for _, violation := range violations {
+		t.Error(violation)
 	}
 }
 
 // Every rule catches its opposite, and says what is wrong in a sentence that
 // names the file, the import and the rule.
-func TestCheck(t *testing.T) {
+func TestCheckFindsViolations(t *testing.T) {
 	imports := func(path string) string { return "package x\n\nimport _ \"" + path + "\"\n" }
 	ours := func(path string) string { return imports(module + "/" + path) }
 	long := "package x\n" + strings.Repeat("// line\n", maxLines)
@@ -62,24 +62,24 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			faults, err := Check(fstest.MapFS{
+			violations, err := Check(fstest.MapFS{
 				test.file:           {Data: []byte(test.source)},
 				"tools/lint/go.mod": {Data: []byte("module lint\n")},
 			})
 			require.NoError(t, err)
 			if test.want == "" {
-				require.Empty(t, faults)
+				require.Empty(t, violations)
 				return
 			}
-			require.Len(t, faults, 1)
-			require.Contains(t, faults[0], test.want)
-			require.True(t, strings.HasPrefix(faults[0], test.file), "names the file: %s", faults[0])
+			require.Len(t, violations, 1)
+			require.Contains(t, violations[0], test.want)
+			require.True(t, strings.HasPrefix(violations[0], test.file), "names the file: %s", violations[0])
 		})
 	}
 }
 
 // A file that does not parse is an error, not silence.
-func TestCheckBroken(t *testing.T) {
+func TestCheckReportsParseError(t *testing.T) {
 	_, err := Check(fstest.MapFS{"claim/a.go": {Data: []byte("package")}})
 	require.ErrorContains(t, err, "parse claim/a.go")
 }

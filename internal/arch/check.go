@@ -16,26 +16,26 @@ import (
 // Check reads every Go file below root and gives a sentence for each breach of
 // the policy, in the order of the files.
 func Check(root fs.FS) ([]string, error) {
-	var faults []string
+	var violations []string
 	err := fs.WalkDir(root, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
 		if d.IsDir() {
-			return enter(root, name)
+			return skipDir(root, name)
 		}
 		if path.Ext(name) != ".go" {
 			return nil
 		}
 		found, err := checkFile(root, name)
-		faults = append(faults, found...)
+		violations = append(violations, found...)
 		return err
 	})
-	return faults, err
+	return violations, err
 }
 
-// enter skips what the go command skips as well, and modules of their own.
-func enter(root fs.FS, dir string) error {
+// skipDir skips what the go command skips as well, and modules of their own.
+func skipDir(root fs.FS, dir string) error {
 	base := path.Base(dir)
 	if dir == "." {
 		return nil
@@ -68,28 +68,28 @@ func checkFile(root fs.FS, name string) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse %s: %w", name, err)
 	}
-	faults := append(f.checkPlace(), f.checkLength(src)...)
+	violations := append(f.checkPackage(), f.checkLength(src)...)
 	for _, spec := range f.ast.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil {
 			return nil, fmt.Errorf("parse %s: %w", name, err)
 		}
-		faults = append(faults, f.checkImport(imported)...)
+		violations = append(violations, f.checkImport(imported)...)
 	}
-	return append(faults, f.checkGo()...), nil
+	return append(violations, f.checkGoroutines()...), nil
 }
 
-// checkPlace judges the package that the file is in.
-func (f file) checkPlace() []string {
-	var faults []string
+// checkPackage judges the package that the file is in.
+func (f file) checkPackage() []string {
+	var violations []string
 	if name := strings.TrimSuffix(f.ast.Name.Name, "_test"); slices.Contains(badNames, name) {
-		faults = append(faults, fmt.Sprintf("%s: a package named %s does not say what is in it", f.name, name))
+		violations = append(violations, fmt.Sprintf("%s: a package named %s does not say what is in it", f.name, name))
 	}
 	if _, ok := f.layer(); !ok {
-		faults = append(faults, fmt.Sprintf(
+		violations = append(violations, fmt.Sprintf(
 			"%s: the package %s has no row in internal/arch/policy.go that says what it may import", f.name, f.pkg))
 	}
-	return faults
+	return violations
 }
 
 func (f file) checkLength(src []byte) []string {
@@ -105,58 +105,58 @@ func (f file) checkLength(src []byte) []string {
 // what belongs to one package only belongs to that package's tests as well.
 func (f file) checkImport(imported string) []string {
 	if ours, ok := cutModule(imported); ok {
-		return f.checkOurs(ours)
+		return f.checkInternal(ours)
 	}
-	var faults []string
-	for _, o := range owners {
+	var violations []string
+	for _, o := range importOwners {
 		testing := f.test && o.pkg == "github.com/stretchr/testify"
-		if within(imported, o.pkg) && !matches(f.pkg, o.list) && !testing {
-			faults = append(faults, fmt.Sprintf("%s: imports %s, but %s", f.name, imported, o.why))
+		if isWithin(imported, o.pkg) && !isListed(f.pkg, o.list) && !testing {
+			violations = append(violations, fmt.Sprintf("%s: imports %s, but %s", f.name, imported, o.reason))
 		}
 	}
-	for _, o := range small {
+	for _, o := range minimalPackages {
 		foreign := strings.Contains(strings.Split(imported, "/")[0], ".")
-		allowed := slices.ContainsFunc(o.list, func(m string) bool { return within(imported, m) })
-		if matches(f.pkg, []string{o.pkg}) && foreign && !allowed && !f.test {
-			faults = append(faults, fmt.Sprintf(
+		allowed := slices.ContainsFunc(o.list, func(m string) bool { return isWithin(imported, m) })
+		if isListed(f.pkg, []string{o.pkg}) && foreign && !allowed && !f.test {
+			violations = append(violations, fmt.Sprintf(
 				"%s: imports %s, but %s: %s may use the standard library%s only",
-				f.name, imported, o.why, o.pkg, and(o.list)))
+				f.name, imported, o.reason, o.pkg, and(o.list)))
 		}
 	}
-	return faults
+	return violations
 }
 
-// checkOurs judges an import of a package of ours. Tests drive a package with
+// checkInternal judges an import of a package of ours. Tests drive a package with
 // the real thing where that is cheap, and are not held to its layer.
-func (f file) checkOurs(ours string) []string {
+func (f file) checkInternal(ours string) []string {
 	row, ok := f.layer()
-	if !ok || f.test || ours == f.pkg || matches(ours, row.uses) {
+	if !ok || f.test || ours == f.pkg || isListed(ours, row.uses) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: imports %s, but %s may only import %s", f.name, ours, f.pkg, list(row.uses))}
 }
 
-// checkGo finds goroutines that are started where nobody ends them.
-func (f file) checkGo() []string {
-	allowed := slices.ContainsFunc(starters, func(o owner) bool { return matches(f.pkg, []string{o.pkg}) })
+// checkGoroutines finds goroutines that are started where nobody ends them.
+func (f file) checkGoroutines() []string {
+	allowed := slices.ContainsFunc(goroutineStarters, func(o owner) bool { return isListed(f.pkg, []string{o.pkg}) })
 	if f.test || allowed {
 		return nil
 	}
-	var faults []string
+	var violations []string
 	ast.Inspect(f.ast, func(n ast.Node) bool {
 		if stmt, ok := n.(*ast.GoStmt); ok {
-			faults = append(faults, fmt.Sprintf("%s:%d: starts a goroutine, but %s may not: block in a Run(ctx) "+
+			violations = append(violations, fmt.Sprintf("%s:%d: starts a goroutine, but %s may not: block in a Run(ctx) "+
 				"or wait with an errgroup", f.name, f.fset.Position(stmt.Go).Line, f.pkg))
 		}
 		return true
 	})
-	return faults
+	return violations
 }
 
 // layer is the row of the file's package.
 func (f file) layer() (layer, bool) {
 	for _, row := range layers {
-		if matches(f.pkg, []string{row.pkg}) {
+		if isListed(f.pkg, []string{row.pkg}) {
 			return row, true
 		}
 	}
@@ -171,17 +171,17 @@ func cutModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// matches says whether a package is on the list.
-func matches(pkg string, patterns []string) bool {
+// isListed says whether a package is on the list.
+func isListed(pkg string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		above, all := strings.CutSuffix(pattern, "...")
 		above = strings.TrimSuffix(above, "/")
-		return pkg == pattern || all && (above == "" || within(pkg, above))
+		return pkg == pattern || all && (above == "" || isWithin(pkg, above))
 	})
 }
 
-// within says whether a package is another or below it.
-func within(pkg, above string) bool {
+// isWithin says whether a package is another or below it.
+func isWithin(pkg, above string) bool {
 	return pkg == above || strings.HasPrefix(pkg, above+"/")
 }
 

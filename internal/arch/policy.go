@@ -65,9 +65,9 @@ var layers = []layer{
 // flows are the packages that hold what Hostler does.
 var flows = []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "release"}
 
-// owners are the packages of others that one part of ours alone may import:
+// importOwners are the packages of others that one part of ours alone may import:
 // the smaller the part, the easier it is to leave them.
-var owners = []owner{
+var importOwners = []owner{
 	{"github.com/docker/docker", []string{"runtime/docker"}, "only runtime/docker talks to a Docker engine"},
 	{"k8s.io", []string{"runtime/kubernetes", "internal/clustertest", "e2e/..."}, "only runtime/kubernetes talks to Kubernetes"},
 	{"github.com/google/go-containerregistry", []string{"runtime/kubernetes", "internal/clustertest", "deploy/...", "e2e/...", "benchmarks/..."},
@@ -91,9 +91,9 @@ var owners = []owner{
 		"only tests, and suites that tests call, may assert"},
 }
 
-// small are the packages that may import nothing but the named modules of
+// minimalPackages are the packages that may import nothing but the named modules of
 // others and the standard library.
-var small = []owner{
+var minimalPackages = []owner{
 	{"cmd/hostler-shim", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime/shim/...", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime", nil, "the contract of the backends stands on nothing"},
@@ -102,9 +102,9 @@ var small = []owner{
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }
 
-// starters are the packages that may say go, and why. Everywhere else a
+// goroutineStarters are the packages that may say go, and why. Everywhere else a
 // function either blocks or waits for what it fans out with an errgroup.
-var starters = []owner{
+var goroutineStarters = []owner{
 	{"cmd/...", nil, "commands start what runs"},
 	{"store/...", nil, "the log's followers are woken by the store"},
 	{"runtime/...", nil, "a backend reads streams that know no context"},
@@ -127,7 +127,7 @@ type layer struct {
 
 // owner is a package and whom it concerns, with the reason in one sentence.
 type owner struct {
-	pkg  string
-	list []string
-	why  string
+	pkg    string
+	list   []string
+	reason string
 }

@@ -23,8 +23,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// patience bounds what is asked of the API server.
-const patience = time.Minute
+// timeout bounds what is asked of the API server.
+const timeout = time.Minute
 
 // Cluster is a cluster that was there when it was looked for. Its methods may
 // be called by many goroutines at once.
@@ -48,7 +48,7 @@ func Find() (*Cluster, error) {
 	if c.http, err = rest.HTTPClientFor(c.Config); err != nil {
 		return nil, fmt.Errorf("find the cluster: %w", err)
 	}
-	c.http.Timeout = patience
+	c.http.Timeout = timeout
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	if err := c.Do(ctx, http.MethodGet, "/version", nil, nil); err != nil {

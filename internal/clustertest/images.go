@@ -23,8 +23,8 @@ import (
 // Registry is one in this process's memory.
 type Registry struct{ server *httptest.Server }
 
-// Serve starts a registry on this machine. Close it.
-func Serve() *Registry {
+// NewRegistry starts a registry on this machine. Close it.
+func NewRegistry() *Registry {
 	quiet := registry.Logger(log.New(io.Discard, "", 0))
 	return &Registry{httptest.NewServer(registry.New(quiet))}
 }

@@ -51,11 +51,11 @@ func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 		}
 		err := context.Cause(ctx)
 		if err == nil {
-			CrashPoint(name, s.Name, "before")
-			begin := time.Now()
+			Failpoint(name, s.Name, "before")
+			start := time.Now()
 			err = s.Do(ctx)
-			CrashPoint(name, s.Name, "after")
-			timings[s.Name] = float64(time.Since(begin).Microseconds()) / 1000
+			Failpoint(name, s.Name, "after")
+			timings[s.Name] = float64(time.Since(start).Microseconds()) / 1000
 		}
 		if err != nil {
 			undone := undo(context.WithoutCancel(ctx), steps[:i+1], err)
@@ -67,14 +67,14 @@ func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 
 // undo calls the Undo of the steps, last first, and joins what they say.
 func undo(ctx context.Context, steps []Step, cause error) error {
-	var all error
+	var errs error
 	for i := len(steps) - 1; i >= 0; i-- {
 		if steps[i].Undo == nil {
 			continue
 		}
 		if err := steps[i].Undo(ctx, cause); err != nil {
-			all = errors.Join(all, fmt.Errorf("undo %s: %w", steps[i].Name, err))
+			errs = errors.Join(errs, fmt.Errorf("undo %s: %w", steps[i].Name, err))
 		}
 	}
-	return all
+	return errs
 }

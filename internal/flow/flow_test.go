@@ -11,7 +11,7 @@ import (
 // A flow that fails at any step does nothing after it and undoes everything
 // before it, and the step itself, last first.
 func TestRunUndoesInReverse(t *testing.T) {
-	broken := errors.New("broken")
+	errStep := errors.New("broken")
 	for fail := range 4 {
 		var trace []string
 		step := func(name string, i int) Step {
@@ -20,12 +20,12 @@ func TestRunUndoesInReverse(t *testing.T) {
 				Do: func(context.Context) error {
 					trace = append(trace, "do "+name)
 					if i == fail {
-						return broken
+						return errStep
 					}
 					return nil
 				},
 				Undo: func(_ context.Context, cause error) error {
-					require.ErrorIs(t, cause, broken)
+					require.ErrorIs(t, cause, errStep)
 					trace = append(trace, "undo "+name)
 					return nil
 				},
@@ -45,7 +45,7 @@ func TestRunUndoesInReverse(t *testing.T) {
 			require.Len(t, timings, 3)
 			continue
 		}
-		require.ErrorIs(t, err, broken)
+		require.ErrorIs(t, err, errStep)
 		failed, ok := errors.AsType[*Error](err)
 		require.True(t, ok)
 		require.Equal(t, string("abc"[fail]), failed.Step)
@@ -53,20 +53,20 @@ func TestRunUndoesInReverse(t *testing.T) {
 }
 
 // Undoing goes on when the caller has gone, and what it says is not lost.
-func TestRunUndoesWithoutTheCaller(t *testing.T) {
+func TestRunUndoesAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	gone, worse := errors.New("the caller left"), errors.New("worse")
+	errCanceled, errUndo := errors.New("the caller left"), errors.New("worse")
 	_, err := Run(ctx, "test",
 		Step{
 			Name: "first",
-			Do:   func(context.Context) error { cancel(gone); return nil },
+			Do:   func(context.Context) error { cancel(errCanceled); return nil },
 			Undo: func(ctx context.Context, _ error) error {
 				require.NoError(t, ctx.Err())
-				return worse
+				return errUndo
 			},
 		},
 		Step{Name: "second", Do: func(context.Context) error { t.Error("done after the end"); return nil }},
 	)
-	require.ErrorIs(t, err, gone)
-	require.ErrorIs(t, err, worse)
+	require.ErrorIs(t, err, errCanceled)
+	require.ErrorIs(t, err, errUndo)
 }

@@ -23,7 +23,7 @@ func TestAddress(t *testing.T) {
 }
 
 // An engine that runs containers in another way is not what is looked for.
-func TestCheck(t *testing.T) {
+func TestCheckDefaultRuntime(t *testing.T) {
 	dir, err := os.MkdirTemp("", "gvisor") // a socket's path is short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })

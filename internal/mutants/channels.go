@@ -3,7 +3,7 @@ package main
 // channels are changes of the handshake and of what a session carries.
 var channels = []mutation{
 	{
-		what: "the server proves itself to a program that has not", test: "TestUnprovenProgramLearnsNothing",
+		desc: "the server proves itself to a program that has not", test: "TestUnprovenProgramLearnsNothing",
 		file: "runtime/shim/channel.go",
 		old: `	if err := checkProof(stream, key, Program, said); err != nil {
 		return nil, welcome, err
@@ -21,19 +21,19 @@ var channels = []mutation{
 `,
 	},
 	{
-		what: "the program's own proof sent back is the server's", test: "TestUnprovenServer",
+		desc: "the program's own proof sent back is the server's", test: "TestUnprovenServer",
 		file: "runtime/shim/channel.go",
 		old:  `"hostler proof of the " + end.name + "\x00"`,
 		new:  `"hostler proof of the " + end.name[:0] + "\x00"`,
 	},
 	{
-		what: "any proof is good", test: "TestUnprovenProgram",
+		desc: "any proof is good", test: "TestUnprovenProgram",
 		file: "runtime/shim/channel.go",
 		old:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) {`,
 		new:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) && len(p.MAC) == 0 {`,
 	},
 	{
-		what: "a program that cannot prove itself is asked again", test: "TestUnprovenProgram",
+		desc: "a program that cannot prove itself is asked again", test: "TestUnprovenProgram",
 		file: "runtime/shim/channel.go",
 		old: `	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
@@ -43,50 +43,50 @@ var channels = []mutation{
 `,
 	},
 	{
-		what: "a program of another version than the record's is believed", test: "TestAnotherVersionThanTheRecord",
+		desc: "a program of another version than the record's is believed", test: "TestAnotherVersionThanTheRecord",
 		file: "runtime/shim/channel.go",
 		old:  `	if welcome.Version != version {`,
 		new:  `	if welcome.Version < 0 {`,
 	},
 	{
-		what: "a program proves itself to a server of another version", test: "TestProgramRefusesAnotherVersion",
+		desc: "a program proves itself to a server of another version", test: "TestProgramRefusesAnotherVersion",
 		file: "runtime/shim/channel.go",
 		old:  `	if hello.Version != Version {`,
 		new:  `	if hello.Version == Version+100 {`,
 	},
 	{
-		what: "what the program says of itself is not proven", test: "TestGreetingsAreProven",
+		desc: "what the program says of itself is not proven", test: "TestGreetingsAreProven",
 		file: "runtime/shim/channel.go",
 		old:  `[][]byte{hello, welcome} {`,
 		new:  `[][]byte{hello} {`,
 	},
 	{
-		what: "what the server says of itself is not proven", test: "TestGreetingsAreProven",
+		desc: "what the server says of itself is not proven", test: "TestGreetingsAreProven",
 		file: "runtime/shim/channel.go",
 		old:  `[][]byte{hello, welcome} {`,
 		new:  `[][]byte{welcome} {`,
 	},
 	{
-		what: "all nonces are the same", test: "TestGreetingsAreProven",
+		desc: "all nonces are the same", test: "TestGreetingsAreProven",
 		file: "runtime/shim/channel.go",
 		old:  `	rand.Read(nonce) //`,
 		new:  `	_, _ = rand.Reader, nonce //`,
 	},
 	{
-		what: "both directions have the same key", test: "TestChannelKeysDiffer",
+		desc: "both directions have the same key", test: "TestChannelKeysDiffer",
 		file: "runtime/shim/channel.go",
 		old:  `"hostler frames of the "+end.name`,
 		new:  `"hostler frames of the "+end.name[:0]`,
 	},
 	{
-		what: "the kind of a frame can be changed", test: "TestChannel",
+		desc: "the kind of a frame can be changed", test: "TestChannel",
 		file: "runtime/shim/channel.go",
 		old:  `	f.Body, err = c.in.Open(`,
 		new: `	header[4] = byte(KindRequest)
 	f.Body, err = c.in.Open(`,
 	},
 	{
-		what: "a frame can be repeated", test: "TestChannel",
+		desc: "a frame can be repeated", test: "TestChannel",
 		file: "runtime/shim/channel.go",
 		old: `	c.received++
 `,
@@ -94,7 +94,7 @@ var channels = []mutation{
 `,
 	},
 	{
-		what: "two messages have the same nonce", test: "TestChannel",
+		desc: "two messages have the same nonce", test: "TestChannel",
 		file: "runtime/shim/channel.go",
 		old: `	c.sent++
 	_, err = c`,
@@ -102,7 +102,7 @@ var channels = []mutation{
 	_, err = c`,
 	},
 	{
-		what: "all containers have the same key", test: "TestUnprovenProgram",
+		desc: "all containers have the same key", test: "TestUnprovenProgram",
 		file: "runtime/shim/token.go",
 		old:  `[]byte("hostler session " + containerID)`,
 		new:  `[]byte("hostler session " + containerID[:0])`,

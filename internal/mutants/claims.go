@@ -3,7 +3,7 @@ package main
 // claims are changes of package claim.
 var claims = []mutation{
 	{
-		what: "another tenant's container is not wiped", test: "TestOrder",
+		desc: "another tenant's container is not wiped", test: "TestOrder",
 		file: "claim/steps.go",
 		old: `	m.empty = m.claim.Source == Recycled
 `,
@@ -11,14 +11,14 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a container whose wipe broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
+		desc: "a container whose wipe broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
 		file: "claim/ready.go",
 		old: `	m.changed = true
 	if err := m.rt.Wipe`,
 		new: `	if err := m.rt.Wipe`,
 	},
 	{
-		what: "a container whose restart broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
+		desc: "a container whose restart broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
 		file: "claim/ready.go",
 		old: `	m.changed = true
 	m.pools.Health.Restarted(m.claim.Container)
@@ -27,7 +27,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a used container that is put back counts as never used", test: "TestEngineAwayAtClaim",
+		desc: "a used container that is put back counts as never used", test: "TestEngineAwayAtClaim",
 		file: "claim/steps.go",
 		old: `	fresh := m.claim.Source == Fresh
 `,
@@ -35,7 +35,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a fresh container that is put back counts as used", test: "TestPutBackIsFresh",
+		desc: "a fresh container that is put back counts as used", test: "TestPutBackIsFresh",
 		file: "claim/steps.go",
 		old: `	fresh := m.claim.Source == Fresh
 `,
@@ -43,7 +43,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a wipe is not recorded", test: "TestOrder",
+		desc: "a wipe is not recorded", test: "TestOrder",
 		file: "claim/ready.go",
 		old: `	_, err := m.pools.Wiped(ctx, m.claim.Container, m.claim.Tenant)
 	return err
@@ -52,25 +52,25 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a wipe carries no fence", test: "TestOrder",
+		desc: "a wipe carries no fence", test: "TestOrder",
 		file: "claim/ready.go",
 		old:  `m.rt.Wipe(ctx, m.claim.Container, m.claim.ContainerFence)`,
 		new:  `m.rt.Wipe(ctx, m.claim.Container, 1)`,
 	},
 	{
-		what: "the restart of a claim carries no fence", test: "TestOrder",
+		desc: "the restart of a claim carries no fence", test: "TestOrder",
 		file: "claim/ready.go",
 		old:  `m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)`,
 		new:  `m.rt.Restart(ctx, m.claim.Container, 1)`,
 	},
 	{
-		what: "a snapshot that became current after the seed was chosen is put over it", test: "TestSnapshotThatCameAfterTheSeed",
+		desc: "a snapshot that became current after the seed was chosen is put over it", test: "TestSnapshotThatCameAfterTheSeed",
 		file: "claim/ready.go",
 		old:  `	if err == nil && m.compares() && transfer.Snapshot.ID != m.latest.ID {`,
 		new:  `	if err == nil && m.compares() && transfer.Snapshot.ID == "none" {`,
 	},
 	{
-		what: "the seed covers what the tenant has removed", test: "TestSeedAndState",
+		desc: "the seed covers what the tenant has removed", test: "TestSeedAndState",
 		file: "claim/ready.go",
 		old: `	if m.synced() {
 		covered =`,
@@ -78,7 +78,7 @@ var claims = []mutation{
 		covered =`,
 	},
 	{
-		what: "what a volume is seeded with does not restart the main process", test: "TestRestartAfterSeeding",
+		desc: "what a volume is seeded with does not restart the main process", test: "TestRestartAfterSeeding",
 		file: "claim/ready.go",
 		old: `	m.changed = m.changed || seeded || err != nil
 `,
@@ -86,33 +86,33 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "an upload counts though the claim has another container by then", test: "TestUploadOfAnotherContainer",
+		desc: "an upload counts though the claim has another container by then", test: "TestUploadOfAnotherContainer",
 		file: "claim/keeper.go",
 		old:  `(now.State != c.State || now.Container != c.Container)`,
 		new:  `(now.State != c.State)`,
 	},
 	{
-		what: "an upload counts though nothing is to be kept any more", test: "TestDiscardOnAnotherServer",
-		file: "claim/keeper.go", in: "release",
+		desc: "an upload counts though nothing is to be kept any more", test: "TestDiscardOnAnotherServer",
+		file: "claim/keeper.go", pkg: "release",
 		old: `	if err == nil && now.Discard && !c.Discard {`,
 		new: `	if err == nil && now.Discard && c.Discard {`,
 	},
 	{
-		what: "an archive counts without a look at the claim when it was read", test: "TestDiscardOnAnotherServer",
-		file: "claim/keeper.go", in: "release",
+		desc: "an archive counts without a look at the claim when it was read", test: "TestDiscardOnAnotherServer",
+		file: "claim/keeper.go", pkg: "release",
 		old: `		if doubt := r.counts(); doubt != nil {
 			return n, doubt
 		}
 `,
 	},
 	{
-		what: "a state that is too large is the sink's fault", test: "TestWhoseFault",
+		desc: "a state that is too large is the sink's fault", test: "TestWhoseFault",
 		file: "claim/errors.go",
 		old:  `snapshot.ErrSource, snapshot.ErrTooLarge, `,
 		new:  `snapshot.ErrSource, `,
 	},
 	{
-		what: "a newcomer overtakes the claims that wait", test: "TestNobodyOvertakes",
+		desc: "a newcomer overtakes the claims that wait", test: "TestNobodyOvertakes",
 		file: "claim/reserve.go",
 		old: `	queued := m.pools.Queue.Waiting(m.claim.Workload) > 0
 `,
@@ -120,25 +120,25 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "a claim tries one container too many", test: "TestUnfitContainersAreCounted",
+		desc: "a claim tries one container too many", test: "TestUnfitContainersAreCounted",
 		file: "claim/steps.go",
 		old:  `tries == maxContainers ||`,
 		new:  `tries > maxContainers ||`,
 	},
 	{
-		what: "a claim tries one container too few", test: "TestUnfitContainersAreCounted",
+		desc: "a claim tries one container too few", test: "TestUnfitContainersAreCounted",
 		file: "claim/steps.go",
 		old:  `tries == maxContainers ||`,
 		new:  `tries+1 == maxContainers ||`,
 	},
 	{
-		what: "the sweep ends claims that other servers make", test: "TestSweepReadsAllPages",
+		desc: "the sweep ends claims that other servers make", test: "TestSweepReadsAllPages",
 		file: "claim/sweep.go",
 		old:  `!s.Elsewhere(c) && !s.isMaking(c.ID)`,
 		new:  `!s.isMaking(c.ID)`,
 	},
 	{
-		what: "a claim that was taken over runs its hooks though none had begun", test: "TestCrashBeforeTheHooks",
+		desc: "a claim that was taken over runs its hooks though none had begun", test: "TestCrashBeforeTheHooks",
 		file: "claim/recover.go",
 		old: `	if !begun {
 `,
@@ -146,7 +146,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		what: "what a container holds is not noted when its claim becomes active", test: "TestWhatAContainerHolds",
+		desc: "what a container holds is not noted when its claim becomes active", test: "TestWhatAContainerHolds",
 		file: "claim/ready.go",
 		old: `			if state != "" {
 				c.Snapshot`,
@@ -154,7 +154,7 @@ var claims = []mutation{
 				c.Snapshot`,
 	},
 	{
-		what: "an abort does not wait for the end of the making", test: "TestAbortEndsTheClaim",
+		desc: "an abort does not wait for the end of the making", test: "TestAbortEndsTheClaim",
 		file: "claim/service.go",
 		old: `		select {
 		case <-f.done: // and if its end could not be recorded, it is now

@@ -3,7 +3,7 @@ package main
 // hookRuns are changes of package hooks.
 var hookRuns = []mutation{
 	{
-		what: "an attempt starts before that is recorded", test: "TestBrokenRecords",
+		desc: "an attempt starts before that is recorded", test: "TestBrokenRecords",
 		file: "hooks/runner.go",
 		old: `	if err := r.rec.RunStarted(ctx, run); err != nil {
 		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
@@ -21,7 +21,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "hooks after one that failed leave no record", test: "TestPolicies",
+		desc: "hooks after one that failed leave no record", test: "TestPolicies",
 		file: "hooks/runner.go",
 		old: `			return append(runs, skipped...), errors.Join(err, skipErr)
 `,
@@ -29,13 +29,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "a command that was lost sight of is begun again when its time is over", test: "TestEngineAway",
+		desc: "a command that was lost sight of is begun again when its time is over", test: "TestEngineAway",
 		file: "hooks/runner.go",
 		old:  `errors.Is(err, runtime.ErrNoRun) && left > 0 {`,
 		new:  `errors.Is(err, runtime.ErrNoRun) {`,
 	},
 	{
-		what: "an outcome that could not be recorded is not written again", test: "TestBrokenRecords",
+		desc: "an outcome that could not be recorded is not written again", test: "TestBrokenRecords",
 		file: "hooks/runner.go",
 		old: `		if flow.Pause(ctx, backoff(attempt)) != nil {
 			return err
@@ -51,19 +51,19 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "the hook after one that was lost runs", test: "TestPolicies",
+		desc: "the hook after one that was lost runs", test: "TestPolicies",
 		file: "hooks/runner.go",
 		old:  `func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegun }`,
 		new:  `func over(s RunState) bool { return s != Cancelled }`,
 	},
 	{
-		what: "a hook is retried once more than it may be", test: "TestPolicies",
+		desc: "a hook is retried once more than it may be", test: "TestPolicies",
 		file: "hooks/runner.go",
 		old:  `run.Attempt > h.Retries ||`,
 		new:  `run.Attempt > h.Retries+1 ||`,
 	},
 	{
-		what: "a container of which a hook may still run is not given up", test: "TestPolicies",
+		desc: "a container of which a hook may still run is not given up", test: "TestPolicies",
 		file: "hooks/runner.go",
 		old: `	if errors.Is(err, runtime.ErrDoomed) {
 		return errors.Join(&Error{Run: run}, err)
@@ -74,13 +74,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestStoppedAndDoomed",
+		desc: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestStoppedAndDoomed",
 		file: "hooks/runner.go",
 		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrDoomed):`,
 		new:  `	case ctx.Err() != nil:`,
 	},
 	{
-		what: "a hook's own environment replaces what Hostler says", test: "TestEnvironmentIsHostlers",
+		desc: "a hook's own environment replaces what Hostler says", test: "TestEnvironmentIsHostlers",
 		file: "hooks/exec.go",
 		old: `	maps.Copy(env, e.Environment)
 	maps.Copy(env, c.Environment)
@@ -90,7 +90,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "how an attempt was ended is not recorded", test: "TestWhatIsRecorded",
+		desc: "how an attempt was ended is not recorded", test: "TestWhatIsRecorded",
 		file: "hooks/runner.go",
 		old: `	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
 `,
@@ -98,7 +98,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "a hook that begun in an earlier server runs again", test: "TestTakeUp",
+		desc: "a hook that begun in an earlier server runs again", test: "TestTakeUp",
 		file: "hooks/takeup.go",
 		old: `	res, err := r.outcome(ctx, h, run)
 	left`,
@@ -106,19 +106,19 @@ var hookRuns = []mutation{
 	left`,
 	},
 	{
-		what: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipTakesUpLate",
+		desc: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipTakesUpLate",
 		file: "hooks/takeup.go",
 		old:  `context.WithTimeout(ctx, h.Timeout+takingUp)`,
 		new:  `context.WithTimeout(ctx, h.Timeout)`,
 	},
 	{
-		what: "a hook that is not idempotent is run again when its end is unknown", test: "TestTakeUp",
+		desc: "a hook that is not idempotent is run again when its end is unknown", test: "TestTakeUp",
 		file: "hooks/runner.go",
 		old:  `h.Idempotent && len(before) == 1`,
 		new:  `len(before) == 1`,
 	},
 	{
-		what: "an idempotent hook is run again though something of it is left", test: "TestTakeUp",
+		desc: "an idempotent hook is run again though something of it is left", test: "TestTakeUp",
 		file: "hooks/takeup.go",
 		old: `	left := err != nil && !errors.Is(err, runtime.ErrNoRun)
 `,
@@ -126,13 +126,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "runs of other servers are ended", test: "TestAbandon",
+		desc: "runs of other servers are ended", test: "TestAbandon",
 		file: "hooks/takeup.go",
 		old:  `		if !slices.Contains(ids, run.ID) {`,
 		new:  `		if slices.Contains(ids, "none") {`,
 	},
 	{
-		what: "runs that somebody goes on with are ended", test: "TestAbandon",
+		desc: "runs that somebody goes on with are ended", test: "TestAbandon",
 		file: "hooks/takeup.go",
 		old: `		if taken {
 			continue
@@ -142,7 +142,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "the point goes on though the records of what has run cannot be read", test: "TestNoRecordsNoHooks",
+		desc: "the point goes on though the records of what has run cannot be read", test: "TestNoRecordsNoHooks",
 		file: "hooks/takeup.go",
 		old: `	if err != nil {
 		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
@@ -154,7 +154,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		what: "hooks of a stopped flow leave no record", test: "TestSkipOfAStoppedFlow",
+		desc: "hooks of a stopped flow leave no record", test: "TestSkipOfAStoppedFlow",
 		file: "hooks/runner.go",
 		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
 	defer cancel()

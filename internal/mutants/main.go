@@ -25,15 +25,15 @@ import (
 
 // mutation is one change of the program.
 type mutation struct {
-	what string // for people: what is wrong with it
+	desc string // for people: what is wrong with it
 	file string
 	old  string // occurs once in file
 	new  string
-	in   string // the package of the test, where it is another than the file's
+	pkg  string // the package of the test, where it is another than the file's
 	test string // that notices it; empty: all of the package are run
-	// same is why the program does the same with the change, so that no test can
+	// equivalent is why the program does the same with the change, so that no test can
 	// notice it.
-	same string
+	equivalent string
 }
 
 // group is a table of mutations.
@@ -57,48 +57,48 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	make := try
+	apply := try
 	if *list {
-		make = func(_ context.Context, m mutation) result { return result{test: m.test} }
+		apply = func(_ context.Context, m mutation) result { return result{test: m.test} }
 	}
-	if err := run(ctx, flag.Arg(0), make); err != nil {
+	if err := run(ctx, flag.Arg(0), apply); err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
 }
 
-// errLeft is that not all is well with the tests, or with the tables.
-var errLeft = errors.New("not every change could be made and was noticed")
+// errUnexpected is that not all is well with the tests, or with the tables.
+var errUnexpected = errors.New("not every change could be made and was noticed")
 
-func run(ctx context.Context, pattern string, make func(context.Context, mutation) result) error {
+func run(ctx context.Context, pattern string, apply func(context.Context, mutation) result) error {
 	match, err := regexp.Compile(pattern)
 	if err != nil {
 		return err
 	}
-	all, bad := 0, 0
+	total, unexpected := 0, 0
 	for _, g := range groups {
 		list := slices.DeleteFunc(slices.Clone(g.list), func(m mutation) bool {
-			return !match.MatchString(g.title + " " + m.file + " " + m.what)
+			return !match.MatchString(g.title + " " + m.file + " " + m.desc)
 		})
 		if len(list) == 0 {
 			continue
 		}
 		fmt.Printf("\n## %s\n\n| file | what is changed | the test that notices it |\n|---|---|---|\n", g.title)
 		for _, m := range list {
-			r := make(ctx, m)
+			r := apply(ctx, m)
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			all++
-			if !r.good(m) {
-				bad++
+			total++
+			if !r.isExpected(m) {
+				unexpected++
 			}
-			fmt.Printf("| `%s` | %s | %s |\n", m.file, m.what, r.text(m))
+			fmt.Printf("| `%s` | %s | %s |\n", m.file, m.desc, r.text(m))
 		}
 	}
-	fmt.Printf("\n%d changes, %d of them not as they should be\n", all, bad)
-	if bad > 0 {
-		return errLeft
+	fmt.Printf("\n%d changes, %d of them not as they should be\n", total, unexpected)
+	if unexpected > 0 {
+		return errUnexpected
 	}
 	return nil
 }

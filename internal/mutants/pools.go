@@ -3,7 +3,7 @@ package main
 // pools are changes of package pool.
 var pools = []mutation{
 	{
-		what: "a container whose making failed is not given up", test: "TestCreateUndoes",
+		desc: "a container whose making failed is not given up", test: "TestCreateUndoes",
 		file: "pool/maker.go",
 		old: `				return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
 `,
@@ -11,7 +11,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a container that died before it was idle is handed out", test: "TestDeathInTheLastMoment",
+		desc: "a container that died before it was idle is handed out", test: "TestDeathInTheLastMoment",
 		file: "pool/maker.go",
 		old: `			case status.State != runtime.Running:
 				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
@@ -24,16 +24,16 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a container has no baseline", test: "TestCreateOrder",
-		file: "pool/maker.go", in: "claim",
+		desc: "a container has no baseline", test: "TestCreateOrder",
+		file: "pool/maker.go", pkg: "claim",
 		old: `			return m.rt.Seal(ctx, c.ID, c.Fence)
 `,
 		new: `			return nil
 `,
 	},
 	{
-		what: "the baseline is taken before post_create", test: "TestCreateOrder",
-		file: "pool/maker.go", in: "claim",
+		desc: "the baseline is taken before post_create", test: "TestCreateOrder",
+		file: "pool/maker.go", pkg: "claim",
 		old: `			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
@@ -58,7 +58,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a removal whose engine is away skips pre_destroy", test: "TestPreDestroyWaitsForTheEngine",
+		desc: "a removal whose engine is away skips pre_destroy", test: "TestPreDestroyWaitsForTheEngine",
 		file: "pool/maker.go",
 		old: `	case errors.Is(err, runtime.ErrUnavailable):
 		return err
@@ -66,13 +66,13 @@ var pools = []mutation{
 		new: `	case err == nil && m.rt.Protocols()`,
 	},
 	{
-		what: "a server that stops cuts pre_destroy off", test: "TestPreDestroyIsNotCutOff",
+		desc: "a server that stops cuts pre_destroy off", test: "TestPreDestroyIsNotCutOff",
 		file: "pool/maker.go",
 		old:  `m.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)`,
 		new:  `m.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
 	},
 	{
-		what: "a container that cannot be removed is recorded as gone", test: "TestRetriesOfRemovals",
+		desc: "a container that cannot be removed is recorded as gone", test: "TestRetriesOfRemovals",
 		file: "pool/maker.go",
 		old: `			return m.rt.Destroy(ctx, c.ID)
 `,
@@ -81,14 +81,14 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "what only its last tenant may have counts as min_idle", test: "TestIdleTimeoutOfKeptContainers",
+		desc: "what only its last tenant may have counts as min_idle", test: "TestIdleTimeoutOfKeptContainers",
 		file: "pool/shrink.go",
 		old: `		case k.Used && reuse != workload.ReuseWipe:
 			t.kept += k.N
 `,
 	},
 	{
-		what: "room is made by the container that was used last", test: "TestLeastRecentlyUsedIsReplaced",
+		desc: "room is made by the container that was used last", test: "TestLeastRecentlyUsedIsReplaced",
 		file: "pool/shrink.go",
 		old: `return a.ChangedAt.Compare(b.ChangedAt) })
 	for _, c := range idle {`,
@@ -96,25 +96,25 @@ var pools = []mutation{
 	for _, c := range idle {`,
 	},
 	{
-		what: "more room is made though what was given up still leaves", test: "TestRoomIsMadeOnce",
+		desc: "more room is made though what was given up still leaves", test: "TestRoomIsMadeOnce",
 		file: "pool/shrink.go",
 		old:  `	wanted := missing - max(room, 0) - t.leaving //`,
 		new:  `	wanted := missing - max(room, 0) //`,
 	},
 	{
-		what: "room is made by one container too many", test: "TestRoomIsMadeOnce",
+		desc: "room is made by one container too many", test: "TestRoomIsMadeOnce",
 		file: "pool/shrink.go",
 		old:  `		return f.evict(ctx, r.ID, wanted, when("the pool`,
 		new:  `		return f.evict(ctx, r.ID, wanted+1, when("the pool`,
 	},
 	{
-		what: "what is kept for tenants is given up though no other can be made", test: "TestKeptWhileNoneCanBeMade",
+		desc: "what is kept for tenants is given up though no other can be made", test: "TestKeptWhileNoneCanBeMade",
 		file: "pool/shrink.go",
 		old:  `	case t.kept > 0 && wanted > 0 && !broken:`,
 		new:  `	case t.kept > 0 && wanted > 0:`,
 	},
 	{
-		what: "a container that the database does not know is removed at once", test: "TestOrphanGraceOverComparisons",
+		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceOverComparisons",
 		file: "pool/orphans.go",
 		old: `	if time.Since(o.since) < orphanGrace {
 		return nil
@@ -122,7 +122,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a container with a live record is removed as unknown", test: "TestCrash",
+		desc: "a container with a live record is removed as unknown", test: "TestCrash",
 		file: "pool/orphans.go",
 		old: `	case c.State != Gone:
 		delete`,
@@ -130,7 +130,7 @@ var pools = []mutation{
 		delete`,
 	},
 	{
-		what: "a container is removed before the log says why", test: "TestRecordedBeforeTheDeed",
+		desc: "a container is removed before the log says why", test: "TestRecordedBeforeTheDeed",
 		file: "pool/orphans.go",
 		old: `	if !o.told {
 		if err`,
@@ -141,13 +141,13 @@ var pools = []mutation{
 		if err`,
 	},
 	{
-		what: "a death is reported again of what is dead already", test: "TestOneDeath",
+		desc: "a death is reported again of what is dead already", test: "TestOneDeath",
 		file: "pool/watcher.go",
 		old:  ` || c.Health == Dead {`,
 		new:  ` {`,
 	},
 	{
-		what: "a container of which the engine says nothing counts as dead", test: "TestNotListed",
+		desc: "a container of which the engine says nothing counts as dead", test: "TestNotListed",
 		file: "pool/watcher.go",
 		old: `			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				all`,
@@ -155,7 +155,7 @@ var pools = []mutation{
 				all`,
 	},
 	{
-		what: "containers that fail together count as failures in a row", test: "TestBreakerCountsABurstOnce",
+		desc: "containers that fail together count as failures in a row", test: "TestBreakerCountsABurstOnce",
 		file: "pool/breaker.go",
 		old: `	if now.Before(k.next) {
 		k.last, k.lastAt = err.Error(), now
@@ -164,13 +164,13 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "containers that hold what could not be kept never count against max_size", test: "TestKeptContainersLeaveRoom",
-		file: "pool/store.go", in: "release",
+		desc: "containers that hold what could not be kept never count against max_size", test: "TestKeptContainersLeaveRoom",
+		file: "pool/store.go", pkg: "release",
 		old: `return total - min(kept, max) }`,
 		new: `return total - min(kept, 10*max) }`,
 	},
 	{
-		what: "a container is destroyed by force before that is recorded", test: "TestRecordedBeforeTheDeed",
+		desc: "a container is destroyed by force before that is recorded", test: "TestRecordedBeforeTheDeed",
 		file: "pool/manager.go",
 		old: `	const reason = "an operator destroyed it while it was claimed"
 `,
@@ -181,19 +181,19 @@ var pools = []mutation{
 `,
 	},
 	{
-		what: "a check counts that was made while the container changed hands", test: "TestCheckDuringARelease",
+		desc: "a check counts that was made while the container changed hands", test: "TestCheckDuringARelease",
 		file: "pool/health.go",
 		old:  `	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {`,
 		new:  `	if err != nil {`,
 	},
 	{
-		what: "a removal that fails is tried each second", test: "TestRetriesOfRemovals",
+		desc: "a removal that fails is tried each second", test: "TestRetriesOfRemovals",
 		file: "pool/remover.go",
 		old:  `time.Now().Add(min(firstPause<<min(k.failures-1, 16), longestPause))`,
 		new:  `time.Now().Add(firstPause)`,
 	},
 	{
-		what: "a container that was being made by a server that is no more is left", test: "TestHalfMade",
+		desc: "a container that was being made by a server that is no more is left", test: "TestHalfMade",
 		file: "pool/pool.go",
 		old:  `Condemn(id, []State{Creating}, "the server stopped while it was being made"))`,
 		new:  `Condemn(id, []State{Gone}, "the server stopped while it was being made"))`,

@@ -22,20 +22,20 @@ var stateFields = []mutation{
 	field("birth, in nanoseconds,", `, uint64(f.born.Nsec),`, `,`),
 }
 
-func field(name, old, new string) mutation {
-	return mutation{what: "the " + name + " of a file is not compared", test: "TestFingerprint", file: "cmd/hostler-shim/filestate.go", old: old, new: new}
+func field(name, old, replacement string) mutation {
+	return mutation{desc: "the " + name + " of a file is not compared", test: "TestFingerprint", file: "cmd/hostler-shim/filestate.go", old: old, new: replacement}
 }
 
 // shimFiles are changes of the program in containers.
 var shimFiles = []mutation{
 	{
-		what: "what besides a file's state is compared is left out", test: "TestFingerprint",
+		desc: "what besides a file's state is compared is left out", test: "TestFingerprint",
 		file: "cmd/hostler-shim/filestate.go",
 		old: `	buf = append(buf, more...)
 `,
 	},
 	{
-		what: "a program that may not change its group takes its own user", test: "TestTakeOwnUser",
+		desc: "a program that may not change its group takes its own user", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old: ` && have.effective&(1<<unix.CAP_SETGID) != 0
 `,
@@ -43,37 +43,37 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "the shim keeps the groups that it was started with", test: "TestTakeOwnUser",
+		desc: "the shim keeps the groups that it was started with", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old:  `		if err := syscall.Setgroups(nil); err != nil {`,
 		new:  `		if err := syscall.Setgroups([]int{7}); err != nil {`,
 	},
 	{
-		what: "the shim keeps the group that it was started with", test: "TestTakeOwnUser",
+		desc: "the shim keeps the group that it was started with", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old:  `syscall.Setresgid(shim.UID, shim.UID, shim.UID)`,
 		new:  `syscall.Setresgid(shim.UID, shim.UID, 0)`,
 	},
 	{
-		what: "the shim can become root again without a capability", test: "TestTakeOwnUser",
+		desc: "the shim can become root again without a capability", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old:  `syscall.Setresuid(shim.UID, shim.UID, shim.UID)`,
 		new:  `syscall.Setresuid(shim.UID, shim.UID, 0)`,
 	},
 	{
-		what: "workers hand their capabilities on", test: "TestTakeOwnUser",
+		desc: "workers hand their capabilities on", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old:  `	if h == allHeirs {`,
 		new:  `	if h != allHeirs || true {`,
 	},
 	{
-		what: "init's own programs get no capabilities", test: "TestTakeOwnUser",
+		desc: "init's own programs get no capabilities", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old:  `	if h == allHeirs {`,
 		new:  `	if h == allHeirs && false {`,
 	},
 	{
-		what: "a program that may not change its user can be looked into", test: "TestTakeOwnUser",
+		desc: "a program that may not change its user can be looked into", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old: `		hide()
 		return nil
@@ -82,7 +82,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "the shim's files in /proc stay root's", test: "TestTakeOwnUser",
+		desc: "the shim's files in /proc stay root's", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old: `	return unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 `,
@@ -90,7 +90,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "an empty user is the shim's own", test: "TestTakeOwnUser",
+		desc: "an empty user is the shim's own", test: "TestTakeOwnUser",
 		file: "cmd/hostler-shim/own.go",
 		old: `	if os.Geteuid() == shim.UID {
 		return 0, 0
@@ -98,13 +98,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a started program has the socket to init", test: "TestStartApart",
+		desc: "a started program has the socket to init", test: "TestStartApart",
 		file: "cmd/hostler-shim/starter.go",
 		old: `	unix.CloseOnExec(workerSocket)
 `,
 	},
 	{
-		what: "a program is started as the shim's user", test: "TestStartApart",
+		desc: "a program is started as the shim's user", test: "TestStartApart",
 		file: "cmd/hostler-shim/starter.go",
 		old: `	if err := become(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
 		return err
@@ -114,13 +114,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a program is started without its groups", test: "TestStartApart",
+		desc: "a program is started without its groups", test: "TestStartApart",
 		file: "cmd/hostler-shim/starter.go",
 		old:  `identity{uid: s.UID, gid: s.GID, groups: s.Groups}`,
 		new:  `identity{uid: s.UID, gid: s.GID}`,
 	},
 	{
-		what: "a program is started in init's directory", test: "TestStartApart",
+		desc: "a program is started in init's directory", test: "TestStartApart",
 		file: "cmd/hostler-shim/starter.go",
 		old: `	if err := unix.Chdir(s.Dir); err != nil {
 		return noWorkdir(s.Dir, err)
@@ -128,7 +128,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a program that could not be started counts as one that runs", test: "TestStartApartFails",
+		desc: "a program that could not be started counts as one that runs", test: "TestStartApartFails",
 		file: "cmd/hostler-shim/starter.go",
 		old: `	return fault.Err()
 `,
@@ -136,13 +136,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a program that wants a session of its own gets a group", test: "TestStartApart",
+		desc: "a program that wants a session of its own gets a group", test: "TestStartApart",
 		file: "cmd/hostler-shim/starter.go",
 		old:  `Setpgid: !l.session, Setsid: l.session`,
 		new:  `Setpgid: true`,
 	},
 	{
-		what: "leases of flow labels are not compared", test: "TestFlowLabels",
+		desc: "leases of flow labels are not compared", test: "TestFlowLabels",
 		file: "cmd/hostler-shim/facts.go",
 		old: `	f["the flow labels"] = labels
 `,
@@ -150,13 +150,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "hard limits are not compared", test: "TestLimitFacts",
+		desc: "hard limits are not compared", test: "TestLimitFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `fmt.Sprintf("%d %d", limit.Cur, limit.Max)`,
 		new:  `fmt.Sprintf("%d", limit.Cur)`,
 	},
 	{
-		what: "the last kind of limits is not compared", test: "TestLimitFacts",
+		desc: "the last kind of limits is not compared", test: "TestLimitFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old: `const resourceLimits = 16
 `,
@@ -164,13 +164,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "what an init left of a process's state is not compared", test: "TestFacts",
+		desc: "what an init left of a process's state is not compared", test: "TestFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `		if slices.Contains(inStatus, name) {`,
 		new:  `		if slices.Contains(inStatus, name) && name == "" {`,
 	},
 	{
-		what: "only the first thread's priority is compared", test: "TestFactsOfAnyThread",
+		desc: "only the first thread's priority is compared", test: "TestFactsOfAnyThread",
 		file: "cmd/hostler-shim/facts.go",
 		old: `		seen[text] = true
 `,
@@ -180,25 +180,25 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a fact that is new is not noticed", test: "TestFactsCompare",
+		desc: "a fact that is new is not noticed", test: "TestFactsCompare",
 		file: "cmd/hostler-shim/facts.go",
 		old: `	maps.Copy(all, now)
 `,
 	},
 	{
-		what: "the owners of what /proc shows of the network are not compared", test: "TestMachineFacts",
+		desc: "the owners of what /proc shows of the network are not compared", test: "TestMachineFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `"%s %o %d %d\n", path, st.Mode, st.Uid, st.Gid)`,
 		new:  `"%s %o\n", path, st.Mode)`,
 	},
 	{
-		what: "an older server is not refused", test: "TestFence",
+		desc: "an older server is not refused", test: "TestFence",
 		file: "cmd/hostler-shim/fence.go",
 		old:  `	case number < f.now:`,
 		new:  `	case number < f.now-1:`,
 	},
 	{
-		what: "a fence counts before it is on the disk", test: "TestFenceIsOnTheDiskFirst",
+		desc: "a fence counts before it is on the disk", test: "TestFenceIsOnTheDiskFirst",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
@@ -207,7 +207,7 @@ var shimFiles = []mutation{
 		if err`,
 	},
 	{
-		what: "a fence that cannot be read counts as none", test: "TestFenceUnreadable",
+		desc: "a fence that cannot be read counts as none", test: "TestFenceUnreadable",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if err != nil {
 		return f, fmt.Errorf("read the fence: %w", err)
@@ -225,7 +225,7 @@ var shimFiles = []mutation{
 // admit`,
 	},
 	{
-		what: "a fence does not outlive init", test: "TestFence",
+		desc: "a fence does not outlive init", test: "TestFence",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
@@ -233,13 +233,13 @@ var shimFiles = []mutation{
 		if err`,
 	},
 	{
-		what: "what is left of a fence that was half written stays in it", test: "TestFenceHalfWritten",
+		desc: "what is left of a fence that was half written stays in it", test: "TestFenceHalfWritten",
 		file: "cmd/hostler-shim/fence.go",
 		old:  `os.O_CREATE|os.O_TRUNC|os.O_WRONLY`,
 		new:  `os.O_CREATE|os.O_WRONLY`,
 	},
 	{
-		what: "what the probe found is dropped", test: "TestBaselineOfWhatIsNotNoted",
+		desc: "what the probe found is dropped", test: "TestBaselineOfWhatIsNotNoted",
 		file: "cmd/hostler-shim/seal.go",
 		old: `	why := s.probe()
 `,
@@ -248,7 +248,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a wipe does not compare the facts", test: "TestClearFiles",
+		desc: "a wipe does not compare the facts", test: "TestClearFiles",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if err := s.baseline.facts.compare(now); err != nil {
 		return err
@@ -258,7 +258,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a wipe does not compare the files", test: "TestClearFiles",
+		desc: "a wipe does not compare the files", test: "TestClearFiles",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	return s.baseline.files.compare(trees)
 `,
@@ -267,7 +267,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a wipe empties nothing", test: "TestClearFiles",
+		desc: "a wipe empties nothing", test: "TestClearFiles",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `		if err := p.empty(ends); err != nil {
 			return err
@@ -277,7 +277,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a wipe forgets why files could not be compared", test: "TestBaselineOfWhatIsNotNoted",
+		desc: "a wipe forgets why files could not be compared", test: "TestBaselineOfWhatIsNotNoted",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline.files.why != nil {
 		return s.baseline.files.why
@@ -285,7 +285,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a container that was never sealed is clean", test: "TestWipeUnsealed",
+		desc: "a container that was never sealed is clean", test: "TestWipeUnsealed",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline == nil {
 		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
@@ -297,7 +297,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a file that is missing is not missed", test: "TestCompareMissing",
+		desc: "a file that is missing is not missed", test: "TestCompareMissing",
 		file: "cmd/hostler-shim/census.go",
 		old: `	case count != len(c.seen):
 		return fmt.Errorf("%w: a file of the image is missing", runtime.ErrNotClean)
@@ -307,7 +307,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		what: "a census looks at one file more than it may", test: "TestCompareUncounted",
+		desc: "a census looks at one file more than it may", test: "TestCompareUncounted",
 		file: "cmd/hostler-shim/census.go",
 		old:  `	if w.left--; w.left < 0 {`,
 		new:  `	if w.left--; w.left < -1 {`,

@@ -3,8 +3,8 @@ package main
 // steps are changes of what a flow does, and in which order.
 var steps = []mutation{
 	{
-		what: "post_create runs before the container is healthy", test: "TestCreateOrder",
-		file: "pool/maker.go", in: "claim",
+		desc: "post_create runs before the container is healthy", test: "TestCreateOrder",
+		file: "pool/maker.go", pkg: "claim",
 		old: `		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
 			status, err := m.health.Await(ctx, w, c.ID)
 			endpoint = status.Endpoint
@@ -27,7 +27,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "a claim downloads the tenant's state after the restart", test: "TestWholeOrder",
+		desc: "a claim downloads the tenant's state after the restart", test: "TestWholeOrder",
 		file: "claim/steps.go",
 		old: `		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
 		flow.Step{Name: "restart", When: func() bool {
@@ -43,8 +43,8 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "nothing is seeded", test: "TestSeedAndState",
-		file: "pool/seed.go", in: "claim",
+		desc: "nothing is seeded", test: "TestSeedAndState",
+		file: "pool/seed.go", pkg: "claim",
 		old: `		if v.Seed == "" {
 			continue
 		}
@@ -55,7 +55,7 @@ var steps = []mutation{
 		if dir`,
 	},
 	{
-		what: "the upload comes before pre_release", test: "TestClose",
+		desc: "the upload comes before pre_release", test: "TestClose",
 		file: "release/steps.go",
 		old: `		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
 		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
@@ -65,25 +65,25 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "no upload after a pre_release that has failed", test: "TestStateAfterAFailedPreRelease",
+		desc: "no upload after a pre_release that has failed", test: "TestStateAfterAFailedPreRelease",
 		file: "release/keep.go",
 		old:  `	if err := m.look(ctx); err != nil || m.claim.Discard || m.lost != "" {`,
 		new:  `	if err := m.look(ctx); err != nil || m.claim.Discard || m.lost != "" || len(m.warnings) > 0 {`,
 	},
 	{
-		what: "the event of a release does not have its warnings", test: "TestStateAfterAFailedPreRelease",
+		desc: "the event of a release does not have its warnings", test: "TestStateAfterAFailedPreRelease",
 		file: "release/steps.go",
 		old:  `"reason": m.request.Reason, "warnings": m.warnings, `,
 		new:  `"reason": m.request.Reason, `,
 	},
 	{
-		what: "what a hook prints is thrown away", test: "TestWhatIsRecorded",
+		desc: "what a hook prints is thrown away", test: "TestWhatIsRecorded",
 		file: "hooks/runner.go",
 		old: `	run.Stdout, run.Stderr = res.Stdout, res.Stderr
 `,
 	},
 	{
-		what: "a claim is active before post_claim", test: "TestOrder",
+		desc: "a claim is active before post_claim", test: "TestOrder",
 		file: "claim/steps.go",
 		old: `flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})
 	maps.Copy(m.timings, timings)
@@ -99,7 +99,7 @@ var steps = []mutation{
 	_, err = flow.Run(work, "claim", flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})`,
 	},
 	{
-		what: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
+		desc: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
 		file: "pool/maker.go",
 		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hooked, Do: func(ctx context.Context) error {
 			return m.preDestroy(ctx, c, w)
@@ -123,7 +123,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "the container of a claim that failed is idle again", test: "TestPostClaimFails",
+		desc: "the container of a claim that failed is idle again", test: "TestPostClaimFails",
 		file: "claim/steps.go",
 		old: `	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 `,
@@ -131,19 +131,19 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
+		desc: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
 		file: "hooks/exec.go",
 		old: `		Timeout:     c.Timeout,
 `,
 	},
 	{
-		what: "a claim does not look at the health of its container", test: "TestOrder",
+		desc: "a claim does not look at the health of its container", test: "TestOrder",
 		file: "claim/steps.go",
 		old:  `			if m.pools.Health.Fresh(m.w, m.claim.Container) {`,
 		new:  `			if m.w != nil {`,
 	},
 	{
-		what: "nobody is told that pre_destroy was skipped", test: "TestPreDestroyOfTheDead",
+		desc: "nobody is told that pre_destroy was skipped", test: "TestPreDestroyOfTheDead",
 		file: "pool/maker.go",
 		old: `		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 `,
@@ -151,7 +151,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "a container whose post_create failed is idle", test: "TestCreateUndoes",
+		desc: "a container whose post_create failed is idle", test: "TestCreateUndoes",
 		file: "pool/maker.go",
 		old: `			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
@@ -161,7 +161,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		what: "the seed goes over what was downloaded", test: "TestSeedAndState",
+		desc: "the seed goes over what was downloaded", test: "TestSeedAndState",
 		file: "claim/steps.go",
 		old: `		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},
 		flow.Step{Name: "download", When: m.lacksState, Do: m.download},

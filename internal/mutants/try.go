@@ -21,9 +21,9 @@ type result struct {
 	err  error  // why it could not be tried
 }
 
-// good reports whether it was noticed, or is known to be no mutation.
-func (r result) good(m mutation) bool {
-	return r.err == nil && (r.test != "") == (m.same == "")
+// isExpected reports whether it was noticed, or is known to be no mutation.
+func (r result) isExpected(m mutation) bool {
+	return r.err == nil && (r.test != "") == (m.equivalent == "")
 }
 
 // text is for people.
@@ -31,18 +31,18 @@ func (r result) text(m mutation) string {
 	switch {
 	case r.err != nil:
 		return "NOT TRIED: " + strings.ReplaceAll(strings.TrimSpace(r.err.Error()), "\n", " ")
-	case r.test != "" && m.same != "":
+	case r.test != "" && m.equivalent != "":
 		return "NOT THE SAME: " + r.test
 	case r.test != "":
 		return "`" + r.test + "`"
-	case m.same != "":
-		return "none can: " + m.same
+	case m.equivalent != "":
+		return "none can: " + m.equivalent
 	}
 	return "SURVIVED"
 }
 
-// noEngine keeps tests from an engine, so that unit tests alone are asked.
-var noEngine = []string{"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE="}
+// noEngineEnv keeps tests from an engine, so that unit tests alone are asked.
+var noEngineEnv = []string{"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE="}
 
 // try builds the tests of the mutation's package with it, and runs them.
 func try(ctx context.Context, m mutation) result {
@@ -51,13 +51,13 @@ func try(ctx context.Context, m mutation) result {
 		return result{err: err}
 	}
 	defer os.RemoveAll(dir)
-	overlay, err := overlay(dir, m)
+	overlayFile, err := overlay(dir, m)
 	if err != nil {
 		return result{err: err}
 	}
-	pkg := cmp.Or(m.in, path.Dir(m.file))
+	pkg := cmp.Or(m.pkg, path.Dir(m.file))
 	program := filepath.Join(dir, "test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlay, "-vet=off", "-ldflags=-s -w", "-o", program, "./"+pkg)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlayFile, "-vet=off", "-ldflags=-s -w", "-o", program, "./"+pkg)
 	if text, err := build.CombinedOutput(); err != nil {
 		return result{err: fmt.Errorf("it does not build: %s", text)}
 	}
@@ -67,13 +67,13 @@ func try(ctx context.Context, m mutation) result {
 	}
 	c := exec.CommandContext(ctx, program, "-test.failfast", "-test.timeout=3m", "-test.run", pattern)
 	c.Dir = pkg
-	c.Env = append(os.Environ(), noEngine...)
-	c.Env = append(c.Env, "GOFLAGS=-overlay="+overlay) // of what a test builds
+	c.Env = append(os.Environ(), noEngineEnv...)
+	c.Env = append(c.Env, "GOFLAGS=-overlay="+overlayFile) // of what a test builds
 	text, err := c.CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		return result{err: err}
 	}
-	return noticed(string(text), err == nil)
+	return parseResult(string(text), err == nil)
 }
 
 // overlay writes the file with the mutation, and what has the compiler take that
@@ -110,8 +110,8 @@ var testNames = []*regexp.Regexp{
 	regexp.MustCompile(`\.(Test[A-Z]\w*)[.(]`),
 }
 
-// noticed reads which test has failed.
-func noticed(text string, passed bool) result {
+// parseResult reads which test has failed.
+func parseResult(text string, passed bool) result {
 	switch {
 	case strings.Contains(text, "no tests to run"):
 		return result{err: errors.New("its test is not there")}

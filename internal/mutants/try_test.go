@@ -22,9 +22,9 @@ func TestOverlay(t *testing.T) {
 	changed, err := os.ReadFile(rules.Replace[file])
 	require.NoError(t, err)
 	require.Equal(t, "c b b", string(changed))
-	as, err := os.ReadFile(file)
+	original, err := os.ReadFile(file)
 	require.NoError(t, err)
-	require.Equal(t, "a b b", string(as))
+	require.Equal(t, "a b b", string(original))
 	for _, old := range []string{"b", "x", ""} {
 		_, err := overlay(t.TempDir(), mutation{file: file, old: old})
 		require.ErrorContains(t, err, "occurs", "%q", old)
@@ -32,30 +32,30 @@ func TestOverlay(t *testing.T) {
 }
 
 // Whichever way a test fails, its name is read from what is printed.
-func TestNoticed(t *testing.T) {
+func TestParseResult(t *testing.T) {
 	for text, want := range map[string]string{
 		"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/x (0.00s)\nFAIL\n":                             "TestA",
 		"panic: test timed out after 3m0s\n\trunning tests:\n\t\tTestB (3m0s)\n":                     "TestB",
 		"panic: no\n\ngithub.com/hostler/hostler/claim_test.TestC.func1(0x35a35927fb08)\n\tx.go:1\n": "TestC",
 	} {
-		require.Equal(t, result{test: want}, noticed(text, false))
+		require.Equal(t, result{test: want}, parseResult(text, false))
 	}
-	require.Equal(t, result{}, noticed("PASS\n", true))
-	require.Error(t, noticed("testing: warning: no tests to run\nPASS\n", true).err)
-	require.Error(t, noticed("exit status 2", false).err)
+	require.Equal(t, result{}, parseResult("PASS\n", true))
+	require.Error(t, parseResult("testing: warning: no tests to run\nPASS\n", true).err)
+	require.Error(t, parseResult("exit status 2", false).err)
 }
 
 // The tables say of each change what it is, and which test notices it or why
 // none can.
-func TestTables(t *testing.T) {
+func TestMutationsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range groups {
 		for _, m := range g.list {
-			require.False(t, seen[m.what], m.what)
-			seen[m.what] = true
-			require.FileExists(t, filepath.Join("..", "..", m.file), m.what)
-			require.NotEqual(t, m.old, m.new, m.what)
-			require.NotEqual(t, m.test == "", m.same == "", m.what)
+			require.False(t, seen[m.desc], m.desc)
+			seen[m.desc] = true
+			require.FileExists(t, filepath.Join("..", "..", m.file), m.desc)
+			require.NotEqual(t, m.old, m.new, m.desc)
+			require.NotEqual(t, m.test == "", m.equivalent == "", m.desc)
 		}
 	}
 }

@@ -11,26 +11,26 @@ import (
 	"testing"
 )
 
-// Named says whether REQUIRE names it.
-func Named(name string) bool {
+// IsRequired says whether REQUIRE names it.
+func IsRequired(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), name)
 }
 
-// Missing ends a test that cannot be done without what name stands for, with
+// Skip ends a test that cannot be done without what name stands for, with
 // the reason why that is not here.
-func Missing(tb testing.TB, name, format string, args ...any) {
+func Skip(tb testing.TB, name, format string, args ...any) {
 	tb.Helper()
-	if Named(name) {
+	if IsRequired(name) {
 		tb.Fatalf("REQUIRE names "+name+": "+format, args...)
 	}
 	tb.Skipf(format, args...)
 }
 
-// Minutes skips a test that takes minutes where -short is given, unless REQUIRE
+// SkipShort skips a test that takes minutes where -short is given, unless REQUIRE
 // names what it tests.
-func Minutes(tb testing.TB, name string) {
+func SkipShort(tb testing.TB, name string) {
 	tb.Helper()
-	if testing.Short() && !Named(name) {
+	if testing.Short() && !IsRequired(name) {
 		tb.Skip("it takes minutes: not with -short")
 	}
 }

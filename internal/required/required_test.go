@@ -6,32 +6,32 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestNamed(t *testing.T) {
+func TestIsRequired(t *testing.T) {
 	t.Setenv("REQUIRE", "docker,s3")
-	require.True(t, Named("docker"))
-	require.True(t, Named("s3"))
-	require.False(t, Named("dock"))
-	require.False(t, Named("postgres"))
+	require.True(t, IsRequired("docker"))
+	require.True(t, IsRequired("s3"))
+	require.False(t, IsRequired("dock"))
+	require.False(t, IsRequired("postgres"))
 }
 
-// ended is a test that notes how it ended.
-type ended struct {
+// recordingTB is a test that notes how it ended.
+type recordingTB struct {
 	testing.TB
-	how string
+	outcome string
 }
 
-func (e *ended) Helper()               {}
-func (e *ended) Skip(...any)           { e.how = "skipped" }
-func (e *ended) Skipf(string, ...any)  { e.how += "skipped" }
-func (e *ended) Fatalf(string, ...any) { e.how += "failed"; panic(e) }
+func (e *recordingTB) Helper()               {}
+func (e *recordingTB) Skip(...any)           { e.outcome = "skipped" }
+func (e *recordingTB) Skipf(string, ...any)  { e.outcome += "skipped" }
+func (e *recordingTB) Fatalf(string, ...any) { e.outcome += "failed"; panic(e) }
 
 // What REQUIRE names fails, never skips.
-func TestMissing(t *testing.T) {
+func TestSkipFailsWhenRequired(t *testing.T) {
 	t.Setenv("REQUIRE", "docker")
-	e := &ended{}
-	require.Panics(t, func() { Missing(e, "docker", "no engine answers") })
-	require.Equal(t, "failed", e.how)
-	e = &ended{}
-	Missing(e, "postgres", "no server answers")
-	require.Equal(t, "skipped", e.how)
+	tb := &recordingTB{}
+	require.Panics(t, func() { Skip(tb, "docker", "no engine answers") })
+	require.Equal(t, "failed", tb.outcome)
+	tb = &recordingTB{}
+	Skip(tb, "postgres", "no server answers")
+	require.Equal(t, "skipped", tb.outcome)
 }

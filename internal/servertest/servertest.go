@@ -28,8 +28,8 @@ type Server struct {
 	Args func(host, port string) []string
 }
 
-// patience bounds the start of a server, on a busy machine too.
-const patience = time.Minute
+// startTimeout bounds the start of a server, on a busy machine too.
+const startTimeout = time.Minute
 
 // Start starts a server, which lives as long as the test, and says where it
 // listens: a host and a port. The test's package lies directly below the
@@ -39,17 +39,17 @@ func Start(tb testing.TB, s Server) string {
 	found, err := filepath.Glob("../bin/tools/" + s.Tool + "-*")
 	require.NoError(tb, err)
 	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
-		required.Missing(tb, s.Name, "the server is not built: make %s-tool", s.Name)
+		required.Skip(tb, s.Name, "the server is not built: make %s-tool", s.Name)
 	}
-	address := free(tb)
+	address := freeAddress(tb)
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(tb, err)
 	// The context outlives the test's own: what is cleaned up later uses it.
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, found[0], s.Args(host, port)...) //nolint:gosec // our own tool
 	c.Env = s.Env
-	var said bytes.Buffer
-	c.Stdout, c.Stderr = &said, &said
+	var output bytes.Buffer
+	c.Stdout, c.Stderr = &output, &output
 	if err := c.Start(); err != nil {
 		cancel()
 		require.NoError(tb, err)
@@ -58,16 +58,16 @@ func Start(tb testing.TB, s Server) string {
 		cancel()
 		_ = c.Wait() // it was killed
 		if tb.Failed() {
-			tb.Logf("the %s server said: %s", s.Name, said.String())
+			tb.Logf("the %s server said: %s", s.Name, output.String())
 		}
 	})
-	require.Eventually(tb, func() bool { return answers(address) }, patience, 20*time.Millisecond, "the %s server does not answer", s.Name)
+	require.Eventually(tb, func() bool { return isListening(address) }, startTimeout, 20*time.Millisecond, "the %s server does not answer", s.Name)
 	return address
 }
 
-// free is an address that nobody listens on, and stays so until the server
+// freeAddress is an address that nobody listens on, and stays so until the server
 // does: it is one of this machine that nobody else uses.
-func free(tb testing.TB) string {
+func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	own := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", own)
@@ -76,7 +76,7 @@ func free(tb testing.TB) string {
 	return l.Addr().String()
 }
 
-func answers(address string) bool {
+func isListening(address string) bool {
 	conn, err := net.DialTimeout("tcp", address, time.Second)
 	if err == nil {
 		_ = conn.Close()

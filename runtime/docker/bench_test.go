@@ -20,8 +20,8 @@ import (
 // session with the same command by the engine's API, by `docker exec`, and as
 // a plain process of this machine.
 func BenchmarkExec(b *testing.B) {
-	rt, api := open(b), needEngine(b)
-	id := up(b, rt)
+	rt, api := openRuntime(b), needEngine(b)
+	id := startContainer(b, rt)
 	docker, err := exec.LookPath("docker")
 	if err != nil {
 		b.Skip("there is no docker command line to compare with")
@@ -29,7 +29,7 @@ func BenchmarkExec(b *testing.B) {
 	args := []string{"/echo"}
 	echo := filepath.Join(b.TempDir(), "echo")
 	require.NoError(b, os.WriteFile(echo, []byte(buildProgram(b, "echo")), 0o755))
-	ways := []struct {
+	variants := []struct {
 		name string
 		run  func() error
 	}{
@@ -38,12 +38,12 @@ func BenchmarkExec(b *testing.B) {
 			return err
 		}},
 		{"engine", func() error {
-			made, err := api.ContainerExecCreate(b.Context(), "hostler-"+id, container.ExecOptions{
+			created, err := api.ContainerExecCreate(b.Context(), "hostler-"+id, container.ExecOptions{
 				Cmd: args, AttachStdout: true, AttachStderr: true})
 			if err != nil {
 				return err
 			}
-			stream, err := api.ContainerExecAttach(b.Context(), made.ID, container.ExecAttachOptions{})
+			stream, err := api.ContainerExecAttach(b.Context(), created.ID, container.ExecAttachOptions{})
 			if err != nil {
 				return err
 			}
@@ -51,23 +51,23 @@ func BenchmarkExec(b *testing.B) {
 			if _, err := stdcopy.StdCopy(io.Discard, io.Discard, stream.Reader); err != nil {
 				return err
 			}
-			_, err = api.ContainerExecInspect(b.Context(), made.ID)
+			_, err = api.ContainerExecInspect(b.Context(), created.ID)
 			return err
 		}},
 		{"cli", func() error { return exec.Command(docker, append([]string{"exec", "hostler-" + id}, args...)...).Run() }},
 		{"host", func() error { return exec.Command(echo).Run() }},
 	}
-	took := make([][]time.Duration, len(ways))
+	durations := make([][]time.Duration, len(variants))
 	for b.Loop() {
-		for i, way := range ways {
-			begun := time.Now()
-			require.NoError(b, way.run(), way.name)
-			took[i] = append(took[i], time.Since(begun))
+		for i, variant := range variants {
+			start := time.Now()
+			require.NoError(b, variant.run(), variant.name)
+			durations[i] = append(durations[i], time.Since(start))
 		}
 	}
-	session, engine, cli, host := median(took[0]), median(took[1]), median(took[2]), median(took[3])
-	for i, way := range ways {
-		b.ReportMetric(median(took[i])*1000, way.name+"-p50-ms")
+	session, engine, cli, host := median(durations[0]), median(durations[1]), median(durations[2]), median(durations[3])
+	for i, variant := range variants {
+		b.ReportMetric(median(durations[i])*1000, variant.name+"-p50-ms")
 	}
 	b.ReportMetric(engine/session, "engine/session")
 	b.ReportMetric(cli/session, "cli/session")
@@ -76,22 +76,22 @@ func BenchmarkExec(b *testing.B) {
 
 // median is in seconds: what other work on the machine adds to some rounds
 // does not move it.
-func median(took []time.Duration) float64 {
-	slices.Sort(took)
-	return took[len(took)/2].Seconds()
+func median(durations []time.Duration) float64 {
+	slices.Sort(durations)
+	return durations[len(durations)/2].Seconds()
 }
 
 // BenchmarkRestart compares, turn by turn, the shim's restart through an open
 // session with the engine's. The engine's loses the session: it is opened again
 // before the next turn.
 func BenchmarkRestart(b *testing.B) {
-	rt, api := open(b), needEngine(b)
-	id := up(b, rt)
+	rt, api := openRuntime(b), needEngine(b)
+	id := startContainer(b, rt)
 	var ours, hook, theirs []time.Duration
-	timed := func(took *[]time.Duration, do func() error) {
-		begun := time.Now()
+	timed := func(durations *[]time.Duration, do func() error) {
+		start := time.Now()
 		require.NoError(b, do())
-		*took = append(*took, time.Since(begun))
+		*durations = append(*durations, time.Since(start))
 	}
 	run := func() error {
 		_, err := rt.Exec(b.Context(), id, runtime.Command{Args: []string{"/echo"}})

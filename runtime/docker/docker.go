@@ -66,13 +66,13 @@ type Runtime struct {
 
 	// shimMu is held while the shim's volume is looked after, and guards
 	// shimMade: when the volume that is known to be whole was created.
-	shimMu   sync.Mutex
-	shimMade string
+	shimMu            sync.Mutex
+	shimVolumeCreated string
 
-	// leaving has room for one: containers leave their networks one after
+	// removeSem has room for one: containers leave their networks one after
 	// another. Engine 20.10 locks up for good when several leave one network of
 	// ours at once (libnetwork: sbLeave against the removal of an endpoint).
-	leaving chan struct{}
+	removeSem chan struct{}
 
 	// networkMu keeps two calls from making the network at once.
 	networkMu sync.Mutex
@@ -104,15 +104,15 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	sum := sha256.Sum256(content)
 	r := &Runtime{
-		api:      api,
-		instance: o.Instance,
-		secret:   o.Secret,
-		profiles: o.Profiles,
-		shim:     shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
-		leaving:  make(chan struct{}, 1),
+		api:       api,
+		instance:  o.Instance,
+		secret:    o.Secret,
+		profiles:  o.Profiles,
+		shim:      shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
+		removeSem: make(chan struct{}, 1),
 	}
 	r.sessions = shim.NewSessions(shim.Options{
-		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
 	return r, nil
@@ -121,7 +121,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 // Ping asks whether the engine answers; runtime.ErrUnavailable when not.
 func (r *Runtime) Ping(ctx context.Context) error {
 	if _, err := r.api.Ping(ctx); err != nil {
-		return fmt.Errorf("reach docker: %w", r.fault(ctx, err))
+		return fmt.Errorf("reach docker: %w", r.apiError(ctx, err))
 	}
 	return nil
 }

@@ -23,30 +23,30 @@ import (
 )
 
 // Devices are everybody's: running a command as somebody hands none over.
-func TestDevicesStay(t *testing.T) {
+func TestDeviceOwnersUnchanged(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) { s.User = "1234:5678" })
-	require.Contains(t, say(t, rt, id, "/box", "stat", "/dev/null"), " 0 0 ", "uid and gid")
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) { s.User = "1234:5678" })
+	require.Contains(t, mustExec(t, rt, id, "/box", "stat", "/dev/null"), " 0 0 ", "uid and gid")
 }
 
 // Whoever a command runs as, root too, it has no capability and can gain none.
-func TestCommandsAreHarmless(t *testing.T) {
+func TestCommandsHaveNoCapabilities(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	for _, user := range []string{"", "0:0", "1234:5678"} {
-		id := up(t, rt, func(s *runtime.Spec) { s.User = user })
-		require.Contains(t, say(t, rt, id, "/box", "id"), "caps=0 nnp=1", "as %q", user)
+		id := startContainer(t, rt, func(s *runtime.Spec) { s.User = user })
+		require.Contains(t, mustExec(t, rt, id, "/box", "id"), "caps=0 nnp=1", "as %q", user)
 	}
 }
 
 // The engine is told the limits, given or default, and is asked for nothing on
 // its own machine: it may be far away.
-func TestEngineIsTold(t *testing.T) {
+func TestContainerConfiguration(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
+	rt, api := openRuntime(t), needEngine(t)
 	inspect := func(change ...func(*runtime.Spec)) container.InspectResponse {
-		c, err := api.ContainerInspect(t.Context(), "hostler-"+up(t, rt, change...))
+		c, err := api.ContainerInspect(t.Context(), "hostler-"+startContainer(t, rt, change...))
 		require.NoError(t, err)
 		return c
 	}
@@ -82,20 +82,20 @@ func TestEngineIsTold(t *testing.T) {
 
 // What the workload leaves open is the image's: command, user, environment,
 // folder. Files that are put there belong to that user.
-func TestImageDecides(t *testing.T) {
+func TestImageDefaultsApply(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.Image, s.Command, s.Workdir = imageUsers, nil, ""
 		s.Environment = map[string]string{"FROM_SPEC": "too"}
 	})
-	require.Contains(t, say(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=")
-	require.Equal(t, "/home/alice", strings.TrimSpace(say(t, rt, id, "box", "pwd")))
-	require.Equal(t, "yes", strings.TrimSpace(say(t, rt, id, "box", "env", "FROM_IMAGE")))
-	require.Equal(t, "too", strings.TrimSpace(say(t, rt, id, "box", "env", "FROM_SPEC")))
-	require.NotContains(t, say(t, rt, id, "box", "env"), "HOSTLER_SHIM")
-	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, map[string]string{"f": "x"})))
-	require.Contains(t, say(t, rt, id, "box", "stat", "/data/f"), "1001 1001")
+	require.Contains(t, mustExec(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=")
+	require.Equal(t, "/home/alice", strings.TrimSpace(mustExec(t, rt, id, "box", "pwd")))
+	require.Equal(t, "yes", strings.TrimSpace(mustExec(t, rt, id, "box", "env", "FROM_IMAGE")))
+	require.Equal(t, "too", strings.TrimSpace(mustExec(t, rt, id, "box", "env", "FROM_SPEC")))
+	require.NotContains(t, mustExec(t, rt, id, "box", "env"), "HOSTLER_SHIM")
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, map[string]string{"f": "x"})))
+	require.Contains(t, mustExec(t, rt, id, "box", "stat", "/data/f"), "1001 1001")
 
 	spec := newSpec()
 	spec.Command = nil // and the image has none
@@ -103,16 +103,16 @@ func TestImageDecides(t *testing.T) {
 }
 
 // What is not there is told in words that help.
-func TestRefusals(t *testing.T) {
+func TestCreateErrors(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	for name, test := range map[string]struct {
 		change func(*runtime.Spec)
 		is     error
 		words  string
 	}{
-		"image":      {func(s *runtime.Spec) { s.Image = "127.0.0.1:1/none:latest" }, runtime.ErrImage, "127.0.0.1:1"},
-		"image name": {func(s *runtime.Spec) { s.Image = "NOT A NAME" }, runtime.ErrImage, "NOT A NAME"},
+		"image":      {func(s *runtime.Spec) { s.Image = "127.0.0.1:1/none:latest" }, runtime.ErrImageUnavailable, "127.0.0.1:1"},
+		"image name": {func(s *runtime.Spec) { s.Image = "NOT A NAME" }, runtime.ErrImageUnavailable, "NOT A NAME"},
 		"no network": {func(s *runtime.Spec) { s.Networks = []string{"nowhere"} }, runtime.ErrInvalid,
 			"docker network create nowhere"},
 		"the host's network":    {func(s *runtime.Spec) { s.Networks = []string{"host"} }, runtime.ErrInvalid, "host"},
@@ -133,18 +133,18 @@ func TestRefusals(t *testing.T) {
 
 // A network that goes between Create and Start is a container that cannot be
 // started, not one that is not there.
-func TestNetworkGoes(t *testing.T) {
+func TestStartWithRemovedNetwork(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
+	rt, api := openRuntime(t), needEngine(t)
 	name := instance + "-brief"
-	made, err := api.NetworkCreate(t.Context(), name, network.CreateOptions{
+	created, err := api.NetworkCreate(t.Context(), name, network.CreateOptions{
 		Labels: map[string]string{"hostler.managed": "true", "hostler.instance": instance}})
 	require.NoError(t, err)
 	spec := newSpec()
 	spec.Networks = []string{name}
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	require.NoError(t, api.NetworkRemove(t.Context(), made.ID))
+	require.NoError(t, api.NetworkRemove(t.Context(), created.ID))
 	err = rt.Start(t.Context(), spec.ID)
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.NotErrorIs(t, err, runtime.ErrNotFound)
@@ -152,17 +152,17 @@ func TestNetworkGoes(t *testing.T) {
 }
 
 // A container of somebody else is not touched, whatever its name.
-func TestForeign(t *testing.T) {
+func TestForeignContainerUntouched(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
+	rt, api := openRuntime(t), needEngine(t)
 	id := uuid.NewString()
-	foreign := makeForeign(t, needEngine(t), id)
+	foreign := createForeign(t, needEngine(t), id)
 	spec := newSpec()
 	spec.ID = id
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/", rootfs(t, nil)), runtime.ErrNotFound)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/", rootfs(t, nil)), runtime.ErrNotFound)
 	require.ErrorIs(t, rt.Wipe(t.Context(), id, 1), runtime.ErrNotFound)
 	require.NoError(t, rt.Destroy(t.Context(), id))
 	c, err := api.ContainerInspect(t.Context(), foreign)
@@ -172,9 +172,9 @@ func TestForeign(t *testing.T) {
 
 // What happens to a container beside a running command is told, and never as
 // a success.
-func TestContainerEndsUnderCommand(t *testing.T) {
+func TestExecWhenContainerExits(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
+	rt, api := openRuntime(t), needEngine(t)
 	second := 1
 	for name, end := range map[string]func(ctx context.Context, id string) error{
 		"killed": func(ctx context.Context, id string) error { return api.ContainerKill(ctx, id, "KILL") },
@@ -190,20 +190,20 @@ func TestContainerEndsUnderCommand(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			id := up(t, rt)
-			begun, done := make(chan struct{}), make(chan error, 1)
+			id := startContainer(t, rt)
+			started, done := make(chan struct{}), make(chan error, 1)
 			go func() {
-				close(begun)
+				close(started)
 				_, err := rt.Exec(context.Background(), id, runtime.Command{Args: []string{"/box", "hang", "here"}})
 				done <- err
 			}()
-			<-begun
-			require.Eventually(t, func() bool { return say(t, rt, id, "/box", "ps", "here") != "" },
+			<-started
+			require.Eventually(t, func() bool { return mustExec(t, rt, id, "/box", "ps", "here") != "" },
 				20*time.Second, 5*time.Millisecond)
 			require.NoError(t, end(t.Context(), "hostler-"+id))
 			select {
 			case err := <-done:
-				require.ErrorIs(t, err, runtime.ErrLost)
+				require.ErrorIs(t, err, runtime.ErrContainerExited)
 			case <-time.After(30 * time.Second):
 				t.Fatal("Exec hangs")
 			}
@@ -213,32 +213,32 @@ func TestContainerEndsUnderCommand(t *testing.T) {
 
 // A paused container takes no commands, and one that is paused in the middle
 // of a command is doomed: nothing in it can be ended.
-func TestPaused(t *testing.T) {
+func TestPausedContainer(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
-	fresh := open(t) // has no session yet
-	id := up(t, rt)
+	rt, api := openRuntime(t), needEngine(t)
+	fresh := openRuntime(t) // has no session yet
+	id := startContainer(t, rt)
 	name := "hostler-" + id
 	require.NoError(t, api.ContainerPause(t.Context(), name))
 	_, err := fresh.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, nil)), runtime.ErrNotRunning)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, nil)), runtime.ErrNotRunning)
 	_, err = rt.Exec(t.Context(), id, runtime.Command{
 		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
-	require.ErrorIs(t, err, runtime.ErrDoomed)
+	require.ErrorIs(t, err, runtime.ErrTainted)
 	require.NoError(t, rt.Destroy(t.Context(), id), "frozen as it is")
 }
 
 // On our own network a container is reached from this machine and not from
 // another container.
-func TestTenantsAreApart(t *testing.T) {
+func TestTenantNetworkIsolation(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.Command = []string{"/box", "idle", "8080"}
 		s.Ports = []int{8080}
 	})
-	other := up(t, rt)
+	other := startContainer(t, rt)
 	status, err := rt.Status(t.Context(), id)
 	require.NoError(t, err)
 	require.Equal(t, []int{8080}, status.Endpoint.Ports)
@@ -251,33 +251,33 @@ func TestTenantsAreApart(t *testing.T) {
 		conn.Close()
 		return true
 	}, 20*time.Second, 20*time.Millisecond, "from this machine")
-	require.Equal(t, "ok\n", say(t, rt, id, "/tool", "dial", "127.0.0.1:8080"), "from itself")
-	require.NotEqual(t, "ok\n", say(t, rt, other, "/tool", "dial", address), "from another tenant's")
+	require.Equal(t, "ok\n", mustExec(t, rt, id, "/tool", "dial", "127.0.0.1:8080"), "from itself")
+	require.NotEqual(t, "ok\n", mustExec(t, rt, other, "/tool", "dial", address), "from another tenant's")
 }
 
 // Running out of memory is told as such.
-func TestOutOfMemory(t *testing.T) {
+func TestOOMKillReported(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	ready, deaths, done := make(chan struct{}), make(chan runtime.Death, 64), make(chan error, 1)
+	ready, exits, done := make(chan struct{}), make(chan runtime.Exit, 64), make(chan error, 1)
 	go func() {
-		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Death) { deaths <- d })
+		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) { exits <- d })
 	}()
 	<-ready
 	// Engines may see the death before they hear why.
-	told := false
-	for tries := 0; !told && tries < 3; tries++ {
-		told = tooLittle(t, rt, deaths)
+	reported := false
+	for attempts := 0; !reported && attempts < 3; attempts++ {
+		reported = runOutOfMemory(t, rt, exits)
 	}
-	require.True(t, told)
+	require.True(t, reported)
 	cancel()
 	require.NoError(t, <-done)
 }
 
-// tooLittle has a container run out of memory, and says whether both its death
+// runOutOfMemory has a container run out of memory, and says whether both its death
 // and its status tell so.
-func tooLittle(t *testing.T, rt *docker.Runtime, deaths <-chan runtime.Death) bool {
+func runOutOfMemory(t *testing.T, rt *docker.Runtime, exits <-chan runtime.Exit) bool {
 	t.Helper()
 	spec := newSpec()
 	spec.Command = []string{"/tool", "eat"}
@@ -288,23 +288,23 @@ func tooLittle(t *testing.T, rt *docker.Runtime, deaths <-chan runtime.Death) bo
 	if err := rt.Start(t.Context(), spec.ID); err != nil {
 		require.ErrorIs(t, err, runtime.ErrNotRunning)
 	}
-	var death runtime.Death
-	for death.ID != spec.ID {
-		death = <-deaths
+	var exited runtime.Exit
+	for exited.ID != spec.ID {
+		exited = <-exits
 	}
-	require.Equal(t, 137, death.ExitCode)
+	require.Equal(t, 137, exited.ExitCode)
 	status, err := rt.Status(t.Context(), spec.ID)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)
 	require.Equal(t, 137, status.ExitCode)
-	return death.OOMKilled && status.OOMKilled
+	return exited.OOMKilled && status.OOMKilled
 }
 
 // Destroy leaves no volume behind, also when only they are left.
-func TestDestroyVolumes(t *testing.T) {
+func TestDestroyRemovesVolumes(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
-	id := up(t, rt)
+	rt, api := openRuntime(t), needEngine(t)
+	id := startContainer(t, rt)
 	volume := "hostler-" + id + "-data"
 	_, err := api.VolumeInspect(t.Context(), volume)
 	require.NoError(t, err)
@@ -317,11 +317,11 @@ func TestDestroyVolumes(t *testing.T) {
 // Large files go in and out in a stream, whole or not at all.
 func TestFilesAreStreamed(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt)
+	rt := openRuntime(t)
+	id := startContainer(t, rt)
 	const size = 64 << 20
-	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", bigArchive(size, nil)))
-	files, err := rt.GetFiles(t.Context(), id, "/data")
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", bigArchive(size, nil)))
+	files, err := rt.CopyOut(t.Context(), id, "/data")
 	require.NoError(t, err)
 	defer files.Close()
 	n, err := io.Copy(io.Discard, files)
@@ -329,11 +329,11 @@ func TestFilesAreStreamed(t *testing.T) {
 	require.Greater(t, n, int64(size))
 
 	broken := fmt.Errorf("the disk fell out")
-	err = rt.PutFiles(t.Context(), id, "/data", bigArchive(size, broken))
+	err = rt.CopyIn(t.Context(), id, "/data", bigArchive(size, broken))
 	require.ErrorIs(t, err, broken, "a source that fails is not a short success")
 
 	ctx, cancel := context.WithCancel(t.Context())
-	files, err = rt.GetFiles(ctx, id, "/data")
+	files, err = rt.CopyOut(ctx, id, "/data")
 	require.NoError(t, err)
 	defer files.Close()
 	cancel()
@@ -347,15 +347,15 @@ func bigArchive(size int64, err error) io.Reader {
 	w := tar.NewWriter(&head)
 	_ = w.WriteHeader(&tar.Header{Name: "big", Mode: 0o600, Size: size, Typeflag: tar.TypeReg})
 	if err != nil {
-		return io.MultiReader(&head, io.LimitReader(zeros{}, size/2), failing{err})
+		return io.MultiReader(&head, io.LimitReader(zeroReader{}, size/2), failingReader{err})
 	}
-	return io.MultiReader(&head, io.LimitReader(zeros{}, size), io.LimitReader(zeros{}, 1024))
+	return io.MultiReader(&head, io.LimitReader(zeroReader{}, size), io.LimitReader(zeroReader{}, 1024))
 }
 
-type zeros struct{}
+type zeroReader struct{}
 
-func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
+func (zeroReader) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-type failing struct{ err error }
+type failingReader struct{ err error }
 
-func (f failing) Read([]byte) (int, error) { return 0, f.err }
+func (f failingReader) Read([]byte) (int, error) { return 0, f.err }

@@ -34,17 +34,17 @@ func newRelay(t *testing.T) *relay {
 	t.Helper()
 	target := needEngine(t).DaemonHost()
 	if filepath.Dir(target) == target || len(target) < 8 || target[:7] != "unix://" {
-		required.Missing(t, "docker", "the engine at %s listens on no local socket", target)
+		required.Skip(t, "docker", "the engine at %s listens on no local socket", target)
 	}
 	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
 	require.NoError(t, err)
 	l := &relay{path: filepath.Join(dir, "sock")}
-	t.Cleanup(func() { l.cut(); os.RemoveAll(dir) })
-	l.mend(t, target[7:])
+	t.Cleanup(func() { l.disconnect(); os.RemoveAll(dir) })
+	l.restore(t, target[7:])
 	return l
 }
 
-func (l *relay) mend(t *testing.T, target string) {
+func (l *relay) restore(t *testing.T, target string) {
 	t.Helper()
 	listener, err := net.Listen("unix", l.path)
 	require.NoError(t, err)
@@ -65,20 +65,20 @@ func (l *relay) mend(t *testing.T, target string) {
 			l.mu.Lock()
 			l.conns = append(l.conns, near, far)
 			l.mu.Unlock()
-			go carry(near, far)
-			go carry(far, near)
+			go copyHalf(near, far)
+			go copyHalf(far, near)
 		}
 	}()
 }
 
-// carry copies one direction and hands on its end.
-func carry(from, to net.Conn) {
+// copyHalf copies one direction and hands on its end.
+func copyHalf(from, to net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.(*net.UnixConn).CloseWrite()
 }
 
-// cut ends all connections and takes no new ones.
-func (l *relay) cut() {
+// disconnect ends all connections and takes no new ones.
+func (l *relay) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listener.Close()
@@ -91,13 +91,13 @@ func (l *relay) cut() {
 // An engine that does not answer is told as such, with its address and what to
 // do; when it is back everything works again, and a command that ran on
 // meanwhile has its own outcome.
-func TestEngineGoesAndComesBack(t *testing.T) {
+func TestEngineReconnect(t *testing.T) {
 	t.Parallel()
 	l := newRelay(t)
-	rt := open(t, func(o *docker.Options) { o.Host = "unix://" + l.path })
-	direct := open(t)
-	id := up(t, direct)
-	require.Equal(t, "hi\n", say(t, rt, id, "/box", "echo", "hi"))
+	rt := openRuntime(t, func(o *docker.Options) { o.Host = "unix://" + l.path })
+	direct := openRuntime(t)
+	id := startContainer(t, direct)
+	require.Equal(t, "hi\n", mustExec(t, rt, id, "/box", "echo", "hi"))
 
 	outcome := make(chan error, 1)
 	watched, ready := make(chan error, 1), make(chan struct{})
@@ -109,32 +109,32 @@ func TestEngineGoesAndComesBack(t *testing.T) {
 		outcome <- err
 	}()
 	go func() {
-		watched <- rt.Watch(context.Background(), func() { close(ready) }, func(runtime.Death) {})
+		watched <- rt.Watch(context.Background(), func() { close(ready) }, func(runtime.Exit) {})
 	}()
 	<-ready
 	var pid string
 	require.Eventually(t, func() bool {
-		pid, _, _ = strings.Cut(say(t, direct, id, "/box", "ps", "through"), " ")
+		pid, _, _ = strings.Cut(mustExec(t, direct, id, "/box", "ps", "through"), " ")
 		return pid != ""
 	}, 20*time.Second, 5*time.Millisecond)
-	l.cut()
+	l.disconnect()
 	require.ErrorIs(t, <-watched, runtime.ErrUnavailable)
 	_, err := rt.Status(t.Context(), id)
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	require.ErrorContains(t, err, l.path)
 	require.ErrorContains(t, err, "DOCKER_HOST")
-	_, err = rt.GetFiles(t.Context(), id, "/data")
+	_, err = rt.CopyOut(t.Context(), id, "/data")
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	require.ErrorIs(t, rt.Destroy(t.Context(), id), runtime.ErrUnavailable)
-	say(t, direct, id, "/box", "kill", pid, "TERM")
-	l.mend(t, needEngine(t).DaemonHost()[7:])
+	mustExec(t, direct, id, "/box", "kill", pid, "TERM")
+	l.restore(t, needEngine(t).DaemonHost()[7:])
 	require.NoError(t, <-outcome, "the command's own end, while the engine was away")
-	require.Equal(t, "hi\n", say(t, rt, id, "/box", "echo", "hi"))
+	require.Equal(t, "hi\n", mustExec(t, rt, id, "/box", "echo", "hi"))
 }
 
 // An engine that takes a connection and then says nothing holds up no call for
 // longer than its context.
-func TestEngineStandsStill(t *testing.T) {
+func TestUnresponsiveEngineHonoursContext(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
@@ -155,20 +155,20 @@ func TestEngineStandsStill(t *testing.T) {
 
 // A stream tells whether its container runs still, which is another one when
 // the engine has started it again, however the stream itself fares.
-func TestStreamKnowsItsContainer(t *testing.T) {
+func TestStreamRunningDetectsRestart(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
-	id := up(t, rt)
+	rt, api := openRuntime(t), needEngine(t)
+	id := startContainer(t, rt)
 	stream, err := rt.Dial(t.Context(), id)
 	require.NoError(t, err)
 	t.Cleanup(func() { stream.Close() })
-	checker := stream.(shim.Checker)
-	require.NoError(t, checker.Running(t.Context()))
+	liveness := stream.(shim.LivenessChecker)
+	require.NoError(t, liveness.CheckRunning(t.Context()))
 	now := 0
 	require.NoError(t, api.ContainerRestart(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
-	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning, "it was started again")
+	require.ErrorIs(t, liveness.CheckRunning(t.Context()), runtime.ErrNotRunning, "it was started again")
 	require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: &now}))
-	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotRunning)
+	require.ErrorIs(t, liveness.CheckRunning(t.Context()), runtime.ErrNotRunning)
 	require.NoError(t, rt.Destroy(t.Context(), id))
-	require.ErrorIs(t, checker.Running(t.Context()), runtime.ErrNotFound)
+	require.ErrorIs(t, liveness.CheckRunning(t.Context()), runtime.ErrNotFound)
 }

@@ -17,11 +17,11 @@ func (r *Runtime) Dial(ctx context.Context, id string) (io.ReadWriteCloser, erro
 // RunOwn runs a program in a container as the engine runs the shim's, and
 // returns what it printed.
 func (r *Runtime) RunOwn(ctx context.Context, id string, args ...string) (string, error) {
-	c, err := r.running(ctx, id)
+	c, err := r.lookupRunning(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	s, err := r.run(ctx, c.ID, args...)
+	s, err := r.startProgram(ctx, c.ID, args...)
 	if err != nil {
 		return "", err
 	}

@@ -34,21 +34,21 @@ func BenchmarkFiles(b *testing.B) {
 }
 
 func benchmarkFiles(b *testing.B, archive []byte) {
-	rt := open(b)
-	id := up(b, rt, func(s *runtime.Spec) { s.Limits.Memory = 1 << 30 })
+	rt := openRuntime(b)
+	id := startContainer(b, rt, func(s *runtime.Spec) { s.Limits.Memory = 1 << 30 })
 	var restore, save []time.Duration
 	before := processorTime(b, id)
 	for b.Loop() {
-		begun := time.Now()
-		require.NoError(b, rt.PutFiles(b.Context(), id, "/data", bytes.NewReader(archive)))
-		restore = append(restore, time.Since(begun))
-		begun = time.Now()
-		from, err := rt.GetFiles(b.Context(), id, "/data")
+		start := time.Now()
+		require.NoError(b, rt.CopyIn(b.Context(), id, "/data", bytes.NewReader(archive)))
+		restore = append(restore, time.Since(start))
+		start = time.Now()
+		from, err := rt.CopyOut(b.Context(), id, "/data")
 		require.NoError(b, err)
 		_, err = io.Copy(io.Discard, from)
 		require.NoError(b, err)
 		require.NoError(b, from.Close())
-		save = append(save, time.Since(begun))
+		save = append(save, time.Since(start))
 	}
 	b.ReportMetric((processorTime(b, id)-before).Seconds()*1000/float64(b.N), "container-cpu-ms/op")
 	b.ReportMetric(median(restore)*1000, "restore-p50-ms")

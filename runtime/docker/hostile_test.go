@@ -20,32 +20,32 @@ func imageAttacked(user int) string { return fmt.Sprintf("%s/attacked:%d", insta
 // No tenant reaches the next one, on the engine of this machine.
 func TestHostile(t *testing.T) {
 	needEngine(t)
-	required.Minutes(t, "docker")
-	hostile(t, "docker", "", 2, runtimetest.Facts{})
+	required.SkipShort(t, "docker")
+	runHostile(t, "docker", "", 2, runtimetest.Limitations{})
 }
 
 // Nor does one under gVisor.
 func TestHostileGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
-	required.Minutes(t, "gvisor")
-	hostile(t, "gvisor", host, 4, runtimetest.Facts{Unprovable: true})
+	required.SkipShort(t, "gvisor")
+	runHostile(t, "gvisor", host, 4, runtimetest.Limitations{WipeUnverifiable: true})
 }
 
-func hostile(t *testing.T, name, host string, sample int, facts runtimetest.Facts) {
-	makeImages(t, host) // whose end removes this one as well
+func runHostile(t *testing.T, name, host string, sample int, limitations runtimetest.Limitations) {
+	importImages(t, host) // whose end removes this one as well
 	at := func(o *docker.Options) { o.Host = host }
 	rt := connect(t, at)
 	for _, user := range []int{0, 1001} {
 		require.NoError(t, rt.Import(t.Context(), imageAttacked(user), bytes.NewReader(runtimetest.AttackedRootfs(t, user))))
 	}
-	runtimetest.Hostile(t, name, runtimetest.Harness{
+	runtimetest.RunHostile(t, name, runtimetest.Harness{
 		New: func(t *testing.T) runtime.Runtime { return connect(t, at) },
-		Attacked: func(_ *testing.T, user int) runtime.Spec {
+		AttackedSpec: func(_ *testing.T, user int) runtime.Spec {
 			spec := newSpec()
 			spec.Image, spec.Networks = imageAttacked(user), []string{"none"}
 			return spec
 		},
-		Sample: sample,
-		Facts:  facts,
+		Sample:      sample,
+		Limitations: limitations,
 	})
 }

@@ -31,23 +31,23 @@ type imageConfig struct {
 // for the same image pull it once.
 func (r *Runtime) resolve(ctx context.Context, ref string) (imageConfig, error) {
 	if ref == "" {
-		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImage)
+		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImageUnavailable)
 	}
 	found, err := r.inspectImage(ctx, ref)
 	if cerrdefs.IsInvalidArgument(err) {
-		return found, fmt.Errorf("%w: %w", runtime.ErrImage, err)
+		return found, fmt.Errorf("%w: %w", runtime.ErrImageUnavailable, err)
 	}
 	if !cerrdefs.IsNotFound(err) {
-		return found, r.fault(ctx, err)
+		return found, r.apiError(ctx, err)
 	}
 	if err := r.pull(ctx, ref); err != nil {
 		return imageConfig{}, err
 	}
 	found, err = r.inspectImage(ctx, ref)
 	if cerrdefs.IsNotFound(err) {
-		return found, fmt.Errorf("%w: %s was pulled and is gone again", runtime.ErrImage, ref)
+		return found, fmt.Errorf("%w: %s was pulled and is gone again", runtime.ErrImageUnavailable, ref)
 	}
-	return found, r.fault(ctx, err)
+	return found, r.apiError(ctx, err)
 }
 
 func (r *Runtime) inspectImage(ctx context.Context, ref string) (imageConfig, error) {
@@ -81,30 +81,30 @@ func (r *Runtime) pull(ctx context.Context, ref string) error {
 // where a registry's refusal is told.
 func (r *Runtime) pullOnce(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pullTimeout,
-		fmt.Errorf("%w: pulling %s took longer than %s", runtime.ErrImage, ref, pullTimeout))
+		fmt.Errorf("%w: pulling %s took longer than %s", runtime.ErrImageUnavailable, ref, pullTimeout))
 	defer cancel()
-	account, err := r.api.ImagePull(ctx, ref, image.PullOptions{})
+	progress, err := r.api.ImagePull(ctx, ref, image.PullOptions{})
 	if err != nil {
-		return r.pullFault(ctx, ref, err)
+		return r.pullError(ctx, ref, err)
 	}
-	defer account.Close()
-	for lines := json.NewDecoder(account); ; {
+	defer progress.Close()
+	for lines := json.NewDecoder(progress); ; {
 		var line jsonmessage.JSONMessage
 		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
 			return nil
 		} else if err != nil {
-			return fmt.Errorf("pull %s: %w", ref, r.fault(ctx, err))
+			return fmt.Errorf("pull %s: %w", ref, r.apiError(ctx, err))
 		}
 		if line.Error != nil {
-			return r.pullFault(ctx, ref, line.Error)
+			return r.pullError(ctx, ref, line.Error)
 		}
 	}
 }
 
-// pullFault keeps the registry's words.
-func (r *Runtime) pullFault(ctx context.Context, ref string, err error) error {
-	if ctx.Err() != nil || unreachable(err) {
-		return fmt.Errorf("pull %s: %w", ref, r.fault(ctx, err))
+// pullError keeps the registry's words.
+func (r *Runtime) pullError(ctx context.Context, ref string, err error) error {
+	if ctx.Err() != nil || isUnreachable(err) {
+		return fmt.Errorf("pull %s: %w", ref, r.apiError(ctx, err))
 	}
-	return fmt.Errorf("%w: %s is not on the engine and pulling it failed: %w", runtime.ErrImage, ref, err)
+	return fmt.Errorf("%w: %s is not on the engine and pulling it failed: %w", runtime.ErrImageUnavailable, ref, err)
 }

@@ -17,105 +17,105 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// maxProfile bounds a seccomp profile, in bytes.
-const maxProfile = 1 << 20
+// maxProfileSize bounds a seccomp profile, in bytes.
+const maxProfileSize = 1 << 20
 
 // Check is runtime.Lifecycle.Check. What nothing is asked of costs no call.
 func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
-	if spec.Isolation.First() == "" {
+	if spec.Isolation.FirstField() == "" {
 		return nil
 	}
-	if _, err := r.seccomp(spec.Isolation); err != nil {
+	if _, err := r.seccompProfile(spec.Isolation); err != nil {
 		return err
 	}
 	info, err := r.api.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the engine what it can do: %w", r.fault(ctx, err))
+		return fmt.Errorf("ask the engine what it can do: %w", r.apiError(ctx, err))
 	}
-	return able(info, spec.Isolation)
+	return checkIsolation(info, spec.Isolation)
 }
 
-// able says what of a workload's wishes an engine cannot do.
-func able(info system.Info, want runtime.Isolation) error {
+// checkIsolation says what of a workload's wishes an engine cannot do.
+func checkIsolation(info system.Info, want runtime.Isolation) error {
 	if _, ok := info.Runtimes[want.Runtime]; want.Runtime != "" && !ok {
 		return &runtime.SpecError{
 			Field: "runtime", Reason: fmt.Sprintf("is %q, which the engine does not have", want.Runtime),
-			Remedy: "write one of " + strings.Join(slices.Sorted(maps.Keys(info.Runtimes)), ", ") +
+			Hint: "write one of " + strings.Join(slices.Sorted(maps.Keys(info.Runtimes)), ", ") +
 				", or add it to the engine's settings (runtimes in daemon.json)",
 		}
 	}
-	if name := want.Profile("apparmor"); name != "" && !has(info, "apparmor") {
+	if name := want.Profile("apparmor"); name != "" && !hasSecurityOption(info, "apparmor") {
 		return &runtime.SpecError{
 			Field: "security_opt", Reason: fmt.Sprintf("names the AppArmor profile %q, and the engine's machine has no AppArmor", name),
-			Remedy: "leave it out, or use a machine whose kernel has AppArmor switched on",
+			Hint: "leave it out, or use a machine whose kernel has AppArmor switched on",
 		}
 	}
-	remapped := has(info, "userns") || has(info, "rootless")
+	remapped := hasSecurityOption(info, "userns") || hasSecurityOption(info, "rootless")
 	if want.UsernsMode == runtime.UsernsPrivate && !remapped {
 		return &runtime.SpecError{
 			Field: "userns_mode", Reason: "is private, and the engine gives containers no user namespace",
-			Remedy: "start the engine with userns-remap (daemon.json), or rootless, or leave it out",
+			Hint: "start the engine with userns-remap (daemon.json), or rootless, or leave it out",
 		}
 	}
 	if want.UsernsMode == runtime.UsernsHost && remapped {
 		return &runtime.SpecError{
 			Field: "userns_mode", Reason: "is host, which would take the user namespace away that the engine gives",
-			Remedy: "leave it out",
+			Hint: "leave it out",
 		}
 	}
 	return nil
 }
 
-// has says whether an engine lists a means of security, as "name=apparmor" or
+// hasSecurityOption says whether an engine lists a means of security, as "name=apparmor" or
 // "name=seccomp,profile=default".
-func has(info system.Info, means string) bool {
+func hasSecurityOption(info system.Info, feature string) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
 		name, _, _ := strings.Cut(option, ",")
-		return name == "name="+means
+		return name == "name="+feature
 	})
 }
 
-// seccomp is the content of the profile that a workload names: a file of the
+// seccompProfile is the content of the profile that a workload names: a file of the
 // operator's folder. It is empty when the workload names none, or the engine's.
-func (r *Runtime) seccomp(want runtime.Isolation) (string, error) {
+func (r *Runtime) seccompProfile(want runtime.Isolation) (string, error) {
 	name := want.Profile("seccomp")
 	if name == "" || name == "default" {
 		return "", nil
 	}
-	refused := func(reason, remedy string) (string, error) {
+	specError := func(reason, hint string) (string, error) {
 		return "", &runtime.SpecError{
-			Field: "security_opt", Reason: fmt.Sprintf("names the seccomp profile %q, %s", name, reason), Remedy: remedy}
+			Field: "security_opt", Reason: fmt.Sprintf("names the seccomp profile %q, %s", name, reason), Hint: hint}
 	}
 	if r.profiles == "" {
-		return refused("and the server has no folder of profiles", "start it with --seccomp-profiles, or leave it out")
+		return specError("and the server has no folder of profiles", "start it with --seccomp-profiles, or leave it out")
 	}
 	root, err := os.OpenRoot(r.profiles)
 	if err != nil {
-		return refused("and the server's folder of profiles cannot be read: "+err.Error(), "look at --seccomp-profiles")
+		return specError("and the server's folder of profiles cannot be read: "+err.Error(), "look at --seccomp-profiles")
 	}
 	defer root.Close()
 	content, err := root.ReadFile(name + ".json")
 	var compact bytes.Buffer
-	if err == nil && len(content) > maxProfile {
+	if err == nil && len(content) > maxProfileSize {
 		err = errors.New("it is too large")
 	}
 	if err == nil {
 		err = json.Compact(&compact, content)
 	}
 	if err != nil {
-		return refused("which cannot be read: "+err.Error(), "put "+name+".json into the server's folder --seccomp-profiles")
+		return specError("which cannot be read: "+err.Error(), "put "+name+".json into the server's folder --seccomp-profiles")
 	}
 	return compact.String(), nil
 }
 
-// isolate adds a workload's wishes to the settings of its container. A profile
+// applyIsolation adds a workload's wishes to the settings of its container. A profile
 // that is gone by now is an error.
-func (r *Runtime) isolate(h *container.HostConfig, want runtime.Isolation) error {
+func (r *Runtime) applyIsolation(h *container.HostConfig, want runtime.Isolation) error {
 	h.Runtime = want.Runtime
 	if name := want.Profile("apparmor"); name != "" {
 		h.SecurityOpt = append(h.SecurityOpt, "apparmor="+name)
 	}
-	profile, err := r.seccomp(want)
+	profile, err := r.seccompProfile(want)
 	if err != nil {
 		return err
 	}

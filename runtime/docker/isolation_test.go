@@ -15,7 +15,7 @@ import (
 )
 
 // What an engine cannot do is refused, by field, with what to do instead.
-func TestAble(t *testing.T) {
+func TestCheckIsolation(t *testing.T) {
 	plain := system.Info{
 		Runtimes:        map[string]system.RuntimeWithStatus{"runc": {}, "runsc": {}},
 		SecurityOptions: []string{"name=seccomp,profile=default"},
@@ -35,7 +35,7 @@ func TestAble(t *testing.T) {
 		{rich, runtime.Isolation{SecurityOpt: []string{"apparmor:strict"}, UsernsMode: "private"}, ""},
 		{rich, runtime.Isolation{UsernsMode: "host"}, "userns_mode"},
 	} {
-		err := able(c.engine, c.want)
+		err := checkIsolation(c.engine, c.want)
 		if c.field == "" {
 			require.NoError(t, err, "%+v", c.want)
 			continue
@@ -44,14 +44,14 @@ func TestAble(t *testing.T) {
 		require.ErrorAs(t, err, &refused, "%+v", c.want)
 		require.ErrorIs(t, err, runtime.ErrInvalid)
 		require.Equal(t, c.field, refused.Field)
-		require.NotEmpty(t, refused.Remedy)
+		require.NotEmpty(t, refused.Hint)
 	}
-	require.ErrorContains(t, able(plain, runtime.Isolation{Runtime: "kata"}), "runc, runsc")
+	require.ErrorContains(t, checkIsolation(plain, runtime.Isolation{Runtime: "kata"}), "runc, runsc")
 }
 
 // The settings that the engine is sent have every wish; a profile comes from
 // the operator's folder and from nowhere else.
-func TestIsolate(t *testing.T) {
+func TestApplyIsolation(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strict.json"), []byte("{ \"defaultAction\": \"SCMP_ACT_ERRNO\" }\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "broken.json"), []byte("{"), 0o600))
@@ -60,7 +60,7 @@ func TestIsolate(t *testing.T) {
 	r := &Runtime{profiles: dir, shim: binary}
 	set := func(r *Runtime, options ...string) (*container.HostConfig, error) {
 		h := r.hostConfig(runtime.Spec{}, runtime.NetworkNone)
-		return h, r.isolate(h, runtime.Isolation{Runtime: "runsc", SecurityOpt: options})
+		return h, r.applyIsolation(h, runtime.Isolation{Runtime: "runsc", SecurityOpt: options})
 	}
 	h, err := set(r, "no-new-privileges:true", "seccomp=strict", "apparmor=mine")
 	require.NoError(t, err)
@@ -80,14 +80,14 @@ func TestIsolate(t *testing.T) {
 }
 
 // The engine is asked when there is a wish, and not answering is no consent.
-func TestCheck(t *testing.T) {
-	k := &killed{status: http.StatusInternalServerError}
-	r := stopped(t, k, nil)
+func TestCheckQueriesEngineOnlyWhenNeeded(t *testing.T) {
+	k := &signalEngine{status: http.StatusInternalServerError}
+	r := newStopRuntime(t, k, nil)
 	require.NoError(t, r.Check(t.Context(), runtime.Spec{}))
-	require.Empty(t, k.asked)
+	require.Empty(t, k.signals)
 	err := r.Check(t.Context(), runtime.Spec{Isolation: runtime.Isolation{Runtime: "runsc"}})
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
-	require.Len(t, k.asked, 1)
+	require.Len(t, k.signals, 1)
 	err = r.Check(t.Context(), runtime.Spec{Isolation: runtime.Isolation{SecurityOpt: []string{"seccomp=x"}}})
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.True(t, strings.Contains(err.Error(), "security_opt"), err)

@@ -38,18 +38,18 @@ func volumeName(id, volume string) string { return containerName(id) + "-" + vol
 func stateVolume(id string) string { return containerName(id) + "_state" }
 
 // labels are the given ones and those that everything of ours bears.
-func (r *Runtime) labels(more map[string]string) map[string]string {
+func (r *Runtime) labels(extra map[string]string) map[string]string {
 	all := map[string]string{labelManaged: "true", labelInstance: r.instance}
-	maps.Copy(all, more)
+	maps.Copy(all, extra)
 	return all
 }
 
-// ours selects what bears this instance's labels, and those given.
-func (r *Runtime) ours(more ...string) filters.Args {
+// instanceFilter selects what bears this instance's labels, and those given.
+func (r *Runtime) instanceFilter(extra ...string) filters.Args {
 	args := filters.NewArgs(
 		filters.Arg("label", labelManaged+"=true"),
 		filters.Arg("label", labelInstance+"="+r.instance))
-	for _, label := range more {
+	for _, label := range extra {
 		args.Add("label", label)
 	}
 	return args
@@ -59,15 +59,15 @@ func (r *Runtime) ours(more ...string) filters.Args {
 // else: for all purposes but that of making ours, there is none.
 var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
 
-// find looks a container up by its name and makes sure that it is ours, be it
+// lookup looks a container up by its name and makes sure that it is ours, be it
 // of a newer server.
-func (r *Runtime) find(ctx context.Context, id string) (container.InspectResponse, error) {
+func (r *Runtime) lookup(ctx context.Context, id string) (container.InspectResponse, error) {
 	if id == "" {
 		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
 	}
 	c, err := r.api.ContainerInspect(ctx, containerName(id))
 	if err != nil {
-		return c, r.fault(ctx, err)
+		return c, r.apiError(ctx, err)
 	}
 	if c.Config == nil || c.State == nil || c.Config.Labels[labelInstance] != r.instance ||
 		c.Config.Labels[labelContainer] != id {
@@ -76,10 +76,10 @@ func (r *Runtime) find(ctx context.Context, id string) (container.InspectRespons
 	return c, nil
 }
 
-// removable is find for what ends the container: one of a newer server is
+// lookupRemovable is find for what ends the container: one of a newer server is
 // runtime.ErrNewer.
-func (r *Runtime) removable(ctx context.Context, id string) (container.InspectResponse, error) {
-	c, err := r.find(ctx, id)
+func (r *Runtime) lookupRemovable(ctx context.Context, id string) (container.InspectResponse, error) {
+	c, err := r.lookup(ctx, id)
 	if err != nil {
 		return c, err
 	}

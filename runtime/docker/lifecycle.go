@@ -18,10 +18,10 @@ import (
 // How long the engine is given, and how often it is asked meanwhile. One that
 // has not removed a container in removeTime has locked up, or is about to.
 const (
-	patience    = 30 * time.Second
-	removeTime  = 5 * time.Minute
-	removePause = 50 * time.Millisecond
-	openPause   = 5 * time.Millisecond
+	maxWait            = 30 * time.Second
+	removeTimeout      = 5 * time.Minute
+	removePollInterval = 50 * time.Millisecond
+	openPollInterval   = 5 * time.Millisecond
 )
 
 // Create is runtime.Lifecycle.Create.
@@ -34,14 +34,14 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 
 func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	// The engine refuses the name in the end, but only after a pull.
-	if err := r.nameFree(ctx, spec.ID); err != nil {
+	if err := r.checkNameFree(ctx, spec.ID); err != nil {
 		return err
 	}
 	img, err := r.resolve(ctx, spec.Image)
 	if err != nil {
 		return err
 	}
-	config, err := r.config(spec, img)
+	config, err := r.containerConfig(spec, img)
 	if err != nil {
 		return err
 	}
@@ -52,33 +52,33 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 		}
 	}
 	host := r.hostConfig(spec, networks[0])
-	if err := r.isolate(host, spec.Isolation); err != nil {
+	if err := r.applyIsolation(host, spec.Isolation); err != nil {
 		return err
 	}
-	if err := r.ensureShim(ctx, spec.Image); err != nil {
+	if err := r.ensureShimVolume(ctx, spec.Image); err != nil {
 		return err
 	}
-	made, err := r.api.ContainerCreate(ctx, config, host, nil, nil,
+	created, err := r.api.ContainerCreate(ctx, config, host, nil, nil,
 		containerName(spec.ID))
 	if cerrdefs.IsConflict(err) {
-		return errors.Join(err, r.nameFree(ctx, spec.ID))
+		return errors.Join(err, r.checkNameFree(ctx, spec.ID))
 	}
 	if err != nil {
-		return r.refusal(ctx, err)
+		return r.createError(ctx, err)
 	}
 	for _, name := range networks[1:] {
-		err := r.api.NetworkConnect(ctx, name, made.ID, &network.EndpointSettings{})
+		err := r.api.NetworkConnect(ctx, name, created.ID, &network.EndpointSettings{})
 		if err != nil {
-			return fmt.Errorf("join the network %s: %w", name, r.refusal(ctx, err))
+			return fmt.Errorf("join the network %s: %w", name, r.createError(ctx, err))
 		}
 	}
 	return nil
 }
 
-// nameFree is nil when no container has the name that one of this id would
+// checkNameFree is nil when no container has the name that one of this id would
 // have.
-func (r *Runtime) nameFree(ctx context.Context, id string) error {
-	_, err := r.find(ctx, id)
+func (r *Runtime) checkNameFree(ctx context.Context, id string) error {
+	_, err := r.lookup(ctx, id)
 	switch {
 	case err == nil:
 		return runtime.ErrExists
@@ -99,7 +99,7 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) start(ctx context.Context, id string) error {
-	c, err := r.find(ctx, id)
+	c, err := r.lookup(ctx, id)
 	if err == nil {
 		_, err = shim.Protocols().Parse(c.Config.Labels[labelProtocol])
 	}
@@ -107,18 +107,18 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 		return err
 	}
 	err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
-	if ambiguous(err) && r.ensureNetwork(ctx) == nil {
+	if isAmbiguousNetwork(err) && r.ensureNetwork(ctx) == nil {
 		err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
 	}
 	if err != nil {
-		if _, gone := r.find(ctx, id); errors.Is(gone, runtime.ErrNotFound) {
-			return gone // removed meanwhile, not refused
+		if _, lookupErr := r.lookup(ctx, id); errors.Is(lookupErr, runtime.ErrNotFound) {
+			return lookupErr // removed meanwhile, not refused
 		}
-		return r.refusal(ctx, err)
+		return r.createError(ctx, err)
 	}
-	session := r.sessions.With(id)
+	session := r.sessions.Get(id)
 	// The engine is done when process 1 is there, which is before it listens.
-	return r.until(ctx, openPause, func() (bool, error) {
+	return r.withRetry(ctx, openPollInterval, func() (bool, error) {
 		err := session.Open(ctx)
 		return err == nil, err
 	})
@@ -134,20 +134,20 @@ func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 }
 
 func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
-	session := r.sessions.With(id)
+	session := r.sessions.Get(id)
 	err := session.Restart(ctx, fence)
-	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
+	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrContainerExited) {
 		return err
 	}
 	if err := r.start(ctx, id); err != nil {
 		return err
 	}
-	return session.Raise(ctx, fence)
+	return session.RaiseFence(ctx, fence)
 }
 
 // Stop is runtime.Lifecycle.Stop.
 func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
+	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
 		return fmt.Errorf("stop the container %s: %w", id, err)
 	}
 	return nil
@@ -156,7 +156,7 @@ func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 // Destroy is runtime.Lifecycle.Destroy. Many containers may have their grace
 // periods at once; they are removed one by one.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
-	c, err := r.removable(ctx, id)
+	c, err := r.lookupRemovable(ctx, id)
 	if err == nil {
 		err = r.stop(ctx, id, c)
 	}
@@ -166,7 +166,7 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
 	}
-	r.sessions.Forget(id)
+	r.sessions.Remove(id)
 	if err := r.removeVolumes(ctx, id); err != nil {
 		return fmt.Errorf("destroy the volumes of the container %s: %w", id, err)
 	}
@@ -176,8 +176,8 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 // remove kills and removes one container, or waits for whoever does so
 // already.
 func (r *Runtime) remove(ctx context.Context, engineID string) error {
-	return r.until(ctx, removePause, func() (bool, error) {
-		answer, err := r.leave(ctx, engineID)
+	return r.withRetry(ctx, removePollInterval, func() (bool, error) {
+		answer, err := r.startRemove(ctx, engineID)
 		if err != nil {
 			return false, err
 		}
@@ -192,24 +192,24 @@ func (r *Runtime) remove(ctx context.Context, engineID string) error {
 		if cerrdefs.IsConflict(err) { // "removal is already in progress"
 			return false, fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 		}
-		return false, r.fault(ctx, err)
+		return false, r.apiError(ctx, err)
 	})
 }
 
-// leave has the engine remove one container when it is that one's turn, and
+// startRemove has the engine remove one container when it is that one's turn, and
 // gives the channel on which its answer comes. An engine that was told to
 // remove a container goes on when nobody waits for it any more, so the turn
 // lasts until it has answered.
-func (r *Runtime) leave(ctx context.Context, engineID string) (<-chan error, error) {
+func (r *Runtime) startRemove(ctx context.Context, engineID string) (<-chan error, error) {
 	select {
-	case r.leaving <- struct{}{}:
+	case r.removeSem <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
 	answer := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
 	go func() { // ends with the engine's answer, or with its time
-		defer func() { <-r.leaving }()
+		defer func() { <-r.removeSem }()
 		defer cancel()
 		answer <- r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
 	}()
@@ -219,10 +219,10 @@ func (r *Runtime) leave(ctx context.Context, engineID string) (<-chan error, err
 // removeVolumes removes the container's own volumes. Right after a removal the
 // engine may still count them as in use.
 func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
-	return r.until(ctx, removePause, func() (bool, error) {
-		found, err := r.api.VolumeList(ctx, volume.ListOptions{Filters: r.ours(labelContainer + "=" + id)})
+	return r.withRetry(ctx, removePollInterval, func() (bool, error) {
+		found, err := r.api.VolumeList(ctx, volume.ListOptions{Filters: r.instanceFilter(labelContainer + "=" + id)})
 		if err != nil {
-			return false, r.fault(ctx, err)
+			return false, r.apiError(ctx, err)
 		}
 		for _, v := range found.Volumes {
 			err := r.api.VolumeRemove(ctx, v.Name, true)
@@ -234,20 +234,20 @@ func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
 	})
 }
 
-// until asks again while the answer is that the engine is busy, and gives the
+// withRetry asks again while the answer is that the engine is busy, and gives the
 // last answer when its patience or the context is at an end.
-func (r *Runtime) until(ctx context.Context, pause time.Duration, ask func() (done bool, err error)) error {
-	limit := time.NewTimer(patience)
+func (r *Runtime) withRetry(ctx context.Context, interval time.Duration, attempt func() (done bool, err error)) error {
+	limit := time.NewTimer(maxWait)
 	defer limit.Stop()
-	again := time.NewTicker(pause)
-	defer again.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
 	for {
-		done, err := ask()
-		if done || err != nil && !retriable(err) {
+		done, err := attempt()
+		if done || err != nil && !isRetryable(err) {
 			return err
 		}
 		select {
-		case <-again.C:
+		case <-ticker.C:
 		case <-limit.C:
 			return err
 		case <-ctx.Done():
@@ -256,7 +256,7 @@ func (r *Runtime) until(ctx context.Context, pause time.Duration, ask func() (do
 	}
 }
 
-// retriable is an engine that answers, but not now.
-func retriable(err error) bool {
-	return errors.Is(err, runtime.ErrUnavailable) && !unreachable(err)
+// isRetryable is an engine that answers, but not now.
+func isRetryable(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) && !isUnreachable(err)
 }

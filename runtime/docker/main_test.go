@@ -28,8 +28,8 @@ var instance = "test-" + uuid.NewString()[:8]
 
 // The images of the tests: nothing but our box program and what is named.
 var (
-	imageBox   = instance + "/box:latest"   // as root, in /, with no command
-	imageUsers = instance + "/users:latest" // with accounts, a user and a command
+	imageTestprog = instance + "/box:latest"   // as root, in /, with no command
+	imageUsers    = instance + "/users:latest" // with accounts, a user and a command
 )
 
 var secret = []byte("a secret of the tests")
@@ -46,19 +46,19 @@ var engine = sync.OnceValues(func() (*client.Client, error) {
 	return api, err
 })
 
-// prepared are the engines on which the images are, by their address.
-var prepared sync.Map // of *preparation
+// engineImagesByHost are the engines on which the images are, by their address.
+var engineImagesByHost sync.Map // of *preparation
 
-// preparation is that of one engine. Its backend removes everything in the end.
-type preparation struct {
+// engineImages is that of one engine. Its backend removes everything in the end.
+type engineImages struct {
 	once sync.Once
 	rt   *docker.Runtime
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	prepared.Range(func(_, p any) bool {
-		if err := purge(p.(*preparation).rt); err != nil {
+	engineImagesByHost.Range(func(_, p any) bool {
+		if err := purge(p.(*engineImages).rt); err != nil {
 			fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
 			code = max(code, 1)
 		}
@@ -73,7 +73,7 @@ func purge(rt *docker.Runtime) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
-	return rt.Purge(ctx, imageBox, imageUsers, imageAttacked(0), imageAttacked(1001))
+	return rt.Purge(ctx, imageTestprog, imageUsers, imageAttacked(0), imageAttacked(1001))
 }
 
 // needEngine skips, loudly, where there is no engine, and fails where there
@@ -84,7 +84,7 @@ func needEngine(t testing.TB) *client.Client {
 	if err == nil {
 		return api
 	}
-	required.Missing(t, "docker", "no Docker engine answers: %v", err)
+	required.Skip(t, "docker", "no Docker engine answers: %v", err)
 	return nil
 }
 
@@ -93,11 +93,11 @@ func options(t testing.TB) docker.Options {
 	return docker.Options{Instance: instance, Secret: secret, ShimPath: runtimetest.BuildShim(t)}
 }
 
-// open connects to the engine, with the images there.
-func open(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
+// openRuntime connects to the engine, with the images there.
+func openRuntime(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	t.Helper()
 	needEngine(t)
-	makeImages(t, "")
+	importImages(t, "")
 	return connect(t, change...)
 }
 
@@ -114,24 +114,24 @@ func connect(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	return rt
 }
 
-// makeImages builds what the tests run, from nothing: no registry, no shell.
+// importImages builds what the tests run, from nothing: no registry, no shell.
 // An empty host is the engine of this machine.
-func makeImages(t testing.TB, host string) {
+func importImages(t testing.TB, host string) {
 	t.Helper()
-	found, _ := prepared.LoadOrStore(host, &preparation{})
-	p := found.(*preparation)
+	found, _ := engineImagesByHost.LoadOrStore(host, &engineImages{})
+	p := found.(*engineImages)
 	p.once.Do(func() {
 		o := options(t)
 		o.Host = host
 		rt, err := docker.New(context.Background(), o)
 		require.NoError(t, err, "New")
 		p.rt = rt
-		box, err := os.ReadFile(runtimetest.BuildBox(t))
+		testprog, err := os.ReadFile(runtimetest.BuildTestprog(t))
 		require.NoError(t, err)
-		plain := map[string]string{"box": string(box), "tool": buildProgram(t, "tool"), "echo": buildProgram(t, "echo")}
-		require.NoError(t, rt.Import(context.Background(), imageBox, rootfs(t, plain)))
+		plain := map[string]string{"box": string(testprog), "tool": buildProgram(t, "tool"), "echo": buildProgram(t, "echo")}
+		require.NoError(t, rt.Import(context.Background(), imageTestprog, rootfs(t, plain)))
 		users := map[string]string{
-			"usr/bin/box": string(box),
+			"usr/bin/box": string(testprog),
 			"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
 			"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
 			"home/alice/": "",
@@ -178,13 +178,13 @@ func rootfs(t testing.TB, files map[string]string) *bytes.Buffer {
 func newSpec() runtime.Spec {
 	return runtime.Spec{
 		ID: uuid.NewString(), Workload: "test", Revision: "r1",
-		Image: imageBox, Command: []string{"/box", "idle"}, Workdir: "/data",
+		Image: imageTestprog, Command: []string{"/box", "idle"}, Workdir: "/data",
 		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
 	}
 }
 
-// up makes and starts a container that goes when the test ends.
-func up(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Spec)) string {
+// startContainer makes and starts a container that goes when the test ends.
+func startContainer(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Spec)) string {
 	t.Helper()
 	spec := newSpec()
 	for _, f := range change {
@@ -196,8 +196,8 @@ func up(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Spec)) string 
 	return spec.ID
 }
 
-// say runs a command that has to succeed and gives what it printed.
-func say(t testing.TB, rt *docker.Runtime, id string, args ...string) string {
+// mustExec runs a command that has to succeed and gives what it printed.
+func mustExec(t testing.TB, rt *docker.Runtime, id string, args ...string) string {
 	t.Helper()
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: args})
 	require.NoError(t, err, "Exec %q", args)

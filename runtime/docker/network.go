@@ -14,19 +14,19 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// ownNetwork is where containers go whose workload names no network. Tenants
+// defaultNetwork is where containers go whose workload names no network. Tenants
 // on it reach the world and are reached from the engine's machine, but not
 // each other.
-const ownNetwork = "hostler"
+const defaultNetwork = "hostler"
 
-// noTalk is the bridge's option that keeps its containers apart.
-const noTalk = "com.docker.network.bridge.enable_icc"
+// interContainerOpt is the bridge's option that keeps its containers apart.
+const interContainerOpt = "com.docker.network.bridge.enable_icc"
 
 // networks are the names of the networks that the container joins, all of them
 // there. The first decides the endpoint's address.
 func (r *Runtime) networks(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
-		return []string{ownNetwork}, r.ensureNetwork(ctx)
+		return []string{defaultNetwork}, r.ensureNetwork(ctx)
 	}
 	for _, name := range names {
 		if name == "host" || strings.Contains(name, ":") {
@@ -38,7 +38,7 @@ func (r *Runtime) networks(ctx context.Context, names []string) ([]string, error
 				runtime.ErrInvalid, name, name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look up the network %s: %w", name, r.fault(ctx, err))
+			return nil, fmt.Errorf("look up the network %s: %w", name, r.apiError(ctx, err))
 		}
 	}
 	return names, nil
@@ -48,58 +48,58 @@ func (r *Runtime) networks(ctx context.Context, names []string) ([]string, error
 func (r *Runtime) ensureNetwork(ctx context.Context) error {
 	r.networkMu.Lock()
 	defer r.networkMu.Unlock()
-	found, err := r.ownNetworks(ctx)
+	found, err := r.listDefaultNetworks(ctx)
 	if err == nil && len(found) == 0 {
-		err = r.makeNetwork(ctx)
+		err = r.createNetwork(ctx)
 		if err == nil {
-			found, err = r.ownNetworks(ctx)
+			found, err = r.listDefaultNetworks(ctx)
 		}
 	}
 	if err != nil {
 		return err
 	}
 	if len(found) > 1 {
-		found = r.dropSurplus(ctx, found)
+		found = r.trimSurplus(ctx, found)
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%w: the network %s has vanished again", runtime.ErrUnavailable, ownNetwork)
+		return fmt.Errorf("%w: the network %s has vanished again", runtime.ErrUnavailable, defaultNetwork)
 	}
 	return checkNetwork(found[0])
 }
 
-// ownNetworks are the networks of our network's name, the oldest first. An
+// listDefaultNetworks are the networks of our network's name, the oldest first. An
 // engine makes two when two ask at the same time.
-func (r *Runtime) ownNetworks(ctx context.Context) ([]network.Summary, error) {
+func (r *Runtime) listDefaultNetworks(ctx context.Context) ([]network.Summary, error) {
 	found, err := r.api.NetworkList(ctx, network.ListOptions{
-		Filters: filters.NewArgs(filters.Arg("name", ownNetwork))})
+		Filters: filters.NewArgs(filters.Arg("name", defaultNetwork))})
 	if err != nil {
-		return nil, fmt.Errorf("look up the network %s: %w", ownNetwork, r.fault(ctx, err))
+		return nil, fmt.Errorf("look up the network %s: %w", defaultNetwork, r.apiError(ctx, err))
 	}
 	// The filter is content with a part of the name.
-	found = slices.DeleteFunc(found, func(n network.Summary) bool { return n.Name != ownNetwork })
+	found = slices.DeleteFunc(found, func(n network.Summary) bool { return n.Name != defaultNetwork })
 	slices.SortFunc(found, func(a, b network.Summary) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
 	})
 	return found, nil
 }
 
-func (r *Runtime) makeNetwork(ctx context.Context) error {
-	_, err := r.api.NetworkCreate(ctx, ownNetwork, network.CreateOptions{
+func (r *Runtime) createNetwork(ctx context.Context) error {
+	_, err := r.api.NetworkCreate(ctx, defaultNetwork, network.CreateOptions{
 		Driver:  "bridge",
-		Options: map[string]string{noTalk: "false"},
+		Options: map[string]string{interContainerOpt: "false"},
 		Labels:  r.labels(nil),
 	})
 	if err != nil && !cerrdefs.IsConflict(err) { // another Hostler was faster
-		return fmt.Errorf("make the network %s: %w", ownNetwork, r.refusal(ctx, err))
+		return fmt.Errorf("make the network %s: %w", defaultNetwork, r.createError(ctx, err))
 	}
 	return nil
 }
 
-// dropSurplus removes networks until there is one of the name: with two the
+// trimSurplus removes networks until there is one of the name: with two the
 // engine starts no container on either. It begins with the newest; one that
 // has containers is refused by the engine and stays, and then an older one
 // without any can go.
-func (r *Runtime) dropSurplus(ctx context.Context, found []network.Summary) []network.Summary {
+func (r *Runtime) trimSurplus(ctx context.Context, found []network.Summary) []network.Summary {
 	for i := len(found) - 1; i >= 0 && len(found) > 1; i-- {
 		if checkNetwork(found[i]) != nil {
 			continue
@@ -113,15 +113,15 @@ func (r *Runtime) dropSurplus(ctx context.Context, found []network.Summary) []ne
 
 // checkNetwork refuses a network that would let tenants talk to each other.
 func checkNetwork(found network.Summary) error {
-	if found.Labels[labelManaged] != "true" || found.Options[noTalk] != "false" {
+	if found.Labels[labelManaged] != "true" || found.Options[interContainerOpt] != "false" {
 		return fmt.Errorf("%w: there is a network %q that Hostler did not make; "+
-			"name a network in the workload, or remove that one", runtime.ErrInvalid, ownNetwork)
+			"name a network in the workload, or remove that one", runtime.ErrInvalid, defaultNetwork)
 	}
 	return nil
 }
 
-// ambiguous says whether the engine does not know which network of a name is
+// isAmbiguousNetwork says whether the engine does not know which network of a name is
 // meant. It has no code for that.
-func ambiguous(err error) bool {
+func isAmbiguousNetwork(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "is ambiguous")
 }

@@ -19,27 +19,27 @@ import (
 // An older engine that is asked by two at once makes two networks of a name,
 // and starts no container on either. What is too many goes, before a container
 // is made as well as before it is started.
-func TestNetworkTwice(t *testing.T) {
-	rt, api := open(t), needEngine(t)
-	up(t, rt) // one is there now
-	makeSecond(t, api)
-	up(t, rt)
-	require.Equal(t, 1, ownNetworks(t, api))
+func TestDuplicateNetworkIsRemoved(t *testing.T) {
+	rt, api := openRuntime(t), needEngine(t)
+	startContainer(t, rt) // one is there now
+	createDuplicateNetwork(t, api)
+	startContainer(t, rt)
+	require.Equal(t, 1, countDefaultNetworks(t, api))
 
 	spec := newSpec()
 	require.NoError(t, rt.Create(t.Context(), spec))
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
-	makeSecond(t, api)
+	createDuplicateNetwork(t, api)
 	require.NoError(t, rt.Start(t.Context(), spec.ID))
-	require.Equal(t, 1, ownNetworks(t, api))
+	require.Equal(t, 1, countDefaultNetworks(t, api))
 	status, err := rt.Status(t.Context(), spec.ID)
 	require.NoError(t, err)
 	require.Equal(t, runtime.Running, status.State)
 }
 
-// makeSecond asks as the client does not: without a look at what there is. A
+// createDuplicateNetwork asks as the client does not: without a look at what there is. A
 // newer engine refuses a name that it has.
-func makeSecond(t *testing.T, api *client.Client) {
+func createDuplicateNetwork(t *testing.T, api *client.Client) {
 	t.Helper()
 	dial := api.Dialer()
 	engine := http.Client{Transport: &http.Transport{
@@ -51,15 +51,15 @@ func makeSecond(t *testing.T, api *client.Client) {
 			"hostler.instance":"`+instance+`"},"Options":{"com.docker.network.bridge.enable_icc":"false"}}`))
 	require.NoError(t, err)
 	defer answer.Body.Close()
-	said, err := io.ReadAll(answer.Body)
+	body, err := io.ReadAll(answer.Body)
 	require.NoError(t, err)
 	if answer.StatusCode == http.StatusConflict {
 		return
 	}
-	require.Equal(t, http.StatusCreated, answer.StatusCode, string(said))
+	require.Equal(t, http.StatusCreated, answer.StatusCode, string(body))
 }
 
-func ownNetworks(t *testing.T, api *client.Client) int {
+func countDefaultNetworks(t *testing.T, api *client.Client) int {
 	t.Helper()
 	found, err := api.NetworkList(t.Context(), network.ListOptions{
 		Filters: filters.NewArgs(filters.Arg("name", "^hostler$"))})

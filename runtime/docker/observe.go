@@ -21,23 +21,23 @@ func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
-	c, err := r.find(ctx, id)
+	c, err := r.lookup(ctx, id)
 	if err != nil {
 		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
 	}
-	return status(c), nil
+	return statusFromInspect(c), nil
 }
 
 // List is runtime.Observer.List.
 func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
-	found, err := r.api.ContainerList(ctx, container.ListOptions{All: true, Filters: r.ours(labelContainer)})
+	found, err := r.api.ContainerList(ctx, container.ListOptions{All: true, Filters: r.instanceFilter(labelContainer)})
 	if err != nil {
-		return nil, fmt.Errorf("list the containers: %w", r.fault(ctx, err))
+		return nil, fmt.Errorf("list the containers: %w", r.apiError(ctx, err))
 	}
 	all := make([]runtime.Status, 0, len(found))
 	for _, c := range found {
 		if states[c.State] == runtime.Running {
-			all = append(all, summary(c))
+			all = append(all, statusFromSummary(c))
 			continue
 		}
 		// Only a look at the container itself tells how it ended.
@@ -65,8 +65,8 @@ var states = map[container.ContainerState]runtime.State{
 	container.StateDead:       runtime.Exited,
 }
 
-func status(c container.InspectResponse) runtime.Status {
-	s := labelled(c.Config.Labels)
+func statusFromInspect(c container.InspectResponse) runtime.Status {
+	s := statusFromLabels(c.Config.Labels)
 	s.State = states[c.State.Status]
 	if s.State == runtime.Exited {
 		s.ExitCode, s.OOMKilled = c.State.ExitCode, c.State.OOMKilled
@@ -79,8 +79,8 @@ func status(c container.InspectResponse) runtime.Status {
 	return s
 }
 
-func summary(c container.Summary) runtime.Status {
-	s := labelled(c.Labels)
+func statusFromSummary(c container.Summary) runtime.Status {
+	s := statusFromLabels(c.Labels)
 	s.State = states[c.State]
 	if c.NetworkSettings != nil {
 		if n := c.NetworkSettings.Networks[c.HostConfig.NetworkMode]; n != nil {
@@ -90,8 +90,8 @@ func summary(c container.Summary) runtime.Status {
 	return s
 }
 
-// labelled is what the labels tell.
-func labelled(labels map[string]string) runtime.Status {
+// statusFromLabels is what the labels tell.
+func statusFromLabels(labels map[string]string) runtime.Status {
 	version, _ := shim.Protocols().Parse(labels[labelProtocol]) // 0 when it is none
 	return runtime.Status{
 		Protocol: version,
@@ -112,7 +112,7 @@ func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int
 }
 
 func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int64) ([]byte, error) {
-	c, err := r.find(ctx, id)
+	c, err := r.lookup(ctx, id)
 	if err != nil || tail <= 0 {
 		return nil, err
 	}
@@ -123,19 +123,19 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	}
 	log, err := r.api.ContainerLogs(ctx, c.ID, options)
 	if err != nil {
-		return nil, r.fault(ctx, err)
+		return nil, r.apiError(ctx, err)
 	}
 	defer log.Close()
-	last := lastBytes{limit: int(tail)}
-	if _, err := stdcopy.StdCopy(&last, &last, log); err != nil {
-		return nil, r.fault(ctx, err)
+	buf := tailBuffer{limit: int(tail)}
+	if _, err := stdcopy.StdCopy(&buf, &buf, log); err != nil {
+		return nil, r.apiError(ctx, err)
 	}
-	return last.bytes(), nil
+	return buf.bytes(), nil
 }
 
 // copyTail copies the last lines of a log, of both streams.
 func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Writer) error {
-	c, err := r.find(ctx, id)
+	c, err := r.lookup(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -143,26 +143,26 @@ func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Wr
 		ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(lines, 10),
 	})
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
 	defer log.Close()
 	_, err = stdcopy.StdCopy(to, to, log)
-	return r.fault(ctx, err)
+	return r.apiError(ctx, err)
 }
 
-// lastBytes keeps the last limit bytes of what is written to it, in memory of
+// tailBuffer keeps the last limit bytes of what is written to it, in memory of
 // at most twice that.
-type lastBytes struct {
+type tailBuffer struct {
 	limit int
-	kept  []byte
+	data  []byte
 }
 
-func (l *lastBytes) Write(p []byte) (int, error) {
-	l.kept = append(l.kept, p[max(0, len(p)-l.limit):]...)
-	if len(l.kept) > 2*l.limit {
-		l.kept = append(l.kept[:0], l.bytes()...)
+func (l *tailBuffer) Write(p []byte) (int, error) {
+	l.data = append(l.data, p[max(0, len(p)-l.limit):]...)
+	if len(l.data) > 2*l.limit {
+		l.data = append(l.data[:0], l.bytes()...)
 	}
 	return len(p), nil
 }
 
-func (l *lastBytes) bytes() []byte { return l.kept[max(0, len(l.kept)-l.limit):] }
+func (l *tailBuffer) bytes() []byte { return l.data[max(0, len(l.data)-l.limit):] }

@@ -26,11 +26,11 @@ func BenchmarkRecycle(b *testing.B) {
 }
 
 func benchmarkRecycle(b *testing.B, files int) {
-	rt, api := open(b), needEngine(b)
+	rt, api := openRuntime(b), needEngine(b)
 	ref := fmt.Sprintf("%s/files%d:latest", instance, files)
-	box, err := os.ReadFile(runtimetest.BuildBox(b))
+	testprog, err := os.ReadFile(runtimetest.BuildTestprog(b))
 	require.NoError(b, err)
-	content := map[string]string{"box": string(box)}
+	content := map[string]string{"box": string(testprog)}
 	for i := range files {
 		content[fmt.Sprintf("lib/%d/%d/%d", i/1000, i/100, i)] = "a file of the image\n"
 	}
@@ -40,14 +40,14 @@ func benchmarkRecycle(b *testing.B, files int) {
 		require.NoError(b, err)
 	})
 	change := func(s *runtime.Spec) { s.Image, s.Command = ref, []string{"/box", "idle"} }
-	id := up(b, rt, change)
-	require.NoError(b, rt.Seal(b.Context(), id, 1))
+	id := startContainer(b, rt, change)
+	require.NoError(b, rt.RecordBaseline(b.Context(), id, 1))
 
-	var create, seal, wipe []time.Duration
-	timed := func(took *[]time.Duration, do func() error) {
-		begun := time.Now()
+	var create, baseline, wipe []time.Duration
+	timed := func(durations *[]time.Duration, do func() error) {
+		start := time.Now()
 		require.NoError(b, do())
-		*took = append(*took, time.Since(begun))
+		*durations = append(*durations, time.Since(start))
 	}
 	for b.Loop() {
 		spec := newSpec()
@@ -58,9 +58,9 @@ func benchmarkRecycle(b *testing.B, files int) {
 			}
 			return rt.Start(b.Context(), spec.ID)
 		})
-		timed(&seal, func() error { return rt.Seal(b.Context(), spec.ID, 1) })
+		timed(&baseline, func() error { return rt.RecordBaseline(b.Context(), spec.ID, 1) })
 		require.NoError(b, rt.Destroy(context.Background(), spec.ID))
-		say(b, rt, id, "/box", "many", "left", "100")
+		mustExec(b, rt, id, "/box", "many", "left", "100")
 		timed(&wipe, func() error {
 			if err := rt.Wipe(b.Context(), id, 1); err != nil {
 				return err
@@ -69,7 +69,7 @@ func benchmarkRecycle(b *testing.B, files int) {
 		})
 	}
 	b.ReportMetric(median(create)*1000, "create-p50-ms")
-	b.ReportMetric(median(seal)*1000, "baseline-p50-ms")
+	b.ReportMetric(median(baseline)*1000, "baseline-p50-ms")
 	b.ReportMetric(median(wipe)*1000, "wipe-p50-ms")
 	b.ReportMetric(median(create)/median(wipe), "create/wipe")
 }

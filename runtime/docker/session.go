@@ -12,39 +12,39 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-var _ shim.Checker = bridge{}
+var _ shim.LivenessChecker = bridge{}
 
 // dial runs the shim's bridge in the container and talks to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
-	c, version, err := r.spoken(ctx, id)
+	c, version, err := r.lookupCompatible(ctx, id)
 	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
-			r.sessions.Forget(id) // a container that vanished leaves no session behind
+			r.sessions.Remove(id) // a container that vanished leaves no session behind
 		}
 		return nil, 0, err
 	}
-	stream, err := r.run(ctx, c.ID, shim.Path, "connect")
+	stream, err := r.startProgram(ctx, c.ID, shim.BinaryPath, "connect")
 	if err != nil {
 		return nil, 0, err
 	}
-	return bridge{stream: stream, id: id, began: c.State.StartedAt}, version, nil
+	return bridge{stream: stream, id: id, startedAt: c.State.StartedAt}, version, nil
 }
 
-// Running is shim.Checker.Running.
-func (b bridge) Running(ctx context.Context) error {
-	c, err := b.r.running(ctx, b.id)
+// CheckRunning is shim.Checker.Running.
+func (b bridge) CheckRunning(ctx context.Context) error {
+	c, err := b.r.lookupRunning(ctx, b.id)
 	if c.ContainerJSONBase != nil && c.State.Paused {
 		return nil // its processes are there, and may go on
 	}
-	if err == nil && c.State.StartedAt != b.began {
+	if err == nil && c.State.StartedAt != b.startedAt {
 		return fmt.Errorf("%w: it was started again", runtime.ErrNotRunning)
 	}
 	return err
 }
 
-// running finds a container that commands can be run in.
-func (r *Runtime) running(ctx context.Context, id string) (container.InspectResponse, error) {
-	c, err := r.find(ctx, id)
+// lookupRunning finds a container that commands can be run in.
+func (r *Runtime) lookupRunning(ctx context.Context, id string) (container.InspectResponse, error) {
+	c, err := r.lookup(ctx, id)
 	if err != nil {
 		return c, err
 	}
@@ -57,10 +57,10 @@ func (r *Runtime) running(ctx context.Context, id string) (container.InspectResp
 	return c, nil
 }
 
-// spoken is running for a container whose program this server speaks to, with
+// lookupCompatible is running for a container whose program this server speaks to, with
 // the version that its record has.
-func (r *Runtime) spoken(ctx context.Context, id string) (container.InspectResponse, int, error) {
-	c, err := r.running(ctx, id)
+func (r *Runtime) lookupCompatible(ctx context.Context, id string) (container.InspectResponse, int, error) {
+	c, err := r.lookupRunning(ctx, id)
 	if err != nil {
 		return c, 0, err
 	}
@@ -68,33 +68,33 @@ func (r *Runtime) spoken(ctx context.Context, id string) (container.InspectRespo
 	return c, version, err
 }
 
-// isRunning is nil when the engine reports the container as running.
-func (r *Runtime) isRunning(ctx context.Context, id string) error {
-	_, err := r.running(ctx, id)
+// checkRunning is nil when the engine reports the container as running.
+func (r *Runtime) checkRunning(ctx context.Context, id string) error {
+	_, err := r.lookupRunning(ctx, id)
 	return err
 }
 
 // Exec is runtime.Execer.Exec.
 func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.With(id).Exec(ctx, cmd)
+	result, err := r.sessions.Get(id).Exec(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("run a command in the container %s: %w", id, err)
 	}
 	return result, nil
 }
 
-// Outcome is runtime.Execer.Outcome.
-func (r *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.With(id).Outcome(ctx, cmd)
+// WaitResult is runtime.Execer.Outcome.
+func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
 	if err != nil {
 		return result, fmt.Errorf("ask the container %s for an outcome: %w", id, err)
 	}
 	return result, nil
 }
 
-// Seal is runtime.Recycler.Seal.
-func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.With(id).Seal(ctx, fence, nil); err != nil {
+// RecordBaseline is runtime.Recycler.RecordBaseline.
+func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
+	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
 		return fmt.Errorf("seal the container %s: %w", id, err)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (r *Runtime) Seal(ctx context.Context, id string, fence int64) error {
 // compares times of modification, which every owner of a file can set.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
-	if err := r.sessions.With(id).WipeLogged(ctx, fence, tail); err != nil {
+	if err := r.sessions.Get(id).WipeWithLogMarks(ctx, fence, tail); err != nil {
 		return fmt.Errorf("wipe the container %s: %w", id, err)
 	}
 	return nil

@@ -21,51 +21,51 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// roleCarrier marks a container that is never started: it only lends its
+// roleCopyHelper marks a container that is never started: it only lends its
 // mounts to the engine's copying in and out.
-const roleCarrier = "carrier"
+const roleCopyHelper = "carrier"
 
-// carrierAge is when a carrier must be one that a killed Hostler left behind.
-const carrierAge = 10 * time.Minute
+// copyHelperMaxAge is when a carrier must be one that a killed Hostler left behind.
+const copyHelperMaxAge = 10 * time.Minute
 
-// ensureShim makes sure that the volume with our shim is there and whole. It
+// ensureShimVolume makes sure that the volume with our shim is there and whole. It
 // costs one request when the volume is the one that was looked at before.
-func (r *Runtime) ensureShim(ctx context.Context, image string) error {
+func (r *Runtime) ensureShimVolume(ctx context.Context, image string) error {
 	r.shimMu.Lock()
 	defer r.shimMu.Unlock()
-	if made, err := r.shimVolumeMade(ctx); err != nil || made != "" && made == r.shimMade {
+	if createdAt, err := r.shimVolumeCreatedAt(ctx); err != nil || createdAt != "" && createdAt == r.shimVolumeCreated {
 		return err
 	}
-	if err := r.sweepCarriers(ctx, carrierAge); err != nil {
+	if err := r.sweepCopyHelpers(ctx, copyHelperMaxAge); err != nil {
 		return err
 	}
-	if err := r.fillShim(ctx, image); err != nil {
+	if err := r.populateShimVolume(ctx, image); err != nil {
 		return fmt.Errorf("make the volume %s: %w", r.shim.volume(), err)
 	}
-	made, err := r.shimVolumeMade(ctx)
-	r.shimMade = made
+	createdAt, err := r.shimVolumeCreatedAt(ctx)
+	r.shimVolumeCreated = createdAt
 	return err
 }
 
-// shimVolumeMade is when the volume was created, for telling it from a later
+// shimVolumeCreatedAt is when the volume was created, for telling it from a later
 // one of that name; empty when there is none.
-func (r *Runtime) shimVolumeMade(ctx context.Context) (string, error) {
+func (r *Runtime) shimVolumeCreatedAt(ctx context.Context) (string, error) {
 	v, err := r.api.VolumeInspect(ctx, r.shim.volume())
 	if cerrdefs.IsNotFound(err) {
 		return "", nil
 	}
-	return v.CreatedAt, r.fault(ctx, err)
+	return v.CreatedAt, r.apiError(ctx, err)
 }
 
-// fillShim puts the shim into the volume, unless it is in there already.
-func (r *Runtime) fillShim(ctx context.Context, image string) error {
-	id, err := r.makeCarrier(ctx, image)
+// populateShimVolume puts the shim into the volume, unless it is in there already.
+func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
+	id, err := r.createCopyHelper(ctx, image)
 	if err != nil {
 		return err
 	}
 	// Nobody needs the carrier any more, whatever became of the context.
-	defer r.dropCarrier(context.WithoutCancel(ctx), id)
-	if whole, err := r.shimWhole(ctx, id); err != nil || whole {
+	defer r.removeCopyHelper(context.WithoutCancel(ctx), id)
+	if complete, err := r.isShimComplete(ctx, id); err != nil || complete {
 		return err
 	}
 	archive, err := shimArchive(r.shim.content)
@@ -74,19 +74,19 @@ func (r *Runtime) fillShim(ctx context.Context, image string) error {
 	}
 	err = r.api.CopyToContainer(ctx, id, shim.Mount, archive, container.CopyToContainerOptions{})
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
-	if whole, err := r.shimWhole(ctx, id); err != nil || !whole {
+	if complete, err := r.isShimComplete(ctx, id); err != nil || !complete {
 		return errors.Join(errors.New("the engine did not keep what it was given"), err)
 	}
 	return nil
 }
 
-func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error) {
-	made, err := r.api.ContainerCreate(ctx,
+func (r *Runtime) createCopyHelper(ctx context.Context, image string) (string, error) {
+	created, err := r.api.ContainerCreate(ctx,
 		&container.Config{
-			Image: image, Entrypoint: []string{shim.Path},
-			Labels: r.labels(map[string]string{labelRole: roleCarrier}),
+			Image: image, Entrypoint: []string{shim.BinaryPath},
+			Labels: r.labels(map[string]string{labelRole: roleCopyHelper}),
 		},
 		&container.HostConfig{
 			NetworkMode: "none",
@@ -96,40 +96,40 @@ func (r *Runtime) makeCarrier(ctx context.Context, image string) (string, error)
 			}},
 		},
 		nil, nil, "hostler-carrier-"+rand.Text())
-	return made.ID, r.refusal(ctx, err)
+	return created.ID, r.createError(ctx, err)
 }
 
-// dropCarrier removes a carrier. What it cannot remove, sweepCarriers will.
-func (r *Runtime) dropCarrier(ctx context.Context, id string) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// removeCopyHelper removes a carrier. What it cannot remove, sweepCarriers will.
+func (r *Runtime) removeCopyHelper(ctx context.Context, id string) {
+	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	_ = r.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 }
 
-// sweepCarriers removes carriers that are older than that: what a killed
+// sweepCopyHelpers removes carriers that are older than that: what a killed
 // Hostler has left.
-func (r *Runtime) sweepCarriers(ctx context.Context, age time.Duration) error {
-	left, err := r.api.ContainerList(ctx, container.ListOptions{
-		All: true, Filters: r.ours(labelRole + "=" + roleCarrier)})
+func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error {
+	found, err := r.api.ContainerList(ctx, container.ListOptions{
+		All: true, Filters: r.instanceFilter(labelRole + "=" + roleCopyHelper)})
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
-	for _, c := range left {
+	for _, c := range found {
 		if time.Since(time.Unix(c.Created, 0)) >= age {
-			r.dropCarrier(ctx, c.ID)
+			r.removeCopyHelper(ctx, c.ID)
 		}
 	}
 	return nil
 }
 
-// shimWhole says whether the volume holds the shim, byte for byte.
-func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
-	content, _, err := r.api.CopyFromContainer(ctx, carrier, shim.Path)
+// isShimComplete says whether the volume holds the shim, byte for byte.
+func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, error) {
+	content, _, err := r.api.CopyFromContainer(ctx, helperID, shim.BinaryPath)
 	if cerrdefs.IsNotFound(err) {
 		return false, nil
 	}
 	if err != nil {
-		return false, r.fault(ctx, err)
+		return false, r.apiError(ctx, err)
 	}
 	defer content.Close()
 	files := tar.NewReader(content)
@@ -139,7 +139,7 @@ func (r *Runtime) shimWhole(ctx context.Context, carrier string) (bool, error) {
 	}
 	sum := sha256.New()
 	if _, err := io.Copy(sum, files); err != nil {
-		return false, fmt.Errorf("read the shim back: %w", r.fault(ctx, err))
+		return false, fmt.Errorf("read the shim back: %w", r.apiError(ctx, err))
 	}
 	return header.FileInfo().Mode().Perm() == shim.FileMode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
@@ -154,13 +154,13 @@ func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
 	bin, run, state := inVolume(shim.BinDir), inVolume(shim.RunDir), inVolume(shim.StateDir)
-	part, file := path.Join(bin, "part-"+rand.Text()), path.Join(bin, shim.File)
+	part, file := path.Join(bin, "part-"+rand.Text()), path.Join(bin, shim.BinaryName)
 	err := errors.Join(
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: bin + "/", Mode: 0o755}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: run + "/", Mode: 0o700}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: state + "/", Mode: 0o700}),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: part, Mode: shim.FileMode, Size: int64(len(content))}),
-		second(w.Write(content)),
+		errOnly(w.Write(content)),
 		w.WriteHeader(&tar.Header{Typeflag: tar.TypeLink, Name: file, Linkname: part, Mode: shim.FileMode}),
 		w.Close())
 	if err != nil {
@@ -173,4 +173,4 @@ func shimArchive(content []byte) (io.Reader, error) {
 // it.
 func inVolume(p string) string { return strings.TrimPrefix(p, shim.Mount+"/") }
 
-func second(_ int, err error) error { return err }
+func errOnly(_ int, err error) error { return err }

@@ -21,7 +21,7 @@ import (
 
 // The volume with the shim is made whole whoever makes it at once, mended when
 // it was left half-made, and made again when somebody has removed it.
-func TestShimVolume(t *testing.T) {
+func TestShimVolumeRepair(t *testing.T) {
 	t.Parallel()
 	api := needEngine(t)
 	own := filepath.Join(t.TempDir(), "shim")
@@ -29,7 +29,7 @@ func TestShimVolume(t *testing.T) {
 	require.NoError(t, err)
 	// A version of its own, which nobody else uses meanwhile.
 	require.NoError(t, os.WriteFile(own, append(content, instance...), 0o755))
-	fresh := func() *docker.Runtime { return open(t, func(o *docker.Options) { o.ShimPath = own }) }
+	fresh := func() *docker.Runtime { return openRuntime(t, func(o *docker.Options) { o.ShimPath = own }) }
 
 	var all errgroup.Group
 	var ids [4]string
@@ -59,7 +59,7 @@ func TestShimVolume(t *testing.T) {
 		require.NoError(t, rt.Destroy(t.Context(), id))
 	}
 	require.NoError(t, api.VolumeRemove(t.Context(), volume, false))
-	require.Equal(t, "hi\n", say(t, rt, up(t, rt), "/box", "echo", "hi"), "after its removal")
+	require.Equal(t, "hi\n", mustExec(t, rt, startContainer(t, rt), "/box", "echo", "hi"), "after its removal")
 	// What a broken copy looks like: the name, and not the content; or the
 	// content, for everybody to read.
 	for i, broken := range []struct {
@@ -68,20 +68,20 @@ func TestShimVolume(t *testing.T) {
 	}{{0o111, "half of it"}, {0o555, string(content) + instance + "1"}} {
 		other := filepath.Join(t.TempDir(), "shim")
 		require.NoError(t, os.WriteFile(other, fmt.Append(content, instance, i), 0o755))
-		rt := open(t, func(o *docker.Options) { o.ShimPath = other })
-		spoil(t, rt, broken.mode, broken.content)
-		id := up(t, rt)
-		require.Contains(t, say(t, rt, id, "/box", "stat", shim.Path), "file 111 0 0 ", "after it was spoiled")
+		rt := openRuntime(t, func(o *docker.Options) { o.ShimPath = other })
+		corruptShimVolume(t, rt, broken.mode, broken.content)
+		id := startContainer(t, rt)
+		require.Contains(t, mustExec(t, rt, id, "/box", "stat", shim.BinaryPath), "file 111 0 0 ", "after it was spoiled")
 	}
 }
 
-// spoil puts something else where the shim of a backend should be, before that
+// corruptShimVolume puts something else where the shim of a backend should be, before that
 // backend has ever looked.
-func spoil(t *testing.T, rt *docker.Runtime, mode int64, content string) {
+func corruptShimVolume(t *testing.T, rt *docker.Runtime, mode int64, content string) {
 	t.Helper()
 	api := needEngine(t)
-	made, err := api.ContainerCreate(t.Context(),
-		&container.Config{Image: imageBox, Cmd: []string{"/box"}},
+	created, err := api.ContainerCreate(t.Context(),
+		&container.Config{Image: imageTestprog, Cmd: []string{"/box"}},
 		&container.HostConfig{Mounts: []mount.Mount{{
 			Type: mount.TypeVolume, Source: rt.ShimVolume(), Target: shim.Mount,
 			VolumeOptions: &mount.VolumeOptions{Labels: map[string]string{
@@ -94,6 +94,6 @@ func spoil(t *testing.T, rt *docker.Runtime, mode int64, content string) {
 	require.NoError(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: "bin/shim", Mode: mode, Size: int64(len(content))}))
 	_, err = w.Write([]byte(content))
 	require.NoError(t, errors.Join(err, w.Close()))
-	require.NoError(t, api.CopyToContainer(t.Context(), made.ID, shim.Mount, &half, container.CopyToContainerOptions{}))
-	require.NoError(t, api.ContainerRemove(t.Context(), made.ID, container.RemoveOptions{}))
+	require.NoError(t, api.CopyToContainer(t.Context(), created.ID, shim.Mount, &half, container.CopyToContainerOptions{}))
+	require.NoError(t, api.ContainerRemove(t.Context(), created.ID, container.RemoveOptions{}))
 }

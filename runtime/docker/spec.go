@@ -22,9 +22,9 @@ const (
 	defaultMemory = 512 << 20
 	defaultCPUs   = 1
 
-	// openFiles is below the hard limit of every engine that we met, rootless
+	// maxOpenFiles is below the hard limit of every engine that we met, rootless
 	// ones and those in a sandbox too, which cannot raise theirs.
-	openFiles = 16384
+	maxOpenFiles = 16384
 )
 
 // capabilities are what the shim keeps of those of root. It gives none of them
@@ -38,8 +38,8 @@ var capabilities = []string{
 	"SETGID",       // and its groups
 }
 
-// closedOptions close a temporary filesystem to all but the shim.
-var closedOptions = fmt.Sprintf("rw,noexec,nosuid,nodev,mode=0700,uid=%d,gid=%[1]d", shim.UID)
+// shimOnlyOptions close a temporary filesystem to all but the shim.
+var shimOnlyOptions = fmt.Sprintf("rw,noexec,nosuid,nodev,mode=0700,uid=%d,gid=%[1]d", shim.UID)
 
 // tmpfs are the temporary filesystems: with them, what programs scribble is
 // gone after a Wipe, where in the image's own folders it would make the
@@ -51,12 +51,12 @@ var tmpfs = []struct {
 	{"/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
 	{"/var/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
 	{"/run", "rw,exec,nosuid,nodev,size=10m,mode=0755", false},
-	{shim.RunDir, closedOptions + ",size=1m", true},
+	{shim.RunDir, shimOnlyOptions + ",size=1m", true},
 }
 
-// config is the container as the engine is told of it, process 1 apart from
+// containerConfig is the container as the engine is told of it, process 1 apart from
 // its place in the network.
-func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config, error) {
+func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*container.Config, error) {
 	user := spec.User
 	if user == "" {
 		user = img.user
@@ -68,7 +68,7 @@ func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config,
 	}
 	return &container.Config{
 		Image:      spec.Image,
-		Entrypoint: []string{shim.Path, "init"},
+		Entrypoint: []string{shim.BinaryPath, "init"},
 		Env:        []string{env},
 		// The shim is root, with the few capabilities above, and starts the
 		// workload's command as its user.
@@ -85,7 +85,7 @@ func (r *Runtime) config(spec runtime.Spec, img imageConfig) (*container.Config,
 			labelRevision:  spec.Revision,
 			labelUser:      user,
 			labelPorts:     formatPorts(spec.Ports),
-			labelProtocol:  shim.Protocols().Record(),
+			labelProtocol:  shim.Protocols().Format(),
 		}),
 	}, nil
 }
@@ -97,11 +97,11 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		Environment: spec.Environment,
 		User:        user,
 		Workdir:     spec.Workdir,
-		Key:         shim.Key(r.secret, spec.ID),
+		Key:         shim.DeriveKey(r.secret, spec.ID),
 		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
 		StopGrace:   spec.StopGracePeriod,
 		// RunDir is empty after each start.
-		FenceFile: shim.StateDir + "/" + shim.FenceName,
+		FenceFile: shim.StateDir + "/" + shim.FenceFileName,
 	}
 	if len(c.Args) == 0 {
 		c.Args = img.args
@@ -143,7 +143,7 @@ func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostC
 		CgroupnsMode:   container.CgroupnsModePrivate,
 		ReadonlyRootfs: spec.ReadOnly,
 		Init:           &noInit,
-		Tmpfs:          tmpfsOf(spec),
+		Tmpfs:          tmpfsMounts(spec),
 		Mounts:         r.mounts(spec),
 		Resources: container.Resources{
 			NanoCPUs:   int64(cpus * 1e9),
@@ -151,15 +151,15 @@ func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostC
 			MemorySwap: memory, // memory and swap together: no swap
 			PidsLimit:  &pids,
 			Ulimits: []*units.Ulimit{
-				{Name: "nofile", Soft: openFiles, Hard: openFiles},
+				{Name: "nofile", Soft: maxOpenFiles, Hard: maxOpenFiles},
 				{Name: "core", Soft: 0, Hard: 0},
 			},
 		},
 	}
 }
 
-// tmpfsOf leaves out those that a volume takes the place of.
-func tmpfsOf(spec runtime.Spec) map[string]string {
+// tmpfsMounts leaves out those that a volume takes the place of.
+func tmpfsMounts(spec runtime.Spec) map[string]string {
 	all := make(map[string]string)
 	for _, t := range tmpfs {
 		taken := slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool {
@@ -170,7 +170,7 @@ func tmpfsOf(spec runtime.Spec) map[string]string {
 		}
 	}
 	if slices.ContainsFunc(spec.Volumes, func(v runtime.Volume) bool { return v.ReadOnly }) {
-		all[shim.AsideDir] = closedOptions + ",size=64k"
+		all[shim.WritableMirrorDir] = shimOnlyOptions + ",size=64k"
 	}
 	return all
 }
@@ -192,9 +192,9 @@ func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 			},
 		})
 		if v.ReadOnly {
-			again := all[len(all)-1]
-			again.Target, again.ReadOnly = shim.AsideDir+"/"+v.Name, false
-			all = append(all, again)
+			mirror := all[len(all)-1]
+			mirror.Target, mirror.ReadOnly = shim.WritableMirrorDir+"/"+v.Name, false
+			all = append(all, mirror)
 		}
 	}
 	return all

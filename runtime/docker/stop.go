@@ -29,9 +29,9 @@ func stopTimeout(grace time.Duration) *int {
 	return &seconds
 }
 
-// errGraceOver is the cause of a stop's context when the main process has had
+// errGracePeriodEnded is the cause of a stop's context when the main process has had
 // its time.
-var errGraceOver = errors.New("the main process did not end in time")
+var errGracePeriodEnded = errors.New("the main process did not end in time")
 
 // stop asks the main process to end and waits for that. The container itself
 // stays, for remove to end when it is its turn: an engine 20.10 locks up when
@@ -46,27 +46,27 @@ func (r *Runtime) stop(ctx context.Context, id string, c container.InspectRespon
 		return nil
 	}
 	limit := time.Duration(*c.Config.StopTimeout) * time.Second
-	over, cancel := context.WithTimeoutCause(ctx, limit, errGraceOver)
+	stopCtx, cancel := context.WithTimeoutCause(ctx, limit, errGracePeriodEnded)
 	defer cancel()
-	err := r.api.ContainerKill(over, c.ID, strconv.Itoa(shim.HaltSignal))
+	err := r.api.ContainerKill(stopCtx, c.ID, strconv.Itoa(shim.HaltSignal))
 	switch {
 	case cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err): // it has ended meanwhile
 		return nil
-	case unreachable(err) && context.Cause(over) == nil:
-		return fmt.Errorf("ask the main process to end: %w", r.fault(ctx, err))
+	case isUnreachable(err) && context.Cause(stopCtx) == nil:
+		return fmt.Errorf("ask the main process to end: %w", r.apiError(ctx, err))
 	}
-	refused := err != nil && context.Cause(over) == nil
-	err = r.sessions.With(id).Halt(over)
+	signalFailed := err != nil && context.Cause(stopCtx) == nil
+	err = r.sessions.Get(id).Halt(stopCtx)
 	if err == nil || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrNotFound) ||
-		errors.Is(err, runtime.ErrLost) {
+		errors.Is(err, runtime.ErrContainerExited) {
 		return nil
 	}
-	if refused && ctx.Err() == nil {
+	if signalFailed && ctx.Err() == nil {
 		return nil
 	}
-	<-over.Done()
-	if errors.Is(context.Cause(over), errGraceOver) {
+	<-stopCtx.Done()
+	if errors.Is(context.Cause(stopCtx), errGracePeriodEnded) {
 		return nil
 	}
-	return context.Cause(over)
+	return context.Cause(stopCtx)
 }

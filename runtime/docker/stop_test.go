@@ -18,14 +18,14 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// killed is an engine that is told to send signals.
-type killed struct {
-	status int
-	asked  []string // the signals
+// signalEngine is an engine that is told to send signals.
+type signalEngine struct {
+	status  int
+	signals []string // the signals
 }
 
-func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
-	k.asked = append(k.asked, r.URL.Query().Get("signal"))
+func (k *signalEngine) RoundTrip(r *http.Request) (*http.Response, error) {
+	k.signals = append(k.signals, r.URL.Query().Get("signal"))
 	if k.status == 0 {
 		return nil, errors.New("nothing listens there")
 	}
@@ -34,15 +34,15 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// stopped is a backend whose sessions are dialled so.
-func stopped(t *testing.T, k *killed, dial func(context.Context) error) *Runtime {
+// newStopRuntime is a backend whose sessions are dialled so.
+func newStopRuntime(t *testing.T, k *signalEngine, dial func(context.Context) error) *Runtime {
 	api, err := client.NewClientWithOpts(client.WithHTTPClient(&http.Client{Transport: k}), client.WithVersion("1.41"))
 	require.NoError(t, err)
 	return &Runtime{
-		api: api, leaving: make(chan struct{}, 1),
+		api: api, removeSem: make(chan struct{}, 1),
 		sessions: shim.NewSessions(shim.Options{
-			Secret:  []byte("secret"),
-			Running: func(context.Context, string) error { return nil },
+			Secret:       []byte("secret"),
+			CheckRunning: func(context.Context, string) error { return nil },
 			Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, int, error) {
 				return nil, 0, dial(ctx)
 			},
@@ -50,8 +50,8 @@ func stopped(t *testing.T, k *killed, dial func(context.Context) error) *Runtime
 	}
 }
 
-// running is what the engine tells of a container that runs.
-func running(grace time.Duration) container.InspectResponse {
+// runningContainer is what the engine tells of a container that runs.
+func runningContainer(grace time.Duration) container.InspectResponse {
 	return container.InspectResponse{
 		ContainerJSONBase: &container.ContainerJSONBase{ID: "c", State: &container.State{Running: true}},
 		Config:            &container.Config{StopTimeout: stopTimeout(grace)},
@@ -60,54 +60,54 @@ func running(grace time.Duration) container.InspectResponse {
 
 // The signal arrives and the grace period is kept where no session can be had,
 // whichever way it fails, also while another container is being removed.
-func TestStopWithoutASession(t *testing.T) {
+func TestStopWithoutSession(t *testing.T) {
 	for name, dial := range map[string]func(context.Context) error{
 		"no answer": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
 		"refused":   func(context.Context) error { return runtime.ErrUnavailable },
-		"a fraud":   func(context.Context) error { return runtime.ErrDoomed },
+		"a fraud":   func(context.Context) error { return runtime.ErrTainted },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				k := &killed{status: http.StatusNoContent}
-				r := stopped(t, k, dial)
-				r.leaving <- struct{}{}
-				begun := time.Now()
-				require.NoError(t, r.stop(t.Context(), "c", running(10*time.Second)))
-				require.Equal(t, 10*time.Second+stopMargin, time.Since(begun))
-				require.Equal(t, []string{"30"}, k.asked)
+				k := &signalEngine{status: http.StatusNoContent}
+				r := newStopRuntime(t, k, dial)
+				r.removeSem <- struct{}{}
+				start := time.Now()
+				require.NoError(t, r.stop(t.Context(), "c", runningContainer(10*time.Second)))
+				require.Equal(t, 10*time.Second+stopMargin, time.Since(start))
+				require.Equal(t, []string{"30"}, k.signals)
 
 				cause := errors.New("the server stops")
 				ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 				defer cancel()
-				require.ErrorIs(t, r.stop(ctx, "c", running(time.Minute)), cause, "the container is not removed yet")
+				require.ErrorIs(t, r.stop(ctx, "c", runningContainer(time.Minute)), cause, "the container is not removed yet")
 			})
 		})
 	}
 }
 
 // What does not run, or has no time to end, costs none.
-func TestStopOfNothing(t *testing.T) {
-	ended, paused, old := running(time.Hour), running(time.Hour), running(time.Hour)
+func TestStopWhenNotRunning(t *testing.T) {
+	ended, paused, old := runningContainer(time.Hour), runningContainer(time.Hour), runningContainer(time.Hour)
 	ended.State.Running, paused.State.Paused, old.Config.StopTimeout = false, true, nil
 	for name, c := range map[string]container.InspectResponse{
-		"ended": ended, "paused": paused, "no grace": running(0), "without a record": old,
+		"ended": ended, "paused": paused, "no grace": runningContainer(0), "without a record": old,
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			k := &killed{status: http.StatusNoContent}
-			r := stopped(t, k, func(context.Context) error { return runtime.ErrUnavailable })
-			begun := time.Now()
+			k := &signalEngine{status: http.StatusNoContent}
+			r := newStopRuntime(t, k, func(context.Context) error { return runtime.ErrUnavailable })
+			start := time.Now()
 			require.NoError(t, r.stop(t.Context(), "c", c), name)
-			require.Zero(t, time.Since(begun), name)
-			require.Empty(t, k.asked, name)
+			require.Zero(t, time.Since(start), name)
+			require.Empty(t, k.signals, name)
 		})
 	}
 	for _, status := range []int{http.StatusNotFound, http.StatusConflict} {
 		synctest.Test(t, func(t *testing.T) {
-			k := &killed{status: status}
-			r := stopped(t, k, func(context.Context) error { return runtime.ErrNotRunning })
-			begun := time.Now()
-			require.NoError(t, r.stop(t.Context(), "c", running(time.Hour)))
-			require.Zero(t, time.Since(begun), "status %d", status)
+			k := &signalEngine{status: status}
+			r := newStopRuntime(t, k, func(context.Context) error { return runtime.ErrNotRunning })
+			start := time.Now()
+			require.NoError(t, r.stop(t.Context(), "c", runningContainer(time.Hour)))
+			require.Zero(t, time.Since(start), "status %d", status)
 		})
 	}
 }
@@ -115,7 +115,7 @@ func TestStopOfNothing(t *testing.T) {
 // An engine that refuses to send the signal, for good, does not keep the
 // container: the session asks the main process, and if none can be had, nobody
 // does. One that is away is waited for.
-func TestStopRefused(t *testing.T) {
+func TestStopWhenSignalFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
 		dial   error
@@ -124,16 +124,16 @@ func TestStopRefused(t *testing.T) {
 	}{
 		"the session knows that it has ended": {http.StatusInternalServerError, runtime.ErrNotRunning, true, nil},
 		"there is no session":                 {http.StatusInternalServerError, runtime.ErrUnavailable, true, nil},
-		"the container is tainted":            {http.StatusInternalServerError, runtime.ErrDoomed, true, nil},
+		"the container is tainted":            {http.StatusInternalServerError, runtime.ErrTainted, true, nil},
 		"the engine is away":                  {0, runtime.ErrUnavailable, false, runtime.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dialed := false
-				r := stopped(t, &killed{status: tt.status}, func(context.Context) error { dialed = true; return tt.dial })
-				begun := time.Now()
-				require.ErrorIs(t, r.stop(t.Context(), "c", running(time.Hour)), tt.want)
-				require.Less(t, time.Since(begun), time.Minute)
+				r := newStopRuntime(t, &signalEngine{status: tt.status}, func(context.Context) error { dialed = true; return tt.dial })
+				start := time.Now()
+				require.ErrorIs(t, r.stop(t.Context(), "c", runningContainer(time.Hour)), tt.want)
+				require.Less(t, time.Since(start), time.Minute)
 				require.Equal(t, tt.dialed, dialed)
 			})
 		})

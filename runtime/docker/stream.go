@@ -16,8 +16,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// stderrKept is how much a command of ours can say about its failure.
-const stderrKept = 16 << 10
+// maxStderr is how much a command of ours can say about its failure.
+const maxStderr = 16 << 10
 
 // stream is one of our own programs that the engine runs in a container: what
 // is written goes to its stdin, what is read comes from its stdout.
@@ -28,28 +28,28 @@ type stream struct {
 	out       demux
 }
 
-// run starts one of our programs in a container, as our own user.
-func (r *Runtime) run(ctx context.Context, engineID string, args ...string) (*stream, error) {
-	made, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
-		User: shim.Owner, Cmd: args, WorkingDir: "/",
+// startProgram starts one of our programs in a container, as our own user.
+func (r *Runtime) startProgram(ctx context.Context, engineID string, args ...string) (*stream, error) {
+	created, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
+		User: shim.UserGroup, Cmd: args, WorkingDir: "/",
 		// A name without a value takes the variable away: only process 1 needs
 		// the container's key.
-		Env:         []string{shim.EnvName},
+		Env:         []string{shim.ConfigEnv},
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
-		return nil, r.fault(ctx, err)
+		return nil, r.apiError(ctx, err)
 	}
 	guard := &hijackGuard{}
 	conn, err := r.api.ContainerExecAttach(
-		context.WithValue(ctx, hijackKey{}, guard), made.ID, container.ExecAttachOptions{})
+		context.WithValue(ctx, hijackKey{}, guard), created.ID, container.ExecAttachOptions{})
 	guard.release()
 	s := &stream{r: r, container: engineID, conn: conn}
 	if err != nil {
-		if ctx.Err() != nil || unreachable(err) {
-			return nil, r.fault(ctx, err)
+		if ctx.Err() != nil || isUnreachable(err) {
+			return nil, r.apiError(ctx, err)
 		}
-		err = s.ended(ctx, err)
+		err = s.explainExit(ctx, err)
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrNotFound) {
 			// It runs, or does again: what the engine refused was for the moment,
 			// and its client has no more than a text for that.
@@ -74,15 +74,15 @@ func (s *stream) Close() error {
 	return nil
 }
 
-// ended explains why a program that should run does not: mostly, because its
+// explainExit explains why a program that should run does not: mostly, because its
 // container does not either. Otherwise it is the error itself.
-func (s *stream) ended(ctx context.Context, err error) error {
+func (s *stream) explainExit(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, runtime.ErrUnavailable) {
 		return err
 	}
 	c, inspectErr := s.r.api.ContainerInspect(ctx, s.container)
 	if inspectErr != nil {
-		return errors.Join(err, s.r.fault(ctx, inspectErr))
+		return errors.Join(err, s.r.apiError(ctx, inspectErr))
 	}
 	switch {
 	case c.State.Paused:
@@ -97,17 +97,17 @@ func (s *stream) ended(ctx context.Context, err error) error {
 // bridge or the engine had to say.
 type bridge struct {
 	*stream
-	id    string // the container's, ours
-	began string // when the engine had started it, as it says
+	id        string // the container's, ours
+	startedAt string // when the engine had started it, as it says
 }
 
 func (b bridge) Read(p []byte) (int, error) {
-	fresh := !b.out.begun
+	first := !b.out.started
 	n, err := b.out.Read(p)
-	if fresh && n > 0 && p[0] != 0 {
+	if first && n > 0 && p[0] != 0 {
 		// A frame begins with the high byte of a length that is never so large:
 		// this is the engine's account of why the bridge did not start.
-		text, _ := io.ReadAll(io.LimitReader(b.out.from, stderrKept))
+		text, _ := io.ReadAll(io.LimitReader(b.out.from, maxStderr))
 		return 0, fmt.Errorf("%w: %s", runtime.ErrUnresponsive, strings.TrimSpace(string(p[:n])+string(text)))
 	}
 	switch {
@@ -125,10 +125,10 @@ func (b bridge) Read(p []byte) (int, error) {
 // stderr, and keeps the beginning of stderr. It is not safe for many
 // goroutines.
 type demux struct {
-	from   *bufio.Reader
-	left   int64 // of the packet of stdout that is being read
-	begun  bool  // something of stdout was read
-	stderr strings.Builder
+	from      *bufio.Reader
+	remaining int64 // of the packet of stdout that is being read
+	started   bool  // something of stdout was read
+	stderr    strings.Builder
 }
 
 // The engine's packets: a byte for the stream, three of nothing, four of
@@ -143,23 +143,23 @@ func (d *demux) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	for d.left == 0 {
-		if err := d.next(); err != nil {
+	for d.remaining == 0 {
+		if err := d.nextPacket(); err != nil {
 			return 0, err
 		}
 	}
-	n, err := d.from.Read(p[:min(int64(len(p)), d.left)])
-	d.left -= int64(n)
-	d.begun = d.begun || n > 0
+	n, err := d.from.Read(p[:min(int64(len(p)), d.remaining)])
+	d.remaining -= int64(n)
+	d.started = d.started || n > 0
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF // within a packet
 	}
 	return n, err
 }
 
-// next reads up to the content of the next packet of stdout, empty or not.
+// nextPacket reads up to the content of the next packet of stdout, empty or not.
 // Between two packets the stream may end.
-func (d *demux) next() error {
+func (d *demux) nextPacket() error {
 	var header [packetHeader]byte
 	if _, err := io.ReadFull(d.from, header[:]); err != nil {
 		return err
@@ -167,26 +167,26 @@ func (d *demux) next() error {
 	size := int64(binary.BigEndian.Uint32(header[4:]))
 	switch header[0] {
 	case packetStdout:
-		d.left = size
+		d.remaining = size
 		return nil
 	case packetStderr:
-		return d.keepStderr(size)
+		return d.readStderr(size)
 	}
 	return fmt.Errorf("%w: it sends a packet of the kind %d", runtime.ErrUnavailable, header[0])
 }
 
-// keepStderr reads a packet of stderr, and keeps what there is room for.
-func (d *demux) keepStderr(size int64) error {
-	room := min(size, int64(stderrKept-d.stderr.Len()))
-	if _, err := io.CopyN(&d.stderr, d.from, room); err != nil {
-		return noEOF(err)
+// readStderr reads a packet of stderr, and keeps what there is room for.
+func (d *demux) readStderr(size int64) error {
+	kept := min(size, int64(maxStderr-d.stderr.Len()))
+	if _, err := io.CopyN(&d.stderr, d.from, kept); err != nil {
+		return unexpectedEOF(err)
 	}
-	_, err := io.CopyN(io.Discard, d.from, size-room)
-	return noEOF(err)
+	_, err := io.CopyN(io.Discard, d.from, size-kept)
+	return unexpectedEOF(err)
 }
 
-// noEOF tells an end within a packet from one between two.
-func noEOF(err error) error {
+// unexpectedEOF tells an end within a packet from one between two.
+func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
 	}

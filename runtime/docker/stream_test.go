@@ -58,7 +58,7 @@ func TestDemuxBounds(t *testing.T) {
 	out, err := io.ReadAll(&d)
 	require.NoError(t, err)
 	require.Equal(t, "out", string(out))
-	require.Equal(t, stderrKept, d.stderr.Len())
+	require.Equal(t, maxStderr, d.stderr.Len())
 	d = demux{from: bufio.NewReader(strings.NewReader(packet(7, "x")))}
 	_, err = io.ReadAll(&d)
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
@@ -75,21 +75,21 @@ func FuzzDemux(f *testing.F) {
 		if len(out)+d.stderr.Len() > len(sent) {
 			t.Fatalf("read %d and %d bytes of %d", len(out), d.stderr.Len(), len(sent))
 		}
-		if err == nil && d.left != 0 {
+		if err == nil && d.remaining != 0 {
 			t.Fatalf("an end within a packet is no end")
 		}
 	})
 }
 
 // The last bytes are the last, however they came.
-func TestLastBytes(t *testing.T) {
+func TestTailBuffer(t *testing.T) {
 	text := strings.Repeat("0123456789", 100)
 	for _, limit := range []int{1, 7, 10, 999, 1000, 2000} {
 		for _, piece := range []int{1, 3, 64, 1000} {
-			l := lastBytes{limit: limit}
+			l := tailBuffer{limit: limit}
 			for i := 0; i < len(text); i += piece {
 				_, _ = l.Write([]byte(text[i:min(i+piece, len(text))]))
-				require.LessOrEqual(t, len(l.kept), 3*limit)
+				require.LessOrEqual(t, len(l.data), 3*limit)
 			}
 			require.Equal(t, text[max(0, len(text)-limit):], string(l.bytes()), "%d by %d", limit, piece)
 		}

@@ -17,15 +17,15 @@ import (
 )
 
 // The backend keeps the contract, on the engine of this machine.
-func TestSuite(t *testing.T) {
+func TestRuntimeContract(t *testing.T) {
 	needEngine(t)
 	runtimetest.Run(t, runtimetest.Harness{
-		New:    func(t *testing.T) runtime.Runtime { return open(t) },
-		Reopen: func(t *testing.T) runtime.Runtime { return open(t) },
+		New:    func(t *testing.T) runtime.Runtime { return openRuntime(t) },
+		Reopen: func(t *testing.T) runtime.Runtime { return openRuntime(t) },
 		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
-		Foreign: func(t *testing.T) string {
+		CreateForeign: func(t *testing.T) string {
 			id := uuid.NewString()
-			makeForeign(t, needEngine(t), id)
+			createForeign(t, needEngine(t), id)
 			return id
 		},
 		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
@@ -35,26 +35,26 @@ func TestSuite(t *testing.T) {
 }
 
 // The backend keeps the contract under gVisor, too, on an engine of its own.
-func TestSuiteGVisor(t *testing.T) {
+func TestRuntimeContractGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
-	makeImages(t, host)
+	importImages(t, host)
 	at := func(o *docker.Options) { o.Host = host }
 	runtimetest.Run(t, runtimetest.Harness{
 		New:    func(t *testing.T) runtime.Runtime { return connect(t, at) },
 		Reopen: func(t *testing.T) runtime.Runtime { return connect(t, at) },
 		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
-		Foreign: func(t *testing.T) string {
+		CreateForeign: func(t *testing.T) string {
 			api, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, api.Close()) })
 			id := uuid.NewString()
-			makeForeign(t, api, id)
+			createForeign(t, api, id)
 			return id
 		},
 		// gVisor lists neither System V objects nor message queues, which outlive
 		// processes, does not note when a file is written through a mapping, and
 		// lets root make control groups.
-		Facts: runtimetest.Facts{Unprovable: true, OpenCounters: true},
+		Limitations: runtimetest.Limitations{WipeUnverifiable: true, ReadableIOCounters: true},
 	})
 }
 
@@ -84,19 +84,19 @@ func tamper(t *testing.T, api *client.Client, rt runtime.Runtime, spec runtime.S
 	require.NoError(t, api.ContainerStart(t.Context(), name, container.StartOptions{}))
 }
 
-// makeForeign makes a container with the name that ours would have, and with
+// createForeign makes a container with the name that ours would have, and with
 // the labels of another instance.
-func makeForeign(t *testing.T, api *client.Client, id string) (engineID string) {
+func createForeign(t *testing.T, api *client.Client, id string) (engineID string) {
 	t.Helper()
-	made, err := api.ContainerCreate(t.Context(), &container.Config{
-		Image: imageBox, Cmd: []string{"/box", "idle"},
+	created, err := api.ContainerCreate(t.Context(), &container.Config{
+		Image: imageTestprog, Cmd: []string{"/box", "idle"},
 		Labels: map[string]string{
 			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": id},
 	}, nil, nil, nil, "hostler-"+id)
 	require.NoError(t, err)
 	t.Cleanup(func() {
-		require.NoError(t, api.ContainerRemove(context.Background(), made.ID, container.RemoveOptions{Force: true}))
+		require.NoError(t, api.ContainerRemove(context.Background(), created.ID, container.RemoveOptions{Force: true}))
 	})
-	require.NoError(t, api.ContainerStart(t.Context(), made.ID, container.StartOptions{}))
-	return made.ID
+	require.NoError(t, api.ContainerStart(t.Context(), created.ID, container.StartOptions{}))
+	return created.ID
 }

@@ -13,10 +13,10 @@ import (
 // A read-only root can be written where programs expect it, and nowhere else.
 func TestReadOnlyRoot(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) { s.ReadOnly = true })
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) { s.ReadOnly = true })
 	for _, path := range []string{"/tmp/a", "/var/tmp/a", "/run/a", "/data/a"} {
-		say(t, rt, id, "/box", "write", path, "x")
+		mustExec(t, rt, id, "/box", "write", path, "x")
 	}
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", "/a", "x"}})
 	require.NoError(t, err)
@@ -28,17 +28,17 @@ func TestReadOnlyRoot(t *testing.T) {
 // started it again.
 func TestReadOnlyVolume(t *testing.T) {
 	t.Parallel()
-	rt, api := open(t), needEngine(t)
+	rt, api := openRuntime(t), needEngine(t)
 	for _, user := range []string{"0:0", "1234:5678"} {
-		id := up(t, rt, func(s *runtime.Spec) {
+		id := startContainer(t, rt, func(s *runtime.Spec) {
 			s.User, s.ReadOnly = user, user != "0:0"
 			s.Volumes = append(s.Volumes, runtime.Volume{Name: "keys", Target: "/keys", ReadOnly: true})
 		})
 		files := map[string]string{"f": "x"}
-		require.NoError(t, rt.Seal(t.Context(), id, 1))
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)))
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/data", rootfs(t, files)))
-		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
+		require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", rootfs(t, files)))
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, files)))
+		require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/keys/f"))
 		closed := func() {
 			for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
 				result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "write", path, "y"}})
@@ -56,32 +56,32 @@ func TestReadOnlyVolume(t *testing.T) {
 		}
 		require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
 		require.NoError(t, rt.Start(t.Context(), id))
-		require.NoError(t, rt.PutFiles(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
 		closed()
-		require.Equal(t, "x", say(t, rt, id, "/box", "read", "/keys/f"))
+		require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/keys/f"))
 	}
 }
 
 // What is mounted inside a folder that is emptied stays where it is, and what
 // lies beside it goes.
-func TestMountsInsideEmptied(t *testing.T) {
+func TestWipeKeepsNestedMounts(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.ReadOnly = true
 		s.Volumes = append(s.Volumes,
 			runtime.Volume{Name: "secrets", Target: "/run/secrets", ReadOnly: true},
 			runtime.Volume{Name: "deep", Target: "/data/a/b", ReadOnly: true},
 			runtime.Volume{Name: "state", Target: "/run/state"})
 	})
-	require.NoError(t, rt.Seal(t.Context(), id, 1))
+	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	files := []string{"/run/secrets/f", "/data/a/b/f", "/run/state/f", "/run/f", "/data/f", "/data/a/f"}
 	for range 2 {
 		for _, path := range files[:2] {
-			require.NoError(t, rt.PutFiles(t.Context(), id, filepath.Dir(path), rootfs(t, map[string]string{"f": "x"})))
+			require.NoError(t, rt.CopyIn(t.Context(), id, filepath.Dir(path), rootfs(t, map[string]string{"f": "x"})))
 		}
 		for _, path := range files[2:] {
-			say(t, rt, id, "/box", "write", path, "x")
+			mustExec(t, rt, id, "/box", "write", path, "x")
 		}
 		require.NoError(t, rt.Wipe(t.Context(), id, 1))
 		require.NoError(t, rt.Restart(t.Context(), id, 1))

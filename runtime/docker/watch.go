@@ -13,23 +13,23 @@ import (
 )
 
 // Watch is runtime.Observer.Watch.
-func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	if err := r.watch(ctx, ready, died); ctx.Err() == nil {
+func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
+	if err := r.watch(ctx, ready, onExit); ctx.Err() == nil {
 		return fmt.Errorf("watch the containers: %w", err)
 	}
 	return nil // the caller has had enough
 }
 
-func (r *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
+func (r *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	// The engine answers before it has subscribed us. Asking for everything
 	// since a moment ago, by its own clock, closes that gap.
 	info, err := r.api.Info(ctx)
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the client's reading
-	wanted := r.ours(labelContainer)
+	wanted := r.instanceFilter(labelContainer)
 	wanted.Add("type", string(events.ContainerEventType))
 	for _, action := range []events.Action{
 		events.ActionStart, events.ActionOOM, events.ActionDie, events.ActionDestroy} {
@@ -38,81 +38,81 @@ func (r *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Dea
 	messages, failed := r.api.Events(ctx, events.ListOptions{Since: info.SystemTime, Filters: wanted})
 	select {
 	case err := <-failed:
-		return r.lost(ctx, err)
+		return r.watchError(ctx, err)
 	default:
 		ready()
 	}
-	obituary := newObituary(died, func(id string) bool {
+	tracker := newExitTracker(onExit, func(id string) bool {
 		c, err := r.api.ContainerInspect(ctx, id)
 		return err == nil && c.State.OOMKilled
 	})
 	for {
 		select {
 		case m := <-messages:
-			obituary.note(m)
+			tracker.handle(m)
 		case err := <-failed:
-			return r.lost(ctx, err)
+			return r.watchError(ctx, err)
 		}
 	}
 }
 
-// lost is the end of the engine's account, whatever the reason.
-func (r *Runtime) lost(ctx context.Context, err error) error {
+// watchError is the end of the engine's account, whatever the reason.
+func (r *Runtime) watchError(ctx context.Context, err error) error {
 	if err == nil {
 		err = errors.New("the engine ended its account")
 	}
-	turned := r.fault(ctx, err)
-	if ctx.Err() != nil || errors.Is(turned, runtime.ErrUnavailable) {
-		return turned
+	converted := r.apiError(ctx, err)
+	if ctx.Err() != nil || errors.Is(converted, runtime.ErrUnavailable) {
+		return converted
 	}
-	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, turned)
+	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, converted)
 }
 
-// obituary makes one death of the several events that tell of it.
-type obituary struct {
-	died   func(runtime.Death)
-	ask    func(id string) bool // whether the engine says that memory ended it
-	oom    map[string]bool      // memory ran out in it since it started
-	buried map[string]bool      // its death was told
+// exitTracker makes one death of the several events that tell of it.
+type exitTracker struct {
+	onExit      func(runtime.Exit)
+	isOOMKilled func(id string) bool // whether the engine says that memory ended it
+	oom         map[string]bool      // memory ran out in it since it started
+	reported    map[string]bool      // its death was told
 }
 
-func newObituary(died func(runtime.Death), ask func(string) bool) *obituary {
-	return &obituary{died: died, ask: ask, oom: make(map[string]bool), buried: make(map[string]bool)}
+func newExitTracker(onExit func(runtime.Exit), isOOMKilled func(string) bool) *exitTracker {
+	return &exitTracker{onExit: onExit, isOOMKilled: isOOMKilled, oom: make(map[string]bool), reported: make(map[string]bool)}
 }
 
-// killedCode is the exit code of a process that SIGKILL ended. Running out of
+// sigkillExitCode is the exit code of a process that SIGKILL ended. Running out of
 // memory ends one that way; a container in which another process ran out of
 // memory ends with a code of its own.
-const killedCode = 137
+const sigkillExitCode = 137
 
-func (o *obituary) note(m events.Message) {
+func (o *exitTracker) handle(m events.Message) {
 	id := m.Actor.Attributes[labelContainer]
 	switch m.Action {
 	case events.ActionStart:
 		delete(o.oom, id)
-		delete(o.buried, id)
+		delete(o.reported, id)
 	case events.ActionOOM:
 		o.oom[id] = true
 	case events.ActionDie:
-		o.tell(m, id)
-		o.buried[id] = true
+		o.report(m, id)
+		o.reported[id] = true
 	case events.ActionDestroy:
-		if !o.buried[id] {
-			o.tell(m, id)
+		if !o.reported[id] {
+			o.report(m, id)
 		}
 		delete(o.oom, id)
-		delete(o.buried, id)
+		delete(o.reported, id)
 	}
 }
 
-func (o *obituary) tell(m events.Message, id string) {
+func (o *exitTracker) report(m events.Message, id string) {
 	code, err := strconv.Atoi(m.Actor.Attributes["exitCode"])
 	if err != nil {
 		code = -1 // it disappeared without having ended before our eyes
 	}
 	// The account of the memory may come after that of the death.
-	o.died(runtime.Death{
-		ID: id, ExitCode: code, OOMKilled: code == killedCode && (o.oom[id] || o.ask(m.Actor.ID)),
+	o.onExit(runtime.Exit{
+		ID: id, ExitCode: code, OOMKilled: code == sigkillExitCode && (o.oom[id] || o.isOOMKilled(m.Actor.ID)),
 		Time: time.Unix(0, m.TimeNano),
 	})
 }

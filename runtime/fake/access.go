@@ -10,12 +10,12 @@ import (
 const (
 	mayRead  fs.FileMode = 4
 	mayWrite fs.FileMode = 2
-	mayEnter fs.FileMode = 1 // or run
+	mayExec  fs.FileMode = 1 // or run
 )
 
-// allowed says whether a user has a permission. Root has no more than others:
+// isAllowed says whether a user has a permission. Root has no more than others:
 // a command has no capability. The engine, which is no user, may all.
-func allowed(n *node, u *User, what fs.FileMode) bool {
+func isAllowed(n *node, u *User, what fs.FileMode) bool {
 	switch {
 	case u == nil || n.mode&fs.ModeSymlink != 0:
 		return true
@@ -27,8 +27,8 @@ func allowed(n *node, u *User, what fs.FileMode) bool {
 	return n.mode&what == what
 }
 
-// writable says why a user may not change what is in p's filesystem.
-func (t *tree) writable(p place, u *User) error {
+// checkWritable says why a user may not change what is in p's filesystem.
+func (t *tree) checkWritable(p location, u *User) error {
 	// The engine writes to a read-only volume, but nobody to a read-only root.
 	if p.mount.readOnly && (u != nil || !p.mount.volume) {
 		return syscall.EROFS
@@ -36,27 +36,27 @@ func (t *tree) writable(p place, u *User) error {
 	return nil
 }
 
-// entry says why a user may not add or remove p's name.
-func (t *tree) entry(p place, u *User) error {
-	if err := t.writable(p, u); err != nil {
+// checkEntry says why a user may not add or remove p's name.
+func (t *tree) checkEntry(p location, u *User) error {
+	if err := t.checkWritable(p, u); err != nil {
 		return err
 	}
-	if p.above == nil || p.node != nil && p.node.mount != nil {
+	if p.parent == nil || p.node != nil && p.node.mount != nil {
 		return syscall.EBUSY
 	}
-	if !allowed(p.above, u, mayWrite|mayEnter) {
+	if !isAllowed(p.parent, u, mayWrite|mayExec) {
 		return syscall.EACCES
 	}
-	sticky := p.above.mode&fs.ModeSticky != 0 && u != nil && u.UID != p.above.uid
+	sticky := p.parent.mode&fs.ModeSticky != 0 && u != nil && u.UID != p.parent.uid
 	if p.node != nil && sticky && u.UID != p.node.uid {
 		return syscall.EPERM
 	}
 	return nil
 }
 
-// touch counts a change.
-func (t *tree) touch(p place) {
-	if p.mount.volume || p.mount.temporary {
+// countChange counts a change.
+func (t *tree) countChange(p location) {
+	if p.mount.volume || p.mount.tmpfs {
 		return
 	}
 	t.changes++

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// put adds or replaces a node.
-func (t *tree) put(p place, n *node, u *User) error {
-	if err := t.entry(p, u); err != nil {
+// addNode adds or replaces a node.
+func (t *tree) addNode(p location, n *node, u *User) error {
+	if err := t.checkEntry(p, u); err != nil {
 		return err
 	}
 	if p.node != nil && p.node.mode.IsDir() {
@@ -21,39 +21,39 @@ func (t *tree) put(p place, n *node, u *User) error {
 	if n.modified.IsZero() {
 		n.modified = time.Now()
 	}
-	p.above.kids[p.name] = n
-	t.touch(p)
+	p.parent.children[p.name] = n
+	t.countChange(p)
 	return nil
 }
 
 // read is a file's content. It must not be changed.
 func (t *tree) read(name string, u *User) ([]byte, error) {
-	p, err := t.existing(name, true, u)
+	p, err := t.lookupExisting(name, true, u)
 	switch {
 	case err != nil:
 		return nil, err
 	case p.node.mode.IsDir():
 		return nil, &fs.PathError{Op: "read", Path: name, Err: syscall.EISDIR}
-	case !allowed(p.node, u, mayRead):
+	case !isAllowed(p.node, u, mayRead):
 		return nil, &fs.PathError{Op: "open", Path: name, Err: syscall.EACCES}
 	}
 	return p.node.data, nil
 }
 
 // write makes a file or writes to one, over what it holds or behind it.
-func (t *tree) write(name string, data []byte, behind bool, u *User) error {
-	p, err := t.find(name, true, u)
+func (t *tree) write(name string, data []byte, atEnd bool, u *User) error {
+	p, err := t.lookup(name, true, u)
 	if err != nil {
 		return err
 	}
 	if p.node == nil {
-		err = t.put(p, &node{mode: 0o644, data: data}, u)
-	} else if err = t.overwritable(p, u); err == nil {
-		if behind {
+		err = t.addNode(p, &node{mode: 0o644, data: data}, u)
+	} else if err = t.checkOverwritable(p, u); err == nil {
+		if atEnd {
 			data = append(p.node.data[:len(p.node.data):len(p.node.data)], data...)
 		}
 		p.node.data, p.node.program, p.node.modified = data, "", time.Now()
-		t.touch(p)
+		t.countChange(p)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: name, Err: err}
@@ -61,14 +61,14 @@ func (t *tree) write(name string, data []byte, behind bool, u *User) error {
 	return nil
 }
 
-func (t *tree) overwritable(p place, u *User) error {
+func (t *tree) checkOverwritable(p location, u *User) error {
 	if p.node.mode.IsDir() {
 		return syscall.EISDIR
 	}
-	if err := t.writable(p, u); err != nil {
+	if err := t.checkWritable(p, u); err != nil {
 		return err
 	}
-	if !allowed(p.node, u, mayWrite) {
+	if !isAllowed(p.node, u, mayWrite) {
 		return syscall.EACCES
 	}
 	return nil
@@ -76,13 +76,13 @@ func (t *tree) overwritable(p place, u *User) error {
 
 // mkdir makes a folder.
 func (t *tree) mkdir(name string, mode fs.FileMode, u *User) error {
-	p, err := t.find(name, false, u)
+	p, err := t.lookup(name, false, u)
 	if err != nil {
 		return err
 	}
 	err = syscall.EEXIST
 	if p.node == nil {
-		err = t.put(p, newFolder(mode, User{}), u)
+		err = t.addNode(p, newDir(mode, User{}), u)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "mkdir", Path: name, Err: err}
@@ -92,7 +92,7 @@ func (t *tree) mkdir(name string, mode fs.FileMode, u *User) error {
 
 // mkdirAll makes a folder and those above it, as far as they are missing.
 func (t *tree) mkdirAll(name string, mode fs.FileMode, u *User) error {
-	p, err := t.find(name, true, u)
+	p, err := t.lookup(name, true, u)
 	if err == nil && p.node != nil {
 		if !p.node.mode.IsDir() {
 			return &fs.PathError{Op: "mkdir", Path: name, Err: syscall.ENOTDIR}
@@ -107,33 +107,33 @@ func (t *tree) mkdirAll(name string, mode fs.FileMode, u *User) error {
 
 // remove takes a file away, a folder with all that is below it.
 func (t *tree) remove(name string, u *User) error {
-	p, err := t.existing(name, false, u)
+	p, err := t.lookupExisting(name, false, u)
 	if err != nil {
 		return err
 	}
-	err = t.entry(p, u)
+	err = t.checkEntry(p, u)
 	if err == nil {
-		err = t.removable(p.node, u)
+		err = t.checkRemovable(p.node, u)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "remove", Path: name, Err: err}
 	}
-	delete(p.above.kids, p.name)
-	t.touch(p)
+	delete(p.parent.children, p.name)
+	t.countChange(p)
 	return nil
 }
 
-// removable says why what is below a folder cannot be removed. A real engine
+// checkRemovable says why what is below a folder cannot be removed. A real engine
 // finds out half-way; here nothing goes.
-func (t *tree) removable(n *node, u *User) error {
-	if len(n.kids) > 0 && !allowed(n, u, mayWrite|mayEnter) {
+func (t *tree) checkRemovable(n *node, u *User) error {
+	if len(n.children) > 0 && !isAllowed(n, u, mayWrite|mayExec) {
 		return syscall.EACCES
 	}
-	for _, kid := range n.kids {
-		if kid.mount != nil {
+	for _, child := range n.children {
+		if child.mount != nil {
 			return syscall.EBUSY
 		}
-		if err := t.removable(kid, u); err != nil {
+		if err := t.checkRemovable(child, u); err != nil {
 			return err
 		}
 	}
@@ -142,11 +142,11 @@ func (t *tree) removable(n *node, u *User) error {
 
 // chmod changes the permissions of what a name leads to.
 func (t *tree) chmod(name string, mode fs.FileMode, u *User) error {
-	p, err := t.existing(name, true, u)
+	p, err := t.lookupExisting(name, true, u)
 	if err != nil {
 		return err
 	}
-	err = t.writable(p, u)
+	err = t.checkWritable(p, u)
 	if err == nil && u != nil && u.UID != p.node.uid {
 		err = syscall.EPERM
 	}
@@ -154,19 +154,19 @@ func (t *tree) chmod(name string, mode fs.FileMode, u *User) error {
 		return &fs.PathError{Op: "chmod", Path: name, Err: err}
 	}
 	p.node.mode = p.node.mode&^fs.ModePerm | mode.Perm()
-	t.touch(p)
+	t.countChange(p)
 	return nil
 }
 
 // symlink makes a symbolic link.
 func (t *tree) symlink(target, name string, u *User) error {
-	p, err := t.find(name, false, u)
+	p, err := t.lookup(name, false, u)
 	if err != nil {
 		return err
 	}
 	err = syscall.EEXIST
 	if p.node == nil {
-		err = t.put(p, &node{mode: fs.ModeSymlink | 0o777, target: target}, u)
+		err = t.addNode(p, &node{mode: fs.ModeSymlink | 0o777, target: target}, u)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "symlink", Path: name, Err: err}

@@ -14,7 +14,7 @@ type container struct {
 	user    User   // whom it runs as, unless a command says otherwise
 	userErr error  // why there is none
 	host    string // its address
-	died    func(runtime.Death)
+	onExit  func(runtime.Exit)
 	// protocol is the record's, guarded by the runtime's mu; program is what
 	// runs in it.
 	protocol string
@@ -22,28 +22,28 @@ type container struct {
 
 	// mu guards what follows, files included. It is held for no program and no
 	// trap.
-	mu      sync.Mutex
-	state   runtime.State
-	code    int
-	oom     bool
-	files   *tree
-	sealed  bool
-	seal    int // files.changes at that time
-	fence   int64
-	main    *Proc
-	procs   map[int]*Proc // by pid
-	nextPID int
-	active  map[*run]bool
-	runs    map[string]*run // by key
-	keys    []string        // of runs, oldest first
-	log     log
-	stopAt  time.Time // when a Destroy asked the main process to end
+	mu          sync.Mutex
+	state       runtime.State
+	code        int
+	oom         bool
+	files       *tree
+	hasBaseline bool
+	baseline    int // files.changes at that time
+	fence       int64
+	main        *Proc
+	procs       map[int]*Proc // by pid
+	nextPID     int
+	active      map[*run]bool
+	runs        map[string]*run // by key
+	runIDs      []string        // of runs, oldest first
+	log         log
+	stopAt      time.Time // when a Destroy asked the main process to end
 }
 
-func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, died func(runtime.Death)) *container {
-	user, err := accounts{imagePasswd, imageGroup}.find(spec.User)
+func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onExit func(runtime.Exit)) *container {
+	user, err := accounts{imagePasswd, imageGroup}.lookup(spec.User)
 	return &container{
-		spec: spec, user: user, userErr: err, host: host, protocol: speaks.Record(), program: speaks.Current, died: died,
+		spec: spec, user: user, userErr: err, host: host, protocol: speaks.Format(), program: speaks.Current, onExit: onExit,
 		state: runtime.Created, files: newTree(spec, user),
 		procs: make(map[int]*Proc), nextPID: firstPID,
 		active: make(map[*run]bool), runs: make(map[string]*run),
@@ -71,7 +71,7 @@ func (c *container) start(rt *Runtime) error {
 	if err != nil {
 		return err
 	}
-	p.carryOut()
+	p.execute()
 	return nil
 }
 
@@ -80,7 +80,7 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 	defer c.mu.Unlock()
 	p := &Proc{Args: c.spec.Command, Stdin: eof{}, c: c, parent: initPID}
 	if len(p.Args) == 0 {
-		p.Args = []string{BoxPath, "idle"} // the image's own
+		p.Args = []string{TestprogPath, "idle"} // the image's own
 	}
 	p.Stdout, p.Stderr = &pipe{p, &c.log}, &pipe{p, &c.log}
 	if err := c.prepare(rt, p, "", nil); err != nil {
@@ -88,19 +88,19 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 		return nil, err
 	}
 	c.state, c.code, c.oom = runtime.Running, 0, false
-	c.enter(p)
+	c.addProc(p)
 	c.main = p
 	return p, nil
 }
 
-// exit is the end of the container: its main process is gone, and everything
+// handleExit is the end of the container: its main process is gone, and everything
 // else goes with it. The caller holds the lock.
-func (c *container) exit(code int) {
+func (c *container) handleExit(code int) {
 	c.state, c.code = runtime.Exited, code
 	c.killAll()
-	c.forgetRuns()
-	c.files.emptyTemporary()
-	c.died(runtime.Death{ID: c.spec.ID, ExitCode: code, OOMKilled: c.oom, Time: time.Now()})
+	c.clearRuns()
+	c.files.resetTmpfs()
+	c.onExit(runtime.Exit{ID: c.spec.ID, ExitCode: code, OOMKilled: c.oom, Time: time.Now()})
 }
 
 // killAll ends every process, the main one without its death being the
@@ -109,13 +109,13 @@ func (c *container) killAll() {
 	main := c.main
 	c.main = nil
 	for r := range c.active {
-		r.lost = r.live > 0
+		r.containerExited = r.liveProcs > 0
 	}
 	if main != nil {
-		c.die(main, sigKill)
+		c.terminate(main, sigKill)
 	}
 	for _, p := range c.procs {
-		c.die(p, sigKill)
+		c.terminate(p, sigKill)
 	}
 }
 
@@ -124,7 +124,7 @@ func (c *container) remove() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.main != nil {
-		c.die(c.main, sigKill)
+		c.terminate(c.main, sigKill)
 		return
 	}
 	if c.state == runtime.Exited {
@@ -132,7 +132,7 @@ func (c *container) remove() {
 	}
 	c.state = runtime.Exited
 	c.killAll()
-	c.died(runtime.Death{ID: c.spec.ID, Time: time.Now()})
+	c.onExit(runtime.Exit{ID: c.spec.ID, Time: time.Now()})
 }
 
 // address is the n-th of the block set aside for benchmarks of networks.

@@ -19,13 +19,13 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 		if err != nil {
 			return err
 		}
-		var cut atomic.Bool
-		defer context.AfterFunc(ctx, func() { r.cancel(&cut) })()
+		var cancelled atomic.Bool
+		defer context.AfterFunc(ctx, func() { r.cancel(&cancelled) })()
 		if leader != nil {
-			r.carryOut(leader, cmd.Timeout)
+			r.execute(leader, cmd.Timeout)
 		}
-		<-r.over
-		if r.err == nil && cut.Load() {
+		<-r.done
+		if r.err == nil && cancelled.Load() {
 			return context.Cause(ctx)
 		}
 		result = r.result
@@ -37,26 +37,26 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 	return result, nil
 }
 
-// Outcome waits for a command that was begun before.
-func (rt *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
+// WaitResult waits for a command that was begun before.
+func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	var result runtime.Result
 	call := Call{Op: "outcome", ID: id, Command: cmd}
 	err := rt.do(ctx, call, func(c *container) error {
 		c.mu.Lock()
-		r, ok := c.runs[cmd.Key]
+		r, ok := c.runs[cmd.RunID]
 		running := c.main != nil
 		c.mu.Unlock()
 		switch {
 		case !running:
 			return runtime.ErrNotRunning
 		case !ok:
-			return runtime.ErrNoRun
+			return runtime.ErrUnknownRun
 		}
 		select {
-		case <-r.over:
+		case <-r.done:
 		case <-ctx.Done():
-			r.end()
-			<-r.over
+			r.terminate()
+			<-r.done
 			return context.Cause(ctx)
 		}
 		result = r.result
@@ -67,22 +67,22 @@ func (rt *Runtime) Outcome(ctx context.Context, id string, cmd runtime.Command) 
 
 // run is one command, from its start until all of it is gone.
 type run struct {
-	c     *container
-	grace time.Duration
-	empty chan struct{} // closed when its last process is gone
-	over  chan struct{} // closed when result and err are there
+	c         *container
+	grace     time.Duration
+	allExited chan struct{} // closed when its last process is gone
+	done      chan struct{} // closed when result and err are there
 
 	// The container's lock guards what follows.
-	live     int         // processes
-	ending   bool        // they have been told to end
-	killer   *time.Timer // goes off when their grace is over
-	timedOut bool
-	killed   bool
-	lost     bool // the container ended
-	doomed   bool // the shim was killed
-	leaked   int
-	stdout   capture
-	stderr   capture
+	liveProcs       int         // processes
+	ending          bool        // they have been told to end
+	killer          *time.Timer // goes off when their grace is over
+	timedOut        bool
+	killed          bool
+	containerExited bool // the container ended
+	tainted         bool // the shim was killed
+	leaked          int
+	stdout          capture
+	stderr          capture
 
 	result runtime.Result
 	err    error
@@ -99,10 +99,10 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	if c.main == nil {
 		return nil, nil, runtime.ErrNotRunning
 	}
-	if r, ok := c.runs[cmd.Key]; ok {
+	if r, ok := c.runs[cmd.RunID]; ok {
 		return r, nil, nil
 	}
-	r := &run{c: c, grace: cmd.Grace, empty: make(chan struct{}), over: make(chan struct{})}
+	r := &run{c: c, grace: cmd.Grace, allExited: make(chan struct{}), done: make(chan struct{})}
 	if r.grace <= 0 {
 		r.grace = runtime.DefaultGrace
 	}
@@ -113,28 +113,28 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	leader.Stdout, leader.Stderr = &pipe{leader, &r.stdout}, &pipe{leader, &r.stderr}
 	if err := c.prepare(rt, leader, cmd.User, cmd.Environment); err != nil {
 		r.err = err
-		close(r.over)
-		c.remember(cmd.Key, r)
+		close(r.done)
+		c.rememberRun(cmd.RunID, r)
 		return r, nil, nil
 	}
-	c.enter(leader)
+	c.addProc(leader)
 	c.active[r] = true
-	c.remember(cmd.Key, r)
+	c.rememberRun(cmd.RunID, r)
 	return r, leader, nil
 }
 
-// carryOut runs the command and waits until all of it is gone.
-func (r *run) carryOut(leader *Proc, timeout time.Duration) {
+// execute runs the command and waits until all of it is gone.
+func (r *run) execute(leader *Proc, timeout time.Duration) {
 	if timeout <= 0 {
 		timeout = runtime.DefaultTimeout
 	}
-	began := time.Now()
+	start := time.Now()
 	deadline := time.AfterFunc(timeout, r.expire)
-	leader.carryOut()
+	leader.execute()
 	<-leader.done
 	deadline.Stop()
-	r.sweep()
-	<-r.empty
+	r.endLeaked()
+	<-r.allExited
 
 	c := r.c
 	c.mu.Lock()
@@ -145,51 +145,51 @@ func (r *run) carryOut(leader *Proc, timeout time.Duration) {
 	delete(c.active, r)
 	r.result = runtime.Result{
 		ExitCode: leader.code, Signal: leader.signal, TimedOut: r.timedOut,
-		Killed: r.killed, Leaked: r.leaked, Duration: time.Since(began),
+		Killed: r.killed, Leaked: r.leaked, Duration: time.Since(start),
 		Stdout: r.stdout.output(), Stderr: r.stderr.output(),
 	}
 	r.stdout, r.stderr = capture{}, capture{}
 	switch {
-	case r.lost:
-		r.err = runtime.ErrLost
-	case r.doomed:
-		r.err = runtime.ErrDoomed
+	case r.containerExited:
+		r.err = runtime.ErrContainerExited
+	case r.tainted:
+		r.err = runtime.ErrTainted
 	}
-	close(r.over)
+	close(r.done)
 }
 
 // cancel ends a command whose caller's context has ended, and says so to the
 // caller before the command's end can: unless it had ended already.
-func (r *run) cancel(cut *atomic.Bool) {
+func (r *run) cancel(cancelled *atomic.Bool) {
 	r.c.mu.Lock()
-	cut.Store(r.live > 0)
+	cancelled.Store(r.liveProcs > 0)
 	r.c.mu.Unlock()
-	r.end()
+	r.terminate()
 }
 
 // expire is the timeout of a command that has not ended by then.
 func (r *run) expire() {
 	r.c.mu.Lock()
-	r.timedOut = !r.ending && r.live > 0
+	r.timedOut = !r.ending && r.liveProcs > 0
 	r.c.mu.Unlock()
-	r.end()
+	r.terminate()
 }
 
-// sweep ends what a leader that has ended by itself has left behind.
-func (r *run) sweep() {
+// endLeaked ends what a leader that has ended by itself has left behind.
+func (r *run) endLeaked() {
 	r.c.mu.Lock()
 	if !r.ending {
-		r.leaked = r.live
+		r.leaked = r.liveProcs
 	}
 	r.c.mu.Unlock()
-	r.end()
+	r.terminate()
 }
 
-// end tells every process of the run to end, and kills those that are left
+// terminate tells every process of the run to end, and kills those that are left
 // when the grace is over. Once it has begun it is not begun again.
-func (r *run) end() {
+func (r *run) terminate() {
 	r.c.mu.Lock()
-	if r.ending || r.live == 0 {
+	if r.ending || r.liveProcs == 0 {
 		r.c.mu.Unlock()
 		return
 	}
@@ -201,7 +201,7 @@ func (r *run) end() {
 	}
 	r.c.mu.Lock()
 	defer r.c.mu.Unlock()
-	if r.live > 0 {
+	if r.liveProcs > 0 {
 		r.killer = time.AfterFunc(r.grace, r.kill)
 	}
 }
@@ -211,7 +211,7 @@ func (r *run) kill() {
 	defer r.c.mu.Unlock()
 	for _, p := range r.processes() {
 		r.killed = true
-		r.c.die(p, sigKill)
+		r.c.terminate(p, sigKill)
 	}
 }
 
@@ -220,25 +220,25 @@ func (r *run) processes() []*Proc {
 	return r.c.sorted(func(p *Proc) bool { return p.run == r })
 }
 
-// keptRuns is how many runs with a key a container remembers.
-const keptRuns = 1 << 10
+// maxRuns is how many runs with a key a container remembers.
+const maxRuns = 1 << 10
 
-// remember keeps a run for whoever asks for its key again. The caller holds
+// rememberRun keeps a run for whoever asks for its key again. The caller holds
 // the lock.
-func (c *container) remember(key string, r *run) {
-	if key == "" {
+func (c *container) rememberRun(runID string, r *run) {
+	if runID == "" {
 		return
 	}
-	if len(c.keys) >= keptRuns {
-		delete(c.runs, c.keys[0])
-		c.keys = c.keys[1:]
+	if len(c.runIDs) >= maxRuns {
+		delete(c.runs, c.runIDs[0])
+		c.runIDs = c.runIDs[1:]
 	}
-	c.runs[key] = r
-	c.keys = append(c.keys, key)
+	c.runs[runID] = r
+	c.runIDs = append(c.runIDs, runID)
 }
 
-// forgetRuns drops what commands have printed. The caller holds the lock.
-func (c *container) forgetRuns() {
+// clearRuns drops what commands have printed. The caller holds the lock.
+func (c *container) clearRuns() {
 	clear(c.runs)
-	c.keys = nil
+	c.runIDs = nil
 }

@@ -19,9 +19,9 @@ import (
 func TestExecEndsEverything(t *testing.T) {
 	const timeout, grace = 5 * time.Second, time.Second
 	cases := map[string]struct {
-		args []string
-		took time.Duration
-		want runtime.Result
+		args    []string
+		elapsed time.Duration
+		want    runtime.Result
 	}{
 		"in time":              {[]string{"exit", "3"}, 0, runtime.Result{ExitCode: 3}},
 		"by itself":            {[]string{"signal", "HUP"}, 0, runtime.Result{ExitCode: 129, Signal: "SIGHUP"}},
@@ -37,25 +37,25 @@ func TestExecEndsEverything(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := fake.New()
-				rt.Program("leave-deaf", func(_ context.Context, p *fake.Proc) int {
+				rt.AddProgram("leave-deaf", func(_ context.Context, p *fake.Proc) int {
 					p.Spawn("deaf", "m").OnTerm(func() {})
 					return 0
 				})
-				id := started(t, rt)
-				cmd := boxed(tt.args...)
+				id := startContainer(t, rt)
+				cmd := execTestprog(tt.args...)
 				if tt.args[0] == "leave-deaf" {
 					cmd.Args = tt.args
 				}
 				cmd.Timeout, cmd.Grace = timeout, grace
-				began := time.Now()
+				start := time.Now()
 				got, err := rt.Exec(t.Context(), id, cmd)
 				require.NoError(t, err)
-				require.Equal(t, tt.took, time.Since(began))
-				require.Equal(t, tt.took, got.Duration)
+				require.Equal(t, tt.elapsed, time.Since(start))
+				require.Equal(t, tt.elapsed, got.Duration)
 				got.Duration, got.Stdout = 0, runtime.Output{}
 				require.Equal(t, tt.want, got)
 
-				left, err := rt.Exec(t.Context(), id, boxed("ps", "m"))
+				left, err := rt.Exec(t.Context(), id, execTestprog("ps", "m"))
 				require.NoError(t, err)
 				require.Empty(t, left.Stdout.Head)
 			})
@@ -66,22 +66,22 @@ func TestExecEndsEverything(t *testing.T) {
 // The end of the caller's context ends the command as its timeout does, and is
 // the error; one that comes after the command's end is nothing.
 func TestExecEndsWithItsContext(t *testing.T) {
-	why := errors.New("the flow was stopped")
+	cause := errors.New("the flow was stopped")
 	synctest.Test(t, func(t *testing.T) {
 		rt := fake.New()
-		id := started(t, rt)
-		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, why)
+		id := startContainer(t, rt)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, cause)
 		defer cancel()
-		cmd := boxed("ignore-term")
+		cmd := execTestprog("ignore-term")
 		cmd.Grace = 3 * time.Second
-		began := time.Now()
+		start := time.Now()
 		_, err := rt.Exec(ctx, id, cmd)
-		require.ErrorIs(t, err, why)
-		require.Equal(t, 4*time.Second, time.Since(began))
+		require.ErrorIs(t, err, cause)
+		require.Equal(t, 4*time.Second, time.Since(start))
 
-		_, err = rt.Exec(ctx, id, boxed("write", "never", "x"))
-		require.ErrorIs(t, err, why)
-		result, err := rt.Exec(t.Context(), id, boxed("read", "never"))
+		_, err = rt.Exec(ctx, id, execTestprog("write", "never", "x"))
+		require.ErrorIs(t, err, cause)
+		result, err := rt.Exec(t.Context(), id, execTestprog("read", "never"))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode, "a command whose context is over does not start")
 	})
@@ -89,17 +89,17 @@ func TestExecEndsWithItsContext(t *testing.T) {
 
 // Of two callers with one key, one runs the command and both get its outcome;
 // a third who comes later does too.
-func TestExecRunsAKeyOnce(t *testing.T) {
+func TestExecRunsEachRunIDOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := fake.New()
-		id := started(t, rt)
+		id := startContainer(t, rt)
 		times := 0
-		rt.Program("slow", func(_ context.Context, p *fake.Proc) int {
+		rt.AddProgram("slow", func(_ context.Context, p *fake.Proc) int {
 			times++
 			p.ExitAfter(time.Second, 7)
 			return fake.Park
 		})
-		cmd := runtime.Command{Key: "k", Args: []string{"slow"}}
+		cmd := runtime.Command{RunID: "k", Args: []string{"slow"}}
 		codes := make(chan int, 2)
 		for range 2 {
 			go func() {
@@ -118,29 +118,29 @@ func TestExecRunsAKeyOnce(t *testing.T) {
 
 // Whatever ends the container under a command, the answer is that its outcome
 // is unknown, and nothing of it goes on.
-func TestExecOfALostContainer(t *testing.T) {
+func TestExecWhenContainerExits(t *testing.T) {
 	cases := map[string]struct {
 		cut  func(t *testing.T, rt *fake.Runtime, id string)
 		want error
 	}{
-		"killed":    {func(_ *testing.T, rt *fake.Runtime, id string) { rt.Kill(id) }, runtime.ErrLost},
-		"oom":       {func(_ *testing.T, rt *fake.Runtime, id string) { rt.KillForMemory(id) }, runtime.ErrLost},
-		"vanished":  {func(_ *testing.T, rt *fake.Runtime, id string) { rt.Vanish(id) }, runtime.ErrLost},
-		"destroyed": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Destroy(t.Context(), id)) }, runtime.ErrLost},
-		"restarted": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Restart(t.Context(), id, 1)) }, runtime.ErrLost},
-		"wiped":     {func(t *testing.T, rt *fake.Runtime, id string) { _ = rt.Wipe(t.Context(), id, 1) }, runtime.ErrLost},
+		"killed":    {func(_ *testing.T, rt *fake.Runtime, id string) { rt.Kill(id) }, runtime.ErrContainerExited},
+		"oom":       {func(_ *testing.T, rt *fake.Runtime, id string) { rt.OOMKill(id) }, runtime.ErrContainerExited},
+		"vanished":  {func(_ *testing.T, rt *fake.Runtime, id string) { rt.RemoveExternally(id) }, runtime.ErrContainerExited},
+		"destroyed": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Destroy(t.Context(), id)) }, runtime.ErrContainerExited},
+		"restarted": {func(t *testing.T, rt *fake.Runtime, id string) { require.NoError(t, rt.Restart(t.Context(), id, 1)) }, runtime.ErrContainerExited},
+		"wiped":     {func(t *testing.T, rt *fake.Runtime, id string) { _ = rt.Wipe(t.Context(), id, 1) }, runtime.ErrContainerExited},
 		"init": {func(t *testing.T, rt *fake.Runtime, id string) {
-			_, err := rt.Exec(t.Context(), id, boxed("kill", "init", "TERM"))
-			require.ErrorIs(t, err, runtime.ErrLost)
-		}, runtime.ErrLost},
+			_, err := rt.Exec(t.Context(), id, execTestprog("kill", "init", "TERM"))
+			require.ErrorIs(t, err, runtime.ErrContainerExited)
+		}, runtime.ErrContainerExited},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := fake.New()
-				id := started(t, rt)
+				id := startContainer(t, rt)
 				wrote := make(chan error, 1)
-				rt.Program("long", func(ctx context.Context, p *fake.Proc) int {
+				rt.AddProgram("long", func(ctx context.Context, p *fake.Proc) int {
 					<-ctx.Done()
 					wrote <- p.WriteFile("/data/late", []byte("x"))
 					return 0
@@ -160,13 +160,13 @@ func TestExecOfALostContainer(t *testing.T) {
 }
 
 // When the process that looks after a command is killed, nobody knows.
-func TestExecWithoutItsShimIsDoomed(t *testing.T) {
+func TestExecWithKilledShimTaintsContainer(t *testing.T) {
 	rt := fake.New()
-	id := started(t, rt)
-	_, err := rt.Exec(t.Context(), id, boxed("kill", "shim", "KILL"))
-	require.ErrorIs(t, err, runtime.ErrDoomed)
+	id := startContainer(t, rt)
+	_, err := rt.Exec(t.Context(), id, execTestprog("kill", "shim", "KILL"))
+	require.ErrorIs(t, err, runtime.ErrTainted)
 
-	cmd := boxed("kill", "shim", "KILL")
+	cmd := execTestprog("kill", "shim", "KILL")
 	cmd.User = "app"
 	result, err := rt.Exec(t.Context(), id, cmd)
 	require.NoError(t, err, "only root can")
@@ -176,10 +176,10 @@ func TestExecWithoutItsShimIsDoomed(t *testing.T) {
 // A command that cannot start says why, and has not run.
 func TestStartErrors(t *testing.T) {
 	rt := fake.New()
-	id := started(t, rt)
+	id := startContainer(t, rt)
 	ctx := t.Context()
 	for _, args := range [][]string{{"write", "/data/text", "x"}, {"chmod", "/data/text", "755"}, {"write", "/data/plain", "x"}} {
-		_, err := rt.Exec(ctx, id, boxed(args...))
+		_, err := rt.Exec(ctx, id, execTestprog(args...))
 		require.NoError(t, err)
 	}
 	long := strings.Repeat("x", 128<<10)
@@ -187,15 +187,15 @@ func TestStartErrors(t *testing.T) {
 		cmd  runtime.Command
 		want runtime.StartReason
 	}{
-		"no such program": {runtime.Command{Args: []string{"nothing"}}, runtime.StartNoBinary},
-		"no such file":    {runtime.Command{Args: []string{"/bin/nothing"}}, runtime.StartNoBinary},
-		"no program":      {runtime.Command{Args: []string{"./text"}}, runtime.StartNotExec},
-		"not executable":  {runtime.Command{Args: []string{"/data/plain"}}, runtime.StartNotExec},
-		"a folder":        {runtime.Command{Args: []string{"/data"}}, runtime.StartNotExec},
-		"user":            {runtime.Command{Args: []string{"box"}, User: "who"}, runtime.StartNoUser},
-		"group":           {runtime.Command{Args: []string{"box"}, User: "app:who"}, runtime.StartNoUser},
-		"workdir":         {runtime.Command{Args: []string{"box"}, Workdir: "/no"}, runtime.StartNoWorkdir},
-		"workdir is file": {runtime.Command{Args: []string{"box"}, Workdir: "/data/text"}, runtime.StartNoWorkdir},
+		"no such program": {runtime.Command{Args: []string{"nothing"}}, runtime.StartBinaryNotFound},
+		"no such file":    {runtime.Command{Args: []string{"/bin/nothing"}}, runtime.StartBinaryNotFound},
+		"no program":      {runtime.Command{Args: []string{"./text"}}, runtime.StartNotExecutable},
+		"not executable":  {runtime.Command{Args: []string{"/data/plain"}}, runtime.StartNotExecutable},
+		"a folder":        {runtime.Command{Args: []string{"/data"}}, runtime.StartNotExecutable},
+		"user":            {runtime.Command{Args: []string{"box"}, User: "who"}, runtime.StartUserNotFound},
+		"group":           {runtime.Command{Args: []string{"box"}, User: "app:who"}, runtime.StartUserNotFound},
+		"workdir":         {runtime.Command{Args: []string{"box"}, Workdir: "/no"}, runtime.StartWorkdirNotFound},
+		"workdir is file": {runtime.Command{Args: []string{"box"}, Workdir: "/data/text"}, runtime.StartWorkdirNotFound},
 		"nothing":         {runtime.Command{}, runtime.StartBadInput},
 		"NUL":             {runtime.Command{Args: []string{"box", "a\x00b"}}, runtime.StartBadInput},
 		"long":            {runtime.Command{Args: []string{"box", long}}, runtime.StartBadInput},
@@ -212,7 +212,7 @@ func TestStartErrors(t *testing.T) {
 
 func TestOutputIsCapped(t *testing.T) {
 	rt := fake.New()
-	id := started(t, rt)
+	id := startContainer(t, rt)
 	const all = runtime.OutputHead + runtime.OutputTail
 	cases := []struct {
 		text  string
@@ -224,9 +224,9 @@ func TestOutputIsCapped(t *testing.T) {
 	}
 	for _, tt := range cases {
 		whole := strings.Repeat(tt.text, tt.times)
-		cmd := boxed("cat")
+		cmd := execTestprog("cat")
 		if len(whole) > runtime.MaxStdin {
-			rt.Program("cat", func(_ context.Context, p *fake.Proc) int {
+			rt.AddProgram("cat", func(_ context.Context, p *fake.Proc) int {
 				for rest := whole; rest != ""; rest = rest[min(len(rest), 1000):] {
 					_, _ = p.Stdout.Write([]byte(rest[:min(len(rest), 1000)]))
 				}

@@ -3,7 +3,7 @@
 //
 // It promises the same meaning of every call as the real backends: it passes
 // the suite of package runtimetest, where its containers hold the program box
-// at BoxPath. It reads no clock but package time's, polls nothing and starts
+// at TestprogPath. It reads no clock but package time's, polls nothing and starts
 // no goroutine that outlives the call it serves, so it may be used within
 // testing/synctest, and a container that nobody destroys holds up nothing.
 //
@@ -25,16 +25,16 @@ import (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// BoxPath is where every container has the program box.
-const BoxPath = "/bin/box"
+// TestprogPath is where every container has the program box.
+const TestprogPath = "/bin/box"
 
 // Runtime is an engine in memory and everything in it. Its containers live as
 // long as it does: a test of a restarted server goes on with the same value.
 type Runtime struct {
-	faults faults
-	events events
-	down   atomic.Bool
-	made   atomic.Uint32 // containers ever, for their addresses
+	faults  faults
+	events  events
+	down    atomic.Bool
+	created atomic.Uint32 // containers ever, for their addresses
 
 	// mu guards what follows. It is never held together with a container's.
 	mu         sync.RWMutex
@@ -56,24 +56,24 @@ func New() *Runtime {
 
 // do makes one call: it is recorded, meets the faults that are set for it, and
 // finds its container. The error says what was being done, and to what.
-func (rt *Runtime) do(ctx context.Context, call Call, deed func(*container) error) error {
+func (rt *Runtime) do(ctx context.Context, call Call, action func(*container) error) error {
 	return rt.call(ctx, call, func() error {
-		c, err := rt.find(call.ID)
+		c, err := rt.lookup(call.ID)
 		if err == nil && call.Op != "status" && call.Op != "logs" {
 			_, err = rt.version(c)
 		}
 		if err != nil {
 			return err
 		}
-		return deed(c)
+		return action(c)
 	})
 }
 
 // call is do for calls that need no container.
-func (rt *Runtime) call(ctx context.Context, call Call, deed func() error) error {
+func (rt *Runtime) call(ctx context.Context, call Call, action func() error) error {
 	err := context.Cause(ctx)
 	if err == nil {
-		err = rt.attempt(ctx, call, deed)
+		err = rt.attempt(ctx, call, action)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", call.subject(), err)
@@ -81,8 +81,8 @@ func (rt *Runtime) call(ctx context.Context, call Call, deed func() error) error
 	return nil
 }
 
-func (rt *Runtime) attempt(ctx context.Context, call Call, deed func() error) error {
-	before, after := rt.faults.meet(call)
+func (rt *Runtime) attempt(ctx context.Context, call Call, action func() error) error {
+	before, after := rt.faults.record(call)
 	for _, f := range before {
 		if err := f(ctx, call); err != nil {
 			return err
@@ -91,16 +91,16 @@ func (rt *Runtime) attempt(ctx context.Context, call Call, deed func() error) er
 	if rt.down.Load() {
 		return runtime.ErrUnavailable
 	}
-	err := deed()
+	err := action()
 	for _, f := range after {
-		if lost := f(ctx, call); lost != nil {
-			return lost
+		if afterErr := f(ctx, call); afterErr != nil {
+			return afterErr
 		}
 	}
 	return err
 }
 
-func (rt *Runtime) find(id string) (*container, error) {
+func (rt *Runtime) lookup(id string) (*container, error) {
 	rt.mu.RLock()
 	defer rt.mu.RUnlock()
 	c, ok := rt.containers[id]

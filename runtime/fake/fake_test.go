@@ -15,19 +15,19 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var made atomic.Int64
+var createdSpecs atomic.Int64
 
 func newSpec() runtime.Spec {
 	return runtime.Spec{
-		ID:      fmt.Sprint("c", made.Add(1)),
-		Command: []string{fake.BoxPath, "idle"},
+		ID:      fmt.Sprint("c", createdSpecs.Add(1)),
+		Command: []string{fake.TestprogPath, "idle"},
 		Workdir: "/data",
 		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
 	}
 }
 
-// started is a container that runs box idle.
-func started(t testing.TB, rt *fake.Runtime) string {
+// startContainer is a container that runs box idle.
+func startContainer(t testing.TB, rt *fake.Runtime) string {
 	t.Helper()
 	spec := newSpec()
 	require.NoError(t, rt.Create(t.Context(), spec))
@@ -35,26 +35,26 @@ func started(t testing.TB, rt *fake.Runtime) string {
 	return spec.ID
 }
 
-func boxed(args ...string) runtime.Command {
+func execTestprog(args ...string) runtime.Command {
 	return runtime.Command{Args: append([]string{"box"}, args...)}
 }
 
 // The fake means what every backend means.
-func TestContract(t *testing.T) {
+func TestRuntimeContract(t *testing.T) {
 	rt := fake.New()
 	runtimetest.Run(t, runtimetest.Harness{
-		New:    func(*testing.T) runtime.Runtime { return rt },
-		Reopen: func(*testing.T) runtime.Runtime { return rt },
-		Spec:   func(*testing.T) runtime.Spec { return newSpec() },
-		Facts:  runtimetest.Facts{NoKernel: true},
+		New:         func(*testing.T) runtime.Runtime { return rt },
+		Reopen:      func(*testing.T) runtime.Runtime { return rt },
+		Spec:        func(*testing.T) runtime.Spec { return newSpec() },
+		Limitations: runtimetest.Limitations{NoKernel: true},
 		Tamper: func(t *testing.T, _ runtime.Runtime, spec runtime.Spec, protocol string) {
 			require.NoError(t, rt.Create(t.Context(), spec))
 			require.NoError(t, rt.Start(t.Context(), spec.ID))
-			rt.Record(spec.ID, protocol)
-			t.Cleanup(func() { rt.Vanish(spec.ID) })
+			rt.SetRecordedProtocol(spec.ID, protocol)
+			t.Cleanup(func() { rt.RemoveExternally(spec.ID) })
 		},
-		Foreign: func(*testing.T) string {
-			rt.Foreign("theirs")
+		CreateForeign: func(*testing.T) string {
+			rt.AddForeign("theirs")
 			return "theirs"
 		},
 	})

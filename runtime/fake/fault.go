@@ -63,16 +63,16 @@ type fault struct {
 	after   bool
 }
 
-// keptCalls is how many calls are remembered at least: benchmarks make
+// minKeptCalls is how many calls are remembered at least: benchmarks make
 // millions.
-const keptCalls = 1 << 14
+const minKeptCalls = 1 << 14
 
-// meet records a call and gives the traps set for it.
-func (f *faults) meet(call Call) (before, after []Trap) {
+// record records a call and gives the traps set for it.
+func (f *faults) record(call Call) (before, after []Trap) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(f.calls) >= 2*keptCalls {
-		f.calls = append(f.calls[:0], f.calls[len(f.calls)-keptCalls:]...)
+	if len(f.calls) >= 2*minKeptCalls {
+		f.calls = append(f.calls[:0], f.calls[len(f.calls)-minKeptCalls:]...)
 	}
 	f.calls = append(f.calls, Call{Op: call.Op, ID: call.ID, Args: call.Args})
 	for _, one := range f.set {
@@ -130,24 +130,24 @@ func (rt *Runtime) After(pattern string, trap Trap) (remove func()) {
 }
 
 // Break makes every call that matches fail, with nothing done.
-func (rt *Runtime) Break(pattern string, err error) (mend func()) {
+func (rt *Runtime) Break(pattern string, err error) (restore func()) {
 	return rt.Before(pattern, func(context.Context, Call) error { return err })
 }
 
 // BreakOnce makes the next call that matches fail, with nothing done.
 func (rt *Runtime) BreakOnce(pattern string, err error) {
-	var met atomic.Bool
+	var done atomic.Bool
 	rt.Before(pattern, func(context.Context, Call) error {
-		if met.Swap(true) {
+		if done.Swap(true) {
 			return nil
 		}
 		return err
 	})
 }
 
-// LoseAnswer lets every call that matches do its work and fail all the same,
+// DropResponse lets every call that matches do its work and fail all the same,
 // as when the connection to an engine breaks.
-func (rt *Runtime) LoseAnswer(pattern string, err error) (mend func()) {
+func (rt *Runtime) DropResponse(pattern string, err error) (restore func()) {
 	return rt.After(pattern, func(context.Context, Call) error { return err })
 }
 
@@ -155,18 +155,18 @@ func (rt *Runtime) LoseAnswer(pattern string, err error) (mend func()) {
 // release is called or the call's context ends. Reached is closed when the
 // first call arrives.
 func (rt *Runtime) Block(pattern string) (reached <-chan struct{}, release func()) {
-	arrived, open := make(chan struct{}), make(chan struct{})
+	arrived, released := make(chan struct{}), make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(arrived) })
 	remove := rt.Before(pattern, func(ctx context.Context, _ Call) error {
 		arrive()
 		select {
-		case <-open:
+		case <-released:
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	})
-	return arrived, sync.OnceFunc(func() { remove(); close(open) })
+	return arrived, sync.OnceFunc(func() { remove(); close(released) })
 }
 
 // Delay makes every call that matches take d longer.

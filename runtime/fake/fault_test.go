@@ -17,35 +17,35 @@ import (
 var errBroken = errors.New("broken")
 
 // A pattern is a prefix, word by word.
-func TestBreak(t *testing.T) {
+func TestBreakPattern(t *testing.T) {
 	cases := map[string]bool{
 		"exec": true, "exec *": true, "exec * box": true, "exec * box echo hi": true, "* * box": true,
 		"": true, "ex": false, "exec c": false, "exec * box echo hi there": false, "start": false,
 	}
 	for pattern, want := range cases {
 		rt := fake.New()
-		id := started(t, rt)
-		mend := rt.Break(pattern, errBroken)
-		_, err := rt.Exec(t.Context(), id, boxed("echo", "hi"))
+		id := startContainer(t, rt)
+		restore := rt.Break(pattern, errBroken)
+		_, err := rt.Exec(t.Context(), id, execTestprog("echo", "hi"))
 		require.Equal(t, want, errors.Is(err, errBroken), "%q: %v", pattern, err)
-		mend()
-		_, err = rt.Exec(t.Context(), id, boxed("echo", "hi"))
+		restore()
+		_, err = rt.Exec(t.Context(), id, execTestprog("echo", "hi"))
 		require.NoError(t, err)
 	}
 }
 
-func TestBreakOnceAndLoseAnswer(t *testing.T) {
+func TestBreakOnceAndDropResponse(t *testing.T) {
 	rt, ctx := fake.New(), t.Context()
-	id := started(t, rt)
+	id := startContainer(t, rt)
 	rt.BreakOnce("exec", errBroken)
-	_, err := rt.Exec(ctx, id, boxed("write", "f", "1"))
+	_, err := rt.Exec(ctx, id, execTestprog("write", "f", "1"))
 	require.ErrorIs(t, err, errBroken)
-	must(t, rt, id, "append", "f", "2")
-	require.Equal(t, "2", must(t, rt, id, "read", "f"), "the broken call did nothing")
+	mustExec(t, rt, id, "append", "f", "2")
+	require.Equal(t, "2", mustExec(t, rt, id, "read", "f"), "the broken call did nothing")
 
-	mend := rt.LoseAnswer("destroy "+id, runtime.ErrUnavailable)
+	restore := rt.DropResponse("destroy "+id, runtime.ErrUnavailable)
 	require.ErrorIs(t, rt.Destroy(ctx, id), runtime.ErrUnavailable)
-	mend()
+	restore()
 	_, err = rt.Status(ctx, id)
 	require.ErrorIs(t, err, runtime.ErrNotFound, "the deed was done")
 }
@@ -53,8 +53,8 @@ func TestBreakOnceAndLoseAnswer(t *testing.T) {
 func TestCalls(t *testing.T) {
 	rt := fake.New()
 	rt.ForgetCalls()
-	id := started(t, rt)
-	must(t, rt, id, "echo", "hi")
+	id := startContainer(t, rt)
+	mustExec(t, rt, id, "echo", "hi")
 	_, err := rt.List(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []string{"create " + id, "start " + id, "exec " + id + " box echo hi", "list"}, rt.Calls())
@@ -65,7 +65,7 @@ func TestCalls(t *testing.T) {
 func TestBlockAndDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := fake.New()
-		id := started(t, rt)
+		id := startContainer(t, rt)
 		reached, release := rt.Block("restart")
 		var group sync.WaitGroup
 		group.Go(func() { require.NoError(t, rt.Restart(t.Context(), id, 1)) })
@@ -78,10 +78,10 @@ func TestBlockAndDelay(t *testing.T) {
 		group.Wait()
 
 		defer rt.Delay("status", time.Minute)()
-		began := time.Now()
+		start := time.Now()
 		_, err := rt.Status(t.Context(), id)
 		require.NoError(t, err)
-		require.Equal(t, time.Minute, time.Since(began))
+		require.Equal(t, time.Minute, time.Since(start))
 	})
 }
 
@@ -89,30 +89,30 @@ func TestBlockAndDelay(t *testing.T) {
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, ctx := fake.New(), t.Context()
-		killed, oom, destroyed, vanished, created := started(t, rt), started(t, rt), started(t, rt), started(t, rt), newSpec()
-		restarted := started(t, rt)
+		killed, oom, destroyed, vanished, created := startContainer(t, rt), startContainer(t, rt), startContainer(t, rt), startContainer(t, rt), newSpec()
+		restarted := startContainer(t, rt)
 		require.NoError(t, rt.Create(ctx, created))
 		ready, ended := make(chan struct{}), make(chan error, 1)
-		var deaths []runtime.Death
+		var exits []runtime.Exit
 		go func() {
-			ended <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Death) { deaths = append(deaths, d) })
+			ended <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) { exits = append(exits, d) })
 		}()
 		<-ready
 		rt.Kill(killed)
 		rt.Kill(killed)
-		rt.KillForMemory(oom)
+		rt.OOMKill(oom)
 		require.NoError(t, rt.Restart(ctx, restarted, 1))
-		rt.Vanish(vanished)
+		rt.RemoveExternally(vanished)
 		for _, id := range []string{destroyed, created.ID, killed} {
 			require.NoError(t, rt.Destroy(ctx, id))
 		}
 		synctest.Wait()
 		now := time.Now()
-		require.Equal(t, []runtime.Death{
+		require.Equal(t, []runtime.Exit{
 			{ID: killed, ExitCode: 137, Time: now}, {ID: oom, ExitCode: 137, OOMKilled: true, Time: now},
 			{ID: vanished, ExitCode: 137, Time: now}, {ID: destroyed, ExitCode: 137, Time: now},
 			{ID: created.ID, Time: now},
-		}, deaths)
+		}, exits)
 		status, err := rt.Status(ctx, oom)
 		require.NoError(t, err)
 		require.True(t, status.OOMKilled)
@@ -131,7 +131,7 @@ func TestWatch(t *testing.T) {
 func TestMainProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, ctx := fake.New(), t.Context()
-		rt.Program("server", func(_ context.Context, p *fake.Proc) int {
+		rt.AddProgram("server", func(_ context.Context, p *fake.Proc) int {
 			p.ExitAfter(time.Hour, 9)
 			return fake.Park
 		})
@@ -149,29 +149,29 @@ func TestMainProgram(t *testing.T) {
 }
 
 // Everything may be called by everybody at once. The race detector judges.
-func TestAtOnce(t *testing.T) {
+func TestConcurrentCalls(t *testing.T) {
 	rt := fake.New()
 	ids := make([]string, 8)
 	for i := range ids {
-		ids[i] = started(t, rt)
+		ids[i] = startContainer(t, rt)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var watching, group sync.WaitGroup
-	watching.Go(func() { _ = rt.Watch(ctx, func() {}, func(runtime.Death) {}) })
+	watching.Go(func() { _ = rt.Watch(ctx, func() {}, func(runtime.Exit) {}) })
 	for n := range 8 {
 		group.Go(func() {
 			for i := range 50 {
 				id := ids[(n+i)%len(ids)]
-				cmd := boxed("hang")
+				cmd := execTestprog("hang")
 				cmd.Timeout, cmd.Grace = time.Millisecond, time.Millisecond
 				calls := []func(){
 					func() { _, _ = rt.Exec(ctx, id, cmd) },
-					func() { _, _ = rt.Exec(ctx, id, boxed("double-fork", "m")) },
+					func() { _, _ = rt.Exec(ctx, id, execTestprog("double-fork", "m")) },
 					func() { _ = rt.Restart(ctx, id, 1) },
 					func() { rt.Kill(id); _ = rt.Start(ctx, id) },
-					func() { _ = rt.Seal(ctx, id, 1); _ = rt.Wipe(ctx, id, 1); _ = rt.Restart(ctx, id, 1) },
+					func() { _ = rt.RecordBaseline(ctx, id, 1); _ = rt.Wipe(ctx, id, 1); _ = rt.Restart(ctx, id, 1) },
 					func() { _, _ = rt.List(ctx); rt.Calls() },
-					func() { _, _ = rt.GetFiles(ctx, id, "/") },
+					func() { _, _ = rt.CopyOut(ctx, id, "/") },
 				}
 				calls[(n*3+i)%len(calls)]()
 			}
@@ -187,8 +187,8 @@ func TestAtOnce(t *testing.T) {
 
 func BenchmarkExec(b *testing.B) {
 	rt := fake.New()
-	id := started(b, rt)
-	cmd := boxed("exit", "0")
+	id := startContainer(b, rt)
+	cmd := execTestprog("exit", "0")
 	for b.Loop() {
 		if _, err := rt.Exec(b.Context(), id, cmd); err != nil {
 			b.Fatal(err)
@@ -196,12 +196,12 @@ func BenchmarkExec(b *testing.B) {
 	}
 }
 
-func BenchmarkLife(b *testing.B) {
+func BenchmarkLifecycle(b *testing.B) {
 	rt := fake.New()
 	b.ReportAllocs()
 	for b.Loop() {
-		id := started(b, rt)
-		if rt.Seal(b.Context(), id, 1) != nil || rt.Wipe(b.Context(), id, 1) != nil ||
+		id := startContainer(b, rt)
+		if rt.RecordBaseline(b.Context(), id, 1) != nil || rt.Wipe(b.Context(), id, 1) != nil ||
 			rt.Restart(b.Context(), id, 1) != nil || rt.Destroy(b.Context(), id) != nil {
 			b.Fatal("a call failed")
 		}

@@ -18,11 +18,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// PutFiles unpacks an archive, entry by entry.
-func (rt *Runtime) PutFiles(ctx context.Context, id, dir string, archive io.Reader) error {
+// CopyIn unpacks an archive, entry by entry.
+func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, archive io.Reader) error {
 	call := Call{Op: "put", ID: id, Args: []string{dir}}
 	return rt.do(ctx, call, func(c *container) error {
-		if _, err := c.folder(dir); err != nil {
+		if _, err := c.lookupDir(dir); err != nil {
 			return err
 		}
 		entries := tar.NewReader(archive)
@@ -47,33 +47,33 @@ func (rt *Runtime) PutFiles(ctx context.Context, id, dir string, archive io.Read
 // archiveError tells what is wrong with an archive from what is wrong with
 // whoever sends it.
 func archiveError(err error) error {
-	for _, fault := range []error{tar.ErrHeader, io.ErrUnexpectedEOF, tar.ErrInsecurePath} {
-		if errors.Is(err, fault) {
+	for _, kind := range []error{tar.ErrHeader, io.ErrUnexpectedEOF, tar.ErrInsecurePath} {
+		if errors.Is(err, kind) {
 			return fmt.Errorf("%w: %w", runtime.ErrBadArchive, err)
 		}
 	}
 	return err
 }
 
-// folder finds a folder of a container that runs.
-func (c *container) folder(dir string) (place, error) {
+// lookupDir finds a folder of a container that runs.
+func (c *container) lookupDir(dir string) (location, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != runtime.Running {
-		return place{}, runtime.ErrNotRunning
+		return location{}, runtime.ErrNotRunning
 	}
-	p, err := c.files.existing(dir, true, nil)
+	p, err := c.files.lookupExisting(dir, true, nil)
 	if err == nil && !p.node.mode.IsDir() {
 		err = &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOTDIR}
 	}
 	if err != nil {
-		return p, fmt.Errorf("%w: %w", runtime.ErrNoFile, err)
+		return p, fmt.Errorf("%w: %w", runtime.ErrFileNotFound, err)
 	}
 	return p, nil
 }
 
-// kinds are the types of entries that there may be.
-var kinds = map[byte]fs.FileMode{
+// entryTypes are the types of entries that there may be.
+var entryTypes = map[byte]fs.FileMode{
 	tar.TypeReg: 0, tar.TypeDir: fs.ModeDir, tar.TypeSymlink: fs.ModeSymlink,
 }
 
@@ -83,7 +83,7 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
-	kind, ok := kinds[h.Typeflag]
+	kind, ok := entryTypes[h.Typeflag]
 	if !ok || !isBelow(h.Name) {
 		return fmt.Errorf("%w: the entry %q", runtime.ErrBadArchive, h.Name)
 	}
@@ -95,7 +95,7 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	base, err := c.folder(dir)
+	base, err := c.lookupDir(dir)
 	if err != nil {
 		return err
 	}
@@ -106,8 +106,8 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	err = c.files.unpack(base, name, n)
-	for _, fault := range []error{errEscapes, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP} {
-		if errors.Is(err, fault) {
+	for _, cause := range []error{errEscapes, syscall.ENOTDIR, syscall.EISDIR, syscall.ELOOP} {
+		if errors.Is(err, cause) {
 			err = fmt.Errorf("%w: %w", runtime.ErrBadArchive, err)
 		}
 	}
@@ -125,64 +125,64 @@ func isBelow(name string) bool {
 
 // unpack puts a node below base, with the folders above it. No link is
 // followed that leads out of base, and none is written through.
-func (t *tree) unpack(base place, name string, n *node) error {
+func (t *tree) unpack(base location, name string, n *node) error {
 	for i := range name {
 		if name[i] != '/' {
 			continue
 		}
-		if err := t.unpackFolder(base, name[:i], nil, n); err != nil {
+		if err := t.unpackDir(base, name[:i], nil, n); err != nil {
 			return err
 		}
 	}
 	if n.mode.IsDir() {
-		return t.unpackFolder(base, name, n, n)
+		return t.unpackDir(base, name, n, n)
 	}
-	w := walk{stack: []place{base}, contained: true}
-	p, err := w.to(name, false)
+	w := walk{stack: []location{base}, contained: true}
+	p, err := w.resolve(name, false)
 	if err != nil {
 		return err
 	}
-	return t.put(p, n, nil)
+	return t.addNode(p, n, nil)
 }
 
-// unpackFolder makes a folder as its entry says, also out of one that there is.
+// unpackDir makes a folder as its entry says, also out of one that there is.
 // One that has no entry, because it only stands above another, is made if it is
 // missing, with the owner of that.
-func (t *tree) unpackFolder(base place, name string, entry, other *node) error {
-	w := walk{stack: []place{base}, contained: true}
-	p, err := w.to(name, entry == nil)
+func (t *tree) unpackDir(base location, name string, entry, other *node) error {
+	w := walk{stack: []location{base}, contained: true}
+	p, err := w.resolve(name, entry == nil)
 	if err != nil {
 		return err
 	}
-	there := p.node != nil && p.node.mode.IsDir()
-	if entry == nil && there {
+	exists := p.node != nil && p.node.mode.IsDir()
+	if entry == nil && exists {
 		return nil
 	}
 	if entry == nil && p.node != nil {
 		return syscall.ENOTDIR
 	}
-	fresh := newFolder(0o755, User{UID: other.uid, GID: other.gid})
+	dir := newDir(0o755, User{UID: other.uid, GID: other.gid})
 	if entry != nil {
-		fresh.mode, fresh.modified = entry.mode, entry.modified
+		dir.mode, dir.modified = entry.mode, entry.modified
 	}
-	if !there {
-		return t.put(p, fresh, nil)
+	if !exists {
+		return t.addNode(p, dir, nil)
 	}
-	if err := t.writable(p, nil); err != nil {
+	if err := t.checkWritable(p, nil); err != nil {
 		return err
 	}
 	n := p.node
-	n.mode, n.uid, n.gid, n.modified = fresh.mode, fresh.uid, fresh.gid, fresh.modified
-	t.touch(p)
+	n.mode, n.uid, n.gid, n.modified = dir.mode, dir.uid, dir.gid, dir.modified
+	t.countChange(p)
 	return nil
 }
 
-// GetFiles packs a folder. The archive is whole before it is read.
-func (rt *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser, error) {
+// CopyOut packs a folder. The archive is whole before it is read.
+func (rt *Runtime) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	var archive bytes.Buffer
 	call := Call{Op: "get", ID: id, Args: []string{dir}}
 	err := rt.do(ctx, call, func(c *container) error {
-		p, err := c.folder(dir)
+		p, err := c.lookupDir(dir)
 		if err != nil {
 			return err
 		}
@@ -201,20 +201,20 @@ func (rt *Runtime) GetFiles(ctx context.Context, id, dir string) (io.ReadCloser,
 }
 
 // pack writes what is below a folder, in order.
-func pack(w *tar.Writer, folder *node, above string) error {
-	for _, name := range slices.Sorted(maps.Keys(folder.kids)) {
-		n := folder.kids[name]
-		if err := packOne(w, n, path.Join(above, name)); err != nil {
-			return fmt.Errorf("pack %s: %w", path.Join(above, name), err)
+func pack(w *tar.Writer, dir *node, prefix string) error {
+	for _, name := range slices.Sorted(maps.Keys(dir.children)) {
+		n := dir.children[name]
+		if err := packNode(w, n, path.Join(prefix, name)); err != nil {
+			return fmt.Errorf("pack %s: %w", path.Join(prefix, name), err)
 		}
-		if err := pack(w, n, path.Join(above, name)); err != nil {
+		if err := pack(w, n, path.Join(prefix, name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func packOne(w *tar.Writer, n *node, name string) error {
+func packNode(w *tar.Writer, n *node, name string) error {
 	h := &tar.Header{
 		Typeflag: tar.TypeReg, Name: name, Mode: int64(n.mode.Perm()),
 		Uid: n.uid, Gid: n.gid, ModTime: n.modified, Size: int64(len(n.data)),
@@ -232,20 +232,20 @@ func packOne(w *tar.Writer, n *node, name string) error {
 	return err
 }
 
-// Changed looks at the times of all that is below the folders.
-func (rt *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.Time, error) {
+// LastModified looks at the times of all that is below the folders.
+func (rt *Runtime) LastModified(ctx context.Context, id string, dirs []string) (time.Time, error) {
 	var last time.Time
 	err := rt.do(ctx, Call{Op: "changed", ID: id, Args: dirs}, func(c *container) error {
 		for _, dir := range dirs {
-			p, err := c.folder(dir)
-			if errors.Is(err, runtime.ErrNoFile) {
+			p, err := c.lookupDir(dir)
+			if errors.Is(err, runtime.ErrFileNotFound) {
 				continue
 			}
 			if err != nil {
 				return err
 			}
 			c.mu.Lock()
-			last = p.node.changed(last)
+			last = p.node.lastModified(last)
 			c.mu.Unlock()
 		}
 		return nil
@@ -253,13 +253,13 @@ func (rt *Runtime) Changed(ctx context.Context, id string, dirs []string) (time.
 	return last, err
 }
 
-// changed is the latest time of the node, of all below it, and the given one.
-func (n *node) changed(last time.Time) time.Time {
+// lastModified is the latest time of the node, of all below it, and the given one.
+func (n *node) lastModified(last time.Time) time.Time {
 	if n.modified.After(last) {
 		last = n.modified
 	}
-	for _, kid := range n.kids {
-		last = kid.changed(last)
+	for _, child := range n.children {
+		last = child.lastModified(last)
 	}
 	return last
 }

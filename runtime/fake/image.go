@@ -22,14 +22,14 @@ const (
 	imageGroup = "root:x:0:\napp:x:1000:\nstaff:x:50:app\nnogroup:x:65534:\n"
 )
 
-// image fills a tree with what every image holds.
-func (t *tree) image() {
+// addImageFiles fills a tree with what every image holds.
+func (t *tree) addImageFiles() {
 	now := time.Now()
 	file := func(name string, n *node) {
 		n.modified = now
-		t.folder(path.Dir(name)).kids[path.Base(name)] = n
+		t.ensureDir(path.Dir(name)).children[path.Base(name)] = n
 	}
-	file(BoxPath, &node{mode: 0o755, program: "box"})
+	file(TestprogPath, &node{mode: 0o755, program: "box"})
 	file("/etc/passwd", &node{mode: 0o644, data: []byte(imagePasswd)})
 	file("/etc/group", &node{mode: 0o644, data: []byte(imageGroup)})
 }
@@ -51,8 +51,8 @@ func (t *tree) accounts() accounts {
 	return accounts{string(passwd), string(group)}
 }
 
-// find understands uid, uid:gid, name and name:group; empty is root.
-func (a accounts) find(spec string) (User, error) {
+// lookup understands uid, uid:gid, name and name:group; empty is root.
+func (a accounts) lookup(spec string) (User, error) {
 	if spec == "" {
 		spec = "0"
 	}
@@ -100,7 +100,7 @@ func number(what, name string) (int, error) {
 	n, err := strconv.ParseUint(name, 10, 31)
 	if err != nil {
 		return 0, &runtime.StartError{
-			Reason: runtime.StartNoUser,
+			Reason: runtime.StartUserNotFound,
 			Detail: fmt.Sprintf("there is no %s %q in the container", what, name),
 		}
 	}

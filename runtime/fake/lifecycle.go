@@ -15,7 +15,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 		if err := checkSpec(spec); err != nil {
 			return err
 		}
-		c := newContainer(spec, address(rt.made.Add(1)), rt.Protocols(), rt.events.publish)
+		c := newContainer(spec, address(rt.created.Add(1)), rt.Protocols(), rt.events.publish)
 		rt.mu.Lock()
 		defer rt.mu.Unlock()
 		if rt.foreign[spec.ID] {
@@ -31,7 +31,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 
 // Check takes every wish as granted, unless a fault says otherwise.
 func (rt *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
-	if spec.Isolation.First() == "" {
+	if spec.Isolation.FirstField() == "" {
 		return nil
 	}
 	return rt.call(ctx, Call{Op: "check", ID: spec.ID}, func() error { return nil })
@@ -88,16 +88,16 @@ func (rt *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 func (c *container) stopAll(fence int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.admit(fence); err != nil {
+	if err := c.checkFence(fence); err != nil {
 		return err
 	}
 	c.killAll()
 	return nil
 }
 
-// admit refuses a fence that is smaller than one before. The caller holds the
+// checkFence refuses a fence that is smaller than one before. The caller holds the
 // lock.
-func (c *container) admit(fence int64) error {
+func (c *container) checkFence(fence int64) error {
 	if fence < c.fence {
 		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, c.fence, fence)
 	}
@@ -108,7 +108,7 @@ func (c *container) admit(fence int64) error {
 // Destroy stops and removes a container.
 func (rt *Runtime) Destroy(ctx context.Context, id string) error {
 	return rt.call(ctx, Call{Op: "destroy", ID: id}, func() error {
-		if c, err := rt.find(id); err == nil {
+		if c, err := rt.lookup(id); err == nil {
 			if _, err := rt.version(c); errors.Is(err, runtime.ErrNewer) {
 				return err
 			}
@@ -144,7 +144,7 @@ func (rt *Runtime) version(c *container) (int, error) {
 	defer rt.mu.RUnlock()
 	version, err := rt.protocols.Parse(c.protocol)
 	if err == nil && version != c.program {
-		err = fmt.Errorf("%w: its program speaks version %d, and its record says %d", runtime.ErrDoomed, c.program, version)
+		err = fmt.Errorf("%w: its program speaks version %d, and its record says %d", runtime.ErrTainted, c.program, version)
 	}
 	return version, err
 }

@@ -8,33 +8,33 @@ import (
 	"time"
 )
 
-// keptLog is how much of a log is kept at least.
-const keptLog = 1 << 20
+// minKeptLog is how much of a log is kept at least.
+const minKeptLog = 1 << 20
 
 // log is what a main process has printed. The container's lock guards it.
 type log struct {
-	text    []byte
-	before  int // how much of it is from before the last Wipe
-	wipedAt time.Time
+	text     []byte
+	wipedLen int // how much of it is from before the last Wipe
+	wipedAt  time.Time
 }
 
 func (l *log) Write(b []byte) (int, error) {
 	l.text = append(l.text, b...)
-	if len(l.text) > 2*keptLog {
-		l.before = max(0, l.before-(len(l.text)-keptLog))
-		l.text = append(l.text[:0], l.text[len(l.text)-keptLog:]...)
+	if len(l.text) > 2*minKeptLog {
+		l.wipedLen = max(0, l.wipedLen-(len(l.text)-minKeptLog))
+		l.text = append(l.text[:0], l.text[len(l.text)-minKeptLog:]...)
 	}
 	return len(b), nil
 }
 
-// mark notes that nothing ran while all of this had been printed.
-func (l *log) mark() { l.before, l.wipedAt = len(l.text), time.Now() }
+// markWiped notes that nothing ran while all of this had been printed.
+func (l *log) markWiped() { l.wipedLen, l.wipedAt = len(l.text), time.Now() }
 
-// last is the end of what was printed since then.
-func (l *log) last(since time.Time, tail int64) []byte {
+// tail is the end of what was printed since then.
+func (l *log) tail(since time.Time, tail int64) []byte {
 	from := len(l.text) - int(min(max(tail, 0), int64(len(l.text))))
 	if !since.IsZero() && !l.wipedAt.After(since) {
-		from = max(from, l.before)
+		from = max(from, l.wipedLen)
 	}
 	return slices.Clone(l.text[from:])
 }
@@ -46,7 +46,7 @@ func (rt *Runtime) Logs(ctx context.Context, id string, since time.Time, tail in
 	err := rt.do(ctx, call, func(c *container) error {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		text = c.log.last(since, tail)
+		text = c.log.tail(since, tail)
 		return nil
 	})
 	if err != nil {

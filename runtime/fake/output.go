@@ -45,12 +45,12 @@ func (c *capture) output() runtime.Output {
 	head := c.head
 	tail := append(append(make([]byte, 0, len(c.tail)), c.tail[c.next:]...), c.tail[:c.next]...)
 	truncated := c.total > int64(len(head)+len(tail))
-	whole := len(head) - unfinished(head)
+	whole := len(head) - trailingPartial(head)
 	if !truncated {
 		tail = append(head[whole:len(head):len(head)], tail...)
 	}
 	if truncated {
-		tail = tail[strays(tail):]
+		tail = tail[leadingPartial(tail):]
 	}
 	if len(c.tail) == 0 {
 		// Nothing follows that could finish the character.
@@ -61,9 +61,9 @@ func (c *capture) output() runtime.Output {
 	}
 }
 
-// unfinished is how many bytes at the end of b begin a character that goes on
+// trailingPartial is how many bytes at the end of b begin a character that goes on
 // after it.
-func unfinished(b []byte) int {
+func trailingPartial(b []byte) int {
 	for i := 1; i <= min(len(b), utf8.UTFMax-1); i++ {
 		last := b[len(b)-i:]
 		if utf8.RuneStart(last[0]) {
@@ -76,9 +76,9 @@ func unfinished(b []byte) int {
 	return 0
 }
 
-// strays is how many bytes at the beginning of b end a character whose first
+// leadingPartial is how many bytes at the beginning of b end a character whose first
 // byte is lost.
-func strays(b []byte) int {
+func leadingPartial(b []byte) int {
 	n := 0
 	for n < min(len(b), utf8.UTFMax-1) && !utf8.RuneStart(b[n]) {
 		n++

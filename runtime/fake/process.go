@@ -75,7 +75,7 @@ func (p *Proc) Exit(code int) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
 	if !p.dead {
-		p.c.gone(p, code)
+		p.c.removeProc(p, code)
 	}
 }
 
@@ -107,18 +107,18 @@ func (p *Proc) Spawn(args ...string) *Proc {
 	}
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
-	child.init(nil)
+	child.setUp(nil)
 	if p.dead {
 		child.dead = true
 		close(child.done)
 		return child
 	}
-	p.c.enter(child)
+	p.c.addProc(child)
 	return child
 }
 
-// init gives a process what every one has, and its program.
-func (p *Proc) init(program Program) {
+// setUp gives a process what every one has, and its program.
+func (p *Proc) setUp(program Program) {
 	p.done = make(chan struct{})
 	if program == nil {
 		p.cancel = func() {}
@@ -129,21 +129,21 @@ func (p *Proc) init(program Program) {
 	p.start = func() int { return program(ctx, p) }
 }
 
-// carryOut runs the program on the caller's goroutine. Afterwards the process
+// execute runs the program on the caller's goroutine. Afterwards the process
 // is gone, or parked.
-func (p *Proc) carryOut() {
+func (p *Proc) execute() {
 	if code := p.start(); code != Park {
 		p.Exit(code)
 	}
 }
 
-// enter puts a process on the table. The caller holds the lock.
-func (c *container) enter(p *Proc) {
+// addProc puts a process on the table. The caller holds the lock.
+func (c *container) addProc(p *Proc) {
 	p.pid = c.nextPID
 	c.nextPID++
 	c.procs[p.pid] = p
 	if p.run != nil {
-		p.run.live++
+		p.run.liveProcs++
 	}
 }
 

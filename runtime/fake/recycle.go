@@ -7,28 +7,28 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Seal ends every process, remembers the state of a container's files, and
+// RecordBaseline ends every process, remembers the state of a container's files, and
 // runs the main process anew.
-func (rt *Runtime) Seal(ctx context.Context, id string, fence int64) error {
+func (rt *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "baseline", ID: id}, func(c *container) error {
-		if err := c.sealFiles(fence); err != nil {
+		if err := c.recordBaseline(fence); err != nil {
 			return err
 		}
 		return c.start(rt)
 	})
 }
 
-func (c *container) sealFiles(fence int64) error {
+func (c *container) recordBaseline(fence int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.state != runtime.Running {
 		return runtime.ErrNotRunning
 	}
-	if err := c.admit(fence); err != nil {
+	if err := c.checkFence(fence); err != nil {
 		return err
 	}
 	c.killAll()
-	c.sealed, c.seal = true, c.files.changes
+	c.hasBaseline, c.baseline = true, c.files.changes
 	return nil
 }
 
@@ -41,19 +41,19 @@ func (rt *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 		if c.state != runtime.Running {
 			return runtime.ErrNotRunning
 		}
-		if err := c.admit(fence); err != nil {
+		if err := c.checkFence(fence); err != nil {
 			return err
 		}
 		c.killAll()
-		c.forgetRuns()
-		c.files.emptyMounts()
-		if !c.sealed {
-			return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
+		c.clearRuns()
+		c.files.resetVolumesAndTmpfs()
+		if !c.hasBaseline {
+			return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
 		}
-		if c.seal != c.files.changes {
-			return fmt.Errorf("%w: %s was changed", runtime.ErrNotClean, c.files.changed)
+		if c.baseline != c.files.changes {
+			return fmt.Errorf("%w: %s was changed", runtime.ErrWipeUnverified, c.files.changed)
 		}
-		c.log.mark()
+		c.log.markWiped()
 		return nil
 	})
 }

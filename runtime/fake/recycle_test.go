@@ -13,10 +13,10 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// must runs box, which has to succeed, and gives what it prints.
-func must(t *testing.T, rt *fake.Runtime, id string, args ...string) string {
+// mustExec runs box, which has to succeed, and gives what it prints.
+func mustExec(t *testing.T, rt *fake.Runtime, id string, args ...string) string {
 	t.Helper()
-	result, err := rt.Exec(t.Context(), id, boxed(args...))
+	result, err := rt.Exec(t.Context(), id, execTestprog(args...))
 	require.NoError(t, err)
 	require.True(t, result.OK(), "box %q: %s", args, result.Stderr)
 	return result.Stdout.String()
@@ -41,29 +41,29 @@ func TestWipe(t *testing.T) {
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			rt, ctx := fake.New(), t.Context()
-			id := started(t, rt)
-			must(t, rt, id, "write", "/etc/before", "x")
-			require.NoError(t, rt.Seal(ctx, id, 1))
+			id := startContainer(t, rt)
+			mustExec(t, rt, id, "write", "/etc/before", "x")
+			require.NoError(t, rt.RecordBaseline(ctx, id, 1))
 			for _, args := range tt.do {
-				must(t, rt, id, args...)
+				mustExec(t, rt, id, args...)
 			}
 			err := rt.Wipe(ctx, id, 1)
 			if !tt.clean {
-				require.ErrorIs(t, err, runtime.ErrNotClean)
+				require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 				return
 			}
 			require.NoError(t, err)
-			_, err = rt.Exec(ctx, id, boxed("exit", "0"))
+			_, err = rt.Exec(ctx, id, execTestprog("exit", "0"))
 			require.ErrorIs(t, err, runtime.ErrNotRunning, "the main process has ended too")
 			require.NoError(t, rt.Restart(ctx, id, 1))
-			require.Empty(t, listing(t, rt, id, "/data"))
-			require.Empty(t, listing(t, rt, id, "/tmp"))
-			require.Equal(t, "dir 755 0 0 0\n", must(t, rt, id, "stat", "/data"))
-			require.Equal(t, "x", must(t, rt, id, "read", "/etc/before"))
+			require.Empty(t, listFiles(t, rt, id, "/data"))
+			require.Empty(t, listFiles(t, rt, id, "/tmp"))
+			require.Equal(t, "dir 755 0 0 0\n", mustExec(t, rt, id, "stat", "/data"))
+			require.Equal(t, "x", mustExec(t, rt, id, "read", "/etc/before"))
 		})
 	}
 	rt := fake.New()
-	require.ErrorIs(t, rt.Wipe(t.Context(), started(t, rt), 1), runtime.ErrNotClean, "never sealed")
+	require.ErrorIs(t, rt.Wipe(t.Context(), startContainer(t, rt), 1), runtime.ErrWipeUnverified, "never sealed")
 }
 
 func TestReadOnly(t *testing.T) {
@@ -74,15 +74,15 @@ func TestReadOnly(t *testing.T) {
 	require.NoError(t, rt.Create(t.Context(), spec))
 	require.NoError(t, rt.Start(t.Context(), spec.ID))
 	for _, name := range []string{"/etc/x", "/x", "/fixed/x"} {
-		result, err := rt.Exec(t.Context(), spec.ID, boxed("write", name, "x"))
+		result, err := rt.Exec(t.Context(), spec.ID, execTestprog("write", name, "x"))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode)
 		require.Contains(t, result.Stderr.Head, "read-only file system")
 	}
-	must(t, rt, spec.ID, "write", "/tmp/x", "x")
-	must(t, rt, spec.ID, "write", "/data/x", "x")
-	require.NoError(t, rt.PutFiles(t.Context(), spec.ID, "/fixed", archive(t, file("x", "1"))))
-	require.Equal(t, "1", must(t, rt, spec.ID, "read", "/fixed/x"))
+	mustExec(t, rt, spec.ID, "write", "/tmp/x", "x")
+	mustExec(t, rt, spec.ID, "write", "/data/x", "x")
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/fixed", archive(t, file("x", "1"))))
+	require.Equal(t, "1", mustExec(t, rt, spec.ID, "read", "/fixed/x"))
 }
 
 func file(name, content string) entry {
@@ -111,9 +111,9 @@ func archive(t *testing.T, entries ...entry) *bytes.Buffer {
 	return &b
 }
 
-func listing(t *testing.T, rt *fake.Runtime, id, dir string) map[string]string {
+func listFiles(t *testing.T, rt *fake.Runtime, id, dir string) map[string]string {
 	t.Helper()
-	r, err := rt.GetFiles(t.Context(), id, dir)
+	r, err := rt.CopyOut(t.Context(), id, dir)
 	require.NoError(t, err)
 	defer r.Close()
 	found := make(map[string]string)
@@ -130,7 +130,7 @@ func listing(t *testing.T, rt *fake.Runtime, id, dir string) map[string]string {
 }
 
 // What is put can be got again, owned by the container's user.
-func TestPutAndGet(t *testing.T) {
+func TestCopyInAndOut(t *testing.T) {
 	rt := fake.New()
 	spec := newSpec()
 	spec.User = "app"
@@ -139,17 +139,17 @@ func TestPutAndGet(t *testing.T) {
 	put := archive(t,
 		file("a", "1"), file("deep/down/b", "2"), symlink("l", "a"), symlink("far", "/etc/passwd"),
 		entry{tar.Header{Typeflag: tar.TypeDir, Name: "empty/", Mode: 0o700}, ""})
-	require.NoError(t, rt.PutFiles(t.Context(), spec.ID, "/data", put))
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", put))
 	want := map[string]string{"a": "1", "deep/": "", "deep/down/": "", "deep/down/b": "2", "l": "a", "far": "/etc/passwd", "empty/": ""}
-	require.Equal(t, want, listing(t, rt, spec.ID, "/data"))
-	require.Equal(t, "file 640 1000 1000 1\n", must(t, rt, spec.ID, "stat", "a"))
-	require.Equal(t, "dir 700 1000 1000 0\n", must(t, rt, spec.ID, "stat", "empty"))
-	require.NoError(t, rt.PutFiles(t.Context(), spec.ID, "/data", archive(t, entry{tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}, ""}, file("far", "mine"), file("a", "3"))))
-	require.Equal(t, "mine", must(t, rt, spec.ID, "read", "far"), "a link is replaced, not written through")
+	require.Equal(t, want, listFiles(t, rt, spec.ID, "/data"))
+	require.Equal(t, "file 640 1000 1000 1\n", mustExec(t, rt, spec.ID, "stat", "a"))
+	require.Equal(t, "dir 700 1000 1000 0\n", mustExec(t, rt, spec.ID, "stat", "empty"))
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", archive(t, entry{tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}, ""}, file("far", "mine"), file("a", "3"))))
+	require.Equal(t, "mine", mustExec(t, rt, spec.ID, "read", "far"), "a link is replaced, not written through")
 }
 
 // No entry reaches outside the folder, by its name or through a link.
-func TestPutRefuses(t *testing.T) {
+func TestCopyInRejectsBadArchives(t *testing.T) {
 	half := archive(t, file("a", "some text"))
 	half.Truncate(515)
 	cases := map[string]*bytes.Buffer{
@@ -167,13 +167,13 @@ func TestPutRefuses(t *testing.T) {
 		"noise":          bytes.NewBuffer(bytes.Repeat([]byte("noise"), 200)),
 	}
 	rt := fake.New()
-	id := started(t, rt)
-	require.NoError(t, rt.Seal(t.Context(), id, 1))
+	id := startContainer(t, rt)
+	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	for name, in := range cases {
-		require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", in), runtime.ErrBadArchive, name)
+		require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", in), runtime.ErrBadArchive, name)
 	}
-	require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/no", archive(t)), runtime.ErrNoFile)
-	_, err := rt.GetFiles(t.Context(), id, "/no")
-	require.ErrorIs(t, err, runtime.ErrNoFile)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/no", archive(t)), runtime.ErrFileNotFound)
+	_, err := rt.CopyOut(t.Context(), id, "/no")
+	require.ErrorIs(t, err, runtime.ErrFileNotFound)
 	require.NoError(t, rt.Wipe(t.Context(), id, 1), "nothing else was touched")
 }

@@ -21,8 +21,8 @@ var signals = map[string]Signal{
 	"ABRT": {"SIGABRT", 6}, "QUIT": {"SIGQUIT", 3}, "USR2": {"SIGUSR2", 12},
 }
 
-// numbered is the signal of a number.
-func numbered(n int) Signal {
+// signalByNumber is the signal of a number.
+func signalByNumber(n int) Signal {
 	for _, s := range signals {
 		if s.Number == n {
 			return s
@@ -47,34 +47,34 @@ func (c *container) signal(p *Proc, s Signal) {
 		defer c.mu.Lock()
 		f()
 	default:
-		c.die(p, s)
+		c.terminate(p, s)
 	}
 }
 
-// die ends a process by a signal. The caller holds the container's lock.
-func (c *container) die(p *Proc, s Signal) {
+// terminate ends a process by a signal. The caller holds the container's lock.
+func (c *container) terminate(p *Proc, s Signal) {
 	if p.dead {
 		return
 	}
 	p.signal = s.Name
-	c.gone(p, 128+s.Number)
+	c.removeProc(p, 128+s.Number)
 }
 
-// gone takes a process off the table, and what hangs on it: its run, or with
+// removeProc takes a process off the table, and what hangs on it: its run, or with
 // the main one the whole container. The caller holds the container's lock.
-func (c *container) gone(p *Proc, code int) {
+func (c *container) removeProc(p *Proc, code int) {
 	p.dead, p.code = true, code
 	delete(c.procs, p.pid)
 	close(p.done)
 	p.cancel()
 	if p.run != nil {
-		p.run.live--
-		if p.run.live == 0 {
-			close(p.run.empty)
+		p.run.liveProcs--
+		if p.run.liveProcs == 0 {
+			close(p.run.allExited)
 		}
 	}
 	if p == c.main {
 		c.main = nil
-		c.exit(code)
+		c.handleExit(code)
 	}
 }

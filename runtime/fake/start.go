@@ -16,8 +16,8 @@ const (
 	maxArgs = 2 << 20
 )
 
-// mainVariable tells a command which process is the main one.
-const mainVariable = "HOSTLER_MAIN_PID"
+// mainPIDEnv tells a command which process is the main one.
+const mainPIDEnv = "HOSTLER_MAIN_PID"
 
 func startError(reason runtime.StartReason, format string, args ...any) error {
 	return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
@@ -54,7 +54,7 @@ func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]st
 	var err error
 	p.User, err = c.user, c.userErr
 	if user != "" {
-		p.User, err = c.files.accounts().find(user)
+		p.User, err = c.files.accounts().lookup(user)
 	}
 	if err != nil {
 		return err
@@ -64,28 +64,28 @@ func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]st
 	maps.Copy(p.Env, c.spec.Environment)
 	maps.Copy(p.Env, env)
 	if p.run != nil && c.main != nil {
-		p.Env[mainVariable] = strconv.Itoa(c.main.pid)
+		p.Env[mainPIDEnv] = strconv.Itoa(c.main.pid)
 	}
 	if p.Dir == "" {
 		p.Dir = c.spec.Workdir
 	}
 	p.Dir = path.Join("/", p.Dir)
-	at, err := c.files.existing(p.Dir, true, &p.User)
-	if err != nil || !at.node.mode.IsDir() || !allowed(at.node, &p.User, mayEnter) {
-		return startError(runtime.StartNoWorkdir, "the working directory %q cannot be entered", p.Dir)
+	at, err := c.files.lookupExisting(p.Dir, true, &p.User)
+	if err != nil || !at.node.mode.IsDir() || !isAllowed(at.node, &p.User, mayExec) {
+		return startError(runtime.StartWorkdirNotFound, "the working directory %q cannot be entered", p.Dir)
 	}
 	p.Dir = at.path
-	program, err := c.lookUp(rt, p)
+	program, err := c.findProgram(rt, p)
 	if err != nil {
 		return err
 	}
-	p.init(program)
+	p.setUp(program)
 	return nil
 }
 
-// lookUp finds a process's program: by the name that it was added with, then
+// findProgram finds a process's program: by the name that it was added with, then
 // as a file, as it is when it names a folder and else in PATH.
-func (c *container) lookUp(rt *Runtime, p *Proc) (Program, error) {
+func (c *container) findProgram(rt *Runtime, p *Proc) (Program, error) {
 	name := p.Args[0]
 	if program, ok := rt.program(name); ok {
 		return program, nil
@@ -103,17 +103,17 @@ func (c *container) lookUp(rt *Runtime, p *Proc) (Program, error) {
 			}
 		}
 	}
-	missing := startError(runtime.StartNoBinary, "there is no program %q", name)
+	missing := startError(runtime.StartBinaryNotFound, "there is no program %q", name)
 	for _, file := range candidates {
-		at, err := c.files.existing(file, true, &p.User)
+		at, err := c.files.lookupExisting(file, true, &p.User)
 		if err != nil {
 			continue
 		}
 		program, known := rt.program(at.node.program)
-		if known && allowed(at.node, &p.User, mayEnter) {
+		if known && isAllowed(at.node, &p.User, mayExec) {
 			return program, nil
 		}
-		missing = startError(runtime.StartNotExec, "%q is no program that %d may run", file, p.User.UID)
+		missing = startError(runtime.StartNotExecutable, "%q is no program that %d may run", file, p.User.UID)
 	}
 	if program, ok := rt.program("*"); ok {
 		return program, nil

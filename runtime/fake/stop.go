@@ -20,16 +20,16 @@ func (c *container) stop(ctx context.Context) error {
 	if first {
 		c.stopAt = time.Now()
 	}
-	left := time.NewTimer(time.Until(c.stopAt.Add(c.spec.StopGracePeriod)))
-	defer left.Stop()
+	timer := time.NewTimer(time.Until(c.stopAt.Add(c.spec.StopGracePeriod)))
+	defer timer.Stop()
 	c.mu.Unlock()
 	if first {
-		c.signal(main, numbered(runtime.StopSignal(c.spec.StopSignal)))
+		c.signal(main, signalByNumber(runtime.StopSignal(c.spec.StopSignal)))
 	}
 	select {
 	case <-main.done:
 		return nil
-	case <-left.C:
+	case <-timer.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

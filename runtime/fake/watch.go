@@ -17,12 +17,12 @@ type events struct {
 // watcher is one call of Watch. Its queue has no bound: a slow watcher holds
 // up no container, and misses nothing.
 type watcher struct {
-	queue []runtime.Death
-	lost  bool
-	wake  chan struct{}
+	queue      []runtime.Exit
+	engineDown bool
+	wake       chan struct{}
 }
 
-func (e *events) join() *watcher {
+func (e *events) subscribe() *watcher {
 	w := &watcher{wake: make(chan struct{}, 1)}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -33,30 +33,30 @@ func (e *events) join() *watcher {
 	return w
 }
 
-func (e *events) leave(w *watcher) {
+func (e *events) unsubscribe(w *watcher) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.watchers, w)
 }
 
-// take empties a watcher's queue, and says whether its engine is lost.
-func (e *events) take(w *watcher) ([]runtime.Death, bool) {
+// drain empties a watcher's queue, and says whether its engine is lost.
+func (e *events) drain(w *watcher) ([]runtime.Exit, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	deaths := w.queue
+	exits := w.queue
 	w.queue = nil
-	return deaths, w.lost
+	return exits, w.engineDown
 }
 
-func (e *events) publish(d runtime.Death) {
-	e.tell(func(w *watcher) { w.queue = append(w.queue, d) })
+func (e *events) publish(d runtime.Exit) {
+	e.notifyAll(func(w *watcher) { w.queue = append(w.queue, d) })
 }
 
-func (e *events) lose() {
-	e.tell(func(w *watcher) { w.lost = true })
+func (e *events) markLost() {
+	e.notifyAll(func(w *watcher) { w.engineDown = true })
 }
 
-func (e *events) tell(change func(*watcher)) {
+func (e *events) notifyAll(change func(*watcher)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for w := range e.watchers {
@@ -69,17 +69,17 @@ func (e *events) tell(change func(*watcher)) {
 }
 
 // Watch reports deaths until ctx ends or the engine goes down.
-func (rt *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	err := rt.call(ctx, Call{Op: "watch"}, func() error { return rt.watch(ctx, ready, died) })
+func (rt *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
+	err := rt.call(ctx, Call{Op: "watch"}, func() error { return rt.watch(ctx, ready, onExit) })
 	if ctx.Err() == nil {
 		return err
 	}
 	return nil // that it ends with its context is no fault
 }
 
-func (rt *Runtime) watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	w := rt.events.join()
-	defer rt.events.leave(w)
+func (rt *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
+	w := rt.events.subscribe()
+	defer rt.events.unsubscribe(w)
 	// An engine that goes down between the check and the joining tells
 	// nobody.
 	if rt.down.Load() {
@@ -92,9 +92,9 @@ func (rt *Runtime) watch(ctx context.Context, ready func(), died func(runtime.De
 			return nil
 		case <-w.wake:
 		}
-		deaths, lost := rt.events.take(w)
-		for _, d := range deaths {
-			died(d)
+		exits, lost := rt.events.drain(w)
+		for _, d := range exits {
+			onExit(d)
 		}
 		if lost {
 			return runtime.ErrUnavailable

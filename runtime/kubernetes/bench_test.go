@@ -33,8 +33,8 @@ func podExec(b *testing.B, id string, spdy bool) error {
 	return executor.StreamWithContext(b.Context(), remotecommand.StreamOptions{Stdout: io.Discard, Stderr: io.Discard})
 }
 
-// hook runs `box exit 0` through the session.
-func hook(b *testing.B, rt *kubernetes.Runtime, id string) error {
+// execHook runs `box exit 0` through the session.
+func execHook(b *testing.B, rt *kubernetes.Runtime, id string) error {
 	b.Helper()
 	_, err := rt.Exec(b.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	return err
@@ -44,35 +44,35 @@ func hook(b *testing.B, rt *kubernetes.Runtime, id string) error {
 // session with the same command by pods/exec in both its protocols, and as a
 // plain process of this machine.
 func BenchmarkExec(b *testing.B) {
-	rt := open(b)
-	id, box := up(b, rt), runtimetest.BuildBox(b)
-	ways := []struct {
+	rt := openRuntime(b)
+	id, testprog := startContainer(b, rt), runtimetest.BuildTestprog(b)
+	variants := []struct {
 		name string
 		run  func() error
 	}{
-		{"session", func() error { return hook(b, rt, id) }},
+		{"session", func() error { return execHook(b, rt, id) }},
 		{"websocket", func() error { return podExec(b, id, false) }},
 		{"spdy", func() error { return podExec(b, id, true) }},
-		{"host", func() error { return exec.Command(box, "exit", "0").Run() }},
+		{"host", func() error { return exec.Command(testprog, "exit", "0").Run() }},
 	}
-	took := make([][]time.Duration, len(ways))
+	durations := make([][]time.Duration, len(variants))
 	for b.Loop() {
-		for i, way := range ways {
-			begun := time.Now()
-			require.NoError(b, way.run(), way.name)
-			took[i] = append(took[i], time.Since(begun))
+		for i, variant := range variants {
+			start := time.Now()
+			require.NoError(b, variant.run(), variant.name)
+			durations[i] = append(durations[i], time.Since(start))
 		}
 	}
-	for i, way := range ways {
-		b.ReportMetric(median(took[i])*1000, way.name+"-p50-ms")
+	for i, variant := range variants {
+		b.ReportMetric(median(durations[i])*1000, variant.name+"-p50-ms")
 	}
-	b.ReportMetric(median(took[1])/median(took[0]), "websocket/session")
-	b.ReportMetric(median(took[0])/median(took[3]), "session/host")
+	b.ReportMetric(median(durations[1])/median(durations[0]), "websocket/session")
+	b.ReportMetric(median(durations[0])/median(durations[3]), "session/host")
 }
 
-// BenchmarkLife measures what happens to a container once or rarely.
-func BenchmarkLife(b *testing.B) {
-	rt := open(b)
+// BenchmarkLifecycle measures what happens to a container once or rarely.
+func BenchmarkLifecycle(b *testing.B) {
+	rt := openRuntime(b)
 	steps := []struct {
 		name string
 		do   func(spec runtime.Spec) error
@@ -80,34 +80,34 @@ func BenchmarkLife(b *testing.B) {
 		{"create", func(s runtime.Spec) error { return rt.Create(b.Context(), s) }},
 		{"start", func(s runtime.Spec) error { return rt.Start(b.Context(), s.ID) }},
 		{"restart", func(s runtime.Spec) error { return rt.Restart(b.Context(), s.ID, 1) }},
-		{"baseline", func(s runtime.Spec) error { return rt.Seal(b.Context(), s.ID, 1) }},
+		{"baseline", func(s runtime.Spec) error { return rt.RecordBaseline(b.Context(), s.ID, 1) }},
 		{"wipe", func(s runtime.Spec) error { return rt.Wipe(b.Context(), s.ID, 1) }},
 		{"status", func(s runtime.Spec) error { _, err := rt.Status(b.Context(), s.ID); return err }},
 		{"destroy", func(s runtime.Spec) error { return rt.Destroy(b.Context(), s.ID) }},
 	}
-	took := make([][]time.Duration, len(steps))
+	durations := make([][]time.Duration, len(steps))
 	for b.Loop() {
 		spec := newSpec(b)
 		for i, step := range steps {
-			begun := time.Now()
+			start := time.Now()
 			require.NoError(b, step.do(spec), step.name)
-			took[i] = append(took[i], time.Since(begun))
+			durations[i] = append(durations[i], time.Since(start))
 		}
 	}
 	for i, step := range steps {
-		b.ReportMetric(median(took[i])*1000, step.name+"-p50-ms")
+		b.ReportMetric(median(durations[i])*1000, step.name+"-p50-ms")
 	}
 }
 
 // BenchmarkIdleSession is what a session that nobody uses costs its server.
 func BenchmarkIdleSession(b *testing.B) {
-	id := up(b, open(b))
+	id := startContainer(b, openRuntime(b))
 	var before, after goruntime.MemStats
 	goruntime.GC()
 	goruntime.ReadMemStats(&before)
 	routines := goruntime.NumGoroutine()
 	for b.Loop() {
-		require.NoError(b, open(b).Start(b.Context(), id)) // a client each, too
+		require.NoError(b, openRuntime(b).Start(b.Context(), id)) // a client each, too
 	}
 	goruntime.GC()
 	goruntime.ReadMemStats(&after)
@@ -119,7 +119,7 @@ func BenchmarkIdleSession(b *testing.B) {
 
 // median is in seconds: what other work on the machine adds to some rounds
 // does not move it.
-func median(took []time.Duration) float64 {
-	slices.Sort(took)
-	return took[len(took)/2].Seconds()
+func median(durations []time.Duration) float64 {
+	slices.Sort(durations)
+	return durations[len(durations)/2].Seconds()
 }

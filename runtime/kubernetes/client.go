@@ -64,11 +64,11 @@ func loadConfig(path, namespace string) (*rest.Config, string, error) {
 // newClient makes the client for all but programs in containers.
 func newClient(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return plainSpoken{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return networkErrTransport{next} })
 	return rest.RESTClientFor(config)
 }
 
-// plainSpoken tells that a server does not answer in an error of ours. Those of
+// networkErrTransport tells that a server does not answer in an error of ours. Those of
 // the network the client would take for a connection that has only become old:
 // it would try again ten times, a second apart, and make a watch that ended at
 // once of it, for ever. Our callers know better when to try again.
@@ -77,24 +77,24 @@ func newClient(config *rest.Config) (*rest.RESTClient, error) {
 // of a moment must not cost a container that is being made. Whether what was
 // asked for is done all the same makes no difference: names are taken once, and
 // a change is of one very pod.
-type plainSpoken struct{ http.RoundTripper }
+type networkErrTransport struct{ http.RoundTripper }
 
-// failures are the pauses after which a server that has failed is asked again.
-var failures = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond}
+// serverErrorBackoff are the pauses after which a server that has failed is asked again.
+var serverErrorBackoff = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond}
 
-func (p plainSpoken) RoundTrip(request *http.Request) (*http.Response, error) {
+func (p networkErrTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	ctx := request.Context()
-	for tries := 0; ; tries++ {
+	for attempt := 0; ; attempt++ {
 		answer, err := p.RoundTripper.RoundTrip(request)
 		if err != nil && ctx.Err() == nil {
-			err = &noAnswer{err}
+			err = &networkError{err}
 		}
-		if err != nil || tries == len(failures) || !hasFailed(answer) || request.Body != nil && request.GetBody == nil {
+		if err != nil || attempt == len(serverErrorBackoff) || !isServerError(answer) || request.Body != nil && request.GetBody == nil {
 			return answer, err
 		}
 		answer.Body.Close()
 		select {
-		case <-time.After(failures[tries]):
+		case <-time.After(serverErrorBackoff[attempt]):
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -107,20 +107,20 @@ func (p plainSpoken) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 }
 
-// hasFailed says whether a server has failed and does not say when to ask again:
+// isServerError says whether a server has failed and does not say when to ask again:
 // where it does, the client obeys.
-func hasFailed(answer *http.Response) bool {
+func isServerError(answer *http.Response) bool {
 	return answer.StatusCode >= http.StatusInternalServerError && answer.Header.Get("Retry-After") == ""
 }
 
 // WrappedRoundTripper is how the client finds what it wants to know of the
 // transport below.
-func (p plainSpoken) WrappedRoundTripper() http.RoundTripper { return p.RoundTripper }
+func (p networkErrTransport) WrappedRoundTripper() http.RoundTripper { return p.RoundTripper }
 
-// noAnswer is an error of the network, which must not be unwrapped.
-type noAnswer struct{ err error }
+// networkError is an error of the network, which must not be unwrapped.
+type networkError struct{ err error }
 
-func (n *noAnswer) Error() string { return n.err.Error() }
+func (n *networkError) Error() string { return n.err.Error() }
 
 func newPods(client rest.Interface, namespace string) *gentype.ClientWithList[*corev1.Pod, *corev1.PodList] {
 	return gentype.NewClientWithList("pods", client, parameters, namespace,
@@ -135,18 +135,18 @@ func clientLog(log *slog.Logger) klog.Logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return logr.FromSlogHandler(lowered{log.Handler()})
+	return logr.FromSlogHandler(debugOnlyHandler{log.Handler()})
 }
 
-// lowered makes every record one for debugging.
-type lowered struct{ slog.Handler }
+// debugOnlyHandler makes every record one for debugging.
+type debugOnlyHandler struct{ slog.Handler }
 
-func (l lowered) Enabled(ctx context.Context, level slog.Level) bool {
+func (l debugOnlyHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo && l.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
 // Handle asks once more: what the client reports as an error comes unasked.
-func (l lowered) Handle(ctx context.Context, record slog.Record) error {
+func (l debugOnlyHandler) Handle(ctx context.Context, record slog.Record) error {
 	if !l.Enabled(ctx, record.Level) {
 		return nil
 	}
@@ -154,10 +154,12 @@ func (l lowered) Handle(ctx context.Context, record slog.Record) error {
 	return l.Handler.Handle(ctx, record)
 }
 
-func (l lowered) WithAttrs(attrs []slog.Attr) slog.Handler {
-	return lowered{l.Handler.WithAttrs(attrs)}
+func (l debugOnlyHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return debugOnlyHandler{l.Handler.WithAttrs(attrs)}
 }
-func (l lowered) WithGroup(name string) slog.Handler { return lowered{l.Handler.WithGroup(name)} }
+func (l debugOnlyHandler) WithGroup(name string) slog.Handler {
+	return debugOnlyHandler{l.Handler.WithGroup(name)}
+}
 
 // execURL is where a program is started in a pod's container.
 func (r *Runtime) execURL(pod string, args []string) *url.URL {

@@ -18,11 +18,11 @@ import (
 // No tenant reaches the next one, on a real node.
 func TestHostile(t *testing.T) {
 	needCluster(t)
-	required.Minutes(t, "kubernetes")
-	runtimetest.Hostile(t, "kubernetes", runtimetest.Harness{
-		New:      func(t *testing.T) runtime.Runtime { return open(t) },
-		Attacked: attacked,
-		Sample:   4,
+	required.SkipShort(t, "kubernetes")
+	runtimetest.RunHostile(t, "kubernetes", runtimetest.Harness{
+		New:          func(t *testing.T) runtime.Runtime { return openRuntime(t) },
+		AttackedSpec: attackedSpec,
+		Sample:       4,
 	})
 }
 
@@ -30,24 +30,24 @@ func TestHostile(t *testing.T) {
 // are the same user.
 func TestHostileNonRoot(t *testing.T) {
 	needCluster(t)
-	required.Minutes(t, "kubernetes")
-	namespace := secured(t, "restricted")
+	required.SkipShort(t, "kubernetes")
+	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
-	runtimetest.Hostile(t, "kubernetes-non-root", runtimetest.Harness{
-		New:      func(t *testing.T) runtime.Runtime { return open(t, bound) },
-		Attacked: attacked,
-		Sample:   4,
-		Facts:    runtimetest.Facts{OneUser: true},
+	runtimetest.RunHostile(t, "kubernetes-non-root", runtimetest.Harness{
+		New:          func(t *testing.T) runtime.Runtime { return openRuntime(t, bound) },
+		AttackedSpec: attackedSpec,
+		Sample:       4,
+		Limitations:  runtimetest.Limitations{SingleUser: true},
 	})
 }
 
-// imagesAttacked are made once: their registry ends with this process.
-var imagesAttacked sync.Map // of func() (string, error), by user
+// attackedImages are made once: their registry ends with this process.
+var attackedImages sync.Map // of func() (string, error), by user
 
-func attacked(t *testing.T, user int) runtime.Spec {
-	once, _ := imagesAttacked.LoadOrStore(user, sync.OnceValues(func() (string, error) {
+func attackedSpec(t *testing.T, user int) runtime.Spec {
+	once, _ := attackedImages.LoadOrStore(user, sync.OnceValues(func() (string, error) {
 		name := fmt.Sprintf("%s/attacked-%d:1", run, user)
-		return clustertest.Serve().PushRootfs(name, v1.Config{}, runtimetest.AttackedRootfs(t, user))
+		return clustertest.NewRegistry().PushRootfs(name, v1.Config{}, runtimetest.AttackedRootfs(t, user))
 	}))
 	image, err := once.(func() (string, error))()
 	require.NoError(t, err)

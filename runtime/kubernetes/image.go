@@ -20,36 +20,36 @@ import (
 )
 
 const (
-	// askTimeout is how long a registry may take to describe an image.
-	askTimeout = 20 * time.Second
-	// imageFresh is for how long an answer stands: a tag may move on. A pool
+	// registryTimeout is how long a registry may take to describe an image.
+	registryTimeout = 20 * time.Second
+	// imageCacheTTL is for how long an answer stands: a tag may move on. A pool
 	// that fills up asks once.
-	imageFresh = time.Minute
-	// imagesKept bounds the answers that are remembered.
-	imagesKept = 256
+	imageCacheTTL = time.Minute
+	// maxCachedImages bounds the answers that are remembered.
+	maxCachedImages = 256
 )
 
 // imageConfig is what of an image decides how its containers run.
 type imageConfig struct {
-	ref        string   // what the nodes pull
-	args       []string // the whole argv
-	user       string
-	known      bool // the registry was asked
-	stopSignal string
+	ref          string   // what the nodes pull
+	args         []string // the whole argv
+	user         string
+	fromRegistry bool // the registry was asked
+	stopSignal   string
 }
 
 // images remembers what registries said.
 type images struct {
-	asking singleflight.Group
+	inFlight singleflight.Group
 
 	// mu guards known. It is held for no I/O.
 	mu    sync.Mutex
-	known map[string]knownImage
+	cache map[string]cachedImage
 }
 
-type knownImage struct {
+type cachedImage struct {
 	imageConfig
-	asked time.Time
+	fetchedAt time.Time
 }
 
 // resolve settles what a container runs and as whom. The cluster does not tell
@@ -58,12 +58,12 @@ type knownImage struct {
 // user in the workload nobody is asked.
 func (i *images) resolve(ctx context.Context, spec runtime.Spec) (imageConfig, error) {
 	if spec.Image == "" {
-		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImage)
+		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImageUnavailable)
 	}
 	if len(spec.Command) > 0 && spec.User != "" {
 		return imageConfig{ref: spec.Image, args: spec.Command, user: spec.User}, nil
 	}
-	found, err := i.ask(ctx, spec.Image)
+	found, err := i.fetch(ctx, spec.Image)
 	if err != nil {
 		return found, err
 	}
@@ -76,16 +76,16 @@ func (i *images) resolve(ctx context.Context, spec runtime.Spec) (imageConfig, e
 	return found, nil
 }
 
-// ask gives what the image's registry says, now or a moment ago. Many at once
+// fetch gives what the image's registry says, now or a moment ago. Many at once
 // ask once, and go on asking when the first of them gives up.
-func (i *images) ask(ctx context.Context, ref string) (imageConfig, error) {
-	if found, ok := i.remembered(ref); ok {
+func (i *images) fetch(ctx context.Context, ref string) (imageConfig, error) {
+	if found, ok := i.cached(ref); ok {
 		return found, nil
 	}
-	answer := i.asking.DoChan(ref, func() (any, error) {
-		found, err := describe(context.WithoutCancel(ctx), ref)
+	answer := i.inFlight.DoChan(ref, func() (any, error) {
+		found, err := fetchConfig(context.WithoutCancel(ctx), ref)
 		if err == nil {
-			i.remember(ref, found)
+			i.addToCache(ref, found)
 		}
 		return found, err
 	})
@@ -97,61 +97,61 @@ func (i *images) ask(ctx context.Context, ref string) (imageConfig, error) {
 	}
 }
 
-func (i *images) remembered(ref string) (imageConfig, bool) {
+func (i *images) cached(ref string) (imageConfig, bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	k, ok := i.known[ref]
-	return k.imageConfig, ok && time.Since(k.asked) < imageFresh
+	k, ok := i.cache[ref]
+	return k.imageConfig, ok && time.Since(k.fetchedAt) < imageCacheTTL
 }
 
-func (i *images) remember(ref string, found imageConfig) {
+func (i *images) addToCache(ref string, found imageConfig) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.known == nil || len(i.known) >= imagesKept {
-		i.known = make(map[string]knownImage)
+	if i.cache == nil || len(i.cache) >= maxCachedImages {
+		i.cache = make(map[string]cachedImage)
 	}
-	i.known[ref] = knownImage{found, time.Now()}
+	i.cache[ref] = cachedImage{found, time.Now()}
 }
 
-// describe asks the registry, with the credentials of the Docker configuration
+// fetchConfig asks the registry, with the credentials of the Docker configuration
 // of whoever runs Hostler, if there are any.
-func describe(ctx context.Context, image string) (imageConfig, error) {
+func fetchConfig(ctx context.Context, image string) (imageConfig, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
-		return imageConfig{}, fmt.Errorf("%w: %w", runtime.ErrImage, err)
+		return imageConfig{}, fmt.Errorf("%w: %w", runtime.ErrImageUnavailable, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, askTimeout, fmt.Errorf("no answer in %s", askTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, registryTimeout, fmt.Errorf("no answer in %s", registryTimeout))
 	defer cancel()
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: goruntime.GOARCH}))
 	if err != nil {
-		return imageConfig{}, registryFault(ctx, image, err)
+		return imageConfig{}, registryError(ctx, image, err)
 	}
 	img, err := found.Image()
 	if err != nil {
-		return imageConfig{}, registryFault(ctx, image, err)
+		return imageConfig{}, registryError(ctx, image, err)
 	}
 	file, err := img.ConfigFile()
 	if err != nil {
-		return imageConfig{}, registryFault(ctx, image, err)
+		return imageConfig{}, registryError(ctx, image, err)
 	}
 	c := imageConfig{
 		ref: ref.Context().Digest(found.Digest.String()).String(), user: file.Config.User,
-		known: true, stopSignal: file.Config.StopSignal,
+		fromRegistry: true, stopSignal: file.Config.StopSignal,
 	}
 	c.args = append(append(c.args, file.Config.Entrypoint...), file.Config.Cmd...)
 	return c, nil
 }
 
-// registryFault keeps the registry's words. That it cannot be asked need not
+// registryError keeps the registry's words. That it cannot be asked need not
 // keep the nodes from having the image: so the remedy is told.
-func registryFault(ctx context.Context, image string, err error) error {
+func registryError(ctx context.Context, image string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	if refused, ok := errors.AsType[*transport.Error](err); ok && refused.StatusCode == http.StatusNotFound {
-		return fmt.Errorf("%w: %w", runtime.ErrImage, err)
+		return fmt.Errorf("%w: %w", runtime.ErrImageUnavailable, err)
 	}
 	return fmt.Errorf("%w: what %s runs, and as whom, is not known, for its registry could not be asked: %w; "+
-		"say command and user in the workload, or let Hostler at the registry", runtime.ErrImage, image, err)
+		"say command and user in the workload, or let Hostler at the registry", runtime.ErrImageUnavailable, image, err)
 }

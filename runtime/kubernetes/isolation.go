@@ -14,55 +14,55 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// noNetwork refuses what only a network plugin could do.
-var noNetwork = &runtime.SpecError{
+// errNetworkMode refuses what only a network plugin could do.
+var errNetworkMode = &runtime.SpecError{
 	Field: "network_mode", Reason: "is none, and a pod always has a network: whether a NetworkPolicy is enforced cannot be told",
-	Remedy: "leave it out, and select the pods with a NetworkPolicy by their label " + labelWorkload,
+	Hint: "leave it out, and select the pods with a NetworkPolicy by their label " + labelWorkload,
 }
 
 // Check is runtime.Lifecycle.Check: the API server judges a pod that is not
 // made. It needs no right beyond that of making pods.
 func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 	want := spec.Isolation
-	field := want.First()
+	field := want.FirstField()
 	if field == "" {
 		return nil
 	}
 	if want.NetworkMode != "" {
-		return noNetwork
+		return errNetworkMode
 	}
 	spec.ID = "check"
-	asked, err := r.pod(spec, imageConfig{
+	requested, err := r.buildPod(spec, imageConfig{
 		ref: spec.Image, args: append([]string{"check"}, spec.Command...), user: cmp.Or(spec.User, "65534")})
 	if err != nil {
 		return err
 	}
-	asked.Name, asked.GenerateName = "", podName("check-")
-	got, err := r.pods.Create(ctx, asked, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-	if err = r.refusal(ctx, err); errors.Is(err, runtime.ErrInvalid) {
+	requested.Name, requested.GenerateName = "", podName("check-")
+	got, err := r.pods.Create(ctx, requested, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err = r.createError(ctx, err); errors.Is(err, runtime.ErrInvalid) {
 		if want.Runtime != "" && !strings.Contains(err.Error(), "RuntimeClass") {
-			field = (runtime.Isolation{SecurityOpt: want.SecurityOpt, UsernsMode: want.UsernsMode}).First()
+			field = (runtime.Isolation{SecurityOpt: want.SecurityOpt, UsernsMode: want.UsernsMode}).FirstField()
 		}
 		return &runtime.SpecError{
 			Field: cmp.Or(field, "runtime"), Reason: "is refused by the cluster: " + err.Error(),
-			Remedy: "ask for what the cluster has (kubectl get runtimeclasses), or leave it out",
+			Hint: "ask for what the cluster has (kubectl get runtimeclasses), or leave it out",
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("ask the cluster what it can do: %w", err)
 	}
-	return kept(asked, got)
+	return checkApplied(requested, got)
 }
 
-// kept says which wishes the API server has dropped: one that does not know a
+// checkApplied says which wishes the API server has dropped: one that does not know a
 // field, or has it switched off, says nothing.
-func kept(asked, got *corev1.Pod) error {
+func checkApplied(requested, got *corev1.Pod) error {
 	dropped := ""
-	a, g := mainOf(asked), mainOf(got)
+	a, g := mainSecurityContext(requested), mainSecurityContext(got)
 	switch {
-	case !reflect.DeepEqual(asked.Spec.RuntimeClassName, got.Spec.RuntimeClassName):
+	case !reflect.DeepEqual(requested.Spec.RuntimeClassName, got.Spec.RuntimeClassName):
 		dropped = "runtime"
-	case asked.Spec.HostUsers != nil && !reflect.DeepEqual(asked.Spec.HostUsers, got.Spec.HostUsers):
+	case requested.Spec.HostUsers != nil && !reflect.DeepEqual(requested.Spec.HostUsers, got.Spec.HostUsers):
 		dropped = "userns_mode"
 	case !reflect.DeepEqual(a.SeccompProfile, g.SeccompProfile) || !reflect.DeepEqual(a.AppArmorProfile, g.AppArmorProfile):
 		dropped = "security_opt"
@@ -72,12 +72,12 @@ func kept(asked, got *corev1.Pod) error {
 	}
 	return &runtime.SpecError{
 		Field: dropped, Reason: "cannot be had: the cluster drops it from the pod",
-		Remedy: "use a cluster that knows it and has it switched on, or leave it out",
+		Hint: "use a cluster that knows it and has it switched on, or leave it out",
 	}
 }
 
-// mainOf is the security context of the workload's container.
-func mainOf(pod *corev1.Pod) *corev1.SecurityContext {
+// mainSecurityContext is the security context of the workload's container.
+func mainSecurityContext(pod *corev1.Pod) *corev1.SecurityContext {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == mainContainer && c.SecurityContext != nil {
 			return c.SecurityContext
@@ -86,10 +86,10 @@ func mainOf(pod *corev1.Pod) *corev1.SecurityContext {
 	return &corev1.SecurityContext{}
 }
 
-// isolate adds a workload's wishes to its pod.
-func isolate(p *corev1.PodSpec, want runtime.Isolation) error {
+// applyIsolation adds a workload's wishes to its pod.
+func applyIsolation(p *corev1.PodSpec, want runtime.Isolation) error {
 	if want.NetworkMode != "" {
-		return noNetwork
+		return errNetworkMode
 	}
 	if want.Runtime != "" {
 		p.RuntimeClassName = &want.Runtime
@@ -98,13 +98,13 @@ func isolate(p *corev1.PodSpec, want runtime.Isolation) error {
 		hostUsers := want.UsernsMode == runtime.UsernsHost
 		p.HostUsers = &hostUsers
 	}
-	main := p.Containers[0].SecurityContext
+	sc := p.Containers[0].SecurityContext
 	if name := want.Profile("seccomp"); name != "" && name != "default" {
 		path := "profiles/" + name + ".json"
-		main.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &path}
+		sc.SeccompProfile = &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeLocalhost, LocalhostProfile: &path}
 	}
 	if name := want.Profile("apparmor"); name != "" {
-		main.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
+		sc.AppArmorProfile = &corev1.AppArmorProfile{Type: corev1.AppArmorProfileTypeLocalhost, LocalhostProfile: &name}
 	}
 	return nil
 }

@@ -12,41 +12,41 @@ import (
 )
 
 // The pod has every wish, and one that the API server drops is noticed.
-func TestIsolate(t *testing.T) {
+func TestApplyIsolation(t *testing.T) {
 	r := &Runtime{secret: []byte("secret")}
 	want := runtime.Isolation{
 		Runtime: "gvisor", SecurityOpt: []string{"seccomp=strict", "apparmor=mine"}, UsernsMode: "private"}
-	pod, err := r.pod(runtime.Spec{ID: "c", Isolation: want}, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
+	pod, err := r.buildPod(runtime.Spec{ID: "c", Isolation: want}, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
 	require.NoError(t, err)
 	require.Equal(t, "gvisor", *pod.Spec.RuntimeClassName)
 	require.False(t, *pod.Spec.HostUsers)
-	main := mainOf(pod)
+	main := mainSecurityContext(pod)
 	require.Equal(t, "profiles/strict.json", *main.SeccompProfile.LocalhostProfile)
 	require.Equal(t, corev1.SeccompProfileTypeLocalhost, main.SeccompProfile.Type)
 	require.Equal(t, "mine", *main.AppArmorProfile.LocalhostProfile)
-	require.NoError(t, kept(pod, pod.DeepCopy()))
+	require.NoError(t, checkApplied(pod, pod.DeepCopy()))
 
 	for field, drop := range map[string]func(*corev1.Pod){
 		"runtime":      func(p *corev1.Pod) { p.Spec.RuntimeClassName = nil },
 		"userns_mode":  func(p *corev1.Pod) { p.Spec.HostUsers = nil },
-		"security_opt": func(p *corev1.Pod) { mainOf(p).AppArmorProfile = nil },
+		"security_opt": func(p *corev1.Pod) { mainSecurityContext(p).AppArmorProfile = nil },
 	} {
 		got := pod.DeepCopy()
 		drop(got)
-		refused, ok := errors.AsType[*runtime.SpecError](kept(pod, got))
+		refused, ok := errors.AsType[*runtime.SpecError](checkApplied(pod, got))
 		require.True(t, ok, field)
 		require.Equal(t, field, refused.Field)
 	}
 
-	plain, err := r.pod(runtime.Spec{ID: "c"}, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
+	plain, err := r.buildPod(runtime.Spec{ID: "c"}, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
 	require.NoError(t, err)
 	require.Nil(t, plain.Spec.RuntimeClassName)
 	require.Nil(t, plain.Spec.HostUsers)
-	require.Nil(t, mainOf(plain).SeccompProfile, "the pod's own holds: RuntimeDefault")
+	require.Nil(t, mainSecurityContext(plain).SeccompProfile, "the pod's own holds: RuntimeDefault")
 
 	none := runtime.Spec{ID: "c", Isolation: runtime.Isolation{NetworkMode: "none"}}
 	require.ErrorIs(t, r.Check(t.Context(), none), runtime.ErrInvalid)
-	_, err = r.pod(none, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
+	_, err = r.buildPod(none, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
 	require.ErrorIs(t, err, runtime.ErrInvalid, "nor is it made")
 	require.NoError(t, r.Check(t.Context(), runtime.Spec{}), "asks nothing")
 }
@@ -57,8 +57,8 @@ func TestStopSettings(t *testing.T) {
 	for grace, want := range map[time.Duration]int64{0: 1, time.Millisecond: 2, 10 * time.Second: 11, 10 * time.Minute: 601} {
 		require.Equal(t, want, stopGrace(runtime.Spec{StopGracePeriod: grace}))
 	}
-	require.Equal(t, []int{3}, stopOn(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{known: true, stopSignal: "SIGQUIT"}))
-	require.Empty(t, stopOn(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{known: true}))
-	require.Empty(t, stopOn(runtime.Spec{}, imageConfig{}), "the image's own signal is passed on")
-	require.Equal(t, []int{2, 3, 28, 37}, stopOn(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{}))
+	require.Equal(t, []int{3}, stopSignals(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{fromRegistry: true, stopSignal: "SIGQUIT"}))
+	require.Empty(t, stopSignals(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{fromRegistry: true}))
+	require.Empty(t, stopSignals(runtime.Spec{}, imageConfig{}), "the image's own signal is passed on")
+	require.Equal(t, []int{2, 3, 28, 37}, stopSignals(runtime.Spec{StopSignal: "SIGUSR1"}, imageConfig{}))
 }

@@ -107,7 +107,7 @@ func New(o Options) (*Runtime, error) {
 		log:       clientLog(o.Log),
 	}
 	r.sessions = shim.NewSessions(shim.Options{
-		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
 	return r, nil
@@ -116,8 +116,8 @@ func New(o Options) (*Runtime, error) {
 // Ping asks whether the cluster answers and lets us at our pods;
 // runtime.ErrUnavailable when not.
 func (r *Runtime) Ping(ctx context.Context) error {
-	if _, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.ours(), Limit: 1}); err != nil {
-		return fmt.Errorf("reach kubernetes: %w", r.fault(ctx, err))
+	if _, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.instanceSelector(), Limit: 1}); err != nil {
+		return fmt.Errorf("reach kubernetes: %w", r.apiError(ctx, err))
 	}
 	return nil
 }

@@ -16,63 +16,63 @@ import (
 
 // What the workload leaves open is the image's own: command, environment,
 // user, its groups, home and folder.
-func TestImageConfiguration(t *testing.T) {
+func TestImageDefaultsApply(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.Image, s.Command, s.Workdir, s.User = testImages(t).users, nil, "", ""
 	})
-	require.Contains(t, say(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=50 caps=0 nnp=1")
-	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "pwd"))
-	require.Equal(t, "yes\n", say(t, rt, id, "box", "env", "FROM_IMAGE"))
-	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "env", "HOME"))
-	require.Contains(t, say(t, rt, id, "box", "ps", "box idle"), "box idle")
+	require.Contains(t, mustExec(t, rt, id, "box", "id"), "uid=1001 gid=1001 groups=50 caps=0 nnp=1")
+	require.Equal(t, "/home/alice\n", mustExec(t, rt, id, "box", "pwd"))
+	require.Equal(t, "yes\n", mustExec(t, rt, id, "box", "env", "FROM_IMAGE"))
+	require.Equal(t, "/home/alice\n", mustExec(t, rt, id, "box", "env", "HOME"))
+	require.Contains(t, mustExec(t, rt, id, "box", "ps", "box idle"), "box idle")
 }
 
 // With command and user in the workload nobody asks the registry; the image's
 // environment and folder apply all the same.
-func TestNoRegistry(t *testing.T) {
+func TestCompleteSpecSkipsRegistry(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.Image, s.Command, s.Workdir, s.User = testImages(t).users, []string{"box", "idle"}, "", "1001"
 	})
-	require.Equal(t, "/home/alice\n", say(t, rt, id, "box", "pwd"))
-	require.Equal(t, "yes\n", say(t, rt, id, "box", "env", "FROM_IMAGE"))
+	require.Equal(t, "/home/alice\n", mustExec(t, rt, id, "box", "pwd"))
+	require.Equal(t, "yes\n", mustExec(t, rt, id, "box", "env", "FROM_IMAGE"))
 }
 
 // Nobody's program runs as root because its image's user could not be asked
 // for.
-func TestRegistryAway(t *testing.T) {
+func TestRegistryUnavailable(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	spec := newSpec(t)
 	spec.User, spec.Image = "", "127.0.0.1:1/nothing/there:1"
 	err := rt.Create(t.Context(), spec)
-	require.ErrorIs(t, err, runtime.ErrImage)
+	require.ErrorIs(t, err, runtime.ErrImageUnavailable)
 	require.ErrorContains(t, err, "say command and user in the workload")
-	spec.Image = strings.Replace(testImages(t).box, "box:1", "no-such:1", 1)
-	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImage)
+	spec.Image = strings.Replace(testImages(t).testprog, "box:1", "no-such:1", 1)
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImageUnavailable)
 	spec.Image = "Not An Image"
-	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImage)
+	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImageUnavailable)
 }
 
 // Values reach the container as they are, though the kubelet has its own ideas
 // of dollars.
-func TestValuesAreLiteral(t *testing.T) {
+func TestEnvironmentIsLiteral(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	value := `$(HOSTNAME) $$(HOSTNAME) $$ ${X} "quoted" \n`
-	id := up(t, rt, func(s *runtime.Spec) { s.Environment = map[string]string{"VALUE": value} })
-	require.Equal(t, value+"\n", say(t, rt, id, "/box", "env", "VALUE"))
+	id := startContainer(t, rt, func(s *runtime.Spec) { s.Environment = map[string]string{"VALUE": value} })
+	require.Equal(t, value+"\n", mustExec(t, rt, id, "/box", "env", "VALUE"))
 }
 
 // A read-only root cannot be written, what is temporary can, and a volume that
 // the workload may only read is filled and emptied all the same.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t)
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.ReadOnly, s.User = true, "1000:1000"
 		s.Volumes = append(s.Volumes, runtime.Volume{Name: "A_rather.odd name", Target: "/seed", ReadOnly: true})
 	})
@@ -82,11 +82,11 @@ func TestReadOnly(t *testing.T) {
 		require.Equal(t, 1, result.ExitCode, "%s: %+v", path, result)
 	}
 	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x"} {
-		say(t, rt, id, "/box", "write", path, "x")
+		mustExec(t, rt, id, "/box", "write", path, "x")
 	}
-	require.NoError(t, rt.Seal(t.Context(), id, 1))
-	require.NoError(t, rt.PutFiles(t.Context(), id, "/seed", strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
-	require.Equal(t, "seeded", say(t, rt, id, "/box", "read", "/seed/file"))
+	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/seed", strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
+	require.Equal(t, "seeded", mustExec(t, rt, id, "/box", "read", "/seed/file"))
 	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 	require.NoError(t, rt.Restart(t.Context(), id, 1))
 	for _, path := range []string{"/tmp/x", "/var/tmp/x", "/data/x", "/seed/file"} {
@@ -98,7 +98,7 @@ func TestReadOnly(t *testing.T) {
 
 // What cannot be started is said at once, in the cluster's words, and not when
 // somebody's patience ends.
-func TestStartFaults(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		change func(*runtime.Spec)
@@ -107,17 +107,17 @@ func TestStartFaults(t *testing.T) {
 		words  string
 	}{
 		"no such image": {change: func(s *runtime.Spec) { s.Image = strings.Replace(s.Image, "box:1", "no-such:1", 1) },
-			means: runtime.ErrImage, words: "no-such"},
+			means: runtime.ErrImageUnavailable, words: "no-such"},
 		"no such registry": {change: func(s *runtime.Spec) { s.Image = "127.0.0.1:1/nothing/there:1" },
-			means: runtime.ErrImage, words: "connection refused"},
-		"no such shim":               {shim: "127.0.0.1:1/nothing/there:1", means: runtime.ErrImage, words: "nothing/there"},
+			means: runtime.ErrImageUnavailable, words: "connection refused"},
+		"no such shim":               {shim: "127.0.0.1:1/nothing/there:1", means: runtime.ErrImageUnavailable, words: "nothing/there"},
 		"a shim's image without one": {shim: "box", means: runtime.ErrInvalid, words: "hostler-shim"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			rt := open(t, func(o *kubernetes.Options) {
+			rt := openRuntime(t, func(o *kubernetes.Options) {
 				if test.shim == "box" {
-					o.ShimImage = testImages(t).box
+					o.ShimImage = testImages(t).testprog
 				} else if test.shim != "" {
 					o.ShimImage = test.shim
 				}
@@ -129,7 +129,7 @@ func TestStartFaults(t *testing.T) {
 			t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 			require.NoError(t, rt.Create(t.Context(), spec))
 			// A busy node needs a while to see it; Start itself would wait for ever.
-			ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
+			ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 			defer cancel()
 			err := rt.Start(ctx, spec.ID)
 			require.ErrorIs(t, err, test.means)
@@ -142,7 +142,7 @@ func TestStartFaults(t *testing.T) {
 // reason.
 func TestUnschedulable(t *testing.T) {
 	t.Parallel()
-	rt, c := open(t), needCluster(t)
+	rt, c := openRuntime(t), needCluster(t)
 	spec := newSpec(t)
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
@@ -154,9 +154,9 @@ func TestUnschedulable(t *testing.T) {
 }
 
 // What the server refuses is said in its words.
-func TestRefusals(t *testing.T) {
+func TestCreateErrors(t *testing.T) {
 	t.Parallel()
-	rt := open(t)
+	rt := openRuntime(t)
 	for name, test := range map[string]struct {
 		change func(*runtime.Spec)
 		words  string
@@ -191,8 +191,8 @@ func TestPodSecurity(t *testing.T) {
 	for level, want := range map[string]error{"baseline": nil, "restricted": runtime.ErrInvalid} {
 		t.Run(level, func(t *testing.T) {
 			t.Parallel()
-			namespace := secured(t, level)
-			rt := open(t, func(o *kubernetes.Options) { o.Namespace = namespace })
+			namespace := createSecuredNamespace(t, level)
+			rt := openRuntime(t, func(o *kubernetes.Options) { o.Namespace = namespace })
 			spec := newSpec(t)
 			err := rt.Create(t.Context(), spec)
 			require.ErrorIs(t, err, want)
@@ -206,8 +206,8 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// secured makes a namespace that admits this level only.
-func secured(t *testing.T, level string) string {
+// createSecuredNamespace makes a namespace that admits this level only.
+func createSecuredNamespace(t *testing.T, level string) string {
 	t.Helper()
 	c, namespace := needCluster(t), run+"-"+level+"-"+uuid.NewString()[:4]
 	require.NoError(t, c.MakeNamespace(t.Context(), namespace))
@@ -218,9 +218,9 @@ func secured(t *testing.T, level string) string {
 }
 
 // Without root the workload's user must be known by number.
-func TestNonRootRefusals(t *testing.T) {
+func TestNonRootCreateErrors(t *testing.T) {
 	t.Parallel()
-	rt := open(t, func(o *kubernetes.Options) { o.NonRoot = true })
+	rt := openRuntime(t, func(o *kubernetes.Options) { o.NonRoot = true })
 	for user, words := range map[string]string{"0": "above 0", "alice": "alice", "1000:staff": "staff", "-1": "above 0"} {
 		spec := newSpec(t)
 		spec.User = user
@@ -235,13 +235,13 @@ func TestNonRootRefusals(t *testing.T) {
 
 // Folders of an image that its user may not enter do not keep a container from
 // being found clean, and hide nothing that this user could have changed.
-func TestNonRootClosedFolders(t *testing.T) {
+func TestNonRootUnreadableDirs(t *testing.T) {
 	t.Parallel()
-	rt := open(t, func(o *kubernetes.Options) { o.NonRoot = true })
-	id := up(t, rt, func(s *runtime.Spec) {
+	rt := openRuntime(t, func(o *kubernetes.Options) { o.NonRoot = true })
+	id := startContainer(t, rt, func(s *runtime.Spec) {
 		s.Image, s.User, s.Command = testImages(t).users, "1001:1001", []string{"/usr/bin/box", "idle"}
 	})
-	require.NoError(t, rt.Seal(t.Context(), id, 1))
+	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/usr/bin/box", "write", "/root/file", "x"}})
 	require.NoError(t, err)
 	require.False(t, result.OK(), "/root is closed")

@@ -26,13 +26,13 @@ const (
 
 // The annotations: what a later Hostler must know of a container.
 const (
-	noteUser  = "hostler.user"  // whom the container's files belong to
-	notePorts = "hostler.ports" // decimal, with commas between
-	// noteProtocol is the version that the container's shim speaks.
-	noteProtocol = "hostler.protocol"
-	// noteRevived is how many of its deaths the container was brought back
+	annotationUser  = "hostler.user"  // whom the container's files belong to
+	annotationPorts = "hostler.ports" // decimal, with commas between
+	// annotationProtocol is the version that the container's shim speaks.
+	annotationProtocol = "hostler.protocol"
+	// annotationRestarted is how many of its deaths the container was brought back
 	// from: see lived.
-	noteRevived = "hostler.revived"
+	annotationRestarted = "hostler.revived"
 )
 
 // podName is the name of the pod of an id.
@@ -41,15 +41,15 @@ func podName(id string) string { return "hostler-" + id }
 // checkID refuses an id that no pod can be named after. The server would too,
 // in words that speak of pods.
 func checkID(id string) error {
-	if faults := validation.IsDNS1123Label(podName(id)); id == "" || len(faults) > 0 {
+	if problems := validation.IsDNS1123Label(podName(id)); id == "" || len(problems) > 0 {
 		return fmt.Errorf("%w: no pod can be named after the id %q: %s",
-			runtime.ErrInvalid, id, strings.Join(faults, "; "))
+			runtime.ErrInvalid, id, strings.Join(problems, "; "))
 	}
 	return nil
 }
 
-// ours selects what bears this instance's labels.
-func (r *Runtime) ours() string {
+// instanceSelector selects what bears this instance's labels.
+func (r *Runtime) instanceSelector() string {
 	return labelManaged + "=true," + labelInstance + "=" + r.instance + "," + labelContainer
 }
 
@@ -57,15 +57,15 @@ func (r *Runtime) ours() string {
 // for all purposes but that of making ours, there is none.
 var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
 
-// find looks a container's pod up by its name and makes sure that it is ours, be
+// lookup looks a container's pod up by its name and makes sure that it is ours, be
 // it of a newer server.
-func (r *Runtime) find(ctx context.Context, id string) (*corev1.Pod, error) {
+func (r *Runtime) lookup(ctx context.Context, id string) (*corev1.Pod, error) {
 	if checkID(id) != nil {
 		return nil, fmt.Errorf("%w: none can have the id %q", runtime.ErrNotFound, id)
 	}
 	pod, err := r.pods.Get(ctx, podName(id), metav1.GetOptions{})
 	if err != nil {
-		return nil, r.fault(ctx, err)
+		return nil, r.apiError(ctx, err)
 	}
 	if !r.isOurs(pod) || pod.Labels[labelContainer] != id {
 		return nil, errForeign
@@ -73,14 +73,14 @@ func (r *Runtime) find(ctx context.Context, id string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// removable is find for what ends the container: one of a newer server is
+// lookupRemovable is find for what ends the container: one of a newer server is
 // runtime.ErrNewer.
-func (r *Runtime) removable(ctx context.Context, id string) (*corev1.Pod, error) {
-	pod, err := r.find(ctx, id)
+func (r *Runtime) lookupRemovable(ctx context.Context, id string) (*corev1.Pod, error) {
+	pod, err := r.lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := shim.Protocols().Parse(pod.Annotations[noteProtocol]); errors.Is(err, runtime.ErrNewer) {
+	if _, err := shim.Protocols().Parse(pod.Annotations[annotationProtocol]); errors.Is(err, runtime.ErrNewer) {
 		return nil, err
 	}
 	return pod, nil

@@ -20,12 +20,12 @@ import (
 // How long the cluster is given to answer again, or to remove a pod, and how
 // often it is asked meanwhile.
 const (
-	patience    = 30 * time.Second
-	followPause = 500 * time.Millisecond
-	awaitPause  = 500 * time.Millisecond
-	openPause   = 20 * time.Millisecond
+	maxWait              = 30 * time.Second
+	watchRestartInterval = 500 * time.Millisecond
+	minAwaitBackoff      = 500 * time.Millisecond
+	minOpenBackoff       = 20 * time.Millisecond
 
-	longestPause = time.Second
+	maxBackoff = time.Second
 )
 
 // Create is runtime.Lifecycle.Create.
@@ -48,20 +48,20 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	if err != nil {
 		return err
 	}
-	pod, err := r.pod(spec, img)
+	pod, err := r.buildPod(spec, img)
 	if err != nil {
 		return err
 	}
 	_, err = r.pods.Create(ctx, pod, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
-		return r.nameTaken(ctx, spec.ID)
+		return r.nameTakenError(ctx, spec.ID)
 	}
-	return r.refusal(ctx, err)
+	return r.createError(ctx, err)
 }
 
-// nameTaken says whose the pod is that has the name of this id.
-func (r *Runtime) nameTaken(ctx context.Context, id string) error {
-	_, err := r.find(ctx, id)
+// nameTakenError says whose the pod is that has the name of this id.
+func (r *Runtime) nameTakenError(ctx context.Context, id string) error {
+	_, err := r.lookup(ctx, id)
 	switch {
 	case err == nil:
 		return runtime.ErrExists
@@ -82,9 +82,9 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) start(ctx context.Context, id string) error {
-	pod, err := r.find(ctx, id)
+	pod, err := r.lookup(ctx, id)
 	if err == nil {
-		_, err = shim.Protocols().Parse(pod.Annotations[noteProtocol])
+		_, err = shim.Protocols().Parse(pod.Annotations[annotationProtocol])
 	}
 	if err != nil {
 		return err
@@ -102,25 +102,25 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	// Also one that the node has started in a second try, where the shim may
 	// wait.
 	if stateOf(pod) == runtime.Exited {
-		return r.revive(ctx, pod)
+		return r.restartExited(ctx, pod)
 	}
-	session := r.sessions.With(id)
+	session := r.sessions.Get(id)
 	// The kubelet is done when process 1 is there, which is before it listens.
-	err = until(ctx, openPause, func() (bool, error) {
+	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
 		err := session.Open(ctx)
 		return err == nil, err
 	})
 	if _, failed := errors.AsType[*runtime.StartError](err); err != nil && !failed && stateOf(pod) == runtime.Running {
-		return r.endedMeanwhile(ctx, id, err)
+		return r.explainStartError(ctx, id, err)
 	}
 	return err
 }
 
-// endedMeanwhile explains why a container that did run cannot be talked to.
-func (r *Runtime) endedMeanwhile(ctx context.Context, id string, err error) error {
-	pod, findErr := r.find(ctx, id)
-	if findErr == nil && stateOf(pod) == runtime.Exited {
-		return fmt.Errorf("%w: it ended with exit code %d: %w", runtime.ErrNotRunning, lifeOf(pod).last.code, err)
+// explainStartError explains why a container that did run cannot be talked to.
+func (r *Runtime) explainStartError(ctx context.Context, id string, err error) error {
+	pod, lookupErr := r.lookup(ctx, id)
+	if lookupErr == nil && stateOf(pod) == runtime.Exited {
+		return fmt.Errorf("%w: it ended with exit code %d: %w", runtime.ErrNotRunning, historyOf(pod).last.code, err)
 	}
 	return err
 }
@@ -128,61 +128,61 @@ func (r *Runtime) endedMeanwhile(ctx context.Context, id string, err error) erro
 // awaitRunning waits until process 1 runs, or until it is known that it will
 // not.
 func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
-	ctx, giveUp := context.WithCancelCause(ctx)
-	defer giveUp(nil)
-	var waiting *time.Timer // for a node
-	err := r.await(ctx, pod, func(now *corev1.Pod) (bool, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var scheduling *time.Timer // for a node
+	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {
 		if now == nil {
 			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
 		}
 		pod = now
-		why, _ := unschedulable(now)
+		reason, _ := unschedulable(now)
 		switch {
-		case why == "" && waiting != nil:
-			waiting.Stop()
-			waiting = nil
-		case why != "" && waiting == nil:
-			waiting = time.AfterFunc(schedulingPatience, func() {
-				giveUp(fmt.Errorf("%w: no node takes it: %s", runtime.ErrInvalid, why))
+		case reason == "" && scheduling != nil:
+			scheduling.Stop()
+			scheduling = nil
+		case reason != "" && scheduling == nil:
+			scheduling = time.AfterFunc(schedulingTimeout, func() {
+				cancel(fmt.Errorf("%w: no node takes it: %s", runtime.ErrInvalid, reason))
 			})
 		}
-		l := lifeOf(now)
-		if l.deaths > l.revived && !l.last.never {
-			return false, fmt.Errorf("%w: it ended at once, with exit code %d", runtime.ErrNotRunning, l.last.code)
+		history := historyOf(now)
+		if history.exits > history.restarted && !history.last.startFailed {
+			return false, fmt.Errorf("%w: it ended at once, with exit code %d", runtime.ErrNotRunning, history.last.code)
 		}
-		return l.running, startFault(now)
+		return history.running, startError(now)
 	})
-	if waiting != nil {
-		waiting.Stop()
+	if scheduling != nil {
+		scheduling.Stop()
 	}
 	return pod, err
 }
 
-// revive starts the main process of a container that has ended. The kubelet
+// restartExited starts the main process of a container that has ended. The kubelet
 // has started the shim again, or will; the later that is, the more often the
 // container has ended of late.
-func (r *Runtime) revive(ctx context.Context, pod *corev1.Pod) error {
-	if over(pod) {
-		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(pod))
+func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
+	if isTerminal(pod) {
+		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
 	}
-	var deaths int
-	err := r.await(ctx, pod, func(now *corev1.Pod) (bool, error) {
+	var exits int
+	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {
 		if now == nil {
 			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
 		}
-		if over(now) {
-			return false, fmt.Errorf("%w: %s", runtime.ErrNotRunning, lastWords(now))
+		if isTerminal(now) {
+			return false, fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(now))
 		}
-		l := lifeOf(now)
-		deaths = l.deaths
-		return l.running, nil
+		history := historyOf(now)
+		exits = history.exits
+		return history.running, nil
 	})
 	if err != nil {
 		return err
 	}
-	session := r.sessions.With(pod.Labels[labelContainer])
-	err = until(ctx, openPause, func() (bool, error) {
-		err := session.Begin(ctx)
+	session := r.sessions.Get(pod.Labels[labelContainer])
+	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
+		err := session.StartMain(ctx)
 		return err == nil, err
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func (r *Runtime) revive(ctx context.Context, pod *corev1.Pod) error {
 	// Noted after the deed: killed in between, we leave a container that is
 	// taken for ended, and not one that is taken for alive.
 	_, err = r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
-		"annotations": map[string]any{noteRevived: strconv.Itoa(deaths)}}})
+		"annotations": map[string]any{annotationRestarted: strconv.Itoa(exits)}}})
 	return err
 }
 
@@ -209,7 +209,7 @@ func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]
 		return nil, err
 	}
 	patched, err := r.pods.Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{})
-	return patched, r.fault(ctx, err)
+	return patched, r.apiError(ctx, err)
 }
 
 // Restart is runtime.Lifecycle.Restart. In a container that runs it is the
@@ -222,14 +222,14 @@ func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 }
 
 func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
-	session := r.sessions.With(id)
+	session := r.sessions.Get(id)
 	if session.IsOpen() { // so process 1 is the one it was
 		err := session.Restart(ctx, fence)
-		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrLost) {
+		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrContainerExited) {
 			return err
 		}
 	}
-	pod, err := r.find(ctx, id)
+	pod, err := r.lookup(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -239,12 +239,12 @@ func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
 	if err := r.start(ctx, id); err != nil {
 		return err
 	}
-	return session.Raise(ctx, fence)
+	return session.RaiseFence(ctx, fence)
 }
 
 // Stop is runtime.Lifecycle.Stop.
 func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
+	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
 		return fmt.Errorf("stop the container %s: %w", id, err)
 	}
 	return nil
@@ -257,12 +257,12 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err := r.destroy(ctx, id); err != nil {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
 	}
-	r.sessions.Forget(id)
+	r.sessions.Remove(id)
 	return nil
 }
 
 func (r *Runtime) destroy(ctx context.Context, id string) error {
-	pod, err := r.removable(ctx, id)
+	pod, err := r.lookupRemovable(ctx, id)
 	if errors.Is(err, runtime.ErrNotFound) {
 		return nil
 	}
@@ -279,10 +279,10 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 		return nil
 	}
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, grace+patience, fmt.Errorf(
+	ctx, cancel := context.WithTimeoutCause(ctx, grace+maxWait, fmt.Errorf(
 		"%w: the node %s does not say that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
 	defer cancel()
-	return r.await(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })
+	return r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })
 }

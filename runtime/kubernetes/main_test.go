@@ -25,11 +25,11 @@ import (
 // run names this run of the tests: its namespace, its instance, its images.
 var run = "test-" + uuid.NewString()[:8]
 
-// patience is how long a test waits for what should come soon, and tick how
+// maxWait is how long a test waits for what should come soon, and tick how
 // often it looks: the cluster's time, not an order of events.
 const (
-	patience = 30 * time.Second
-	tick     = 20 * time.Millisecond
+	maxWait      = 30 * time.Second
+	pollInterval = 20 * time.Millisecond
 )
 
 var secret = []byte("a secret of the tests")
@@ -41,21 +41,21 @@ var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	made = c
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	createdCluster = c
+	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
 	defer cancel()
 	return c, c.MakeNamespace(ctx, run)
 })
 
-// made is where TestMain removes what was made.
-var made *clustertest.Cluster
+// createdCluster is where TestMain removes what was made.
+var createdCluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if made != nil {
+	if createdCluster != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if err := made.RemoveNamespace(ctx, run); err != nil {
+		if err := createdCluster.RemoveNamespace(ctx, run); err != nil {
 			fmt.Fprintln(os.Stderr, "clean up after the tests:", err)
 			code = max(code, 1)
 		}
@@ -74,47 +74,47 @@ func needCluster(t testing.TB) *clustertest.Cluster {
 	if err == nil {
 		return c
 	}
-	required.Missing(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
+	required.Skip(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
 	return nil
 }
 
 // The images of the tests, in a registry of this process. The cluster's node is
 // this machine.
 type images struct {
-	shim  string // what Hostler's own image has of use here
-	box   string // as root, in /, with no command
-	users string // with accounts, a user and a command
+	shim     string // what Hostler's own image has of use here
+	testprog string // as root, in /, with no command
+	users    string // with accounts, a user and a command
 }
 
-var theImages images
+var pushedImages images
 
-var imagesMade sync.Once
+var pushImages sync.Once
 
 func testImages(t testing.TB) images {
 	t.Helper()
-	imagesMade.Do(func() {
-		box, err := os.ReadFile(runtimetest.BuildBox(t))
+	pushImages.Do(func() {
+		testprog, err := os.ReadFile(runtimetest.BuildTestprog(t))
 		require.NoError(t, err)
-		r := clustertest.Serve() // ends with this process
+		r := clustertest.NewRegistry() // ends with this process
 		shim, err := r.Push(run+"/hostler:1", map[string]string{"usr/local/bin/hostler-shim": runtimetest.BuildShim(t)})
 		require.NoError(t, err)
-		plain, err := r.PushRootfs(run+"/box:1", v1.Config{}, rootfs(t, map[string]string{"box": string(box)}))
+		plain, err := r.PushRootfs(run+"/box:1", v1.Config{}, rootfs(t, map[string]string{"box": string(testprog)}))
 		require.NoError(t, err)
 		users, err := r.PushRootfs(run+"/users:1", v1.Config{
 			User: "alice", WorkingDir: "/home/alice", Env: []string{"FROM_IMAGE=yes", "PATH=/usr/bin"},
 			Entrypoint: []string{"box"}, Cmd: []string{"idle"},
 		}, rootfs(t, map[string]string{
-			"usr/bin/box": string(box),
+			"usr/bin/box": string(testprog),
 			"etc/passwd":  "root:x:0:0:root:/root:/sbin/nologin\nalice:x:1001:1001::/home/alice:/sbin/nologin\n",
 			"etc/group":   "root:x:0:\nalice:x:1001:\nstaff:x:50:alice\n",
 			"home/alice/": "",
 			"root/":       "",
 		}))
 		require.NoError(t, err)
-		theImages = images{shim: shim, box: plain, users: users}
+		pushedImages = images{shim: shim, testprog: plain, users: users}
 	})
-	require.NotEmpty(t, theImages.users, "the images could not be made")
-	return theImages
+	require.NotEmpty(t, pushedImages.users, "the images could not be made")
+	return pushedImages
 }
 
 // rootfs packs files, and folders whose names end in a slash. That of root is
@@ -139,8 +139,8 @@ func rootfs(t testing.TB, files map[string]string) []byte {
 	return buf.Bytes()
 }
 
-// open connects to the cluster, with the images there.
-func open(t testing.TB, change ...func(*kubernetes.Options)) *kubernetes.Runtime {
+// openRuntime connects to the cluster, with the images there.
+func openRuntime(t testing.TB, change ...func(*kubernetes.Options)) *kubernetes.Runtime {
 	t.Helper()
 	o := kubernetes.Options{
 		Instance: run, Secret: secret, ShimImage: testImages(t).shim, Kubeconfig: needCluster(t).Kubeconfig(), Namespace: run,
@@ -159,13 +159,13 @@ func newSpec(t testing.TB) runtime.Spec {
 	t.Helper()
 	return runtime.Spec{
 		ID: uuid.NewString(), Workload: "test", Revision: "r1", User: "0:0",
-		Image: testImages(t).box, Command: []string{"/box", "idle"}, Workdir: "/data",
+		Image: testImages(t).testprog, Command: []string{"/box", "idle"}, Workdir: "/data",
 		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
 	}
 }
 
-// up makes and starts a container that goes when the test ends.
-func up(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtime.Spec)) string {
+// startContainer makes and starts a container that goes when the test ends.
+func startContainer(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtime.Spec)) string {
 	t.Helper()
 	spec := newSpec(t)
 	for _, f := range change {
@@ -177,8 +177,8 @@ func up(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtime.Spec)) str
 	return spec.ID
 }
 
-// say runs a command that has to succeed and gives what it printed.
-func say(t testing.TB, rt *kubernetes.Runtime, id string, args ...string) string {
+// mustExec runs a command that has to succeed and gives what it printed.
+func mustExec(t testing.TB, rt *kubernetes.Runtime, id string, args ...string) string {
 	t.Helper()
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: args})
 	require.NoError(t, err, "Exec %q", args)

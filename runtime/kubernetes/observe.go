@@ -17,15 +17,15 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// listPage bounds one answer of the server.
-const listPage = 500
+// listPageSize bounds one answer of the server.
+const listPageSize = 500
 
 // Protocols is runtime.Observer.Protocols.
 func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
-	pod, err := r.find(ctx, id)
+	pod, err := r.lookup(ctx, id)
 	if err != nil {
 		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
 	}
@@ -36,9 +36,9 @@ func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error)
 func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 	all := []runtime.Status{}
 	for page := ""; ; {
-		found, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.ours(), Limit: listPage, Continue: page})
+		found, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.instanceSelector(), Limit: listPageSize, Continue: page})
 		if err != nil {
-			return nil, fmt.Errorf("list the containers: %w", r.fault(ctx, err))
+			return nil, fmt.Errorf("list the containers: %w", r.apiError(ctx, err))
 		}
 		for i := range found.Items {
 			all = append(all, statusOf(&found.Items[i]))
@@ -59,7 +59,7 @@ func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int
 }
 
 func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int64) ([]byte, error) {
-	pod, err := r.find(ctx, id)
+	pod, err := r.lookup(ctx, id)
 	if err != nil || tail <= 0 {
 		return nil, err
 	}
@@ -68,38 +68,38 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	}
 	// Where the kubelet has started an ended container again the shim waits, and
 	// prints nothing: the main process did so before.
-	l := lifeOf(pod)
-	before := l.running && l.deaths > l.revived
+	history := historyOf(pod)
+	previous := history.running && history.exits > history.restarted
 	// The server counts in lines. As many of them hold at least as many bytes.
-	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: before}
+	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: previous}
 	if !since.IsZero() {
 		// The server's times are of whole seconds: those of the lines say the rest.
 		options.SinceTime, options.Timestamps = &metav1.Time{Time: since.Truncate(time.Second)}, true
 	}
 	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
 		VersionedParams(options, parameters).Stream(ctx)
-	if before && apierrors.IsBadRequest(err) {
+	if previous && apierrors.IsBadRequest(err) {
 		return nil, nil // the node keeps it no longer
 	}
 	if err != nil {
-		return nil, r.fault(ctx, err)
+		return nil, r.apiError(ctx, err)
 	}
 	defer log.Close()
-	last := lastBytes{limit: int(tail)}
+	buf := tailBuffer{limit: int(tail)}
 	if since.IsZero() {
-		_, err = io.Copy(&last, log)
+		_, err = io.Copy(&buf, log)
 	} else {
-		err = copySince(&last, log, since)
+		err = copySince(&buf, log, since)
 	}
 	if err != nil {
-		return nil, r.fault(ctx, err)
+		return nil, r.apiError(ctx, err)
 	}
-	return last.bytes(), nil
+	return buf.bytes(), nil
 }
 
 // copyTail copies the last lines of a log, of both streams.
 func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Writer) error {
-	pod, err := r.find(ctx, id)
+	pod, err := r.lookup(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,11 @@ func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Wr
 	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
 		VersionedParams(options, parameters).Stream(ctx)
 	if err != nil {
-		return r.fault(ctx, err)
+		return r.apiError(ctx, err)
 	}
 	defer log.Close()
 	_, err = io.Copy(to, log)
-	return r.fault(ctx, err)
+	return r.apiError(ctx, err)
 }
 
 // copySince copies the lines of a log that were printed at that time or later,
@@ -119,18 +119,18 @@ func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Wr
 // before it.
 func copySince(to io.Writer, log io.Reader, since time.Time) error {
 	lines := bufio.NewReader(log)
-	shown, begins := false, true
+	shown, lineStart := false, true
 	for {
 		// A line may be longer than anything that is kept of it.
 		part, err := lines.ReadSlice('\n')
-		if begins {
+		if lineStart {
 			if stamp, text, ok := bytes.Cut(part, []byte(" ")); ok {
-				if at, bad := time.Parse(time.RFC3339Nano, string(stamp)); bad == nil {
+				if at, parseErr := time.Parse(time.RFC3339Nano, string(stamp)); parseErr == nil {
 					shown, part = !at.Before(since), text
 				}
 			}
 		}
-		begins = !errors.Is(err, bufio.ErrBufferFull)
+		lineStart = !errors.Is(err, bufio.ErrBufferFull)
 		if shown {
 			if _, err := to.Write(part); err != nil {
 				return err
@@ -139,25 +139,25 @@ func copySince(to io.Writer, log io.Reader, since time.Time) error {
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		if err != nil && begins {
+		if err != nil && lineStart {
 			return err
 		}
 	}
 }
 
-// lastBytes keeps the last limit bytes of what is written to it, in memory of
+// tailBuffer keeps the last limit bytes of what is written to it, in memory of
 // at most twice that.
-type lastBytes struct {
+type tailBuffer struct {
 	limit int
-	kept  []byte
+	data  []byte
 }
 
-func (l *lastBytes) Write(p []byte) (int, error) {
-	l.kept = append(l.kept, p[max(0, len(p)-l.limit):]...)
-	if len(l.kept) > 2*l.limit {
-		l.kept = append(l.kept[:0], l.bytes()...)
+func (l *tailBuffer) Write(p []byte) (int, error) {
+	l.data = append(l.data, p[max(0, len(p)-l.limit):]...)
+	if len(l.data) > 2*l.limit {
+		l.data = append(l.data[:0], l.bytes()...)
 	}
 	return len(p), nil
 }
 
-func (l *lastBytes) bytes() []byte { return l.kept[max(0, len(l.kept)-l.limit):] }
+func (l *tailBuffer) bytes() []byte { return l.data[max(0, len(l.data)-l.limit):] }

@@ -24,17 +24,17 @@ import (
 	"github.com/hostler/hostler/runtime/kubernetes"
 )
 
-// front stands before the API server and does to requests what a test wants.
-type front struct {
+// apiProxy stands before the API server and does to requests what a test wants.
+type apiProxy struct {
 	*httptest.Server
-	spoil atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
+	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
 
 	mu    sync.Mutex // guards conns
 	conns []net.Conn
 }
 
-// newFront opens a backend that reaches the cluster through a front.
-func newFront(t *testing.T) (*front, *kubernetes.Runtime) {
+// newAPIProxy opens a backend that reaches the cluster through a front.
+func newAPIProxy(t *testing.T) (*apiProxy, *kubernetes.Runtime) {
 	t.Helper()
 	c := needCluster(t)
 	target, err := url.Parse(c.Config.Host)
@@ -49,17 +49,17 @@ func newFront(t *testing.T) (*front, *kubernetes.Runtime) {
 		FlushInterval: -1,
 		ErrorLog:      log.New(io.Discard, "", 0),
 	}
-	f := &front{}
+	f := &apiProxy{}
 	f.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if spoil := f.spoil.Load(); spoil != nil && (*spoil)(w, r) {
+		if intercept := f.intercept.Load(); intercept != nil && (*intercept)(w, r) {
 			return
 		}
 		proxy.ServeHTTP(w, r)
 	}))
-	f.Listener = &accepting{Listener: f.Listener, f: f}
+	f.Listener = &trackingListener{Listener: f.Listener, f: f}
 	f.Start()
 	t.Cleanup(func() {
-		f.cut()
+		f.disconnect()
 		f.Close()
 	})
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -71,16 +71,16 @@ clusters: [{name: c, cluster: {server: "`+f.URL+`"}}]
 users: [{name: u, user: {}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 `), 0o600))
-	return f, open(t, func(o *kubernetes.Options) { o.Kubeconfig = file })
+	return f, openRuntime(t, func(o *kubernetes.Options) { o.Kubeconfig = file })
 }
 
-// accepting notes each connection of a front.
-type accepting struct {
+// trackingListener notes each connection of a front.
+type trackingListener struct {
 	net.Listener
-	f *front
+	f *apiProxy
 }
 
-func (a *accepting) Accept() (net.Conn, error) {
+func (a *trackingListener) Accept() (net.Conn, error) {
 	conn, err := a.Listener.Accept()
 	if err == nil {
 		a.f.mu.Lock()
@@ -90,8 +90,8 @@ func (a *accepting) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// cut breaks all connections, those that were taken over too.
-func (f *front) cut() {
+// disconnect breaks all connections, those that were taken over too.
+func (f *apiProxy) disconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, conn := range f.conns {
@@ -100,60 +100,60 @@ func (f *front) cut() {
 	f.conns = nil
 }
 
-// will makes the front spoil requests; nil ends that.
-func (f *front) will(spoil func(w http.ResponseWriter, r *http.Request) bool) {
-	if spoil == nil {
-		f.spoil.Store(nil)
+// setIntercept makes the front spoil requests; nil ends that.
+func (f *apiProxy) setIntercept(intercept func(w http.ResponseWriter, r *http.Request) bool) {
+	if intercept == nil {
+		f.intercept.Store(nil)
 		return
 	}
-	f.spoil.Store(&spoil)
+	f.intercept.Store(&intercept)
 }
 
-// refuse answers with a code and nothing else.
-func refuse(w http.ResponseWriter, code int) bool {
+// respond answers with a code and nothing else.
+func respond(w http.ResponseWriter, code int) bool {
 	w.WriteHeader(code)
 	return true
 }
 
 // Where WebSocket is not to be had, because of the server's age, its rules or
 // a proxy, the older protocol serves.
-func TestSPDY(t *testing.T) {
+func TestSPDYFallback(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"no upgrade": 400, "forbidden": 403, "no such method": 405} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			f, rt := newFront(t)
-			var refused, served atomic.Int32
-			f.will(func(w http.ResponseWriter, r *http.Request) bool {
+			f, rt := newAPIProxy(t)
+			var rejected, served atomic.Int32
+			f.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 				if !strings.HasSuffix(r.URL.Path, "/exec") {
 					return false
 				}
 				if r.Method == http.MethodGet {
-					refused.Add(1)
-					return refuse(w, code)
+					rejected.Add(1)
+					return respond(w, code)
 				}
 				served.Add(1)
 				return false
 			})
-			id := up(t, rt)
-			require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
-			require.NoError(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
-			require.Equal(t, "x", say(t, rt, id, "/box", "read", "/data/file"))
-			require.ErrorIs(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader("no tar at all")), runtime.ErrBadArchive)
-			_, err := rt.GetFiles(t.Context(), id, "/no/such")
-			require.ErrorIs(t, err, runtime.ErrNoFile)
-			require.Positive(t, refused.Load())
+			id := startContainer(t, rt)
+			require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
+			require.NoError(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+			require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/data/file"))
+			require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader("no tar at all")), runtime.ErrBadArchive)
+			_, err := rt.CopyOut(t.Context(), id, "/no/such")
+			require.ErrorIs(t, err, runtime.ErrFileNotFound)
+			require.Positive(t, rejected.Load())
 			require.Positive(t, served.Load())
 		})
 	}
 }
 
 // A server that is busy for a moment, or fails, costs nothing but that moment.
-func TestBusyServer(t *testing.T) {
+func TestServerErrorsAreRetried(t *testing.T) {
 	t.Parallel()
-	f, rt := newFront(t)
+	f, rt := newAPIProxy(t)
 	var count atomic.Int32
-	f.will(func(w http.ResponseWriter, r *http.Request) bool {
+	f.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if strings.Contains(r.URL.RawQuery, "watch=") || strings.HasSuffix(r.URL.Path, "/exec") || count.Add(1)%2 == 0 {
 			return false
 		}
@@ -161,25 +161,25 @@ func TestBusyServer(t *testing.T) {
 		if code == 429 || code == 503 {
 			w.Header().Set("Retry-After", "1")
 		}
-		return refuse(w, code)
+		return respond(w, code)
 	})
-	id := up(t, rt)
-	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	id := startContainer(t, rt)
+	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 	require.NoError(t, rt.Destroy(t.Context(), id))
 	require.Positive(t, count.Load())
 }
 
 // A server that is lost is said to be; what is open goes on when it is back,
 // and a container is never taken for gone because of it.
-func TestOutage(t *testing.T) {
+func TestServerOutage(t *testing.T) {
 	t.Parallel()
-	f, rt := newFront(t)
-	id := up(t, rt)
-	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	f, rt := newAPIProxy(t)
+	id := startContainer(t, rt)
+	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 	watching := make(chan error, 1)
 	ready := make(chan struct{})
 	go func() { // ends with the outage
-		watching <- rt.Watch(t.Context(), func() { close(ready) }, func(runtime.Death) {})
+		watching <- rt.Watch(t.Context(), func() { close(ready) }, func(runtime.Exit) {})
 	}()
 	<-ready
 	done := make(chan error, 1)
@@ -192,12 +192,12 @@ func TestOutage(t *testing.T) {
 	}()
 	var pid string
 	require.Eventually(t, func() bool {
-		pid, _, _ = strings.Cut(say(t, rt, id, "/box", "ps", "through"), " ")
+		pid, _, _ = strings.Cut(mustExec(t, rt, id, "/box", "ps", "through"), " ")
 		return pid != ""
-	}, patience, tick)
+	}, maxWait, pollInterval)
 
-	f.will(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
-	f.cut()
+	f.setIntercept(func(w http.ResponseWriter, _ *http.Request) bool { panic(http.ErrAbortHandler) })
+	f.disconnect()
 	require.ErrorIs(t, <-watching, runtime.ErrUnavailable, "Watch")
 	calls := map[string]func() error{
 		"Ping":    func() error { return rt.Ping(t.Context()) },
@@ -207,14 +207,14 @@ func TestOutage(t *testing.T) {
 		"Create":  func() error { return rt.Create(t.Context(), newSpec(t)) },
 		"Start":   func() error { return rt.Start(t.Context(), id) },
 		"Destroy": func() error { return rt.Destroy(t.Context(), id) },
-		"Put":     func() error { return rt.PutFiles(t.Context(), id, "/data", strings.NewReader("")) },
-		"Get":     func() error { _, err := rt.GetFiles(t.Context(), id, "/data"); return err },
-		"Watch":   func() error { return rt.Watch(t.Context(), func() {}, func(runtime.Death) {}) },
+		"Put":     func() error { return rt.CopyIn(t.Context(), id, "/data", strings.NewReader("")) },
+		"Get":     func() error { _, err := rt.CopyOut(t.Context(), id, "/data"); return err },
+		"Watch":   func() error { return rt.Watch(t.Context(), func() {}, func(runtime.Exit) {}) },
 	}
 	for name, call := range calls {
-		begun := time.Now()
+		start := time.Now()
 		require.ErrorIs(t, call(), runtime.ErrUnavailable, name)
-		require.Less(t, time.Since(begun), 5*time.Second, name)
+		require.Less(t, time.Since(start), 5*time.Second, name)
 	}
 	// What a session has begun to ask it goes on to ask, for as long as the
 	// caller waits.
@@ -223,33 +223,33 @@ func TestOutage(t *testing.T) {
 	_, err := rt.Exec(ctx, id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.Error(t, err)
 	require.Error(t, rt.Restart(ctx, id, 1))
-	f.will(nil)
-	say(t, rt, id, "/box", "kill", pid, "TERM")
+	f.setIntercept(nil)
+	mustExec(t, rt, id, "/box", "kill", pid, "TERM")
 	require.NoError(t, <-done, "the command that ran all the time")
-	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 }
 
 // A server that cannot stream what there is lists it first: nothing else
 // changes.
-func TestOldServer(t *testing.T) {
+func TestServerWithoutWatchList(t *testing.T) {
 	t.Parallel()
-	f, rt := newFront(t)
-	var refused, listed atomic.Int32
-	f.will(func(w http.ResponseWriter, r *http.Request) bool {
+	f, rt := newAPIProxy(t)
+	var rejected, listed atomic.Int32
+	f.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Query().Get("sendInitialEvents") != "" {
-			refused.Add(1)
-			return refuse(w, 422)
+			rejected.Add(1)
+			return respond(w, 422)
 		}
 		if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/pods") && r.URL.Query().Get("watch") == "" {
 			listed.Add(1)
 		}
 		return false
 	})
-	id := up(t, rt)
-	deaths := obituaries(t, rt, id)
-	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
+	id := startContainer(t, rt)
+	exits := watchExits(t, rt, id)
+	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 	require.NoError(t, rt.Destroy(t.Context(), id))
-	await(t, deaths)
-	require.Positive(t, refused.Load())
+	awaitExit(t, exits)
+	require.Positive(t, rejected.Load())
 	require.Positive(t, listed.Load())
 }

@@ -26,7 +26,7 @@ func documentedRole(t *testing.T) string {
 }
 
 // The rights that the documentation asks for are enough, for all that is done.
-func TestRole(t *testing.T) {
+func TestDocumentedRole(t *testing.T) {
 	t.Parallel()
 	c := needCluster(t)
 	ns, rbac := "/api/v1/namespaces/"+run, "/apis/rbac.authorization.k8s.io/v1/namespaces/"+run
@@ -49,21 +49,21 @@ clusters: [{name: c, cluster: {server: "`+c.Config.Host+`", insecure-skip-tls-ve
 users: [{name: u, user: {token: "`+answer.Status.Token+`"}}]
 contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 `), 0o600))
-	rt := open(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "" })
+	rt := openRuntime(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "" })
 	require.NoError(t, rt.Ping(t.Context()))
-	id := up(t, rt)
-	deaths := obituaries(t, rt, id)
-	require.Equal(t, "hello\n", say(t, rt, id, "/box", "echo", "hello"))
-	require.NoError(t, rt.PutFiles(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
-	require.Eventually(t, func() bool { return logged(t, rt, id) }, patience, tick)
+	id := startContainer(t, rt)
+	exits := watchExits(t, rt, id)
+	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
-	await(t, deaths)
+	awaitExit(t, exits)
 	require.NoError(t, rt.Start(t.Context(), id))
-	require.NoError(t, rt.Seal(t.Context(), id, 1))
+	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 	require.NoError(t, rt.Destroy(t.Context(), id))
 
-	elsewhere := open(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "default" })
+	elsewhere := openRuntime(t, func(o *kubernetes.Options) { o.Kubeconfig, o.Namespace = file, "default" })
 	require.ErrorIs(t, elsewhere.Ping(t.Context()), runtime.ErrUnavailable)
 	require.ErrorContains(t, elsewhere.Ping(t.Context()), "forbidden")
 }

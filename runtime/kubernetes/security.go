@@ -56,18 +56,18 @@ func (r *Runtime) accountFor(spec runtime.Spec, user string) (account, error) {
 	return a, nil
 }
 
-// confined is the security context of a container that runs as this account,
+// securityContext is the security context of a container that runs as this account,
 // and as root with these capabilities only.
-func (a account) confined(readOnly bool, keep ...corev1.Capability) *corev1.SecurityContext {
+func (a account) securityContext(readOnly bool, capabilities ...corev1.Capability) *corev1.SecurityContext {
 	no, nonRoot := false, !a.root
 	if !a.root {
-		keep = nil
+		capabilities = nil
 	}
 	return &corev1.SecurityContext{
 		RunAsUser: &a.uid, RunAsGroup: a.gid, RunAsNonRoot: &nonRoot,
 		Privileged: &no, AllowPrivilegeEscalation: &no,
 		ReadOnlyRootFilesystem: &readOnly,
-		Capabilities:           &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: keep},
+		Capabilities:           &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}, Add: capabilities},
 	}
 }
 

@@ -51,10 +51,10 @@ func stopGrace(spec runtime.Spec) int64 {
 // kubelet sends the image's, which we may not know.
 var otherStopSignals = []string{"SIGINT", "SIGQUIT", "SIGWINCH", "SIGRTMIN+3"}
 
-// stopOn are the signals by which the kubelet may tell the shim to stop.
-func stopOn(spec runtime.Spec, img imageConfig) []int {
+// stopSignals are the signals by which the kubelet may tell the shim to stop.
+func stopSignals(spec runtime.Spec, img imageConfig) []int {
 	names := []string{img.stopSignal}
-	if !img.known && spec.StopSignal != "" {
+	if !img.fromRegistry && spec.StopSignal != "" {
 		// Without a word of the workload's, the image's own is passed on as it is.
 		names = otherStopSignals
 	}
@@ -67,8 +67,8 @@ func stopOn(spec runtime.Spec, img imageConfig) []int {
 	return numbers
 }
 
-// pod is the container as the cluster is told of it.
-func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
+// buildPod is the container as the cluster is told of it.
+func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 	as, err := r.accountFor(spec, img.user)
 	if err != nil {
 		return nil, err
@@ -78,8 +78,8 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run", runtime.ErrInvalid, spec.Image)
 	}
-	all := folders(spec)
-	seen, install := preparations(all, as)
+	all := emptyDirs(spec)
+	installVolumes, install := installArgs(all, as)
 	no, grace := false, stopGrace(spec)
 	p := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -93,7 +93,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 				labelRevision:                  spec.Revision,
 			},
 			Annotations: map[string]string{
-				noteUser: img.user, notePorts: formatPorts(spec.Ports), noteProtocol: shim.Protocols().Record(),
+				annotationUser: img.user, annotationPorts: formatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
 				// A pod may hold what a tenant has nowhere else. Whoever saves
 				// nodes must not end it for that.
 				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -103,7 +103,7 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: startGate}},
 			// The kubelet starts an ended container again in the same pod, with
-			// its volumes. The shim then waits to be told: see shim.Config.Began.
+			// its volumes. The shim then waits to be told: see shim.Config.StartedMarker.
 			RestartPolicy:                 corev1.RestartPolicyAlways,
 			TerminationGracePeriodSeconds: &grace,
 			AutomountServiceAccountToken:  &no,
@@ -115,23 +115,23 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 			Volumes: volumes(all),
 			InitContainers: []corev1.Container{{
 				Name: installContainer, Image: r.shimImage, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: install, VolumeMounts: seen,
-				SecurityContext: as.confined(true, "CHOWN", "FOWNER"),
+				Command: install, VolumeMounts: installVolumes,
+				SecurityContext: as.securityContext(true, "CHOWN", "FOWNER"),
 				Resources:       resources(requestedCPUs, requestedMemory, defaultCPUs, requestedMemory),
 				// What it prints last is why it failed.
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
 			Containers: []corev1.Container{{
 				Name: mainContainer, Image: img.ref, ImagePullPolicy: corev1.PullIfNotPresent,
-				Command: []string{shim.Path, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all, as),
-				SecurityContext: as.confined(spec.ReadOnly, capabilities...),
-				Resources:       limits(spec.Limits),
+				Command: []string{shim.BinaryPath, "init"}, Env: []corev1.EnvVar{env}, VolumeMounts: mounts(spec, all, as),
+				SecurityContext: as.securityContext(spec.ReadOnly, capabilities...),
+				Resources:       resourceLimits(spec.Limits),
 				Ports:           ports(spec.Ports),
 			}},
 		},
 	}
-	resolve(&p.Spec, spec.DNS)
-	return p, isolate(&p.Spec, spec.Isolation)
+	setResolvers(&p.Spec, spec.DNS)
+	return p, applyIsolation(&p.Spec, spec.Isolation)
 }
 
 // shimEnv is the entry with what the shim is told: what an engine would have
@@ -139,16 +139,16 @@ func (r *Runtime) pod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 // which the kubelet sets for process 1.
 func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, error) {
 	c := shim.Config{
-		Args:        img.args,
-		Environment: spec.Environment,
-		User:        img.user,
-		Workdir:     cmp.Or(spec.Workdir, "."),
-		Key:         shim.Key(r.secret, spec.ID),
-		Began:       shim.RunDir + "/began",
-		StopSignal:  runtime.StopSignal(spec.StopSignal, img.stopSignal),
-		StopGrace:   spec.StopGracePeriod,
-		StopOn:      stopOn(spec, img),
-		FenceFile:   shim.RunDir + "/" + shim.FenceName,
+		Args:          img.args,
+		Environment:   spec.Environment,
+		User:          img.user,
+		Workdir:       cmp.Or(spec.Workdir, "."),
+		Key:           shim.DeriveKey(r.secret, spec.ID),
+		StartedMarker: shim.RunDir + "/began",
+		StopSignal:    runtime.StopSignal(spec.StopSignal, img.stopSignal),
+		StopGrace:     spec.StopGracePeriod,
+		StopSignals:   stopSignals(spec, img),
+		FenceFile:     shim.RunDir + "/" + shim.FenceFileName,
 	}
 	for _, v := range spec.Volumes {
 		if !v.ReadOnly { // the shim could not give that one to anybody
@@ -161,7 +161,7 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 	return corev1.EnvVar{Name: name, Value: strings.ReplaceAll(value, "$", "$$")}, err
 }
 
-func limits(l runtime.Limits) corev1.ResourceRequirements {
+func resourceLimits(l runtime.Limits) corev1.ResourceRequirements {
 	cpus, memory := l.CPUs, l.Memory
 	if cpus <= 0 {
 		cpus = defaultCPUs
@@ -182,8 +182,8 @@ func resources(cpus float64, memory int64, maxCPUs float64, maxMemory int64) cor
 	return corev1.ResourceRequirements{Requests: list(cpus, memory), Limits: list(maxCPUs, maxMemory)}
 }
 
-// resolve sets the resolvers, when the workload names some.
-func resolve(p *corev1.PodSpec, servers []string) {
+// setResolvers sets the resolvers, when the workload names some.
+func setResolvers(p *corev1.PodSpec, servers []string) {
 	if len(servers) == 0 {
 		return
 	}

@@ -21,9 +21,9 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// podIn makes a pod whose container has been started again so often, runs or
+// newTestPod makes a pod whose container has been started again so often, runs or
 // has ended with a code, and was brought back so often.
-func podIn(restarts int32, running bool, code int32, revived int) *corev1.Pod {
+func newTestPod(restarts int32, running bool, code int32, restarted int) *corev1.Pod {
 	ended := &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Unix(1700000000, 0)}
 	c := corev1.ContainerStatus{Name: mainContainer, RestartCount: restarts}
 	if running {
@@ -37,7 +37,7 @@ func podIn(restarts int32, running bool, code int32, revived int) *corev1.Pod {
 	return &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			UID: "u1", Labels: map[string]string{labelContainer: "c1"},
-			Annotations: map[string]string{noteRevived: strconv.Itoa(revived)},
+			Annotations: map[string]string{annotationRestarted: strconv.Itoa(restarted)},
 		},
 		Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{c}},
 	}
@@ -46,9 +46,9 @@ func podIn(restarts int32, running bool, code int32, revived int) *corev1.Pod {
 // A container has ended when it has died more often than it was brought back,
 // whatever the kubelet has made of it since.
 func TestStateOf(t *testing.T) {
-	deleted := podIn(0, true, 0, 0)
+	deleted := newTestPod(0, true, 0, 0)
 	deleted.DeletionTimestamp = &metav1.Time{}
-	evicted := podIn(0, true, 0, 0)
+	evicted := newTestPod(0, true, 0, 0)
 	evicted.Status.Phase = corev1.PodFailed
 	for name, test := range map[string]struct {
 		pod  *corev1.Pod
@@ -56,14 +56,14 @@ func TestStateOf(t *testing.T) {
 		code int
 	}{
 		"not looked at yet":              {&corev1.Pod{}, runtime.Created, 0},
-		"runs":                           {podIn(0, true, 0, 0), runtime.Running, 0},
-		"has ended":                      {podIn(0, false, 3, 0), runtime.Exited, 3},
-		"the shim was started again":     {podIn(1, true, 3, 0), runtime.Exited, 3},
-		"was brought back":               {podIn(1, true, 3, 1), runtime.Running, 0},
-		"was brought back and has ended": {podIn(1, false, 4, 1), runtime.Exited, 4},
-		"died twice, was brought back":   {podIn(2, true, 3, 1), runtime.Exited, 3},
-		"is being deleted":               {deleted, runtime.Exited, unknownCode},
-		"evicted":                        {evicted, runtime.Exited, unknownCode},
+		"runs":                           {newTestPod(0, true, 0, 0), runtime.Running, 0},
+		"has ended":                      {newTestPod(0, false, 3, 0), runtime.Exited, 3},
+		"the shim was started again":     {newTestPod(1, true, 3, 0), runtime.Exited, 3},
+		"was brought back":               {newTestPod(1, true, 3, 1), runtime.Running, 0},
+		"was brought back and has ended": {newTestPod(1, false, 4, 1), runtime.Exited, 4},
+		"died twice, was brought back":   {newTestPod(2, true, 3, 1), runtime.Exited, 3},
+		"is being deleted":               {deleted, runtime.Exited, unknownExitCode},
+		"evicted":                        {evicted, runtime.Exited, unknownExitCode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := statusOf(test.pod)
@@ -76,7 +76,7 @@ func TestStateOf(t *testing.T) {
 // Memory that ran out in another process has not ended the main one.
 func TestOOMKilled(t *testing.T) {
 	for code, want := range map[int32]bool{137: true, 1: false} {
-		p := podIn(0, false, code, 0)
+		p := newTestPod(0, false, code, 0)
 		p.Status.ContainerStatuses[0].State.Terminated.Reason = "OOMKilled"
 		require.Equal(t, want, statusOf(p).OOMKilled)
 	}
@@ -84,67 +84,67 @@ func TestOOMKilled(t *testing.T) {
 
 // Whatever the changes are that tell of deaths, each death is told once, and
 // those before ready are not.
-func TestObituary(t *testing.T) {
+func TestExitReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		first []*corev1.Pod
-		then  func(o *obituary)
+		then  func(o *exitTracker)
 		want  []int // exit codes
 	}{
-		"nothing":            {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(*obituary) {}, nil},
-		"died before":        {[]*corev1.Pod{podIn(1, true, 3, 0)}, func(o *obituary) { o.changed(podIn(1, true, 3, 0)) }, nil},
-		"died before, goes":  {[]*corev1.Pod{podIn(1, true, 3, 0)}, func(o *obituary) { o.gone(podIn(1, true, 3, 0)) }, nil},
-		"new and alive":      {nil, func(o *obituary) { o.changed(podIn(0, true, 0, 0)) }, nil},
-		"new and dead":       {nil, func(o *obituary) { o.changed(podIn(0, false, 2, 0)) }, []int{2}},
-		"vanishes":           {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) { o.gone(podIn(0, true, 0, 0)) }, []int{-1}},
-		"ends, then goes":    {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) { o.gone(podIn(0, false, 7, 0)) }, []int{7}},
-		"not told meanwhile": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) { o.all(nil) }, []int{-1}},
-		"dead meanwhile":     {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) { o.all([]*corev1.Pod{podIn(1, true, 5, 0)}) }, []int{5}},
-		"the kubelet starts the shim, which ends with the pod": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) {
-			o.changed(podIn(0, false, 1, 0))
-			o.changed(podIn(1, true, 1, 0))
-			o.changed(podIn(1, false, 0, 0))
-			o.gone(podIn(1, false, 0, 0))
+		"nothing":            {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(*exitTracker) {}, nil},
+		"died before":        {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onUpdate(newTestPod(1, true, 3, 0)) }, nil},
+		"died before, goes":  {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(1, true, 3, 0)) }, nil},
+		"new and alive":      {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, true, 0, 0)) }, nil},
+		"new and dead":       {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, false, 2, 0)) }, []int{2}},
+		"vanishes":           {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, true, 0, 0)) }, []int{-1}},
+		"ends, then goes":    {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, false, 7, 0)) }, []int{7}},
+		"not told meanwhile": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync(nil) }, []int{-1}},
+		"dead meanwhile":     {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync([]*corev1.Pod{newTestPod(1, true, 5, 0)}) }, []int{5}},
+		"the kubelet starts the shim, which ends with the pod": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+			o.onUpdate(newTestPod(0, false, 1, 0))
+			o.onUpdate(newTestPod(1, true, 1, 0))
+			o.onUpdate(newTestPod(1, false, 0, 0))
+			o.onDelete(newTestPod(1, false, 0, 0))
 		}, []int{1}},
-		"brought back, ends again": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) {
-			o.changed(podIn(0, false, 1, 0))
-			o.changed(podIn(1, true, 1, 0))
-			o.changed(podIn(1, true, 1, 1))
-			o.changed(podIn(1, false, 2, 1))
+		"brought back, ends again": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+			o.onUpdate(newTestPod(0, false, 1, 0))
+			o.onUpdate(newTestPod(1, true, 1, 0))
+			o.onUpdate(newTestPod(1, true, 1, 1))
+			o.onUpdate(newTestPod(1, false, 2, 1))
 		}, []int{1, 2}},
-		"brought back, ends again, seen at once": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) {
-			o.changed(podIn(0, false, 1, 0))
-			o.changed(podIn(1, false, 2, 1))
+		"brought back, ends again, seen at once": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+			o.onUpdate(newTestPod(0, false, 1, 0))
+			o.onUpdate(newTestPod(1, false, 2, 1))
 		}, []int{1, 2}},
-		"evicted": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) {
-			p := podIn(0, true, 0, 0)
+		"evicted": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+			p := newTestPod(0, true, 0, 0)
 			p.Status.Phase, p.Status.ContainerStatuses = corev1.PodFailed, nil
-			o.changed(p)
-			o.gone(p)
+			o.onUpdate(p)
+			o.onDelete(p)
 		}, []int{-1}},
-		"another of the same name": {[]*corev1.Pod{podIn(0, true, 0, 0)}, func(o *obituary) {
-			p := podIn(0, true, 0, 0)
+		"another of the same name": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+			p := newTestPod(0, true, 0, 0)
 			p.UID = "u2"
-			o.all([]*corev1.Pod{p})
+			o.onSync([]*corev1.Pod{p})
 		}, []int{-1}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var told []int
+			var codes []int
 			ready := 0
-			o := newObituary(func() { ready++ }, func(d runtime.Death) {
+			o := newExitTracker(func() { ready++ }, func(d runtime.Exit) {
 				require.Equal(t, "c1", d.ID)
 				require.False(t, d.Time.IsZero())
-				told = append(told, d.ExitCode)
+				codes = append(codes, d.ExitCode)
 			})
-			o.all(test.first)
+			o.onSync(test.first)
 			test.then(o)
-			require.Equal(t, test.want, told)
+			require.Equal(t, test.want, codes)
 			require.Equal(t, 1, ready)
 		})
 	}
 }
 
 // Why a pod does not start is told as soon as its status says so.
-func TestStartFault(t *testing.T) {
+func TestStartErrorFromPodStatus(t *testing.T) {
 	waiting := func(reason string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: mainContainer, State: corev1.ContainerState{
 			Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: "the cluster's words"}}}
@@ -161,8 +161,8 @@ func TestStartFault(t *testing.T) {
 	}{
 		"nothing yet":    {corev1.PodStatus{}, nil},
 		"being made":     {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ContainerCreating")}}, nil},
-		"no image":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull")}}, runtime.ErrImage},
-		"no shim image":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff")}}, runtime.ErrImage},
+		"no image":       {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("ErrImagePull")}}, runtime.ErrImageUnavailable},
+		"no shim image":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{waiting("ImagePullBackOff")}}, runtime.ErrImageUnavailable},
 		"not configured": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{waiting("CreateContainerConfigError")}}, runtime.ErrInvalid},
 		"not installed":  {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{failed}}, runtime.ErrInvalid},
 		"no process 1":   {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{broken}}, runtime.ErrInvalid},
@@ -170,7 +170,7 @@ func TestStartFault(t *testing.T) {
 		"evicted":        {corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "the cluster's words"}, runtime.ErrNotRunning},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := startFault(&corev1.Pod{Status: test.status})
+			err := startError(&corev1.Pod{Status: test.status})
 			require.ErrorIs(t, err, test.want)
 			if test.want != nil {
 				require.ErrorContains(t, err, "the cluster's words")
@@ -180,7 +180,7 @@ func TestStartFault(t *testing.T) {
 }
 
 // Each kind of answer has one meaning, however deep it is wrapped.
-func TestFault(t *testing.T) {
+func TestAPIErrors(t *testing.T) {
 	r := &Runtime{config: &rest.Config{Host: "there"}}
 	pods := schema.GroupResource{Resource: "pods"}
 	for name, test := range map[string]struct {
@@ -197,41 +197,41 @@ func TestFault(t *testing.T) {
 		"too busy":       {apierrors.NewTooManyRequests("x", 1), runtime.ErrUnavailable},
 		"broken":         {apierrors.NewInternalError(errors.New("x")), runtime.ErrUnavailable},
 		"a proxy's word": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 502}}, runtime.ErrUnavailable},
-		"no answer":      {&noAnswer{io.EOF}, runtime.ErrUnavailable},
+		"no answer":      {&networkError{io.EOF}, runtime.ErrUnavailable},
 		"network":        {&net.OpError{Op: "dial", Err: errors.New("x")}, runtime.ErrUnavailable},
 		"broke off":      {io.ErrUnexpectedEOF, runtime.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := r.fault(t.Context(), fmt.Errorf("do it: %w", test.err))
+			err := r.apiError(t.Context(), fmt.Errorf("do it: %w", test.err))
 			require.ErrorIs(t, err, test.want)
 		})
 	}
-	require.NoError(t, r.fault(t.Context(), nil))
-	require.ErrorIs(t, r.refusal(t.Context(), apierrors.NewForbidden(pods, "x", errors.New("quota"))), runtime.ErrInvalid)
+	require.NoError(t, r.apiError(t.Context(), nil))
+	require.ErrorIs(t, r.createError(t.Context(), apierrors.NewForbidden(pods, "x", errors.New("quota"))), runtime.ErrInvalid)
 	ended, cancel := context.WithCancelCause(t.Context())
-	why := errors.New("enough")
-	cancel(why)
-	require.Equal(t, why, r.fault(ended, io.EOF), "the caller's reason counts first")
+	cause := errors.New("enough")
+	cancel(cause)
+	require.Equal(t, cause, r.apiError(ended, io.EOF), "the caller's reason counts first")
 }
 
 // A folder on a volume that the workload may only read is written where the
 // volume is mounted aside, and no other is.
-func TestWritable(t *testing.T) {
+func TestWritablePath(t *testing.T) {
 	spec := runtime.Spec{ID: "x", Volumes: []runtime.Volume{
 		{Name: "data", Target: "/data"}, {Name: "seed", Target: "/data/seed/", ReadOnly: true}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
-		{Name: mainContainer, VolumeMounts: mounts(spec, folders(spec), account{root: true})}}}}
+		{Name: mainContainer, VolumeMounts: mounts(spec, emptyDirs(spec), account{root: true})}}}}
 	for dir, want := range map[string]string{
 		"/": "/", "/data": "/data", "/data/x": "/data/x", "/data/seeds": "/data/seeds",
-		"/data/seed": shim.AsideDir + "/volume-1", "/data/seed/a/b": shim.AsideDir + "/volume-1/a/b", "/data/./seed/../seed/a": shim.AsideDir + "/volume-1/a",
+		"/data/seed": shim.WritableMirrorDir + "/volume-1", "/data/seed/a/b": shim.WritableMirrorDir + "/volume-1/a/b", "/data/./seed/../seed/a": shim.WritableMirrorDir + "/volume-1/a",
 	} {
-		require.Equal(t, want, writable(pod, dir), dir)
+		require.Equal(t, want, writablePath(pod, dir), dir)
 	}
 }
 
 // What programs of ours complain of is kept from its beginning.
-func TestFirstBytes(t *testing.T) {
-	f := firstBytes{limit: 5}
+func TestHeadBuffer(t *testing.T) {
+	f := headBuffer{limit: 5}
 	for _, s := range []string{"ab", "cdef", "g"} {
 		n, err := f.Write([]byte(s))
 		require.NoError(t, err)
@@ -241,17 +241,17 @@ func TestFirstBytes(t *testing.T) {
 }
 
 // A registry is asked once for what many want at once, and again after a while.
-func TestImagesRemember(t *testing.T) {
+func TestImageCache(t *testing.T) {
 	var i images
-	i.remember("a", imageConfig{ref: "a@1"})
-	found, ok := i.remembered("a")
+	i.addToCache("a", imageConfig{ref: "a@1"})
+	found, ok := i.cached("a")
 	require.True(t, ok)
 	require.Equal(t, "a@1", found.ref)
-	i.known["a"] = knownImage{found, time.Now().Add(-2 * imageFresh)}
-	_, ok = i.remembered("a")
+	i.cache["a"] = cachedImage{found, time.Now().Add(-2 * imageCacheTTL)}
+	_, ok = i.cached("a")
 	require.False(t, ok)
-	for n := range 3 * imagesKept {
-		i.remember(strconv.Itoa(n), found)
-		require.LessOrEqual(t, len(i.known), imagesKept)
+	for n := range 3 * maxCachedImages {
+		i.addToCache(strconv.Itoa(n), found)
+		require.LessOrEqual(t, len(i.cache), maxCachedImages)
 	}
 }

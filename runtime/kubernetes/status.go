@@ -15,53 +15,53 @@ import (
 // So a container has ended when it has died more often than Start or Restart
 // have brought it back, which is noted on the pod.
 
-// unknownCode is the exit code of what disappeared without having ended before
+// unknownExitCode is the exit code of what disappeared without having ended before
 // anybody's eyes.
-const unknownCode = -1
+const unknownExitCode = -1
 
-// killedCode is the exit code of a process that SIGKILL ended. Running out of
+// sigkillExitCode is the exit code of a process that SIGKILL ended. Running out of
 // memory ends one that way; a container in which another process ran out of
 // memory ends with a code of its own.
-const killedCode = 137
+const sigkillExitCode = 137
 
-// end is how a container ended.
-type end struct {
-	never bool // process 1 could not be started
-	code  int
-	oom   bool
-	time  time.Time
+// exitStatus is how a container ended.
+type exitStatus struct {
+	startFailed bool // process 1 could not be started
+	code        int
+	oom         bool
+	finishedAt  time.Time
 }
 
-// life is what a pod's status says of the container's main process.
-type life struct {
-	deaths  int // how often it has ended
-	revived int // how often it was brought back
-	last    end // meaningful when it has ended
-	running bool
+// containerHistory is what a pod's status says of the container's main process.
+type containerHistory struct {
+	exits     int        // how often it has ended
+	restarted int        // how often it was brought back
+	last      exitStatus // meaningful when it has ended
+	running   bool
 }
 
-func lifeOf(pod *corev1.Pod) life {
-	l := life{last: end{code: unknownCode}}
-	l.revived, _ = strconv.Atoi(pod.Annotations[noteRevived]) // none is 0
+func historyOf(pod *corev1.Pod) containerHistory {
+	l := containerHistory{last: exitStatus{code: unknownExitCode}}
+	l.restarted, _ = strconv.Atoi(pod.Annotations[annotationRestarted]) // none is 0
 	c := containerStatus(pod)
 	if c == nil {
 		return l
 	}
-	l.deaths = int(c.RestartCount)
+	l.exits = int(c.RestartCount)
 	ended := c.LastTerminationState.Terminated
 	if c.State.Terminated != nil {
-		l.deaths, ended = l.deaths+1, c.State.Terminated
+		l.exits, ended = l.exits+1, c.State.Terminated
 	}
 	if ended != nil {
 		code := int(ended.ExitCode)
-		l.last = end{never: neverRan(ended), code: code, time: ended.FinishedAt.Time, oom: ended.Reason == "OOMKilled" && code == killedCode}
+		l.last = exitStatus{startFailed: startFailed(ended), code: code, finishedAt: ended.FinishedAt.Time, oom: ended.Reason == "OOMKilled" && code == sigkillExitCode}
 	}
 	l.running = c.State.Running != nil
 	return l
 }
 
-// neverRan says whether the node could not start process 1.
-func neverRan(t *corev1.ContainerStateTerminated) bool {
+// startFailed says whether the node could not start process 1.
+func startFailed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
@@ -76,18 +76,18 @@ func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// over says whether the pod can never run again: evicted, its node refused or
+// isTerminal says whether the pod can never run again: evicted, its node refused or
 // lost it, or it is being deleted.
-func over(pod *corev1.Pod) bool {
+func isTerminal(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil ||
 		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
 // stateOf is the state in the words of the contract.
 func stateOf(pod *corev1.Pod) runtime.State {
-	l := lifeOf(pod)
+	l := historyOf(pod)
 	switch {
-	case over(pod) || l.deaths > l.revived:
+	case isTerminal(pod) || l.exits > l.restarted:
 		return runtime.Exited
 	case l.running:
 		return runtime.Running
@@ -97,17 +97,17 @@ func stateOf(pod *corev1.Pod) runtime.State {
 
 // statusOf is all that the contract tells of a container.
 func statusOf(pod *corev1.Pod) runtime.Status {
-	version, _ := shim.Protocols().Parse(pod.Annotations[noteProtocol]) // 0 when it is none
+	version, _ := shim.Protocols().Parse(pod.Annotations[annotationProtocol]) // 0 when it is none
 	s := runtime.Status{
 		Protocol: version,
 		ID:       pod.Labels[labelContainer],
 		Workload: pod.Labels[labelWorkload],
 		Revision: pod.Labels[labelRevision],
 		State:    stateOf(pod),
-		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: parsePorts(pod.Annotations[notePorts])},
+		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: parsePorts(pod.Annotations[annotationPorts])},
 	}
 	if s.State == runtime.Exited {
-		last := lifeOf(pod).last
+		last := historyOf(pod).last
 		s.ExitCode, s.OOMKilled = last.code, last.oom
 	}
 	return s

@@ -20,8 +20,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// stderrKept is how much a program of ours can say about its failure.
-const stderrKept = 16 << 10
+// maxStderr is how much a program of ours can say about its failure.
+const maxStderr = 16 << 10
 
 // stream is one of our own programs that the kubelet runs in a container: what
 // is written goes to its stdin, what is read comes from its stdout.
@@ -30,15 +30,15 @@ type stream struct {
 	id     string // of the container
 	in     *io.PipeWriter
 	out    *io.PipeReader
-	stderr firstBytes
+	stderr headBuffer
 	cancel context.CancelFunc
-	over   chan struct{} // closed when err is there
+	done   chan struct{} // closed when err is there
 	err    error         // how the program ended
 }
 
-// run starts one of our programs in a container, as root. That it could not be
+// startProgram starts one of our programs in a container, as root. That it could not be
 // started is told by its end, as is all that the cluster has to say.
-func (r *Runtime) run(id string, args ...string) (*stream, error) {
+func (r *Runtime) startProgram(id string, args ...string) (*stream, error) {
 	executor, err := r.executor(podName(id), args)
 	if err != nil {
 		return nil, err
@@ -48,14 +48,14 @@ func (r *Runtime) run(id string, args ...string) (*stream, error) {
 	inReader, in := io.Pipe()
 	out, outWriter := io.Pipe()
 	s := &stream{
-		r: r, id: id, in: in, out: out, cancel: cancel, over: make(chan struct{}),
-		stderr: firstBytes{limit: stderrKept},
+		r: r, id: id, in: in, out: out, cancel: cancel, done: make(chan struct{}),
+		stderr: headBuffer{limit: maxStderr},
 	}
 	// The goroutine ends with the program, with the connection, or by Close.
 	go func() {
 		s.err = executor.StreamWithContext(ctx, remotecommand.StreamOptions{
-			Stdin: inReader, Stdout: slim{outWriter, 4 << 10}, Stderr: slim{&s.stderr, 512}})
-		close(s.over)
+			Stdin: inReader, Stdout: smallBufWriter{outWriter, 4 << 10}, Stderr: smallBufWriter{&s.stderr, 512}})
+		close(s.done)
 		outWriter.Close()
 		// Who writes may be told before who reads: in the cluster's words too.
 		inReader.CloseWithError(errors.Join(io.ErrClosedPipe, s.err))
@@ -68,22 +68,22 @@ func (r *Runtime) run(id string, args ...string) (*stream, error) {
 // SPDY. One is good for one program.
 func (r *Runtime) executor(pod string, args []string) (remotecommand.Executor, error) {
 	target := r.execURL(pod, args)
-	modern, err := remotecommand.NewWebSocketExecutor(r.config, "GET", target.String())
+	websocket, err := remotecommand.NewWebSocketExecutor(r.config, "GET", target.String())
 	if err != nil {
 		return nil, fmt.Errorf("prepare to run a program: %w", err)
 	}
-	old, err := remotecommand.NewSPDYExecutor(r.config, "POST", target)
+	spdy, err := remotecommand.NewSPDYExecutor(r.config, "POST", target)
 	if err != nil {
 		return nil, fmt.Errorf("prepare to run a program: %w", err)
 	}
-	return remotecommand.NewFallbackExecutor(modern, old, fallBack)
+	return remotecommand.NewFallbackExecutor(websocket, spdy, needsFallback)
 }
 
-// fallBack says whether the other protocol may do better. Some servers answer
+// needsFallback says whether the other protocol may do better. Some servers answer
 // 403 to the GET, for they allow their users to create an exec and not to get
 // one. That the pod is not there is told by both, and the second one's word is
 // the plainer.
-func fallBack(err error) bool {
+func needsFallback(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) || apierrors.IsForbidden(err)
 }
 
@@ -102,54 +102,54 @@ func (s *stream) Close() error {
 // is spoken to the node in any case, has no other sign of success.
 func (s *stream) Result(ctx context.Context) (string, error) {
 	select {
-	case <-s.over:
+	case <-s.done:
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	said := s.stderr.text()
+	printed := s.stderr.text()
 	if s.err == nil {
-		return said, nil
+		return printed, nil
 	}
 	code, exited := errors.AsType[exec.CodeExitError](s.err)
-	if exited && said != "" {
-		return said, shim.ToolError(code.Code, said)
+	if exited && printed != "" {
+		return printed, shim.ToolError(code.Code, printed)
 	}
-	return said, s.r.brokenOff(ctx, s.id, s.err)
+	return printed, s.r.explainExit(ctx, s.id, s.err)
 }
 
-// brokenOff explains why a program that should run does not: mostly, because
+// explainExit explains why a program that should run does not: mostly, because
 // its container does not either. Behind a connection that was to be taken over
 // an error has lost its kind, so the pod is asked. That the program was ended,
 // or could not be started by its node, is the container's doing; that its node
 // was not reached, or the connection broke, is not.
-func (r *Runtime) brokenOff(ctx context.Context, id string, err error) error {
+func (r *Runtime) explainExit(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	pod, findErr := r.find(ctx, id)
+	pod, lookupErr := r.lookup(ctx, id)
 	_, exited := errors.AsType[exec.CodeExitError](err)
 	switch {
-	case findErr != nil:
-		return errors.Join(findErr, err)
-	case stateOf(pod) != runtime.Running || containerGone(err):
+	case lookupErr != nil:
+		return errors.Join(lookupErr, err)
+	case stateOf(pod) != runtime.Running || isContainerGone(err):
 		return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
-	case (exited || nodeTried(err)) && !unreported(pod):
+	case (exited || isNodeExecError(err)) && !isNodeLost(pod):
 		return fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 }
 
-// nodeTried reports whether the node's container runtime was asked to start the
+// isNodeExecError reports whether the node's container runtime was asked to start the
 // program and could not, as when a container has no room for another process.
 // That the node was not reached reads otherwise.
-func nodeTried(err error) bool {
+func isNodeExecError(err error) bool {
 	return strings.Contains(err.Error(), "error executing command in container")
 }
 
-// unreported reports whether the pod's node has ceased to report, so that what
+// isNodeLost reports whether the pod's node has ceased to report, so that what
 // the cluster says of the pod is of the past. The cluster takes 40 s and more to
 // notice. Nothing in the container has a say in it: it has no readiness probe.
-func unreported(pod *corev1.Pod) bool {
+func isNodeLost(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
 			return c.Status != corev1.ConditionTrue
@@ -158,23 +158,23 @@ func unreported(pod *corev1.Pod) bool {
 	return false
 }
 
-// containerGone says whether the node's container runtime knows already that
+// isContainerGone says whether the node's container runtime knows already that
 // the container has ended. The API server learns it up to a second later.
-func containerGone(err error) bool {
+func isContainerGone(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "container not found") || strings.Contains(text, "CONTAINER_EXITED") ||
 		strings.Contains(text, "cannot exec in a stopped")
 }
 
-// running finds the pod of a container that commands can be run in. One that
+// lookupRunning finds the pod of a container that commands can be run in. One that
 // was started again runs as far as the kubelet can see: its shim says that the
 // main process does not.
-func (r *Runtime) running(ctx context.Context, id string) (*corev1.Pod, error) {
-	pod, err := r.find(ctx, id)
+func (r *Runtime) lookupRunning(ctx context.Context, id string) (*corev1.Pod, error) {
+	pod, err := r.lookup(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	if l := lifeOf(pod); !l.running || over(pod) {
+	if l := historyOf(pod); !l.running || isTerminal(pod) {
 		return nil, fmt.Errorf("%w: it is %s", runtime.ErrNotRunning, stateOf(pod))
 	}
 	return pod, nil
@@ -186,18 +186,18 @@ func (r *Runtime) running(ctx context.Context, id string) (*corev1.Pod, error) {
 // sessions that break off together.
 type bridge struct {
 	*stream
-	begun atomic.Bool // something was read
+	started atomic.Bool // something was read
 }
 
 func (b *bridge) Read(p []byte) (int, error) {
 	n, err := b.out.Read(p)
 	if n > 0 {
-		b.begun.Store(true)
+		b.started.Store(true)
 	}
 	if n > 0 || !errors.Is(err, io.EOF) {
 		return n, err
 	}
-	if err := b.failure(); err != nil {
+	if err := b.startError(); err != nil {
 		return 0, err
 	}
 	return 0, errors.New("the session's bridge ended")
@@ -206,51 +206,51 @@ func (b *bridge) Read(p []byte) (int, error) {
 func (b *bridge) Write(p []byte) (int, error) {
 	n, err := b.in.Write(p)
 	if err != nil {
-		err = errors.Join(b.failure(), err)
+		err = errors.Join(b.startError(), err)
 	}
 	return n, err
 }
 
-// failure is why the bridge never came about; nil if it did.
-func (b *bridge) failure() error {
-	if b.begun.Load() {
+// startError is why the bridge never came about; nil if it did.
+func (b *bridge) startError() error {
+	if b.started.Load() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), maxWait)
 	defer cancel()
 	_, err := b.Result(ctx)
 	return err
 }
 
-// slim is a writer that is copied to by way of a small buffer. Left to itself,
+// smallBufWriter is a writer that is copied to by way of a small buffer. Left to itself,
 // each of an idle session's streams would hold one of 32 kB.
-type slim struct {
+type smallBufWriter struct {
 	io.Writer
 	buffer int
 }
 
-func (s slim) ReadFrom(source io.Reader) (int64, error) {
+func (s smallBufWriter) ReadFrom(source io.Reader) (int64, error) {
 	type onlyWriter struct{ io.Writer }
 	return io.CopyBuffer(onlyWriter{s.Writer}, source, make([]byte, s.buffer))
 }
 
-// firstBytes keeps the first limit bytes of what is written to it.
-type firstBytes struct {
+// headBuffer keeps the first limit bytes of what is written to it.
+type headBuffer struct {
 	limit int
 
 	mu   sync.Mutex // guards kept
-	kept []byte
+	data []byte
 }
 
-func (f *firstBytes) Write(p []byte) (int, error) {
+func (f *headBuffer) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.kept = append(f.kept, p[:min(len(p), f.limit-len(f.kept))]...)
+	f.data = append(f.data, p[:min(len(p), f.limit-len(f.data))]...)
 	return len(p), nil
 }
 
-func (f *firstBytes) text() string {
+func (f *headBuffer) text() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return string(f.kept)
+	return string(f.data)
 }

@@ -16,15 +16,15 @@ import (
 )
 
 // The backend keeps the contract, on a real node.
-func TestSuite(t *testing.T) {
+func TestRuntimeContract(t *testing.T) {
 	needCluster(t)
 	runtimetest.Run(t, runtimetest.Harness{
-		New:    func(t *testing.T) runtime.Runtime { return open(t) },
-		Reopen: func(t *testing.T) runtime.Runtime { return open(t) },
+		New:    func(t *testing.T) runtime.Runtime { return openRuntime(t) },
+		Reopen: func(t *testing.T) runtime.Runtime { return openRuntime(t) },
 		Spec:   func(t *testing.T) runtime.Spec { return newSpec(t) },
-		Foreign: func(t *testing.T) string {
+		CreateForeign: func(t *testing.T) string {
 			id := uuid.NewString()
-			makeForeign(t, id)
+			createForeign(t, id)
 			return id
 		},
 		Tamper: func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string) {
@@ -33,7 +33,7 @@ func TestSuite(t *testing.T) {
 			tamper(t, spec.ID, protocol)
 			t.Cleanup(func() {
 				if _, err := rt.Status(context.Background(), spec.ID); err == nil {
-					tamper(t, spec.ID, rt.Protocols().Record())
+					tamper(t, spec.ID, rt.Protocols().Format())
 				}
 				runtimetest.Destroy(t, rt, spec.ID)
 			})
@@ -42,19 +42,19 @@ func TestSuite(t *testing.T) {
 }
 
 // So it does where the cluster admits no root, but for what needs one.
-func TestSuiteNonRoot(t *testing.T) {
-	required.Minutes(t, "kubernetes")
-	namespace := secured(t, "restricted")
+func TestRuntimeContractNonRoot(t *testing.T) {
+	required.SkipShort(t, "kubernetes")
+	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.Run(t, runtimetest.Harness{
-		New:    func(t *testing.T) runtime.Runtime { return open(t, bound) },
-		Reopen: func(t *testing.T) runtime.Runtime { return open(t, bound) },
+		New:    func(t *testing.T) runtime.Runtime { return openRuntime(t, bound) },
+		Reopen: func(t *testing.T) runtime.Runtime { return openRuntime(t, bound) },
 		Spec: func(t *testing.T) runtime.Spec {
 			spec := newSpec(t)
 			spec.User = "1000:1000"
 			return spec
 		},
-		Facts: runtimetest.Facts{OneUser: true},
+		Limitations: runtimetest.Limitations{SingleUser: true},
 	})
 }
 
@@ -69,15 +69,15 @@ func tamper(t *testing.T, id, protocol string) {
 	require.NoError(t, needCluster(t).Do(context.Background(), http.MethodPatch, pod(id), change, nil))
 }
 
-// makeForeign makes a pod with the name that ours would have, and with the
+// createForeign makes a pod with the name that ours would have, and with the
 // labels of another instance.
-func makeForeign(t *testing.T, id string) {
+func createForeign(t *testing.T, id string) {
 	t.Helper()
 	c := needCluster(t)
 	require.NoError(t, c.Do(t.Context(), http.MethodPost, "/api/v1/namespaces/"+run+"/pods", fmt.Sprintf(`{
 		"metadata": {"name": "hostler-%s", "labels": {
 			"hostler.managed": "true", "hostler.instance": "another", "hostler.container": "%s"}},
 		"spec": {"terminationGracePeriodSeconds": 0, "containers": [
-			{"name": "main", "image": "%s", "command": ["/box", "idle"]}]}}`, id, id, testImages(t).box), nil))
+			{"name": "main", "image": "%s", "command": ["/box", "idle"]}]}}`, id, id, testImages(t).testprog), nil))
 	t.Cleanup(func() { require.NoError(t, c.Do(context.Background(), http.MethodDelete, pod(id), nil, nil)) })
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// prepareDir is where the init container sees the folders that it prepares.
-const prepareDir = "/hostler"
+// installDir is where the init container sees the folders that it prepares.
+const installDir = "/hostler"
 
-// folder is an emptyDir of the pod. What is in it ends with the pod and
+// emptyDir is an emptyDir of the pod. What is in it ends with the pod and
 // outlives its container.
-type folder struct {
+type emptyDir struct {
 	name     string
 	target   string // where the container sees it
 	mode     string // octal; the kubelet makes every one 0777
@@ -25,35 +25,35 @@ type folder struct {
 	readOnly bool   // for the workload
 }
 
-// temporary are the temporary filesystems: with them, what programs scribble is
+// tmpfs are the temporary filesystems: with them, what programs scribble is
 // gone after a Wipe, where in the image's own folders it would make the
 // container unfit for the next tenant. Their pages count as the container's.
-var temporary = []struct {
-	folder
+var tmpfs = []struct {
+	emptyDir
 	always bool // with a root filesystem that can be written, too
 }{
-	{folder{name: "hostler-tmp", target: "/tmp", mode: "1777", memory: "100Mi"}, true},
-	{folder{name: "hostler-var-tmp", target: "/var/tmp", mode: "1777", memory: "100Mi"}, true},
-	{folder{name: "hostler-root-run", target: "/run", mode: "0755", memory: "10Mi"}, false},
-	{folder{name: "hostler-run", target: shim.RunDir, mode: "0700", owner: shim.UID, memory: "1Mi"}, true},
+	{emptyDir{name: "hostler-tmp", target: "/tmp", mode: "1777", memory: "100Mi"}, true},
+	{emptyDir{name: "hostler-var-tmp", target: "/var/tmp", mode: "1777", memory: "100Mi"}, true},
+	{emptyDir{name: "hostler-root-run", target: "/run", mode: "0755", memory: "10Mi"}, false},
+	{emptyDir{name: "hostler-run", target: shim.RunDir, mode: "0700", owner: shim.UID, memory: "1Mi"}, true},
 }
 
-// folders are all of a pod's.
-func folders(spec runtime.Spec) []folder {
-	all := []folder{{name: "hostler-shim", target: shim.Mount, readOnly: true}}
-	taken, aside := make(map[string]bool), false
+// emptyDirs are all of a pod's.
+func emptyDirs(spec runtime.Spec) []emptyDir {
+	all := []emptyDir{{name: "hostler-shim", target: shim.Mount, readOnly: true}}
+	taken, hasReadOnly := make(map[string]bool), false
 	for i, v := range spec.Volumes {
 		taken[path.Clean(v.Target)] = true
-		aside = aside || v.ReadOnly
-		all = append(all, folder{name: volumeName(i), target: v.Target, mode: "0755", readOnly: v.ReadOnly})
+		hasReadOnly = hasReadOnly || v.ReadOnly
+		all = append(all, emptyDir{name: volumeName(i), target: v.Target, mode: "0755", readOnly: v.ReadOnly})
 	}
-	for _, t := range temporary {
+	for _, t := range tmpfs {
 		if !taken[t.target] && (t.always || spec.ReadOnly) {
-			all = append(all, t.folder)
+			all = append(all, t.emptyDir)
 		}
 	}
-	if aside {
-		all = append(all, folder{name: "hostler-aside", target: shim.AsideDir, mode: "0700", owner: shim.UID, memory: "64Ki"})
+	if hasReadOnly {
+		all = append(all, emptyDir{name: "hostler-aside", target: shim.WritableMirrorDir, mode: "0700", owner: shim.UID, memory: "64Ki"})
 	}
 	return all
 }
@@ -63,7 +63,7 @@ func folders(spec runtime.Spec) []folder {
 func volumeName(i int) string { return "volume-" + strconv.Itoa(i) }
 
 // volumes are the folders as the pod declares them.
-func volumes(all []folder) []corev1.Volume {
+func volumes(all []emptyDir) []corev1.Volume {
 	declared := make([]corev1.Volume, 0, len(all))
 	for _, f := range all {
 		source := &corev1.EmptyDirVolumeSource{}
@@ -78,42 +78,42 @@ func volumes(all []folder) []corev1.Volume {
 
 // mounts are the folders as the workload sees them. A folder must come before
 // what is mounted in it; the container runtime sorts them.
-func mounts(spec runtime.Spec, all []folder, as account) []corev1.VolumeMount {
-	seen := make([]corev1.VolumeMount, 0, len(all))
+func mounts(spec runtime.Spec, all []emptyDir, as account) []corev1.VolumeMount {
+	list := make([]corev1.VolumeMount, 0, len(all))
 	for _, f := range all {
 		m := corev1.VolumeMount{Name: f.name, MountPath: f.target, ReadOnly: f.readOnly}
 		if f.target != shim.Mount {
-			m.SubPath = as.within()
+			m.SubPath = as.subPath()
 		}
-		seen = append(seen, m)
+		list = append(list, m)
 	}
 	for i, v := range spec.Volumes {
 		if v.ReadOnly {
-			seen = append(seen, corev1.VolumeMount{Name: volumeName(i), MountPath: aside(i)})
+			list = append(list, corev1.VolumeMount{Name: volumeName(i), MountPath: mirrorPath(i)})
 		}
 	}
-	return seen
+	return list
 }
 
-// within is the folder of a volume that is mounted. An emptyDir is root's; who
+// subPath is the folder of a volume that is mounted. An emptyDir is root's; who
 // is not root makes one of its own in it.
-func (a account) within() string {
+func (a account) subPath() string {
 	if a.root {
 		return ""
 	}
 	return "own"
 }
 
-// aside is where a volume that is mounted read-only can be written.
-func aside(i int) string { return shim.AsideDir + "/" + volumeName(i) }
+// mirrorPath is where a volume that is mounted read-only can be written.
+func mirrorPath(i int) string { return shim.WritableMirrorDir + "/" + volumeName(i) }
 
-// preparations are the folders as the init container sees them, and what it is
+// installArgs are the folders as the init container sees them, and what it is
 // told to do with them.
-func preparations(all []folder, as account) (seen []corev1.VolumeMount, args []string) {
-	args = []string{"hostler-shim", "install", path.Join(prepareDir, all[0].name)}
+func installArgs(all []emptyDir, as account) (volumes []corev1.VolumeMount, args []string) {
+	args = []string{"hostler-shim", "install", path.Join(installDir, all[0].name)}
 	for _, f := range all {
-		at := path.Join(prepareDir, f.name)
-		seen = append(seen, corev1.VolumeMount{Name: f.name, MountPath: at})
+		at := path.Join(installDir, f.name)
+		volumes = append(volumes, corev1.VolumeMount{Name: f.name, MountPath: at})
 		if f.target == shim.Mount {
 			continue
 		}
@@ -121,7 +121,7 @@ func preparations(all []folder, as account) (seen []corev1.VolumeMount, args []s
 		if !as.root {
 			owner = as.uid
 		}
-		args = append(args, f.mode+":"+strconv.FormatInt(owner, 10)+":"+path.Join(at, as.within()))
+		args = append(args, f.mode+":"+strconv.FormatInt(owner, 10)+":"+path.Join(at, as.subPath()))
 	}
-	return seen, args
+	return volumes, args
 }

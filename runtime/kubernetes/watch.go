@@ -14,94 +14,94 @@ import (
 
 // Watch is runtime.Observer.Watch. Deaths while the account is interrupted are
 // told when it is taken up again.
-func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
-	err := r.follow(ctx, func(o *metav1.ListOptions) { o.LabelSelector = r.ours() }, newObituary(ready, died))
+func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
+	err := r.watchPods(ctx, func(o *metav1.ListOptions) { o.LabelSelector = r.instanceSelector() }, newExitTracker(ready, onExit))
 	if ctx.Err() != nil {
 		return nil // the caller has had enough
 	}
 	return fmt.Errorf("watch the containers: %w", err)
 }
 
-// obituary makes one death of the several changes that tell of it.
-type obituary struct {
-	ready func()
-	died  func(runtime.Death)
-	known map[types.UID]*lived // nil before the first account
+// exitTracker makes one death of the several changes that tell of it.
+type exitTracker struct {
+	ready  func()
+	onExit func(runtime.Exit)
+	known  map[types.UID]*podRecord // nil before the first account
 }
 
-// lived is what was told of one pod.
-type lived struct {
-	id      string
-	revived int  // as lifeOf saw it last
-	ended   bool // it does not run, and that is told
+// podRecord is what was told of one pod.
+type podRecord struct {
+	id        string
+	restarted int  // as lifeOf saw it last
+	exited    bool // it does not run, and that is told
 }
 
-func newObituary(ready func(), died func(runtime.Death)) *obituary {
-	return &obituary{ready: ready, died: died}
+func newExitTracker(ready func(), onExit func(runtime.Exit)) *exitTracker {
+	return &exitTracker{ready: ready, onExit: onExit}
 }
 
-// all compares with what was known. In the beginning that is nothing: what died
+// onSync compares with what was known. In the beginning that is nothing: what died
 // before is not ours to tell.
-func (o *obituary) all(pods []*corev1.Pod) {
+func (o *exitTracker) onSync(pods []*corev1.Pod) {
 	if o.known == nil {
-		o.known = make(map[types.UID]*lived)
+		o.known = make(map[types.UID]*podRecord)
 		for _, pod := range pods {
-			now := lifeOf(pod)
-			o.known[pod.UID] = &lived{id: pod.Labels[labelContainer], revived: now.revived, ended: hasEnded(pod, now)}
+			now := historyOf(pod)
+			o.known[pod.UID] = &podRecord{id: pod.Labels[labelContainer], restarted: now.restarted, exited: hasExited(pod, now)}
 		}
 		o.ready()
 		return
 	}
-	there := make(map[types.UID]bool, len(pods))
+	present := make(map[types.UID]bool, len(pods))
 	for _, pod := range pods {
-		there[pod.UID] = true
-		o.changed(pod)
+		present[pod.UID] = true
+		o.onUpdate(pod)
 	}
 	for uid, l := range o.known {
-		if !there[uid] {
-			o.bury(uid, l)
+		if !present[uid] {
+			o.remove(uid, l)
 		}
 	}
 }
 
-// hasEnded is whether nothing of a pod runs. One that is being deleted may run
+// hasExited is whether nothing of a pod runs. One that is being deleted may run
 // still: its death comes.
-func hasEnded(pod *corev1.Pod, now life) bool {
-	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.deaths > now.revived
+func hasExited(pod *corev1.Pod, now containerHistory) bool {
+	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.exits > now.restarted
 }
 
-func (o *obituary) changed(pod *corev1.Pod) {
+func (o *exitTracker) onUpdate(pod *corev1.Pod) {
 	l := o.known[pod.UID]
 	if l == nil {
-		l = &lived{id: pod.Labels[labelContainer]}
+		l = &podRecord{id: pod.Labels[labelContainer]}
 		o.known[pod.UID] = l
 	}
-	now := lifeOf(pod)
-	ended := hasEnded(pod, now)
+	now := historyOf(pod)
+	ended := hasExited(pod, now)
 	// One that was brought back and has ended again may be seen at once.
-	if ended && (!l.ended || now.revived > l.revived) {
-		o.tell(l.id, now.last)
+	if ended && (!l.exited || now.restarted > l.restarted) {
+		o.report(l.id, now.last)
 	}
-	l.revived, l.ended = now.revived, ended
+	l.restarted, l.exited = now.restarted, ended
 }
 
-func (o *obituary) gone(pod *corev1.Pod) {
-	o.changed(pod)
-	o.bury(pod.UID, o.known[pod.UID])
+func (o *exitTracker) onDelete(pod *corev1.Pod) {
+	o.onUpdate(pod)
+	o.remove(pod.UID, o.known[pod.UID])
 }
 
-// bury forgets a pod that is no more. One that ran to our knowledge, for it was
+// remove forgets a pod that is no more. One that ran to our knowledge, for it was
 // removed by force or its node was lost, is told dead.
-func (o *obituary) bury(uid types.UID, l *lived) {
-	if !l.ended {
-		o.tell(l.id, end{code: unknownCode})
+func (o *exitTracker) remove(uid types.UID, l *podRecord) {
+	if !l.exited {
+		o.report(l.id, exitStatus{code: unknownExitCode})
 	}
 	delete(o.known, uid)
 }
 
-func (o *obituary) tell(id string, last end) {
-	if last.time.IsZero() {
-		last.time = time.Now()
+func (o *exitTracker) report(id string, last exitStatus) {
+	if last.finishedAt.IsZero() {
+		last.finishedAt = time.Now()
 	}
-	o.died(runtime.Death{ID: id, ExitCode: last.code, OOMKilled: last.oom, Time: last.time})
+	o.onExit(runtime.Exit{ID: id, ExitCode: last.code, OOMKilled: last.oom, Time: last.finishedAt})
 }

@@ -13,10 +13,10 @@ import (
 // matters: a hook should cost a fork.
 func BenchmarkExec(b *testing.B) {
 	dir := newDir(b)
-	box := boxIn(b, dir)
+	testprog := copyTestprog(b, dir)
 	b.Run("session", func(b *testing.B) {
-		rt := open(b, dir+"/data")
-		spec := runtime.Spec{ID: "bench", Command: []string{box, "idle"}}
+		rt := openRuntime(b, dir+"/data")
+		spec := runtime.Spec{ID: "bench", Command: []string{testprog, "idle"}}
 		require.NoError(b, rt.Create(b.Context(), spec))
 		defer func() { require.NoError(b, rt.Destroy(b.Context(), spec.ID)) }()
 		require.NoError(b, rt.Start(b.Context(), spec.ID))
@@ -39,8 +39,8 @@ func BenchmarkExec(b *testing.B) {
 // BenchmarkRestart is a whole restart of a container's main process.
 func BenchmarkRestart(b *testing.B) {
 	dir := newDir(b)
-	rt := open(b, dir+"/data")
-	spec := runtime.Spec{ID: "bench", Command: []string{boxIn(b, dir), "idle"}}
+	rt := openRuntime(b, dir+"/data")
+	spec := runtime.Spec{ID: "bench", Command: []string{copyTestprog(b, dir), "idle"}}
 	require.NoError(b, rt.Create(b.Context(), spec))
 	defer func() { require.NoError(b, rt.Destroy(b.Context(), spec.ID)) }()
 	require.NoError(b, rt.Start(b.Context(), spec.ID))

@@ -24,26 +24,26 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return nil // it cannot be ours
 	}
-	p := r.place(id)
-	if _, _, err := p.spoken(); errors.Is(err, runtime.ErrNewer) {
+	p := r.paths(id)
+	if _, _, err := p.readCompatible(); errors.Is(err, runtime.ErrNewer) {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
 	if err := p.stop(ctx); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
-	err := os.Rename(p.dir, p.gone())
+	err := os.Rename(p.dir, p.destroyingDir())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unavailable("destroy container "+id, err)
+		return unavailableError("destroy container "+id, err)
 	}
 	if err := p.killAll(); err != nil {
 		return fmt.Errorf("destroy container %s: %w", id, err)
 	}
-	r.sessions.Forget(id)
-	if err := removeAll(p.gone()); err != nil {
-		return unavailable("destroy container "+id, err)
+	r.sessions.Remove(id)
+	if err := removeAll(p.destroyingDir()); err != nil {
+		return unavailableError("destroy container "+id, err)
 	}
 	if err := os.Remove(p.record); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unavailable("destroy container "+id, err)
+		return unavailableError("destroy container "+id, err)
 	}
 	return nil
 }
@@ -55,29 +55,29 @@ const stopMargin = 2 * time.Second
 // stop asks init to end, which ends the main process first, and waits for it.
 // The clock of the grace period is init's; one that does not end is killed with
 // the rest.
-func (p place) stop(ctx context.Context) error {
-	c, err := p.read()
+func (p containerPaths) stop(ctx context.Context) error {
+	c, err := p.readRecord()
 	if errors.Is(err, runtime.ErrNotFound) || err == nil && c.StopGracePeriod <= 0 {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	init, err := p.running()
+	initID, err := p.runningInit()
 	if errors.Is(err, runtime.ErrNotRunning) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	init.Signal(unix.SIGTERM)
+	initID.Signal(unix.SIGTERM)
 	limit := time.NewTimer(c.StopGracePeriod + stopMargin)
 	defer limit.Stop()
-	again := time.NewTicker(stopPause)
-	defer again.Stop()
-	for init.Alive() {
+	ticker := time.NewTicker(stopPollInterval)
+	defer ticker.Stop()
+	for initID.IsAlive() {
 		select {
-		case <-again.C:
+		case <-ticker.C:
 		case <-limit.C:
 			return nil
 		case <-ctx.Done():
@@ -87,38 +87,38 @@ func (p place) stop(ctx context.Context) error {
 	return nil
 }
 
-// stopPause is how often a process that was asked to end is looked at.
-const stopPause = 5 * time.Millisecond
+// stopPollInterval is how often a process that was asked to end is looked at.
+const stopPollInterval = 5 * time.Millisecond
 
 // killAll kills init and all below it, and whoever still names the container
 // in its environment: what init leaves behind when somebody kills it.
-func (p place) killAll() error {
-	init, known, err := p.init()
+func (p containerPaths) killAll() error {
+	initID, known, err := p.readInit()
 	if err != nil || !known {
 		return err
 	}
-	gone := proctree.Kill(shim.KillBound, func() ([]proctree.Process, error) {
-		return p.processes(init)
+	killed := proctree.Kill(shim.KillTimeout, func() ([]proctree.Process, error) {
+		return p.processes(initID)
 	})
-	if !gone {
+	if !killed {
 		return fmt.Errorf("%w: its processes outlive SIGKILL", runtime.ErrUnavailable)
 	}
 	return nil
 }
 
-func (p place) processes(init proctree.ID) ([]proctree.Process, error) {
+func (p containerPaths) processes(initID proctree.ID) ([]proctree.Process, error) {
 	all, err := proctree.Scan()
 	if err != nil {
 		return nil, err
 	}
-	mark := []byte(rootVariable + "=" + p.root() + "\x00")
+	mark := []byte(rootEnv + "=" + p.rootDir() + "\x00")
 	found := make(map[proctree.ID]proctree.Process)
 	for _, proc := range all {
-		if proc.Dead || proc.PID == os.Getpid() || proc.ID != init && !hasMark(proc.PID, mark) {
+		if proc.Zombie || proc.PID == os.Getpid() || proc.ID != initID && !hasMark(proc.PID, mark) {
 			continue
 		}
 		found[proc.ID] = proc
-		for _, child := range proctree.Below(all, proc.PID) {
+		for _, child := range proctree.FilterDescendants(all, proc.PID) {
 			found[child.ID] = child
 		}
 	}

@@ -8,12 +8,12 @@ import (
 
 // Check is runtime.Lifecycle.Check: nothing here isolates anything.
 func (r *Runtime) Check(_ context.Context, spec runtime.Spec) error {
-	field := spec.Isolation.First()
+	field := spec.Isolation.FirstField()
 	if field == "" {
 		return nil
 	}
 	return &runtime.SpecError{
 		Field: field, Reason: "cannot be had: the process runtime isolates nothing",
-		Remedy: "use Docker or Kubernetes (serve --runtime), or leave it out",
+		Hint: "use Docker or Kubernetes (serve --runtime), or leave it out",
 	}
 }

@@ -9,9 +9,9 @@ import (
 )
 
 // Where nothing isolates, every wish is refused, also at Create.
-func TestCheck(t *testing.T) {
+func TestCheckIsolation(t *testing.T) {
 	t.Parallel()
-	r := open(t, newDir(t))
+	r := openRuntime(t, newDir(t))
 	require.NoError(t, r.Check(t.Context(), runtime.Spec{}))
 	for field, want := range map[string]runtime.Isolation{
 		"runtime":      {Runtime: "runsc"},

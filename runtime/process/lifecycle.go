@@ -28,43 +28,43 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 		return fmt.Errorf("create container %s: %w: without an image there has to be a command",
 			spec.ID, runtime.ErrInvalid)
 	}
-	p := r.place(spec.ID)
-	for _, path := range []string{p.spec(), p.gone()} {
+	p := r.paths(spec.ID)
+	for _, path := range []string{p.specFile(), p.destroyingDir()} {
 		if _, err := os.Stat(path); err == nil {
 			return fmt.Errorf("create container %s: %w", spec.ID, runtime.ErrExists)
 		}
 	}
-	if err := makeFolders(p, spec); err != nil {
-		return unavailable("create container "+spec.ID, err)
+	if err := makeDirs(p, spec); err != nil {
+		return unavailableError("create container "+spec.ID, err)
 	}
-	return p.write(record{Spec: spec, Protocol: shim.Protocols().Record()})
+	return p.writeRecord(record{Spec: spec, Protocol: shim.Protocols().Format()})
 }
 
-func makeFolders(p place, spec runtime.Spec) error {
-	folders := []string{p.dir, p.root(), p.at("/tmp"), p.at(spec.Workdir)}
+func makeDirs(p containerPaths, spec runtime.Spec) error {
+	dirs := []string{p.dir, p.rootDir(), p.hostPath("/tmp"), p.hostPath(spec.Workdir)}
 	for _, v := range spec.Volumes {
-		folders = append(folders, p.at(v.Target))
+		dirs = append(dirs, p.hostPath(v.Target))
 	}
-	for _, path := range folders {
+	for _, path := range dirs {
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			return err
 		}
 	}
-	return os.MkdirAll(filepath.Dir(p.socket()), 0o700)
+	return os.MkdirAll(filepath.Dir(p.socketFile()), 0o700)
 }
 
 // Start is runtime.Lifecycle.Start.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	p, err := r.find(id)
+	p, err := r.lookup(id)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
-	_, err = p.running()
+	_, err = p.runningInit()
 	if errors.Is(err, runtime.ErrNotRunning) {
 		err = r.startInit(ctx, p)
 	}
 	if err == nil {
-		err = r.sessions.With(id).Open(ctx)
+		err = r.sessions.Get(id).Open(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("start container %s: %w", id, err)
@@ -73,15 +73,15 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 }
 
 // startInit has the shim make a daemon of itself.
-func (r *Runtime) startInit(ctx context.Context, p place) error {
-	c, version, err := p.spoken()
+func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
+	c, version, err := p.readCompatible()
 	if err != nil {
 		return err
 	}
 	if version != shim.Version {
 		// The program is this server's, and not the one that the container had.
-		c.Protocol = shim.Protocols().Record()
-		if err := p.write(c); err != nil {
+		c.Protocol = shim.Protocols().Format()
+		if err := p.writeRecord(c); err != nil {
 			return err
 		}
 	}
@@ -89,10 +89,10 @@ func (r *Runtime) startInit(ctx context.Context, p place) error {
 	if err != nil {
 		return err
 	}
-	if err := os.Remove(p.exit()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unavailable("forget the last end", err)
+	if err := os.Remove(p.exitFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return unavailableError("forget the last end", err)
 	}
-	daemon := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.log(), "--alive", p.dir)
+	daemon := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.logFile(), "--alive", p.dir)
 	daemon.Env, daemon.Dir = env, "/"
 	var stderr bytes.Buffer
 	daemon.Stderr = &stderr
@@ -100,20 +100,20 @@ func (r *Runtime) startInit(ctx context.Context, p place) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return unavailable("start the shim", errors.Join(err, errors.New(strings.TrimSpace(stderr.String()))))
+		return unavailableError("start the shim", errors.Join(err, errors.New(strings.TrimSpace(stderr.String()))))
 	}
 	return nil
 }
 
 // environment is what init and all in the container see. Of the server's own
 // it has what finds programs, and nothing else.
-func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
+func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, error) {
 	config := shim.Config{
-		Args: spec.Command, User: spec.User, Root: p.root(), Workdir: p.at(spec.Workdir),
-		Shared: true, Socket: p.socket(), ExitFile: p.exit(),
-		Key:        shim.Key(r.secret, p.id),
+		Args: spec.Command, User: spec.User, Root: p.rootDir(), Workdir: p.hostPath(spec.Workdir),
+		HostProcess: true, Socket: p.socketFile(), ExitFile: p.exitFile(),
+		Key:        shim.DeriveKey(r.secret, p.id),
 		StopSignal: runtime.StopSignal(spec.StopSignal), StopGrace: spec.StopGracePeriod,
-		FenceFile: p.fence(),
+		FenceFile: p.fenceFile(),
 	}
 	for _, v := range spec.Volumes {
 		config.Volumes = append(config.Volumes, v.Target)
@@ -123,12 +123,12 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 		return nil, err
 	}
 	env := map[string]string{
-		"PATH": os.Getenv("PATH"), "HOME": p.root(), "TMPDIR": p.at("/tmp"),
+		"PATH": os.Getenv("PATH"), "HOME": p.rootDir(), "TMPDIR": p.hostPath("/tmp"),
 	}
 	for name, value := range spec.Environment {
 		env[name] = value
 	}
-	env[rootVariable] = p.root()
+	env[rootEnv] = p.rootDir()
 	list := []string{settings}
 	for name, value := range env {
 		list = append(list, name+"="+value)
@@ -137,23 +137,23 @@ func (r *Runtime) environment(p place, spec runtime.Spec) ([]string, error) {
 	return list, nil
 }
 
-// rootVariable tells a command where its container's files are, and Destroy
+// rootEnv tells a command where its container's files are, and Destroy
 // which processes belong to it.
-const rootVariable = "HOSTLER_ROOT"
+const rootEnv = "HOSTLER_ROOT"
 
 // Restart is runtime.Lifecycle.Restart.
 func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
-	p, err := r.find(id)
+	p, err := r.lookup(id)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
 	}
-	if _, err = p.running(); errors.Is(err, runtime.ErrNotRunning) {
+	if _, err = p.runningInit(); errors.Is(err, runtime.ErrNotRunning) {
 		if err = r.Start(ctx, id); err != nil {
 			return err
 		}
-		err = r.sessions.With(id).Raise(ctx, fence)
+		err = r.sessions.Get(id).RaiseFence(ctx, fence)
 	} else {
-		err = r.sessions.With(id).Restart(ctx, fence)
+		err = r.sessions.Get(id).Restart(ctx, fence)
 	}
 	if err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
@@ -163,10 +163,10 @@ func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 
 // Stop is runtime.Lifecycle.Stop.
 func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if _, err := r.find(id); err != nil {
+	if _, err := r.lookup(id); err != nil {
 		return fmt.Errorf("stop: %w", err)
 	}
-	if err := r.sessions.With(id).Stop(ctx, fence); err != nil {
+	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	return nil

@@ -18,28 +18,28 @@ func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {
-	p, err := r.find(id)
+	p, err := r.lookup(id)
 	if err != nil {
 		return runtime.Status{}, fmt.Errorf("status: %w", err)
 	}
 	return p.status()
 }
 
-func (p place) status() (runtime.Status, error) {
-	c, err := p.read()
+func (p containerPaths) status() (runtime.Status, error) {
+	c, err := p.readRecord()
 	if err != nil {
 		return runtime.Status{}, err
 	}
 	version, _ := shim.Protocols().Parse(c.Protocol) // 0 when it is none
 	status := runtime.Status{
 		ID: p.id, Workload: c.Workload, Revision: c.Revision, State: runtime.Created, Protocol: version,
-		Endpoint: runtime.Endpoint{Host: host, Ports: c.Ports},
+		Endpoint: runtime.Endpoint{Host: endpointHost, Ports: c.Ports},
 	}
-	init, started, err := p.init()
+	initID, started, err := p.readInit()
 	if err != nil {
 		return runtime.Status{}, err
 	}
-	if started && init.Alive() {
+	if started && initID.IsAlive() {
 		status.State = runtime.Running
 	} else if started {
 		status.State, status.ExitCode = runtime.Exited, p.exitCode()
@@ -47,23 +47,23 @@ func (p place) status() (runtime.Status, error) {
 	return status, nil
 }
 
-// host is where the ports are: a container has the machine's own network.
-const host = "127.0.0.1"
+// endpointHost is where the ports are: a container has the machine's own network.
+const endpointHost = "127.0.0.1"
 
 // List is runtime.Observer.List. A container whose making or removing was cut
 // off is listed as one that has ended, so that it will be destroyed.
 func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 	entries, err := os.ReadDir(r.containersDir())
 	if err != nil {
-		return nil, unavailable("list containers", err)
+		return nil, unavailableError("list containers", err)
 	}
 	all := make([]runtime.Status, 0, len(entries))
 	for _, e := range entries {
-		id := strings.TrimSuffix(e.Name(), goneSuffix)
-		status, err := r.place(id).status()
+		id := strings.TrimSuffix(e.Name(), destroyingSuffix)
+		status, err := r.paths(id).status()
 		if errors.Is(err, runtime.ErrNotFound) {
-			status, err = runtime.Status{ID: id, State: runtime.Exited, ExitCode: killedCode}, nil
-			if _, gone := os.Stat(r.containersDir() + "/" + e.Name()); gone != nil {
+			status, err = runtime.Status{ID: id, State: runtime.Exited, ExitCode: sigkillExitCode}, nil
+			if _, statErr := os.Stat(r.containersDir() + "/" + e.Name()); statErr != nil {
 				continue // it went while we looked
 			}
 		}
@@ -78,24 +78,24 @@ func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 // Logs is runtime.Observer.Logs. The log is one file that grows as the main
 // process prints: nothing here cuts it.
 func (r *Runtime) Logs(_ context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
-	p, err := r.find(id)
+	p, err := r.lookup(id)
 	if err != nil {
 		return nil, fmt.Errorf("logs: %w", err)
 	}
-	f, err := os.Open(p.log())
+	f, err := os.Open(p.logFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return io.NopCloser(strings.NewReader("")), nil // it was never started
 	}
 	if err != nil {
-		return nil, unavailable("read the log of "+id, err)
+		return nil, unavailableError("read the log of "+id, err)
 	}
 	size, err := f.Seek(0, io.SeekEnd)
 	if err == nil {
-		_, err = f.Seek(max(0, size-tail, p.printedBefore(since)), io.SeekStart)
+		_, err = f.Seek(max(0, size-tail, p.logOffset(since)), io.SeekStart)
 	}
 	if err != nil {
 		f.Close()
-		return nil, unavailable("read the log of "+id, err)
+		return nil, unavailableError("read the log of "+id, err)
 	}
 	return struct {
 		io.Reader
@@ -103,22 +103,22 @@ func (r *Runtime) Logs(_ context.Context, id string, since time.Time, tail int64
 	}{io.LimitReader(f, tail), f}, nil
 }
 
-// markLog notes how long the log is: its lines have no times.
-func (p place) markLog() error {
-	info, err := os.Stat(p.log())
+// writeLogMark notes how long the log is: its lines have no times.
+func (p containerPaths) writeLogMark() error {
+	info, err := os.Stat(p.logFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(p.logMark(), fmt.Appendf(nil, "%d %d", time.Now().UnixNano(), info.Size()), 0o600)
+	return os.WriteFile(p.logMarkFile(), fmt.Appendf(nil, "%d %d", time.Now().UnixNano(), info.Size()), 0o600)
 }
 
-// printedBefore is how many bytes of the log are from before the last Wipe, if
+// logOffset is how many bytes of the log are from before the last Wipe, if
 // that was before since.
-func (p place) printedBefore(since time.Time) int64 {
-	text, err := os.ReadFile(p.logMark())
+func (p containerPaths) logOffset(since time.Time) int64 {
+	text, err := os.ReadFile(p.logMarkFile())
 	if err != nil || since.IsZero() {
 		return 0
 	}

@@ -73,7 +73,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	r := &Runtime{dir: dir, shim: shimPath, secret: o.Secret}
 	r.sessions = shim.NewSessions(shim.Options{
-		Secret: o.Secret, Dial: r.dial, Running: r.isRunning,
+		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
@@ -92,48 +92,50 @@ func (r *Runtime) recordsDir() string    { return filepath.Join(r.dir, "run") }
 // something else.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// place is where a container's parts are.
-type place struct {
+// containerPaths is where a container's parts are.
+type containerPaths struct {
 	id     string
 	dir    string
 	record string
 }
 
-func (r *Runtime) place(id string) place {
-	return place{id: id, dir: filepath.Join(r.containersDir(), id), record: filepath.Join(r.recordsDir(), id)}
+func (r *Runtime) paths(id string) containerPaths {
+	return containerPaths{id: id, dir: filepath.Join(r.containersDir(), id), record: filepath.Join(r.recordsDir(), id)}
 }
 
-const goneSuffix = ".gone"
+const destroyingSuffix = ".gone"
 
-func (p place) gone() string    { return p.dir + goneSuffix }
-func (p place) root() string    { return filepath.Join(p.dir, "root") }
-func (p place) spec() string    { return filepath.Join(p.dir, "spec.json") }
-func (p place) log() string     { return filepath.Join(p.dir, "log") }
-func (p place) exit() string    { return filepath.Join(p.dir, "exit") }
-func (p place) socket() string  { return filepath.Join(p.dir, "run", "sock") }
-func (p place) fence() string   { return filepath.Join(p.dir, "run", shim.FenceName) }
-func (p place) logMark() string { return filepath.Join(p.dir, "log-mark") }
+func (p containerPaths) destroyingDir() string { return p.dir + destroyingSuffix }
+func (p containerPaths) rootDir() string       { return filepath.Join(p.dir, "root") }
+func (p containerPaths) specFile() string      { return filepath.Join(p.dir, "spec.json") }
+func (p containerPaths) logFile() string       { return filepath.Join(p.dir, "log") }
+func (p containerPaths) exitFile() string      { return filepath.Join(p.dir, "exit") }
+func (p containerPaths) socketFile() string    { return filepath.Join(p.dir, "run", "sock") }
+func (p containerPaths) fenceFile() string     { return filepath.Join(p.dir, "run", shim.FenceFileName) }
+func (p containerPaths) logMarkFile() string   { return filepath.Join(p.dir, "log-mark") }
 
-// at is where a path of the container is on this machine.
-func (p place) at(path string) string { return filepath.Join(p.root(), filepath.Clean("/"+path)) }
+// hostPath is where a path of the container is on this machine.
+func (p containerPaths) hostPath(path string) string {
+	return filepath.Join(p.rootDir(), filepath.Clean("/"+path))
+}
 
-// find is the place of a container that exists.
-func (r *Runtime) find(id string) (place, error) {
-	p := r.place(id)
+// lookup is the place of a container that exists.
+func (r *Runtime) lookup(id string) (containerPaths, error) {
+	p := r.paths(id)
 	if !idPattern.MatchString(id) {
 		return p, fmt.Errorf("%w: %q", runtime.ErrNotFound, id)
 	}
-	_, err := os.Stat(p.spec())
+	_, err := os.Stat(p.specFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return p, fmt.Errorf("%w: %q", runtime.ErrNotFound, id)
 	}
 	if err != nil {
-		return p, unavailable("find container "+id, err)
+		return p, unavailableError("find container "+id, err)
 	}
 	return p, nil
 }
 
-// unavailable turns an error of this machine into the contract's: it may pass.
-func unavailable(what string, err error) error {
+// unavailableError turns an error of this machine into the contract's: it may pass.
+func unavailableError(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, err)
 }

@@ -20,7 +20,7 @@ func newDir(t testing.TB) string {
 	return dir
 }
 
-func open(t testing.TB, dir string) *Runtime {
+func openRuntime(t testing.TB, dir string) *Runtime {
 	t.Helper()
 	rt, err := New(Options{Dir: dir, ShimPath: runtimetest.BuildShim(t), Secret: []byte("secret")})
 	require.NoError(t, err)
@@ -28,10 +28,10 @@ func open(t testing.TB, dir string) *Runtime {
 	return rt
 }
 
-// boxIn copies the box to where every user can run it.
-func boxIn(t testing.TB, dir string) string {
+// copyTestprog copies the box to where every user can run it.
+func copyTestprog(t testing.TB, dir string) string {
 	t.Helper()
-	b, err := os.ReadFile(runtimetest.BuildBox(t))
+	b, err := os.ReadFile(runtimetest.BuildTestprog(t))
 	require.NoError(t, err)
 	path := dir + "/box"
 	require.NoError(t, os.WriteFile(path, b, 0o755))
@@ -39,16 +39,16 @@ func boxIn(t testing.TB, dir string) string {
 }
 
 // The contract.
-func TestContract(t *testing.T) {
+func TestRuntimeContract(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
-	box := boxIn(t, dir)
+	testprog := copyTestprog(t, dir)
 	runtimetest.Run(t, runtimetest.Harness{
-		New:    func(t *testing.T) runtime.Runtime { return open(t, dir+"/data") },
-		Reopen: func(t *testing.T) runtime.Runtime { return open(t, dir+"/data") },
+		New:    func(t *testing.T) runtime.Runtime { return openRuntime(t, dir+"/data") },
+		Reopen: func(t *testing.T) runtime.Runtime { return openRuntime(t, dir+"/data") },
 		Spec: func(t *testing.T) runtime.Spec {
 			return runtime.Spec{
-				ID: runtimetest.NewID(), Command: []string{box, "idle"}, Workdir: "/data",
+				ID: runtimetest.NewID(), Command: []string{testprog, "idle"}, Workdir: "/data",
 				Volumes: []runtime.Volume{{Name: "data", Target: "/data"}},
 			}
 		},
@@ -57,21 +57,21 @@ func TestContract(t *testing.T) {
 			require.NoError(t, rt.Start(t.Context(), spec.ID))
 			tamper(t, rt.(*Runtime), spec.ID, protocol)
 			t.Cleanup(func() {
-				if _, err := rt.(*Runtime).find(spec.ID); err == nil {
-					tamper(t, rt.(*Runtime), spec.ID, rt.Protocols().Record())
+				if _, err := rt.(*Runtime).lookup(spec.ID); err == nil {
+					tamper(t, rt.(*Runtime), spec.ID, rt.Protocols().Format())
 				}
 				runtimetest.Destroy(t, rt, spec.ID)
 			})
 		},
-		Facts: runtimetest.Facts{OneUser: os.Geteuid() != 0, SharedMachine: true},
+		Limitations: runtimetest.Limitations{SingleUser: os.Geteuid() != 0, SharedHost: true},
 	})
 }
 
 // tamper changes the version in a container's record.
 func tamper(t *testing.T, rt *Runtime, id, protocol string) {
 	t.Helper()
-	c, err := rt.place(id).read()
+	c, err := rt.paths(id).readRecord()
 	require.NoError(t, err)
 	c.Protocol = protocol
-	require.NoError(t, rt.place(id).write(c))
+	require.NoError(t, rt.paths(id).writeRecord(c))
 }

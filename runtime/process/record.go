@@ -13,9 +13,9 @@ import (
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// init is the process that is on record for a container; ok is false when none
+// readInit is the process that is on record for a container; ok is false when none
 // was ever started.
-func (p place) init() (id proctree.ID, ok bool, err error) {
+func (p containerPaths) readInit() (id proctree.ID, ok bool, err error) {
 	b, err := os.ReadFile(p.record)
 	if errors.Is(err, os.ErrNotExist) {
 		return id, false, nil
@@ -24,35 +24,35 @@ func (p place) init() (id proctree.ID, ok bool, err error) {
 		err = json.Unmarshal(b, &id)
 	}
 	if err != nil {
-		return id, false, unavailable("read which process is "+p.id, err)
+		return id, false, unavailableError("read which process is "+p.id, err)
 	}
 	return id, true, nil
 }
 
-// running is init, when it lives.
-func (p place) running() (proctree.ID, error) {
-	id, ok, err := p.init()
+// runningInit is init, when it lives.
+func (p containerPaths) runningInit() (proctree.ID, error) {
+	id, ok, err := p.readInit()
 	if err != nil {
 		return id, err
 	}
-	if !ok || !id.Alive() {
+	if !ok || !id.IsAlive() {
 		return id, fmt.Errorf("%w: %q", runtime.ErrNotRunning, p.id)
 	}
 	return id, nil
 }
 
-// killedCode is the exit code of a main process whose end nobody could record.
-const killedCode = 128 + 9
+// sigkillExitCode is the exit code of a main process whose end nobody could record.
+const sigkillExitCode = 128 + 9
 
 // exitCode is how the main process ended.
-func (p place) exitCode() int {
-	b, err := os.ReadFile(p.exit())
+func (p containerPaths) exitCode() int {
+	b, err := os.ReadFile(p.exitFile())
 	if err != nil {
-		return killedCode
+		return sigkillExitCode
 	}
 	code, err := strconv.Atoi(strings.TrimSpace(string(b)))
 	if err != nil {
-		return killedCode
+		return sigkillExitCode
 	}
 	return code
 }
@@ -63,9 +63,9 @@ type record struct {
 	Protocol string `json:"protocol"` // the version of its shim, see runtime.Protocols.Record
 }
 
-func (p place) read() (record, error) {
+func (p containerPaths) readRecord() (record, error) {
 	var c record
-	b, err := os.ReadFile(p.spec())
+	b, err := os.ReadFile(p.specFile())
 	if errors.Is(err, os.ErrNotExist) {
 		return c, fmt.Errorf("%w: %q", runtime.ErrNotFound, p.id)
 	}
@@ -73,15 +73,15 @@ func (p place) read() (record, error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil {
-		return c, unavailable("read the record of "+p.id, err)
+		return c, unavailableError("read the record of "+p.id, err)
 	}
 	return c, nil
 }
 
-// spoken is read for a container whose program this server speaks to, with the
+// readCompatible is read for a container whose program this server speaks to, with the
 // version that its record has.
-func (p place) spoken() (record, int, error) {
-	c, err := p.read()
+func (p containerPaths) readCompatible() (record, int, error) {
+	c, err := p.readRecord()
 	if err != nil {
 		return c, 0, err
 	}
@@ -89,16 +89,16 @@ func (p place) spoken() (record, int, error) {
 	return c, version, err
 }
 
-func (p place) write(c record) error {
+func (p containerPaths) writeRecord(c record) error {
 	b, err := json.Marshal(c)
 	if err != nil {
 		return fmt.Errorf("encode the record of %s: %w", p.id, err)
 	}
-	if err := os.WriteFile(p.spec()+".new", b, 0o600); err != nil {
-		return unavailable("write the record of "+p.id, err)
+	if err := os.WriteFile(p.specFile()+".new", b, 0o600); err != nil {
+		return unavailableError("write the record of "+p.id, err)
 	}
-	if err := os.Rename(p.spec()+".new", p.spec()); err != nil {
-		return unavailable("write the record of "+p.id, err)
+	if err := os.Rename(p.specFile()+".new", p.specFile()); err != nil {
+		return unavailableError("write the record of "+p.id, err)
 	}
 	return nil
 }

@@ -21,34 +21,34 @@ func (r *Runtime) Close() error { return r.sessions.Close() }
 
 // dial connects to the socket of a container's init.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
-	p, err := r.find(id)
+	p, err := r.lookup(id)
 	if err != nil {
 		return nil, 0, err
 	}
-	init, err := p.running()
+	initID, err := p.runningInit()
 	if err != nil {
 		return nil, 0, err
 	}
-	_, version, err := p.spoken()
+	_, version, err := p.readCompatible()
 	if err != nil {
 		return nil, 0, err
 	}
-	conn, err := dialSocket(ctx, p.socket())
+	conn, err := dialSocket(ctx, p.socketFile())
 	if err != nil {
-		return nil, 0, whyNoSocket(ctx, init, err)
+		return nil, 0, dialError(ctx, initID, err)
 	}
-	if peer, err := peerOf(conn); err != nil || peer != init.PID {
+	if peer, err := peerPID(conn); err != nil || peer != initID.PID {
 		conn.Close()
-		return nil, 0, fmt.Errorf("%w: process %d listens in its place", runtime.ErrDoomed, peer)
+		return nil, 0, fmt.Errorf("%w: process %d listens in its place", runtime.ErrTainted, peer)
 	}
 	return conn, version, nil
 }
 
-// isRunning is nil when the container's init lives.
-func (r *Runtime) isRunning(_ context.Context, id string) error {
-	p, err := r.find(id)
+// checkRunning is nil when the container's init lives.
+func (r *Runtime) checkRunning(_ context.Context, id string) error {
+	p, err := r.lookup(id)
 	if err == nil {
-		_, err = p.running()
+		_, err = p.runningInit()
 	}
 	return err
 }
@@ -69,7 +69,7 @@ func dialSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	return conn.(*net.UnixConn), nil
 }
 
-func peerOf(conn *net.UnixConn) (pid int, err error) {
+func peerPID(conn *net.UnixConn) (pid int, err error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, err
@@ -85,29 +85,29 @@ func peerOf(conn *net.UnixConn) (pid int, err error) {
 	return int(credentials.Pid), nil
 }
 
-// lastBreath is how long an init that no longer listens may take to be gone.
-const lastBreath = 2 * time.Second
+// exitTimeout is how long an init that no longer listens may take to be gone.
+const exitTimeout = 2 * time.Second
 
-// whyNoSocket tells an init that is about to end from one whose socket somebody
+// dialError tells an init that is about to end from one whose socket somebody
 // has taken away.
-func whyNoSocket(ctx context.Context, init proctree.ID, err error) error {
+func dialError(ctx context.Context, initID proctree.ID, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	if !waitDead(init, lastBreath) {
-		return fmt.Errorf("%w: its socket does not answer: %w", runtime.ErrDoomed, err)
+	if !waitExit(initID, exitTimeout) {
+		return fmt.Errorf("%w: its socket does not answer: %w", runtime.ErrTainted, err)
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
 }
 
-// waitDead waits for the end of a process, and says whether it came.
-func waitDead(id proctree.ID, limit time.Duration) bool {
+// waitExit waits for the end of a process, and says whether it came.
+func waitExit(id proctree.ID, limit time.Duration) bool {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err != nil {
-		return !id.Alive()
+		return !id.IsAlive()
 	}
 	defer unix.Close(fd)
-	if !id.Alive() {
+	if !id.IsAlive() {
 		return true
 	}
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
@@ -117,5 +117,5 @@ func waitDead(id proctree.ID, limit time.Duration) bool {
 			break
 		}
 	}
-	return !id.Alive()
+	return !id.IsAlive()
 }

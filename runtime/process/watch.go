@@ -16,12 +16,12 @@ import (
 
 // Watch is runtime.Observer.Watch. It sleeps until the kernel tells that a
 // process has ended or that a new one is on record, and needs Linux 5.3.
-func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Death)) error {
+func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	w, err := r.newWatcher()
 	if err != nil {
-		return unavailable("watch containers", err)
+		return unavailableError("watch containers", err)
 	}
-	defer w.close()
+	defer w.closeFDs()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() { w.wake(); close(woken) })
 	defer func() {
@@ -29,13 +29,13 @@ func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Dea
 			<-woken // it writes to a descriptor that is about to be closed
 		}
 	}()
-	if err := w.lookAtAll(); err != nil {
-		return unavailable("watch containers", err)
+	if err := w.watchAll(); err != nil {
+		return unavailableError("watch containers", err)
 	}
 	ready()
 	for ctx.Err() == nil {
-		if err := w.wait(died); err != nil {
-			return unavailable("watch containers", err)
+		if err := w.poll(onExit); err != nil {
+			return unavailableError("watch containers", err)
 		}
 	}
 	return nil
@@ -43,10 +43,10 @@ func (r *Runtime) Watch(ctx context.Context, ready func(), died func(runtime.Dea
 
 // watcher holds one descriptor for each process that it watches.
 type watcher struct {
-	r       *Runtime
-	records int // inotify: of the folder in which records are made
-	waker   int // eventfd: the context has ended
-	watched map[proctree.ID]watched
+	r         *Runtime
+	inotifyFD int // inotify: of the folder in which records are made
+	wakeFD    int // eventfd: the context has ended
+	watched   map[proctree.ID]watched
 }
 
 type watched struct {
@@ -55,26 +55,26 @@ type watched struct {
 }
 
 func (r *Runtime) newWatcher() (*watcher, error) {
-	records, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	inotifyFD, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		return nil, err
 	}
-	_, err = unix.InotifyAddWatch(records, r.recordsDir(), unix.IN_MOVED_TO)
+	_, err = unix.InotifyAddWatch(inotifyFD, r.recordsDir(), unix.IN_MOVED_TO)
 	if err != nil {
-		unix.Close(records)
+		unix.Close(inotifyFD)
 		return nil, err
 	}
-	waker, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	wakeFD, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
-		unix.Close(records)
+		unix.Close(inotifyFD)
 		return nil, err
 	}
-	return &watcher{r: r, records: records, waker: waker, watched: make(map[proctree.ID]watched)}, nil
+	return &watcher{r: r, inotifyFD: inotifyFD, wakeFD: wakeFD, watched: make(map[proctree.ID]watched)}, nil
 }
 
-func (w *watcher) close() {
-	unix.Close(w.records)
-	unix.Close(w.waker)
+func (w *watcher) closeFDs() {
+	unix.Close(w.inotifyFD)
+	unix.Close(w.wakeFD)
 	for _, one := range w.watched {
 		unix.Close(one.pidfd)
 	}
@@ -82,11 +82,11 @@ func (w *watcher) close() {
 
 // wake ends a wait.
 func (w *watcher) wake() {
-	_, _ = unix.Write(w.waker, binary.NativeEndian.AppendUint64(nil, 1))
+	_, _ = unix.Write(w.wakeFD, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// lookAtAll takes up every process on record that lives.
-func (w *watcher) lookAtAll() error {
+// watchAll takes up every process on record that lives.
+func (w *watcher) watchAll() error {
 	entries, err := os.ReadDir(w.r.recordsDir())
 	if err != nil {
 		return err
@@ -95,15 +95,15 @@ func (w *watcher) lookAtAll() error {
 		if filepath.Ext(e.Name()) != "" {
 			continue // a record that is being written
 		}
-		if err := w.lookAt(e.Name()); err != nil {
+		if err := w.watch(e.Name()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *watcher) lookAt(container string) error {
-	id, ok, err := w.r.place(container).init()
+func (w *watcher) watch(container string) error {
+	id, ok, err := w.r.paths(container).readInit()
 	if err != nil || !ok {
 		return err
 	}
@@ -125,10 +125,10 @@ func (w *watcher) lookAt(container string) error {
 	return nil
 }
 
-// wait sleeps until something happens and deals with it.
-func (w *watcher) wait(died func(runtime.Death)) error {
+// poll sleeps until something happens and deals with it.
+func (w *watcher) poll(onExit func(runtime.Exit)) error {
 	fds := []unix.PollFd{
-		{Fd: int32(w.waker), Events: unix.POLLIN}, {Fd: int32(w.records), Events: unix.POLLIN},
+		{Fd: int32(w.wakeFD), Events: unix.POLLIN}, {Fd: int32(w.inotifyFD), Events: unix.POLLIN},
 	}
 	ids := make([]proctree.ID, 0, len(w.watched))
 	for id, one := range w.watched {
@@ -145,8 +145,8 @@ func (w *watcher) wait(died func(runtime.Death)) error {
 		one := w.watched[id]
 		delete(w.watched, id)
 		unix.Close(one.pidfd)
-		died(runtime.Death{
-			ID: one.container, ExitCode: w.r.place(one.container).exitCode(), Time: time.Now(),
+		onExit(runtime.Exit{
+			ID: one.container, ExitCode: w.r.paths(one.container).exitCode(), Time: time.Now(),
 		})
 	}
 	if fds[1].Revents == 0 {
@@ -155,7 +155,7 @@ func (w *watcher) wait(died func(runtime.Death)) error {
 	// What the events say is not needed: all that is new is found by looking.
 	buf := make([]byte, 4096)
 	for n := 1; n > 0; {
-		n, _ = unix.Read(w.records, buf) // EAGAIN when there is no more
+		n, _ = unix.Read(w.inotifyFD, buf) // EAGAIN when there is no more
 	}
-	return w.lookAtAll()
+	return w.watchAll()
 }

@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// BuildBox builds the program that the suite runs in containers, once per test
+// BuildTestprog builds the program that the suite runs in containers, once per test
 // process, and gives its path.
-func BuildBox(t testing.TB) string {
+func BuildTestprog(t testing.TB) string {
 	t.Helper()
 	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
 }

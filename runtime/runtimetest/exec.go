@@ -23,9 +23,9 @@ func execCases(t *testing.T, s *suite) {
 		{"environment", environment},
 		{"workdir", workdir},
 		{"user", user},
-		{"no rights", noRights},
+		{"no rights", noCapabilities},
 		{"parallel", parallelExecs},
-		{"same key runs once", sameKey},
+		{"same key runs once", sameRunID},
 		{"no zombies", noZombies},
 	}
 	for _, k := range cases {
@@ -37,7 +37,7 @@ func execCases(t *testing.T, s *suite) {
 // own troubles too.
 func exitCodes(t *testing.T, c *container) {
 	for _, code := range []int{0, 1, 2, 42, 124, 125, 126, 127, 128, 137, 143, 255} {
-		result, err := c.run(t, c.command("exit", fmt.Sprint(code)))
+		result, err := c.exec(t, c.command("exit", fmt.Sprint(code)))
 		require.NoError(t, err)
 		require.Equal(t, code, result.ExitCode)
 		require.Empty(t, result.Signal)
@@ -48,7 +48,7 @@ func exitCodes(t *testing.T, c *container) {
 
 func signals(t *testing.T, c *container) {
 	for name, code := range map[string]int{"KILL": 137, "TERM": 143, "HUP": 129, "INT": 130} {
-		result, err := c.run(t, c.command("signal", name))
+		result, err := c.exec(t, c.command("signal", name))
 		require.NoError(t, err)
 		require.Equal(t, code, result.ExitCode)
 		require.Equal(t, "SIG"+name, result.Signal)
@@ -60,14 +60,14 @@ func stdin(t *testing.T, c *container) {
 	for _, text := range []string{"", "a line\n", strings.Repeat("0123456789abcde\n", 1<<10)} {
 		cmd := c.command("cat")
 		cmd.Stdin = []byte(text)
-		result, err := c.run(t, cmd)
+		result, err := c.exec(t, cmd)
 		require.NoError(t, err)
 		require.True(t, result.OK())
 		require.Equal(t, text, result.Stdout.String())
 	}
 	cmd := c.command("exit", "0")
 	cmd.Stdin = []byte(strings.Repeat("x", runtime.MaxStdin))
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.True(t, result.OK(), "a command need not read its input")
 }
@@ -75,36 +75,36 @@ func stdin(t *testing.T, c *container) {
 func environment(t *testing.T, c *container) {
 	cmd := c.command("env", "GREETING")
 	cmd.Environment = map[string]string{"GREETING": "hello = world"}
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.Equal(t, "hello = world\n", result.Stdout.String())
-	require.Equal(t, "\n", c.ok(t, "env", "GREETING"), "it was that command's alone")
-	require.NotContains(t, c.ok(t, "env"), "HOSTLER_SHIM", "the shim's settings are its own")
+	require.Equal(t, "\n", c.mustExec(t, "env", "GREETING"), "it was that command's alone")
+	require.NotContains(t, c.mustExec(t, "env"), "HOSTLER_SHIM", "the shim's settings are its own")
 
 	with := c.suite.start(t, func(spec *runtime.Spec) {
 		spec.Environment = map[string]string{"OF_SPEC": "1", "BOTH": "spec"}
 	})
 	cmd = with.command("env", "BOTH")
 	cmd.Environment = map[string]string{"BOTH": "command"}
-	result, err = with.run(t, cmd)
+	result, err = with.exec(t, cmd)
 	require.NoError(t, err)
 	require.Equal(t, "command\n", result.Stdout.String())
-	require.Equal(t, "1\n", with.ok(t, "env", "OF_SPEC"))
-	require.NotEqual(t, "\n", with.ok(t, "env", "HOME"))
+	require.Equal(t, "1\n", with.mustExec(t, "env", "OF_SPEC"))
+	require.NotEqual(t, "\n", with.mustExec(t, "env", "HOME"))
 }
 
 func workdir(t *testing.T, c *container) {
-	require.Equal(t, c.path(t, "/data")+"\n", c.ok(t, "pwd"), "the container's own")
-	c.ok(t, "write", "sub/file", "x")
+	require.Equal(t, c.path(t, "/data")+"\n", c.mustExec(t, "pwd"), "the container's own")
+	c.mustExec(t, "write", "sub/file", "x")
 	cmd := c.command("pwd")
 	cmd.Workdir = "/data/sub"
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.Equal(t, c.path(t, "/data/sub")+"\n", result.Stdout.String())
 }
 
 func user(t *testing.T, c *container) {
-	if unable(t, c.Facts.OneUser, "to run commands as another user") {
+	if isUnsupported(t, c.Limitations.SingleUser, "to run commands as another user") {
 		return
 	}
 	for user, want := range map[string]string{
@@ -112,7 +112,7 @@ func user(t *testing.T, c *container) {
 	} {
 		cmd := c.command("id")
 		cmd.User, cmd.Workdir = user, "/"
-		result, err := c.run(t, cmd)
+		result, err := c.exec(t, cmd)
 		require.NoError(t, err)
 		require.True(t, result.OK(), "%+v", result)
 		require.Contains(t, result.Stdout.String(), want, user)
@@ -120,14 +120,14 @@ func user(t *testing.T, c *container) {
 }
 
 // A tenant's command has no capability, root's neither, and can gain none.
-func noRights(t *testing.T, c *container) {
+func noCapabilities(t *testing.T, c *container) {
 	for _, user := range []string{"", "0"} {
-		if user != "" && unable(t, c.Facts.OneUser, "what root may do") {
+		if user != "" && isUnsupported(t, c.Limitations.SingleUser, "what root may do") {
 			continue
 		}
 		cmd := c.command("id")
 		cmd.User, cmd.Workdir = user, "/"
-		result, err := c.run(t, cmd)
+		result, err := c.exec(t, cmd)
 		require.NoError(t, err)
 		require.Contains(t, result.Stdout.String(), " caps=0 nnp=1")
 	}
@@ -150,18 +150,18 @@ func parallelExecs(t *testing.T, c *container) {
 }
 
 // A run that is asked for again is not run again.
-func sameKey(t *testing.T, c *container) {
+func sameRunID(t *testing.T, c *container) {
 	cmd := c.command("append", "once", "x")
-	cmd.Key = newMarker()
+	cmd.RunID = newMarker()
 	var group sync.WaitGroup
 	for range 5 {
 		group.Go(func() { _, _ = c.rt.Exec(t.Context(), c.id, cmd) })
 	}
 	group.Wait()
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err, "after it is over")
 	require.True(t, result.OK())
-	require.Equal(t, "x", c.ok(t, "read", "once"))
+	require.Equal(t, "x", c.mustExec(t, "read", "once"))
 }
 
 func noZombies(t *testing.T, c *container) {
@@ -170,7 +170,7 @@ func noZombies(t *testing.T, c *container) {
 		if i%10 == 0 {
 			args = []string{"double-fork", newMarker()}
 		}
-		c.ok(t, args...)
+		c.mustExec(t, args...)
 	}
-	require.Equal(t, "0\n", c.ok(t, "zombies"))
+	require.Equal(t, "0\n", c.mustExec(t, "zombies"))
 }

@@ -7,58 +7,58 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fencing is the number that Restart, Stop, Seal and Wipe carry: a flow that is
+// fencingCase is the number that Restart, Stop, RecordBaseline and Wipe carry: a flow that is
 // no longer responsible for a container changes nothing in it.
-func fencing(t *testing.T, s *suite) {
+func fencingCase(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 5))
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 5), "an equal number is accepted")
-	c.refusesOlder(t, s.rt, 4)
-	c.ok(t, "echo", "nothing was ended")
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 5))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 5), "an equal number is accepted")
+	c.requireStaleFence(t, s.rt, 4)
+	c.mustExec(t, "echo", "nothing was ended")
 
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 7))
-	c.refusesOlder(t, s.rt, 6)
+	c.requireStaleFence(t, s.rt, 6)
 
-	c.end(t)
+	c.endMain(t)
 	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start by the engine")
-	c.refusesOlder(t, s.rt, 6)
-	c.ok(t, "echo", "nothing was ended")
+	c.requireStaleFence(t, s.rt, 6)
+	c.mustExec(t, "echo", "nothing was ended")
 
-	c.end(t)
+	c.endMain(t)
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 9), "of a container that has ended")
-	c.refusesOlder(t, s.rt, 8)
+	c.requireStaleFence(t, s.rt, 8)
 	if s.Reopen != nil {
-		c.refusesOlder(t, s.Reopen(t), 8)
+		c.requireStaleFence(t, s.Reopen(t), 8)
 	}
-	c.ok(t, "echo", "nothing was ended")
+	c.mustExec(t, "echo", "nothing was ended")
 }
 
-// refusesOlder asserts that a number which is smaller than the container's has
+// requireStaleFence asserts that a number which is smaller than the container's has
 // no effect.
-func (c *container) refusesOlder(t *testing.T, rt runtime.Runtime, fence int64) {
+func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence int64) {
 	t.Helper()
 	ctx := t.Context()
-	c.ok(t, "write", "kept", "x")
+	c.mustExec(t, "write", "kept", "x")
 	require.ErrorIs(t, rt.Restart(ctx, c.id, fence), runtime.ErrStaleFence, "Restart")
 	require.ErrorIs(t, rt.Stop(ctx, c.id, fence), runtime.ErrStaleFence, "Stop")
-	require.ErrorIs(t, rt.Seal(ctx, c.id, fence), runtime.ErrStaleFence, "Seal")
+	require.ErrorIs(t, rt.RecordBaseline(ctx, c.id, fence), runtime.ErrStaleFence, "Seal")
 	require.ErrorIs(t, rt.Wipe(ctx, c.id, fence), runtime.ErrStaleFence, "Wipe")
-	require.Equal(t, "x", c.ok(t, "read", "kept"))
+	require.Equal(t, "x", c.mustExec(t, "read", "kept"))
 }
 
 // stopCase is Stop: every process goes, the container and its files stay.
 func stopCase(t *testing.T, s *suite) {
 	c := s.start(t)
-	c.ok(t, "write", "kept", "still here")
+	c.mustExec(t, "write", "kept", "still here")
 	require.NoError(t, s.rt.Stop(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Stop(t.Context(), c.id, 1), "a second time")
 	require.Equal(t, runtime.Running, s.state(t, c.id), "it is no death")
-	_, err := c.run(t, c.command("exit", "0"))
+	_, err := c.exec(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	require.Equal(t, "still here", c.get(t, "/data")["kept"].body)
+	require.Equal(t, "still here", c.copyOut(t, "/data")["kept"].body)
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	require.Equal(t, "still here", c.ok(t, "read", "kept"))
+	require.Equal(t, "still here", c.mustExec(t, "read", "kept"))
 
-	c.end(t)
+	c.endMain(t)
 	require.ErrorIs(t, s.rt.Stop(t.Context(), c.id, 1), runtime.ErrNotRunning, "of a container that has ended")
 }

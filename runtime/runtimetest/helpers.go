@@ -14,7 +14,7 @@ import (
 // the engine cannot say yet that it is gone, again.
 func Destroy(t testing.TB, rt runtime.Runtime, id string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*maxWait)
 	defer cancel()
 	err := rt.Destroy(ctx, id)
 	for errors.Is(err, runtime.ErrUnavailable) && ctx.Err() == nil {
@@ -33,21 +33,21 @@ func startError(t *testing.T, err error) runtime.StartReason {
 	return start.Reason
 }
 
-// unable logs what a backend's facts keep the suite from asking, and says so
+// isUnsupported logs what a backend's facts keep the suite from asking, and says so
 // to the caller.
-func unable(t *testing.T, fact bool, what string) bool {
+func isUnsupported(t *testing.T, limited bool, what string) bool {
 	t.Helper()
-	if fact {
+	if limited {
 		t.Logf("not asked of this backend: %s", what)
 	}
-	return fact
+	return limited
 }
 
 // eventually asks until it is told yes: for what the contract promises to come
 // soon, not at once. The pause is the engine's time, not an order of events.
-func eventually(t *testing.T, what string, yes func() bool) {
+func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	require.Eventually(t, yes, patience, 5*time.Millisecond, what)
+	require.Eventually(t, condition, maxWait, 5*time.Millisecond, what)
 }
 
 // state is what Status says of a container.
@@ -58,8 +58,8 @@ func (s *suite) state(t *testing.T, id string) runtime.State {
 	return status.State
 }
 
-// listed says whether List names the container.
-func (s *suite) listed(t *testing.T, id string) bool {
+// isListed says whether List names the container.
+func (s *suite) isListed(t *testing.T, id string) bool {
 	t.Helper()
 	all, err := s.rt.List(t.Context())
 	require.NoError(t, err, "List")

@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lifecycle is Create, Start, Restart, Status, List, Logs and Destroy.
-func lifecycle(t *testing.T, s *suite) {
-	cases := []group{
+// lifecycleCases is Create, Start, Restart, Status, List, Logs and Destroy.
+func lifecycleCases(t *testing.T, s *suite) {
+	cases := []testCase{
 		{"created is not running", createdIsNotRunning},
 		{"create twice", createTwice},
 		{"start twice", startTwice},
-		{"status tells what it is made of", statusTells},
+		{"status tells what it is made of", statusFields},
 		{"main that cannot start", mainCannotStart},
 		{"main that exits", mainExits},
 		{"no such container", noSuchContainer},
@@ -36,7 +36,7 @@ func createdIsNotRunning(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	s.create(t, spec)
 	require.Equal(t, runtime.Created, s.state(t, spec.ID))
-	require.True(t, s.listed(t, spec.ID))
+	require.True(t, s.isListed(t, spec.ID))
 	_, err := s.rt.Exec(t.Context(), spec.ID, runtime.Command{Args: []string{spec.Command[0], "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec before Start")
 }
@@ -45,19 +45,19 @@ func createTwice(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	s.create(t, spec)
 	require.ErrorIs(t, s.rt.Create(t.Context(), spec), runtime.ErrExists)
-	require.True(t, s.listed(t, spec.ID), "the first one is still there")
+	require.True(t, s.isListed(t, spec.ID), "the first one is still there")
 }
 
 func startTwice(t *testing.T, s *suite) {
 	c := s.start(t)
-	c.ok(t, "write", "mine", "1")
+	c.mustExec(t, "write", "mine", "1")
 	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start of a running container")
-	require.Equal(t, "1", c.ok(t, "read", "mine"))
+	require.Equal(t, "1", c.mustExec(t, "read", "mine"))
 	require.Equal(t, runtime.Running, s.state(t, c.id))
 }
 
 // A caller finds again by Status and List what it gave to Create.
-func statusTells(t *testing.T, s *suite) {
+func statusFields(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	spec.Workload, spec.Revision, spec.Ports = "some-workload", "r1", []int{8080, 9090}
 	c := s.startSpec(t, spec)
@@ -83,7 +83,7 @@ func mainCannotStart(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	spec.Command = []string{"/no/such/program"}
 	s.create(t, spec)
-	require.Equal(t, runtime.StartNoBinary, startError(t, s.rt.Start(t.Context(), spec.ID)))
+	require.Equal(t, runtime.StartBinaryNotFound, startError(t, s.rt.Start(t.Context(), spec.ID)))
 	eventually(t, "it is not running", func() bool {
 		return s.state(t, spec.ID) != runtime.Running
 	})
@@ -91,25 +91,25 @@ func mainCannotStart(t *testing.T, s *suite) {
 
 func mainExits(t *testing.T, s *suite) {
 	c := s.start(t)
-	c.end(t)
+	c.endMain(t)
 	status, err := s.rt.Status(t.Context(), c.id)
 	require.NoError(t, err)
 	require.Equal(t, 0, status.ExitCode, "box idle ends with 0 when it gets SIGTERM")
-	_, err = c.run(t, c.command("exit", "0"))
+	_, err = c.exec(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec after the end")
 
 	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start after the end")
-	require.Equal(t, "again\n", c.ok(t, "echo", "again"))
+	require.Equal(t, "again\n", c.mustExec(t, "echo", "again"))
 }
 
-// end has the main process end by itself, and waits until Status knows.
-func (c *container) end(t *testing.T) {
+// endMain has the main process end by itself, and waits until Status knows.
+func (c *container) endMain(t *testing.T) {
 	t.Helper()
 	eventually(t, "the main process listens to SIGTERM", func() bool {
 		return c.log(t, 1<<20) != ""
 	})
 	// The answer may be lost with the container: that is not the question here.
-	_, _ = c.run(t, c.command("kill", "main", "TERM"))
+	_, _ = c.exec(t, c.command("kill", "main", "TERM"))
 	eventually(t, "the container ends with its main process", func() bool {
 		return c.state(t, c.id) == runtime.Exited
 	})
@@ -127,16 +127,16 @@ func noSuchContainer(t *testing.T, s *suite) {
 			_, err := s.rt.Exec(ctx, id, runtime.Command{Args: []string{"x"}})
 			return err
 		},
-		"PutFiles": func() error { return s.rt.PutFiles(ctx, id, "/data", strings.NewReader("")) },
-		"GetFiles": func() error { _, err := s.rt.GetFiles(ctx, id, "/data"); return err },
-		"Seal":     func() error { return s.rt.Seal(ctx, id, 1) },
+		"PutFiles": func() error { return s.rt.CopyIn(ctx, id, "/data", strings.NewReader("")) },
+		"GetFiles": func() error { _, err := s.rt.CopyOut(ctx, id, "/data"); return err },
+		"Seal":     func() error { return s.rt.RecordBaseline(ctx, id, 1) },
 		"Wipe":     func() error { return s.rt.Wipe(ctx, id, 1) },
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), runtime.ErrNotFound, name)
 	}
 	require.NoError(t, s.rt.Destroy(ctx, id), "Destroy")
-	require.False(t, s.listed(t, id))
+	require.False(t, s.isListed(t, id))
 }
 
 // Destroy takes every state, twice, and leaves the id free.
@@ -151,17 +151,17 @@ func destroy(t *testing.T, s *suite) {
 		require.NoError(t, s.rt.Destroy(t.Context(), spec.ID), "a second time")
 		_, err := s.rt.Status(t.Context(), spec.ID)
 		require.ErrorIs(t, err, runtime.ErrNotFound)
-		require.False(t, s.listed(t, spec.ID))
+		require.False(t, s.isListed(t, spec.ID))
 	}
 }
 
 // What Hostler did not make is never listed, described or removed.
 func foreign(t *testing.T, s *suite) {
-	if unable(t, s.Foreign == nil, "to leave other people's containers alone: there are none") {
+	if isUnsupported(t, s.CreateForeign == nil, "to leave other people's containers alone: there are none") {
 		return
 	}
-	id := s.Foreign(t)
-	require.False(t, s.listed(t, id))
+	id := s.CreateForeign(t)
+	require.False(t, s.isListed(t, id))
 	_, err := s.rt.Status(t.Context(), id)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 	require.ErrorIs(t, s.rt.Start(t.Context(), id), runtime.ErrNotFound)
@@ -174,7 +174,7 @@ func logs(t *testing.T, s *suite) {
 		return c.log(t, 1<<20) == "idle\n"
 	})
 	require.Equal(t, "le\n", c.log(t, 3), "the last bytes")
-	c.ok(t, "echo", "not in the log")
+	c.mustExec(t, "echo", "not in the log")
 	require.Equal(t, "idle\n", c.log(t, 1<<20), "a command's output is no log")
 }
 

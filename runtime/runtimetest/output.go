@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const kept = runtime.OutputHead + runtime.OutputTail
+const maxOutput = runtime.OutputHead + runtime.OutputTail
 
 // outputCases are what is kept of a command's output.
 func outputCases(t *testing.T, s *suite) {
@@ -24,9 +24,9 @@ func outputCases(t *testing.T, s *suite) {
 		{"none", noOutput},
 		{"stderr only", stderrOnly},
 		{"lengths", lengths},
-		{"characters are whole", wholeCharacters},
-		{"what is no text", noText},
-		{"after the leader's end", afterLeader},
+		{"characters are whole", validUTF8},
+		{"what is no text", binaryOutput},
+		{"after the leader's end", outputAfterLeaderExit},
 		{"a gigabyte", gigabyte},
 	}
 	for _, k := range cases {
@@ -35,14 +35,14 @@ func outputCases(t *testing.T, s *suite) {
 }
 
 func noOutput(t *testing.T, c *container) {
-	result, err := c.run(t, c.command("exit", "0"))
+	result, err := c.exec(t, c.command("exit", "0"))
 	require.NoError(t, err)
 	require.Zero(t, result.Stdout)
 	require.Zero(t, result.Stderr)
 }
 
 func stderrOnly(t *testing.T, c *container) {
-	result, err := c.run(t, c.command("err", "a warning"))
+	result, err := c.exec(t, c.command("err", "a warning"))
 	require.NoError(t, err)
 	require.True(t, result.OK())
 	require.Zero(t, result.Stdout)
@@ -50,21 +50,21 @@ func stderrOnly(t *testing.T, c *container) {
 }
 
 func lengths(t *testing.T, c *container) {
-	for _, n := range []int{1, runtime.OutputHead, runtime.OutputHead + 1, kept, kept + 1, 3*kept + 7} {
-		result, err := c.run(t, c.command("repeat", "x", strconv.Itoa(n)))
+	for _, n := range []int{1, runtime.OutputHead, runtime.OutputHead + 1, maxOutput, maxOutput + 1, 3*maxOutput + 7} {
+		result, err := c.exec(t, c.command("repeat", "x", strconv.Itoa(n)))
 		require.NoError(t, err)
 		out := result.Stdout
 		require.Equal(t, int64(n), out.Total)
-		require.Equal(t, n > kept, out.Truncated, "%d bytes", n)
+		require.Equal(t, n > maxOutput, out.Truncated, "%d bytes", n)
 		require.Len(t, out.Head, min(n, runtime.OutputHead))
 		require.Len(t, out.Tail, min(max(0, n-runtime.OutputHead), runtime.OutputTail))
 	}
 }
 
 // A character of three bytes lies across every place where output is cut.
-func wholeCharacters(t *testing.T, c *container) {
-	for _, n := range []int{runtime.OutputHead/3 + 1, kept} {
-		result, err := c.run(t, c.command("repeat", "€", strconv.Itoa(n)))
+func validUTF8(t *testing.T, c *container) {
+	for _, n := range []int{runtime.OutputHead/3 + 1, maxOutput} {
+		result, err := c.exec(t, c.command("repeat", "€", strconv.Itoa(n)))
 		require.NoError(t, err)
 		out := result.Stdout
 		require.Equal(t, int64(3*n), out.Total)
@@ -77,10 +77,10 @@ func wholeCharacters(t *testing.T, c *container) {
 	}
 }
 
-func noText(t *testing.T, c *container) {
+func binaryOutput(t *testing.T, c *container) {
 	cmd := c.command("cat")
 	cmd.Stdin = []byte("a\x00b\xffc\xc3\n")
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	text := result.Stdout.String()
 	require.True(t, utf8.ValidString(text))
@@ -90,8 +90,8 @@ func noText(t *testing.T, c *container) {
 }
 
 // What a command leaves behind may print until it is gone.
-func afterLeader(t *testing.T, c *container) {
-	result, err := c.run(t, c.command("farewell", "farewell"))
+func outputAfterLeaderExit(t *testing.T, c *container) {
+	result, err := c.exec(t, c.command("farewell", "farewell"))
 	require.NoError(t, err)
 	require.Equal(t, "farewell\n", result.Stdout.String())
 	require.Equal(t, 1, result.Leaked)
@@ -102,16 +102,16 @@ func afterLeader(t *testing.T, c *container) {
 func gigabyte(t *testing.T, c *container) {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
-	began := time.Now()
+	start := time.Now()
 	cmd := c.command("repeat", "x", strconv.Itoa(1<<30))
 	cmd.Timeout = 2 * time.Minute
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	goruntime.ReadMemStats(&after)
 	require.NoError(t, err)
 	require.True(t, result.OK(), "%d", result.ExitCode)
 	require.Equal(t, int64(1<<30), result.Stdout.Total)
 	require.True(t, result.Stdout.Truncated)
-	require.Len(t, result.Stdout.Head+result.Stdout.Tail, kept)
+	require.Len(t, result.Stdout.Head+result.Stdout.Tail, maxOutput)
 	require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<20))
-	t.Logf("a gigabyte in %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("a gigabyte in %s", time.Since(start).Round(time.Millisecond))
 }

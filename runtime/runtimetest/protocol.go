@@ -9,16 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// protocol is what the engine's record of a container says of the version that
+// protocolCases is what the engine's record of a container says of the version that
 // its program speaks.
-func protocol(t *testing.T, s *suite) {
+func protocolCases(t *testing.T, s *suite) {
 	t.Run("record", func(t *testing.T) {
 		t.Parallel()
 		spoken := s.rt.Protocols()
 		require.Positive(t, spoken.Current)
 		require.Equal(t, spoken.Current-1, spoken.Oldest)
 		c := s.start(t)
-		require.Equal(t, spoken.Current, s.recorded(t, c.id), "Status")
+		require.Equal(t, spoken.Current, s.recordedProtocol(t, c.id), "Status")
 		all, err := s.rt.List(t.Context())
 		require.NoError(t, err)
 		for _, status := range all {
@@ -27,7 +27,7 @@ func protocol(t *testing.T, s *suite) {
 			}
 		}
 	})
-	if unable(t, s.Tamper == nil, "changed records") {
+	if isUnsupported(t, s.Tamper == nil, "changed records") {
 		return
 	}
 	newer := strconv.Itoa(s.rt.Protocols().Current + 1)
@@ -35,28 +35,28 @@ func protocol(t *testing.T, s *suite) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := s.tampered(t, record)
-			c.refuses(t, runtime.ErrDoomed)
-			c.refusesFiles(t, runtime.ErrDoomed)
-			require.Zero(t, c.recorded(t, c.id))
+			c.requireErrors(t, runtime.ErrTainted)
+			c.requireFileErrors(t, runtime.ErrTainted)
+			require.Zero(t, c.recordedProtocol(t, c.id))
 			require.NoError(t, c.rt.Destroy(t.Context(), c.id), "it can be destroyed")
 		})
 	}
 	t.Run("lowered", func(t *testing.T) { // the program has another version than the record
 		t.Parallel()
 		c := s.tampered(t, strconv.Itoa(s.rt.Protocols().Oldest))
-		c.refuses(t, runtime.ErrDoomed)
+		c.requireErrors(t, runtime.ErrTainted)
 		require.NoError(t, c.rt.Destroy(t.Context(), c.id), "it can be destroyed")
 	})
 	t.Run("newer", func(t *testing.T) {
 		t.Parallel()
 		c := s.tampered(t, newer)
-		c.refuses(t, runtime.ErrNewer)
-		c.refusesFiles(t, runtime.ErrNewer)
+		c.requireErrors(t, runtime.ErrNewer)
+		c.requireFileErrors(t, runtime.ErrNewer)
 		require.ErrorIs(t, c.rt.Start(t.Context(), c.id), runtime.ErrNewer)
 		require.ErrorIs(t, c.rt.Destroy(t.Context(), c.id), runtime.ErrNewer)
-		require.Equal(t, newer, strconv.Itoa(c.recorded(t, c.id)))
+		require.Equal(t, newer, strconv.Itoa(c.recordedProtocol(t, c.id)))
 		require.Equal(t, runtime.Running, c.state(t, c.id), "it is left alone")
-		require.True(t, c.listed(t, c.id))
+		require.True(t, c.isListed(t, c.id))
 	})
 }
 
@@ -66,34 +66,34 @@ func (s *suite) tampered(t *testing.T, record string) *container {
 	t.Helper()
 	spec := s.Spec(t)
 	s.Tamper(t, s.rt, spec, record)
-	again := *s
+	reopened := *s
 	if s.Reopen != nil {
-		again.rt = s.Reopen(t)
+		reopened.rt = s.Reopen(t)
 	}
-	return &container{suite: &again, id: spec.ID, box: spec.Command[0]}
+	return &container{suite: &reopened, id: spec.ID, testprog: spec.Command[0]}
 }
 
-// recorded is the version that Status has.
-func (s *suite) recorded(t *testing.T, id string) int {
+// recordedProtocol is the version that Status has.
+func (s *suite) recordedProtocol(t *testing.T, id string) int {
 	t.Helper()
 	status, err := s.rt.Status(t.Context(), id)
 	require.NoError(t, err)
 	return status.Protocol
 }
 
-// refuses makes every call that a session is for.
-func (c *container) refuses(t *testing.T, cause error) {
+// requireErrors makes every call that a session is for.
+func (c *container) requireErrors(t *testing.T, cause error) {
 	t.Helper()
 	ctx := t.Context()
-	command := runtime.Command{Key: "k", Args: []string{c.box, "echo", "hello"}, Timeout: patience}
+	command := runtime.Command{RunID: "k", Args: []string{c.testprog, "echo", "hello"}, Timeout: maxWait}
 	_, exec := c.rt.Exec(ctx, c.id, command)
-	_, outcome := c.rt.Outcome(ctx, c.id, command)
-	_, changed := c.rt.Changed(ctx, c.id, []string{"/data"})
+	_, result := c.rt.WaitResult(ctx, c.id, command)
+	_, changed := c.rt.LastModified(ctx, c.id, []string{"/data"})
 	for name, err := range map[string]error{
-		"Exec": exec, "Outcome": outcome, "Changed": changed,
+		"Exec": exec, "Outcome": result, "Changed": changed,
 		"Stop":    c.rt.Stop(ctx, c.id, 1),
 		"Restart": c.rt.Restart(ctx, c.id, 1),
-		"Seal":    c.rt.Seal(ctx, c.id, 1),
+		"Seal":    c.rt.RecordBaseline(ctx, c.id, 1),
 		"Wipe":    c.rt.Wipe(ctx, c.id, 1),
 	} {
 		require.ErrorIs(t, err, cause, name)
@@ -101,10 +101,10 @@ func (c *container) refuses(t *testing.T, cause error) {
 	}
 }
 
-// refusesFiles makes the calls that move files.
-func (c *container) refusesFiles(t *testing.T, cause error) {
+// requireFileErrors makes the calls that move files.
+func (c *container) requireFileErrors(t *testing.T, cause error) {
 	t.Helper()
-	_, err := c.rt.GetFiles(t.Context(), c.id, "/data")
+	_, err := c.rt.CopyOut(t.Context(), c.id, "/data")
 	require.ErrorIs(t, err, cause, "GetFiles")
-	require.ErrorIs(t, c.rt.PutFiles(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "PutFiles")
+	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "PutFiles")
 }

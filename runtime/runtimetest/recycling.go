@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recycling is Seal and Wipe: nothing of a tenant is left, or it is said.
-func recycling(t *testing.T, s *suite) {
-	cases := []group{
+// recycleCases is RecordBaseline and Wipe: nothing of a tenant is left, or it is said.
+func recycleCases(t *testing.T, s *suite) {
+	cases := []testCase{
 		{"wipe", wipe},
-		{"without a seal", wipeUnsealed},
+		{"without a seal", wipeWithoutBaseline},
 		{"a file elsewhere", wipeChanged},
 		{"processes", wipeProcesses},
-		{"again and again", wipeAgain},
+		{"again and again", wipeRepeated},
 		{"a file that looks as before", wipeTampered},
 		{"a file that was mapped before", wipeMapped},
 		{"a device", wipeDevice},
@@ -25,8 +25,8 @@ func recycling(t *testing.T, s *suite) {
 		{"limits of process 1", wipeLimits},
 		{"objects that outlive processes", wipeIPC},
 	}
-	if unable(t, s.Facts.Unprovable, "to wipe a container") {
-		cases = []group{{"without a seal", wipeUnsealed}, {"never", wipeNever}}
+	if isUnsupported(t, s.Limitations.WipeUnverifiable, "to wipe a container") {
+		cases = []testCase{{"without a seal", wipeWithoutBaseline}, {"never", wipeUnverifiable}}
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {
@@ -38,43 +38,43 @@ func recycling(t *testing.T, s *suite) {
 
 // What a container cannot be proven to be it is not, although nothing was done
 // to it and nothing can be written on its root filesystem.
-func wipeNever(t *testing.T, s *suite) {
+func wipeUnverifiable(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) { spec.ReadOnly = true })
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 0))
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 0), runtime.ErrNotClean)
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 0))
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 0), runtime.ErrWipeUnverified)
 }
 
 func wipe(t *testing.T, s *suite) {
 	c := s.start(t)
-	before := c.ok(t, "stat", ".")
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-	c.ok(t, "write", "secret", "x")
-	c.ok(t, "write", "deep/er/secret", "x")
-	c.ok(t, "write", ".hidden", "x")
-	c.ok(t, "mkdir", "closed", "0")
-	c.ok(t, "link", "/etc/passwd", "link")
-	c.ok(t, "chmod", ".", "700")
-	temporary := !unable(t, s.Facts.NoTemporary, "a temporary filesystem")
+	before := c.mustExec(t, "stat", ".")
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	c.mustExec(t, "write", "secret", "x")
+	c.mustExec(t, "write", "deep/er/secret", "x")
+	c.mustExec(t, "write", ".hidden", "x")
+	c.mustExec(t, "mkdir", "closed", "0")
+	c.mustExec(t, "link", "/etc/passwd", "link")
+	c.mustExec(t, "chmod", ".", "700")
+	temporary := !isUnsupported(t, s.Limitations.NoTmpfs, "a temporary filesystem")
 	if temporary {
-		c.ok(t, "write", c.path(t, "/tmp/secret"), "x")
+		c.mustExec(t, "write", c.path(t, "/tmp/secret"), "x")
 	}
 	secret := c.path(t, "/tmp/secret")
 
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
-	_, err := c.run(t, c.command("exit", "0"))
+	_, err := c.exec(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning, "a wipe ends the main process")
 
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, name := range []string{"secret", "deep", ".hidden", "closed", "link", secret} {
-		result, err := c.run(t, c.command("stat", name))
+		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
 	}
-	require.Equal(t, mode(before), mode(c.ok(t, "stat", ".")), "the volume's own mode is back")
+	require.Equal(t, statMode(before), statMode(c.mustExec(t, "stat", ".")), "the volume's own mode is back")
 }
 
-// mode is type, mode and owner of what `box stat` prints.
-func mode(stat string) string {
+// statMode is type, mode and owner of what `box stat` prints.
+func statMode(stat string) string {
 	for i := len(stat) - 1; i > 0; i-- {
 		if stat[i] == ' ' {
 			return stat[:i]
@@ -83,55 +83,55 @@ func mode(stat string) string {
 	return stat
 }
 
-func wipeUnsealed(t *testing.T, s *suite) {
+func wipeWithoutBaseline(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrNotClean)
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
 // What is neither on a volume nor temporary must be as it was.
 func wipeChanged(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	cmd := c.command("write", c.path(t, "/elsewhere"), "x")
-	if !s.Facts.OneUser {
+	if !s.Limitations.SingleUser {
 		cmd.User = "0"
 	}
-	result, err := c.run(t, cmd)
+	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	if !result.OK() {
 		t.Log("the root filesystem cannot be written: there is nothing to find")
 		return
 	}
 	err = s.rt.Wipe(t.Context(), c.id, 1)
-	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "/elsewhere")
 }
 
 // A wipe under a running command: the command is lost, nothing lives on.
 func wipeProcesses(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	marker, done := newMarker(), make(chan error, 1)
 	go func() { // ends with the wipe
 		_, err := s.rt.Exec(t.Context(), c.id, c.command("forkstorm", marker))
 		done <- err
 	}()
-	eventually(t, "the command runs", func() bool { return c.ok(t, "ps", marker) != "" })
+	eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
-	require.ErrorIs(t, <-done, runtime.ErrLost)
+	require.ErrorIs(t, <-done, runtime.ErrContainerExited)
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	c.gone(t, marker)
+	c.requireNoProcess(t, marker)
 }
 
 // A container serves many tenants, one after the other.
-func wipeAgain(t *testing.T, s *suite) {
+func wipeRepeated(t *testing.T, s *suite) {
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	for range 3 {
-		c.ok(t, "write", "secret", "x")
+		c.mustExec(t, "write", "secret", "x")
 		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-		result, err := c.run(t, c.command("read", "secret"))
+		result, err := c.exec(t, c.command("read", "secret"))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode)
 	}

@@ -15,19 +15,19 @@ import (
 // What a tenant may leave besides files: each is undone by a wipe, or the wipe
 // says that it is there.
 
-// rooted is box as root, where there are several users.
-func (c *container) rooted(args ...string) runtime.Command {
+// rootCommand is box as root, where there are several users.
+func (c *container) rootCommand(args ...string) runtime.Command {
 	cmd := c.command(args...)
-	if !c.Facts.OneUser {
+	if !c.Limitations.SingleUser {
 		cmd.User = "0"
 	}
 	return cmd
 }
 
-// allowed executes box as root, and reports whether the container let it.
-func (c *container) allowed(t *testing.T, args ...string) bool {
+// execAsRoot executes box as root, and reports whether the container let it.
+func (c *container) execAsRoot(t *testing.T, args ...string) bool {
 	t.Helper()
-	result, err := c.run(t, c.rooted(args...))
+	result, err := c.exec(t, c.rootCommand(args...))
 	require.NoError(t, err)
 	if !result.OK() {
 		t.Logf("there is nothing to find: box %q: %s", args, result.Stderr.String())
@@ -42,17 +42,17 @@ func wipeTampered(t *testing.T, s *suite) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			c := s.start(t)
-			if !c.allowed(t, "write", c.path(t, "/elsewhere/file"), "good") {
+			if !c.execAsRoot(t, "write", c.path(t, "/elsewhere/file"), "good") {
 				return
 			}
-			require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+			require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 			require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "nothing has changed")
 			require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-			if !c.allowed(t, how, c.path(t, "/elsewhere/file")) {
+			if !c.execAsRoot(t, how, c.path(t, "/elsewhere/file")) {
 				return
 			}
 			err := s.rt.Wipe(t.Context(), c.id, 1)
-			require.ErrorIs(t, err, runtime.ErrNotClean)
+			require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 			require.ErrorContains(t, err, "/elsewhere/file")
 		})
 	}
@@ -61,45 +61,45 @@ func wipeTampered(t *testing.T, s *suite) {
 // A process that mapped a file before the seal cannot go on writing to it
 // unseen.
 func wipeMapped(t *testing.T, s *suite) {
-	if unable(t, s.Facts.NoKernel, "a mapped file") {
+	if isUnsupported(t, s.Limitations.NoKernel, "a mapped file") {
 		return
 	}
 	const name = "mapped"
 	c := s.start(t, func(spec *runtime.Spec) {
 		spec.Command = []string{spec.Command[0], "scribble", "/elsewhere/" + name}
-		if s.Facts.SharedMachine {
+		if s.Limitations.SharedHost {
 			spec.Command[2] = "../elsewhere/" + name // beside the volume that is its workdir
 		}
 	})
 	file := c.path(t, "/elsewhere/"+name)
-	if !c.allowed(t, "write", file, "0") {
+	if !c.execAsRoot(t, "write", file, "0") {
 		return
 	}
 	eventually(t, "it is written to", func() bool {
-		result, err := c.run(t, c.rooted("read", file))
+		result, err := c.exec(t, c.rootCommand("read", file))
 		return err == nil && result.OK() && result.Stdout.String() != "0"
 	})
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-	sealed := c.ok(t, "read", file)
-	eventually(t, "it is written to again", func() bool { return c.ok(t, "read", file) != sealed })
-	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrNotClean)
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	baseline := c.mustExec(t, "read", file)
+	eventually(t, "it is written to again", func() bool { return c.mustExec(t, "read", file) != baseline })
+	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
 // A device that a tenant has closed stays so, and is told of.
 func wipeDevice(t *testing.T, s *suite) {
-	if unable(t, s.Facts.SharedMachine || s.Facts.NoKernel, "a device of its own") {
+	if isUnsupported(t, s.Limitations.SharedHost || s.Limitations.NoKernel, "a device of its own") {
 		return
 	}
 	for _, how := range [][]string{{"chmod", "/dev/zero", "600"}, {"access-list", "/dev/zero"}, {"chmod", "/dev/pts", "711"}} {
 		c := s.start(t)
-		require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-		c.ok(t, "read", "/dev/null")
-		c.ok(t, "append", "/dev/null", "x")
+		require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+		c.mustExec(t, "read", "/dev/null")
+		c.mustExec(t, "append", "/dev/null", "x")
 		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "to use a device changes nothing")
 		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-		if c.allowed(t, how...) {
+		if c.execAsRoot(t, how...) {
 			err := s.rt.Wipe(t.Context(), c.id, 1)
-			require.ErrorIs(t, err, runtime.ErrNotClean)
+			require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 			require.ErrorContains(t, err, how[1])
 		}
 	}
@@ -110,40 +110,40 @@ func wipeNested(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) {
 		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "inner", Target: "/data/a/b"})
 	})
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-	before := c.ok(t, "stat", "a")
-	c.ok(t, "write", "a/b/secret", "x")
-	if c.allowed(t, "attribute", c.path(t, "/data/a")) {
-		c.allowed(t, "write", c.path(t, "/data/a/secret"), "x")
-		c.allowed(t, "access-list", c.path(t, "/data/a"))
-		c.allowed(t, "chmod", c.path(t, "/data/a"), "700")
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	before := c.mustExec(t, "stat", "a")
+	c.mustExec(t, "write", "a/b/secret", "x")
+	if c.execAsRoot(t, "attribute", c.path(t, "/data/a")) {
+		c.execAsRoot(t, "write", c.path(t, "/data/a/secret"), "x")
+		c.execAsRoot(t, "access-list", c.path(t, "/data/a"))
+		c.execAsRoot(t, "chmod", c.path(t, "/data/a"), "700")
 	}
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	require.Equal(t, mode(before), mode(c.ok(t, "stat", "a")))
+	require.Equal(t, statMode(before), statMode(c.mustExec(t, "stat", "a")))
 	for _, name := range []string{"a/secret", "a/b/secret"} {
-		result, err := c.run(t, c.command("stat", name))
+		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
 	}
-	if !s.Facts.NoKernel {
-		require.Empty(t, strings.TrimSpace(c.ok(t, "attributes", "a")))
+	if !s.Limitations.NoKernel {
+		require.Empty(t, strings.TrimSpace(c.mustExec(t, "attributes", "a")))
 	}
 }
 
 // Neither depth nor number keeps anything from being deleted.
 func wipeLarge(t *testing.T, s *suite) {
-	if unable(t, s.Facts.NoKernel, "trees deeper than a path can name") {
+	if isUnsupported(t, s.Limitations.NoKernel, "trees deeper than a path can name") {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-	c.ok(t, "deep", "deep", "3000")
-	c.ok(t, "many", "many", "20000")
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	c.mustExec(t, "deep", "deep", "3000")
+	c.mustExec(t, "many", "many", "20000")
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, name := range []string{"deep", "many"} {
-		result, err := c.run(t, c.command("stat", name))
+		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
 	}
@@ -152,35 +152,35 @@ func wipeLarge(t *testing.T, s *suite) {
 // A limit that a tenant sets on the process that all others inherit from is
 // found.
 func wipeLimits(t *testing.T, s *suite) {
-	if unable(t, s.Facts.NoKernel, "a limit") {
+	if isUnsupported(t, s.Limitations.NoKernel, "a limit") {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
-	if !c.allowed(t, "limit", "1", "1000000000") { // RLIMIT_FSIZE
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
+	if !c.execAsRoot(t, "limit", "1", "1000000000") { // RLIMIT_FSIZE
 		return
 	}
 	err := s.rt.Wipe(t.Context(), c.id, 1)
-	require.ErrorIs(t, err, runtime.ErrNotClean)
+	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "the limit 1 of init")
 }
 
 // System V objects and message queues are removed, whoever made them.
 func wipeIPC(t *testing.T, s *suite) {
-	if unable(t, s.Facts.NoKernel || s.Facts.SharedMachine, "objects of its own") {
+	if isUnsupported(t, s.Limitations.NoKernel || s.Limitations.SharedHost, "objects of its own") {
 		return
 	}
 	c := s.start(t)
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	users := []string{"0", "1001", "1001:1002"}
-	if s.Facts.OneUser {
+	if s.Limitations.SingleUser {
 		users = []string{""}
 	}
 	for i, user := range users {
 		for _, args := range [][]string{{"segment"}, {"queue", "queue" + strconv.Itoa(i)}} {
 			cmd := c.command(args...)
 			cmd.User, cmd.Workdir = user, "/"
-			result, err := c.run(t, cmd)
+			result, err := c.exec(t, cmd)
 			require.NoError(t, err)
 			require.True(t, result.OK(), "%+v", result)
 		}
@@ -188,11 +188,11 @@ func wipeIPC(t *testing.T, s *suite) {
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	for _, list := range []string{"shm", "msg", "sem"} {
-		lines := strings.TrimSpace(c.ok(t, "read", "/proc/sysvipc/"+list))
+		lines := strings.TrimSpace(c.mustExec(t, "read", "/proc/sysvipc/"+list))
 		require.NotContains(t, lines, "\n", "only the titles are left")
 	}
 	for i := range users {
-		result, err := c.run(t, c.command("stat", "/dev/mqueue/queue"+strconv.Itoa(i)))
+		result, err := c.exec(t, c.command("stat", "/dev/mqueue/queue"+strconv.Itoa(i)))
 		require.NoError(t, err)
 		require.Equal(t, 1, result.ExitCode)
 	}
@@ -210,11 +210,11 @@ func wipeLog(t *testing.T, s *suite) {
 		require.NoError(t, err)
 		return string(text)
 	}
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	eventually(t, "it prints", func() bool { return strings.HasSuffix(since(time.Time{}), "idle\n") })
 	// More than an engine writes down at once.
-	main := strings.TrimSpace(c.ok(t, "env", "HOSTLER_MAIN_PID"))
-	_, err := c.run(t, c.command("append", "/proc/"+main+"/fd/1", strings.Repeat("\n", 20_000))) // where it may
+	main := strings.TrimSpace(c.mustExec(t, "env", "HOSTLER_MAIN_PID"))
+	_, err := c.exec(t, c.command("append", "/proc/"+main+"/fd/1", strings.Repeat("\n", 20_000))) // where it may
 	require.NoError(t, err)
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	before, wiped := since(time.Time{}), time.Now()
@@ -227,7 +227,7 @@ func wipeLog(t *testing.T, s *suite) {
 
 // Each life of the main process has pipes of its own.
 func wipePipes(t *testing.T, s *suite) {
-	if unable(t, s.Facts.NoKernel, "a pipe") {
+	if isUnsupported(t, s.Limitations.NoKernel, "a pipe") {
 		return
 	}
 	c := s.start(t, func(spec *runtime.Spec) { spec.Command = []string{spec.Command[0], "spoil"} })
@@ -242,7 +242,7 @@ func wipePipes(t *testing.T, s *suite) {
 		})
 	}
 	eventually(t, "it prints", func() bool { return len(lives()) == 1 })
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	eventually(t, "it prints again", func() bool { return len(lives()) == 2 })
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))

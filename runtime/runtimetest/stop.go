@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stop is what Destroy does before it removes.
-func stop(t *testing.T, s *suite) {
-	cases := []group{
+// gracePeriodCases is what Destroy does before it removes.
+func gracePeriodCases(t *testing.T, s *suite) {
+	cases := []testCase{
 		{"the main process is asked to end", stopAsks("", "TERM")},
 		{"by the signal of the spec", stopAsks("SIGUSR1", "USR1")},
 		{"its end is enough", stopEnds},
@@ -20,7 +20,7 @@ func stop(t *testing.T, s *suite) {
 		{"a wiped container has nothing to stop", stopWiped},
 		{"a container that has ended has nothing to stop", stopEnded},
 		{"one that never ran has nothing to stop", stopCreated},
-		{"one stop after another", stopAgain},
+		{"one stop after another", stopResumed},
 		{"several at once", stopSeveral},
 		{"a command signals the main process", signalMain},
 	}
@@ -36,8 +36,8 @@ func stop(t *testing.T, s *suite) {
 // not wait for its end.
 const longGrace = 9 * time.Minute
 
-// main sets what runs, and for how long a stop waits for it.
-func main(grace time.Duration, args ...string) func(*runtime.Spec) {
+// withMain sets what runs, and for how long a stop waits for it.
+func withMain(grace time.Duration, args ...string) func(*runtime.Spec) {
 	return func(spec *runtime.Spec) {
 		spec.Command = append(spec.Command[:1:1], args...)
 		spec.StopGracePeriod = grace
@@ -47,24 +47,24 @@ func main(grace time.Duration, args ...string) func(*runtime.Spec) {
 // destroy has the container destroyed within the suite's patience.
 func (c *container) destroy(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
 	defer cancel()
 	require.NoError(t, c.rt.Destroy(ctx, c.id), "Destroy")
-	require.False(t, c.listed(t, c.id))
+	require.False(t, c.isListed(t, c.id))
 }
 
-// destroying begins to destroy the container, and gives the channel on which
+// startDestroy begins to destroy the container, and gives the channel on which
 // the answer comes.
-func (c *container) destroying(t *testing.T) <-chan error {
+func (c *container) startDestroy(t *testing.T) <-chan error {
 	t.Helper()
 	answer := make(chan error, 1)
 	go func() { answer <- c.rt.Destroy(context.WithoutCancel(t.Context()), c.id) }() // ends with the main process
 	return answer
 }
 
-// printed waits until the main process has printed something, which it does
+// awaitOutput waits until the main process has printed something, which it does
 // when it listens to signals.
-func (c *container) printed(t *testing.T) {
+func (c *container) awaitOutput(t *testing.T) {
 	t.Helper()
 	eventually(t, "the main process listens to signals", func() bool { return c.log(t, 1<<10) != "" })
 }
@@ -73,54 +73,54 @@ func (c *container) printed(t *testing.T) {
 func (c *container) killMain(t *testing.T) {
 	t.Helper()
 	// The answer may be lost with the container.
-	_, _ = c.run(t, c.command("kill", "main", "KILL"))
+	_, _ = c.exec(t, c.command("kill", "main", "KILL"))
 }
 
 // The main process gets the signal and has time: it ends only when the case
 // says so, and a command beside it sees what it did.
 func stopAsks(signal, name string) func(*testing.T, *suite) {
 	return func(t *testing.T, s *suite) {
-		c := s.start(t, main(longGrace, "noted", "signals"), func(spec *runtime.Spec) { spec.StopSignal = signal })
-		c.printed(t)
-		answer := c.destroying(t)
-		require.Equal(t, name, c.ok(t, "await", "signals"))
+		c := s.start(t, withMain(longGrace, "noted", "signals"), func(spec *runtime.Spec) { spec.StopSignal = signal })
+		c.awaitOutput(t)
+		answer := c.startDestroy(t)
+		require.Equal(t, name, c.mustExec(t, "await", "signals"))
 		c.killMain(t)
 		require.NoError(t, <-answer)
-		require.False(t, s.listed(t, c.id))
+		require.False(t, s.isListed(t, c.id))
 	}
 }
 
 func stopEnds(t *testing.T, s *suite) {
-	c := s.start(t, main(longGrace, "idle"))
-	c.printed(t)
+	c := s.start(t, withMain(longGrace, "idle"))
+	c.awaitOutput(t)
 	c.destroy(t)
 }
 
 func stopKills(t *testing.T, s *suite) {
-	c := s.start(t, main(shortGrace, "ignore-term"))
-	c.printed(t)
+	c := s.start(t, withMain(shortGrace, "ignore-term"))
+	c.awaitOutput(t)
 	c.destroy(t)
 }
 
 func stopAtOnce(t *testing.T, s *suite) {
-	c := s.start(t, main(0, "ignore-term"))
-	c.printed(t)
+	c := s.start(t, withMain(0, "ignore-term"))
+	c.awaitOutput(t)
 	c.destroy(t)
 }
 
 func stopWiped(t *testing.T, s *suite) {
-	if unable(t, s.Facts.Unprovable, "to wipe a container") {
+	if isUnsupported(t, s.Limitations.WipeUnverifiable, "to wipe a container") {
 		return
 	}
-	c := s.start(t, main(longGrace, "ignore-term"))
-	require.NoError(t, s.rt.Seal(t.Context(), c.id, 1))
+	c := s.start(t, withMain(longGrace, "ignore-term"))
+	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1))
 	c.destroy(t)
 }
 
 func stopEnded(t *testing.T, s *suite) {
-	c := s.start(t, main(longGrace, "idle"))
-	c.printed(t)
+	c := s.start(t, withMain(longGrace, "idle"))
+	c.awaitOutput(t)
 	c.killMain(t)
 	eventually(t, "the container ends with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
 	c.destroy(t)
@@ -135,28 +135,28 @@ func stopCreated(t *testing.T, s *suite) {
 
 // A Destroy that is cut off has asked already. The next one asks no second
 // time: the main process has the rest of its time, whoever waits for it.
-func stopAgain(t *testing.T, s *suite) {
-	c := s.start(t, main(longGrace, "noted", "signals"))
-	c.printed(t)
+func stopResumed(t *testing.T, s *suite) {
+	c := s.start(t, withMain(longGrace, "noted", "signals"))
+	c.awaitOutput(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	first := make(chan error, 1)
 	go func() { first <- s.rt.Destroy(ctx, c.id) }() // ends with ctx
-	require.Equal(t, "TERM", c.ok(t, "await", "signals"))
+	require.Equal(t, "TERM", c.mustExec(t, "await", "signals"))
 	cancel()
 	require.Error(t, <-first)
-	require.True(t, s.listed(t, c.id))
-	answer := c.destroying(t)
-	require.Equal(t, "TERM", c.ok(t, "read", "signals"))
+	require.True(t, s.isListed(t, c.id))
+	answer := c.startDestroy(t)
+	require.Equal(t, "TERM", c.mustExec(t, "read", "signals"))
 	c.killMain(t)
 	require.NoError(t, <-answer)
 }
 
 // One that takes its time holds nobody up.
 func stopSeveral(t *testing.T, s *suite) {
-	slow := s.start(t, main(longGrace, "noted", "signals"))
-	slow.printed(t)
-	answer := slow.destroying(t)
-	require.Equal(t, "TERM", slow.ok(t, "await", "signals"))
+	slow := s.start(t, withMain(longGrace, "noted", "signals"))
+	slow.awaitOutput(t)
+	answer := slow.startDestroy(t)
+	require.Equal(t, "TERM", slow.mustExec(t, "await", "signals"))
 	stopEnds(t, s)
 	stopKills(t, s)
 	slow.killMain(t)
@@ -166,12 +166,12 @@ func stopSeveral(t *testing.T, s *suite) {
 // A command finds the main process by HOSTLER_MAIN_PID, and may signal it: it
 // runs as the same user.
 func signalMain(t *testing.T, s *suite) {
-	c := s.start(t, main(0, "noted", "signals"))
-	c.printed(t)
-	c.ok(t, "kill", "main", "USR1")
-	require.Equal(t, "USR1", c.ok(t, "await", "signals"))
+	c := s.start(t, withMain(0, "noted", "signals"))
+	c.awaitOutput(t)
+	c.mustExec(t, "kill", "main", "USR1")
+	require.Equal(t, "USR1", c.mustExec(t, "await", "signals"))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	eventually(t, "the new main process listens to signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
-	c.ok(t, "kill", "main", "INT")
-	eventually(t, "the new main process got it", func() bool { return c.ok(t, "read", "signals") == "USR1INT" })
+	c.mustExec(t, "kill", "main", "INT")
+	eventually(t, "the new main process got it", func() bool { return c.mustExec(t, "read", "signals") == "USR1INT" })
 }

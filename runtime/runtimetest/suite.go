@@ -30,38 +30,38 @@ type Harness struct {
 	// volume at /data, which is its workdir as well. Command[0] is the path of
 	// box in the container. The id is new on every call.
 	Spec func(t *testing.T) runtime.Spec
-	// Foreign makes a container that is not ours, and gives its id. Nil if there
+	// CreateForeign makes a container that is not ours, and gives its id. Nil if there
 	// can be none.
-	Foreign func(t *testing.T) string
+	CreateForeign func(t *testing.T) string
 	// Tamper makes a container of the spec that runs, and whose record in the
 	// engine says that of its protocol version; empty for nothing. It removes it
 	// when the test ends, by whatever means. Nil where nobody can.
 	Tamper func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string)
-	// Attacked describes a container of the image that AttackedRootfs is for a
+	// AttackedSpec describes a container of the image that AttackedRootfs is for a
 	// user, with no network but its own; the group hostile fills in the rest. Nil
 	// where a container isolates nothing.
-	Attacked func(t *testing.T, user int) runtime.Spec
+	AttackedSpec func(t *testing.T, user int) runtime.Spec
 	// Sample leaves out attacks where another backend has them all: one of so
 	// many is performed. 0 and 1 are all.
-	Sample int
-	Facts  Facts
+	Sample      int
+	Limitations Limitations
 }
 
-// Facts are what a backend is unable to do. The zero value can all.
-type Facts struct {
-	// OneUser says that commands run as the server's own user only.
-	OneUser bool
-	// NoTemporary says that there is no temporary filesystem at /tmp.
-	NoTemporary bool
-	// SharedMachine says that a container sees the machine's own files and
+// Limitations are what a backend is unable to do. The zero value can all.
+type Limitations struct {
+	// SingleUser says that commands run as the server's own user only.
+	SingleUser bool
+	// NoTmpfs says that there is no temporary filesystem at /tmp.
+	NoTmpfs bool
+	// SharedHost says that a container sees the machine's own files and
 	// processes: absolute paths are below HOSTLER_ROOT.
-	SharedMachine bool
-	// Unprovable says that no container that was used can be proven clean: all
+	SharedHost bool
+	// WipeUnverifiable says that no container that was used can be proven clean: all
 	// are destroyed.
-	Unprovable bool
-	// OpenCounters says that the kernel shows how much a process has read and
+	WipeUnverifiable bool
+	// ReadableIOCounters says that the kernel shows how much a process has read and
 	// written to users who may not trace it.
-	OpenCounters bool
+	ReadableIOCounters bool
 	// NoProcesses says that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
@@ -70,11 +70,11 @@ type Facts struct {
 	NoKernel bool
 }
 
-// patience is how long the suite waits for what should come at once.
-const patience = 30 * time.Second
+// maxWait is how long the suite waits for what should come at once.
+const maxWait = 30 * time.Second
 
-// group is a list of cases.
-type group struct {
+// testCase is a list of cases.
+type testCase struct {
 	name string
 	run  func(t *testing.T, s *suite)
 }
@@ -82,24 +82,24 @@ type group struct {
 // Run runs every case of the contract against a backend.
 func Run(t *testing.T, h Harness) {
 	s := &suite{Harness: h, rt: h.New(t)}
-	groups := []group{
-		{"lifecycle", lifecycle},
-		{"protocol", protocol},
-		{"stop", stop},
+	groups := []testCase{
+		{"lifecycle", lifecycleCases},
+		{"protocol", protocolCases},
+		{"stop", gracePeriodCases},
 		{"exec", execCases},
 		{"input", inputCases},
 		{"output", outputCases},
-		{"killing", killing},
-		{"lost", lost},
-		{"outcome", outcomes},
-		{"restart", restart},
+		{"killing", killCases},
+		{"lost", containerExitCases},
+		{"outcome", waitResultCases},
+		{"restart", restartCase},
 		{"stop", stopCase},
-		{"fencing", fencing},
-		{"files", files},
-		{"recycling", recycling},
-		{"watch", watch},
-		{"reach", reach},
-		{"reopen", reopen},
+		{"fencing", fencingCase},
+		{"files", fileCases},
+		{"recycling", recycleCases},
+		{"watch", watchCase},
+		{"reach", shimProtectionCases},
+		{"reopen", reopenCase},
 	}
 	for _, g := range groups {
 		t.Run(g.name, func(t *testing.T) { g.run(t, s) })
@@ -115,8 +115,8 @@ type suite struct {
 // container is a started container under test.
 type container struct {
 	*suite
-	id  string
-	box string
+	id       string
+	testprog string
 }
 
 // start makes and starts a container that goes when the test ends.
@@ -133,7 +133,7 @@ func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
 	t.Helper()
 	s.create(t, spec)
 	require.NoError(t, s.rt.Start(t.Context(), spec.ID), "Start")
-	return &container{suite: s, id: spec.ID, box: spec.Command[0]}
+	return &container{suite: s, id: spec.ID, testprog: spec.Command[0]}
 }
 
 // create makes a container that goes when the test ends.
@@ -145,21 +145,21 @@ func (s *suite) create(t *testing.T, spec runtime.Spec) {
 	require.NoError(t, s.rt.Create(t.Context(), spec), "Create")
 }
 
-// run executes a command and returns all of what Exec says.
-func (c *container) run(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
+// exec executes a command and returns all of what Exec says.
+func (c *container) exec(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
 	t.Helper()
 	return c.rt.Exec(t.Context(), c.id, cmd)
 }
 
 // command is box with arguments.
 func (c *container) command(args ...string) runtime.Command {
-	return runtime.Command{Args: append([]string{c.box}, args...)}
+	return runtime.Command{Args: append([]string{c.testprog}, args...)}
 }
 
-// ok executes box, which has to succeed, and returns what it prints.
-func (c *container) ok(t *testing.T, args ...string) string {
+// mustExec executes box, which has to succeed, and returns what it prints.
+func (c *container) mustExec(t *testing.T, args ...string) string {
 	t.Helper()
-	result, err := c.run(t, c.command(args...))
+	result, err := c.exec(t, c.command(args...))
 	require.NoError(t, err, "Exec box %q", args)
 	require.True(t, result.OK(), "Exec box %q: %+v", args, result)
 	return result.Stdout.String()
@@ -168,10 +168,10 @@ func (c *container) ok(t *testing.T, args ...string) string {
 // path is where a command in the container finds the container's path p.
 func (c *container) path(t *testing.T, p string) string {
 	t.Helper()
-	if !c.Facts.SharedMachine {
+	if !c.Limitations.SharedHost {
 		return p
 	}
-	root := c.ok(t, "env", "HOSTLER_ROOT")
+	root := c.mustExec(t, "env", "HOSTLER_ROOT")
 	return root[:len(root)-1] + p
 }
 

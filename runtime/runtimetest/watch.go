@@ -9,56 +9,56 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watch is Watch: no death after ready is missed.
-func watch(t *testing.T, s *suite) {
+// watchCase is Watch: no death after ready is missed.
+func watchCase(t *testing.T, s *suite) {
 	earlier := s.start(t)
-	deaths, stop := s.watch(t)
+	exits, stop := s.watch(t)
 	later := s.start(t)
 
-	earlier.end(t)
-	death := await(t, deaths, earlier.id)
-	require.Equal(t, 0, death.ExitCode)
-	require.False(t, death.Time.IsZero())
+	earlier.endMain(t)
+	exited := awaitExit(t, exits, earlier.id)
+	require.Equal(t, 0, exited.ExitCode)
+	require.False(t, exited.Time.IsZero())
 
 	require.NoError(t, s.rt.Destroy(t.Context(), later.id))
-	await(t, deaths, later.id)
+	awaitExit(t, exits, later.id)
 
 	require.NoError(t, s.rt.Start(t.Context(), earlier.id))
 	require.NoError(t, s.rt.Destroy(t.Context(), earlier.id))
-	await(t, deaths, earlier.id)
+	awaitExit(t, exits, earlier.id)
 	require.NoError(t, stop(), "Watch ends with its context")
 }
 
 // watch starts to watch, and returns when no death can be missed.
-func (s *suite) watch(t *testing.T) (deaths <-chan runtime.Death, stop func() error) {
+func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	died, ready, done := make(chan runtime.Death, 1000), make(chan struct{}), make(chan error, 1)
+	ch, ready, done := make(chan runtime.Exit, 1000), make(chan struct{}), make(chan error, 1)
 	go func() { // ends with ctx
-		done <- s.rt.Watch(ctx, func() { close(ready) }, func(d runtime.Death) { died <- d })
+		done <- s.rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) { ch <- d })
 	}()
 	select {
 	case <-ready:
 	case err := <-done:
 		require.NoError(t, err, "Watch ended before it was ready")
-	case <-time.After(patience):
+	case <-time.After(maxWait):
 		require.Fail(t, "Watch is not ready")
 	}
-	return died, func() error {
+	return ch, func() error {
 		cancel()
 		return <-done
 	}
 }
 
-// await waits for the death of one container. Those of others are theirs.
-func await(t *testing.T, deaths <-chan runtime.Death, id string) runtime.Death {
+// awaitExit waits for the death of one container. Those of others are theirs.
+func awaitExit(t *testing.T, exits <-chan runtime.Exit, id string) runtime.Exit {
 	t.Helper()
-	limit := time.After(patience)
+	limit := time.After(maxWait)
 	for {
 		select {
-		case death := <-deaths:
-			if death.ID == id {
-				return death
+		case exited := <-exits:
+			if exited.ID == id {
+				return exited
 			}
 		case <-limit:
 			require.Fail(t, "a death was not told: "+id)
@@ -66,37 +66,37 @@ func await(t *testing.T, deaths <-chan runtime.Death, id string) runtime.Death {
 	}
 }
 
-// reopen is a server that starts again and finds what there is.
-func reopen(t *testing.T, s *suite) {
-	if unable(t, s.Reopen == nil, "to outlive its server") {
+// reopenCase is a server that starts again and finds what there is.
+func reopenCase(t *testing.T, s *suite) {
+	if isUnsupported(t, s.Reopen == nil, "to outlive its server") {
 		return
 	}
 	c := s.start(t)
-	c.ok(t, "write", "kept", "x")
+	c.mustExec(t, "write", "kept", "x")
 	cmd := c.command("append", "once", "x")
-	cmd.Key = newMarker()
-	_, err := c.run(t, cmd)
+	cmd.RunID = newMarker()
+	_, err := c.exec(t, cmd)
 	require.NoError(t, err)
 
 	second := &suite{Harness: s.Harness, rt: s.Reopen(t)}
-	again := &container{suite: second, id: c.id, box: c.box}
-	require.True(t, second.listed(t, c.id))
+	reopened := &container{suite: second, id: c.id, testprog: c.testprog}
+	require.True(t, second.isListed(t, c.id))
 	require.NoError(t, second.rt.Start(t.Context(), c.id), "it runs already")
-	require.Equal(t, "x", again.ok(t, "read", "kept"))
+	require.Equal(t, "x", reopened.mustExec(t, "read", "kept"))
 
-	result, err := again.run(t, cmd)
+	result, err := reopened.exec(t, cmd)
 	require.NoError(t, err, "the outcome of a command of the first server")
 	require.True(t, result.OK())
-	require.Equal(t, "x", again.ok(t, "read", "once"), "it did not run again")
-	result, err = again.outcome(t, cmd)
+	require.Equal(t, "x", reopened.mustExec(t, "read", "once"), "it did not run again")
+	result, err = reopened.waitResult(t, cmd)
 	require.NoError(t, err, "the outcome of a command of the first server")
 	require.True(t, result.OK())
 
-	deaths, stop := second.watch(t)
-	require.Equal(t, "both\n", c.ok(t, "echo", "both"), "the first one goes on")
-	c.end(t)
-	await(t, deaths, c.id)
+	exits, stop := second.watch(t)
+	require.Equal(t, "both\n", c.mustExec(t, "echo", "both"), "the first one goes on")
+	c.endMain(t)
+	awaitExit(t, exits, c.id)
 	require.NoError(t, stop())
 	require.NoError(t, second.rt.Destroy(t.Context(), c.id))
-	require.False(t, s.listed(t, c.id))
+	require.False(t, s.isListed(t, c.id))
 }

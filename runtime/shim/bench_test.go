@@ -19,13 +19,13 @@ func BenchmarkIdleSessions(b *testing.B) {
 	const count = 1000
 	b.ReportAllocs()
 	for b.Loop() {
-		heap, stacks, goroutines := inUse()
+		heap, stacks, goroutines := memoryInUse()
 		sessions := make([]*Session, count)
 		for i := range sessions {
-			sessions[i] = newSession("c", Options{Secret: secret, Dial: welcoming})
+			sessions[i] = newSession("c", Options{Secret: secret, Dial: dialIdlePeer})
 			require.NoError(b, sessions[i].Open(b.Context()))
 		}
-		h, s, g := inUse()
+		h, s, g := memoryInUse()
 		b.ReportMetric(float64(h-heap)/count, "heap-B/session")
 		b.ReportMetric(float64(s-stacks)/count, "stack-B/session")
 		b.ReportMetric(float64(g-goroutines)/count, "goroutines/session")
@@ -35,17 +35,17 @@ func BenchmarkIdleSessions(b *testing.B) {
 	}
 }
 
-// welcoming is a Dial to a peer that greets and is silent from then on.
-func welcoming(context.Context, string) (io.ReadWriteCloser, int, error) {
+// dialIdlePeer is a Dial to a peer that greets and is silent from then on.
+func dialIdlePeer(context.Context, string) (io.ReadWriteCloser, int, error) {
 	ours, theirs := net.Pipe()
 	go func() { // ends with the greeting
-		_, _ = Accept(theirs, Key(secret, "c"), Welcome{Boot: "a", Main: MainRunning})
+		_, _ = ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a", Main: MainRunning})
 	}()
 	return ours, Version, nil
 }
 
-// inUse is what the process holds after what is garbage is gone.
-func inUse() (heap, stacks int64, goroutines int) {
+// memoryInUse is what the process holds after what is garbage is gone.
+func memoryInUse() (heap, stacks int64, goroutines int) {
 	goruntime.GC()
 	goruntime.GC()
 	var m goruntime.MemStats
@@ -59,21 +59,21 @@ func BenchmarkStream(b *testing.B) {
 	require.NoError(b, err)
 	ours, theirs := os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs")
 	go func() { // ends with the connection
-		channel, _ := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
+		channel, _ := ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a"})
 		NewConn(theirs, channel, func(in *Incoming) error {
 			go func() {
 				_, _ = io.Copy(io.Discard, in.Stream(0))
-				_ = in.Answer(Answer{})
+				_ = in.Respond(Response{})
 			}()
 			return nil
 		}, nil).Run()
 	}()
-	channel, _, err := Call(ours, Key(secret, "c"), Version)
+	channel, _, err := ServerHandshake(ours, DeriveKey(secret, "c"), Version)
 	require.NoError(b, err)
 	server := NewConn(ours, channel, nil, nil)
 	defer server.Close()
 	go server.Run()
-	out, err := server.Ask(Request{Op: OpUntar, Streams: 1})
+	out, err := server.Call(Request{Op: OpUntar, Streams: 1})
 	require.NoError(b, err)
 	buf := make([]byte, MaxData)
 	b.SetBytes(int64(len(buf)))

@@ -9,20 +9,20 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// callTimeout bounds Restart, Seal and Wipe: ending processes and emptying
+// callTimeout bounds Restart, RecordBaseline and Wipe: ending processes and emptying
 // volumes takes milliseconds, unless something is wrong.
 const callTimeout = 2 * time.Minute
 
-// LookTime is for how long the program looks for changes before it answers that
-// it cannot finish, and lookTimeout for how long that answer is waited for.
+// ScanTimeout is for how long the program looks for changes before it answers that
+// it cannot finish, and scanCallTimeout for how long that answer is waited for.
 // What takes this long is a large tree, not a container out of control.
 const (
-	LookTime    = 90 * time.Second
-	lookTimeout = LookTime + 15*time.Second
+	ScanTimeout     = 90 * time.Second
+	scanCallTimeout = ScanTimeout + 15*time.Second
 )
 
-// newKey makes up the key of a run that has none.
-func newKey() string { return rand.Text() }
+// newRunID makes up the key of a run that has none.
+func newRunID() string { return rand.Text() }
 
 // Restart is runtime.Lifecycle.Restart. The processes are killed without being
 // asked first: what a main process saves at its end would go over files that
@@ -32,24 +32,24 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 	return err
 }
 
-// Begin starts the main process when there is none, in a container that its
+// StartMain starts the main process when there is none, in a container that its
 // engine has started again. It ends nothing, and so needs no fence.
-func (s *Session) Begin(ctx context.Context) error {
-	_, err := s.call(ctx, "begin", Request{Op: OpBegin})
+func (s *Session) StartMain(ctx context.Context) error {
+	_, err := s.call(ctx, "begin", Request{Op: OpStartMain})
 	return err
 }
 
-// Raise has the container refuse what carries a smaller fence, and changes
+// RaiseFence has the container refuse what carries a smaller fence, and changes
 // nothing else.
-func (s *Session) Raise(ctx context.Context, fence int64) error {
-	_, err := s.call(ctx, "raise the fence", Request{Op: OpRaise, Fence: fence})
+func (s *Session) RaiseFence(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "raise the fence", Request{Op: OpRaiseFence, Fence: fence})
 	return err
 }
 
-// Seal is runtime.Recycler.Seal. The paths are what the engine says that has
+// RecordBaseline is runtime.Recycler.RecordBaseline. The paths are what the engine says that has
 // changed in the container so far, besides what the program finds by itself.
-func (s *Session) Seal(ctx context.Context, fence int64, paths []string) error {
-	_, err := s.call(ctx, "baseline", Request{Op: OpSeal, Fence: fence, Paths: paths})
+func (s *Session) RecordBaseline(ctx context.Context, fence int64, paths []string) error {
+	_, err := s.call(ctx, "baseline", Request{Op: OpRecordBaseline, Fence: fence, Paths: paths})
 	return err
 }
 
@@ -75,86 +75,86 @@ func (s *Session) Wipe(ctx context.Context, fence int64) error {
 	return err
 }
 
-// Changed is runtime.Files.Changed.
-func (s *Session) Changed(ctx context.Context, dirs []string) (time.Time, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, lookTimeout,
-		fmt.Errorf("%w: no answer in %s", runtime.ErrUnfinished, lookTimeout))
+// LastModified is runtime.Files.Changed.
+func (s *Session) LastModified(ctx context.Context, dirs []string) (time.Time, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, scanCallTimeout,
+		fmt.Errorf("%w: no answer in %s", runtime.ErrScanIncomplete, scanCallTimeout))
 	defer cancel()
-	answer, err := s.call(ctx, "look for changes", Request{Op: OpChanged, Paths: dirs})
+	response, err := s.call(ctx, "look for changes", Request{Op: OpLastModified, Paths: dirs})
 	if err != nil {
 		return time.Time{}, err
 	}
-	return answer.Time, nil
+	return response.Time, nil
 }
 
 // call is request with callTimeout.
-func (s *Session) call(ctx context.Context, what string, r Request) (*Answer, error) {
-	timeout := fmt.Errorf("%w: no answer in %s", runtime.ErrDoomed, callTimeout)
+func (s *Session) call(ctx context.Context, what string, r Request) (*Response, error) {
+	timeout := fmt.Errorf("%w: no answer in %s", runtime.ErrTainted, callTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, timeout)
 	defer cancel()
 	return s.request(ctx, what, r)
 }
 
 // request sends a request that is safe to send twice, and waits for its answer.
-func (s *Session) request(ctx context.Context, what string, r Request) (answer *Answer, err error) {
-	err = s.repeat(ctx, what, r.Op != OpChanged, func(l *link) error {
-		answer, err = do(ctx, l, r)
+func (s *Session) request(ctx context.Context, what string, r Request) (response *Response, err error) {
+	err = s.withRetry(ctx, what, r.Op != OpLastModified, func(c *sessionConn) error {
+		response, err = roundTrip(ctx, c, r)
 		return err
 	})
-	return answer, err
+	return response, err
 }
 
-// repeat makes an attempt on a connection, again on another one as long as that
+// withRetry makes an attempt on a connection, again on another one as long as that
 // may help.
-func (s *Session) repeat(ctx context.Context, what string, changes bool, attempt func(*link) error) error {
-	boot := ""
-	for pause := reopenFirst; ; pause = min(2*pause, reopenMost) {
+func (s *Session) withRetry(ctx context.Context, what string, changes bool, attempt func(*sessionConn) error) error {
+	bootID := ""
+	for backoff := minReopenBackoff; ; backoff = min(2*backoff, maxReopenBackoff) {
 		if changes {
 			if err := s.mayChange(); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
 			}
 		}
-		l, err := s.connect(ctx)
-		if err == nil && boot != "" && boot != l.boot {
-			return fmt.Errorf("%s: %w: it was started again", what, runtime.ErrLost)
+		c, err := s.connect(ctx)
+		if err == nil && bootID != "" && bootID != c.bootID {
+			return fmt.Errorf("%s: %w: it was started again", what, runtime.ErrContainerExited)
 		}
 		if err == nil {
-			boot = l.boot
-			err = attempt(l)
-			s.lost(err)
+			bootID = c.bootID
+			err = attempt(c)
+			s.recordLost(err)
 		}
 		if err == nil {
 			return nil
 		}
-		if boot == "" || !retriable(err) {
+		if bootID == "" || !isRetryable(err) {
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
-		case <-time.After(pause):
+		case <-time.After(backoff):
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 		}
 	}
 }
 
-// do sends one request on one connection and waits for its answer.
-func do(ctx context.Context, l *link, r Request) (*Answer, error) {
-	out, err := l.Ask(r)
+// roundTrip sends one request on one connection and waits for its answer.
+func roundTrip(ctx context.Context, c *sessionConn, r Request) (*Response, error) {
+	out, err := c.Call(r)
 	if err != nil {
 		return nil, err
 	}
-	defer out.Forget()
+	defer out.Abandon()
 	select {
 	case ev := <-out.events:
-		if ev.answer == nil {
+		if ev.response == nil {
 			return nil, fmt.Errorf("%w: a note on a request that has none", ErrProtocol)
 		}
-		if ev.answer.Fault != nil {
-			return nil, ev.answer.Fault.Err()
+		if ev.response.Error != nil {
+			return nil, ev.response.Error.Err()
 		}
-		return ev.answer, nil
-	case <-l.lost:
-		return nil, errLinkLost
+		return ev.response, nil
+	case <-c.closed:
+		return nil, errConnLost
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}

@@ -17,11 +17,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// maxWelcome bounds what the program says before it has proven that it is ours.
-const maxWelcome = 64 << 10
+// maxHandshakeReply bounds what the program says before it has proven that it is ours.
+const maxHandshakeReply = 64 << 10
 
-// errUnproven is a peer that does not hold the container's key.
-var errUnproven = errors.New("it could not prove that it is our program")
+// errUnauthenticated is a peer that does not hold the container's key.
+var errUnauthenticated = errors.New("it could not prove that it is our program")
 
 // Channel is a stream after both ends have proven to each other that they hold
 // the container's key, which never crosses the stream. Every frame is encrypted
@@ -32,7 +32,7 @@ type Channel struct {
 	stream         io.ReadWriter
 	out, in        cipher.AEAD
 	sent, received uint64
-	self, other    End
+	local, remote  Role
 	features       []string  // that both ends have
 	buffers        sync.Pool // of *[]byte that hold a frame of a stream
 }
@@ -43,69 +43,69 @@ type Proof struct {
 }
 
 // errVersion is a peer that speaks another version than the container's.
-var errVersion = fmt.Errorf("%w: another protocol version", runtime.ErrDoomed)
+var errVersion = fmt.Errorf("%w: another protocol version", runtime.ErrTainted)
 
-// Call is the server's part of the handshake, in the version that the
+// ServerHandshake is the server's part of the handshake, in the version that the
 // container's record has. The program proves itself first.
-func Call(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, error) {
-	hello, err := greet(stream, KindHello, Hello{Version: version, Nonce: newNonce(), Features: features})
+func ServerHandshake(stream io.ReadWriter, key []byte, version int) (*Channel, HandshakeReply, error) {
+	sent, err := writeHandshake(stream, KindHandshake, Handshake{Version: version, Nonce: newNonce(), Features: features})
 	if err != nil {
-		return nil, Welcome{}, err
+		return nil, HandshakeReply{}, err
 	}
-	f, err := ReadFrame(stream, maxWelcome)
+	f, err := ReadFrame(stream, maxHandshakeReply)
 	if err != nil {
-		return nil, Welcome{}, err
+		return nil, HandshakeReply{}, err
 	}
-	welcome, err := Decode[Welcome](f, KindWelcome)
+	reply, err := Decode[HandshakeReply](f, KindHandshakeReply)
 	if err != nil {
-		return nil, welcome, err
+		return nil, reply, err
 	}
-	if welcome.Version != version {
-		return nil, welcome, fmt.Errorf("%w: its program speaks version %d, and its record says %d", errVersion, welcome.Version, version)
+	if reply.Version != version {
+		return nil, reply, fmt.Errorf("%w: its program speaks version %d, and its record says %d", errVersion, reply.Version, version)
 	}
-	said := transcript(hello, f.Body)
-	if err := checkProof(stream, key, Program, said); err != nil {
-		return nil, welcome, err
+	digest := transcript(sent, f.Body)
+	if err := verifyProof(stream, key, Program, digest); err != nil {
+		return nil, reply, err
 	}
-	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, said)}); err != nil {
-		return nil, welcome, err
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, digest)}); err != nil {
+		return nil, reply, err
 	}
-	c, err := newChannel(stream, key, said, Server, Program, welcome.Features)
-	return c, welcome, err
+	c, err := newChannel(stream, key, digest, Server, Program, reply.Features)
+	return c, reply, err
 }
 
-// Accept is the program's part of the handshake. The welcome is completed with
+// ProgramHandshake is the program's part of the handshake. The welcome is completed with
 // what the greeting needs. A client of another version is told the program's,
 // and refused.
-func Accept(stream io.ReadWriter, key []byte, welcome Welcome) (*Channel, error) {
-	f, err := ReadFrame(stream, MaxHello)
+func ProgramHandshake(stream io.ReadWriter, key []byte, reply HandshakeReply) (*Channel, error) {
+	f, err := ReadFrame(stream, MaxHandshake)
 	if err != nil {
 		return nil, err
 	}
-	hello, err := Decode[Hello](f, KindHello)
+	received, err := Decode[Handshake](f, KindHandshake)
 	if err != nil {
 		return nil, err
 	}
-	welcome.Version, welcome.Nonce, welcome.Features = Version, newNonce(), features
-	answer, err := greet(stream, KindWelcome, welcome)
+	reply.Version, reply.Nonce, reply.Features = Version, newNonce(), features
+	sent, err := writeHandshake(stream, KindHandshakeReply, reply)
 	if err != nil {
 		return nil, err
 	}
-	if hello.Version != Version {
-		return nil, fmt.Errorf("%w: the client's is %d, and not %d", errVersion, hello.Version, Version)
+	if received.Version != Version {
+		return nil, fmt.Errorf("%w: the client's is %d, and not %d", errVersion, received.Version, Version)
 	}
-	said := transcript(f.Body, answer)
-	if err := WriteFrame(stream, KindProof, Proof{proof(key, Program, said)}); err != nil {
+	digest := transcript(f.Body, sent)
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, Program, digest)}); err != nil {
 		return nil, err
 	}
-	if err := checkProof(stream, key, Server, said); err != nil {
+	if err := verifyProof(stream, key, Server, digest); err != nil {
 		return nil, err
 	}
-	return newChannel(stream, key, said, Program, Server, hello.Features)
+	return newChannel(stream, key, digest, Program, Server, received.Features)
 }
 
-// greet sends a greeting and returns its body as it was sent.
-func greet(w io.Writer, kind Kind, message any) ([]byte, error) {
+// writeHandshake sends a greeting and returns its body as it was sent.
+func writeHandshake(w io.Writer, kind Kind, message any) ([]byte, error) {
 	body, err := json.Marshal(message)
 	if err != nil {
 		return nil, fmt.Errorf("encode a greeting: %w", err)
@@ -121,53 +121,53 @@ func newNonce() []byte {
 
 // transcript is both greetings, byte for byte: versions, nonces, features and the
 // boot.
-func transcript(hello, welcome []byte) []byte {
+func transcript(request, reply []byte) []byte {
 	sum := sha256.New()
-	for _, body := range [][]byte{hello, welcome} {
+	for _, body := range [][]byte{request, reply} {
 		_ = binary.Write(sum, binary.BigEndian, uint64(len(body))) // a hash takes all
 		sum.Write(body)
 	}
 	return sum.Sum(nil)
 }
 
-func proof(key []byte, end End, said []byte) []byte {
+func proof(key []byte, end Role, digest []byte) []byte {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("hostler proof of the " + end.name + "\x00"))
-	mac.Write(said)
+	mac.Write(digest)
 	return mac.Sum(nil)
 }
 
-// checkProof reads the other end's proof.
-func checkProof(r io.Reader, key []byte, end End, said []byte) error {
-	f, err := ReadFrame(r, MaxHello)
+// verifyProof reads the other end's proof.
+func verifyProof(r io.Reader, key []byte, end Role, digest []byte) error {
+	f, err := ReadFrame(r, MaxHandshake)
 	if err != nil {
 		return err
 	}
 	p, err := Decode[Proof](f, KindProof)
-	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) {
-		err = errUnproven
+	if err == nil && !hmac.Equal(p.MAC, proof(key, end, digest)) {
+		err = errUnauthenticated
 	}
 	if err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 	}
 	return nil
 }
 
-func newChannel(stream io.ReadWriter, key, said []byte, self, other End, theirs []string) (*Channel, error) {
-	out, err := newAEAD(key, said, self)
+func newChannel(stream io.ReadWriter, key, digest []byte, local, remote Role, remoteFeatures []string) (*Channel, error) {
+	out, err := newAEAD(key, digest, local)
 	if err != nil {
 		return nil, err
 	}
-	in, err := newAEAD(key, said, other)
+	in, err := newAEAD(key, digest, remote)
 	if err != nil {
 		return nil, err
 	}
-	return &Channel{stream: stream, out: out, in: in, self: self, other: other, features: common(theirs)}, nil
+	return &Channel{stream: stream, out: out, in: in, local: local, remote: remote, features: commonFeatures(remoteFeatures)}, nil
 }
 
 // newAEAD is the cipher of what one end sends.
-func newAEAD(key, said []byte, end End) (cipher.AEAD, error) {
-	own, err := hkdf.Key(sha256.New, key, said, "hostler frames of the "+end.name, 32)
+func newAEAD(key, digest []byte, end Role) (cipher.AEAD, error) {
+	own, err := hkdf.Key(sha256.New, key, digest, "hostler frames of the "+end.name, 32)
 	if err != nil {
 		return nil, fmt.Errorf("derive a session's key: %w", err)
 	}
@@ -193,7 +193,7 @@ func (c *Channel) Write(kind Kind, message any) error {
 	buf := make([]byte, headerSize, headerSize+len(body)+overhead)
 	binary.BigEndian.PutUint32(buf, uint32(len(body)+overhead))
 	buf[4] = byte(kind)
-	buf = c.out.Seal(buf, number(c.sent), body, buf[:headerSize])
+	buf = c.out.Seal(buf, frameNonce(c.sent), body, buf[:headerSize])
 	c.sent++
 	_, err = c.stream.Write(buf)
 	return err
@@ -202,25 +202,25 @@ func (c *Channel) Write(kind Kind, message any) error {
 // writeRaw sends a frame of a stream in a single Write. The body is at most
 // MaxData.
 func (c *Channel) writeRaw(kind Kind, id uint64, stream byte, body []byte) error {
-	buffer := c.buffer()
+	buffer := c.getBuffer()
 	defer c.buffers.Put(buffer)
-	buf := binary.BigEndian.AppendUint32((*buffer)[:0], uint32(streamHead+len(body)+overhead))
+	buf := binary.BigEndian.AppendUint32((*buffer)[:0], uint32(streamHeaderSize+len(body)+overhead))
 	buf = append(buf, byte(kind))
 	buf = binary.BigEndian.AppendUint64(buf, id)
 	buf = append(append(buf, stream), body...)
 	head := buf[:headerSize]
-	buf = c.out.Seal(head, number(c.sent), buf[headerSize:], head) // in place
+	buf = c.out.Seal(head, frameNonce(c.sent), buf[headerSize:], head) // in place
 	c.sent++
 	_, err := c.stream.Write(buf)
 	return err
 }
 
-// buffer is one that holds a frame of a stream.
-func (c *Channel) buffer() *[]byte {
+// getBuffer is one that holds a frame of a stream.
+func (c *Channel) getBuffer() *[]byte {
 	if b, ok := c.buffers.Get().(*[]byte); ok {
 		return b
 	}
-	b := make([]byte, headerSize+streamHead+MaxData+overhead)
+	b := make([]byte, headerSize+streamHeaderSize+MaxData+overhead)
 	return &b
 }
 
@@ -231,8 +231,8 @@ func (c *Channel) Read() (Frame, error) {
 	if err != nil {
 		return f, err
 	}
-	if size <= streamHead+MaxData+overhead && streamKinds[f.Kind] {
-		f.buffer = c.buffer()
+	if size <= streamHeaderSize+MaxData+overhead && streamKinds[f.Kind] {
+		f.buffer = c.getBuffer()
 		f.Body = (*f.buffer)[:size]
 	} else {
 		f.Body = make([]byte, size)
@@ -241,7 +241,7 @@ func (c *Channel) Read() (Frame, error) {
 		c.Release(f)
 		return Frame{}, err
 	}
-	f.Body, err = c.in.Open(f.Body[:0], number(c.received), f.Body, header[:])
+	f.Body, err = c.in.Open(f.Body[:0], frameNonce(c.received), f.Body, header[:])
 	if err != nil {
 		c.Release(f)
 		return Frame{}, fmt.Errorf("%w: a frame is not as it was sent", ErrProtocol)
@@ -257,5 +257,5 @@ func (c *Channel) Release(f Frame) {
 	}
 }
 
-// number is a frame's nonce.
-func number(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 4, 12), n) }
+// frameNonce is a frame's nonce.
+func frameNonce(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 4, 12), n) }

@@ -12,40 +12,40 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// recorded is a stream whose other end is played back and that keeps what is
+// recordedStream is a stream whose other end is played back and that keeps what is
 // written.
-type recorded struct {
+type recordedStream struct {
 	io.Reader
 	written bytes.Buffer
 }
 
-func (r *recorded) Write(p []byte) (int, error) { return r.written.Write(p) }
+func (r *recordedStream) Write(p []byte) (int, error) { return r.written.Write(p) }
 
-// ends are both ends of a channel over streams that a test may change.
-func ends(t *testing.T) (server, program *Channel) {
+// newChannelPair are both ends of a channel over streams that a test may change.
+func newChannelPair(t *testing.T) (server, program *Channel) {
 	t.Helper()
-	key := Key(secret, "c")
+	key := DeriveKey(secret, "c")
 	ours, theirs := net.Pipe()
 	done := make(chan *Channel, 1)
 	go func() { // ends with the handshake
-		c, _ := Accept(theirs, key, Welcome{Boot: "a"})
+		c, _ := ProgramHandshake(theirs, key, HandshakeReply{BootID: "a"})
 		done <- c
 	}()
-	server, welcome, err := Call(ours, key, Version)
+	server, reply, err := ServerHandshake(ours, key, Version)
 	require.NoError(t, err)
-	require.Equal(t, "a", welcome.Boot)
+	require.Equal(t, "a", reply.BootID)
 	program = <-done
 	require.NotNil(t, program)
 	return server, program
 }
 
-// frames are some that the server sends, as they cross the stream.
-func frames(t *testing.T, server *Channel) (all [][]byte) {
+// sentFrames are some that the server sends, as they cross the stream.
+func sentFrames(t *testing.T, server *Channel) (all [][]byte) {
 	t.Helper()
-	out := &recorded{}
+	out := &recordedStream{}
 	server.stream = out
 	for _, word := range []string{"first secret", "second secret"} {
-		require.NoError(t, server.Write(KindRequest, Request{Key: word}))
+		require.NoError(t, server.Write(KindRequest, Request{RunID: word}))
 		all = append(all, bytes.Clone(out.written.Bytes()))
 		out.written.Reset()
 	}
@@ -54,7 +54,7 @@ func frames(t *testing.T, server *Channel) (all [][]byte) {
 
 // What arrives is what was sent, all of it, in order, and nobody between the
 // ends could read it.
-func TestChannel(t *testing.T) {
+func TestChannelIntegrity(t *testing.T) {
 	t.Parallel()
 	changed := func(f []byte, at int) []byte {
 		c := bytes.Clone(f)
@@ -63,7 +63,7 @@ func TestChannel(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		arrives func(f [][]byte) [][]byte
-		whole   int // how many are read before it is noticed
+		intact  int // how many are read before it is noticed
 	}{
 		"as sent":              {func(f [][]byte) [][]byte { return f }, 2},
 		"repeated":             {func(f [][]byte) [][]byte { return [][]byte{f[0], f[0]} }, 1},
@@ -76,16 +76,16 @@ func TestChannel(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, program := ends(t)
-			sent := frames(t, server)
+			server, program := newChannelPair(t)
+			sent := sentFrames(t, server)
 			require.NotContains(t, string(sent[0]), "secret")
 			arrived := c.arrives(sent)
-			program.stream = &recorded{Reader: bytes.NewReader(bytes.Join(arrived, nil))}
-			for range c.whole {
+			program.stream = &recordedStream{Reader: bytes.NewReader(bytes.Join(arrived, nil))}
+			for range c.intact {
 				_, err := program.Read()
 				require.NoError(t, err)
 			}
-			if c.whole < len(arrived) {
+			if c.intact < len(arrived) {
 				_, err := program.Read()
 				require.ErrorIs(t, err, ErrProtocol)
 			}
@@ -96,42 +96,44 @@ func TestChannel(t *testing.T) {
 // A frame is good in its own direction and session only.
 func TestChannelKeysDiffer(t *testing.T) {
 	t.Parallel()
-	server, program := ends(t)
-	other, _ := ends(t)
-	sent := frames(t, server)
+	server, program := newChannelPair(t)
+	other, _ := newChannelPair(t)
+	sent := sentFrames(t, server)
 	for _, receiver := range []*Channel{server, other} {
-		receiver.stream = &recorded{Reader: bytes.NewReader(sent[0])}
+		receiver.stream = &recordedStream{Reader: bytes.NewReader(sent[0])}
 		_, err := receiver.Read()
 		require.ErrorIs(t, err, ErrProtocol)
 	}
-	program.stream = &recorded{Reader: bytes.NewReader(sent[0])}
+	program.stream = &recordedStream{Reader: bytes.NewReader(sent[0])}
 	_, err := program.Read()
 	require.NoError(t, err)
 }
 
 // A program without the key is told nothing but a nonce, and is out of control;
 // one that gives back what it was told is, too.
-func TestUnprovenProgram(t *testing.T) {
+func TestUnauthenticatedProgramIsTainted(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(conn net.Conn){
-		"another key": func(conn net.Conn) { _, _ = Accept(conn, Key(secret, "other"), Welcome{Boot: "a"}) },
+		"another key": func(conn net.Conn) {
+			_, _ = ProgramHandshake(conn, DeriveKey(secret, "other"), HandshakeReply{BootID: "a"})
+		},
 		"a proof without a key": func(conn net.Conn) {
-			_, _ = ReadFrame(conn, MaxHello)
-			_ = WriteFrame(conn, KindWelcome, Welcome{Version: Version, Boot: "a"})
+			_, _ = ReadFrame(conn, MaxHandshake)
+			_ = WriteFrame(conn, KindHandshakeReply, HandshakeReply{Version: Version, BootID: "a"})
 			_ = WriteFrame(conn, KindProof, Proof{})
 		},
 		"a fault without a proof": func(conn net.Conn) {
-			_, _ = ReadFrame(conn, MaxHello)
-			_ = WriteFrame(conn, KindWelcome, Welcome{Version: Version, Boot: "a",
-				Fault: &Fault{Code: CodeStart, Reason: runtime.StartNoBinary}})
+			_, _ = ReadFrame(conn, MaxHandshake)
+			_ = WriteFrame(conn, KindHandshakeReply, HandshakeReply{Version: Version, BootID: "a",
+				Error: &WireError{Code: CodeStart, Reason: runtime.StartBinaryNotFound}})
 			_ = WriteFrame(conn, KindProof, Proof{MAC: make([]byte, 32)})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := scripted(t, func(p *peer) { play(p.conn) })
+			s := scriptedSession(t, func(p *peer) { play(p.conn) })
 			err := s.Open(t.Context())
-			require.ErrorIs(t, err, runtime.ErrDoomed)
+			require.ErrorIs(t, err, runtime.ErrTainted)
 			require.ErrorContains(t, err, "could not prove that it is our program")
 		})
 	}
@@ -139,22 +141,22 @@ func TestUnprovenProgram(t *testing.T) {
 
 // A server without the key is not let in, whatever it sends: neither the
 // program's own proof, nor none.
-func TestUnprovenServer(t *testing.T) {
+func TestUnauthenticatedServerIsRefused(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]func(mine Frame) any{
-		"the program's own": func(mine Frame) any { return json.RawMessage(mine.Body) },
+	for name, proofFor := range map[string]func(programProof Frame) any{
+		"the program's own": func(programProof Frame) any { return json.RawMessage(programProof.Body) },
 		"none":              func(Frame) any { return Proof{} },
 	} {
 		ours, theirs := net.Pipe()
 		go func() { // ends with the handshake
-			_, _ = greet(ours, KindHello, Hello{Version: Version, Nonce: newNonce()})
-			_, _ = ReadFrame(ours, maxWelcome)
-			mine, _ := ReadFrame(ours, MaxHello)
-			_ = WriteFrame(ours, KindProof, answer(mine))
+			_, _ = writeHandshake(ours, KindHandshake, Handshake{Version: Version, Nonce: newNonce()})
+			_, _ = ReadFrame(ours, maxHandshakeReply)
+			programProof, _ := ReadFrame(ours, MaxHandshake)
+			_ = WriteFrame(ours, KindProof, proofFor(programProof))
 		}()
-		_, err := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
-		require.ErrorIs(t, err, errUnproven, name)
-		require.ErrorIs(t, err, runtime.ErrDoomed, name)
+		_, err := ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a"})
+		require.ErrorIs(t, err, errUnauthenticated, name)
+		require.ErrorIs(t, err, runtime.ErrTainted, name)
 		ours.Close()
 		theirs.Close()
 	}

@@ -18,15 +18,15 @@ import (
 const (
 	Mount      = "/.hostler"
 	BinDir     = Mount + "/bin"
-	File       = "shim"
-	Path       = BinDir + "/" + File
+	BinaryName = "shim"
+	BinaryPath = BinDir + "/" + BinaryName
 	RunDir     = Mount + "/run"
 	SocketPath = RunDir + "/sock"
 	// StateDir is for what outlives a restart of the container by its engine,
 	// where RunDir does not.
 	StateDir = Mount + "/state"
-	// FenceName is the name of Config.FenceFile, in RunDir or in StateDir.
-	FenceName = "fence"
+	// FenceFileName is the name of Config.FenceFile, in RunDir or in StateDir.
+	FenceFileName = "fence"
 )
 
 // AbstractSocket is the program's socket where it has no user of its own, and so
@@ -44,21 +44,21 @@ const FileMode = 0o111
 // capability. No process of a tenant can get it.
 const UID = runtime.ReservedUser
 
-// Owner is UID as engines write a user and a group.
-const Owner = "64997:64997"
+// UserGroup is UID as engines write a user and a group.
+const UserGroup = "64997:64997"
 
-// AsideDir is where volumes that the workload may only read are mounted a second
+// WritableMirrorDir is where volumes that the workload may only read are mounted a second
 // time, for the program to fill and to empty. It belongs to UID and is closed to
 // all others. It is not below Mount, which is never wiped.
-const AsideDir = "/.hostler-volumes"
+const WritableMirrorDir = "/.hostler-volumes"
 
-// EnvName is the environment variable that carries the Config. The program
+// ConfigEnv is the environment variable that carries the Config. The program
 // removes it from what its children see.
-const EnvName = "HOSTLER_SHIM"
+const ConfigEnv = "HOSTLER_SHIM"
 
-// MainVariable is the environment variable that tells a command the number of
+// MainPIDEnv is the environment variable that tells a command the number of
 // the main process, as it is in the container.
-const MainVariable = "HOSTLER_MAIN_PID"
+const MainPIDEnv = "HOSTLER_MAIN_PID"
 
 // HaltSignal tells init to stop the main process and to stay: a backend whose
 // engine must not end several containers at once removes them one by one
@@ -87,10 +87,10 @@ type Config struct {
 	// Volumes are the targets of the volumes below Root. One that is empty and
 	// root's own when init starts is given to User.
 	Volumes []string `json:"volumes,omitempty"`
-	// Shared says that init shares its machine with other people's processes:
+	// HostProcess says that init shares its machine with other people's processes:
 	// it is not process 1, its container is its descendants and the folder
-	// Root, a Seal walks that folder, and a Wipe empties Volumes below it.
-	Shared bool `json:"shared,omitempty"`
+	// Root, a RecordBaseline walks that folder, and a Wipe empties Volumes below it.
+	HostProcess bool `json:"shared,omitempty"`
 	// Socket is where init listens; empty for SocketPath or AbstractSocket.
 	Socket string `json:"socket,omitempty"`
 	// Key is the container's, see Key: who holds it is obeyed.
@@ -98,20 +98,20 @@ type Config struct {
 	// ExitFile is written with the main process's exit code when it ends, for
 	// want of an engine that remembers it. Empty for none.
 	ExitFile string `json:"exit_file,omitempty"`
-	// Began is a file that init makes when it starts the main process for the
+	// StartedMarker is a file that init makes when it starts the main process for the
 	// first time, for an engine that starts an ended container again unasked.
 	// An init that finds it leaves the main process to a Restart. Empty for an
 	// engine that does not.
-	Began string `json:"began,omitempty"`
+	StartedMarker string `json:"began,omitempty"`
 	// StopSignal asks the main process to end. Zero is SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`
 	// StopGrace is how long the main process may take to end when init is told
 	// to stop. After it, init ends the container. Zero leaves that to the engine.
 	StopGrace time.Duration `json:"stop_grace,omitempty"`
-	// StopOn are signals that tell init to stop, besides SIGTERM and HaltSignal:
+	// StopSignals are signals that tell init to stop, besides SIGTERM and HaltSignal:
 	// those that the engine may send for an image. All others are passed on to
 	// the main process as they are.
-	StopOn []int `json:"stop_on,omitempty"`
+	StopSignals []int `json:"stop_on,omitempty"`
 	// FenceFile is where init keeps the greatest fence that it was given. The
 	// folder has to outlive a restart of the container by its engine.
 	FenceFile string `json:"fence_file,omitempty"`
@@ -126,13 +126,13 @@ func (c Config) Env() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("encode the shim's settings: %w", err)
 	}
-	return EnvName + "=" + string(b), nil
+	return ConfigEnv + "=" + string(b), nil
 }
 
 // ParseConfig reads what Env wrote and fills in what was left out.
 func ParseConfig(value string) (Config, error) {
 	var c Config
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(value, EnvName+"=")), &c); err != nil {
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(value, ConfigEnv+"=")), &c); err != nil {
 		return c, fmt.Errorf("read the shim's settings: %w", err)
 	}
 	if len(c.Args) == 0 || len(c.Key) == 0 {

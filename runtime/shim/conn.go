@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// errLinkLost ends every request that was open on a connection when it broke.
-var errLinkLost = errors.New("the session was lost")
+// errConnLost ends every request that was open on a connection when it broke.
+var errConnLost = errors.New("the session was lost")
 
 // errTooManyOpen refuses a request that the peer would not take.
 var errTooManyOpen = fmt.Errorf("%w: too many requests are unanswered", runtime.ErrUnavailable)
@@ -32,69 +32,69 @@ type Handler func(in *Incoming) error
 // own. A peer that breaks the protocol or goes beyond a limit loses the
 // connection: Err is ErrProtocol then.
 type Conn struct {
-	stream   io.ReadWriteCloser
-	channel  *Channel // on the stream
-	self     End
-	other    End
-	features []string // those that both ends have
-	handle   Handler
-	answered func()        // called at each answer
-	lost     chan struct{} // closed when the connection is over
+	stream     io.ReadWriteCloser
+	channel    *Channel // on the stream
+	local      Role
+	remote     Role
+	features   []string // those that both ends have
+	handle     Handler
+	onResponse func()        // called at each answer
+	closed     chan struct{} // closed when the connection is over
 
 	writeMu sync.Mutex // guards writing to channel; a write is bounded
 
 	// mu guards what follows. It may be taken while writeMu is held.
-	mu      sync.Mutex
-	sent    uint64 // the number of the last request of ours
-	taken   uint64 // that of the last one of the peer's
-	open    map[uint64]*exchange
-	asking  usage // by our requests
-	serving usage // by the peer's
-	check   *time.Timer
-	err     error // why it is over
+	mu             sync.Mutex
+	lastSentID     uint64 // the number of the last request of ours
+	lastReceivedID uint64 // that of the last one of the peer's
+	exchanges      map[uint64]*exchange
+	outgoing       usage // by our requests
+	incoming       usage // by the peer's
+	livenessTimer  *time.Timer
+	err            error // why it is over
 }
 
 // usage is what the open requests of one end take.
 type usage struct{ requests, streams int }
 
 // fits reports whether one more request is within an end's limits.
-func (u usage) fits(streams int, of End) bool {
-	return u.requests < of.requests && u.streams+streams <= of.streams
+func (u usage) fits(streams int, limits Role) bool {
+	return u.requests < limits.maxRequests && u.streams+streams <= limits.maxStreams
 }
 
 // NewConn makes a connection of a channel. Nothing is read before Run. Both
 // functions may be nil: a Conn without a handler answers that it knows no
 // requests.
-func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, answered func()) *Conn {
+func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, onResponse func()) *Conn {
 	if handle == nil {
-		handle = refuse
+		handle = rejectRequest
 	}
-	if answered == nil {
-		answered = func() {}
+	if onResponse == nil {
+		onResponse = func() {}
 	}
 	return &Conn{
-		stream: stream, channel: channel, self: channel.self, other: channel.other,
-		features: channel.features, handle: handle, answered: answered,
-		sent: channel.self.first, taken: channel.other.first,
-		lost: make(chan struct{}), open: make(map[uint64]*exchange),
+		stream: stream, channel: channel, local: channel.local, remote: channel.remote,
+		features: channel.features, handle: handle, onResponse: onResponse,
+		lastSentID: channel.local.firstID, lastReceivedID: channel.remote.firstID,
+		closed: make(chan struct{}), exchanges: make(map[uint64]*exchange),
 	}
 }
 
-// refuse is the handler of an end that serves nothing.
-func refuse(in *Incoming) error {
+// rejectRequest is the handler of an end that serves nothing.
+func rejectRequest(in *Incoming) error {
 	if in.OneWay() {
 		return nil
 	}
-	fault := &Fault{Code: CodeUnknown, Detail: "no request is called " + fmt.Sprintf("%.64q", in.Request.Op)}
-	go func() { _ = in.Answer(Answer{Fault: fault}) }() // ends with the write, which is bounded
+	wireErr := &WireError{Code: CodeUnsupported, Detail: "no request is called " + fmt.Sprintf("%.64q", in.Request.Op)}
+	go func() { _ = in.Respond(Response{Error: wireErr}) }() // ends with the write, which is bounded
 	return nil
 }
 
 // Has reports whether both ends have a feature.
 func (c *Conn) Has(feature string) bool { return slices.Contains(c.features, feature) }
 
-// Lost is closed when the connection is over.
-func (c *Conn) Lost() <-chan struct{} { return c.lost }
+// Closed is closed when the connection is over.
+func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
 // Err is why the connection is over, nil if it is not.
 func (c *Conn) Err() error {
@@ -103,10 +103,10 @@ func (c *Conn) Err() error {
 	return c.err
 }
 
-// isLost reports whether the connection is over.
-func (c *Conn) isLost() bool {
+// isClosed reports whether the connection is over.
+func (c *Conn) isClosed() bool {
 	select {
-	case <-c.lost:
+	case <-c.closed:
 		return true
 	default:
 		return false
@@ -115,7 +115,7 @@ func (c *Conn) isLost() bool {
 
 // Close ends the connection.
 func (c *Conn) Close() error {
-	c.fail(errLinkLost)
+	c.fail(errConnLost)
 	return nil
 }
 
@@ -127,13 +127,13 @@ func (c *Conn) fail(err error) {
 		return
 	}
 	c.err = err
-	close(c.lost)
-	open := c.open
-	c.open = nil
+	close(c.closed)
+	exchanges := c.exchanges
+	c.exchanges = nil
 	c.mu.Unlock()
 	c.stream.Close()
-	for _, x := range open {
-		x.finish(errLinkLost)
+	for _, x := range exchanges {
+		x.finish(errConnLost)
 	}
 }
 
@@ -152,42 +152,42 @@ func (c *Conn) Run() {
 	}
 }
 
-// frameKinds are what may come after the handshake.
-var frameKinds = map[Kind]func(c *Conn, f Frame) error{
-	KindRequest: (*Conn).takeRequest,
-	KindNote:    (*Conn).takeNote,
-	KindAnswer:  (*Conn).takeAnswer,
-	KindDone:    (*Conn).takeDone,
-	KindData:    (*Conn).takeStreamFrame,
-	KindCredit:  (*Conn).takeStreamFrame,
-	KindEnd:     (*Conn).takeStreamFrame,
-	KindReset:   (*Conn).takeStreamFrame,
+// frameHandlers are what may come after the handshake.
+var frameHandlers = map[Kind]func(c *Conn, f Frame) error{
+	KindRequest:  (*Conn).handleRequest,
+	KindProgress: (*Conn).handleProgress,
+	KindResponse: (*Conn).handleResponse,
+	KindDone:     (*Conn).handleDone,
+	KindData:     (*Conn).handleStreamFrame,
+	KindCredit:   (*Conn).handleStreamFrame,
+	KindEnd:      (*Conn).handleStreamFrame,
+	KindReset:    (*Conn).handleStreamFrame,
 }
 
 // dispatch hands one frame to whom it is for. It never waits.
 func (c *Conn) dispatch(f Frame) error {
-	take, ok := frameKinds[f.Kind]
+	handler, ok := frameHandlers[f.Kind]
 	if !ok {
-		return violation("a frame of kind %q", f.Kind)
+		return protocolError("a frame of kind %q", f.Kind)
 	}
-	return take(c, f)
+	return handler(c, f)
 }
 
-// violation is what ends a connection because of the peer.
-func violation(format string, args ...any) error {
+// protocolError is what ends a connection because of the peer.
+func protocolError(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrProtocol}, args...)...)
 }
 
 // write sends a frame. Only errTooLarge leaves the connection as it was. The
 // caller holds writeMu.
 func (c *Conn) write(kind Kind, message any) error {
-	return c.watched(func() error { return c.channel.Write(kind, message) })
+	return c.withWriteTimeout(func() error { return c.channel.Write(kind, message) })
 }
 
-// watched does a write, and ends the connection when it takes too long or fails.
-func (c *Conn) watched(write func() error) error {
-	watchdog := time.AfterFunc(c.self.writeTimeout, func() {
-		c.fail(fmt.Errorf("%w: the peer does not read", errLinkLost))
+// withWriteTimeout does a write, and ends the connection when it takes too long or fails.
+func (c *Conn) withWriteTimeout(write func() error) error {
+	watchdog := time.AfterFunc(c.local.writeTimeout, func() {
+		c.fail(fmt.Errorf("%w: the peer does not read", errConnLost))
 	})
 	defer watchdog.Stop()
 	err := write()
@@ -195,19 +195,19 @@ func (c *Conn) watched(write func() error) error {
 		return err
 	}
 	c.fail(err)
-	return errLinkLost
+	return errConnLost
 }
 
-// exchangeOf finds the request that a frame is about.
-func (c *Conn) exchangeOf(id uint64) (*exchange, error) {
+// exchangeByID finds the request that a frame is about.
+func (c *Conn) exchangeByID(id uint64) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x := c.open[id]
+	x := c.exchanges[id]
 	if x == nil && c.err == nil {
-		return nil, violation("a message about request %d, which is none", id)
+		return nil, protocolError("a message about request %d, which is none", id)
 	}
 	if x == nil {
-		return nil, errLinkLost
+		return nil, errConnLost
 	}
 	return x, nil
 }

@@ -16,27 +16,27 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// channels are both ends of a stream after the handshake.
-func channels(t testing.TB) (server, program *Channel, ours, theirs net.Conn) {
+// newChannelConns are both ends of a stream after the handshake.
+func newChannelConns(t testing.TB) (server, program *Channel, ours, theirs net.Conn) {
 	t.Helper()
-	key := Key(secret, "c")
+	key := DeriveKey(secret, "c")
 	ours, theirs = net.Pipe()
 	done := make(chan *Channel, 1)
 	go func() { // ends with the handshake
-		c, _ := Accept(theirs, key, Welcome{Boot: "a"})
+		c, _ := ProgramHandshake(theirs, key, HandshakeReply{BootID: "a"})
 		done <- c
 	}()
-	server, _, err := Call(ours, key, Version)
+	server, _, err := ServerHandshake(ours, key, Version)
 	require.NoError(t, err)
 	program = <-done
 	require.NotNil(t, program)
 	return server, program, ours, theirs
 }
 
-// conns are both ends of a connection, each with its handler.
-func conns(t *testing.T, serves, programServes Handler) (server, program *Conn) {
+// newConnPair are both ends of a connection, each with its handler.
+func newConnPair(t *testing.T, serves, programServes Handler) (server, program *Conn) {
 	t.Helper()
-	s, p, ours, theirs := channels(t)
+	s, p, ours, theirs := newChannelConns(t)
 	server, program = NewConn(ours, s, serves, nil), NewConn(theirs, p, programServes, nil)
 	go server.Run() // both end with the connection
 	go program.Run()
@@ -46,33 +46,33 @@ func conns(t *testing.T, serves, programServes Handler) (server, program *Conn) 
 
 // echo answers with the request's own key.
 func echo(in *Incoming) error {
-	go func() { _ = in.Answer(Answer{Fault: &Fault{Code: CodeFailed, Detail: in.Request.Key}}) }()
+	go func() { _ = in.Respond(Response{Error: &WireError{Code: CodeFailed, Detail: in.Request.RunID}}) }()
 	return nil
 }
 
 // Each end asks and is asked, at once, and every answer is that of its request.
-func TestBothEndsAsk(t *testing.T) {
+func TestRequestsInBothDirections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		server, program := conns(t, echo, echo)
+		server, program := newConnPair(t, echo, echo)
 		var all sync.WaitGroup
 		for _, end := range []*Conn{server, program} {
 			for n := range 20 {
 				all.Go(func() {
-					key := strings.Repeat(end.self.name, n+1)
-					out, err := end.Ask(Request{Op: OpOutcome, Key: key})
+					key := strings.Repeat(end.local.name, n+1)
+					out, err := end.Call(Request{Op: OpWaitResult, RunID: key})
 					require.NoError(t, err)
-					require.Equal(t, end.self.first%2, out.id%2)
+					require.Equal(t, end.local.firstID%2, out.id%2)
 					ev := <-out.events
-					require.Equal(t, key, ev.answer.Fault.Detail)
+					require.Equal(t, key, ev.response.Error.Detail)
 				})
 			}
 		}
 		all.Wait()
 		for _, end := range []*Conn{server, program} {
-			require.Empty(t, end.open)
-			require.Zero(t, end.asking)
-			require.Zero(t, end.serving)
+			require.Empty(t, end.exchanges)
+			require.Zero(t, end.outgoing)
+			require.Zero(t, end.incoming)
 		}
 	})
 }
@@ -81,42 +81,42 @@ func TestBothEndsAsk(t *testing.T) {
 func TestUnknownRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, program := conns(t, nil, nil)
-		require.NoError(t, program.Tell(Request{Op: "news"}))
-		for range 3 * Server.requests {
-			out, err := program.Ask(Request{Op: Op(strings.Repeat("x", 10_000))})
+		_, program := newConnPair(t, nil, nil)
+		require.NoError(t, program.Notify(Request{Op: "news"}))
+		for range 3 * Server.maxRequests {
+			out, err := program.Call(Request{Op: Op(strings.Repeat("x", 10_000))})
 			require.NoError(t, err)
 			ev := <-out.events
-			require.Equal(t, CodeUnknown, ev.answer.Fault.Code)
-			require.Less(t, len(ev.answer.Fault.Detail), 200)
+			require.Equal(t, CodeUnsupported, ev.response.Error.Code)
+			require.Less(t, len(ev.response.Error.Detail), 200)
 		}
 	})
 }
 
 // Both ends learn what both can. A name that one does not know is ignored, and
 // nobody between them can take one away.
-func TestFeatures(t *testing.T) {
+func TestFeatureNegotiation(t *testing.T) {
 	t.Parallel()
-	server, program := conns(t, nil, nil)
+	server, program := newConnPair(t, nil, nil)
 	require.True(t, server.Has(FeatureFiles))
 	require.True(t, program.Has(FeatureFiles))
 	require.False(t, server.Has("telepathy"))
-	require.Equal(t, []string{FeatureFiles}, common([]string{"telepathy", FeatureFiles, FeatureFiles}))
-	require.Empty(t, common([]string{"telepathy"}))
+	require.Equal(t, []string{FeatureFiles}, commonFeatures([]string{"telepathy", FeatureFiles, FeatureFiles}))
+	require.Empty(t, commonFeatures([]string{"telepathy"}))
 
 	ours, between := net.Pipe()
 	onward, theirs := net.Pipe()
 	go func() { // ends with the handshake
-		f, _ := ReadFrame(between, MaxHello)
+		f, _ := ReadFrame(between, MaxHandshake)
 		_ = WriteFrame(onward, f.Kind, jsonBody(bytes.ReplaceAll(f.Body, []byte(FeatureFiles), []byte("nosuch"))))
 		_, _ = io.Copy(between, onward)
 	}()
 	go func() { // ends with the handshake
-		_, _ = Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
+		_, _ = ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a"})
 		theirs.Close()
 	}()
-	_, _, err := Call(ours, Key(secret, "c"), Version)
-	require.ErrorIs(t, err, runtime.ErrDoomed)
+	_, _, err := ServerHandshake(ours, DeriveKey(secret, "c"), Version)
+	require.ErrorIs(t, err, runtime.ErrTainted)
 	ours.Close()
 }
 
@@ -127,19 +127,19 @@ func (b jsonBody) MarshalJSON() ([]byte, error) { return b, nil }
 
 // A peer that does not read loses the connection, and only after the time that
 // its end allows.
-func TestPeerThatDoesNotRead(t *testing.T) {
+func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	for _, program := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			s, p, ours, theirs := channels(t)
+			s, p, ours, theirs := newChannelConns(t)
 			end, limit := NewConn(ours, s, nil, nil), 10*time.Second
 			if program {
 				end, limit = NewConn(theirs, p, nil, nil), 30*time.Second
 			}
-			begun := time.Now()
-			_, err := end.Ask(Request{Op: OpOutcome})
-			require.ErrorIs(t, err, errLinkLost)
-			require.Equal(t, limit, time.Since(begun))
+			start := time.Now()
+			_, err := end.Call(Request{Op: OpWaitResult})
+			require.ErrorIs(t, err, errConnLost)
+			require.Equal(t, limit, time.Since(start))
 			require.ErrorContains(t, end.Err(), "does not read")
 		})
 	}
@@ -151,19 +151,19 @@ func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var held []*Incoming
-		server, _ := conns(t, nil, func(in *Incoming) error { held = append(held, in); return nil })
-		for range Program.requests {
-			out, err := server.Ask(Request{Op: OpOutcome})
+		server, _ := newConnPair(t, nil, func(in *Incoming) error { held = append(held, in); return nil })
+		for range Program.maxRequests {
+			out, err := server.Call(Request{Op: OpWaitResult})
 			require.NoError(t, err)
-			out.Forget()
+			out.Abandon()
 		}
-		_, err := server.Ask(Request{Op: OpOutcome})
+		_, err := server.Call(Request{Op: OpWaitResult})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		synctest.Wait()
-		require.NoError(t, held[7].Answer(Answer{}))
-		require.Error(t, held[7].Answer(Answer{}), "a second time")
+		require.NoError(t, held[7].Respond(Response{}))
+		require.Error(t, held[7].Respond(Response{}), "a second time")
 		synctest.Wait()
-		_, err = server.Ask(Request{Op: OpOutcome})
+		_, err = server.Call(Request{Op: OpWaitResult})
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, server.Err())
@@ -175,40 +175,40 @@ func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var held []*Incoming
-		server, program := conns(t, nil, func(in *Incoming) error { held = append(held, in); return nil })
-		for range Program.streams / maxStreams {
-			_, err := server.Ask(Request{Op: OpTar, Streams: maxStreams})
+		server, program := newConnPair(t, nil, func(in *Incoming) error { held = append(held, in); return nil })
+		for range Program.maxStreams / maxStreamsPerRequest {
+			_, err := server.Call(Request{Op: OpTar, Streams: maxStreamsPerRequest})
 			require.NoError(t, err)
 		}
-		_, err := server.Ask(Request{Op: OpTar, Streams: 1})
+		_, err := server.Call(Request{Op: OpTar, Streams: 1})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		synctest.Wait()
-		require.NoError(t, held[3].Answer(Answer{}))
+		require.NoError(t, held[3].Respond(Response{}))
 		synctest.Wait()
-		for range maxStreams {
-			_, err = server.Ask(Request{Op: OpTar, Streams: 1})
+		for range maxStreamsPerRequest {
+			_, err = server.Call(Request{Op: OpTar, Streams: 1})
 			require.NoError(t, err)
 		}
 		synctest.Wait()
 		for _, in := range held {
-			_ = in.Answer(Answer{}) // one is answered
+			_ = in.Respond(Response{}) // one is answered
 		}
 		synctest.Wait()
 		require.NoError(t, server.Err())
-		require.Zero(t, program.serving)
-		require.Zero(t, server.asking)
+		require.Zero(t, program.incoming)
+		require.Zero(t, server.outgoing)
 	})
 }
 
 // The end of a connection ends its requests and streams at both ends.
-func TestConnectionEnds(t *testing.T) {
+func TestConnCloseEndsRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		began := make(chan *Incoming, 1)
-		server, program := conns(t, nil, func(in *Incoming) error { began <- in; return nil })
-		out, err := server.Ask(Request{Op: OpTar, Streams: 1})
+		accepted := make(chan *Incoming, 1)
+		server, program := newConnPair(t, nil, func(in *Incoming) error { accepted <- in; return nil })
+		out, err := server.Call(Request{Op: OpTar, Streams: 1})
 		require.NoError(t, err)
-		in := <-began
+		in := <-accepted
 		read := make(chan error, 2)
 		for _, s := range []*Stream{out.Stream(0), in.Stream(0)} {
 			go func() { // ends with the connection
@@ -218,30 +218,30 @@ func TestConnectionEnds(t *testing.T) {
 		}
 		synctest.Wait()
 		require.NoError(t, program.Close())
-		<-server.Lost()
-		<-in.Lost()
-		require.ErrorIs(t, <-read, errLinkLost)
-		require.ErrorIs(t, <-read, errLinkLost)
+		<-server.Closed()
+		<-in.Closed()
+		require.ErrorIs(t, <-read, errConnLost)
+		require.ErrorIs(t, <-read, errConnLost)
 		_, err = out.Stream(0).Write([]byte("x"))
-		require.ErrorIs(t, err, errLinkLost)
-		_, err = server.Ask(Request{Op: OpTar})
-		require.ErrorIs(t, err, errLinkLost)
-		require.Error(t, server.Tell(Request{Op: OpCancel}))
-		require.Error(t, in.Answer(Answer{}))
-		out.Forget()
+		require.ErrorIs(t, err, errConnLost)
+		_, err = server.Call(Request{Op: OpTar})
+		require.ErrorIs(t, err, errConnLost)
+		require.Error(t, server.Notify(Request{Op: OpCancel}))
+		require.Error(t, in.Respond(Response{}))
+		out.Abandon()
 	})
 }
 
 // An error of the handler ends the connection.
-func TestHandlerFails(t *testing.T) {
+func TestHandlerErrorClosesConn(t *testing.T) {
 	t.Parallel()
-	nonsense := errors.New("nonsense")
+	errHandler := errors.New("nonsense")
 	synctest.Test(t, func(t *testing.T) {
-		server, program := conns(t, nil, func(*Incoming) error { return nonsense })
-		out, err := server.Ask(Request{Op: OpRun})
+		server, program := newConnPair(t, nil, func(*Incoming) error { return errHandler })
+		out, err := server.Call(Request{Op: OpRun})
 		require.NoError(t, err)
-		<-server.Lost()
-		require.ErrorIs(t, program.Err(), nonsense)
+		<-server.Closed()
+		require.ErrorIs(t, program.Err(), errHandler)
 		select {
 		case <-out.events:
 			t.Error("an answer")

@@ -6,8 +6,8 @@ import (
 
 // event is a message about a request of ours; answer is nil for a note.
 type event struct {
-	turn   Turn
-	answer *Answer
+	state    ProgressState
+	response *Response
 }
 
 // exchange is one request, of either end, with its streams, until both ends have
@@ -23,9 +23,9 @@ type exchange struct {
 	ended atomic.Bool
 
 	// Of a request of ours.
-	events    chan event
-	notes     int  // guarded by conn.mu
-	forgotten bool // nobody waits for it any more; guarded by conn.mu
+	events        chan event
+	progressCount int  // guarded by conn.mu
+	abandoned     bool // nobody waits for it any more; guarded by conn.mu
 }
 
 func newExchange(c *Conn, id uint64, streams int) *exchange {
@@ -49,131 +49,131 @@ func (x *exchange) finish(err error) {
 // Outgoing is a request of ours.
 type Outgoing struct{ *exchange }
 
-// Ask sends a request, with as many streams as it says. The caller drops it with
+// Call sends a request, with as many streams as it says. The caller drops it with
 // Forget.
-func (c *Conn) Ask(r Request) (Outgoing, error) {
+func (c *Conn) Call(r Request) (Outgoing, error) {
 	// The numbers are sent in their order.
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
-	x, err := c.begin(r.Streams)
+	x, err := c.register(r.Streams)
 	if err != nil {
 		return Outgoing{}, err
 	}
 	r.ID = x.id
 	if err := c.write(KindRequest, r); err != nil {
-		c.drop(x) // the peer has not seen it, or the connection is over
+		c.unregister(x) // the peer has not seen it, or the connection is over
 		return Outgoing{}, err
 	}
 	return Outgoing{x}, nil
 }
 
-// Tell sends a request that has no answer.
-func (c *Conn) Tell(r Request) error {
+// Notify sends a request that has no answer.
+func (c *Conn) Notify(r Request) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	return c.write(KindRequest, r)
 }
 
-// begin makes a request of ours, with its number. What the peer would not take
+// register makes a request of ours, with its number. What the peer would not take
 // is errTooManyOpen.
-func (c *Conn) begin(streams int) (*exchange, error) {
+func (c *Conn) register(streams int) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
-		return nil, errLinkLost
+		return nil, errConnLost
 	}
-	if !c.asking.fits(streams, c.other) {
+	if !c.outgoing.fits(streams, c.remote) {
 		return nil, errTooManyOpen
 	}
-	c.sent += 2
-	x := newExchange(c, c.sent, streams)
-	x.events = make(chan event, maxNotes+1)
-	c.open[x.id] = x
-	c.asking.requests++
-	c.asking.streams += streams
-	if _, can := c.stream.(Checker); can && c.check == nil {
-		c.checkLater(firstCheck)
+	c.lastSentID += 2
+	x := newExchange(c, c.lastSentID, streams)
+	x.events = make(chan event, maxProgress+1)
+	c.exchanges[x.id] = x
+	c.outgoing.requests++
+	c.outgoing.streams += streams
+	if _, ok := c.stream.(LivenessChecker); ok && c.livenessTimer == nil {
+		c.scheduleCheck(minCheckInterval)
 	}
 	return x, nil
 }
 
-// drop forgets a request that was not sent.
-func (c *Conn) drop(x *exchange) {
+// unregister forgets a request that was not sent.
+func (c *Conn) unregister(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, x.id)
-	c.asking.requests--
-	c.asking.streams -= len(x.streams)
+	delete(c.exchanges, x.id)
+	c.outgoing.requests--
+	c.outgoing.streams -= len(x.streams)
 }
 
-// Forget says that nobody waits for the request any more. The peer is told by its
+// Abandon says that nobody waits for the request any more. The peer is told by its
 // streams, if there are any. Until it answers, the request counts as open.
-func (o Outgoing) Forget() {
+func (o Outgoing) Abandon() {
 	c := o.conn
 	c.mu.Lock()
-	o.forgotten = true
-	_, open := c.open[o.id]
+	o.abandoned = true
+	_, open := c.exchanges[o.id]
 	c.mu.Unlock()
 	if !open {
 		return
 	}
 	for _, s := range o.streams {
-		s.Reset(errForgotten)
+		s.Reset(errAbandoned)
 	}
 }
 
-// takeNote hands a note to the request's caller.
-func (c *Conn) takeNote(f Frame) error {
-	note, err := Decode[Note](f, KindNote)
+// handleProgress hands a note to the request's caller.
+func (c *Conn) handleProgress(f Frame) error {
+	progress, err := Decode[Progress](f, KindProgress)
 	if err != nil {
 		return err
 	}
-	x, err := c.exchangeOf(note.ID)
+	x, err := c.exchangeByID(progress.ID)
 	if err != nil {
 		return err
 	}
 	c.mu.Lock()
-	x.notes++
-	known := x.events != nil && x.notes <= maxNotes
+	x.progressCount++
+	expected := x.events != nil && x.progressCount <= maxProgress
 	c.mu.Unlock()
-	if !known {
-		return violation("a note too many about request %d", note.ID)
+	if !expected {
+		return protocolError("a note too many about request %d", progress.ID)
 	}
-	x.events <- event{turn: note.Turn} // there is room
+	x.events <- event{state: progress.State} // there is room
 	return nil
 }
 
-// takeAnswer hands an answer to the request's caller. It is the last that the peer
+// handleResponse hands an answer to the request's caller. It is the last that the peer
 // sends about it.
-func (c *Conn) takeAnswer(f Frame) error {
-	answer, err := Decode[Answer](f, KindAnswer)
+func (c *Conn) handleResponse(f Frame) error {
+	response, err := Decode[Response](f, KindResponse)
 	if err != nil {
 		return err
 	}
-	x, err := c.exchangeOf(answer.ID)
+	x, err := c.exchangeByID(response.ID)
 	if err != nil {
 		return err
 	}
 	if x.events == nil {
-		return violation("an answer to a request of its own")
+		return protocolError("an answer to a request of its own")
 	}
 	c.mu.Lock()
-	delete(c.open, x.id)
-	c.asking.requests--
+	delete(c.exchanges, x.id)
+	c.outgoing.requests--
 	c.mu.Unlock()
-	c.answered()
-	x.events <- event{answer: &answer} // there is room
-	x.finish(errAnswered)
+	c.onResponse()
+	x.events <- event{response: &response} // there is room
+	x.finish(errRequestEnded)
 	if len(x.streams) > 0 {
 		// Ends with the write, which is bounded; there are as many as streams that
 		// the peer allows.
-		go c.done(x)
+		go c.sendDone(x)
 	}
 	return nil
 }
 
-// done sends the last frame of a request of ours that has streams.
-func (c *Conn) done(x *exchange) {
+// sendDone sends the last frame of a request of ours that has streams.
+func (c *Conn) sendDone(x *exchange) {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	x.ended.Store(true)
@@ -182,7 +182,7 @@ func (c *Conn) done(x *exchange) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.asking.streams -= len(x.streams)
+	c.outgoing.streams -= len(x.streams)
 }
 
 // Incoming is a request of the peer's.
@@ -194,67 +194,67 @@ type Incoming struct {
 // OneWay reports whether the request has no answer.
 func (in *Incoming) OneWay() bool { return in.id == 0 }
 
-// Lost is closed when the connection is over.
-func (in *Incoming) Lost() <-chan struct{} { return in.conn.lost }
+// Closed is closed when the connection is over.
+func (in *Incoming) Closed() <-chan struct{} { return in.conn.closed }
 
-// takeRequest has the handler begin a request.
-func (c *Conn) takeRequest(f Frame) error {
-	if len(f.Body) > c.self.requestSize {
-		return violation("a request of %d bytes, at most %d are allowed", len(f.Body), c.self.requestSize)
+// handleRequest has the handler begin a request.
+func (c *Conn) handleRequest(f Frame) error {
+	if len(f.Body) > c.local.maxRequestSize {
+		return protocolError("a request of %d bytes, at most %d are allowed", len(f.Body), c.local.maxRequestSize)
 	}
 	r, err := Decode[Request](f, KindRequest)
 	if err != nil {
 		return err
 	}
-	if r.Streams < 0 || r.Streams > maxStreams {
-		return violation("a request with %d streams", r.Streams)
+	if r.Streams < 0 || r.Streams > maxStreamsPerRequest {
+		return protocolError("a request with %d streams", r.Streams)
 	}
 	if r.ID == 0 {
 		if r.Streams != 0 {
-			return violation("a request with streams and without an answer")
+			return protocolError("a request with streams and without an answer")
 		}
 		return c.handle(&Incoming{exchange: newExchange(c, 0, 0), Request: r})
 	}
 	x := newExchange(c, r.ID, r.Streams)
-	if err := c.serve(x); err != nil {
+	if err := c.registerIncoming(x); err != nil {
 		return err
 	}
 	return c.handle(&Incoming{exchange: x, Request: r})
 }
 
-// serve counts a request of the peer's.
-func (c *Conn) serve(x *exchange) error {
+// registerIncoming counts a request of the peer's.
+func (c *Conn) registerIncoming(x *exchange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.err != nil:
-		return errLinkLost
-	case x.id%2 != c.other.first%2 || x.id <= c.taken:
-		return violation("the number %d of a request, after %d", x.id, c.taken)
-	case !c.serving.fits(len(x.streams), c.self):
-		return violation("more requests than %d, or more streams than %d", c.self.requests, c.self.streams)
+		return errConnLost
+	case x.id%2 != c.remote.firstID%2 || x.id <= c.lastReceivedID:
+		return protocolError("the number %d of a request, after %d", x.id, c.lastReceivedID)
+	case !c.incoming.fits(len(x.streams), c.local):
+		return protocolError("more requests than %d, or more streams than %d", c.local.maxRequests, c.local.maxStreams)
 	}
-	c.taken = x.id
-	c.open[x.id] = x
-	c.serving.requests++
-	c.serving.streams += len(x.streams)
+	c.lastReceivedID = x.id
+	c.exchanges[x.id] = x
+	c.incoming.requests++
+	c.incoming.streams += len(x.streams)
 	return nil
 }
 
-// Note tells the peer how the request gets on.
-func (in *Incoming) Note(turn Turn) error {
+// SendProgress tells the peer how the request gets on.
+func (in *Incoming) SendProgress(state ProgressState) error {
 	c := in.conn
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	if in.ended.Load() {
-		return errAnswered
+		return errRequestEnded
 	}
-	return c.write(KindNote, Note{ID: in.id, Turn: turn})
+	return c.write(KindProgress, Progress{ID: in.id, State: state})
 }
 
-// Answer ends the request. The first answer counts. What the streams hold that
+// Respond ends the request. The first answer counts. What the streams hold that
 // was not read is dropped.
-func (in *Incoming) Answer(a Answer) error {
+func (in *Incoming) Respond(a Response) error {
 	if in.OneWay() {
 		return nil
 	}
@@ -263,35 +263,35 @@ func (in *Incoming) Answer(a Answer) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	if in.ended.Swap(true) {
-		return errAnswered
+		return errRequestEnded
 	}
 	c.mu.Lock()
 	if len(in.streams) == 0 {
-		delete(c.open, in.id)
+		delete(c.exchanges, in.id)
 	}
-	c.serving.requests--
+	c.incoming.requests--
 	c.mu.Unlock()
-	err := c.write(KindAnswer, a)
-	in.exchange.finish(errAnswered)
+	err := c.write(KindResponse, a)
+	in.exchange.finish(errRequestEnded)
 	return err
 }
 
-// takeDone ends a request of the peer's that is answered.
-func (c *Conn) takeDone(f Frame) error {
+// handleDone ends a request of the peer's that is answered.
+func (c *Conn) handleDone(f Frame) error {
 	done, err := Decode[Done](f, KindDone)
 	if err != nil {
 		return err
 	}
-	x, err := c.exchangeOf(done.ID)
+	x, err := c.exchangeByID(done.ID)
 	if err != nil {
 		return err
 	}
 	if !x.ended.Load() { // ours are not open any more when they end
-		return violation("the end of request %d before its answer", done.ID)
+		return protocolError("the end of request %d before its answer", done.ID)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.open, x.id)
-	c.serving.streams -= len(x.streams)
+	delete(c.exchanges, x.id)
+	c.incoming.streams -= len(x.streams)
 	return nil
 }

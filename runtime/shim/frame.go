@@ -8,11 +8,11 @@ import (
 	"io"
 )
 
-// MaxFrame and MaxHello bound the body of a frame, in bytes. A peer that has
-// not proven who it is may not make us hold more than MaxHello.
+// MaxFrame and MaxHandshake bound the body of a frame, in bytes. A peer that has
+// not proven who it is may not make us hold more than MaxHandshake.
 const (
-	MaxFrame = 4 << 20
-	MaxHello = 4 << 10
+	MaxFrame     = 4 << 20
+	MaxHandshake = 4 << 10
 )
 
 // ErrProtocol says that the other end does not speak the protocol. A session
@@ -27,13 +27,13 @@ type Kind byte
 
 // The kinds of frames, in the order in which a session uses them.
 const (
-	KindHello   Kind = 'H' // Hello, the client's first
-	KindWelcome Kind = 'W' // Welcome, the program's first
-	KindProof   Kind = 'P' // Proof, the last before the channel is encrypted
-	KindRequest Kind = 'Q' // Request
-	KindNote    Kind = 'N' // Note
-	KindAnswer  Kind = 'A' // Answer
-	KindDone    Kind = 'F' // Done
+	KindHandshake      Kind = 'H' // Handshake, the client's first
+	KindHandshakeReply Kind = 'W' // HandshakeReply, the program's first
+	KindProof          Kind = 'P' // Proof, the last before the channel is encrypted
+	KindRequest        Kind = 'Q' // Request
+	KindProgress       Kind = 'N' // Note
+	KindResponse       Kind = 'A' // Answer
+	KindDone           Kind = 'F' // Done
 )
 
 // The kinds of frames of a stream. Their body is no JSON: the request's number, in

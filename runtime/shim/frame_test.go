@@ -16,7 +16,7 @@ import (
 func TestFrameRoundTrip(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	want := Request{ID: 7, Op: OpRun, Run: &Run{Key: "k", Args: []string{"a", ""}, Stdin: []byte{0, 255}}}
+	want := Request{ID: 7, Op: OpRun, Run: &Run{RunID: "k", Args: []string{"a", ""}, Stdin: []byte{0, 255}}}
 	require.NoError(t, WriteFrame(&b, KindRequest, want))
 	f, err := ReadFrame(&b, MaxFrame)
 	require.NoError(t, err)
@@ -45,36 +45,36 @@ func TestReadFrameRefuses(t *testing.T) {
 		_, err := ReadFrame(strings.NewReader(c.bytes), MaxFrame)
 		require.ErrorIs(t, err, c.want, name)
 	}
-	_, err := Decode[Hello](Frame{Kind: KindAnswer, Body: []byte("{}")}, KindHello)
+	_, err := Decode[Handshake](Frame{Kind: KindResponse, Body: []byte("{}")}, KindHandshake)
 	require.ErrorIs(t, err, ErrProtocol, "another kind")
-	_, err = Decode[Hello](Frame{Kind: KindHello, Body: []byte("[")}, KindHello)
+	_, err = Decode[Handshake](Frame{Kind: KindHandshake, Body: []byte("[")}, KindHandshake)
 	require.ErrorIs(t, err, ErrProtocol, "no JSON")
 	require.ErrorIs(t, WriteFrame(io.Discard, KindRequest, strings.Repeat("x", MaxFrame)), ErrProtocol)
 }
 
 // Every error of the contract comes out at the other end as what it was.
-func TestFaults(t *testing.T) {
+func TestWireErrors(t *testing.T) {
 	t.Parallel()
 	for _, want := range []error{
-		runtime.ErrNotRunning, runtime.ErrLost, runtime.ErrDoomed, runtime.ErrNotClean,
-		runtime.ErrUnavailable, runtime.ErrBadArchive, runtime.ErrNoFile,
+		runtime.ErrNotRunning, runtime.ErrContainerExited, runtime.ErrTainted, runtime.ErrWipeUnverified,
+		runtime.ErrUnavailable, runtime.ErrBadArchive, runtime.ErrFileNotFound,
 	} {
-		line, err := json.Marshal(NewFault(want))
+		line, err := json.Marshal(NewWireError(want))
 		require.NoError(t, err)
 		require.ErrorIs(t, ToolError(1, "some noise\n"+string(line)+"\n"), want)
 	}
-	start := &runtime.StartError{Reason: runtime.StartNoUser, Detail: "no user"}
-	require.Equal(t, start, NewFault(start).Err())
+	start := &runtime.StartError{Reason: runtime.StartUserNotFound, Detail: "no user"}
+	require.Equal(t, start, NewWireError(start).Err())
 	require.NoError(t, ToolError(0, "noise"))
 	require.ErrorContains(t, ToolError(2, "usage: ..."), "code 2")
-	require.ErrorContains(t, NewFault(errors.New("odd")).Err(), "odd")
+	require.ErrorContains(t, NewWireError(errors.New("odd")).Err(), "odd")
 }
 
-func TestConfig(t *testing.T) {
+func TestConfigRoundTrip(t *testing.T) {
 	t.Parallel()
 	_, err := Config{}.Env()
 	require.Error(t, err, "no argv")
-	env, err := Config{Args: []string{"/x"}, Key: Key(secret, "t")}.Env()
+	env, err := Config{Args: []string{"/x"}, Key: DeriveKey(secret, "t")}.Env()
 	require.NoError(t, err)
 	c, err := ParseConfig(env)
 	require.NoError(t, err)
@@ -87,12 +87,12 @@ func TestConfig(t *testing.T) {
 }
 
 // A key is one container's and one secret's.
-func TestKey(t *testing.T) {
+func TestDeriveKey(t *testing.T) {
 	t.Parallel()
-	a := Key([]byte("secret"), "a")
-	require.Equal(t, a, Key([]byte("secret"), "a"))
-	require.NotEqual(t, a, Key([]byte("secret"), "b"))
-	require.NotEqual(t, a, Key([]byte("other"), "a"))
+	a := DeriveKey([]byte("secret"), "a")
+	require.Equal(t, a, DeriveKey([]byte("secret"), "a"))
+	require.NotEqual(t, a, DeriveKey([]byte("secret"), "b"))
+	require.NotEqual(t, a, DeriveKey([]byte("other"), "a"))
 }
 
 // Whatever bytes come, reading ends, and what was read is written the same.
@@ -103,11 +103,11 @@ func FuzzReadFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := bytes.NewReader(b)
 		for {
-			frame, err := ReadFrame(r, MaxHello)
+			frame, err := ReadFrame(r, MaxHandshake)
 			if err != nil {
 				return
 			}
-			require.LessOrEqual(t, len(frame.Body), MaxHello)
+			require.LessOrEqual(t, len(frame.Body), MaxHandshake)
 		}
 	})
 }
@@ -118,15 +118,15 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"id":1,"op":"run","run":{"key":"k","args":["a"],"timeout":1}}`))
 	f.Add([]byte(`{"id":1,"result":{"ExitCode":3},"error":{"code":"start"}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		again(t, b, KindHello, Hello{})
-		again(t, b, KindWelcome, Welcome{})
-		again(t, b, KindRequest, Request{})
-		again(t, b, KindNote, Note{})
-		again(t, b, KindAnswer, Answer{})
+		requireRoundTrip(t, b, KindHandshake, Handshake{})
+		requireRoundTrip(t, b, KindHandshakeReply, HandshakeReply{})
+		requireRoundTrip(t, b, KindRequest, Request{})
+		requireRoundTrip(t, b, KindProgress, Progress{})
+		requireRoundTrip(t, b, KindResponse, Response{})
 	})
 }
 
-func again[T any](t *testing.T, b []byte, kind Kind, _ T) {
+func requireRoundTrip[T any](t *testing.T, b []byte, kind Kind, _ T) {
 	t.Helper()
 	message, err := Decode[T](Frame{Kind: kind, Body: b}, kind)
 	if err != nil {

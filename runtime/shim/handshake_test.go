@@ -13,79 +13,79 @@ import (
 
 // A program that has not proven that it holds the key learns nothing from the
 // server but its greeting: nothing that it could use against another.
-func TestUnprovenProgramLearnsNothing(t *testing.T) {
+func TestUnauthenticatedProgramLearnsNothing(t *testing.T) {
 	t.Parallel()
-	var said bytes.Buffer
-	require.NoError(t, WriteFrame(&said, KindWelcome, Welcome{Version: Version, Nonce: newNonce(), Boot: "a"}))
-	require.NoError(t, WriteFrame(&said, KindProof, Proof{MAC: make([]byte, 32)}))
-	stream := &recorded{Reader: &said}
-	_, _, err := Call(stream, Key(secret, "c"), Version)
-	require.ErrorIs(t, err, runtime.ErrDoomed)
-	f, err := ReadFrame(&stream.written, MaxHello)
+	var input bytes.Buffer
+	require.NoError(t, WriteFrame(&input, KindHandshakeReply, HandshakeReply{Version: Version, Nonce: newNonce(), BootID: "a"}))
+	require.NoError(t, WriteFrame(&input, KindProof, Proof{MAC: make([]byte, 32)}))
+	stream := &recordedStream{Reader: &input}
+	_, _, err := ServerHandshake(stream, DeriveKey(secret, "c"), Version)
+	require.ErrorIs(t, err, runtime.ErrTainted)
+	f, err := ReadFrame(&stream.written, MaxHandshake)
 	require.NoError(t, err)
-	require.Equal(t, KindHello, f.Kind)
+	require.Equal(t, KindHandshake, f.Kind)
 	require.Zero(t, stream.written.Len(), "more than the greeting")
 }
 
-// carried is a handshake whose greetings are changed on their way.
-func carried(t *testing.T, change func(*Hello, *Welcome)) (Hello, Welcome, error) {
+// alteredHandshake is a handshake whose greetings are changed on their way.
+func alteredHandshake(t *testing.T, change func(*Handshake, *HandshakeReply)) (Handshake, HandshakeReply, error) {
 	t.Helper()
-	key := Key(secret, "c")
+	key := DeriveKey(secret, "c")
 	server, here := net.Pipe()
 	there, program := net.Pipe()
 	defer server.Close()
 	go func() { // ends with the handshake
-		_, _ = Accept(program, key, Welcome{Boot: "a"})
+		_, _ = ProgramHandshake(program, key, HandshakeReply{BootID: "a"})
 		program.Close()
 	}()
-	var hello Hello
-	var welcome Welcome
+	var hs Handshake
+	var reply HandshakeReply
 	done := make(chan struct{})
 	go func() { // ends with the streams
 		defer close(done)
-		f, _ := ReadFrame(here, MaxHello)
-		hello, _ = Decode[Hello](f, KindHello)
-		changed := hello
-		change(&changed, &welcome)
-		_ = WriteFrame(there, KindHello, changed)
-		f, _ = ReadFrame(there, maxWelcome)
-		welcome, _ = Decode[Welcome](f, KindWelcome)
-		changed2 := welcome
-		change(&hello, &changed2)
-		_ = WriteFrame(here, KindWelcome, changed2)
+		f, _ := ReadFrame(here, MaxHandshake)
+		hs, _ = Decode[Handshake](f, KindHandshake)
+		changed := hs
+		change(&changed, &reply)
+		_ = WriteFrame(there, KindHandshake, changed)
+		f, _ = ReadFrame(there, maxHandshakeReply)
+		reply, _ = Decode[HandshakeReply](f, KindHandshakeReply)
+		changed2 := reply
+		change(&hs, &changed2)
+		_ = WriteFrame(here, KindHandshakeReply, changed2)
 		go func() { _, _ = io.Copy(there, here) }()
 		_, _ = io.Copy(here, there)
 		here.Close()
 	}()
-	_, _, err := Call(server, key, Version)
+	_, _, err := ServerHandshake(server, key, Version)
 	server.Close()
 	there.Close()
 	<-done
-	return hello, welcome, err
+	return hs, reply, err
 }
 
 // Both greetings are part of what is proven, so that nobody between the ends can
 // change what one says of itself, and no greeting is like another, so that
 // nobody can play one back.
-func TestGreetingsAreProven(t *testing.T) {
+func TestHandshakeIsAuthenticated(t *testing.T) {
 	t.Parallel()
-	for name, change := range map[string]func(*Hello, *Welcome){
-		"the server's nonce":     func(h *Hello, _ *Welcome) { h.Nonce = bytes.Repeat([]byte{1}, 32) },
-		"the server's features":  func(h *Hello, _ *Welcome) { h.Features = []string{"none"} },
-		"the program's nonce":    func(_ *Hello, w *Welcome) { w.Nonce = bytes.Repeat([]byte{1}, 32) },
-		"the program's features": func(_ *Hello, w *Welcome) { w.Features = []string{"none"} },
-		"the boot":               func(_ *Hello, w *Welcome) { w.Boot = "b" },
-		"a fault":                func(_ *Hello, w *Welcome) { w.Fault = &Fault{Code: CodeStart} },
+	for name, change := range map[string]func(*Handshake, *HandshakeReply){
+		"the server's nonce":     func(h *Handshake, _ *HandshakeReply) { h.Nonce = bytes.Repeat([]byte{1}, 32) },
+		"the server's features":  func(h *Handshake, _ *HandshakeReply) { h.Features = []string{"none"} },
+		"the program's nonce":    func(_ *Handshake, w *HandshakeReply) { w.Nonce = bytes.Repeat([]byte{1}, 32) },
+		"the program's features": func(_ *Handshake, w *HandshakeReply) { w.Features = []string{"none"} },
+		"the boot":               func(_ *Handshake, w *HandshakeReply) { w.BootID = "b" },
+		"a fault":                func(_ *Handshake, w *HandshakeReply) { w.Error = &WireError{Code: CodeStart} },
 	} {
-		_, _, err := carried(t, change)
-		require.ErrorIs(t, err, runtime.ErrDoomed, name)
+		_, _, err := alteredHandshake(t, change)
+		require.ErrorIs(t, err, runtime.ErrTainted, name)
 	}
-	hello, welcome, err := carried(t, func(*Hello, *Welcome) {})
+	hs, reply, err := alteredHandshake(t, func(*Handshake, *HandshakeReply) {})
 	require.NoError(t, err)
-	hello2, welcome2, err := carried(t, func(*Hello, *Welcome) {})
+	hs2, reply2, err := alteredHandshake(t, func(*Handshake, *HandshakeReply) {})
 	require.NoError(t, err)
 	nonces := map[string]bool{}
-	for _, nonce := range [][]byte{hello.Nonce, welcome.Nonce, hello2.Nonce, welcome2.Nonce} {
+	for _, nonce := range [][]byte{hs.Nonce, reply.Nonce, hs2.Nonce, reply2.Nonce} {
 		require.Len(t, nonce, 32)
 		nonces[string(nonce)] = true
 	}

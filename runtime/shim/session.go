@@ -16,53 +16,53 @@ const openTimeout = 15 * time.Second
 
 // Dial connects to the program in one container: a fresh byte stream, and the
 // version that the engine's record of the container has. Its errors are those of
-// package runtime: ErrNotFound, ErrNotRunning, ErrUnavailable, ErrDoomed when
+// package runtime: ErrNotFound, ErrNotRunning, ErrUnavailable, ErrTainted when
 // something else listens there, and those of runtime.Protocols.Parse.
 type Dial func(ctx context.Context) (stream io.ReadWriteCloser, version int, err error)
 
 // errClosed is every call on a session after Close.
 var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
 
-// link is a connection to one life of the program in a container.
-type link struct {
+// sessionConn is a connection to one life of the program in a container.
+type sessionConn struct {
 	*Conn
-	boot    string
+	bootID  string
 	version int // what the program speaks: requests that differ by it ask here
 }
 
-func newLink(stream io.ReadWriteCloser, channel *Channel, welcome Welcome, answered func()) *link {
-	return &link{Conn: NewConn(stream, channel, nil, answered), boot: welcome.Boot, version: welcome.Version}
+func newSessionConn(stream io.ReadWriteCloser, channel *Channel, reply HandshakeReply, onResponse func()) *sessionConn {
+	return &sessionConn{Conn: NewConn(stream, channel, nil, onResponse), bootID: reply.BootID, version: reply.Version}
 }
 
 // Session is the conversation with the program in one container. It is opened
 // by the first call, opened again when it is lost, and safe for many
 // goroutines.
 type Session struct {
-	dial      Dial
-	running   func(context.Context) error
-	mayChange func() error
-	key       []byte
-	silence   *silence
+	dial           Dial
+	checkRunning   func(context.Context) error
+	mayChange      func() error
+	key            []byte
+	responsiveness *responsiveness
 
-	// turn holds one token: whoever has it opens the link. A channel, not a
+	// openSem holds one token: whoever has it opens the link. A channel, not a
 	// mutex, so that waiting for it ends with the context.
-	turn chan struct{}
+	openSem chan struct{}
 
 	// mu guards what follows. It is held for no I/O.
 	mu     sync.Mutex
-	link   *link // nil when there is none
+	conn   *sessionConn // nil when there is none
 	closed bool
 }
 
 // newSession makes a session and opens nothing.
 func newSession(id string, o Options) *Session {
 	s := &Session{
-		dial:      func(ctx context.Context) (io.ReadWriteCloser, int, error) { return o.Dial(ctx, id) },
-		running:   func(ctx context.Context) error { return o.Running(ctx, id) },
-		mayChange: o.MayChange,
-		key:       Key(o.Secret, id),
-		silence:   newSilence(o.UnresponsiveTimeout),
-		turn:      make(chan struct{}, 1),
+		dial:           func(ctx context.Context) (io.ReadWriteCloser, int, error) { return o.Dial(ctx, id) },
+		checkRunning:   func(ctx context.Context) error { return o.CheckRunning(ctx, id) },
+		mayChange:      o.MayChange,
+		key:            DeriveKey(o.Secret, id),
+		responsiveness: newResponsiveness(o.UnresponsiveTimeout),
+		openSem:        make(chan struct{}, 1),
 	}
 	if s.mayChange == nil {
 		s.mayChange = func() error { return nil }
@@ -82,80 +82,80 @@ func (s *Session) Open(ctx context.Context) error {
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	old := s.link
-	s.link = nil
+	conn := s.conn
+	s.conn = nil
 	s.mu.Unlock()
-	if old != nil {
-		old.fail(errClosed)
+	if conn != nil {
+		conn.fail(errClosed)
 	}
 	return nil
 }
 
-// hangUp breaks the link, if there is one.
-func (s *Session) hangUp() {
-	if l, _ := s.current(); l != nil {
-		l.fail(errLinkLost)
+// disconnect breaks the link, if there is one.
+func (s *Session) disconnect() {
+	if c, _ := s.current(); c != nil {
+		c.fail(errConnLost)
 	}
 }
 
 // connect gives the open link, or opens one.
-func (s *Session) connect(ctx context.Context) (*link, error) {
-	if err := s.silence.verdict(); err != nil {
+func (s *Session) connect(ctx context.Context) (*sessionConn, error) {
+	if err := s.responsiveness.taintedErr(); err != nil {
 		return nil, err
 	}
-	if l, err := s.current(); l != nil || err != nil {
-		return l, err
+	if c, err := s.current(); c != nil || err != nil {
+		return c, err
 	}
 	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
+	case s.openSem <- struct{}{}:
+		defer func() { <-s.openSem }()
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	if l, err := s.current(); l != nil || err != nil {
-		return l, err
+	if c, err := s.current(); c != nil || err != nil {
+		return c, err
 	}
-	if err := s.silence.verdict(); err != nil {
+	if err := s.responsiveness.taintedErr(); err != nil {
 		return nil, err
 	}
-	begun := time.Now()
-	l, err := s.open(ctx)
+	start := time.Now()
+	c, err := s.open(ctx)
 	if err != nil {
-		return nil, s.judge(ctx, begun, err)
+		return nil, s.classifyOpenError(ctx, start, err)
 	}
-	s.silence.opened()
+	s.responsiveness.recordOpened()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		l.fail(errClosed)
+		c.fail(errClosed)
 		return nil, errClosed
 	}
-	s.link = l
-	return l, nil
+	s.conn = c
+	return c, nil
 }
 
 // current is the open link; nil when there is none or it is lost.
-func (s *Session) current() (*link, error) {
+func (s *Session) current() (*sessionConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return nil, errClosed
 	}
-	if s.link != nil && s.link.isLost() {
-		s.link = nil
+	if s.conn != nil && s.conn.isClosed() {
+		s.conn = nil
 	}
-	return s.link, nil
+	return s.conn, nil
 }
 
-// lost notes a request that was lost with its link.
-func (s *Session) lost(err error) {
-	if errors.Is(err, errLinkLost) {
-		s.silence.lost(time.Now())
+// recordLost notes a request that was lost with its link.
+func (s *Session) recordLost(err error) {
+	if errors.Is(err, errConnLost) {
+		s.responsiveness.recordLost(time.Now())
 	}
 }
 
 // open dials, says hello and starts to read.
-func (s *Session) open(ctx context.Context) (*link, error) {
+func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
 	defer cancel()
 	stream, version, err := s.dial(ctx)
@@ -164,7 +164,7 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 	}
 	// The stream knows no deadline: closing it is what ends a handshake.
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
-	channel, welcome, err := shakeHands(stream, s.key, version)
+	channel, reply, err := handshake(stream, s.key, version)
 	if !stop() && err == nil {
 		err = context.Cause(ctx)
 	}
@@ -175,76 +175,76 @@ func (s *Session) open(ctx context.Context) (*link, error) {
 		}
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	l := newLink(stream, channel, welcome, s.silence.answered)
+	c := newSessionConn(stream, channel, reply, s.responsiveness.recordResponse)
 	// The goroutine ends when the stream does: by the peer, by Close or by a
 	// write that takes too long, all of which close it.
-	go l.Run()
-	return l, nil
+	go c.Run()
+	return c, nil
 }
 
 // How an attempt to open a session may fail without a word about why.
 var (
-	errOpenTimeout = fmt.Errorf("no session within %s", openTimeout)
-	errBroken      = errors.New("the stream broke")
+	errOpenTimeout  = fmt.Errorf("no session within %s", openTimeout)
+	errStreamBroken = errors.New("the stream broke")
 )
 
-// judge tells a container that does not answer from an engine that does not,
+// classifyOpenError tells a container that does not answer from an engine that does not,
 // after a session could not be opened. The engine is asked: a broken stream may
 // be either's doing.
-func (s *Session) judge(ctx context.Context, begun time.Time, err error) error {
+func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err error) error {
 	if ctx.Err() != nil {
 		return err
 	}
-	mute := errors.Is(err, runtime.ErrUnresponsive) || errors.Is(err, errOpenTimeout) || errors.Is(err, errBroken)
-	if mute && !errors.Is(err, runtime.ErrUnresponsive) {
+	unresponsive := errors.Is(err, runtime.ErrUnresponsive) || errors.Is(err, errOpenTimeout) || errors.Is(err, errStreamBroken)
+	if unresponsive && !errors.Is(err, runtime.ErrUnresponsive) {
 		ctx, cancel := context.WithTimeoutCause(ctx, openTimeout,
 			fmt.Errorf("%w: no word of the container within %s", runtime.ErrUnavailable, openTimeout))
 		defer cancel()
-		if asked := s.running(ctx); asked != nil {
-			mute, err = false, fmt.Errorf("%w: %w", asked, err)
+		if runErr := s.checkRunning(ctx); runErr != nil {
+			unresponsive, err = false, fmt.Errorf("%w: %w", runErr, err)
 		} else {
 			err = fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
 		}
 	}
-	if !mute {
-		s.silence.answered() // nothing is known against the container
+	if !unresponsive {
+		s.responsiveness.recordResponse() // nothing is known against the container
 		return err
 	}
-	s.silence.refused(begun)
-	if tainted := s.silence.err(); tainted != nil {
+	s.responsiveness.recordOpenFailure(start)
+	if tainted := s.responsiveness.check(); tainted != nil {
 		return fmt.Errorf("%w: %s", tainted, err.Error())
 	}
 	return err
 }
 
-// shakeHands opens the channel and judges the welcome.
-func shakeHands(stream io.ReadWriter, key []byte, version int) (*Channel, Welcome, error) {
-	channel, welcome, err := Call(stream, key, version)
+// handshake opens the channel and judges the welcome.
+func handshake(stream io.ReadWriter, key []byte, version int) (*Channel, HandshakeReply, error) {
+	channel, reply, err := ServerHandshake(stream, key, version)
 	if err != nil {
-		return nil, welcome, handshakeError(err)
+		return nil, reply, handshakeError(err)
 	}
-	if welcome.Fault != nil {
-		return nil, welcome, welcome.Fault.Err()
+	if reply.Error != nil {
+		return nil, reply, reply.Error.Err()
 	}
-	if welcome.Boot == "" {
-		return nil, welcome, fmt.Errorf("%w: its shim does not say when it began", runtime.ErrDoomed)
+	if reply.BootID == "" {
+		return nil, reply, fmt.Errorf("%w: its shim does not say when it began", runtime.ErrTainted)
 	}
-	return channel, welcome, nil
+	return channel, reply, nil
 }
 
 // handshakeError tells a stream that broke, which may be tried again, from a
 // peer that says nonsense. What the backend knows of it counts more.
 func handshakeError(err error) error {
-	if errors.Is(err, runtime.ErrDoomed) {
+	if errors.Is(err, runtime.ErrTainted) {
 		return err
 	}
 	if errors.Is(err, ErrProtocol) {
-		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 	}
 	for _, known := range []error{runtime.ErrUnavailable, runtime.ErrNotRunning, runtime.ErrNotFound} {
 		if errors.Is(err, known) {
 			return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 		}
 	}
-	return fmt.Errorf("%w: %w", errBroken, err)
+	return fmt.Errorf("%w: %w", errStreamBroken, err)
 }

@@ -15,8 +15,8 @@ import (
 
 var secret = []byte("secret")
 
-// runs is Options.Running of a container that runs.
-func runs(context.Context, string) error { return nil }
+// alwaysRunning is Options.Running of a container that runs.
+func alwaysRunning(context.Context, string) error { return nil }
 
 // peer is the program's end of one connection, played by a test.
 type peer struct {
@@ -25,11 +25,13 @@ type peer struct {
 	channel *Channel // after welcome
 }
 
-// welcome does the program's part of the greeting.
-func (p *peer) welcome(boot string) { p.accept(Welcome{Boot: boot, Main: MainRunning}) }
+// handshake does the program's part of the greeting.
+func (p *peer) handshake(boot string) {
+	p.handshakeWith(HandshakeReply{BootID: boot, Main: MainRunning})
+}
 
-func (p *peer) accept(w Welcome) {
-	p.channel, _ = Accept(p.conn, Key(secret, "c"), w) // the client may have gone
+func (p *peer) handshakeWith(w HandshakeReply) {
+	p.channel, _ = ProgramHandshake(p.conn, DeriveKey(secret, "c"), w) // the client may have gone
 }
 
 func (p *peer) send(kind Kind, message any) {
@@ -38,8 +40,8 @@ func (p *peer) send(kind Kind, message any) {
 	}
 }
 
-// next is the next request; false when the client has gone.
-func (p *peer) next() (Request, bool) {
+// nextRequest is the next request; false when the client has gone.
+func (p *peer) nextRequest() (Request, bool) {
 	if p.channel == nil {
 		return Request{}, false
 	}
@@ -52,11 +54,11 @@ func (p *peer) next() (Request, bool) {
 	return r, true
 }
 
-// scripted is a session whose first connection is played by the first script,
+// scriptedSession is a session whose first connection is played by the first script,
 // and so on. Without a script the container is gone.
-func scripted(t *testing.T, scripts ...func(p *peer)) *Session {
+func scriptedSession(t *testing.T, scripts ...func(p *peer)) *Session {
 	n := 0
-	s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
+	s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
 		if n == len(scripts) {
 			return nil, 0, runtime.ErrNotRunning
 		}
@@ -73,53 +75,53 @@ func scripted(t *testing.T, scripts ...func(p *peer)) *Session {
 	return s
 }
 
-// answerRun answers one run with an exit code.
-func answerRun(p *peer, code int) {
-	if r, ok := p.next(); ok {
-		p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{ExitCode: code}})
+// respondToRun answers one run with an exit code.
+func respondToRun(p *peer, code int) {
+	if r, ok := p.nextRequest(); ok {
+		p.send(KindResponse, Response{ID: r.ID, Result: &runtime.Result{ExitCode: code}})
 	}
 }
 
-var hello = runtime.Command{Key: "key", Args: []string{"hello"}}
+var helloCommand = runtime.Command{RunID: "key", Args: []string{"hello"}}
 
-func TestExec(t *testing.T) {
+func TestExecAcrossConnections(t *testing.T) {
 	t.Parallel()
-	lose := func(p *peer) { p.welcome("a"); p.next() }
+	dropConn := func(p *peer) { p.handshake("a"); p.nextRequest() }
 	cases := map[string]struct {
 		scripts []func(p *peer)
 		code    int
 		err     error
 	}{
-		"answered": {scripts: []func(p *peer){func(p *peer) { p.welcome("a"); answerRun(p, 3) }}, code: 3},
-		"lost once, asked again": {scripts: []func(p *peer){lose,
-			func(p *peer) { p.welcome("a"); answerRun(p, 5) }}, code: 5},
-		"lost while greeting": {scripts: []func(p *peer){lose, func(*peer) {}, func(*peer) {},
-			func(p *peer) { p.welcome("a"); answerRun(p, 6) }}, code: 6},
-		"another boot":        {scripts: []func(p *peer){lose, func(p *peer) { p.welcome("b"); p.next() }}, err: runtime.ErrLost},
-		"gone after sending":  {scripts: []func(p *peer){lose}, err: runtime.ErrLost},
+		"answered": {scripts: []func(p *peer){func(p *peer) { p.handshake("a"); respondToRun(p, 3) }}, code: 3},
+		"lost once, asked again": {scripts: []func(p *peer){dropConn,
+			func(p *peer) { p.handshake("a"); respondToRun(p, 5) }}, code: 5},
+		"lost while greeting": {scripts: []func(p *peer){dropConn, func(*peer) {}, func(*peer) {},
+			func(p *peer) { p.handshake("a"); respondToRun(p, 6) }}, code: 6},
+		"another boot":        {scripts: []func(p *peer){dropConn, func(p *peer) { p.handshake("b"); p.nextRequest() }}, err: runtime.ErrContainerExited},
+		"gone after sending":  {scripts: []func(p *peer){dropConn}, err: runtime.ErrContainerExited},
 		"gone before sending": {err: runtime.ErrNotRunning},
 		"nonsense instead of a welcome": {scripts: []func(p *peer){func(p *peer) {
-			_, _ = ReadFrame(p.conn, MaxHello)
+			_, _ = ReadFrame(p.conn, MaxHandshake)
 			_, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
-		}}, err: runtime.ErrDoomed},
+		}}, err: runtime.ErrTainted},
 		"another version": {scripts: []func(p *peer){func(p *peer) {
-			_, _ = ReadFrame(p.conn, MaxHello)
-			_ = WriteFrame(p.conn, KindWelcome, Welcome{Version: Version + 1, Boot: "a"})
+			_, _ = ReadFrame(p.conn, MaxHandshake)
+			_ = WriteFrame(p.conn, KindHandshakeReply, HandshakeReply{Version: Version + 1, BootID: "a"})
 			_ = WriteFrame(p.conn, KindProof, Proof{})
-		}}, err: runtime.ErrDoomed},
+		}}, err: runtime.ErrTainted},
 		"an answer without a result": {scripts: []func(p *peer){func(p *peer) {
-			p.welcome("a")
-			r, _ := p.next()
-			p.send(KindAnswer, Answer{ID: r.ID})
-		}}, err: runtime.ErrDoomed},
+			p.handshake("a")
+			r, _ := p.nextRequest()
+			p.send(KindResponse, Response{ID: r.ID})
+		}}, err: runtime.ErrTainted},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := scripted(t, c.scripts...)
+				s := scriptedSession(t, c.scripts...)
 				defer s.Close()
-				result, err := s.Exec(t.Context(), hello)
+				result, err := s.Exec(t.Context(), helloCommand)
 				if c.err != nil {
 					require.ErrorIs(t, err, c.err)
 					return
@@ -132,46 +134,46 @@ func TestExec(t *testing.T) {
 }
 
 // A program that never answers does not hold its caller for ever.
-func TestExecIsBounded(t *testing.T) {
+func TestExecTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p *peer) {
-			p.welcome("a")
+		s := scriptedSession(t, func(p *peer) {
+			p.handshake("a")
 			for ok := true; ok; {
-				_, ok = p.next()
+				_, ok = p.nextRequest()
 			}
 		})
 		defer s.Close()
-		began := time.Now()
-		cmd := hello
+		startedAt := time.Now()
+		cmd := helloCommand
 		cmd.Timeout, cmd.Grace = time.Minute, time.Second
 		_, err := s.Exec(t.Context(), cmd)
-		require.ErrorIs(t, err, runtime.ErrDoomed)
-		require.Equal(t, time.Minute+time.Second+KillBound+margin, time.Since(began))
+		require.ErrorIs(t, err, runtime.ErrTainted)
+		require.Equal(t, time.Minute+time.Second+KillTimeout+replyMargin, time.Since(startedAt))
 	})
 }
 
 // A program that does not finish its look for changes is not out of control:
 // nothing is known, whoever says so.
-func TestUnfinishedLook(t *testing.T) {
+func TestScanIncomplete(t *testing.T) {
 	t.Parallel()
 	for name, answers := range map[string]bool{"the program says so": true, "it says nothing": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := scripted(t, func(p *peer) {
-					p.welcome("a")
-					r, _ := p.next()
+				s := scriptedSession(t, func(p *peer) {
+					p.handshake("a")
+					r, _ := p.nextRequest()
 					if answers {
-						<-time.After(LookTime)
-						p.send(KindAnswer, Answer{ID: r.ID, Time: time.Now(), Fault: NewFault(runtime.ErrUnfinished)})
+						<-time.After(ScanTimeout)
+						p.send(KindResponse, Response{ID: r.ID, Time: time.Now(), Error: NewWireError(runtime.ErrScanIncomplete)})
 					}
-					p.next()
+					p.nextRequest()
 				})
 				defer s.Close()
-				at, err := s.Changed(t.Context(), []string{"/data"})
-				require.ErrorIs(t, err, runtime.ErrUnfinished)
-				require.NotErrorIs(t, err, runtime.ErrDoomed)
+				at, err := s.LastModified(t.Context(), []string{"/data"})
+				require.ErrorIs(t, err, runtime.ErrScanIncomplete)
+				require.NotErrorIs(t, err, runtime.ErrTainted)
 				require.True(t, at.IsZero())
 			})
 		})
@@ -179,56 +181,56 @@ func TestUnfinishedLook(t *testing.T) {
 }
 
 // A command that waits for its turn has its whole time from when it starts.
-func TestQueuedExec(t *testing.T) {
+func TestQueuedExecTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p *peer) {
-			p.welcome("a")
-			r, _ := p.next()
-			p.send(KindNote, Note{ID: r.ID, Turn: TurnQueued})
+		s := scriptedSession(t, func(p *peer) {
+			p.handshake("a")
+			r, _ := p.nextRequest()
+			p.send(KindProgress, Progress{ID: r.ID, State: ProgressQueued})
 			<-time.After(4 * time.Minute)
-			p.send(KindNote, Note{ID: r.ID, Turn: TurnStarted})
+			p.send(KindProgress, Progress{ID: r.ID, State: ProgressStarted})
 			<-time.After(30 * time.Second)
-			p.send(KindAnswer, Answer{ID: r.ID, Result: &runtime.Result{}})
+			p.send(KindResponse, Response{ID: r.ID, Result: &runtime.Result{}})
 		})
 		defer s.Close()
-		result, err := s.Exec(t.Context(), hello)
+		result, err := s.Exec(t.Context(), helloCommand)
 		require.NoError(t, err)
 		require.True(t, result.OK())
 	})
 }
 
-var errEnough = errors.New("enough")
+var errCancelled = errors.New("enough")
 
 // A cancelled Exec tells the program, and waits until the command is over.
 func TestCancelledExec(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]error{"ended": nil, "doomed": runtime.ErrDoomed} {
+	for name, failure := range map[string]error{"ended": nil, "doomed": runtime.ErrTainted} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				over := false
-				s := scripted(t, func(p *peer) {
-					p.welcome("a")
-					r, _ := p.next()
-					c, _ := p.next()
-					require.Equal(t, Request{Op: OpCancel, Key: "key"}, c)
+				finished := false
+				s := scriptedSession(t, func(p *peer) {
+					p.handshake("a")
+					r, _ := p.nextRequest()
+					c, _ := p.nextRequest()
+					require.Equal(t, Request{Op: OpCancel, RunID: "key"}, c)
 					<-time.After(time.Second)
-					over = true
-					answer := Answer{ID: r.ID, Result: &runtime.Result{ExitCode: 143}}
-					if fault != nil {
-						answer = Answer{ID: r.ID, Fault: NewFault(fault)}
+					finished = true
+					response := Response{ID: r.ID, Result: &runtime.Result{ExitCode: 143}}
+					if failure != nil {
+						response = Response{ID: r.ID, Error: NewWireError(failure)}
 					}
-					p.send(KindAnswer, answer)
+					p.send(KindResponse, response)
 				})
 				defer s.Close()
 				ctx, cancel := context.WithCancelCause(t.Context())
-				time.AfterFunc(time.Second, func() { cancel(errEnough) })
-				_, err := s.Exec(ctx, hello)
-				require.ErrorIs(t, err, errEnough)
-				require.True(t, over)
-				if fault != nil {
-					require.ErrorIs(t, err, fault)
+				time.AfterFunc(time.Second, func() { cancel(errCancelled) })
+				_, err := s.Exec(ctx, helloCommand)
+				require.ErrorIs(t, err, errCancelled)
+				require.True(t, finished)
+				if failure != nil {
+					require.ErrorIs(t, err, failure)
 				}
 			})
 		})
@@ -236,15 +238,15 @@ func TestCancelledExec(t *testing.T) {
 }
 
 // A restart that is lost in the middle is asked for again.
-func TestRestart(t *testing.T) {
+func TestRestartRetriedAfterConnLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := scripted(t, func(p *peer) { p.welcome("a"); p.next() }, func(p *peer) {
-			p.welcome("a")
-			r, _ := p.next()
+		s := scriptedSession(t, func(p *peer) { p.handshake("a"); p.nextRequest() }, func(p *peer) {
+			p.handshake("a")
+			r, _ := p.nextRequest()
 			require.Equal(t, OpRestart, r.Op)
-			p.send(KindAnswer, Answer{ID: r.ID})
-			p.next()
+			p.send(KindResponse, Response{ID: r.ID})
+			p.nextRequest()
 		})
 		require.NoError(t, s.Restart(t.Context(), 1))
 		require.NoError(t, s.Close())
@@ -253,11 +255,11 @@ func TestRestart(t *testing.T) {
 }
 
 // Why a main process did not start is what opening a session says.
-func TestOpenTellsWhyMainFailed(t *testing.T) {
+func TestOpenReturnsStartError(t *testing.T) {
 	t.Parallel()
-	want := &runtime.StartError{Reason: runtime.StartNoBinary, Detail: "none"}
-	s := scripted(t, func(p *peer) {
-		p.accept(Welcome{Boot: "a", Main: MainFailed, Fault: NewFault(want)})
+	want := &runtime.StartError{Reason: runtime.StartBinaryNotFound, Detail: "none"}
+	s := scriptedSession(t, func(p *peer) {
+		p.handshakeWith(HandshakeReply{BootID: "a", Main: MainFailed, Error: NewWireError(want)})
 	})
 	var got *runtime.StartError
 	require.ErrorAs(t, s.Open(t.Context()), &got)

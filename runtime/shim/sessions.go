@@ -25,11 +25,11 @@ type Options struct {
 	Secret []byte
 	// Dial connects to the program in a container: see Dial.
 	Dial func(ctx context.Context, id string) (stream io.ReadWriteCloser, version int, err error)
-	// Running asks the engine, and is nil when it reports the container as
+	// CheckRunning asks the engine, and is nil when it reports the container as
 	// running. Its errors are those of Dial.
-	Running func(ctx context.Context, id string) error
+	CheckRunning func(ctx context.Context, id string) error
 	// UnresponsiveTimeout is for how long a container that the engine reports
-	// as running may leave requests unanswered before it is ErrDoomed. Zero is
+	// as running may leave requests unanswered before it is ErrTainted. Zero is
 	// DefaultUnresponsiveTimeout.
 	UnresponsiveTimeout time.Duration
 	// MayChange is asked before every attempt to change a container or to run
@@ -42,13 +42,13 @@ func NewSessions(o Options) *Sessions {
 	return &Sessions{options: o, byID: make(map[string]*Session)}
 }
 
-// With is the one session with a container, opened when first used. After Close
+// Get is the one session with a container, opened when first used. After Close
 // it is a closed one.
-func (all *Sessions) With(id string) *Session {
+func (all *Sessions) Get(id string) *Session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	s, known := all.byID[id]
-	if known {
+	s, ok := all.byID[id]
+	if ok {
 		return s
 	}
 	s = newSession(id, all.options)
@@ -60,15 +60,15 @@ func (all *Sessions) With(id string) *Session {
 	return s
 }
 
-// Forget drops the session with a container that is gone, and does not close
+// Remove drops the session with a container that is gone, and does not close
 // it: who waits on it dials again, and so learns what became of the container.
-func (all *Sessions) Forget(id string) {
+func (all *Sessions) Remove(id string) {
 	all.mu.Lock()
 	s := all.byID[id]
 	delete(all.byID, id)
 	all.mu.Unlock()
 	if s != nil {
-		s.hangUp()
+		s.disconnect()
 	}
 }
 

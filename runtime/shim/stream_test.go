@@ -12,23 +12,23 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipeline is a request with streams, at both ends.
-func pipeline(t *testing.T, streams int) (out Outgoing, in *Incoming) {
+// newStreams is a request with streams, at both ends.
+func newStreams(t *testing.T, streams int) (out Outgoing, in *Incoming) {
 	t.Helper()
-	began := make(chan *Incoming, 1)
-	server, _ := conns(t, nil, func(in *Incoming) error {
-		if in.Request.Op == OpOutcome {
+	accepted := make(chan *Incoming, 1)
+	server, _ := newConnPair(t, nil, func(in *Incoming) error {
+		if in.Request.Op == OpWaitResult {
 			return echo(in)
 		}
-		began <- in
+		accepted <- in
 		return nil
 	})
-	out, err := server.Ask(Request{Op: OpTar, Streams: streams})
+	out, err := server.Call(Request{Op: OpTar, Streams: streams})
 	require.NoError(t, err)
-	return out, <-began
+	return out, <-accepted
 }
 
-func random(size int) []byte {
+func randomBytes(size int) []byte {
 	b := make([]byte, size)
 	_, _ = rand.Read(b) // it never fails
 	return b
@@ -36,19 +36,19 @@ func random(size int) []byte {
 
 // Bytes arrive as they were sent, in both directions at once and on each stream
 // for itself; each direction ends by itself, and the answer comes after.
-func TestStreams(t *testing.T) {
+func TestStreamsInBothDirections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 2)
-		there, back := random(5*Window+7), random(3*Window+1)
+		out, in := newStreams(t, 2)
+		upload, download := randomBytes(5*Window+7), randomBytes(3*Window+1)
 		for n := range 2 {
 			go func() { // both end with what they write
-				_, err := out.Stream(n).Write(there[n:])
+				_, err := out.Stream(n).Write(upload[n:])
 				require.NoError(t, err)
 				require.NoError(t, out.Stream(n).CloseWrite())
 			}()
 			go func() {
-				_, err := in.Stream(n).Write(back[n:])
+				_, err := in.Stream(n).Write(download[n:])
 				require.NoError(t, err)
 				require.NoError(t, in.Stream(n).CloseWrite())
 			}()
@@ -56,38 +56,38 @@ func TestStreams(t *testing.T) {
 		for n := range 2 {
 			got, err := io.ReadAll(in.Stream(n))
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(there[n:], got))
+			require.True(t, bytes.Equal(upload[n:], got))
 			got, err = io.ReadAll(out.Stream(n))
 			require.NoError(t, err)
-			require.True(t, bytes.Equal(back[n:], got))
+			require.True(t, bytes.Equal(download[n:], got))
 		}
-		require.NoError(t, in.Answer(Answer{}))
+		require.NoError(t, in.Respond(Response{}))
 		ev := <-out.events
-		require.Nil(t, ev.answer.Fault)
+		require.Nil(t, ev.response.Error)
 		synctest.Wait()
-		require.Empty(t, out.conn.open)
-		require.Empty(t, in.conn.open)
-		require.Zero(t, out.conn.asking)
-		require.Zero(t, in.conn.serving)
+		require.Empty(t, out.conn.exchanges)
+		require.Empty(t, in.conn.exchanges)
+		require.Zero(t, out.conn.outgoing)
+		require.Zero(t, in.conn.incoming)
 		_, err := out.Stream(0).Write([]byte("x"))
-		require.ErrorIs(t, err, errAnswered)
+		require.ErrorIs(t, err, errRequestEnded)
 	})
 }
 
 // A direction that the answer has cut off is no whole one, but what has come is
 // there.
-func TestAnswerCutsOff(t *testing.T) {
+func TestResponseEndsStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 1)
+		out, in := newStreams(t, 1)
 		_, err := in.Stream(0).Write([]byte("a part"))
 		require.NoError(t, err)
-		require.NoError(t, in.Answer(Answer{}))
-		require.ErrorIs(t, in.Stream(0).CloseWrite(), errAnswered)
+		require.NoError(t, in.Respond(Response{}))
+		require.ErrorIs(t, in.Stream(0).CloseWrite(), errRequestEnded)
 		_, err = in.Stream(0).Read(make([]byte, 1))
-		require.ErrorIs(t, err, errAnswered, "the reader at the other end gets it, too")
+		require.ErrorIs(t, err, errRequestEnded, "the reader at the other end gets it, too")
 		got, err := io.ReadAll(out.Stream(0))
-		require.ErrorIs(t, err, errAnswered)
+		require.ErrorIs(t, err, errRequestEnded)
 		require.Equal(t, "a part", string(got))
 	})
 }
@@ -97,8 +97,8 @@ func TestAnswerCutsOff(t *testing.T) {
 func TestStalledStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 2)
-		sent := random(2 * Window)
+		out, in := newStreams(t, 2)
+		sent := randomBytes(2 * Window)
 		written := 0
 		go func() { // ends with what it writes
 			for at := 0; at < len(sent); at += 1000 {
@@ -109,24 +109,24 @@ func TestStalledStream(t *testing.T) {
 			require.NoError(t, in.Stream(0).CloseWrite())
 		}()
 		synctest.Wait()
-		held, taken := 0, 0
+		buffered, allocated := 0, 0
 		for _, chunk := range out.Stream(0).chunks {
-			held, taken = held+len(chunk), taken+cap(chunk)
+			buffered, allocated = buffered+len(chunk), allocated+cap(chunk)
 		}
-		require.Equal(t, Window, held)
-		require.LessOrEqual(t, len(out.Stream(0).chunks), Window/minChunk*4/3+1, "small pieces share their chunks")
-		require.LessOrEqual(t, taken, 2*Window)
+		require.Equal(t, Window, buffered)
+		require.LessOrEqual(t, len(out.Stream(0).chunks), Window/minChunkSize*4/3+1, "small pieces share their chunks")
+		require.LessOrEqual(t, allocated, 2*Window)
 		require.LessOrEqual(t, written, Window)
 
-		begun := time.Now()
-		other, err := out.conn.Ask(Request{Op: OpOutcome, Key: "beside it"})
+		start := time.Now()
+		other, err := out.conn.Call(Request{Op: OpWaitResult, RunID: "beside it"})
 		require.NoError(t, err)
-		require.Equal(t, "beside it", (<-other.events).answer.Fault.Detail)
+		require.Equal(t, "beside it", (<-other.events).response.Error.Detail)
 		go func() { _, _ = in.Stream(1).Write(sent); _ = in.Stream(1).CloseWrite() }() // ends with what it writes
 		got, err := io.ReadAll(out.Stream(1))
 		require.NoError(t, err)
 		require.True(t, bytes.Equal(sent, got))
-		require.Zero(t, time.Since(begun))
+		require.Zero(t, time.Since(start))
 
 		got, err = io.ReadAll(out.Stream(0))
 		require.NoError(t, err)
@@ -136,32 +136,32 @@ func TestStalledStream(t *testing.T) {
 
 // A reset ends both directions at both ends, says why, and drops what was not
 // read; what is on the way is no offence.
-func TestReset(t *testing.T) {
+func TestStreamReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 1)
-		enough := errors.New("enough of it")
+		out, in := newStreams(t, 1)
+		errReset := errors.New("enough of it")
 		blocked := make(chan error, 1)
 		go func() { // ends with the reset
-			_, err := in.Stream(0).Write(random(2 * Window))
+			_, err := in.Stream(0).Write(randomBytes(2 * Window))
 			blocked <- err
 		}()
 		synctest.Wait()
-		out.Stream(0).Reset(enough)
+		out.Stream(0).Reset(errReset)
 		out.Stream(0).Reset(errors.New("again"))
 		require.ErrorContains(t, <-blocked, "enough of it")
 		_, err := in.Stream(0).Read(make([]byte, 1))
 		require.ErrorContains(t, err, "enough of it")
 		_, err = out.Stream(0).Read(make([]byte, 1))
-		require.ErrorIs(t, err, enough)
+		require.ErrorIs(t, err, errReset)
 		_, err = out.Stream(0).Write([]byte("x"))
-		require.ErrorIs(t, err, enough)
+		require.ErrorIs(t, err, errReset)
 		require.Empty(t, out.Stream(0).chunks)
 		in.Stream(0).Reset(errors.New("this end, too"))
 		_, err = in.Stream(0).Read(make([]byte, 1))
 		require.ErrorContains(t, err, "enough of it", "the first reason stays")
-		require.NoError(t, in.Answer(Answer{}))
-		require.NotNil(t, (<-out.events).answer)
+		require.NoError(t, in.Respond(Response{}))
+		require.NotNil(t, (<-out.events).response)
 		synctest.Wait()
 		require.NoError(t, out.conn.Err())
 		require.NoError(t, in.conn.Err())
@@ -170,32 +170,32 @@ func TestReset(t *testing.T) {
 
 // What comes after this end has broken a stream off is dropped, and the reason of
 // this end stays.
-func TestAfterReset(t *testing.T) {
+func TestDataAfterReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := against(t, Server)
-		r.ask(1, 1)
+		r := newRogue(t, Server)
+		r.request(1, 1)
 		synctest.Wait()
-		s := r.begun[0].Stream(0)
-		s.Reset(errEnough)
-		r.fill(1, 0)
+		s := r.accepted[0].Stream(0)
+		s.Reset(errCancelled)
+		r.fillWindow(1, 0)
 		synctest.Wait()
 		require.Empty(t, s.chunks)
 		r.frame(KindReset, 1, []byte("{}"))
 		synctest.Wait()
 		_, err := s.Read(make([]byte, 1))
-		require.ErrorIs(t, err, errEnough)
+		require.ErrorIs(t, err, errCancelled)
 		require.NoError(t, r.victim.Err())
-		require.False(t, r.victim.isWaited(), "a request of the peer's is not waited for")
+		require.False(t, r.victim.hasPendingRequest(), "a request of the peer's is not waited for")
 		r.victim.Close()
 	})
 }
 
 // Nothing is written after the end.
-func TestWriteAfterEnd(t *testing.T) {
+func TestWriteAfterCloseWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 1)
+		out, in := newStreams(t, 1)
 		require.NoError(t, out.Stream(0).CloseWrite())
 		_, err := out.Stream(0).Write([]byte("x"))
 		require.ErrorIs(t, err, errWriteClosed)
@@ -208,42 +208,42 @@ func TestWriteAfterEnd(t *testing.T) {
 
 // Who drops a request tells the peer by its streams, whatever is on the way, and
 // the request is over when the peer has answered.
-func TestForget(t *testing.T) {
+func TestAbandonedRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		out, in := pipeline(t, 1)
-		out.Forget()
+		out, in := newStreams(t, 1)
+		out.Abandon()
 		_, err := in.Stream(0).Read(make([]byte, 1))
-		require.ErrorContains(t, err, errForgotten.Error())
-		require.NoError(t, in.Answer(Answer{}))
+		require.ErrorContains(t, err, errAbandoned.Error())
+		require.NoError(t, in.Respond(Response{}))
 		synctest.Wait()
-		require.Empty(t, out.conn.open)
-		require.Empty(t, in.conn.open)
-		out.Forget()
+		require.Empty(t, out.conn.exchanges)
+		require.Empty(t, in.conn.exchanges)
+		out.Abandon()
 		require.NoError(t, out.conn.Err())
 		require.NoError(t, in.conn.Err())
 	})
 }
 
 // Both ends may reset a stream, end it and answer at the same moment.
-func TestCrossing(t *testing.T) {
+func TestConcurrentResetAndResponse(t *testing.T) {
 	t.Parallel()
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
-			out, in := pipeline(t, 1)
+			out, in := newStreams(t, 1)
 			for _, s := range []*Stream{out.Stream(0), in.Stream(0)} {
-				go func() { _, _ = s.Write(random(Window + 5)) }() // all end with the reset
+				go func() { _, _ = s.Write(randomBytes(Window + 5)) }() // all end with the reset
 				go func() { _, _ = io.CopyN(io.Discard, s, Window/2) }()
 				go func() { _ = s.CloseWrite() }()
 				go s.Reset(io.ErrClosedPipe)
 			}
-			go func() { _ = in.Answer(Answer{}) }()
+			go func() { _ = in.Respond(Response{}) }()
 			<-out.events
-			out.Forget()
+			out.Abandon()
 			synctest.Wait()
 			require.NoError(t, out.conn.Err())
 			require.NoError(t, in.conn.Err())
-			require.Empty(t, in.conn.open)
+			require.Empty(t, in.conn.exchanges)
 		})
 	}
 }

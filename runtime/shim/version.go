@@ -9,7 +9,7 @@ import "github.com/hostler/hostler/runtime"
 // The build tag hostler_previous lowers both by one, for the tests of an
 // upgrade: server and program of the version before.
 const (
-	Version  = 2 - lowered
+	Version  = 2 - previousOffset
 	Previous = Version - 1
 )
 

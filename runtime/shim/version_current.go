@@ -2,4 +2,4 @@
 
 package shim
 
-const lowered = 0
+const previousOffset = 0

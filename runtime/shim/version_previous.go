@@ -2,4 +2,4 @@
 
 package shim
 
-const lowered = 1
+const previousOffset = 1

@@ -15,21 +15,21 @@ import (
 
 // A program refuses a session of another version than its own, and proves
 // nothing to a server that asks for one. The server learns which it speaks.
-func TestProgramRefusesAnotherVersion(t *testing.T) {
+func TestProgramRefusesOtherVersion(t *testing.T) {
 	for _, version := range []int{Version - 1, Version + 1, 0, -1} {
 		ours, theirs := net.Pipe()
 		refused := make(chan error, 1)
 		go func() { // ends with the handshake
 			defer theirs.Close()
-			_, err := Accept(theirs, Key(secret, "c"), Welcome{Boot: "a"})
+			_, err := ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a"})
 			refused <- err
 		}()
-		require.NoError(t, WriteFrame(ours, KindHello, Hello{Version: version, Nonce: newNonce()}))
-		f, err := ReadFrame(ours, maxWelcome)
+		require.NoError(t, WriteFrame(ours, KindHandshake, Handshake{Version: version, Nonce: newNonce()}))
+		f, err := ReadFrame(ours, maxHandshakeReply)
 		require.NoError(t, err)
-		welcome, err := Decode[Welcome](f, KindWelcome)
+		reply, err := Decode[HandshakeReply](f, KindHandshakeReply)
 		require.NoError(t, err)
-		require.Equal(t, Version, welcome.Version)
+		require.Equal(t, Version, reply.Version)
 		rest, _ := io.ReadAll(ours)
 		require.Empty(t, rest, "version %d", version)
 		require.ErrorIs(t, <-refused, errVersion, "version %d", version)
@@ -40,25 +40,25 @@ func TestProgramRefusesAnotherVersion(t *testing.T) {
 // What the engine's record says is what the server speaks: an answer with
 // another version is tainted, although the peer holds the key, and the
 // server proves nothing to it.
-func TestAnotherVersionThanTheRecord(t *testing.T) {
+func TestVersionMismatchTaints(t *testing.T) {
 	for _, version := range []int{Previous, Version} {
-		for _, answer := range []int{version - 1, version + 1} {
+		for _, replyVersion := range []int{version - 1, version + 1} {
 			ours, theirs := net.Pipe()
 			left := make(chan []byte, 1)
 			go func() { // ends with the stream
-				f, _ := ReadFrame(theirs, MaxHello)
-				hello, _ := Decode[Hello](f, KindHello)
-				require.Equal(t, version, hello.Version)
-				said, _ := greet(theirs, KindWelcome, Welcome{Version: answer, Nonce: newNonce(), Boot: "a"})
+				f, _ := ReadFrame(theirs, MaxHandshake)
+				hs, _ := Decode[Handshake](f, KindHandshake)
+				require.Equal(t, version, hs.Version)
+				reply, _ := writeHandshake(theirs, KindHandshakeReply, HandshakeReply{Version: replyVersion, Nonce: newNonce(), BootID: "a"})
 				go func() {
-					_ = WriteFrame(theirs, KindProof, Proof{proof(Key(secret, "c"), Program, transcript(f.Body, said))})
+					_ = WriteFrame(theirs, KindProof, Proof{proof(DeriveKey(secret, "c"), Program, transcript(f.Body, reply))})
 				}()
 				rest, _ := io.ReadAll(theirs)
 				left <- rest
 			}()
-			_, _, err := Call(ours, Key(secret, "c"), version)
+			_, _, err := ServerHandshake(ours, DeriveKey(secret, "c"), version)
 			ours.Close()
-			require.ErrorIs(t, err, runtime.ErrDoomed)
+			require.ErrorIs(t, err, runtime.ErrTainted)
 			require.ErrorContains(t, err, "version")
 			require.Empty(t, <-left)
 		}
@@ -70,36 +70,36 @@ func TestPreviousVersion(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
 	go func() { // ends with the handshake
-		f, _ := ReadFrame(theirs, MaxHello)
-		said, _ := greet(theirs, KindWelcome, Welcome{Version: Previous, Nonce: newNonce(), Boot: "a"})
-		key := Key(secret, "c")
-		_ = WriteFrame(theirs, KindProof, Proof{proof(key, Program, transcript(f.Body, said))})
-		_ = checkProof(theirs, key, Server, transcript(f.Body, said))
+		f, _ := ReadFrame(theirs, MaxHandshake)
+		sent, _ := writeHandshake(theirs, KindHandshakeReply, HandshakeReply{Version: Previous, Nonce: newNonce(), BootID: "a"})
+		key := DeriveKey(secret, "c")
+		_ = WriteFrame(theirs, KindProof, Proof{proof(key, Program, transcript(f.Body, sent))})
+		_ = verifyProof(theirs, key, Server, transcript(f.Body, sent))
 	}()
-	channel, welcome, err := Call(ours, Key(secret, "c"), Previous)
+	channel, reply, err := ServerHandshake(ours, DeriveKey(secret, "c"), Previous)
 	require.NoError(t, err)
-	require.Equal(t, Previous, newLink(ours, channel, welcome, func() {}).version)
+	require.Equal(t, Previous, newSessionConn(ours, channel, reply, func() {}).version)
 }
 
 // A container whose version is not spoken is told at once, is not tainted for
 // it, and is not taken for one that does not answer.
-func TestUnspokenVersion(t *testing.T) {
+func TestUnsupportedVersion(t *testing.T) {
 	for _, cause := range []error{runtime.ErrNewer, runtime.ErrTooOld} {
 		synctest.Test(t, func(t *testing.T) {
-			s := newSession("c", Options{Secret: secret, Running: runs, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
+			s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
 				return nil, 0, cause
 			}})
 			defer s.Close()
 			for range 3 {
-				begun := time.Now()
+				start := time.Now()
 				_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Timeout: time.Minute})
 				require.ErrorIs(t, err, cause)
 				require.ErrorIs(t, s.Restart(t.Context(), 1), cause)
-				require.Zero(t, time.Since(begun))
+				require.Zero(t, time.Since(start))
 				require.NotErrorIs(t, err, runtime.ErrUnresponsive)
 				<-time.After(2 * DefaultUnresponsiveTimeout)
 			}
-			require.NoError(t, s.silence.err())
+			require.NoError(t, s.responsiveness.check())
 		})
 	}
 }

@@ -24,8 +24,8 @@ import (
 
 var _ snapshot.Bucket = (*Memory)(nil)
 
-// ErrBroken is what calls fail with that a test has broken.
-var ErrBroken = errors.New("the bucket is broken by a test")
+// ErrInjected is what calls fail with that a test has broken.
+var ErrInjected = errors.New("the bucket is broken by a test")
 
 // Call is one call of a bucket.
 type Call struct {
@@ -39,7 +39,7 @@ type Memory struct {
 	mu      sync.Mutex
 	objects map[string]object
 	calls   []Call
-	left    int // what it may do still, in bytes and calls; below 0: anything
+	budget  int // what it may do still, in bytes and calls; below 0: anything
 	before  func(Call) error
 	after   func(Call) error
 }
@@ -50,7 +50,7 @@ type object struct {
 }
 
 // NewMemory makes an empty bucket.
-func NewMemory() *Memory { return &Memory{objects: map[string]object{}, left: -1} }
+func NewMemory() *Memory { return &Memory{objects: map[string]object{}, budget: -1} }
 
 // Before has f called before each call; what it returns the call fails with.
 func (m *Memory) Before(f func(Call) error) {
@@ -67,19 +67,19 @@ func (m *Memory) After(f func(Call) error) {
 	m.after = f
 }
 
-// DieAfter lets the bucket do n more things, each byte written or read and
+// FailAfter lets the bucket do n more things, each byte written or read and
 // each call being one, and fail from then on.
-func (m *Memory) DieAfter(n int) {
+func (m *Memory) FailAfter(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left = n
+	m.budget = n
 }
 
-// Revive ends DieAfter, Before and After.
-func (m *Memory) Revive() {
+// ClearFailures ends FailAfter, Before and After.
+func (m *Memory) ClearFailures() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.left, m.before, m.after = -1, nil, nil
+	m.budget, m.before, m.after = -1, nil, nil
 }
 
 // Objects are all objects and their contents.
@@ -113,23 +113,23 @@ func (m *Memory) Calls(op string) []Call {
 	return list
 }
 
-// spend takes from what the bucket may do.
-func (m *Memory) spend(n int) error {
+// consume takes from what the bucket may do.
+func (m *Memory) consume(n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.left < 0 {
+	if m.budget < 0 {
 		return nil
 	}
-	if n > m.left {
-		m.left = 0
-		return ErrBroken
+	if n > m.budget {
+		m.budget = 0
+		return ErrInjected
 	}
-	m.left -= n
+	m.budget -= n
 	return nil
 }
 
-// do makes a call, unless it is to fail.
-func (m *Memory) do(ctx context.Context, op, key string, deed func() error) error {
+// call makes a call, unless it is to fail.
+func (m *Memory) call(ctx context.Context, op, key string, action func() error) error {
 	call := Call{op, key}
 	m.mu.Lock()
 	m.calls = append(m.calls, call)
@@ -137,13 +137,13 @@ func (m *Memory) do(ctx context.Context, op, key string, deed func() error) erro
 	m.mu.Unlock()
 	err := context.Cause(ctx)
 	if err == nil {
-		err = m.spend(1)
+		err = m.consume(1)
 	}
 	if err == nil && before != nil {
 		err = before(call)
 	}
 	if err == nil {
-		err = deed()
+		err = action()
 	}
 	if err == nil && after != nil {
 		err = after(call)
@@ -156,16 +156,16 @@ func (m *Memory) do(ctx context.Context, op, key string, deed func() error) erro
 
 // Put is snapshot.Bucket.Put.
 func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
-	return m.do(ctx, "put", key, func() error { return m.store(ctx, key, r) })
+	return m.call(ctx, "put", key, func() error { return m.store(ctx, key, r) })
 }
 
 // Create is snapshot.Bucket.Create.
 func (m *Memory) Create(ctx context.Context, key string, data []byte) error {
-	return m.do(ctx, "create", key, func() error { return m.store(ctx, key, bytes.NewReader(data)) })
+	return m.call(ctx, "create", key, func() error { return m.store(ctx, key, bytes.NewReader(data)) })
 }
 
 func (m *Memory) store(ctx context.Context, key string, r io.Reader) error {
-	data, err := io.ReadAll(&metered{ctx, m, r})
+	data, err := io.ReadAll(&budgetReader{ctx, m, r})
 	if err != nil {
 		return err
 	}
@@ -178,19 +178,19 @@ func (m *Memory) store(ctx context.Context, key string, r io.Reader) error {
 	return nil
 }
 
-// metered spends what is read through it, and ends with its context.
-type metered struct {
+// budgetReader spends what is read through it, and ends with its context.
+type budgetReader struct {
 	ctx  context.Context //nolint:containedctx // of the one call that reads it
 	m    *Memory
 	from io.Reader
 }
 
-func (r *metered) Read(p []byte) (int, error) {
+func (r *budgetReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if r.ctx.Err() != nil {
 		return 0, context.Cause(r.ctx)
 	}
-	if spent := r.m.spend(n); spent != nil {
+	if spent := r.m.consume(n); spent != nil {
 		return 0, spent
 	}
 	return n, err
@@ -199,14 +199,14 @@ func (r *metered) Read(p []byte) (int, error) {
 // Get is snapshot.Bucket.Get.
 func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	var r io.Reader
-	err := m.do(ctx, "get", key, func() error {
+	err := m.call(ctx, "get", key, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		o, there := m.objects[key]
 		if !there {
 			return snapshot.ErrNoObject
 		}
-		r = &metered{ctx, m, bytes.NewReader(o.data)}
+		r = &budgetReader{ctx, m, bytes.NewReader(o.data)}
 		return nil
 	})
 	if err != nil {
@@ -217,7 +217,7 @@ func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 
 // List is snapshot.Bucket.List.
 func (m *Memory) List(ctx context.Context, prefix string, each func(snapshot.Object) error) error {
-	return m.do(ctx, "list", prefix, func() error {
+	return m.call(ctx, "list", prefix, func() error {
 		m.mu.Lock()
 		var list []snapshot.Object
 		for _, key := range slices.Sorted(maps.Keys(m.objects)) {
@@ -237,7 +237,7 @@ func (m *Memory) List(ctx context.Context, prefix string, each func(snapshot.Obj
 
 // Delete is snapshot.Bucket.Delete.
 func (m *Memory) Delete(ctx context.Context, key string) error {
-	return m.do(ctx, "delete", key, func() error {
+	return m.call(ctx, "delete", key, func() error {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.objects, key)

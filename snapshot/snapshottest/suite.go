@@ -26,7 +26,7 @@ func Run(t *testing.T, b snapshot.Bucket) {
 		{"what does not exist", missing},
 		{"created once", createOnce},
 		{"created by one of many", createAtOnce},
-		{"all or nothing", allOrNothing},
+		{"all or nothing", putIsAtomic},
 		{"a context that ends", contextEnds},
 		{"listed by prefix", list},
 		{"odd keys", oddKeys},
@@ -91,10 +91,10 @@ func createAtOnce(t *testing.T, b snapshot.Bucket) {
 
 var errSource = errors.New("the source failed")
 
-// failing gives so much and then fails.
-type failing struct{ left int }
+// failingReader gives so much and then fails.
+type failingReader struct{ left int }
 
-func (f *failing) Read(p []byte) (int, error) {
+func (f *failingReader) Read(p []byte) (int, error) {
 	if f.left == 0 {
 		return 0, errSource
 	}
@@ -103,24 +103,24 @@ func (f *failing) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func allOrNothing(t *testing.T, b snapshot.Bucket) {
+func putIsAtomic(t *testing.T, b snapshot.Bucket) {
 	for _, n := range []int{0, 1, 100_000, 20 << 20} {
-		require.ErrorIs(t, b.Put(t.Context(), "half/x", &failing{n}), errSource, "after %d bytes", n)
+		require.ErrorIs(t, b.Put(t.Context(), "half/x", &failingReader{n}), errSource, "after %d bytes", n)
 		_, err := b.Get(t.Context(), "half/x")
 		require.ErrorIs(t, err, snapshot.ErrNoObject)
 	}
 	require.Empty(t, keys(t, b, "half/"))
 }
 
-// ender ends a context in the middle.
-type ender struct {
-	end  context.CancelFunc
-	left int
+// cancellingReader ends a context in the middle.
+type cancellingReader struct {
+	cancel context.CancelFunc
+	left   int
 }
 
-func (e *ender) Read(p []byte) (int, error) {
+func (e *cancellingReader) Read(p []byte) (int, error) {
 	if e.left == 0 {
-		e.end()
+		e.cancel()
 		return 0, io.EOF
 	}
 	n := min(len(p), e.left)
@@ -131,7 +131,7 @@ func (e *ender) Read(p []byte) (int, error) {
 func contextEnds(t *testing.T, b snapshot.Bucket) {
 	for _, n := range []int{10, 20 << 20} {
 		ctx, cancel := context.WithCancel(t.Context())
-		require.Error(t, b.Put(ctx, "ended/x", &ender{cancel, n}))
+		require.Error(t, b.Put(ctx, "ended/x", &cancellingReader{cancel, n}))
 		_, err := b.Get(t.Context(), "ended/x")
 		require.ErrorIs(t, err, snapshot.ErrNoObject)
 	}
@@ -167,10 +167,10 @@ func oddKeys(t *testing.T, b snapshot.Bucket) {
 	}
 }
 
-// counting gives n bytes that tell where they stand.
-type counting struct{ at, n int }
+// counterReader gives n bytes that tell where they stand.
+type counterReader struct{ at, n int }
 
-func (c *counting) Read(p []byte) (int, error) {
+func (c *counterReader) Read(p []byte) (int, error) {
 	for i := range p {
 		if c.at == c.n {
 			return i, io.EOF
@@ -183,12 +183,12 @@ func (c *counting) Read(p []byte) (int, error) {
 
 func large(t *testing.T, b snapshot.Bucket) {
 	const size = 40 << 20
-	require.NoError(t, b.Put(t.Context(), "large/x", &counting{n: size}))
+	require.NoError(t, b.Put(t.Context(), "large/x", &counterReader{n: size}))
 	require.Equal(t, map[string]int64{"large/x": size}, keys(t, b, "large/"))
 	r, err := b.Get(t.Context(), "large/x")
 	require.NoError(t, err)
 	defer r.Close()
-	want, buf, buf2 := &counting{n: size}, make([]byte, 64<<10), make([]byte, 64<<10)
+	want, buf, buf2 := &counterReader{n: size}, make([]byte, 64<<10), make([]byte, 64<<10)
 	for at := 0; at < size; at += len(buf) {
 		_, err := io.ReadFull(r, buf)
 		require.NoError(t, err)

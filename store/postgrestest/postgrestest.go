@@ -20,26 +20,26 @@ import (
 	"github.com/hostler/hostler/internal/required"
 )
 
-// patience bounds what is asked of the server.
-const patience = 30 * time.Second
+// timeout bounds what is asked of the server.
+const timeout = 30 * time.Second
 
 // Server is the URL of a server for tests. Without one the test is skipped, or
 // fails when REQUIRE names postgres.
 func Server(tb testing.TB) string {
 	tb.Helper()
 	server := serverURL()
-	why := "start one with .ci/postgres start, or name one in HOSTLER_TEST_POSTGRES"
+	reason := "start one with .ci/postgres start, or name one in HOSTLER_TEST_POSTGRES"
 	if server != "" {
-		ctx, cancel := context.WithTimeout(tb.Context(), patience)
+		ctx, cancel := context.WithTimeout(tb.Context(), timeout)
 		defer cancel()
 		conn, err := pgx.Connect(ctx, server)
 		if err == nil {
 			require.NoError(tb, conn.Close(ctx))
 			return server
 		}
-		why = err.Error()
+		reason = err.Error()
 	}
-	required.Missing(tb, "postgres", "there is no PostgreSQL server: %s", why)
+	required.Skip(tb, "postgres", "there is no PostgreSQL server: %s", reason)
 	return ""
 }
 
@@ -77,24 +77,24 @@ func Schema(tb testing.TB) string {
 // Exec runs statements that must succeed, on a connection of its own.
 func Exec(tb testing.TB, server, statements string) {
 	tb.Helper()
-	with(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
+	withConn(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, statements)
 		return err
 	})
 }
 
-// Number is what a query for a number finds.
-func Number(tb testing.TB, server, query string) (n int64) {
+// QueryInt is what a query for a number finds.
+func QueryInt(tb testing.TB, server, query string) (n int64) {
 	tb.Helper()
-	with(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
+	withConn(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
 		return conn.QueryRow(ctx, query).Scan(&n)
 	})
 	return n
 }
 
-func with(tb testing.TB, server string, f func(context.Context, *pgx.Conn) error) {
+func withConn(tb testing.TB, server string, f func(context.Context, *pgx.Conn) error) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(tb.Context()), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(tb, err)

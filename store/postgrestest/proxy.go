@@ -25,7 +25,7 @@ type Proxy struct {
 // link is one connection through the proxy.
 type link struct{ client, server net.Conn }
 
-func (l *link) close() {
+func (l *link) closeBoth() {
 	_ = l.client.Close() // it may have closed itself
 	_ = l.server.Close()
 }
@@ -34,9 +34,9 @@ func (l *link) close() {
 type fault int
 
 const (
-	none fault = iota
-	loseAnswer
-	loseQuestion
+	noFault fault = iota
+	dropReply
+	dropRequest
 )
 
 // NewProxy returns a proxy to the server, which ends with the test.
@@ -66,30 +66,30 @@ func (p *Proxy) URL() string {
 // Cut breaks all connections and lets none through until Mend.
 func (p *Proxy) Cut() { p.breakAll(true) }
 
-// Drop breaks all connections; new ones are let through.
-func (p *Proxy) Drop() { p.breakAll(false) }
+// BreakConnections breaks all connections; new ones are let through.
+func (p *Proxy) BreakConnections() { p.breakAll(false) }
 
-// Mend lets new connections through again.
-func (p *Proxy) Mend() {
+// Restore lets new connections through again.
+func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
 }
 
-// LoseAnswers breaks the connections that there are as soon as the server
+// DropReplies breaks the connections that there are as soon as the server
 // answers: it has done what it was asked for, and nobody hears of it.
-func (p *Proxy) LoseAnswers() { p.set(loseAnswer) }
+func (p *Proxy) DropReplies() { p.set(dropReply) }
 
-// LoseQuestions breaks the connections that there are as soon as the server is
+// DropRequests breaks the connections that there are as soon as the server is
 // asked: nothing of it gets there.
-func (p *Proxy) LoseQuestions() { p.set(loseQuestion) }
+func (p *Proxy) DropRequests() { p.set(dropRequest) }
 
 func (p *Proxy) breakAll(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 	for l := range p.links {
-		l.close()
+		l.closeBoth()
 	}
 }
 
@@ -101,7 +101,7 @@ func (p *Proxy) set(f fault) {
 	}
 }
 
-func (p *Proxy) fault(l *link) fault {
+func (p *Proxy) takeFault(l *link) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.links[l]
@@ -119,27 +119,27 @@ func (p *Proxy) accept() error {
 			_ = client.Close()
 			continue
 		}
-		p.join(&link{client, server})
+		p.serveLink(&link{client, server})
 	}
 }
 
-func (p *Proxy) join(l *link) {
+func (p *Proxy) serveLink(l *link) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.down {
-		l.close()
+		l.closeBoth()
 		return
 	}
-	p.links[l] = none
-	p.group.Go(func() error { return p.pass(l, l.server, l.client, loseQuestion) })
-	p.group.Go(func() error { return p.pass(l, l.client, l.server, loseAnswer) })
+	p.links[l] = noFault
+	p.group.Go(func() error { return p.forward(l, l.server, l.client, dropRequest) })
+	p.group.Go(func() error { return p.forward(l, l.client, l.server, dropReply) })
 }
 
-// pass copies one direction of a link until it breaks, or is to be broken by
+// forward copies one direction of a link until it breaks, or is to be broken by
 // the fault.
-func (p *Proxy) pass(l *link, to, from net.Conn, by fault) error {
+func (p *Proxy) forward(l *link, to, from net.Conn, by fault) error {
 	defer func() {
-		l.close()
+		l.closeBoth()
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		delete(p.links, l)
@@ -147,7 +147,7 @@ func (p *Proxy) pass(l *link, to, from net.Conn, by fault) error {
 	buffer := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buffer)
-		if err != nil || p.fault(l) == by {
+		if err != nil || p.takeFault(l) == by {
 			return err
 		}
 		if _, err := to.Write(buffer[:n]); err != nil {

@@ -13,34 +13,34 @@ import (
 )
 
 // Either both records move or neither does.
-func claimMoves(t *testing.T, s Store) {
+func claimTransitions(t *testing.T, s Store) {
 	ctx := t.Context()
-	id := idle(t, s, rev, "")
-	c := claimed(t, s, "ann")
+	id := addIdleContainer(t, s, rev, "")
+	c := addActiveClaim(t, s, "ann")
 	require.NotNil(t, c.ActiveAt)
-	_, err := s.MoveClaim(ctx, activate(c.ID))
-	require.ErrorIs(t, err, pool.ErrMoved)
-	_, err = s.MoveClaim(ctx, activate(newID()))
-	require.ErrorIs(t, err, claim.ErrNoClaim)
+	_, err := s.UpdateClaim(ctx, activeTransition(c.ID))
+	require.ErrorIs(t, err, pool.ErrConflict)
+	_, err = s.UpdateClaim(ctx, activeTransition(newID()))
+	require.ErrorIs(t, err, claim.ErrClaimNotFound)
 
-	late := releasing(c.ID)
+	late := releasingTransition(c.ID)
 	late.If = func(now claim.Claim) bool { return now.ID == c.ID && now.State != claim.Active }
-	from := last(t, s)
-	_, err = s.MoveClaim(ctx, late)
-	require.ErrorIs(t, err, pool.ErrMoved, "it is not as whoever moves it wants it")
-	require.Equal(t, from, last(t, s))
-	c = move(t, s, releasing(c.ID))
-	wrong := release(c.ID)
+	from := lastSeq(t, s)
+	_, err = s.UpdateClaim(ctx, late)
+	require.ErrorIs(t, err, pool.ErrConflict, "it is not as whoever moves it wants it")
+	require.Equal(t, from, lastSeq(t, s))
+	c = mustUpdateClaim(t, s, releasingTransition(c.ID))
+	wrong := releasedTransition(c.ID)
 	wrong.Container.From = []pool.State{pool.Idle}
-	from = last(t, s)
-	_, err = s.MoveClaim(ctx, wrong)
-	require.ErrorIs(t, err, pool.ErrMoved)
+	from = lastSeq(t, s)
+	_, err = s.UpdateClaim(ctx, wrong)
+	require.ErrorIs(t, err, pool.ErrConflict)
 	kept, err := s.Claim(ctx, c.ID)
 	require.NoError(t, err)
 	require.Equal(t, c, kept, "the claim did not move without its container")
-	require.Equal(t, from, last(t, s))
+	require.Equal(t, from, lastSeq(t, s))
 
-	c = move(t, s, release(c.ID))
+	c = mustUpdateClaim(t, s, releasedTransition(c.ID))
 	require.Equal(t, claim.Released, c.State)
 	require.NotNil(t, c.ReleasedAt)
 	require.Empty(t, c.Health, "it holds nothing any more")
@@ -54,19 +54,19 @@ func claimMoves(t *testing.T, s Store) {
 	for _, e := range events(t, s, activity.Filter{}, from) {
 		require.Equal(t, []string{web, id, "ann", c.ID}, []string{e.Workload, e.Container, e.Tenant, e.Claim}, e.Type)
 	}
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // What a flow writes into a claim is read back as it was.
-func claimKeeps(t *testing.T, s Store) {
+func claimRoundTrip(t *testing.T, s Store) {
 	ctx := t.Context()
-	idle(t, s, rev, "")
-	c := claimed(t, s, "ann")
+	addIdleContainer(t, s, rev, "")
+	c := addActiveClaim(t, s, "ann")
 	require.NotNil(t, c.Hooks)
 	require.NotNil(t, c.Timings)
 	require.NotNil(t, c.Warnings)
 	code, now := 3, time.Now()
-	c = move(t, s, claim.Move{
+	c = mustUpdateClaim(t, s, claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Active}, To: claim.Active,
 		Set: func(c *claim.Claim) {
 			c.Hooks = append(c.Hooks, claim.HookSummary{Run: "r", Hook: "migrate", Attempt: 1, ExitCode: &code, Duration: 1.5})
@@ -83,25 +83,25 @@ func claimKeeps(t *testing.T, s Store) {
 	require.Equal(t, c, kept)
 	require.Equal(t, 12.25, kept.Timings["healthy"])
 
-	shift(t, s, pool.Move{
+	mustUpdateContainer(t, s, pool.Transition{
 		ID: c.Container, From: []pool.State{pool.Claimed}, To: pool.Claimed,
-		Set: func(k *pool.Container) { k.Health = pool.Dead },
+		Set: func(k *pool.Container) { k.Health = pool.Exited },
 	})
 	kept, err = s.Claim(ctx, c.ID)
 	require.NoError(t, err)
-	require.Equal(t, string(pool.Dead), kept.Health, "its container's")
+	require.Equal(t, string(pool.Exited), kept.Health, "its container's")
 }
 
 // A claim whose container proved unfit goes on with another.
-func claimGivesUp(t *testing.T, s Store) {
+func claimReplacesContainer(t *testing.T, s Store) {
 	ctx := t.Context()
-	bad, good := idle(t, s, rev, ""), idle(t, s, rev, "")
-	r := wish("ann")
+	bad, good := addIdleContainer(t, s, rev, ""), addIdleContainer(t, s, rev, "")
+	r := newReservation("ann")
 	c, err := s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, bad, c.Container)
-	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "unfit")
-	c = move(t, s, claim.Move{
+	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "unfit")
+	c = mustUpdateClaim(t, s, claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending, Container: &destroy,
 		Set: func(c *claim.Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
 	})
@@ -115,28 +115,28 @@ func claimGivesUp(t *testing.T, s Store) {
 	require.Equal(t, good, c.Container)
 
 	// Taking what another claim holds is refused by the schema.
-	idle(t, s, rev, "")
-	other := claimed(t, s, "bob")
-	_, err = s.MoveClaim(ctx, claim.Move{
+	addIdleContainer(t, s, rev, "")
+	other := addActiveClaim(t, s, "bob")
+	_, err = s.UpdateClaim(ctx, claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending,
 		Set: func(c *claim.Claim) { c.Container = other.Container },
 	})
 	require.ErrorIs(t, err, pool.ErrInUse)
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 func claimLists(t *testing.T, s Store) {
 	ctx := t.Context()
-	idle(t, s, rev, "")
-	idle(t, s, rev, "")
-	a := claimed(t, s, "ann")
-	b := claimed(t, s, "bob")
-	move(t, s, releasing(b.ID))
-	b = move(t, s, release(b.ID))
-	waiting := wish("joe")
-	waiting.Queue = true
+	addIdleContainer(t, s, rev, "")
+	addIdleContainer(t, s, rev, "")
+	a := addActiveClaim(t, s, "ann")
+	b := addActiveClaim(t, s, "bob")
+	mustUpdateClaim(t, s, releasingTransition(b.ID))
+	b = mustUpdateClaim(t, s, releasedTransition(b.ID))
+	waiting := newReservation("joe")
+	waiting.EnqueueOnly = true
 	_, err := s.Reserve(ctx, waiting)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 
 	for name, c := range map[string]struct {
 		f    claim.Filter

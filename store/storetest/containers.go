@@ -12,9 +12,9 @@ import (
 
 // A move happens only from the states that it names, and what is returned is
 // what is kept.
-func containerMoves(t *testing.T, s Store) {
+func containerTransitions(t *testing.T, s Store) {
 	ctx := t.Context()
-	id := add(t, s, rev)
+	id := addContainer(t, s, rev)
 	c, err := s.Container(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, pool.Creating, c.State)
@@ -22,7 +22,7 @@ func containerMoves(t *testing.T, s Store) {
 	require.False(t, c.CreatedAt.IsZero())
 	require.Equal(t, c.CreatedAt, c.ChangedAt)
 
-	moved := shift(t, s, ready(id, ""))
+	moved := mustUpdateContainer(t, s, idleTransition(id, ""))
 	require.Equal(t, pool.Idle, moved.State)
 	require.Equal(t, endpoint, moved.Endpoint)
 	require.False(t, moved.ChangedAt.Before(c.ChangedAt))
@@ -30,14 +30,14 @@ func containerMoves(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, kept, moved)
 
-	_, err = s.MoveContainer(ctx, ready(id, ""))
-	require.ErrorIs(t, err, pool.ErrMoved, "it is no longer being created")
-	_, err = s.MoveContainer(ctx, ready(newID(), ""))
-	require.ErrorIs(t, err, pool.ErrNoContainer)
+	_, err = s.UpdateContainer(ctx, idleTransition(id, ""))
+	require.ErrorIs(t, err, pool.ErrConflict, "it is no longer being created")
+	_, err = s.UpdateContainer(ctx, idleTransition(newID(), ""))
+	require.ErrorIs(t, err, pool.ErrContainerNotFound)
 	_, err = s.Container(ctx, newID())
-	require.ErrorIs(t, err, pool.ErrNoContainer)
+	require.ErrorIs(t, err, pool.ErrContainerNotFound)
 
-	same := shift(t, s, pool.Move{
+	same := mustUpdateContainer(t, s, pool.Transition{
 		ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
 		Set: func(c *pool.Container) { c.Health, c.ID, c.Workload = pool.Unhealthy, "other", "other" },
 	})
@@ -46,22 +46,22 @@ func containerMoves(t *testing.T, s Store) {
 	require.Equal(t, id, same.ID, "what a record is about never changes")
 	require.Equal(t, web, same.Workload)
 
-	shift(t, s, condemn(id))
-	shift(t, s, bury(id))
+	mustUpdateContainer(t, s, destroyingTransition(id))
+	mustUpdateContainer(t, s, goneTransition(id))
 	gone, err := s.Container(ctx, id)
 	require.NoError(t, err, "a record outlives its container")
-	require.Equal(t, pool.Gone, gone.State)
+	require.Equal(t, pool.Destroyed, gone.State)
 	require.Equal(t, "test", gone.Reason)
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // Events say what the record said before: who held it is what a reader of
 // "released" wants to know.
 func containerEvents(t *testing.T, s Store) {
-	idle(t, s, rev, "")
-	c := claimed(t, s, "ann")
-	from := last(t, s)
-	shift(t, s, condemn(c.Container))
+	addIdleContainer(t, s, rev, "")
+	c := addActiveClaim(t, s, "ann")
+	from := lastSeq(t, s)
+	mustUpdateContainer(t, s, destroyingTransition(c.Container))
 	all := events(t, s, activity.Filter{}, from)
 	require.Len(t, all, 1)
 	e := all[0]
@@ -73,15 +73,15 @@ func containerEvents(t *testing.T, s Store) {
 // max_size counts all that exist, and is no matter of races.
 func poolFull(t *testing.T, s Store) {
 	ctx := t.Context()
-	first := add(t, s, rev)
+	first := addContainer(t, s, rev)
 	second := pool.Container{ID: newID(), Workload: web, Revision: rev}
-	from := last(t, s)
+	from := lastSeq(t, s)
 	require.ErrorIs(t, s.AddContainer(ctx, second, 1), pool.ErrFull)
-	require.Equal(t, from, last(t, s), "no event of what did not happen")
+	require.Equal(t, from, lastSeq(t, s), "no event of what did not happen")
 
-	shift(t, s, condemn(first))
+	mustUpdateContainer(t, s, destroyingTransition(first))
 	require.ErrorIs(t, s.AddContainer(ctx, second, 1), pool.ErrFull, "it still exists")
-	shift(t, s, bury(first))
+	mustUpdateContainer(t, s, goneTransition(first))
 	require.NoError(t, s.AddContainer(ctx, second, 1))
 	require.Error(t, s.AddContainer(ctx, second, 5), "there is one of that id")
 	other := pool.Container{ID: newID(), Workload: "other", Revision: rev}
@@ -91,9 +91,9 @@ func poolFull(t *testing.T, s Store) {
 // A container may be created for a claim that waits.
 func containerForClaim(t *testing.T, s Store) {
 	ctx := t.Context()
-	r := wish("ann")
+	r := newReservation("ann")
 	_, err := s.Reserve(ctx, r)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 	c := pool.Container{ID: newID(), Workload: web, Revision: rev, Claim: r.Claim}
 	require.NoError(t, s.AddContainer(ctx, c, 5))
 	k, err := s.Claim(ctx, r.Claim)
@@ -104,17 +104,17 @@ func containerForClaim(t *testing.T, s Store) {
 	require.Equal(t, []string{"ann", r.Claim}, []string{c.Tenant, c.Claim})
 
 	c.ID = newID()
-	require.ErrorIs(t, s.AddContainer(ctx, c, 5), pool.ErrMoved, "the claim has a container")
+	require.ErrorIs(t, s.AddContainer(ctx, c, 5), pool.ErrConflict, "the claim has a container")
 	c.Claim = newID()
-	require.ErrorIs(t, s.AddContainer(ctx, c, 5), claim.ErrNoClaim)
+	require.ErrorIs(t, s.AddContainer(ctx, c, 5), claim.ErrClaimNotFound)
 }
 
 func containerLists(t *testing.T, s Store) {
 	ctx := t.Context()
-	a, b := idle(t, s, rev, "ann"), add(t, s, rev)
-	gone := idle(t, s, rev, "")
-	shift(t, s, condemn(gone))
-	shift(t, s, bury(gone))
+	a, b := addIdleContainer(t, s, rev, "ann"), addContainer(t, s, rev)
+	gone := addIdleContainer(t, s, rev, "")
+	mustUpdateContainer(t, s, destroyingTransition(gone))
+	mustUpdateContainer(t, s, goneTransition(gone))
 	other := newID()
 	require.NoError(t, s.AddContainer(ctx, pool.Container{ID: other, Workload: "other", Revision: rev}, 1))
 
@@ -123,7 +123,7 @@ func containerLists(t *testing.T, s Store) {
 		want []string
 	}{
 		"all but gone":   {pool.ContainerFilter{}, []string{a, b, other}},
-		"gone":           {pool.ContainerFilter{States: []pool.State{pool.Gone}}, []string{gone}},
+		"gone":           {pool.ContainerFilter{States: []pool.State{pool.Destroyed}}, []string{gone}},
 		"every":          {pool.ContainerFilter{States: pool.States()}, []string{a, b, gone, other}},
 		"workload":       {pool.ContainerFilter{Workload: web}, []string{a, b}},
 		"tenant":         {pool.ContainerFilter{Tenant: "ann"}, []string{a}},
@@ -145,17 +145,17 @@ func containerLists(t *testing.T, s Store) {
 func containerCounts(t *testing.T, s Store) {
 	ctx := t.Context()
 	for range 3 {
-		idle(t, s, rev, "")
+		addIdleContainer(t, s, rev, "")
 	}
-	sick := idle(t, s, rev, "ann")
-	shift(t, s, pool.Move{
-		ID: sick, From: []pool.State{pool.Idle}, To: pool.Idle,
-		Set: func(c *pool.Container) { c.Health = pool.Dead },
+	unhealthy := addIdleContainer(t, s, rev, "ann")
+	mustUpdateContainer(t, s, pool.Transition{
+		ID: unhealthy, From: []pool.State{pool.Idle}, To: pool.Idle,
+		Set: func(c *pool.Container) { c.Health = pool.Exited },
 	})
-	add(t, s, oldRev)
-	gone := idle(t, s, rev, "")
-	shift(t, s, condemn(gone))
-	shift(t, s, bury(gone))
+	addContainer(t, s, oldRev)
+	gone := addIdleContainer(t, s, rev, "")
+	mustUpdateContainer(t, s, destroyingTransition(gone))
+	mustUpdateContainer(t, s, goneTransition(gone))
 
 	counts, err := s.Counts(ctx, web)
 	require.NoError(t, err)
@@ -171,24 +171,24 @@ func containerCounts(t *testing.T, s Store) {
 
 // What the schema forbids is an error, and leaves neither the change nor its
 // event.
-func containerImpossible(t *testing.T, s Store) {
+func containerConstraints(t *testing.T, s Store) {
 	ctx := t.Context()
-	id := idle(t, s, rev, "")
+	id := addIdleContainer(t, s, rev, "")
 	before, err := s.Container(ctx, id)
 	require.NoError(t, err)
-	from := last(t, s)
-	for name, m := range map[string]pool.Move{
+	from := lastSeq(t, s)
+	for name, m := range map[string]pool.Transition{
 		"no such health":    {To: pool.Idle, Set: func(c *pool.Container) { c.Health = "splendid" }},
 		"no such state":     {To: "somewhere"},
 		"claimed by nobody": {To: pool.Claimed},
 	} {
 		m.ID, m.From = id, []pool.State{pool.Idle}
 		m.Events = []activity.Event{{Type: activity.ContainerCreated, Message: "never"}}
-		_, err := s.MoveContainer(ctx, m)
+		_, err := s.UpdateContainer(ctx, m)
 		require.Error(t, err, name)
 	}
 	after, err := s.Container(ctx, id)
 	require.NoError(t, err)
 	require.Equal(t, before, after)
-	require.Equal(t, from, last(t, s))
+	require.Equal(t, from, lastSeq(t, s))
 }

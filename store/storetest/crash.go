@@ -66,7 +66,7 @@ func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir str
 	t.Helper()
 	s := open(t, dir)
 	defer s.Close() //nolint:errcheck // it was only read
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 	for id := range answered {
 		c, err := s.Claim(t.Context(), id)
 		require.NoError(t, err, "an answered claim is lost")
@@ -103,7 +103,7 @@ func writeForever(ctx context.Context, s Store) error {
 	for i := range tenants {
 		g.Go(func() error {
 			for n := 0; ; n++ {
-				if err := live(ctx, s, fmt.Sprint("tenant", i), n); err != nil {
+				if err := runClaimLife(ctx, s, fmt.Sprint("tenant", i), n); err != nil {
 					return err
 				}
 			}
@@ -112,34 +112,34 @@ func writeForever(ctx context.Context, s Store) error {
 	return g.Wait()
 }
 
-// live takes one claim of the tenant through its life, a new one or what an
+// runClaimLife takes one claim of the tenant through its life, a new one or what an
 // earlier process left of one, and makes or destroys a container now and then.
-func live(ctx context.Context, s Store, tenant string, n int) error {
-	asked := wish(tenant)
+func runClaimLife(ctx context.Context, s Store, tenant string, n int) error {
+	asked := newReservation(tenant)
 	c, err := s.Reserve(ctx, asked)
 	if err == nil && c.Container == "" { // it waits since an earlier turn
 		asked.Claim = c.ID
 		c, err = s.Reserve(ctx, asked)
 	}
-	if errors.Is(err, claim.ErrNoneIdle) {
-		return another(ctx, s)
+	if errors.Is(err, claim.ErrNoIdleContainer) {
+		return addContainerForWaiting(ctx, s)
 	}
 	if err != nil {
 		return err
 	}
-	r := attempt(newID(), 1)
+	r := newAttempt(newID(), 1)
 	r.Claim, r.Container, r.Tenant = c.ID, c.Container, tenant
 	if err := s.RunStarted(ctx, r); err != nil {
 		return err
 	}
-	if err := s.RunEnded(ctx, ended(r, hooks.Succeeded, 0)); err != nil {
+	if err := s.RunEnded(ctx, endedRun(r, hooks.Succeeded, 0)); err != nil {
 		return err
 	}
-	next := map[claim.State]func(string) claim.Move{
-		claim.Pending: activate, claim.Active: releasing, claim.Releasing: release,
+	next := map[claim.State]func(string) claim.Transition{
+		claim.Pending: activeTransition, claim.Active: releasingTransition, claim.Releasing: releasedTransition,
 	}
-	for c.State.Live() {
-		if c, err = s.MoveClaim(ctx, next[c.State](c.ID)); err != nil {
+	for c.State.IsLive() {
+		if c, err = s.UpdateClaim(ctx, next[c.State](c.ID)); err != nil {
 			return err
 		}
 	}
@@ -149,23 +149,23 @@ func live(ctx context.Context, s Store, tenant string, n int) error {
 	if n%5 != 0 {
 		return nil
 	}
-	_, err = s.MoveContainer(ctx, pool.Condemn(c.Container, []pool.State{pool.Idle}, "test"))
-	if errors.Is(err, pool.ErrMoved) {
+	_, err = s.UpdateContainer(ctx, pool.BeginDestroy(c.Container, []pool.State{pool.Idle}, "test"))
+	if errors.Is(err, pool.ErrConflict) {
 		return nil // somebody has it by now
 	}
 	if err == nil {
-		_, err = s.MoveContainer(ctx, bury(c.Container))
+		_, err = s.UpdateContainer(ctx, goneTransition(c.Container))
 	}
 	return err
 }
 
-// another makes a container for whoever waits.
-func another(ctx context.Context, s Store) error {
+// addContainerForWaiting makes a container for whoever waits.
+func addContainerForWaiting(ctx context.Context, s Store) error {
 	id := newID()
-	err := s.AddContainer(ctx, pool.Container{ID: id, Workload: web, Revision: rev}, many)
+	err := s.AddContainer(ctx, pool.Container{ID: id, Workload: web, Revision: rev}, unlimited)
 	if err != nil {
 		return err
 	}
-	_, err = s.MoveContainer(ctx, ready(id, ""))
+	_, err = s.UpdateContainer(ctx, idleTransition(id, ""))
 	return err
 }

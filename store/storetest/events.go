@@ -45,13 +45,13 @@ func eventFilters(t *testing.T, s Store) {
 			}
 			require.Equal(t, c.want, got, "%s after %d", name, from)
 		}
-		from = last(t, s) + 5000
-		old(t, s, 5000)
+		from = lastSeq(t, s) + 5000
+		addEvents(t, s, 5000)
 	}
 }
 
-// old lets n events pass, so that what came before is not new any more.
-func old(t *testing.T, s Store, n int) {
+// addEvents lets n events pass, so that what came before is not new any more.
+func addEvents(t *testing.T, s Store, n int) {
 	t.Helper()
 	all := make([]activity.Event, n)
 	for i := range all {
@@ -65,7 +65,7 @@ func old(t *testing.T, s Store, n int) {
 func eventPages(t *testing.T, s Store) {
 	ctx := t.Context()
 	const n = 6000
-	old(t, s, n)
+	addEvents(t, s, n)
 	for _, limit := range []int{1, 7, 0} {
 		after := int64(n - 50)
 		if limit == 0 {
@@ -75,7 +75,7 @@ func eventPages(t *testing.T, s Store) {
 			p, err := s.Events(ctx, activity.Filter{}, after, limit)
 			require.NoError(t, err)
 			require.NotEmpty(t, p.Items)
-			require.Zero(t, p.Cut)
+			require.Zero(t, p.OldestSeq)
 			for _, e := range p.Items {
 				require.Equal(t, after+1, e.Seq)
 				after = e.Seq
@@ -98,7 +98,7 @@ func eventData(t *testing.T, s Store) {
 	good := activity.Event{Type: activity.PoolWarning, Message: "\xff\x00", Data: json.RawMessage(`{"a": 1}`)}
 	require.Error(t, s.Append(ctx, good, bad))
 	require.Error(t, s.Append(ctx, activity.Event{Message: "without a type"}))
-	require.Zero(t, last(t, s), "all or none")
+	require.Zero(t, lastSeq(t, s), "all or none")
 	require.NoError(t, s.Append(ctx, good))
 	all := events(t, s, activity.Filter{}, 0)
 	require.JSONEq(t, `{"a":1}`, string(all[0].Data))
@@ -122,7 +122,7 @@ func Follow(ctx context.Context, s Reader, n int64) error {
 
 // follow reads what there is after an event, or waits until there is more.
 func follow(ctx context.Context, s Reader, after int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*soon) // of servers on one machine several are slower
+	ctx, cancel := context.WithTimeout(ctx, 2*hangTimeout) // of servers on one machine several are slower
 	defer cancel()
 	changed := s.Changed()
 	p, err := s.Events(ctx, activity.Filter{}, after, 0)
@@ -147,7 +147,7 @@ func follow(ctx context.Context, s Reader, after int64) (int64, error) {
 }
 
 // No event ever appears behind a follower's cursor.
-func followerMissesNothing(t *testing.T, s Store) {
+func followerSeesAllEvents(t *testing.T, s Store) {
 	const writers, each = 8, 250
 	g, ctx := errgroup.WithContext(t.Context()) // ends with a follower that hears nothing
 	for range 4 {
@@ -169,8 +169,8 @@ func followerMissesNothing(t *testing.T, s Store) {
 
 // A follower that took the channel before it read to the end is woken by
 // whatever came after.
-func wakingIsNeverLost(t *testing.T, s Store) {
-	ctx, cancel := context.WithTimeout(t.Context(), soon)
+func noLostWakeup(t *testing.T, s Store) {
+	ctx, cancel := context.WithTimeout(t.Context(), hangTimeout)
 	defer cancel()
 	e := activity.Event{Type: activity.PoolWarning, Message: "m"}
 	for range 100 {

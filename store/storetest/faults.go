@@ -15,9 +15,9 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// touch is a move that changes an idle container's reason.
-func touch(id, reason string, then func()) pool.Move {
-	return pool.Move{
+// reasonTransition is a move that changes an idle container's reason.
+func reasonTransition(id, reason string, then func()) pool.Transition {
+	return pool.Transition{
 		ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
 		Set: func(c *pool.Container) {
 			c.Reason = reason
@@ -32,21 +32,21 @@ func isolation(t *testing.T, s Store) {
 	const n = 60
 	ids := make([]string, n)
 	for i := range ids {
-		ids[i] = idle(t, s, rev, "")
+		ids[i] = addIdleContainer(t, s, rev, "")
 	}
-	from := last(t, s)
+	from := lastSeq(t, s)
 	var g errgroup.Group
 	for i, id := range ids {
 		g.Go(func() error {
-			m := touch(id, "good", func() {})
+			m := reasonTransition(id, "good", func() {})
 			switch i % 3 {
 			case 1: // the schema refuses it
-				m = touch(id, "bad", func() {})
+				m = reasonTransition(id, "bad", func() {})
 				m.To = "somewhere"
 			case 2: // it panics half way
-				m = touch(id, "bad", func() { panic("boo") })
+				m = reasonTransition(id, "bad", func() { panic("boo") })
 			}
-			_, err := s.MoveContainer(t.Context(), m)
+			_, err := s.UpdateContainer(t.Context(), m)
 			if bad := i%3 != 0; (err != nil) != bad {
 				return fmt.Errorf("change %d: %w", i, err)
 			}
@@ -76,19 +76,19 @@ func isolationHalfway(t *testing.T, s Store) {
 	const n = 40
 	claims := make([]claim.Claim, n)
 	for i := range claims {
-		idle(t, s, rev, "")
-		claims[i] = claimed(t, s, fmt.Sprint("tenant", i))
-		claims[i] = move(t, s, releasing(claims[i].ID))
+		addIdleContainer(t, s, rev, "")
+		claims[i] = addActiveClaim(t, s, fmt.Sprint("tenant", i))
+		claims[i] = mustUpdateClaim(t, s, releasingTransition(claims[i].ID))
 	}
 	var g errgroup.Group
 	for i, c := range claims {
 		g.Go(func() error {
-			m := release(c.ID)
+			m := releasedTransition(c.ID)
 			if i%2 == 1 {
 				// The container is moved first; then the schema refuses the claim.
 				m.Set = func(c *claim.Claim) { c.Source = "nowhere" }
 			}
-			_, err := s.MoveClaim(t.Context(), m)
+			_, err := s.UpdateClaim(t.Context(), m)
 			if (err != nil) != (i%2 == 1) {
 				return fmt.Errorf("change %d: %w", i, err)
 			}
@@ -105,35 +105,35 @@ func isolationHalfway(t *testing.T, s Store) {
 		}
 		require.Equal(t, want, k.State, "container of change %d", i)
 	}
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // A mistake in a caller's function is that caller's.
 func panics(t *testing.T, s Store) {
-	id := idle(t, s, rev, "")
-	from := last(t, s)
-	_, err := s.MoveContainer(t.Context(), touch(id, "bad", func() { panic("boo") }))
+	id := addIdleContainer(t, s, rev, "")
+	from := lastSeq(t, s)
+	_, err := s.UpdateContainer(t.Context(), reasonTransition(id, "bad", func() { panic("boo") }))
 	require.ErrorContains(t, err, "boo")
-	require.Equal(t, from, last(t, s))
-	_, err = s.MoveContainer(t.Context(), touch(id, "good", func() {}))
+	require.Equal(t, from, lastSeq(t, s))
+	_, err = s.UpdateContainer(t.Context(), reasonTransition(id, "good", func() {}))
 	require.NoError(t, err)
 }
 
 // A call that says that its context has ended has changed nothing; a change
 // that has begun is finished and answered.
 func endedContext(t *testing.T, s Store) {
-	id := idle(t, s, rev, "")
-	from := last(t, s)
+	id := addIdleContainer(t, s, rev, "")
+	from := lastSeq(t, s)
 	why := errors.New("why")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(why)
-	_, err := s.MoveContainer(ctx, touch(id, "late", func() {}))
+	_, err := s.UpdateContainer(ctx, reasonTransition(id, "late", func() {}))
 	require.ErrorIs(t, err, why)
-	require.Equal(t, from, last(t, s))
+	require.Equal(t, from, lastSeq(t, s))
 
 	ctx, cancel = context.WithCancelCause(t.Context())
 	defer cancel(why)
-	c, err := s.MoveContainer(ctx, touch(id, "begun", func() { cancel(why) }))
+	c, err := s.UpdateContainer(ctx, reasonTransition(id, "begun", func() { cancel(why) }))
 	require.NoError(t, err)
 	require.Equal(t, "begun", c.Reason)
 
@@ -143,10 +143,10 @@ func endedContext(t *testing.T, s Store) {
 	defer cancel(why)
 	var g errgroup.Group
 	done := make([]bool, 50)
-	from = last(t, s)
+	from = lastSeq(t, s)
 	for i := range done {
 		g.Go(func() error {
-			_, err := s.MoveContainer(ctx, touch(id, fmt.Sprint(i), func() { cancel(why) }))
+			_, err := s.UpdateContainer(ctx, reasonTransition(id, fmt.Sprint(i), func() { cancel(why) }))
 			done[i] = err == nil
 			if err != nil && !errors.Is(err, why) {
 				return err
@@ -161,7 +161,7 @@ func endedContext(t *testing.T, s Store) {
 			n++
 		}
 	}
-	require.EqualValues(t, n, last(t, s)-from)
+	require.EqualValues(t, n, lastSeq(t, s)-from)
 }
 
 func meta(t *testing.T, s Store) {
@@ -198,7 +198,7 @@ func metaOnce(t *testing.T, s Store) {
 
 // What was queued when the store is closed is finished, what comes later is
 // refused, and whoever waits for events is woken.
-func closing(t *testing.T, s Store) {
+func closeFinishesQueued(t *testing.T, s Store) {
 	changed := s.Changed()
 	var g errgroup.Group
 	for range 200 {

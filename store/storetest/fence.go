@@ -13,7 +13,7 @@ import (
 // before, and reads it in the answer of the change that made it so.
 func fenceGrows(t *testing.T, s Store) {
 	ctx := t.Context()
-	id := add(t, s, rev)
+	id := addContainer(t, s, rev)
 	k, err := s.Container(ctx, id)
 	require.NoError(t, err)
 	require.EqualValues(t, pool.FirstFence, k.Fence, "the flow that makes it")
@@ -26,30 +26,30 @@ func fenceGrows(t *testing.T, s Store) {
 		require.Equal(t, fence, k.Fence, "%s: what the record has", what)
 		before = fence
 	}
-	grows("idle", shift(t, s, ready(id, "")).Fence)
+	grows("idle", mustUpdateContainer(t, s, idleTransition(id, "")).Fence)
 
-	c, err := s.Reserve(ctx, wish("ann"))
+	c, err := s.Reserve(ctx, newReservation("ann"))
 	require.NoError(t, err)
 	grows("reserved", c.ContainerFence)
 	read, err := s.Claim(ctx, c.ID)
 	require.NoError(t, err)
 	require.Equal(t, c.ContainerFence, read.ContainerFence, "as it is read")
-	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending})
+	c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending})
 	grows("a claim in the making is taken over", c.ContainerFence)
-	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}})
+	c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}})
 	require.Equal(t, before, c.ContainerFence, "a remark changes nothing")
-	shift(t, s, pool.Move{ID: id, From: []pool.State{pool.Claimed}, To: pool.Claimed,
+	mustUpdateContainer(t, s, pool.Transition{ID: id, From: []pool.State{pool.Claimed}, To: pool.Claimed,
 		Set: func(c *pool.Container) { c.Health, c.Fence = pool.Healthy, 1 }})
-	c = move(t, s, activate(c.ID))
+	c = mustUpdateClaim(t, s, activeTransition(c.ID))
 	require.Equal(t, before, c.ContainerFence, "the same flow has ended")
 
-	c = move(t, s, releasing(c.ID))
+	c = mustUpdateClaim(t, s, releasingTransition(c.ID))
 	grows("a release", c.ContainerFence)
-	c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Releasing}, To: claim.Releasing})
+	c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Releasing}, To: claim.Releasing})
 	grows("a release is taken over", c.ContainerFence)
-	move(t, s, release(c.ID))
+	mustUpdateClaim(t, s, releasedTransition(c.ID))
 	k, err = s.Container(ctx, id)
 	require.NoError(t, err)
 	grows("idle again", k.Fence)
-	grows("destroying", shift(t, s, condemn(id)).Fence)
+	grows("destroying", mustUpdateContainer(t, s, destroyingTransition(id)).Fence)
 }

@@ -16,68 +16,68 @@ import (
 
 // The names that most tests use.
 const (
-	web    = "web" // a workload
-	rev    = "r1"  // its current revision
-	oldRev = "r0"
-	many   = 1 << 30 // a bound that is never reached
+	web       = "web" // a workload
+	rev       = "r1"  // its current revision
+	oldRev    = "r0"
+	unlimited = 1 << 30 // a bound that is never reached
 )
 
 var endpoint = runtime.Endpoint{Host: "172.18.0.7", Ports: []int{80, 443}}
 
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// add adds a container of web that is being created.
-func add(t *testing.T, s Store, revision string) string {
+// addContainer adds a container of web that is being created.
+func addContainer(t *testing.T, s Store, revision string) string {
 	t.Helper()
 	id := newID()
-	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: web, Revision: revision}, many))
+	require.NoError(t, s.AddContainer(t.Context(), pool.Container{ID: id, Workload: web, Revision: revision}, unlimited))
 	return id
 }
 
-// idle adds a container of web that waits; tenant is whose data is in it.
-func idle(t *testing.T, s Store, revision, tenant string) string {
+// addIdleContainer adds a container of web that waits; tenant is whose data is in it.
+func addIdleContainer(t *testing.T, s Store, revision, tenant string) string {
 	t.Helper()
-	id := add(t, s, revision)
-	_, err := s.MoveContainer(t.Context(), ready(id, tenant))
+	id := addContainer(t, s, revision)
+	_, err := s.UpdateContainer(t.Context(), idleTransition(id, tenant))
 	require.NoError(t, err)
 	return id
 }
 
-// ready moves a new container to the idle.
-func ready(id, tenant string) pool.Move {
-	return pool.Move{
+// idleTransition moves a new container to the idle.
+func idleTransition(id, tenant string) pool.Transition {
+	return pool.Transition{
 		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
 		Set:    func(c *pool.Container) { c.Endpoint, c.Health, c.Tenant = endpoint, pool.Healthy, tenant },
 		Events: []activity.Event{{Type: activity.ContainerCreated, Message: "ready"}},
 	}
 }
 
-// wish is a reservation of web for a tenant, with a new claim.
-func wish(tenant string) claim.Reservation {
+// newReservation is a reservation of web for a tenant, with a new claim.
+func newReservation(tenant string) claim.Reservation {
 	return claim.Reservation{
 		Claim: newID(), Workload: web, Tenant: tenant, Revision: rev, Reuse: workload.ReuseWipe,
 	}
 }
 
-// activate, releasing and release are the moves of a claim's life.
-func activate(id string) claim.Move {
-	return claim.Move{
+// activeTransition, releasing and release are the moves of a claim's life.
+func activeTransition(id string) claim.Transition {
+	return claim.Transition{
 		ID: id, From: []claim.State{claim.Pending}, To: claim.Active,
 		Events: []activity.Event{{Type: activity.ClaimActivated, Message: "active"}},
 	}
 }
 
-func releasing(id string) claim.Move {
-	return claim.Move{
+func releasingTransition(id string) claim.Transition {
+	return claim.Transition{
 		ID: id, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
 		Events: []activity.Event{{Type: activity.ClaimReleasing, Message: "releasing"}},
 	}
 }
 
-func release(id string) claim.Move {
-	return claim.Move{
+func releasedTransition(id string) claim.Transition {
+	return claim.Transition{
 		ID: id, From: []claim.State{claim.Releasing}, To: claim.Released,
-		Container: &pool.Move{
+		Container: &pool.Transition{
 			From: []pool.State{pool.Claimed}, To: pool.Idle,
 			Set:    func(c *pool.Container) { c.Claim = "" },
 			Events: []activity.Event{{Type: activity.ContainerReleased, Message: "idle again"}},
@@ -86,40 +86,40 @@ func release(id string) claim.Move {
 	}
 }
 
-// condemn and bury are the moves at the end of a container's life.
-func condemn(id string) pool.Move {
-	return pool.Condemn(id, []pool.State{pool.Creating, pool.Idle, pool.Claimed}, "test")
+// destroyingTransition and bury are the moves at the end of a container's life.
+func destroyingTransition(id string) pool.Transition {
+	return pool.BeginDestroy(id, []pool.State{pool.Creating, pool.Idle, pool.Claimed}, "test")
 }
 
-func bury(id string) pool.Move {
-	return pool.Move{
-		ID: id, From: []pool.State{pool.Destroying}, To: pool.Gone,
+func goneTransition(id string) pool.Transition {
+	return pool.Transition{
+		ID: id, From: []pool.State{pool.Destroying}, To: pool.Destroyed,
 		Events: []activity.Event{{Type: activity.ContainerDestroyed, Message: "gone"}},
 	}
 }
 
-// claimed is a claim that has become active.
-func claimed(t *testing.T, s Store, tenant string) claim.Claim {
+// addActiveClaim is a claim that has become active.
+func addActiveClaim(t *testing.T, s Store, tenant string) claim.Claim {
 	t.Helper()
-	c, err := s.Reserve(t.Context(), wish(tenant))
+	c, err := s.Reserve(t.Context(), newReservation(tenant))
 	require.NoError(t, err)
-	c, err = s.MoveClaim(t.Context(), activate(c.ID))
-	require.NoError(t, err)
-	return c
-}
-
-// move makes a change of a claim that must succeed.
-func move(t *testing.T, s Store, m claim.Move) claim.Claim {
-	t.Helper()
-	c, err := s.MoveClaim(t.Context(), m)
+	c, err = s.UpdateClaim(t.Context(), activeTransition(c.ID))
 	require.NoError(t, err)
 	return c
 }
 
-// shift makes a change of a container that must succeed.
-func shift(t *testing.T, s Store, m pool.Move) pool.Container {
+// mustUpdateClaim makes a change of a claim that must succeed.
+func mustUpdateClaim(t *testing.T, s Store, m claim.Transition) claim.Claim {
 	t.Helper()
-	c, err := s.MoveContainer(t.Context(), m)
+	c, err := s.UpdateClaim(t.Context(), m)
+	require.NoError(t, err)
+	return c
+}
+
+// mustUpdateContainer makes a change of a container that must succeed.
+func mustUpdateContainer(t *testing.T, s Store, m pool.Transition) pool.Container {
+	t.Helper()
+	c, err := s.UpdateContainer(t.Context(), m)
 	require.NoError(t, err)
 	return c
 }
@@ -143,8 +143,8 @@ func eventsAfter(ctx context.Context, s Store, f activity.Filter, after int64) (
 	}
 }
 
-// types are the types of events.
-func types(all []activity.Event) []activity.Type {
+// eventTypes are the types of events.
+func eventTypes(all []activity.Event) []activity.Type {
 	var ts []activity.Type
 	for _, e := range all {
 		ts = append(ts, e.Type)
@@ -152,26 +152,26 @@ func types(all []activity.Event) []activity.Type {
 	return ts
 }
 
-// last is the newest number.
-func last(t *testing.T, s Store) int64 {
+// lastSeq is the newest number.
+func lastSeq(t *testing.T, s Store) int64 {
 	t.Helper()
 	n, err := s.LastSeq(t.Context())
 	require.NoError(t, err)
 	return n
 }
 
-// agree checks that the records are what the log tells: the state that the
+// requireLogMatchesRecords checks that the records are what the log tells: the state that the
 // last event of each container and each claim speaks of is its state, and
 // nothing is on one side only.
-func agree(t *testing.T, s Store) {
+func requireLogMatchesRecords(t *testing.T, s Store) {
 	t.Helper()
-	told := map[string]string{}
+	stateInLog := map[string]string{}
 	for _, e := range events(t, s, activity.Filter{}, 0) {
-		if state, ok := containerTold[e.Type]; ok {
-			told[e.Container] = string(state)
+		if state, ok := containerStateOf[e.Type]; ok {
+			stateInLog[e.Container] = string(state)
 		}
-		if state, ok := claimTold[e.Type]; ok {
-			told[e.Claim] = string(state)
+		if state, ok := claimStateOf[e.Type]; ok {
+			stateInLog[e.Claim] = string(state)
 		}
 	}
 	have := map[string]string{}
@@ -185,16 +185,16 @@ func agree(t *testing.T, s Store) {
 	for _, c := range claims {
 		have[c.ID] = string(c.State)
 	}
-	require.Equal(t, told, have, "what the log tells, and the records")
+	require.Equal(t, stateInLog, have, "what the log tells, and the records")
 }
 
-var containerTold = map[activity.Type]pool.State{
+var containerStateOf = map[activity.Type]pool.State{
 	activity.ContainerCreating: pool.Creating, activity.ContainerCreated: pool.Idle,
 	activity.ContainerClaimed: pool.Claimed, activity.ContainerReleased: pool.Idle,
-	activity.ContainerDestroying: pool.Destroying, activity.ContainerDestroyed: pool.Gone,
+	activity.ContainerDestroying: pool.Destroying, activity.ContainerDestroyed: pool.Destroyed,
 }
 
-var claimTold = map[activity.Type]claim.State{
+var claimStateOf = map[activity.Type]claim.State{
 	activity.ClaimRequested: claim.Pending, activity.ClaimActivated: claim.Active,
 	activity.ClaimReleasing: claim.Releasing, activity.ClaimReleased: claim.Released,
 	activity.ClaimFailed: claim.Failed,

@@ -18,10 +18,10 @@ import (
 func runOutputs(t *testing.T, s Store) {
 	ctx := t.Context()
 	end := func(id, tenant string, stdout runtime.Output) {
-		r := attempt(id, 1)
+		r := newAttempt(id, 1)
 		r.Tenant = tenant
 		require.NoError(t, s.RunStarted(ctx, r))
-		r = ended(r, hooks.Failed, 1)
+		r = endedRun(r, hooks.Failed, 1)
 		r.Stdout, r.Stderr = stdout, runtime.Output{Head: "little", Total: 6}
 		require.NoError(t, s.RunEnded(ctx, r))
 	}

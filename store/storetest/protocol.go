@@ -12,28 +12,28 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// speaks has the store be that of a server of a version, which speaks the one
+// setProtocol has the store be that of a server of a version, which speaks the one
 // before as well.
-func speaks(s Store, version int) {
-	s.Speak(runtime.Protocols{Oldest: version - 1, Current: version})
+func setProtocol(s Store, version int) {
+	s.SetProtocols(runtime.Protocols{Oldest: version - 1, Current: version})
 }
 
 // A claim gets what its server can speak to. What is of an older version is
 // outdated: only what nobody has had is taken, and only where there is nothing
 // better.
-func reserveSpoken(t *testing.T, s Store) {
+func reserveProtocols(t *testing.T, s Store) {
 	made := map[int]map[string]string{} // ids by version and tenant
 	for version := 2; version <= 5; version++ {
-		speaks(s, version)
+		setProtocol(s, version)
 		made[version] = map[string]string{}
 		for _, tenant := range []string{"", "ann", "bob"} {
-			made[version][tenant] = idle(t, s, rev, tenant)
+			made[version][tenant] = addIdleContainer(t, s, rev, tenant)
 		}
 		k, err := s.Container(t.Context(), made[version][""])
 		require.NoError(t, err)
 		require.Equal(t, version, k.Protocol)
 	}
-	speaks(s, 4)
+	setProtocol(s, 4)
 	for _, want := range []struct {
 		tenant, id string
 		source     claim.Source
@@ -44,13 +44,13 @@ func reserveSpoken(t *testing.T, s Store) {
 		{"lee", made[3][""], claim.Fresh},
 		{"bob", "", ""},
 	} {
-		r := wish(want.tenant)
+		r := newReservation(want.tenant)
 		r.Reuse = workload.ReuseWipe
 		c, err := s.Reserve(t.Context(), r)
 		require.Equal(t, want.id, c.Container, want.tenant)
 		require.Equal(t, want.source, c.Source, want.tenant)
 		if want.id == "" {
-			require.ErrorIs(t, err, claim.ErrNoneIdle)
+			require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 		}
 	}
 	counts, err := s.Counts(t.Context(), web)
@@ -60,67 +60,67 @@ func reserveSpoken(t *testing.T, s Store) {
 		byVersion[k.Protocol] += k.N
 	}
 	require.Equal(t, map[int]int{2: 3, 3: 3, 4: 3, 5: 3}, byVersion)
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // A server changes nothing of a container that a newer one made, and begins
 // and takes over no flow that has one.
-func newerIsLeftAlone(t *testing.T, s Store) {
+func newerProtocolUnchanged(t *testing.T, s Store) {
 	ctx := t.Context()
-	speaks(s, 4)
-	ids := map[pool.State]string{pool.Creating: add(t, s, rev), pool.Destroying: add(t, s, rev)}
-	shift(t, s, condemn(ids[pool.Destroying]))
+	setProtocol(s, 4)
+	ids := map[pool.State]string{pool.Creating: addContainer(t, s, rev), pool.Destroying: addContainer(t, s, rev)}
+	mustUpdateContainer(t, s, destroyingTransition(ids[pool.Destroying]))
 	claims := map[claim.State]claim.Claim{}
 	for _, state := range []claim.State{claim.Pending, claim.Active, claim.Releasing} {
-		idle(t, s, rev, "")
-		c, err := s.Reserve(ctx, wish(string(state)))
+		addIdleContainer(t, s, rev, "")
+		c, err := s.Reserve(ctx, newReservation(string(state)))
 		require.NoError(t, err)
 		if state != claim.Pending {
-			c = move(t, s, activate(c.ID))
+			c = mustUpdateClaim(t, s, activeTransition(c.ID))
 		}
 		if state == claim.Releasing {
-			c = move(t, s, releasing(c.ID))
+			c = mustUpdateClaim(t, s, releasingTransition(c.ID))
 		}
 		claims[state] = c
 	}
-	ids[pool.Idle] = idle(t, s, rev, "")
+	ids[pool.Idle] = addIdleContainer(t, s, rev, "")
 	before, err := s.Containers(ctx, pool.ContainerFilter{})
 	require.NoError(t, err)
-	from := last(t, s)
+	from := lastSeq(t, s)
 
-	speaks(s, 3)
+	setProtocol(s, 3)
 	for state, id := range ids {
-		for _, m := range []pool.Move{condemn(id), ready(id, ""), bury(id)} {
+		for _, m := range []pool.Transition{destroyingTransition(id), idleTransition(id, ""), goneTransition(id)} {
 			m.From = []pool.State{state}
-			_, err := s.MoveContainer(ctx, m)
+			_, err := s.UpdateContainer(ctx, m)
 			require.ErrorIs(t, err, runtime.ErrNewer, state)
 		}
 	}
-	give := pool.Condemn("", []pool.State{pool.Claimed}, "test")
-	for name, m := range map[string]claim.Move{
+	give := pool.BeginDestroy("", []pool.State{pool.Claimed}, "test")
+	for name, m := range map[string]claim.Transition{
 		"take a claim over":   {ID: claims[claim.Pending].ID, From: []claim.State{claim.Pending}, To: claim.Pending},
 		"fail a claim":        {ID: claims[claim.Pending].ID, From: []claim.State{claim.Pending}, To: claim.Failed, Container: &give},
-		"begin a release":     releasing(claims[claim.Active].ID),
+		"begin a release":     releasingTransition(claims[claim.Active].ID),
 		"take a release over": {ID: claims[claim.Releasing].ID, From: []claim.State{claim.Releasing}, To: claim.Releasing},
-		"end a release":       release(claims[claim.Releasing].ID),
+		"end a release":       releasedTransition(claims[claim.Releasing].ID),
 	} {
-		_, err := s.MoveClaim(ctx, m)
+		_, err := s.UpdateClaim(ctx, m)
 		require.ErrorIs(t, err, runtime.ErrNewer, name)
 	}
-	_, err = s.Reserve(ctx, wish("ann"))
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
-	held, err := s.Reserve(ctx, wish(string(claim.Active)))
+	_, err = s.Reserve(ctx, newReservation("ann"))
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+	held, err := s.Reserve(ctx, newReservation(string(claim.Active)))
 	require.NoError(t, err)
 	require.Equal(t, claims[claim.Active].ID, held.ID, "what a tenant holds it still holds")
-	move(t, s, claim.Move{ID: held.ID, From: []claim.State{claim.Active}, To: claim.Active}) // it was touched
+	mustUpdateClaim(t, s, claim.Transition{ID: held.ID, From: []claim.State{claim.Active}, To: claim.Active}) // it was touched
 
 	after, err := s.Containers(ctx, pool.ContainerFilter{})
 	require.NoError(t, err)
 	require.Equal(t, before, after, "fences and all")
-	require.Equal(t, []activity.Type{activity.ClaimRequested}, types(events(t, s, activity.Filter{}, from)))
+	require.Equal(t, []activity.Type{activity.ClaimRequested}, eventTypes(events(t, s, activity.Filter{}, from)))
 
-	speaks(s, 4)
-	shift(t, s, condemn(ids[pool.Idle]))
-	move(t, s, releasing(claims[claim.Active].ID))
-	agree(t, s)
+	setProtocol(s, 4)
+	mustUpdateContainer(t, s, destroyingTransition(ids[pool.Idle]))
+	mustUpdateClaim(t, s, releasingTransition(claims[claim.Active].ID))
+	requireLogMatchesRecords(t, s)
 }

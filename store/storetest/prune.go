@@ -16,7 +16,7 @@ import (
 // numbers are never given twice.
 func pruneLog(t *testing.T, s Store) {
 	ctx := t.Context()
-	old(t, s, 1200)
+	addEvents(t, s, 1200)
 	cut := time.Now()
 	require.NoError(t, s.Append(ctx,
 		activity.Event{Type: activity.PoolWarning, Message: "young"},
@@ -28,7 +28,7 @@ func pruneLog(t *testing.T, s Store) {
 	for after, want := range map[int64]int64{0: 1201, 1199: 1201, 1200: 0, 1201: 0, 1202: 0} {
 		page, err := s.Events(ctx, activity.Filter{}, after, 0)
 		require.NoError(t, err)
-		require.Equal(t, want, page.Cut, "after %d", after)
+		require.Equal(t, want, page.OldestSeq, "after %d", after)
 		require.EqualValues(t, 1202, page.Next)
 		require.Len(t, page.Items, int(1202-max(after, 1200)))
 	}
@@ -43,7 +43,7 @@ func pruneLog(t *testing.T, s Store) {
 	page, err := s.Events(ctx, activity.Filter{}, 0, 0)
 	require.NoError(t, err)
 	require.EqualValues(t, 1203, page.Items[0].Seq)
-	require.EqualValues(t, 1203, page.Cut)
+	require.EqualValues(t, 1203, page.OldestSeq)
 }
 
 // Retention takes what has ended, and nothing that somebody may still need.
@@ -51,31 +51,31 @@ func pruneRecords(t *testing.T, s Store) {
 	ctx := t.Context()
 	future := store.Retention{Before: time.Now().Add(time.Hour)}
 	for _, revision := range []string{oldRev, rev} {
-		put(t, s, pool.Record{ID: web, Revision: revision, Source: []byte("s")})
+		putWorkload(t, s, pool.Record{ID: web, Revision: revision, Source: []byte("s")})
 	}
-	outdated := add(t, s, oldRev)
-	idle(t, s, rev, "")
-	c := claimed(t, s, "ann")
-	r := attempt("x", 1)
+	outdated := addContainer(t, s, oldRev)
+	addIdleContainer(t, s, rev, "")
+	c := addActiveClaim(t, s, "ann")
+	r := newAttempt("x", 1)
 	r.Claim, r.Container = c.ID, c.Container
 	require.NoError(t, s.RunStarted(ctx, r))
-	unfinished := attempt("y", 1)
+	unfinished := newAttempt("y", 1)
 	require.NoError(t, s.RunStarted(ctx, unfinished))
 
 	p, err := s.Prune(ctx, future)
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Events: p.Events}, p, "all of it is in use")
-	require.NoError(t, s.RunEnded(ctx, ended(r, hooks.Succeeded, 0)))
-	shift(t, s, condemn(outdated))
+	require.NoError(t, s.RunEnded(ctx, endedRun(r, hooks.Succeeded, 0)))
+	mustUpdateContainer(t, s, destroyingTransition(outdated))
 	p, err = s.Prune(ctx, future)
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Events: p.Events}, p, "the run belongs to a live claim")
 
-	shift(t, s, bury(outdated))
-	move(t, s, releasing(c.ID))
-	move(t, s, release(c.ID))
-	shift(t, s, condemn(c.Container))
-	shift(t, s, bury(c.Container))
+	mustUpdateContainer(t, s, goneTransition(outdated))
+	mustUpdateClaim(t, s, releasingTransition(c.ID))
+	mustUpdateClaim(t, s, releasedTransition(c.ID))
+	mustUpdateContainer(t, s, destroyingTransition(c.Container))
+	mustUpdateContainer(t, s, goneTransition(c.Container))
 	p, err = s.Prune(ctx, store.Retention{Before: time.Now().Add(-time.Hour)})
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Runs: 1}, p, "only the run ended so long ago")

@@ -15,9 +15,9 @@ import (
 )
 
 // A thousand tenants on fifty containers: fifty are served, each with its own.
-func manyClaim(t *testing.T, s Store) {
+func manyTenants(t *testing.T, s Store) {
 	Race(t, 50, 1000, s)
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // Race has so many tenants ask for so many containers at once, on all servers
@@ -25,7 +25,7 @@ func manyClaim(t *testing.T, s Store) {
 func Race(t *testing.T, containers, tenants int, servers ...Store) {
 	t.Helper()
 	for range containers {
-		idle(t, servers[0], rev, "")
+		addIdleContainer(t, servers[0], rev, "")
 	}
 	var mu sync.Mutex // guards holders
 	holders := map[string]string{}
@@ -33,8 +33,8 @@ func Race(t *testing.T, containers, tenants int, servers ...Store) {
 	var g errgroup.Group
 	for i := range tenants {
 		g.Go(func() error {
-			c, err := servers[i%len(servers)].Reserve(t.Context(), wish(fmt.Sprint("tenant", i)))
-			if errors.Is(err, claim.ErrNoneIdle) {
+			c, err := servers[i%len(servers)].Reserve(t.Context(), newReservation(fmt.Sprint("tenant", i)))
+			if errors.Is(err, claim.ErrNoIdleContainer) {
 				refused.Add(1)
 				return nil
 			}
@@ -56,16 +56,16 @@ func Race(t *testing.T, containers, tenants int, servers ...Store) {
 }
 
 // However often one tenant asks at once, it gets one claim.
-func oneTenant(t *testing.T, s Store) {
+func oneTenantRace(t *testing.T, s Store) {
 	for range 20 {
-		idle(t, s, rev, "")
+		addIdleContainer(t, s, rev, "")
 	}
 	var mu sync.Mutex // guards ids
 	ids := map[string]int{}
 	var g errgroup.Group
 	for range 200 {
 		g.Go(func() error {
-			c, err := s.Reserve(t.Context(), wish("ann"))
+			c, err := s.Reserve(t.Context(), newReservation("ann"))
 			mu.Lock()
 			defer mu.Unlock()
 			ids[c.ID+" "+c.Container]++
@@ -77,11 +77,11 @@ func oneTenant(t *testing.T, s Store) {
 	claims, err := s.Claims(t.Context(), claim.Filter{States: claim.States()})
 	require.NoError(t, err)
 	require.Len(t, claims, 1)
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // max_size is never exceeded, however many fill at once.
-func boundInRace(t *testing.T, s Store) {
+func maxSizeInRace(t *testing.T, s Store) {
 	const bound = 7
 	var full atomic.Int64
 	var g errgroup.Group

@@ -12,11 +12,11 @@ import (
 )
 
 // Both records name each other, and the log tells of both.
-func reserveTakes(t *testing.T, s Store) {
+func reserveLinksRecords(t *testing.T, s Store) {
 	ctx := t.Context()
-	id := idle(t, s, rev, "")
-	from := last(t, s)
-	r := wish("ann")
+	id := addIdleContainer(t, s, rev, "")
+	from := lastSeq(t, s)
+	r := newReservation("ann")
 	c, err := s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, claim.Pending, c.State)
@@ -33,18 +33,18 @@ func reserveTakes(t *testing.T, s Store) {
 	require.Equal(t, []string{"ann", r.Claim}, []string{k.Tenant, k.Claim})
 
 	all := events(t, s, activity.Filter{Claim: r.Claim}, from)
-	require.Equal(t, []activity.Type{activity.ClaimRequested, activity.ContainerClaimed}, types(all))
+	require.Equal(t, []activity.Type{activity.ClaimRequested, activity.ContainerClaimed}, eventTypes(all))
 	require.Equal(t, []string{web, id, "ann"}, []string{all[1].Workload, all[1].Container, all[1].Tenant})
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 // The order of preference, and within one kind the longest idle.
 func reservePrefers(t *testing.T, s Store) {
-	outdated := idle(t, s, oldRev, "")
-	idle(t, s, oldRev, "ann") // another revision's files: never reused
-	bobs, eves := idle(t, s, rev, "bob"), idle(t, s, rev, "eve")
-	anns := idle(t, s, rev, "ann")
-	fresh, fresher := idle(t, s, rev, ""), idle(t, s, rev, "")
+	outdated := addIdleContainer(t, s, oldRev, "")
+	addIdleContainer(t, s, oldRev, "ann") // another revision's files: never reused
+	bobs, eves := addIdleContainer(t, s, rev, "bob"), addIdleContainer(t, s, rev, "eve")
+	anns := addIdleContainer(t, s, rev, "ann")
+	fresh, fresher := addIdleContainer(t, s, rev, ""), addIdleContainer(t, s, rev, "")
 
 	for _, step := range []struct {
 		tenant string
@@ -61,7 +61,7 @@ func reservePrefers(t *testing.T, s Store) {
 		{"bob", workload.ReuseWipe, anns, claim.Recycled},
 		{"lee", workload.ReuseWipe, "", ""},
 	} {
-		r := wish(step.tenant)
+		r := newReservation(step.tenant)
 		r.Reuse = step.reuse
 		c, err := s.Reserve(t.Context(), r)
 		require.Equal(t, step.want, c.Container, "%s with %s", step.tenant, step.reuse)
@@ -70,110 +70,110 @@ func reservePrefers(t *testing.T, s Store) {
 			require.NoError(t, err)
 			continue
 		}
-		require.ErrorIs(t, err, claim.ErrNoneIdle)
-		c = move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed,
+		require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+		c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed,
 			Events: []activity.Event{{Type: activity.ClaimFailed, Message: "gave up"}}})
 		require.NotNil(t, c.ReleasedAt)
 	}
-	agree(t, s)
+	requireLogMatchesRecords(t, s)
 }
 
 func reserveHealthy(t *testing.T, s Store) {
-	id := idle(t, s, rev, "")
-	for _, health := range []pool.Health{pool.Unhealthy, pool.Dead, "", pool.Healthy} {
-		shift(t, s, pool.Move{
+	id := addIdleContainer(t, s, rev, "")
+	for _, health := range []pool.Health{pool.Unhealthy, pool.Exited, "", pool.Healthy} {
+		mustUpdateContainer(t, s, pool.Transition{
 			ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
 			Set: func(c *pool.Container) { c.Health = health },
 		})
-		r := wish("ann")
+		r := newReservation("ann")
 		c, err := s.Reserve(t.Context(), r)
-		if health == pool.Unhealthy || health == pool.Dead {
-			require.ErrorIs(t, err, claim.ErrNoneIdle, health)
-			move(t, s, claim.Move{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed})
+		if health == pool.Unhealthy || health == pool.Exited {
+			require.ErrorIs(t, err, claim.ErrNoIdleContainer, health)
+			mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed})
 			continue
 		}
 		require.NoError(t, err, health)
 		require.Equal(t, id, c.Container)
-		move(t, s, activate(c.ID))
-		move(t, s, releasing(c.ID))
-		move(t, s, release(c.ID))
+		mustUpdateClaim(t, s, activeTransition(c.ID))
+		mustUpdateClaim(t, s, releasingTransition(c.ID))
+		mustUpdateClaim(t, s, releasedTransition(c.ID))
 	}
 }
 
 // Reserving twice for one claim is reserving once, whenever the second comes.
 func reserveAgain(t *testing.T, s Store) {
 	ctx := t.Context()
-	idle(t, s, rev, "")
-	idle(t, s, rev, "")
-	r := wish("ann")
+	addIdleContainer(t, s, rev, "")
+	addIdleContainer(t, s, rev, "")
+	r := newReservation("ann")
 	first, err := s.Reserve(ctx, r)
 	require.NoError(t, err)
-	from := last(t, s)
+	from := lastSeq(t, s)
 	again, err := s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, first, again)
-	active := move(t, s, activate(r.Claim))
+	active := mustUpdateClaim(t, s, activeTransition(r.Claim))
 	again, err = s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, active, again)
 	require.Len(t, events(t, s, activity.Filter{}, from), 1, "only that it is active")
 
-	move(t, s, releasing(r.Claim))
-	move(t, s, release(r.Claim))
+	mustUpdateClaim(t, s, releasingTransition(r.Claim))
+	mustUpdateClaim(t, s, releasedTransition(r.Claim))
 	_, err = s.Reserve(ctx, r)
-	require.ErrorIs(t, err, pool.ErrMoved, "an ended claim does not live again")
-	agree(t, s)
+	require.ErrorIs(t, err, pool.ErrConflict, "an ended claim does not live again")
+	requireLogMatchesRecords(t, s)
 }
 
 // One live claim of a tenant on a workload; on others it is free.
-func reserveHeld(t *testing.T, s Store) {
+func reserveOneLiveClaim(t *testing.T, s Store) {
 	ctx := t.Context()
-	idle(t, s, rev, "")
-	idle(t, s, rev, "")
-	held := claimed(t, s, "ann")
-	from := last(t, s)
-	r := wish("ann")
+	addIdleContainer(t, s, rev, "")
+	addIdleContainer(t, s, rev, "")
+	held := addActiveClaim(t, s, "ann")
+	from := lastSeq(t, s)
+	r := newReservation("ann")
 	got, err := s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, held, got)
 	_, err = s.Claim(ctx, r.Claim)
-	require.ErrorIs(t, err, claim.ErrNoClaim)
-	require.Equal(t, from, last(t, s))
+	require.ErrorIs(t, err, claim.ErrClaimNotFound)
+	require.Equal(t, from, lastSeq(t, s))
 
-	move(t, s, releasing(held.ID))
+	mustUpdateClaim(t, s, releasingTransition(held.ID))
 	got, err = s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, held.ID, got.ID, "one that is being released is live")
 
 	r.Workload = "other"
 	_, err = s.Reserve(ctx, r)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 }
 
 // A claim that finds nothing is recorded once, and served when it asks again.
 func reserveWaits(t *testing.T, s Store) {
 	ctx := t.Context()
-	r := wish("ann")
+	r := newReservation("ann")
 	c, err := s.Reserve(ctx, r)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 	require.Equal(t, []string{r.Claim, "", string(claim.Pending)}, []string{c.ID, c.Container, string(c.State)})
 	kept, err := s.Claim(ctx, r.Claim)
 	require.NoError(t, err)
 	require.Equal(t, kept, c)
 
-	id := idle(t, s, rev, "")
-	r.Queue = true
+	id := addIdleContainer(t, s, rev, "")
+	r.EnqueueOnly = true
 	_, err = s.Reserve(ctx, r)
-	require.ErrorIs(t, err, claim.ErrNoneIdle, "others are before it")
-	other := wish("bob")
-	other.Queue = true
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer, "others are before it")
+	other := newReservation("bob")
+	other.EnqueueOnly = true
 	_, err = s.Reserve(ctx, other)
-	require.ErrorIs(t, err, claim.ErrNoneIdle)
-	r.Queue = false
+	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
+	r.EnqueueOnly = false
 	c, err = s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, id, c.Container)
 	require.Equal(t, []activity.Type{activity.ClaimRequested, activity.ContainerClaimed},
-		types(events(t, s, activity.Filter{Claim: r.Claim}, 0)))
-	agree(t, s)
+		eventTypes(events(t, s, activity.Filter{Claim: r.Claim}, 0)))
+	requireLogMatchesRecords(t, s)
 }

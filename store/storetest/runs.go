@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// attempt is a run that is about to start.
-func attempt(id string, n int) hooks.Run {
+// newAttempt is a run that is about to start.
+func newAttempt(id string, n int) hooks.Run {
 	return hooks.Run{
 		ID: id, Attempt: n, Point: hooks.PostClaim, Hook: "migrate", Index: 1, Action: "exec",
 		Command: []string{"node", "migrate.js"}, Workload: web, Container: "k1", Claim: "c1", Tenant: "ann",
@@ -23,8 +23,8 @@ func attempt(id string, n int) hooks.Run {
 	}
 }
 
-// ended is the run as it ended.
-func ended(r hooks.Run, state hooks.RunState, code int) hooks.Run {
+// endedRun is the run as it ended.
+func endedRun(r hooks.Run, state hooks.RunState, code int) hooks.Run {
 	at := r.StartedAt.Add(time.Second)
 	r.State, r.ExitCode, r.EndedAt, r.Duration = state, &code, &at, 1000
 	return r
@@ -33,21 +33,21 @@ func ended(r hooks.Run, state hooks.RunState, code int) hooks.Run {
 // Every started attempt has exactly one end, in the records and in the log.
 func runLife(t *testing.T, s Store) {
 	ctx := t.Context()
-	first, second := attempt("x", 1), attempt("x", 2)
+	first, second := newAttempt("x", 1), newAttempt("x", 2)
 	require.NoError(t, s.RunStarted(ctx, first))
 	require.ErrorIs(t, s.RunStarted(ctx, first), store.ErrExists)
 	unfinished, err := s.UnfinishedRuns(ctx)
 	require.NoError(t, err)
 	require.Equal(t, []hooks.Run{first}, unfinished)
 
-	require.ErrorIs(t, s.RunEnded(ctx, ended(second, hooks.Failed, 1)), store.ErrNoRun)
+	require.ErrorIs(t, s.RunEnded(ctx, endedRun(second, hooks.Failed, 1)), store.ErrRunNotFound)
 	require.Error(t, s.RunEnded(ctx, first), "running is no end")
-	failed := ended(first, hooks.Failed, 3)
+	failed := endedRun(first, hooks.Failed, 3)
 	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
 	require.NoError(t, s.RunEnded(ctx, failed))
-	require.NoError(t, s.RunEnded(ctx, ended(first, hooks.Succeeded, 0)), "ending twice changes nothing")
+	require.NoError(t, s.RunEnded(ctx, endedRun(first, hooks.Succeeded, 0)), "ending twice changes nothing")
 	require.NoError(t, s.RunStarted(ctx, second))
-	done := ended(second, hooks.Succeeded, 0)
+	done := endedRun(second, hooks.Succeeded, 0)
 	require.NoError(t, s.RunEnded(ctx, done))
 
 	runs, err := s.Run(ctx, "x")
@@ -61,16 +61,16 @@ func runLife(t *testing.T, s Store) {
 	require.Empty(t, unfinished)
 	require.Equal(t, []activity.Type{
 		activity.HookStarted, activity.HookFailed, activity.HookStarted, activity.HookCompleted,
-	}, types(events(t, s, activity.Filter{}, 0)))
+	}, eventTypes(events(t, s, activity.Filter{}, 0)))
 }
 
 // The event of an end has all that a reader needs to understand it, and
 // excerpts of what was printed that do not blow up the log.
 func runEventData(t *testing.T, s Store) {
 	ctx := t.Context()
-	r := attempt("x", 2)
+	r := newAttempt("x", 2)
 	require.NoError(t, s.RunStarted(ctx, r))
-	r = ended(r, hooks.TimedOut, 137)
+	r = endedRun(r, hooks.TimedOut, 137)
 	r.Signal, r.TimedOut, r.Killed, r.Leaked = "SIGKILL", true, true, 2
 	r.Stdout = runtime.Output{Head: strings.Repeat("a", 4096), Tail: strings.Repeat("b", 8192), Total: 1 << 20, Truncated: true}
 	r.Stderr = runtime.Output{Head: "short", Total: 5}
@@ -101,7 +101,7 @@ func runEventData(t *testing.T, s Store) {
 // Every way to end has its event.
 func runSkipped(t *testing.T, s Store) {
 	ctx := t.Context()
-	r := attempt("x", 1)
+	r := newAttempt("x", 1)
 	r.State, r.Error = hooks.Skipped, "an earlier hook failed"
 	at := r.StartedAt
 	r.EndedAt = &at
@@ -109,36 +109,36 @@ func runSkipped(t *testing.T, s Store) {
 	runs, err := s.Run(ctx, "x")
 	require.NoError(t, err)
 	require.Equal(t, []hooks.Run{r}, runs)
-	require.NoError(t, s.RunEnded(ctx, ended(r, hooks.Failed, 1)), "it has ended: nothing changes")
+	require.NoError(t, s.RunEnded(ctx, endedRun(r, hooks.Failed, 1)), "it has ended: nothing changes")
 	all := events(t, s, activity.Filter{}, 0)
-	require.Equal(t, []activity.Type{activity.HookSkipped}, types(all))
+	require.Equal(t, []activity.Type{activity.HookSkipped}, eventTypes(all))
 	require.Contains(t, all[0].Message, "an earlier hook failed")
 
 	for _, state := range hooks.RunStates() {
 		if state == hooks.Running || state == hooks.Skipped {
 			continue
 		}
-		r := attempt(string(state), 1)
+		r := newAttempt(string(state), 1)
 		require.NoError(t, s.RunStarted(ctx, r))
-		from := last(t, s)
-		require.NoError(t, s.RunEnded(ctx, ended(r, state, 1)))
+		from := lastSeq(t, s)
+		require.NoError(t, s.RunEnded(ctx, endedRun(r, state, 1)))
 		want := activity.HookFailed
 		if state == hooks.Succeeded {
 			want = activity.HookCompleted
 		}
-		require.Equal(t, []activity.Type{want}, types(events(t, s, activity.Filter{}, from)), state)
+		require.Equal(t, []activity.Type{want}, eventTypes(events(t, s, activity.Filter{}, from)), state)
 	}
 }
 
 func runLists(t *testing.T, s Store) {
 	ctx := t.Context()
-	a1, a2, b, c := attempt("a", 1), attempt("a", 2), attempt("b", 1), attempt("c", 1)
+	a1, a2, b, c := newAttempt("a", 1), newAttempt("a", 2), newAttempt("b", 1), newAttempt("c", 1)
 	b.Container, b.Claim, b.Tenant, b.Point = "k2", "", "", hooks.PostCreate
 	c.Workload = "other"
 	for _, r := range []hooks.Run{a1, a2, b, c} {
 		require.NoError(t, s.RunStarted(ctx, r))
 	}
-	require.NoError(t, s.RunEnded(ctx, ended(a1, hooks.Failed, 1)))
+	require.NoError(t, s.RunEnded(ctx, endedRun(a1, hooks.Failed, 1)))
 	running := []hooks.RunState{hooks.Running}
 	for name, c := range map[string]struct {
 		f    hooks.RunFilter

@@ -21,11 +21,11 @@ import (
 type Store interface {
 	pool.Containers
 	pool.Workloads
-	pool.Log
+	pool.EventLog
 	claim.Store
 	hooks.Recorder
 	Reader
-	Keeper
+	Admin
 }
 
 // Reader is what is read for people and followers.
@@ -39,12 +39,12 @@ type Reader interface {
 	LastSeq(ctx context.Context) (int64, error)
 }
 
-// Keeper looks after the database itself.
-type Keeper interface {
+// Admin looks after the database itself.
+type Admin interface {
 	Meta(ctx context.Context, key string) (string, error)
 	MetaOr(ctx context.Context, key, fresh string) (string, error)
 	SetMeta(ctx context.Context, key, value string) error
-	Speak(p runtime.Protocols)
+	SetProtocols(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
 	Close() error
 }
@@ -55,24 +55,24 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		name string
 		test func(t *testing.T, s Store)
 	}{
-		{"container is added and moved", containerMoves},
+		{"container is added and moved", containerTransitions},
 		{"container events take what they leave out from before the change", containerEvents},
 		{"pool is full at its bound", poolFull},
 		{"container for a pending claim", containerForClaim},
 		{"containers are listed by filter", containerLists},
 		{"containers are counted", containerCounts},
-		{"an impossible change changes nothing", containerImpossible},
-		{"reserve makes a claim and takes a container", reserveTakes},
+		{"an impossible change changes nothing", containerConstraints},
+		{"reserve makes a claim and takes a container", reserveLinksRecords},
 		{"reserve prefers", reservePrefers},
 		{"reserve passes over what is not healthy", reserveHealthy},
-		{"reserve takes what the server speaks to", reserveSpoken},
-		{"what a newer server made is left alone", newerIsLeftAlone},
+		{"reserve takes what the server speaks to", reserveProtocols},
+		{"what a newer server made is left alone", newerProtocolUnchanged},
 		{"reserve again returns the same claim", reserveAgain},
-		{"reserve returns the tenant's live claim", reserveHeld},
+		{"reserve returns the tenant's live claim", reserveOneLiveClaim},
 		{"reserve keeps a claim that waits", reserveWaits},
-		{"claim and container move together", claimMoves},
-		{"claim keeps what the flow adds", claimKeeps},
-		{"claim gives up its container and takes another", claimGivesUp},
+		{"claim and container move together", claimTransitions},
+		{"claim keeps what the flow adds", claimRoundTrip},
+		{"claim gives up its container and takes another", claimReplacesContainer},
 		{"claims are listed by filter", claimLists},
 		{"fence grows with each flow", fenceGrows},
 		{"when a container was emptied is on record", wipedAt},
@@ -84,17 +84,17 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"outputs of runs", runOutputs},
 		{"run ends with its claim", runEndsWithClaim},
 		{"run ends with its container", runEndsWithContainer},
-		{"no run starts for what has ended", runTooLate},
-		{"what could not be kept does not count twice", keptCounts},
+		{"no run starts for what has ended", runAfterEnd},
+		{"what could not be kept does not count twice", retainedCounts},
 		{"runs are listed by filter", runLists},
 		{"events are filtered", eventFilters},
 		{"events are paged", eventPages},
 		{"event data must be JSON", eventData},
-		{"follower misses nothing", followerMissesNothing},
-		{"waking is never lost", wakingIsNeverLost},
-		{"many claim at once", manyClaim},
-		{"one tenant claims at once", oneTenant},
-		{"bound holds in a race", boundInRace},
+		{"follower misses nothing", followerSeesAllEvents},
+		{"waking is never lost", noLostWakeup},
+		{"many claim at once", manyTenants},
+		{"one tenant claims at once", oneTenantRace},
+		{"bound holds in a race", maxSizeInRace},
 		{"failing change spoils no neighbour", isolation},
 		{"change that fails halfway leaves nothing", isolationHalfway},
 		{"panic is contained", panics},
@@ -103,7 +103,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"meta is set once", metaOnce},
 		{"retention cuts the log", pruneLog},
 		{"retention leaves what is in use", pruneRecords},
-		{"close finishes what is queued", closing},
+		{"close finishes what is queued", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,5 +114,5 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 	}
 }
 
-// soon bounds what must not hang.
-const soon = 30 * time.Second
+// hangTimeout bounds what must not hang.
+const hangTimeout = 30 * time.Second

@@ -12,12 +12,12 @@ import (
 // When a container was emptied last is on record, to the microsecond, and stays
 // there through all that follows: its log is shown from then on.
 func wipedAt(t *testing.T, s Store) {
-	id := idle(t, s, rev, "ann")
+	id := addIdleContainer(t, s, rev, "ann")
 	k, err := s.Container(t.Context(), id)
 	require.NoError(t, err)
 	require.Nil(t, k.WipedAt, "never")
 	at := time.Date(2030, 1, 2, 3, 4, 5, 678901000, time.UTC)
-	shift(t, s, pool.Move{ID: id, From: []pool.State{pool.Idle}, To: pool.Idle, Set: func(c *pool.Container) { c.WipedAt = &at }})
+	mustUpdateContainer(t, s, pool.Transition{ID: id, From: []pool.State{pool.Idle}, To: pool.Idle, Set: func(c *pool.Container) { c.WipedAt = &at }})
 	check := func(what string) {
 		t.Helper()
 		k, err := s.Container(t.Context(), id)
@@ -26,12 +26,12 @@ func wipedAt(t *testing.T, s Store) {
 		require.True(t, at.Equal(*k.WipedAt), "%s: %s", what, k.WipedAt)
 	}
 	check("as it was written")
-	shift(t, s, pool.Move{ID: id, From: []pool.State{pool.Idle}, To: pool.Idle})
+	mustUpdateContainer(t, s, pool.Transition{ID: id, From: []pool.State{pool.Idle}, To: pool.Idle})
 	check("another change")
 	all, err := s.Containers(t.Context(), pool.ContainerFilter{})
 	require.NoError(t, err)
 	require.Len(t, all, 1)
 	require.True(t, at.Equal(*all[0].WipedAt), "in a list")
-	shift(t, s, condemn(id))
+	mustUpdateContainer(t, s, destroyingTransition(id))
 	check("condemned")
 }

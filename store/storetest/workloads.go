@@ -12,8 +12,8 @@ import (
 func workloads(t *testing.T, s Store) {
 	ctx := t.Context()
 	_, err := s.Workload(ctx, web)
-	require.ErrorIs(t, err, pool.ErrNoWorkload)
-	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrNoWorkload)
+	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
+	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrWorkloadNotFound)
 
 	r := pool.Record{ID: web, Revision: rev, Source: []byte("id: web\n"), Dir: "/seeds", MinIdle: 1, MaxSize: 5}
 	require.NoError(t, s.PutWorkload(ctx, r, activity.Event{Type: activity.WorkloadApplied, Message: "applied"}))
@@ -24,12 +24,12 @@ func workloads(t *testing.T, s Store) {
 	want.CreatedAt, want.UpdatedAt = first.CreatedAt, first.UpdatedAt
 	require.Equal(t, want, first)
 
-	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrNoWorkload, "it is not being deleted")
+	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrWorkloadNotFound, "it is not being deleted")
 	r.Draining, r.Deleting, r.MaxSize = true, true, 9
-	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrMoved, "it was written since the caller looked")
+	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrConflict, "it was written since the caller looked")
 	r.UpdatedAt = first.UpdatedAt
 	require.NoError(t, s.PutWorkload(ctx, r))
-	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrMoved)
+	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrConflict)
 	second, err := s.Workload(ctx, web)
 	require.NoError(t, err)
 	require.Equal(t, first.CreatedAt, second.CreatedAt)
@@ -40,27 +40,27 @@ func workloads(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"api", web}, []string{all[0].ID, all[1].ID})
 
-	id := add(t, s, rev)
-	from := last(t, s)
+	id := addContainer(t, s, rev)
+	from := lastSeq(t, s)
 	require.ErrorIs(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted}), pool.ErrInUse)
-	require.Equal(t, from, last(t, s))
-	shift(t, s, condemn(id))
-	shift(t, s, bury(id))
+	require.Equal(t, from, lastSeq(t, s))
+	mustUpdateContainer(t, s, destroyingTransition(id))
+	mustUpdateContainer(t, s, goneTransition(id))
 	require.NoError(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted, Message: "deleted"}))
 	_, err = s.Workload(ctx, web)
-	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
 	_, err = s.Revision(ctx, web, rev)
-	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
 	require.Equal(t, []activity.Type{activity.WorkloadApplied, activity.WorkloadDeleted},
-		types(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
+		eventTypes(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
 }
 
-// put replaces the record, whatever it was.
-func put(t *testing.T, s Store, r pool.Record) {
+// putWorkload replaces the record, whatever it was.
+func putWorkload(t *testing.T, s Store, r pool.Record) {
 	t.Helper()
 	before, err := s.Workload(t.Context(), r.ID)
 	if err != nil {
-		require.ErrorIs(t, err, pool.ErrNoWorkload)
+		require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
 	}
 	r.UpdatedAt = before.UpdatedAt
 	require.NoError(t, s.PutWorkload(t.Context(), r))
@@ -70,13 +70,13 @@ func put(t *testing.T, s Store, r pool.Record) {
 func revisions(t *testing.T, s Store) {
 	ctx := t.Context()
 	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: oldRev, Source: []byte("old"), Dir: "/old"}))
-	add(t, s, oldRev)
-	put(t, s, pool.Record{ID: web, Revision: rev, Source: []byte("new"), Dir: "/new"})
+	addContainer(t, s, oldRev)
+	putWorkload(t, s, pool.Record{ID: web, Revision: rev, Source: []byte("new"), Dir: "/new"})
 	for revision, want := range map[string]string{oldRev: "old", rev: "new"} {
 		r, err := s.Revision(ctx, web, revision)
 		require.NoError(t, err)
 		require.Equal(t, []string{web, revision, want, "/" + want}, []string{r.ID, r.Revision, string(r.Source), r.Dir})
 	}
 	_, err := s.Revision(ctx, web, "r9")
-	require.ErrorIs(t, err, pool.ErrNoWorkload)
+	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
 }

@@ -13,14 +13,14 @@ import (
 // itself. They are root's in the image.
 func accountAttacks() []attack {
 	both := func(f func(path string) error) func(tenant) error {
-		return func(tenant) error { return oneOf(f("/etc/passwd"), f("/etc/group")) }
+		return func(tenant) error { return anySucceeded(f("/etc/passwd"), f("/etc/group")) }
 	}
-	instead := func(make func(path string) error) func(tenant) error {
+	instead := func(create func(path string) error) func(tenant) error {
 		return both(func(path string) error {
 			if err := os.Rename(path, path+".old"); err != nil {
 				return err
 			}
-			return make(path)
+			return create(path)
 		})
 	}
 	row := func(name, text string, run func(tenant) error) attack {

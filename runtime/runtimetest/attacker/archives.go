@@ -18,12 +18,12 @@ func archiveAttacks() []attack {
 	state := func(name, text string, run func(t tenant) error) attack {
 		return attack{Name: name, Text: text, State: true, run: run}
 	}
-	replaced := func(make func() error) func(tenant) error {
+	replaced := func(create func() error) func(tenant) error {
 		return func(tenant) error {
 			if err := os.RemoveAll(stateDir); err != nil {
 				return err
 			}
-			return make()
+			return create()
 		}
 	}
 	link := func(target string) func(tenant) error {
@@ -39,7 +39,7 @@ func archiveAttacks() []attack {
 			return errors.Join(os.Symlink("/rootonly", stateDir+"/dir"), os.Symlink("/rootonly/key", stateDir+"/key"), os.Symlink("/proc/1/environ", stateDir+"/environ"))
 		}),
 		state("state-hard-link", "link files of others into the state", func(tenant) error {
-			return oneOf(os.Link("/rootonly/key", stateDir+"/key"), os.Link("/etc/shadow", stateDir+"/shadow"), os.Link("/attacker", stateDir+"/attacker"), os.Link(imageText, stateDir+"/text"))
+			return anySucceeded(os.Link("/rootonly/key", stateDir+"/key"), os.Link("/etc/shadow", stateDir+"/shadow"), os.Link("/attacker", stateDir+"/attacker"), os.Link(imageText, stateDir+"/text"))
 		}),
 		state("state-fifo", "put a FIFO in the state's place", replaced(func() error { return unix.Mkfifo(stateDir, 0o666) })),
 		state("state-socket", "put a socket in the state's place", replaced(func() error { _, err := listenUnix(stateDir); return err })),
@@ -51,7 +51,7 @@ func archiveAttacks() []attack {
 		state("state-deep", "nest the state deeper than a path can name", func(t tenant) error { return deepIn(stateDir, 3000, t.marker) }),
 		state("state-wide", "fill the state with 20,000 empty directories of long names", wideDirs),
 		state("state-huge", "a file of a terabyte and one of eight exabytes in the state", func(tenant) error {
-			return oneOf(sparse(stateDir+"/tera", 1<<40), sparse(stateDir+"/exa", 1<<62))
+			return anySucceeded(sparse(stateDir+"/tera", 1<<40), sparse(stateDir+"/exa", 1<<62))
 		}),
 		state("state-special", "FIFOs, sockets, devices and links instead of files in the state", specialState),
 		state("state-times", "times before 1970, after 2400 and of many digits", func(tenant) error {
@@ -60,10 +60,10 @@ func archiveAttacks() []attack {
 				path := fmt.Sprintf("%s/at-%d", stateDir, i)
 				all = append(all, os.WriteFile(path, nil, 0o644), setTimes(path, sec))
 			}
-			return oneOf(all...)
+			return anySucceeded(all...)
 		}),
 		state("state-attributes", "attributes, ACLs and flags on the state", func(t tenant) error {
-			return oneOf(manyXattrs(stateDir, t.marker), setACL(stateDir), setDefaultACL(stateDir), setFlags(stateDir))
+			return anySucceeded(manyXattrs(stateDir, t.marker), setACL(stateDir), setDefaultACL(stateDir), setFlags(stateDir))
 		}),
 		state("state-setuid", "programs with setuid, setgid and capabilities in the state", func(tenant) error {
 			if err := copySelf(stateDir + "/program"); err != nil {
@@ -107,7 +107,7 @@ func archiveNames(t tenant) error {
 	for _, name := range names {
 		all = append(all, os.WriteFile(stateDir+"/"+name, []byte(t.marker), 0o644), os.Mkdir(stateDir+"/d"+name, 0o755))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func wideDirs(tenant) error {
@@ -122,6 +122,6 @@ func wideDirs(tenant) error {
 
 func specialState(tenant) error {
 	_, err := listenUnix(stateDir + "/socket")
-	return oneOf(err, unix.Mkfifo(stateDir+"/fifo", 0o666), unix.Mknod(stateDir+"/device", unix.S_IFCHR, 0),
+	return anySucceeded(err, unix.Mkfifo(stateDir+"/fifo", 0o666), unix.Mknod(stateDir+"/device", unix.S_IFCHR, 0),
 		os.Symlink("/dev/zero", stateDir+"/zero"), os.Symlink(strings.Repeat("x", 4000), stateDir+"/long"))
 }

@@ -67,7 +67,7 @@ func attacks() []attack {
 	return all
 }
 
-func find(name string) (attack, bool) {
+func findAttack(name string) (attack, bool) {
 	all := attacks()
 	i := slices.IndexFunc(all, func(a attack) bool { return a.Name == name })
 	if i < 0 {
@@ -76,8 +76,8 @@ func find(name string) (attack, bool) {
 	return all[i], true
 }
 
-// oneOf performs all steps. It fails when every one of them does.
-func oneOf(steps ...error) error {
+// anySucceeded performs all steps. It fails when every one of them does.
+func anySucceeded(steps ...error) error {
 	if slices.Contains(steps, nil) {
 		return nil
 	}

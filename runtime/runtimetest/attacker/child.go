@@ -47,8 +47,8 @@ func child(name, marker string) {
 	})
 }
 
-// leave starts a child in a session of its own and waits until it is ready.
-func (t tenant) leave(name string) error {
+// startChild starts a child in a session of its own and waits until it is ready.
+func (t tenant) startChild(name string) error {
 	c := exec.Command("/proc/self/exe", "child", name, t.marker)
 	c.Args[0] = os.Args[0]
 	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -24,7 +24,7 @@ func contentAttacks() []attack {
 		{Name: "program-trojan", Text: "replace the main program by another of the same size, its times set back", run: programTrojan, seen: seenTrojan},
 		{Name: "write-in-place", Text: "overwrite a file of the image in place, its times set back", run: writeInPlace},
 		{Name: "mmap-write", Text: "change a file of the image through a shared mapping that was read first", run: mmapWrite},
-		{Name: "mmap-kept", Text: "keep a mapping of a file of the image in a process that goes on writing", run: func(t tenant) error { return t.leave("map") }},
+		{Name: "mmap-kept", Text: "keep a mapping of a file of the image in a process that goes on writing", run: func(t tenant) error { return t.startChild("map") }},
 		{Name: "mmap-mounted", User: "root", Text: "change /etc/hosts, resolv.conf and hostname through mappings, times set back", run: mmapMounted},
 		{Name: "punch-hole", Text: "punch a hole into a file of the image, its times set back", run: punchHole},
 		{Name: "beyond-end", Text: "allocate blocks beyond the end of a file of the image, its size kept", run: beyondEnd},
@@ -135,7 +135,7 @@ func mmapMounted(t tenant) error {
 	for _, path := range []string{"/etc/hosts", "/etc/resolv.conf", "/etc/hostname", "/dev/termination-log"} {
 		all = append(all, sameTimes(path, func() error { return mapped(path, t) }))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // fallocate changes a file of the image as mode says, its times set back.
@@ -172,7 +172,7 @@ func collapse(t tenant) error {
 		_, err = unix.CopyFileRange(int(from.Fd()), &in, int(to.Fd()), &out, 4096, 0)
 		return err
 	})
-	return oneOf(fallocate(unix.FALLOC_FL_ZERO_RANGE, 0, 4096), fallocate(unix.FALLOC_FL_INSERT_RANGE, 0, 4096),
+	return anySucceeded(fallocate(unix.FALLOC_FL_ZERO_RANGE, 0, 4096), fallocate(unix.FALLOC_FL_INSERT_RANGE, 0, 4096),
 		fallocate(unix.FALLOC_FL_COLLAPSE_RANGE, 0, 4096), copied)
 }
 
@@ -220,7 +220,7 @@ func hardLinkKept(t tenant) error {
 		}
 		all = append(all, err)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func symlinkSwap(tenant) error {
@@ -255,7 +255,7 @@ func pathProgram(tenant) error {
 	for _, dir := range []string{"/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/bin"} {
 		all = append(all, os.MkdirAll(dir, 0o755), copySelf(filepath.Join(dir, "attacker")))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func preload(t tenant) error {
@@ -263,7 +263,7 @@ func preload(t tenant) error {
 	for _, path := range []string{"/etc/ld.so.preload", "/etc/profile", "/lib64/ld-linux-x86-64.so.2", "/root/.profile", "/etc/environment"} {
 		all = append(all, os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(t.marker), 0o755))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func opaque(tenant) error {
@@ -274,11 +274,11 @@ func opaque(tenant) error {
 	for _, dir := range []string{imageConf, "/data", "/tmp", "/"} {
 		all = append(all, unix.Mknod(dir+"/whiteout", unix.S_IFCHR, 0))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func execBits(tenant) error {
-	return oneOf(os.Chmod(imageText, 0o4755|os.ModeSetuid), os.Chmod(imageProgram, 0o644))
+	return anySucceeded(os.Chmod(imageText, 0o4755|os.ModeSetuid), os.Chmod(imageProgram, 0o644))
 }
 
 func textBusy(tenant) error {

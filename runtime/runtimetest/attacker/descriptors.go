@@ -9,17 +9,17 @@ import (
 )
 
 func descriptorAttacks() []attack {
-	left := func(name string) func(tenant) error {
-		return func(t tenant) error { return t.leave(name) }
+	startsChild := func(name string) func(tenant) error {
+		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
 		{Name: "parked", Text: "send open files into the shim's own socket, where they outlive their process", run: parked, seen: seenLocks},
-		{Name: "in-flight", Text: "leave descriptors in flight between dead sockets, in a circle", run: left("in-flight"), seen: seenLocks},
-		{Name: "io-uring", Text: "leave operations in flight in io_uring when the process ends", run: left("uring"), seen: seenUring},
-		{Name: "deleted-open", Text: "hold deleted files, unnamed files and memory files open", run: left("held")},
-		{Name: "directories-open", Text: "hold directories of every mount open and be in them", run: left("directories")},
-		{Name: "terminals", Text: "leave terminals, their slaves and a controlling terminal", run: left("terminals")},
-		{Name: "watches", Text: "leave watches on the image's files", run: left("watches")},
+		{Name: "in-flight", Text: "leave descriptors in flight between dead sockets, in a circle", run: startsChild("in-flight"), seen: seenLocks},
+		{Name: "io-uring", Text: "leave operations in flight in io_uring when the process ends", run: startsChild("uring"), seen: seenUring},
+		{Name: "deleted-open", Text: "hold deleted files, unnamed files and memory files open", run: startsChild("held")},
+		{Name: "directories-open", Text: "hold directories of every mount open and be in them", run: startsChild("directories")},
+		{Name: "terminals", Text: "leave terminals, their slaves and a controlling terminal", run: startsChild("terminals")},
+		{Name: "watches", Text: "leave watches on the image's files", run: startsChild("watches")},
 	}
 }
 
@@ -45,7 +45,7 @@ func holdingChildren() map[string]func(t tenant, ready func()) {
 // lasts as long as the open file.
 func lockedFiles() []int {
 	var fds []int
-	for _, path := range locked() {
+	for _, path := range lockPaths() {
 		fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err == nil && unix.Flock(fd, unix.LOCK_SH|unix.LOCK_NB) == nil {
 			fds = append(fds, fd)
@@ -68,7 +68,7 @@ func parked(t tenant) error {
 	for _, fd := range fds {
 		unix.Close(fd)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func inFlight(_ tenant, ready func()) {
@@ -141,7 +141,7 @@ func seenUring(tenant) []string {
 }
 
 func held(t tenant, ready func()) {
-	for _, dir := range append(scratch(), imageConf) {
+	for _, dir := range append(scratchDirs(), imageConf) {
 		if f, err := os.CreateTemp(dir, "held"); err == nil {
 			_, _ = f.WriteString(t.marker)
 			_ = os.Remove(f.Name())
@@ -159,7 +159,7 @@ func held(t tenant, ready func()) {
 }
 
 func directories(_ tenant, ready func()) {
-	for _, dir := range append(scratch(), shimDir, shimBin, shimRun, asideDir, "/", "/proc/1", "/dev/pts") {
+	for _, dir := range append(scratchDirs(), shimDir, shimBin, shimRun, mirrorDir, "/", "/proc/1", "/dev/pts") {
 		_, _ = unix.Open(dir, unix.O_DIRECTORY|unix.O_PATH, 0)
 		_ = os.Chdir(dir)
 	}
@@ -187,7 +187,7 @@ func watches(_ tenant, ready func()) {
 	if err != nil {
 		return
 	}
-	for _, path := range locked() {
+	for _, path := range lockPaths() {
 		_, _ = unix.InotifyAddWatch(fd, path, unix.IN_ALL_EVENTS)
 	}
 	_, _ = unix.FanotifyInit(unix.FAN_CLASS_NOTIF|unix.FAN_REPORT_FID, 0)
@@ -196,7 +196,7 @@ func watches(_ tenant, ready func()) {
 }
 
 func leases(_ tenant, ready func()) {
-	for _, path := range locked() {
+	for _, path := range lockPaths() {
 		if f, err := os.Open(path); err == nil {
 			defer f.Close()
 			_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
@@ -210,7 +210,7 @@ func leases(_ tenant, ready func()) {
 
 func locks(_ tenant, ready func()) {
 	_ = lockedFiles()
-	for _, path := range locked() {
+	for _, path := range lockPaths() {
 		if f, err := os.OpenFile(path, os.O_RDWR, 0); err == nil {
 			defer f.Close()
 			lock := unix.Flock_t{Type: unix.F_WRLCK}

@@ -10,40 +10,40 @@ import (
 )
 
 func exhaustionAttacks() []attack {
-	left := func(name string) func(tenant) error {
-		return func(t tenant) error { return t.leave(name) }
+	startsChild := func(name string) func(tenant) error {
+		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
-		{Name: "fork-storm", Text: "processes that fork processes that fork, faster than they are found", run: left("storm")},
-		{Name: "no-pids", Text: "take every process number and hold it", run: left("pids")},
-		{Name: "no-descriptors", Text: "open as many descriptors as there can be, of files of the image", run: left("descriptors")},
-		{Name: "no-memory", Text: "take memory until the kernel ends somebody", run: left("memory")},
+		{Name: "fork-storm", Text: "processes that fork processes that fork, faster than they are found", run: startsChild("storm")},
+		{Name: "no-pids", Text: "take every process number and hold it", run: startsChild("pids")},
+		{Name: "no-descriptors", Text: "open as many descriptors as there can be, of files of the image", run: startsChild("descriptors")},
+		{Name: "no-memory", Text: "take memory until the kernel ends somebody", run: startsChild("memory")},
 		{Name: "full-tmpfs", Text: "fill the temporary filesystems", run: fillTemporary},
-		{Name: "full-deleted", Text: "fill them with files that are removed and open", run: left("deleted")},
-		{Name: "no-inodes", Text: "make files in the temporary filesystems until none can be made", run: left("inodes")},
+		{Name: "full-deleted", Text: "fill them with files that are removed and open", run: startsChild("deleted")},
+		{Name: "no-inodes", Text: "make files in the temporary filesystems until none can be made", run: startsChild("inodes")},
 		{Name: "no-ipc", Text: "make as many System V objects as there can be", run: manyIPC},
-		{Name: "no-user-limits", User: "other", Text: "use up what the kernel allows a user: signals, queues, watches, pipes", run: left("user-limits")},
-		{Name: "busy", Text: "use all of the processor's share with many threads", run: left("busy")},
+		{Name: "no-user-limits", User: "other", Text: "use up what the kernel allows a user: signals, queues, watches, pipes", run: startsChild("user-limits")},
+		{Name: "busy", Text: "use all of the processor's share with many threads", run: startsChild("busy")},
 	}
 }
 
 func exhaustionChildren() map[string]func(t tenant, ready func()) {
 	return map[string]func(t tenant, ready func()){
 		"storm":       storm,
-		"pids":        takePIDs,
-		"descriptors": takeDescriptors,
-		"memory":      takeMemory,
-		"deleted":     takeDeleted,
-		"inodes":      takeInodes,
-		"user-limits": takeUserLimits,
-		"busy":        takeProcessor,
+		"pids":        exhaustPIDs,
+		"descriptors": exhaustDescriptors,
+		"memory":      exhaustMemory,
+		"deleted":     holdDeletedFiles,
+		"inodes":      exhaustInodes,
+		"user-limits": exhaustUserLimits,
+		"busy":        burnCPU,
 	}
 }
 
 // Where the container does not bound its processes these do.
 const (
 	stormSize = 8
-	mostPIDs  = 60 // each of a few threads
+	maxPIDs   = 60 // each of a few threads
 )
 
 // storm never stands still: a child starts its own and ends.
@@ -61,14 +61,14 @@ func storm(t tenant, ready func()) {
 			}
 		}
 		ready()
-		loopBreath()
+		sleepBriefly()
 	}
 }
 
-func loopBreath() { _, _ = unix.Poll(nil, 5) }
+func sleepBriefly() { _, _ = unix.Poll(nil, 5) }
 
-func takePIDs(t tenant, ready func()) {
-	for range mostPIDs {
+func exhaustPIDs(t tenant, ready func()) {
+	for range maxPIDs {
 		if self("child", "hang", t.marker).Start() != nil {
 			break
 		}
@@ -77,7 +77,7 @@ func takePIDs(t tenant, ready func()) {
 	hang()
 }
 
-func takeDescriptors(_ tenant, ready func()) {
+func exhaustDescriptors(_ tenant, ready func()) {
 	limit := unix.Rlimit{Cur: 16384, Max: 16384}
 	_ = unix.Prlimit(0, unix.RLIMIT_NOFILE, &limit, nil)
 	for range 16384 {
@@ -89,8 +89,8 @@ func takeDescriptors(_ tenant, ready func()) {
 	hang()
 }
 
-// takeMemory is ended by the kernel, or somebody else is.
-func takeMemory(_ tenant, ready func()) {
+// exhaustMemory is ended by the kernel, or somebody else is.
+func exhaustMemory(_ tenant, ready func()) {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	ready()
 	var all [64][]byte
@@ -105,8 +105,8 @@ func takeMemory(_ tenant, ready func()) {
 	goruntime.KeepAlive(all)
 }
 
-// mostTemporary bounds what is written where nothing else does.
-const mostTemporary = 120 << 20
+// maxTmpfsBytes bounds what is written where nothing else does.
+const maxTmpfsBytes = 120 << 20
 
 func fill(path string) error {
 	f, err := os.Create(path)
@@ -114,12 +114,12 @@ func fill(path string) error {
 		return err
 	}
 	defer f.Close()
-	return write(f, mostTemporary)
+	return write(f, maxTmpfsBytes)
 }
 
-func write(f *os.File, most int) error {
+func write(f *os.File, maxBytes int) error {
 	piece := make([]byte, 1<<20)
-	for range most / len(piece) {
+	for range maxBytes / len(piece) {
 		if _, err := f.Write(piece); err != nil {
 			if errors.Is(err, unix.ENOSPC) {
 				return nil
@@ -130,9 +130,9 @@ func write(f *os.File, most int) error {
 	return nil
 }
 
-// onlyTemporary are those of the directories that are in memory: a disk is
+// tmpfsDirs are those of the directories that are in memory: a disk is
 // never filled.
-func onlyTemporary() []string {
+func tmpfsDirs() []string {
 	var all []string
 	for _, dir := range []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} {
 		var st unix.Statfs_t
@@ -145,14 +145,14 @@ func onlyTemporary() []string {
 
 func fillTemporary(tenant) error {
 	all := []error{errors.New("there is no temporary filesystem")}
-	for _, dir := range onlyTemporary() {
+	for _, dir := range tmpfsDirs() {
 		all = append(all, fill(filepath.Join(dir, "full")))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
-func takeDeleted(_ tenant, ready func()) {
-	for _, dir := range append(onlyTemporary(), "/data") {
+func holdDeletedFiles(_ tenant, ready func()) {
+	for _, dir := range append(tmpfsDirs(), "/data") {
 		f, err := os.CreateTemp(dir, "deleted")
 		if err != nil {
 			continue
@@ -165,8 +165,8 @@ func takeDeleted(_ tenant, ready func()) {
 	hang()
 }
 
-func takeInodes(_ tenant, ready func()) {
-	for _, dir := range onlyTemporary() {
+func exhaustInodes(_ tenant, ready func()) {
+	for _, dir := range tmpfsDirs() {
 		_ = wideIn(dir+"/inodes", 8_000)
 	}
 	_ = wideIn("/data/inodes", 8_000)
@@ -180,11 +180,11 @@ func manyIPC(t tenant) error {
 		_, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, 0o600)
 		all = append(all, err, msgGet(0), semGet(0))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
-// takeUserLimits holds what the kernel counts for a user, not for a container.
-func takeUserLimits(_ tenant, ready func()) {
+// exhaustUserLimits holds what the kernel counts for a user, not for a container.
+func exhaustUserLimits(_ tenant, ready func()) {
 	for range 64 {
 		fd, err := unix.InotifyInit1(0)
 		if err != nil {
@@ -206,7 +206,7 @@ func takeUserLimits(_ tenant, ready func()) {
 	hang()
 }
 
-func takeProcessor(_ tenant, ready func()) {
+func burnCPU(_ tenant, ready func()) {
 	for range 16 {
 		go func() { // ends with the process
 			for {

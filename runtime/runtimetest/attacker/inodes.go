@@ -25,18 +25,18 @@ const (
 func inodeAttacks() []attack {
 	return []attack{
 		{Name: "image-flags", Text: "set inode flags on files and directories of the image", run: func(tenant) error {
-			return oneOf(setFlags(imageConf), setFlags(imageText), setFlags("/app"))
+			return anySucceeded(setFlags(imageConf), setFlags(imageText), setFlags("/app"))
 		}},
-		{Name: "volume-flags", Text: "set inode flags on the directories that a wipe empties", run: onScratch(setFlags)},
-		{Name: "volume-project", Text: "put a message into the project number of those directories", run: onScratch(setProject)},
-		{Name: "volume-generation", Text: "put a message into the inode generation of those directories", run: onScratch(setGeneration)},
+		{Name: "volume-flags", Text: "set inode flags on the directories that a wipe empties", run: onScratchDirs(setFlags)},
+		{Name: "volume-project", Text: "put a message into the project number of those directories", run: onScratchDirs(setProject)},
+		{Name: "volume-generation", Text: "put a message into the inode generation of those directories", run: onScratchDirs(setGeneration)},
 		{Name: "write-hints", Listed: true, Text: "put a message into the write hints of the image's inodes", run: func(tenant) error {
-			return oneOf(setHint(imageText), setHint(imageConf), setHint("/attacker"), setHint("/etc/passwd"), setHint("/etc/hosts"))
+			return anySucceeded(setHint(imageText), setHint(imageConf), setHint("/attacker"), setHint("/etc/passwd"), setHint("/etc/hosts"))
 		}, seen: seenHints},
-		{Name: "volume-hints", Text: "put a message into the write hints of those directories and devices", run: onScratch(setHint), seen: seenHints},
+		{Name: "volume-hints", Text: "put a message into the write hints of those directories and devices", run: onScratchDirs(setHint), seen: seenHints},
 		{Name: "verity", Text: "make files of the image unchangeable with fs-verity and immutable flags", run: immutable},
-		{Name: "leases", Text: "hold leases and marks on directories and files of the image", run: func(t tenant) error { return t.leave("leases") }, seen: seenLocks},
-		{Name: "locks", Text: "hold locks of every kind on files of the image", run: func(t tenant) error { return t.leave("locks") }, seen: seenLocks},
+		{Name: "leases", Text: "hold leases and marks on directories and files of the image", run: func(t tenant) error { return t.startChild("leases") }, seen: seenLocks},
+		{Name: "locks", Text: "hold locks of every kind on files of the image", run: func(t tenant) error { return t.startChild("locks") }, seen: seenLocks},
 	}
 }
 
@@ -54,7 +54,7 @@ func setFlags(path string) error {
 	for _, flag := range []int{changedFlags, flagNoDump, 0x80} {
 		all = append(all, unix.IoctlSetPointerInt(int(f.Fd()), unix.FS_IOC_SETFLAGS, v|flag))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // fsxattr is struct fsxattr of <linux/fs.h>.
@@ -111,7 +111,7 @@ func setHint(path string) error {
 // seenHints reads the hints that nobody sets.
 func seenHints(tenant) []string {
 	var seen []string
-	for _, path := range append(scratch(), imageText, imageConf, "/attacker", "/etc/passwd", "/etc/hosts") {
+	for _, path := range append(scratchDirs(), imageText, imageConf, "/attacker", "/etc/passwd", "/etc/hosts") {
 		f, err := os.Open(path)
 		if err != nil {
 			continue
@@ -147,18 +147,18 @@ func immutable(tenant) error {
 		all = append(all, ioctl(f.Fd(), 0x40806685, unsafe.Pointer(&verity)))
 		f.Close()
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
-// locked are the files on which locks are taken and looked for.
-func locked() []string {
+// lockPaths are the files on which locks are taken and looked for.
+func lockPaths() []string {
 	return []string{imageText, imageConf, "/app", "/attacker", "/etc/passwd", "/etc/hosts", "/", "/data", "/tmp", "/dev/null"}
 }
 
 // seenLocks tries to take every lock.
 func seenLocks(tenant) []string {
 	var seen []string
-	for _, path := range locked() {
+	for _, path := range lockPaths() {
 		f, err := os.Open(path)
 		if err != nil {
 			continue

@@ -13,39 +13,39 @@ import (
 
 // volumes are where a tenant may leave what it likes: they are emptied. The
 // suite's container has them all; some are missing with a writable root.
-func scratch() []string {
+func scratchDirs() []string {
 	return []string{"/data", "/data/nest", "/data/nest/inner", "/srv/app/state", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"}
 }
 
-// everywhere makes something in each scratch directory.
-func everywhere(f func(dir string) error) error {
+// inScratchDirs makes something in each scratch directory.
+func inScratchDirs(f func(dir string) error) error {
 	var all []error
-	for _, dir := range scratch() {
+	for _, dir := range scratchDirs() {
 		all = append(all, f(dir))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func leftoverAttacks() []attack {
 	return []attack{
 		{Name: "files", Text: "leave files in every volume and temporary filesystem", run: func(t tenant) error {
-			return everywhere(func(dir string) error { return os.WriteFile(dir+"/left", []byte(t.marker), 0o644) })
+			return inScratchDirs(func(dir string) error { return os.WriteFile(dir+"/left", []byte(t.marker), 0o644) })
 		}},
 		{Name: "files-everywhere", Text: "leave a file in every directory that can be written", run: filesEverywhere},
 		{Name: "odd-names", Text: "leave names with newlines, escapes, bad UTF-8 and 255 bytes", run: oddNames},
 		{Name: "closed", Text: "leave directories closed to everybody in closed directories", run: closedDirs},
 		{Name: "deep", Text: "leave two thousand directories in one another", run: func(t tenant) error {
-			return everywhere(func(dir string) error { return deepIn(dir, 2000, t.marker) })
+			return inScratchDirs(func(dir string) error { return deepIn(dir, 2000, t.marker) })
 		}},
 		{Name: "wide", Text: "leave 20,000 files in one directory", run: func(t tenant) error {
-			return oneOf(wideIn("/data/wide", 20_000), wideIn("/tmp/wide", 5_000))
+			return anySucceeded(wideIn("/data/wide", 20_000), wideIn("/tmp/wide", 5_000))
 		}},
 		{Name: "special-files", Text: "leave FIFOs, sockets and a device of number 0", run: specialFiles},
 		{Name: "links-out", Text: "leave links to all other directories in each volume", run: linksOut},
 		{Name: "link-loops", Text: "leave links in circles and to themselves", run: linkLoops},
 		{Name: "hard-links", Text: "leave a thousand names of one file", run: hardLinks},
 		{Name: "sparse", Text: "leave a file of a terabyte without a block", run: func(tenant) error {
-			return everywhere(func(dir string) error { return sparse(dir+"/sparse", 1<<40) })
+			return inScratchDirs(func(dir string) error { return sparse(dir+"/sparse", 1<<40) })
 		}},
 		{Name: "dot-names", Text: "leave names that look like the engine's and the shim's in /dev, /run and volumes", run: dotNames},
 		{Name: "sticky", Text: "leave sticky, setgid and append directories that inherit what they are", run: stickyDirs},
@@ -53,7 +53,7 @@ func leftoverAttacks() []attack {
 }
 
 func filesEverywhere(t tenant) error {
-	left := errors.New("nothing can be written")
+	result := errors.New("nothing can be written")
 	_ = filepath.WalkDir("/", func(path string, d os.DirEntry, err error) error {
 		if err != nil || !d.IsDir() {
 			return nil
@@ -62,11 +62,11 @@ func filesEverywhere(t tenant) error {
 			return filepath.SkipDir
 		}
 		if os.WriteFile(path+"/.left", []byte(t.marker), 0o644) == nil {
-			left = nil
+			result = nil
 		}
 		return nil
 	})
-	return left
+	return result
 }
 
 func oddNames(t tenant) error {
@@ -74,17 +74,17 @@ func oddNames(t tenant) error {
 		"\n" + t.marker, "\xff\xfe" + t.marker, "\x1b[2J" + t.marker, "-rf " + t.marker, "...", `\040` + t.marker, "*", " ",
 		strings.Repeat("n", 255), t.marker + "'\"$(id)`", "\xef\xbb\xbf", "con", "a\\b", "\u202e" + t.marker,
 	}
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		var all []error
 		for _, name := range names {
 			all = append(all, os.WriteFile(dir+"/"+name, []byte(t.marker), 0o600))
 		}
-		return oneOf(all...)
+		return anySucceeded(all...)
 	})
 }
 
 func closedDirs(t tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		inner := dir + "/closed/more/most"
 		if err := os.MkdirAll(inner, 0o700); err != nil {
 			return err
@@ -135,9 +135,9 @@ func wideIn(dir string, files int) error {
 }
 
 func specialFiles(t tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		_, err := listenUnix(dir + "/socket")
-		return oneOf(err, unix.Mkfifo(dir+"/fifo", 0o666), unix.Mknod(dir+"/device", unix.S_IFCHR|0o666, 0), os.Mkdir(dir+"/"+t.marker, 0o755))
+		return anySucceeded(err, unix.Mkfifo(dir+"/fifo", 0o666), unix.Mknod(dir+"/device", unix.S_IFCHR|0o666, 0), os.Mkdir(dir+"/"+t.marker, 0o755))
 	})
 }
 
@@ -150,24 +150,24 @@ func listenUnix(path string) (*net.UnixListener, error) {
 }
 
 func linksOut(tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		var all []error
 		for i, target := range []string{"/", "/app", "/app/server", "/rootonly", "/proc/1/root", "/proc/self/fd", "/.hostler", "/dev", ".."} {
 			all = append(all, os.Symlink(target, fmt.Sprintf("%s/out-%d", dir, i)))
 		}
-		return oneOf(all...)
+		return anySucceeded(all...)
 	})
 }
 
 func linkLoops(t tenant) error {
-	return everywhere(func(dir string) error {
-		return oneOf(os.Symlink("self", dir+"/self"), os.Symlink("b", dir+"/a"), os.Symlink("a", dir+"/b"),
+	return inScratchDirs(func(dir string) error {
+		return anySucceeded(os.Symlink("self", dir+"/self"), os.Symlink("b", dir+"/a"), os.Symlink("a", dir+"/b"),
 			os.Symlink(strings.Repeat("x/../", 800), dir+"/long"), os.Symlink(t.marker, dir+"/marker"))
 	})
 }
 
 func hardLinks(t tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		if err := os.WriteFile(dir+"/one", []byte(t.marker), 0o644); err != nil {
 			return err
 		}
@@ -197,11 +197,11 @@ func dotNames(t tenant) error {
 	} {
 		all = append(all, os.WriteFile(path, []byte(t.marker), 0o644))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func stickyDirs(t tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		path := dir + "/sticky"
 		if err := os.Mkdir(path, 0o777); err != nil {
 			return err

@@ -23,15 +23,15 @@ func limitAttacks() []attack {
 		{Name: "limit-descriptors", Text: "lower the descriptor limit", run: limit(unix.RLIMIT_NOFILE, 40)},
 		{Name: "limit-memory", Text: "lower the address space limit", run: limit(unix.RLIMIT_AS, 3<<30)},
 		{Name: "limit-data", Text: "lower the limits of data, stack and locked memory", run: func(tenant) error {
-			return oneOf(limitAll(unix.RLIMIT_DATA, 1<<30, 1<<30), limitAll(unix.RLIMIT_STACK, 1<<20, 1<<20), limitAll(unix.RLIMIT_MEMLOCK, 0, 0))
+			return anySucceeded(limitAll(unix.RLIMIT_DATA, 1<<30, 1<<30), limitAll(unix.RLIMIT_STACK, 1<<20, 1<<20), limitAll(unix.RLIMIT_MEMLOCK, 0, 0))
 		}},
 		{Name: "limit-processor", Text: "let process 1's processor time end", run: limit(unix.RLIMIT_CPU, 1)},
 		{Name: "limit-processes", Text: "lower the process limit of process 1 and its children", run: limit(unix.RLIMIT_NPROC, 3)},
 		{Name: "limit-queues", Text: "lower limits that nobody uses: a message of some bytes", run: func(tenant) error {
-			return oneOf(limitAll(unix.RLIMIT_MSGQUEUE, 4711, 4711), limitAll(unix.RLIMIT_SIGPENDING, 815, 815), limitAll(unix.RLIMIT_LOCKS, 42, 42))
+			return anySucceeded(limitAll(unix.RLIMIT_MSGQUEUE, 4711, 4711), limitAll(unix.RLIMIT_SIGPENDING, 815, 815), limitAll(unix.RLIMIT_LOCKS, 42, 42))
 		}},
 		{Name: "limit-soft", Text: "lower soft limits only", run: func(tenant) error {
-			return oneOf(limitAll(unix.RLIMIT_NOFILE, 100, 0), limitAll(unix.RLIMIT_CORE, 0, 0), limitAll(unix.RLIMIT_STACK, 4<<20, 0))
+			return anySucceeded(limitAll(unix.RLIMIT_NOFILE, 100, 0), limitAll(unix.RLIMIT_CORE, 0, 0), limitAll(unix.RLIMIT_STACK, 4<<20, 0))
 		}},
 		{Name: "oom-score", Text: "make the kernel end process 1 first when memory is short", run: write("oom_score_adj", "1000")},
 		{Name: "core-filter", Text: "change what process 1 would put into a core dump", run: write("coredump_filter", "0x7f")},
@@ -50,7 +50,7 @@ func limitAttacks() []attack {
 // that as it is.
 func limitAll(which int, soft, hard uint64) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		var old unix.Rlimit
 		if err := unix.Prlimit(pid, which, nil, &old); err != nil {
 			all = append(all, err)
@@ -62,15 +62,15 @@ func limitAll(which int, soft, hard uint64) error {
 		}
 		all = append(all, unix.Prlimit(pid, which, &next, nil))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func writeAll(name, value string) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		all = append(all, writeProc(pid, name, value))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func writeProc(pid int, name, value string) error {
@@ -86,36 +86,36 @@ func procFiles(t tenant) error {
 	} {
 		all = append(all, writeProc(1, name, value))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func nice(tenant) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		all = append(all, unix.Setpriority(unix.PRIO_PROCESS, pid, 15), unix.Setpriority(unix.PRIO_PGRP, pid, 15))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func scheduler(tenant) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		for _, policy := range []uint32{unix.SCHED_BATCH, unix.SCHED_IDLE} {
 			attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: policy, Nice: 10}
 			all = append(all, unix.SchedSetAttr(pid, &attr, 0))
 		}
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func affinity(tenant) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		var set unix.CPUSet
 		set.Set(0)
 		all = append(all, unix.SchedSetaffinity(pid, &set))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // ioIdle is the idle class of <linux/ioprio.h>.
@@ -123,12 +123,12 @@ const ioIdle = 3 << 13
 
 func ioPriority(tenant) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, 1, uintptr(pid), ioIdle)
 		all = append(all, asError(errno))
 	}
 	_, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, 2, 1, ioIdle) // process 1's group
-	return oneOf(append(all, asError(errno))...)
+	return anySucceeded(append(all, asError(errno))...)
 }
 
 func asError(errno unix.Errno) error {
@@ -158,5 +158,5 @@ func cookies(tenant) error {
 		all = append(all, err)
 		unix.Close(fd)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }

@@ -50,10 +50,10 @@ type order struct {
 	After int `json:"after,omitempty"`
 }
 
-// marked reports whether a text holds another tenant's marker.
-func (o order) marked(text string) bool {
+// hasForeignMarker reports whether a text holds another tenant's marker.
+func (o order) hasForeignMarker(text string) bool {
 	if o.Own != "" {
-		return slices.ContainsFunc(visitors.FindAllString(text, -1), func(m string) bool { return m != o.Own })
+		return slices.ContainsFunc(soakMarkers.FindAllString(text, -1), func(m string) bool { return m != o.Own })
 	}
 	return slices.ContainsFunc(append(slices.Clone(o.Past), o.Marker), func(m string) bool {
 		return m != "" && strings.Contains(text, m)
@@ -81,9 +81,9 @@ func main() {
 	case "look":
 		var o order
 		check(json.NewDecoder(os.Stdin).Decode(&o))
-		check(look(o).write(os.Stdout))
+		check(observe(o).write(os.Stdout))
 	case "visit":
-		os.Exit(visit())
+		os.Exit(runSoakHook())
 	case "answer":
 		text, err := io.ReadAll(os.Stdin)
 		check(err)
@@ -102,13 +102,13 @@ func main() {
 	}
 }
 
-// mostFacts bounds a report where an attack has left thousands of things.
-const mostFacts = 5000
+// maxFacts bounds a report where an attack has left thousands of things.
+const maxFacts = 5000
 
 // write packs a report: what is kept of a command's output is some kilobytes.
 func (r report) write(w io.Writer) error {
 	for key := range r.Facts {
-		if len(r.Facts) <= mostFacts {
+		if len(r.Facts) <= maxFacts {
 			break
 		}
 		delete(r.Facts, key)

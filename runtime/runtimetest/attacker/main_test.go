@@ -8,7 +8,7 @@ import (
 
 // An attack that is named twice is performed once, and one that nobody can
 // perform is none.
-func TestTable(t *testing.T) {
+func TestAttackTable(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)
 	texts := make(map[string]bool)
@@ -24,7 +24,7 @@ func TestTable(t *testing.T) {
 }
 
 // A process that an attack names is one that there is.
-func TestChildren(t *testing.T) {
+func TestChildrenAreDefined(t *testing.T) {
 	t.Parallel()
 	for name, f := range children() {
 		require.NotNil(t, f, name)
@@ -32,22 +32,22 @@ func TestChildren(t *testing.T) {
 }
 
 // A tenant of the soak is honest unless its name says how and when it attacks.
-func TestVisitorOf(t *testing.T) {
+func TestParseSoakTenant(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, visitor{point: "post_claim", source: "fresh", number: "7"}, visitorOf("7.honest", "post_claim", "fresh"))
-	require.Equal(t, visitor{number: "7", attack: "daemon", at: "post_claim", after: 250}, visitorOf("7.daemon.c250", "", ""))
-	require.Equal(t, visitor{number: "7", attack: "daemon", at: "pre_release"}, visitorOf("7.daemon.r0", "", ""))
-	require.Equal(t, visitor{}, visitorOf("", "", ""))
+	require.Equal(t, soakTenant{point: "post_claim", source: "fresh", number: "7"}, parseSoakTenant("7.honest", "post_claim", "fresh"))
+	require.Equal(t, soakTenant{number: "7", attack: "daemon", at: "post_claim", after: 250}, parseSoakTenant("7.daemon.c250", "", ""))
+	require.Equal(t, soakTenant{number: "7", attack: "daemon", at: "pre_release"}, parseSoakTenant("7.daemon.r0", "", ""))
+	require.Equal(t, soakTenant{}, parseSoakTenant("", "", ""))
 }
 
 // A marker of any other tenant counts, the own one does not.
-func TestMarked(t *testing.T) {
+func TestHasForeignMarker(t *testing.T) {
 	t.Parallel()
-	o := order{Own: visitor{number: "7"}.marker()}
-	require.False(t, o.marked("of mksoak7x only"))
-	require.True(t, o.marked("of mksoak7x and mksoak77x"))
+	o := order{Own: soakTenant{number: "7"}.marker()}
+	require.False(t, o.hasForeignMarker("of mksoak7x only"))
+	require.True(t, o.hasForeignMarker("of mksoak7x and mksoak77x"))
 	o = order{Marker: "now", Past: []string{"before", ""}}
-	require.True(t, o.marked("it was before"))
-	require.True(t, o.marked("it is now"))
-	require.False(t, o.marked("nothing"))
+	require.True(t, o.hasForeignMarker("it was before"))
+	require.True(t, o.hasForeignMarker("it is now"))
+	require.False(t, o.hasForeignMarker("nothing"))
 }

@@ -39,40 +39,40 @@ func setDefaultACL(path string) error {
 
 // roots are the directories that a wipe empties and that stay themselves, and
 // those between two of them.
-func onScratch(f func(dir string) error) func(tenant) error {
-	return func(tenant) error { return everywhere(f) }
+func onScratchDirs(f func(dir string) error) func(tenant) error {
+	return func(tenant) error { return inScratchDirs(f) }
 }
 
 func metadataAttacks() []attack {
 	image := func(f func(path string) error) func(tenant) error {
-		return func(tenant) error { return oneOf(f(imageConf), f(imageText), f("/app"), f("/")) }
+		return func(tenant) error { return anySucceeded(f(imageConf), f(imageText), f("/app"), f("/")) }
 	}
 	return []attack{
 		{Name: "image-xattr", Text: "set attributes on files and directories of the image", run: func(t tenant) error {
 			set := func(path string) error { return unix.Setxattr(path, "user.residue", []byte(t.marker), 0) }
-			return oneOf(set(imageConf), set(imageText), set("/app"), set("/"))
+			return anySucceeded(set(imageConf), set(imageText), set("/app"), set("/"))
 		}},
 		{Name: "image-acl", Text: "set ACLs on files and directories of the image", run: image(setACL)},
 		{Name: "image-default-acl", Text: "set ACLs that directories of the image hand on", run: image(setDefaultACL)},
 		{Name: "image-times", Text: "put a message into the times of the image's files", run: image(func(p string) error { return setTimes(p, forgedTime) })},
 		{Name: "image-modes", Text: "change modes of the image's files and set them back", run: image(changeAndBack)},
 		{Name: "volume-xattr", Text: "set attributes on the directories that a wipe empties", run: func(t tenant) error {
-			return everywhere(func(dir string) error { return unix.Setxattr(dir, "user.residue", []byte(t.marker), 0) })
+			return inScratchDirs(func(dir string) error { return unix.Setxattr(dir, "user.residue", []byte(t.marker), 0) })
 		}},
 		{Name: "volume-many-xattrs", Text: "set as many attributes there as the kernel takes", run: func(t tenant) error {
-			return everywhere(func(dir string) error { return manyXattrs(dir, t.marker) })
+			return inScratchDirs(func(dir string) error { return manyXattrs(dir, t.marker) })
 		}},
-		{Name: "volume-acl", Text: "set ACLs on the directories that a wipe empties", run: onScratch(setACL)},
-		{Name: "volume-default-acl", Text: "set ACLs there that what is made in them inherits", run: onScratch(setDefaultACL)},
-		{Name: "volume-modes", Text: "set sticky, setgid and no rights on the directories that a wipe empties", run: onScratch(func(dir string) error {
+		{Name: "volume-acl", Text: "set ACLs on the directories that a wipe empties", run: onScratchDirs(setACL)},
+		{Name: "volume-default-acl", Text: "set ACLs there that what is made in them inherits", run: onScratchDirs(setDefaultACL)},
+		{Name: "volume-modes", Text: "set sticky, setgid and no rights on the directories that a wipe empties", run: onScratchDirs(func(dir string) error {
 			return unix.Chmod(dir, 0o7000)
 		})},
-		{Name: "volume-times", Text: "put a message into the times of the directories that a wipe empties", run: onScratch(func(dir string) error {
+		{Name: "volume-times", Text: "put a message into the times of the directories that a wipe empties", run: onScratchDirs(func(dir string) error {
 			return setTimes(dir, forgedTime)
 		})},
 		{Name: "volume-size", Text: "make a volume's directory large and empty it again: its size stays", run: volumeSize},
-		{Name: "volume-group", Text: "give the directories that a wipe empties to other groups and users", run: onScratch(func(dir string) error {
-			return oneOf(os.Lchown(dir, -1, 50), os.Lchown(dir, 4242, 4242))
+		{Name: "volume-group", Text: "give the directories that a wipe empties to other groups and users", run: onScratchDirs(func(dir string) error {
+			return anySucceeded(os.Lchown(dir, -1, 50), os.Lchown(dir, 4242, 4242))
 		})},
 		{Name: "between", Text: "change mode, attributes, ACL and times of a directory between two volumes", run: between},
 		{Name: "mounted-files", User: "root", Text: "change mode, times and ACL of /etc/hosts, resolv.conf and hostname", run: mountedFiles},
@@ -107,7 +107,7 @@ func manyXattrs(dir, marker string) error {
 }
 
 func volumeSize(tenant) error {
-	return everywhere(func(dir string) error {
+	return inScratchDirs(func(dir string) error {
 		const files = 3000
 		for i := range files {
 			if err := unix.Mknod(fmt.Sprintf("%s/%0200d", dir, i), unix.S_IFREG|0o600, 0); err != nil {
@@ -123,7 +123,7 @@ func volumeSize(tenant) error {
 
 func between(t tenant) error {
 	const dir = "/data/nest"
-	return oneOf(unix.Setxattr(dir, "user.residue", []byte(t.marker), 0), setACL(dir), setDefaultACL(dir),
+	return anySucceeded(unix.Setxattr(dir, "user.residue", []byte(t.marker), 0), setACL(dir), setDefaultACL(dir),
 		os.Chmod(dir, 0o701), setTimes(dir, forgedTime), setFlags(dir), setTimes("/srv/app", forgedTime))
 }
 
@@ -132,7 +132,7 @@ func mountedFiles(tenant) error {
 	for _, path := range []string{"/etc/hosts", "/etc/resolv.conf", "/etc/hostname", "/dev/termination-log"} {
 		all = append(all, os.Chmod(path, 0o641), setTimes(path, forgedTime), setACL(path))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func devices(f func(path string) error) func(tenant) error {
@@ -141,12 +141,12 @@ func devices(f func(path string) error) func(tenant) error {
 		for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 			all = append(all, f("/dev/"+name))
 		}
-		return oneOf(all...)
+		return anySucceeded(all...)
 	}
 }
 
 func replaceDevices(t tenant) error {
-	return oneOf(
+	return anySucceeded(
 		errors.Join(os.Remove("/dev/null"), os.WriteFile("/dev/null", []byte(t.marker), 0o666)),
 		errors.Join(os.Remove("/dev/zero"), unix.Mkfifo("/dev/zero", 0o666)),
 		errors.Join(os.Rename("/dev/full", "/dev/full2"), os.Symlink("zero", "/dev/full")),
@@ -154,11 +154,11 @@ func replaceDevices(t tenant) error {
 }
 
 func devPts(tenant) error {
-	return oneOf(os.Chmod("/dev/pts/ptmx", 0o641), setTimes("/dev/pts/ptmx", forgedTime), os.Chmod("/dev/pts", 0o751), setTimes("/dev/pts", forgedTime))
+	return anySucceeded(os.Chmod("/dev/pts/ptmx", 0o641), setTimes("/dev/pts/ptmx", forgedTime), os.Chmod("/dev/pts", 0o751), setTimes("/dev/pts", forgedTime))
 }
 
 func devLinks(tenant) error {
-	return oneOf(errors.Join(os.Remove("/dev/stdout"), os.Symlink("/tmp/out", "/dev/stdout")),
+	return anySucceeded(errors.Join(os.Remove("/dev/stdout"), os.Symlink("/tmp/out", "/dev/stdout")),
 		setTimes("/dev/fd", forgedTime), os.Chmod("/dev", 0o751), setTimes("/dev", forgedTime), setFlags("/dev"))
 }
 
@@ -167,5 +167,5 @@ func procNetModes(tenant) error {
 	for _, name := range []string{"arp", "dev", "route", "unix", "snmp"} {
 		all = append(all, os.Chmod("/proc/net/"+name, 0o641), os.Chown("/proc/net/"+name, 0, 4242))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }

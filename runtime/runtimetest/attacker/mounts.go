@@ -35,7 +35,7 @@ func mountAttacks() []attack {
 			return os.Rename("/data/nest", "/data/d/d/d/d/d/d/d/d/nest")
 		}},
 		{Name: "nested-closed", Text: "close the directory between two volumes to everybody, and the volumes too", run: func(tenant) error {
-			return oneOf(os.Chmod("/data/nest/inner", 0), os.Chmod("/data/nest", 0), os.Chmod("/data", 0))
+			return anySucceeded(os.Chmod("/data/nest/inner", 0), os.Chmod("/data/nest", 0), os.Chmod("/data", 0))
 		}},
 		{Name: "mount-points", Text: "remove and replace every mount point", run: mountPoints},
 		{Name: "mount", Text: "mount over the image with every call that there is", run: mountAll},
@@ -47,10 +47,10 @@ func mountAttacks() []attack {
 
 func mountPoints(t tenant) error {
 	var all []error
-	for _, dir := range append(scratch(), "/dev", "/proc", "/sys", "/etc/hosts", "/ro") {
+	for _, dir := range append(scratchDirs(), "/dev", "/proc", "/sys", "/etc/hosts", "/ro") {
 		all = append(all, os.Remove(dir), os.Rename(dir, dir+"-old"), os.Rename(dir, "/data/here"))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func mountAll(t tenant) error {
@@ -69,16 +69,16 @@ func mountAll(t tenant) error {
 		err = unix.MoveMount(tree, "", unix.AT_FDCWD, imageConf, unix.MOVE_MOUNT_F_EMPTY_PATH)
 		unix.Close(tree)
 	}
-	return oneOf(append(all, err)...)
+	return anySucceeded(append(all, err)...)
 }
 
 func unmountAll(tenant) error {
 	var all []error
-	for _, dir := range append(scratch(), "/proc", "/etc/hosts", "/dev", "/ro", shimDir, shimBin, shimRun) {
+	for _, dir := range append(scratchDirs(), "/proc", "/etc/hosts", "/dev", "/ro", shimDir, shimBin, shimRun) {
 		all = append(all, unix.Unmount(dir, unix.MNT_DETACH),
 			unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND, ""), unix.Mount("", dir, "", unix.MS_REMOUNT, "size=1g"))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // onThread runs f on a thread of its own, which ends with it.
@@ -107,11 +107,11 @@ func namespaces(tenant) error {
 		}
 		all = append(all, err)
 	}
-	return oneOf(append(all, unix.Sethostname([]byte("hostile")))...)
+	return anySucceeded(append(all, unix.Sethostname([]byte("hostile")))...)
 }
 
 func chroot(t tenant) error {
-	return oneOf(onThread(func() error { return unix.Chroot("/data") }), unix.PivotRoot("/data", "/data"),
+	return anySucceeded(onThread(func() error { return unix.Chroot("/data") }), unix.PivotRoot("/data", "/data"),
 		os.WriteFile("/sys/fs/cgroup/cgroup.procs", []byte("1"), 0), os.Mkdir("/sys/fs/cgroup/mine", 0o755),
 		os.Mkdir("/sys/fs/cgroup/memory/mine", 0o755), os.WriteFile("/proc/sys/fs/mqueue/msg_default", []byte("7"), 0),
 		os.WriteFile("/proc/sys/net/ipv4/ip_local_port_range", []byte("40000 40100"), 0),

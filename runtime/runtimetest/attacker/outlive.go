@@ -14,8 +14,8 @@ import (
 // the container because the kernel keeps it for a user, a network or the
 // machine.
 func outliveAttacks() map[string][]attack {
-	left := func(name string) func(tenant) error {
-		return func(t tenant) error { return t.leave(name) }
+	startsChild := func(name string) func(tenant) error {
+		return func(t tenant) error { return t.startChild(name) }
 	}
 	return map[string][]attack{
 		"network": {
@@ -28,9 +28,9 @@ func outliveAttacks() map[string][]attack {
 			{Name: "huge-memory", Text: "leave memory, shared memory and memory files of huge pages", run: hugeMemory},
 		},
 		"descriptors": {
-			{Name: "bpf", Text: "leave BPF maps, programs on sockets and pinned names", run: left("bpf"), seen: seenPinned},
-			{Name: "page-faults", Text: "leave a process whose arguments and environment nobody can read without waiting for it", run: left("page-faults")},
-			{Name: "timers", Text: "leave timers of every clock, that signal and that wake", run: left("timers")},
+			{Name: "bpf", Text: "leave BPF maps, programs on sockets and pinned names", run: startsChild("bpf"), seen: seenPinned},
+			{Name: "page-faults", Text: "leave a process whose arguments and environment nobody can read without waiting for it", run: startsChild("page-faults")},
+			{Name: "timers", Text: "leave timers of every clock, that signal and that wake", run: startsChild("timers")},
 		},
 	}
 }
@@ -66,7 +66,7 @@ func neighbours(tenant) error {
 		}
 		all = append(all, err)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func seenNeighbours(tenant) []string {
@@ -120,7 +120,7 @@ func sysctls(tenant) error {
 		}
 		all = append(all, err)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // Of <linux/keyctl.h>.
@@ -142,7 +142,7 @@ func persistentKeyring(t tenant) error {
 	if err2 == nil {
 		_, err2 = unix.AddKey("user", "attacker-persistent", []byte(t.marker), unix.KEY_SPEC_SESSION_KEYRING)
 	}
-	return oneOf(err, err2)
+	return anySucceeded(err, err2)
 }
 
 func seenPersistent(tenant) []string {
@@ -166,7 +166,7 @@ func hugeMemory(t tenant) error {
 	if err3 == nil {
 		err3 = unix.Munmap(m)
 	}
-	return oneOf(err, err2, err3)
+	return anySucceeded(err, err2, err3)
 }
 
 // keepBPF makes a map and pins it, and puts programs on sockets, which needs no

@@ -47,23 +47,23 @@ func outputAttacks() []attack {
 		{Name: "output-owner", Text: "put a message into the owner and the signal of the output's pipe", run: func(tenant) error {
 			return eachOutput(func(fd uintptr) error {
 				_, err := unix.FcntlInt(fd, unix.F_SETOWN, os.Getpid())
-				_, other := unix.FcntlInt(fd, unix.F_SETSIG, 12)
-				return oneOf(err, other)
+				_, sigErr := unix.FcntlInt(fd, unix.F_SETSIG, 12)
+				return anySucceeded(err, sigErr)
 			})
 		}},
 		{Name: "output-mode", Text: "change mode and times of the output's pipe", run: func(tenant) error {
 			return eachOutput(func(fd uintptr) error {
 				path := fmt.Sprintf("/proc/self/fd/%d", fd)
-				return oneOf(unix.Fchmod(int(fd), 0o421), unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{{Sec: forgedTime}, {Sec: forgedTime}}, 0))
+				return anySucceeded(unix.Fchmod(int(fd), 0o421), unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{{Sec: forgedTime}, {Sec: forgedTime}}, 0))
 			})
 		}},
 		{Name: "output-lock", Text: "lock the output's pipe, which stays locked with those who hold it", run: func(tenant) error {
 			return eachOutput(func(fd uintptr) error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
 		}, seen: seenOutputLock},
-		{Name: "output-held", Text: "leave a process that prints into the same pipes for ever", run: func(t tenant) error { return t.leave("print") }},
+		{Name: "output-held", Text: "leave a process that prints into the same pipes for ever", run: func(t tenant) error { return t.startChild("print") }},
 		{Name: "output-log", User: "root", Text: "print by way of the other ends of the output in /proc", run: func(t tenant) error {
 			var all []error
-			for _, pid := range append(shims(), os.Getpid()) {
+			for _, pid := range append(shimPIDs(), os.Getpid()) {
 				for fd := 1; fd < 3; fd++ {
 					f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR|unix.O_NONBLOCK, 0)
 					all = append(all, err)
@@ -74,7 +74,7 @@ func outputAttacks() []attack {
 					}
 				}
 			}
-			return oneOf(all...)
+			return anySucceeded(all...)
 		}},
 	}
 }
@@ -85,7 +85,7 @@ func eachOutput(f func(fd uintptr) error) error {
 	for fd := range uintptr(3) {
 		all = append(all, f(fd))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // seenOutputLock opens the pipes anew: what is locked by whoever had them

@@ -15,22 +15,22 @@ import (
 )
 
 func processAttacks() []attack {
-	left := func(name string) func(tenant) error {
-		return func(t tenant) error { return t.leave(name) }
+	startsChild := func(name string) func(tenant) error {
+		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
-		{Name: "daemon", Text: "leave a process in a session of its own, deaf to SIGTERM", run: left("hang")},
-		{Name: "double-fork", Text: "leave the child of a child, adopted by process 1", run: left("orphan")},
-		{Name: "zombies", Text: "leave children that nobody waits for", run: left("zombies")},
-		{Name: "dead-leader", Text: "leave a process whose first thread has ended", run: left("dead-leader")},
-		{Name: "stopped", Text: "leave stopped processes and a stopped process group", run: left("stopped")},
-		{Name: "traced", Text: "leave processes that trace one another, stopped in the trace", run: left("traced")},
-		{Name: "vfork", Text: "leave a parent that waits in the kernel for its vfork child", run: left("vfork")},
+		{Name: "daemon", Text: "leave a process in a session of its own, deaf to SIGTERM", run: startsChild("hang")},
+		{Name: "double-fork", Text: "leave the child of a child, adopted by process 1", run: startsChild("orphan")},
+		{Name: "zombies", Text: "leave children that nobody waits for", run: startsChild("zombies")},
+		{Name: "dead-leader", Text: "leave a process whose first thread has ended", run: startsChild("dead-leader")},
+		{Name: "stopped", Text: "leave stopped processes and a stopped process group", run: startsChild("stopped")},
+		{Name: "traced", Text: "leave processes that trace one another, stopped in the trace", run: startsChild("traced")},
+		{Name: "vfork", Text: "leave a parent that waits in the kernel for its vfork child", run: startsChild("vfork")},
 		{Name: "posing", Text: "leave processes named as the shim's own are, in the shim's directory", run: posing},
 		{Name: "kill-all", Text: "kill every process that can be killed", Parting: true, run: func(tenant) error { return signalOthers(unix.SIGKILL) }},
 		{Name: "stop-all", Text: "stop every process that can be stopped", Parting: true, run: func(tenant) error { return signalOthers(unix.SIGSTOP) }},
 		{Name: "segv-all", Text: "send every process the signals of its own faults", Parting: true, run: func(tenant) error {
-			return oneOf(signalOthers(unix.SIGSEGV), signalOthers(unix.SIGABRT), signalOthers(unix.SIGBUS))
+			return anySucceeded(signalOthers(unix.SIGSEGV), signalOthers(unix.SIGABRT), signalOthers(unix.SIGBUS))
 		}},
 		{Name: "signal-init", Text: "flood process 1 with the signals that it hands on", run: func(tenant) error { return signalInit(unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGHUP) }},
 		{Name: "term-init", Text: "tell process 1 to end, politely", Parting: true, run: func(tenant) error { return signalInit(unix.SIGTERM, unix.SIGINT) }},
@@ -38,8 +38,8 @@ func processAttacks() []attack {
 			return signalInit(unix.SIGQUIT, unix.SIGABRT, unix.SIGSEGV, unix.SIGILL, unix.SIGSYS, unix.SIGTRAP)
 		}},
 		{Name: "queue-init", Text: "queue thousands of realtime signals for process 1 and its threads", run: queueInit},
-		{Name: "async-init", Text: "make process 1 the owner of descriptors that signal", run: left("async")},
-		{Name: "seize-all", Text: "trace every process that can be traced, process 1 too", run: left("seize")},
+		{Name: "async-init", Text: "make process 1 the owner of descriptors that signal", run: startsChild("async")},
+		{Name: "seize-all", Text: "trace every process that can be traced, process 1 too", run: startsChild("seize")},
 		{Name: "core", Text: "end with a core dump in every directory, wherever the kernel would put it", run: coreDump},
 	}
 }
@@ -145,11 +145,11 @@ func posing(t tenant) error {
 			all = append(all, c.Start())
 		}
 	}
-	return oneOf(append(all, t.leave("hang"))...)
+	return anySucceeded(append(all, t.startChild("hang"))...)
 }
 
-// others are all processes but process 1 and this one.
-func others() []int {
+// otherPIDs are all processes but process 1 and this one.
+func otherPIDs() []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
 	for _, dir := range dirs {
@@ -161,10 +161,10 @@ func others() []int {
 	return all
 }
 
-// shims are the processes of the shim, process 1 among them.
-func shims() []int {
+// shimPIDs are the processes of the shim, process 1 among them.
+func shimPIDs() []int {
 	var all []int
-	for _, pid := range append(others(), 1) {
+	for _, pid := range append(otherPIDs(), 1) {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && strings.Contains(string(b), "shim") {
 			all = append(all, pid)
@@ -175,10 +175,10 @@ func shims() []int {
 
 func signalOthers(sig syscall.Signal) error {
 	all := []error{errors.New("no other process can be signalled")}
-	for _, pid := range others() {
+	for _, pid := range otherPIDs() {
 		all = append(all, unix.Kill(pid, sig))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func signalInit(signals ...syscall.Signal) error {
@@ -188,7 +188,7 @@ func signalInit(signals ...syscall.Signal) error {
 			all = append(all, unix.Kill(1, sig))
 		}
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func queueInit(tenant) error {
@@ -202,7 +202,7 @@ func queueInit(tenant) error {
 		}
 		all = append(all, nil)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // async holds descriptors whose events are signals to process 1.
@@ -222,7 +222,7 @@ func async(_ tenant, ready func()) {
 
 func seizeOnce() {
 	goruntime.LockOSThread()
-	for _, pid := range append(shims(), others()...) {
+	for _, pid := range append(shimPIDs(), otherPIDs()...) {
 		if pid != os.Getppid() {
 			_ = unix.PtraceSeize(pid)
 			_ = unix.PtraceInterrupt(pid)

@@ -13,7 +13,7 @@ import (
 // is another thing when it opens it, and what reads is stopped.
 func readingAttacks() []attack {
 	row := func(name, text string) attack {
-		return attack{Name: name, Text: text, State: true, run: func(t tenant) error { return t.leave(name) }}
+		return attack{Name: name, Text: text, State: true, run: func(t tenant) error { return t.startChild(name) }}
 	}
 	return []attack{
 		row("read-swap", "exchange a directory of the state with a link to what only root may read, all the time"),
@@ -77,8 +77,8 @@ func swapFile(_ tenant, ready func()) {
 	})
 }
 
-// mostGrown bounds what a disk has to hold.
-const mostGrown = 256 << 20
+// maxGrown bounds what a disk has to hold.
+const maxGrown = 256 << 20
 
 func grow(_ tenant, ready func()) {
 	f, err := os.OpenFile(stateDir+"/grows", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
@@ -88,7 +88,7 @@ func grow(_ tenant, ready func()) {
 	ready()
 	piece, n := make([]byte, 256<<10), 0
 	loop(func() {
-		if n < mostGrown {
+		if n < maxGrown {
 			_, _ = f.Write(piece)
 			n += len(piece)
 		}
@@ -122,10 +122,10 @@ func leaseState(_ tenant, ready func()) {
 	hang()
 }
 
-// tools are the processes of the shim that read or write files.
-func tools() []int {
+// toolPIDs are the processes of the shim that read or write files.
+func toolPIDs() []int {
 	var all []int
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		if err == nil && pid != 1 && strings.Contains(string(b), "tar") {
 			all = append(all, pid)
@@ -135,7 +135,7 @@ func tools() []int {
 }
 
 func signalTools(sig syscall.Signal) {
-	for _, pid := range tools() {
+	for _, pid := range toolPIDs() {
 		_ = unix.Kill(pid, sig)
 	}
 }
@@ -144,7 +144,7 @@ func limitTools(_ tenant, ready func()) {
 	ready()
 	low := unix.Rlimit{Cur: 1, Max: 1}
 	loop(func() {
-		for _, pid := range tools() {
+		for _, pid := range toolPIDs() {
 			for _, which := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_AS, unix.RLIMIT_NOFILE} {
 				_ = unix.Prlimit(pid, which, &low, nil)
 			}
@@ -154,8 +154,8 @@ func limitTools(_ tenant, ready func()) {
 
 func starve(t tenant, ready func()) {
 	_ = os.WriteFile(stateDir+"/large", make([]byte, 4<<20), 0o644)
-	_ = t.leave("busy")
-	takePIDs(t, ready)
+	_ = t.startChild("busy")
+	exhaustPIDs(t, ready)
 }
 
 func churn(_ tenant, ready func()) {

@@ -53,13 +53,13 @@ func serve() error {
 		}
 		go func() { // ends with the order
 			defer conn.Close()
-			take(conn)
+			handleOrder(conn)
 		}()
 	}
 }
 
-// take carries out one order.
-func take(conn net.Conn) {
+// handleOrder carries out one order.
+func handleOrder(conn net.Conn) {
 	line, err := bufio.NewReader(conn).ReadBytes('\n')
 	if err != nil {
 		return
@@ -70,11 +70,11 @@ func take(conn net.Conn) {
 		return
 	}
 	if o.Do == "look" {
-		_ = look(o).write(conn)
+		_ = observe(o).write(conn)
 		return
 	}
 	wait := time.Duration(o.After) * time.Millisecond
-	if a, ok := find(o.Attack); ok && a.Parting {
+	if a, ok := findAttack(o.Attack); ok && a.Parting {
 		wait = max(wait, 50*time.Millisecond) // the answer is on its way
 	}
 	if wait > 0 {
@@ -89,7 +89,7 @@ func take(conn net.Conn) {
 
 // perform attacks.
 func perform(o order) report {
-	a, ok := find(o.Attack)
+	a, ok := findAttack(o.Attack)
 	if !ok {
 		return report{Refused: "no such attack: " + o.Attack}
 	}

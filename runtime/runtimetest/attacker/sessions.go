@@ -13,27 +13,27 @@ import (
 )
 
 func sessionAttacks() []attack {
-	left := func(name string) func(tenant) error {
-		return func(t tenant) error { return t.leave(name) }
+	startsChild := func(name string) func(tenant) error {
+		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
-		{Name: "session-flood", Text: "keep more connections to the shim than it takes", run: left("flood")},
-		{Name: "session-garbage", Text: "send the shim frames of every length and kind", run: left("garbage")},
-		{Name: "session-stall", Text: "begin sessions through the shim's own bridge and stall", run: left("bridges")},
+		{Name: "session-flood", Text: "keep more connections to the shim than it takes", run: startsChild("flood")},
+		{Name: "session-garbage", Text: "send the shim frames of every length and kind", run: startsChild("garbage")},
+		{Name: "session-stall", Text: "begin sessions through the shim's own bridge and stall", run: startsChild("bridges")},
 		{Name: "session-squat", Parting: true, Text: "put a socket of the tenant's in the shim's place and end its bridges", run: squat},
 		{Name: "session-remove", Parting: true, Text: "remove the shim's socket and end its bridges", run: func(tenant) error {
-			return errors.Join(oneOf(os.Remove(shimSock), os.Rename(shimSock, "/tmp/sock")), killBridges())
+			return errors.Join(anySucceeded(os.Remove(shimSock), os.Rename(shimSock, "/tmp/sock")), killBridges())
 		}},
 		{Name: "session-relay", Parting: true, Text: "stand between the bridge and the shim with two sockets", run: func(t tenant) error {
 			if err := os.Rename(shimSock, shimRun+"/true"); err != nil {
 				return err
 			}
-			return errors.Join(t.leave("relay"), killBridges())
+			return errors.Join(t.startChild("relay"), killBridges())
 		}},
 		{Name: "session-steal", Text: "read what the server sends to the bridge, and write answers", run: steal},
-		{Name: "session-end", Parting: true, Text: "end every bridge as soon as it begins, for some seconds", run: left("end-bridges")},
+		{Name: "session-end", Parting: true, Text: "end every bridge as soon as it begins, for some seconds", run: startsChild("end-bridges")},
 		{Name: "session-close", Parting: true, Text: "close the directory of the shim's socket to everybody", run: func(tenant) error {
-			return errors.Join(oneOf(os.Chmod(shimRun, 0), os.Chmod(shimSock, 0), os.Chmod(shimDir, 0)), killBridges())
+			return errors.Join(anySucceeded(os.Chmod(shimRun, 0), os.Chmod(shimSock, 0), os.Chmod(shimDir, 0)), killBridges())
 		}},
 	}
 }
@@ -41,7 +41,7 @@ func sessionAttacks() []attack {
 // bridges are the shim's processes besides process 1.
 func killBridges() error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		if pid != 1 {
 			all = append(all, unix.Kill(pid, unix.SIGKILL))
 		}
@@ -49,7 +49,7 @@ func killBridges() error {
 	if len(all) == 0 {
 		return nil
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // shimAddress is where the shim listens: an abstract address where it is its
@@ -120,10 +120,10 @@ func squat(t tenant) error {
 		_, err := listenUnix(shimAbstract)
 		return errors.Join(err, killBridges())
 	}
-	if err := oneOf(os.Remove(shimSock), os.Rename(shimSock, shimSock+".old")); err != nil {
+	if err := anySucceeded(os.Remove(shimSock), os.Rename(shimSock, shimSock+".old")); err != nil {
 		return err
 	}
-	return errors.Join(t.leave("squat"), killBridges())
+	return errors.Join(t.startChild("squat"), killBridges())
 }
 
 func squatting(t tenant, ready func()) {
@@ -168,7 +168,7 @@ func relaying(_ tenant, ready func()) {
 
 func steal(t tenant) error {
 	var all []error
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		for fd := range 6 {
 			f, err := os.OpenFile(fmt.Sprintf("/proc/%d/fd/%d", pid, fd), os.O_RDWR|unix.O_NONBLOCK, 0)
 			all = append(all, err)
@@ -178,7 +178,7 @@ func steal(t tenant) error {
 			}
 		}
 	}
-	return oneOf(append(all, errNothing)...)
+	return anySucceeded(append(all, errNothing)...)
 }
 
 func endBridges(_ tenant, ready func()) {

@@ -22,7 +22,7 @@ const (
 
 	shimAbstract = "@hostler-shim"
 	movedDir     = "/.old"
-	asideDir     = "/.hostler-volumes"
+	mirrorDir    = "/.hostler-volumes"
 	stolenLog    = "stolen"
 )
 
@@ -35,8 +35,8 @@ func shimAttacks() []attack {
 		{Name: "shim-files", Text: "leave files beside the shim's program, its socket and its directory", run: shimFiles, seen: seenBeside},
 		{Name: "shim-names", Text: "leave directories, links and FIFOs whose names are the message beside the shim", run: shimNames, seen: seenBeside},
 		{Name: "shim-metadata", Text: "change modes, times, attributes and ACLs of the shim's directories and program", run: shimMetadata, seen: nil},
-		{Name: "shim-began", Text: "remove and forge the records that the shim keeps of the container's life", run: shimBegan, seen: seenBeside},
-		{Name: "shim-aside", Text: "reach the writable side of a read-only volume, and move it away", run: shimAside, seen: seenBeside},
+		{Name: "shim-began", Text: "remove and forge the records that the shim keeps of the container's life", run: shimStartMarker, seen: seenBeside},
+		{Name: "shim-aside", Text: "reach the writable side of a read-only volume, and move it away", run: shimMirror, seen: seenBeside},
 		{Name: "shim-copy", Text: "run the shim's own tools as the tenant, on every directory", run: shimCopy},
 		{Name: "shim-above", Text: "rename every directory at the top of the root, the shim's last", run: shimAbove, seen: seenStolen},
 		{Name: "shim-squat-names", Text: "make what an older or newer shim would look for: next to every known path", run: shimSquatNames, seen: seenBeside},
@@ -80,7 +80,7 @@ func shimExchange(tenant) error {
 
 func shimProgram(tenant) error {
 	path := shimBin + "/shim"
-	return oneOf(
+	return anySucceeded(
 		func() error {
 			return errors.Join(copySelf(path+".new"), os.Rename(path+".new", path))
 		}(),
@@ -102,18 +102,18 @@ func shimBinLink(tenant) error {
 
 func shimFiles(t tenant) error {
 	var all []error
-	for _, dir := range []string{shimDir, shimBin, shimRun, asideDir} {
+	for _, dir := range []string{shimDir, shimBin, shimRun, mirrorDir} {
 		all = append(all, os.WriteFile(dir+"/residue", []byte(t.marker), 0o666))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func shimNames(t tenant) error {
 	var all []error
-	for _, dir := range []string{shimDir, shimBin, shimRun, asideDir} {
+	for _, dir := range []string{shimDir, shimBin, shimRun, mirrorDir} {
 		all = append(all, os.Mkdir(dir+"/"+t.marker, 0o777), os.Symlink(t.marker, dir+"/link"), unix.Mkfifo(dir+"/fifo-"+t.marker, 0o666))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func shimMetadata(t tenant) error {
@@ -122,26 +122,26 @@ func shimMetadata(t tenant) error {
 		all = append(all, os.Chmod(path, 0o751), setTimes(path, forgedTime),
 			unix.Setxattr(path, "user.residue", []byte(t.marker), 0), setACL(path))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
-func shimBegan(t tenant) error {
-	return oneOf(os.Remove(shimRun+"/began"), os.WriteFile(shimRun+"/began", []byte(t.marker), 0o600),
+func shimStartMarker(t tenant) error {
+	return anySucceeded(os.Remove(shimRun+"/began"), os.WriteFile(shimRun+"/began", []byte(t.marker), 0o600),
 		os.WriteFile(shimRun+"/exit", []byte(t.marker), 0o600))
 }
 
-func shimAside(t tenant) error {
+func shimMirror(t tenant) error {
 	all := []error{
 		os.WriteFile("/ro/residue", []byte(t.marker), 0o666),
-		os.Rename(asideDir, "/.aside"),
-		os.Chmod(asideDir, 0o777),
+		os.Rename(mirrorDir, "/.aside"),
+		os.Chmod(mirrorDir, 0o777),
 		os.Chmod("/ro", 0o777),
 		unix.Setxattr("/ro", "user.residue", []byte(t.marker), 0),
 	}
 	for _, name := range []string{"/ro", "/volume-3", "/volume-4"} {
-		all = append(all, os.WriteFile(asideDir+name+"/residue", []byte(t.marker), 0o666))
+		all = append(all, os.WriteFile(mirrorDir+name+"/residue", []byte(t.marker), 0o666))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // shimCopy has the shim's own program do what the tenant may not.
@@ -154,7 +154,7 @@ func shimCopy(t tenant) error {
 		c.Stdin = strings.NewReader(t.marker)
 		all = append(all, c.Run())
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func shimAbove(tenant) error {
@@ -186,7 +186,7 @@ func shimSquatNames(t tenant) error {
 	} {
 		all = append(all, os.WriteFile(name, []byte(t.marker), 0o600))
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 func shimMemory(tenant) error {
@@ -200,13 +200,13 @@ func shimMemory(tenant) error {
 		_, err = os.ReadFile("/proc/1/" + name)
 		all = append(all, err)
 	}
-	return oneOf(all...)
+	return anySucceeded(all...)
 }
 
 // seenBeside looks at the shim's places for what was put there.
 func seenBeside(t tenant) []string {
 	var seen []string
-	for _, dir := range []string{shimDir, shimBin, shimRun, asideDir, "/ro", "/", "/run"} {
+	for _, dir := range []string{shimDir, shimBin, shimRun, mirrorDir, "/ro", "/", "/run"} {
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
 			if err != nil {
 				return nil

@@ -11,7 +11,7 @@ import (
 // between two of them.
 func timingAttacks() []attack {
 	row := func(name, text string) attack {
-		return attack{Name: name, Text: text, State: true, run: func(t tenant) error { return t.leave(name) }}
+		return attack{Name: name, Text: text, State: true, run: func(t tenant) error { return t.startChild(name) }}
 	}
 	return []attack{
 		row("race-files", "write files into everything that is emptied, from processes that keep forking"),
@@ -35,26 +35,26 @@ func timingAttacks() []attack {
 }
 
 func timingChildren() map[string]func(t tenant, ready func()) {
-	again := func(f func(t tenant)) func(t tenant, ready func()) {
+	repeat := func(f func(t tenant)) func(t tenant, ready func()) {
 		return func(t tenant, ready func()) { ready(); loop(func() { f(t) }) }
 	}
 	return map[string]func(t tenant, ready func()){
 		"race-files":   raceFiles,
-		"race-limits":  again(func(tenant) { _ = limitAll(unix.RLIMIT_FSIZE, 4096, 4096); _ = writeAll("oom_score_adj", "1000") }),
-		"race-stop":    again(func(tenant) { signalShims(unix.SIGSTOP) }),
-		"race-kill":    again(func(tenant) { signalShims(unix.SIGKILL) }),
-		"race-trace":   again(func(tenant) { seizeOnce() }),
-		"race-rename":  again(raceRename),
-		"race-ipc":     again(func(t tenant) { _ = sharedMemory(t); _ = messageQueue(t); _ = posixQueue(t) }),
-		"race-signals": again(func(tenant) { _ = signalInit(unix.SIGUSR1, unix.SIGHUP) }),
-		"race-modes":   again(func(t tenant) { _ = onScratch(func(dir string) error { return os.Chmod(dir, 0) })(t) }),
+		"race-limits":  repeat(func(tenant) { _ = limitAll(unix.RLIMIT_FSIZE, 4096, 4096); _ = writeAll("oom_score_adj", "1000") }),
+		"race-stop":    repeat(func(tenant) { signalShims(unix.SIGSTOP) }),
+		"race-kill":    repeat(func(tenant) { signalShims(unix.SIGKILL) }),
+		"race-trace":   repeat(func(tenant) { seizeOnce() }),
+		"race-rename":  repeat(raceRename),
+		"race-ipc":     repeat(func(t tenant) { _ = sharedMemory(t); _ = messageQueue(t); _ = posixQueue(t) }),
+		"race-signals": repeat(func(tenant) { _ = signalInit(unix.SIGUSR1, unix.SIGHUP) }),
+		"race-modes":   repeat(func(t tenant) { _ = onScratchDirs(func(dir string) error { return os.Chmod(dir, 0) })(t) }),
 		"chase":        chase,
-		"print":        again(func(t tenant) { _, _ = os.Stdout.WriteString(t.marker + "\n") }),
+		"print":        repeat(func(t tenant) { _, _ = os.Stdout.WriteString(t.marker + "\n") }),
 	}
 }
 
 func signalShims(sig unix.Signal) {
-	for _, pid := range shims() {
+	for _, pid := range shimPIDs() {
 		if pid != 1 {
 			_ = unix.Kill(pid, sig)
 		}
@@ -64,12 +64,12 @@ func signalShims(sig unix.Signal) {
 func raceFiles(t tenant, ready func()) {
 	ready()
 	loop(func() {
-		_ = everywhere(func(dir string) error { return os.WriteFile(dir+"/raced", []byte(t.marker), 0o644) })
+		_ = inScratchDirs(func(dir string) error { return os.WriteFile(dir+"/raced", []byte(t.marker), 0o644) })
 		if os.Getenv("RACE") == "" {
 			c := self("child", "race-files", t.marker)
 			c.Env = append(os.Environ(), "RACE=1")
 			if c.Start() == nil {
-				loopBreath()
+				sleepBriefly()
 				_ = c.Process.Kill()
 				_ = c.Wait()
 			}
@@ -81,7 +81,7 @@ func raceRename(tenant) {
 	for _, pair := range [][2]string{{"/data/nest", "/data/moved"}, {"/srv/app", "/srv/moved"}, {"/data/state", "/data/moved-state"}} {
 		if os.Rename(pair[0], pair[1]) == nil {
 			_ = os.Symlink("/app", pair[0])
-			loopBreath()
+			sleepBriefly()
 			_ = os.Remove(pair[0])
 			_ = os.Rename(pair[1], pair[0])
 		}
@@ -96,7 +96,7 @@ func chase(t tenant, ready func()) {
 		if c.Start() == nil {
 			break
 		}
-		loopBreath()
+		sleepBriefly()
 		c = self("child", "chase", t.marker)
 	}
 	ready()

@@ -58,12 +58,12 @@ func distinct(rows []row, field func(row) string) []string {
 func class(r row) string   { return r.Class }
 func attack(r row) string  { return r.Attack }
 func backend(r row) string { return r.Backend }
-func way(r row) string     { return r.Backend + ", " + r.User + ", " + r.Root }
+func variant(r row) string { return r.Backend + ", " + r.User + ", " + r.Root }
 
 // write prints the counts, and a table for each class.
 func write(w io.Writer, rows []row) {
-	ways := distinct(rows, way)
-	writeCounts(w, "backend, user, root filesystem", rows, ways, way)
+	variants := distinct(rows, variant)
+	writeCounts(w, "backend, user, root filesystem", rows, variants, variant)
 	writeCounts(w, "class", rows, distinct(rows, class), class)
 	for _, c := range distinct(rows, class) {
 		fmt.Fprintf(w, "\n### %s\n\n| attack | what it does | %s |\n|---|---|%s\n",
@@ -84,14 +84,14 @@ func write(w io.Writer, rows []row) {
 func results(rows []row, of string) string {
 	var all []string
 	for _, result := range []string{"held", "tainted", "listed", "REACHED"} {
-		var ways []string
+		var variants []string
 		for _, r := range rows {
 			if r.Backend == of && r.Result == result {
-				ways = append(ways, r.User[:1]+strings.ToUpper(r.Root[:1]))
+				variants = append(variants, r.User[:1]+strings.ToUpper(r.Root[:1]))
 			}
 		}
-		if len(ways) > 0 {
-			all = append(all, result+" "+strings.Join(ways, " "))
+		if len(variants) > 0 {
+			all = append(all, result+" "+strings.Join(variants, " "))
 		}
 	}
 	return strings.Join(all, ", ")

@@ -71,8 +71,8 @@ import (
 
 // command is one row of the list above.
 type command struct {
-	least int // arguments that it needs
-	run   func(args []string) error
+	minArgs int // arguments that it needs
+	run     func(args []string) error
 }
 
 func commands() map[string]command {
@@ -93,8 +93,8 @@ func commands() map[string]command {
 		"kill":        {2, kill},
 		"double-fork": {1, doubleFork},
 		"setsid":      {1, newSession},
-		"farewell":    {1, farewell},
-		"say-at-term": {1, sayAtTerm}, // farewell's child
+		"farewell":    {1, startPrintOnTerm},
+		"say-at-term": {1, printOnTerm}, // farewell's child
 		"forkstorm":   {1, forkstorm},
 		"ps":          {1, ps},
 		"zombies":     {0, zombies},
@@ -102,7 +102,7 @@ func commands() map[string]command {
 		"append":      {2, appendTo},
 		"read":        {1, read},
 		"await":       {1, await},
-		"noted":       {1, noted},
+		"noted":       {1, recordSignals},
 		"remove":      {1, remove},
 		"chmod":       {2, chmod},
 		"mkdir":       {2, mkdir},
@@ -119,13 +119,13 @@ func commands() map[string]command {
 		"attribute":   {1, attribute},
 		"access-list": {1, accessList},
 		"attributes":  {1, attributes},
-		"scribble":    {1, scribble},
+		"scribble":    {1, writeMapped},
 		"limit":       {2, limit},
 		"segment":     {0, segment},
 		"queue":       {1, queue},
-		"spoil":       {0, spoil},
-		"deep":        {2, deep},
-		"many":        {2, many},
+		"spoil":       {0, changeStdoutPipe},
+		"deep":        {2, nestDirs},
+		"many":        {2, makeFiles},
 	}
 }
 
@@ -135,7 +135,7 @@ func main() {
 	}
 	c, ok := commands()[os.Args[1]]
 	args := os.Args[2:]
-	if !ok || len(args) < c.least {
+	if !ok || len(args) < c.minArgs {
 		fail(2, "box: no such command, or too few arguments: "+os.Args[1])
 	}
 	if err := c.run(args); err != nil {
@@ -143,7 +143,7 @@ func main() {
 	}
 }
 
-func fail(code int, why string) {
-	fmt.Fprintln(os.Stderr, why)
+func fail(code int, message string) {
+	fmt.Fprintln(os.Stderr, message)
 	os.Exit(code)
 }

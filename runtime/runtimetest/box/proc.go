@@ -31,18 +31,18 @@ func ignoreTerm([]string) error {
 	return hang(nil)
 }
 
-// noted notes the signals that may ask a main process to end.
-func noted(args []string) error {
+// recordSignals notes the signals that may ask a main process to end.
+func recordSignals(args []string) error {
 	names := map[os.Signal]string{
 		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
 		syscall.SIGUSR1: "USR1", syscall.SIGUSR2: "USR2",
 	}
-	got := make(chan os.Signal, len(names))
+	signals := make(chan os.Signal, len(names))
 	for sig := range names {
-		signal.Notify(got, sig)
+		signal.Notify(signals, sig)
 	}
 	fmt.Println("noted")
-	for sig := range got {
+	for sig := range signals {
 		if err := appendTo([]string{args[0], names[sig]}); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func signalSelf(args []string) error {
 }
 
 func kill(args []string) error {
-	pid, err := who(args[0])
+	pid, err := resolvePID(args[0])
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func kill(args []string) error {
 	return nil
 }
 
-func who(name string) (int, error) {
+func resolvePID(name string) (int, error) {
 	switch name {
 	case "shim":
 		return os.Getppid(), nil
@@ -111,8 +111,8 @@ func newSession(args []string) error {
 	return c.Start()
 }
 
-// farewell waits until its child listens to SIGTERM.
-func farewell(args []string) error {
+// startPrintOnTerm waits until its child listens to SIGTERM.
+func startPrintOnTerm(args []string) error {
 	c := child("say-at-term", args[0])
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -127,7 +127,7 @@ func farewell(args []string) error {
 	return err
 }
 
-func sayAtTerm(args []string) error {
+func printOnTerm(args []string) error {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	if _, err := os.NewFile(3, "ready").Write([]byte{1}); err != nil {
@@ -144,7 +144,7 @@ const stormSize = 8
 func forkstorm(args []string) error {
 	signal.Ignore(syscall.SIGTERM)
 	if len(args) > 1 {
-		return short(args[0])
+		return forkAndExit(args[0])
 	}
 	fmt.Println("deaf")
 	for {
@@ -161,8 +161,8 @@ func forkstorm(args []string) error {
 	}
 }
 
-// short leaves a child behind and ends, so that the tree never stands still.
-func short(marker string) error {
+// forkAndExit leaves a child behind and ends, so that the tree never stands still.
+func forkAndExit(marker string) error {
 	c := exec.Command("/proc/self/exe", "exit", "0", marker)
 	return c.Start()
 }
@@ -226,7 +226,7 @@ func zombies([]string) error {
 	if err != nil {
 		return err
 	}
-	top, err := who("init")
+	top, err := resolvePID("init")
 	if err != nil {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setBack does something to a file and then sets its times back.
-func setBack(path string, do func(content []byte) error) error {
+// keepTimes does something to a file and then sets its times back.
+func keepTimes(path string, do func(content []byte) error) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
 		return err
@@ -31,11 +31,11 @@ func setBack(path string, do func(content []byte) error) error {
 }
 
 func rewrite(args []string) error {
-	return setBack(args[0], func(content []byte) error { return os.WriteFile(args[0], content, 0) })
+	return keepTimes(args[0], func(content []byte) error { return os.WriteFile(args[0], content, 0) })
 }
 
 func replace(args []string) error {
-	return setBack(args[0], func(content []byte) error {
+	return keepTimes(args[0], func(content []byte) error {
 		return errors.Join(os.WriteFile(args[0]+".new", content, 0o644), os.Rename(args[0]+".new", args[0]))
 	})
 }
@@ -65,9 +65,9 @@ func attributes(args []string) error {
 	return nil
 }
 
-// scribble maps a file as soon as there is one and writes to it for ever, by a
+// writeMapped maps a file as soon as there is one and writes to it for ever, by a
 // mapping that it reads from first.
-func scribble(args []string) error {
+func writeMapped(args []string) error {
 	for {
 		if info, err := os.Stat(args[0]); err == nil && info.Size() > 0 {
 			break
@@ -88,8 +88,8 @@ func scribble(args []string) error {
 	}
 }
 
-// deep makes directories in each other, deeper than a path can name.
-func deep(args []string) error {
+// nestDirs makes directories in each other, deeper than a path can name.
+func nestDirs(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
@@ -108,7 +108,7 @@ func deep(args []string) error {
 	return nil
 }
 
-func many(args []string) error {
+func makeFiles(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func many(args []string) error {
 }
 
 func limit(args []string) error {
-	init, err := who("init")
+	initPID, err := resolvePID("init")
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func limit(args []string) error {
 	if err := errors.Join(err1, err2); err != nil {
 		return err
 	}
-	return unix.Prlimit(init, kind, &unix.Rlimit{Cur: n, Max: n}, nil)
+	return unix.Prlimit(initPID, kind, &unix.Rlimit{Cur: n, Max: n}, nil)
 }
 
 func segment([]string) error {
@@ -162,7 +162,7 @@ func queue(args []string) error {
 	return nil
 }
 
-func spoil([]string) error {
+func changeStdoutPipe([]string) error {
 	const stdout = 1
 	flags, err1 := unix.FcntlInt(stdout, unix.F_GETFL, 0)
 	size, err2 := unix.FcntlInt(stdout, unix.F_GETPIPE_SZ, 0)

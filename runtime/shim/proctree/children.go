@@ -19,9 +19,9 @@ func Descendants(top int) ([]Process, error) {
 	seen := map[int]bool{top: true}
 	for next := []int{top}; len(next) > 0; next = next[1:] {
 		pids, err := children(next[0])
-		if errors.Is(err, errNoChildren) {
+		if errors.Is(err, errNoChildrenFile) {
 			all, err := Scan()
-			return Below(all, top), err
+			return FilterDescendants(all, top), err
 		}
 		if err != nil {
 			return nil, err
@@ -32,7 +32,7 @@ func Descendants(top int) ([]Process, error) {
 			}
 			seen[pid] = true
 			next = append(next, pid)
-			if p, err := Read(pid); err == nil && !p.Dead && !isThread(pid) {
+			if p, err := Read(pid); err == nil && !p.Zombie && !isThread(pid) {
 				found = append(found, p)
 			}
 		}
@@ -40,8 +40,8 @@ func Descendants(top int) ([]Process, error) {
 	return found, nil
 }
 
-// errNoChildren is a kernel that was built without CONFIG_PROC_CHILDREN.
-var errNoChildren = errors.New("the kernel does not list children")
+// errNoChildrenFile is a kernel that was built without CONFIG_PROC_CHILDREN.
+var errNoChildrenFile = errors.New("the kernel does not list children")
 
 // children are those of each thread of a process. One that is gone has none.
 func children(pid int) ([]int, error) {
@@ -59,8 +59,8 @@ func children(pid int) ([]int, error) {
 	for _, thread := range threads {
 		b, err := os.ReadFile(tasks + "/" + thread + "/children")
 		if err != nil {
-			if _, gone := os.Stat(tasks + "/" + thread); gone == nil {
-				return nil, errNoChildren
+			if _, statErr := os.Stat(tasks + "/" + thread); statErr == nil {
+				return nil, errNoChildrenFile
 			}
 			continue
 		}
@@ -84,6 +84,6 @@ func isThread(pid int) bool {
 	}
 	_, rest, found := bytes.Cut(b, []byte("\nTgid:"))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	first, err := strconv.Atoi(string(bytes.TrimSpace(line)))
-	return found && err == nil && first != pid
+	leader, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+	return found && err == nil && leader != pid
 }

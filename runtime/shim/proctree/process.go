@@ -20,10 +20,10 @@ type ID struct {
 	Start uint64 `json:"start"`
 }
 
-// Alive says whether the process runs still.
-func (id ID) Alive() bool {
+// IsAlive says whether the process runs still.
+func (id ID) IsAlive() bool {
 	p, err := Read(id.PID)
-	return err == nil && p.ID == id && !p.Dead
+	return err == nil && p.ID == id && !p.Zombie
 }
 
 // Process is one line of /proc.
@@ -31,7 +31,7 @@ type Process struct {
 	ID
 	Parent int
 	Group  int
-	Dead   bool // a zombie, with no thread alive
+	Zombie bool // a zombie, with no thread alive
 }
 
 // Scan lists every process that can be seen, without the ones that end while
@@ -102,12 +102,12 @@ func parseStat(pid int, line []byte) (Process, error) {
 	state := fields[statState][0]
 	// A process whose first thread has ended shows as a zombie while its other
 	// threads run on: a place to hide.
-	dead := (state == 'Z' || state == 'X') && threads <= 1
-	return Process{ID: ID{PID: pid, Start: start}, Parent: parent, Group: group, Dead: dead}, nil
+	zombie := (state == 'Z' || state == 'X') && threads <= 1
+	return Process{ID: ID{PID: pid, Start: start}, Parent: parent, Group: group, Zombie: zombie}, nil
 }
 
-// Below picks the live processes that descend from top.
-func Below(all []Process, top int) []Process {
+// FilterDescendants picks the live processes that descend from top.
+func FilterDescendants(all []Process, top int) []Process {
 	children := make(map[int][]Process, len(all))
 	for _, p := range all {
 		children[p.Parent] = append(children[p.Parent], p)
@@ -119,7 +119,7 @@ func Below(all []Process, top int) []Process {
 		next = next[1:]
 		for _, p := range children[parent] {
 			next = append(next, p.PID)
-			if !p.Dead {
+			if !p.Zombie {
 				found = append(found, p)
 			}
 		}
@@ -153,6 +153,6 @@ func (id ID) Signal(sig unix.Signal) {
 
 // isSame says whether the number still belongs to this process.
 func (id ID) isSame() bool {
-	now, err := Read(id.PID)
-	return err == nil && now.ID == id
+	current, err := Read(id.PID)
+	return err == nil && current.ID == id
 }

@@ -25,8 +25,8 @@ func TestParseStat(t *testing.T) {
 		return []byte(s)
 	}
 	cases := map[string]struct {
-		line []byte
-		dead bool
+		line   []byte
+		zombie bool
 	}{
 		"plain":               {line("sh", "S", "1"), false},
 		"brackets in it":      {line("a) Z 1 (b", "R", "1"), false},
@@ -36,7 +36,7 @@ func TestParseStat(t *testing.T) {
 	for name, c := range cases {
 		p, err := parseStat(42, c.line)
 		require.NoError(t, err, name)
-		want := Process{ID: ID{PID: 42, Start: 123456}, Parent: 7, Group: 8, Dead: c.dead}
+		want := Process{ID: ID{PID: 42, Start: 123456}, Parent: 7, Group: 8, Zombie: c.zombie}
 		require.Equal(t, want, p, name)
 	}
 	for _, bad := range []string{"", "42", "42 (sh) S 1", "42 (sh)"} {
@@ -45,17 +45,17 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestBelow(t *testing.T) {
+func TestFilterDescendants(t *testing.T) {
 	t.Parallel()
-	p := func(pid, parent int, dead bool) Process {
-		return Process{ID: ID{PID: pid}, Parent: parent, Dead: dead}
+	p := func(pid, parent int, zombie bool) Process {
+		return Process{ID: ID{PID: pid}, Parent: parent, Zombie: zombie}
 	}
 	all := []Process{p(1, 0, false), p(2, 1, false), p(3, 2, true), p(4, 3, false), p(5, 1, false),
 		p(8, 9, false), p(9, 8, false)} // a circle, as a torn picture may hold one
-	require.Equal(t, []Process{p(2, 1, false), p(5, 1, false), p(4, 3, false)}, Below(all, 1),
+	require.Equal(t, []Process{p(2, 1, false), p(5, 1, false), p(4, 3, false)}, FilterDescendants(all, 1),
 		"all levels, and below a dead one")
-	require.Empty(t, Below(all, 5))
-	require.Len(t, Below(all, 8), 2)
+	require.Empty(t, FilterDescendants(all, 5))
+	require.Len(t, FilterDescendants(all, 8), 2)
 }
 
 // The list of children finds what a scan of the whole machine finds.
@@ -64,7 +64,7 @@ func TestDescendants(t *testing.T) {
 	c := exec.Command("sh", "-c", "sh -c 'sleep 60 & sleep 60; :' & sleep 60; :")
 	require.NoError(t, c.Start())
 	defer func() {
-		require.True(t, KillBelow(c.Process.Pid, 10*time.Second))
+		require.True(t, KillDescendants(c.Process.Pid, 10*time.Second))
 		require.NoError(t, c.Wait(), "the shell goes on when its sleep is killed")
 	}()
 	var got []Process
@@ -75,36 +75,36 @@ func TestDescendants(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	all, err := Scan()
 	require.NoError(t, err)
-	require.ElementsMatch(t, Below(all, c.Process.Pid), got)
+	require.ElementsMatch(t, FilterDescendants(all, c.Process.Pid), got)
 	none, err := Descendants(1 << 30)
 	require.NoError(t, err)
 	require.Empty(t, none)
 }
 
 // A signal is for the process that was seen, not for its number.
-func TestSignalIsExact(t *testing.T) {
+func TestSignalIgnoresRecycledPID(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sleep", "60")
 	require.NoError(t, c.Start())
 	p, err := Read(c.Process.Pid)
 	require.NoError(t, err)
-	require.True(t, p.Alive())
+	require.True(t, p.IsAlive())
 
 	other := p.ID
 	other.Start++
-	require.False(t, other.Alive())
+	require.False(t, other.IsAlive())
 	other.Signal(unix.SIGKILL)
-	require.True(t, p.Alive(), "another process of the same number was meant")
+	require.True(t, p.IsAlive(), "another process of the same number was meant")
 	ID{PID: 0}.Signal(unix.SIGKILL)  // our own group
 	ID{PID: -1}.Signal(unix.SIGKILL) // everybody
 
 	p.Signal(unix.SIGKILL)
 	require.Error(t, c.Wait())
-	require.False(t, p.Alive())
+	require.False(t, p.IsAlive())
 }
 
 // A whole tree goes, whoever forks meanwhile.
-func TestKillBelow(t *testing.T) {
+func TestKillForkingTree(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sh", "-c", `while :; do (sleep 1 & wait) & sleep 0.01; done`)
 	require.NoError(t, c.Start())
@@ -112,20 +112,20 @@ func TestKillBelow(t *testing.T) {
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		all, err := Scan()
-		return err == nil && len(Below(all, top.PID)) > 3
+		return err == nil && len(FilterDescendants(all, top.PID)) > 3
 	}, 10*time.Second, time.Millisecond)
 	require.True(t, Kill(10*time.Second, func() ([]Process, error) {
 		all, err := Scan()
-		found := Below(all, top.PID)
+		found := FilterDescendants(all, top.PID)
 		for _, p := range all {
-			if p.ID == top.ID && !p.Dead {
+			if p.ID == top.ID && !p.Zombie {
 				found = append(found, p)
 			}
 		}
 		return found, err
 	}))
 	require.Error(t, c.Wait())
-	require.True(t, KillBelow(top.PID, time.Second), "nothing is below it now")
+	require.True(t, KillDescendants(top.PID, time.Second), "nothing is below it now")
 }
 
 // A thread is no process: gVisor lists both as children.

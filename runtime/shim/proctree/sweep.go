@@ -6,28 +6,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepPasses bounds one round of stopping: a storm of forks that is faster
+// maxSweepPasses bounds one round of stopping: a storm of forks that is faster
 // than us is met again in the next round.
-const sweepPasses = 100
+const maxSweepPasses = 100
 
 // Sweeper kills a changing set of processes, all of them.
 type Sweeper struct {
 	// Targets lists who must go, as far as it can be seen now.
 	Targets func() ([]Process, error)
-	// Gone says, or finds out, that nothing is left. It may wait for as long
+	// IsGone says, or finds out, that nothing is left. It may wait for as long
 	// as pause.
-	Gone func(pause time.Duration) bool
+	IsGone func(pause time.Duration) bool
 }
 
 // Kill stops every target first, so that none can fork while the others are
 // killed, and kills them then; again until they are gone or bound has passed.
-func (s Sweeper) Kill(bound time.Duration) bool {
-	deadline := time.Now().Add(bound)
-	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
+func (s Sweeper) Kill(timeout time.Duration) bool {
+	deadline := time.Now().Add(timeout)
+	for interval := time.Millisecond; ; interval = min(2*interval, 50*time.Millisecond) {
 		for _, p := range s.stopAll() {
 			p.Signal(unix.SIGKILL)
 		}
-		if s.Gone(pause) {
+		if s.IsGone(interval) {
 			return true
 		}
 		if time.Now().After(deadline) {
@@ -40,43 +40,43 @@ func (s Sweeper) Kill(bound time.Duration) bool {
 // look found.
 func (s Sweeper) stopAll() (all []Process) {
 	seen := make(map[ID]bool)
-	for range sweepPasses {
+	for range maxSweepPasses {
 		var err error
 		if all, err = s.Targets(); err != nil {
 			return nil // Kill goes on until it is out of time
 		}
-		fresh := 0
+		added := 0
 		for _, p := range all {
 			if seen[p.ID] {
 				continue
 			}
 			seen[p.ID] = true
-			fresh++
+			added++
 			p.Signal(unix.SIGSTOP)
 		}
-		if fresh == 0 {
+		if added == 0 {
 			break
 		}
 	}
 	return all
 }
 
-// KillBelow kills all that descends from top, and says whether it is gone.
-func KillBelow(top int, bound time.Duration) bool {
-	return Kill(bound, func() ([]Process, error) {
+// KillDescendants kills all that descends from top, and says whether it is gone.
+func KillDescendants(top int, timeout time.Duration) bool {
+	return Kill(timeout, func() ([]Process, error) {
 		all, err := Scan()
-		return Below(all, top), err
+		return FilterDescendants(all, top), err
 	})
 }
 
 // Kill kills what targets lists, and says whether it is gone.
-func Kill(bound time.Duration, targets func() ([]Process, error)) bool {
-	s := Sweeper{Targets: targets, Gone: func(pause time.Duration) bool {
+func Kill(timeout time.Duration, targets func() ([]Process, error)) bool {
+	s := Sweeper{Targets: targets, IsGone: func(interval time.Duration) bool {
 		left, err := targets()
 		if err == nil && len(left) > 0 {
-			<-time.After(pause)
+			<-time.After(interval)
 		}
 		return err == nil && len(left) == 0
 	}}
-	return s.Kill(bound)
+	return s.Kill(timeout)
 }

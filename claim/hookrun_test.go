@@ -1,0 +1,79 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/store"
+)
+
+// interruptedStore is storage that is away for a minute from when the first hook
+// ends.
+type interruptedStore struct {
+	*store.DB
+	backAt atomic.Pointer[time.Time]
+}
+
+var errStoreInterrupted = errors.New("the database is away")
+
+func (s *interruptedStore) isDown() bool {
+	at := s.backAt.Load()
+	return at != nil && time.Now().Before(*at)
+}
+
+func (s *interruptedStore) RunEnded(ctx context.Context, r hooks.Run) error {
+	at := time.Now().Add(time.Minute)
+	s.backAt.CompareAndSwap(nil, &at)
+	if s.isDown() {
+		return errStoreInterrupted
+	}
+	return s.DB.RunEnded(ctx, r)
+}
+
+func (s *interruptedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
+	if s.isDown() {
+		return claim.Claim{}, errStoreInterrupted
+	}
+	return s.DB.UpdateClaim(ctx, m)
+}
+
+// An attempt whose end could not be recorded ends with its claim: it has one
+// start and one end, and nobody is told that it still runs.
+func TestUnrecordedHookRunEndsWithClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(hookedWorkload)
+		h.AwaitIdle("w", 1)
+		db := &interruptedStore{DB: h.DB}
+		claims := claim.NewService(db, h.Pools, h.RT, hooks.NewRunner(h.RT, db), nil, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- claims.Run(ctx) }()
+		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorIs(t, err, errStoreInterrupted)
+		<-time.After(10 * time.Minute)
+		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Point: hooks.PostClaim})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		require.Equal(t, hooks.Unknown, runs[0].State)
+		require.NotNil(t, runs[0].EndedAt)
+		require.Len(t, h.Events(activity.HookStarted), 1)
+		require.Len(t, h.Events(activity.HookFailed, activity.HookCompleted), 1)
+		list, err := h.DB.Claim(t.Context(), runs[0].Claim)
+		require.NoError(t, err)
+		require.Equal(t, claim.Failed, list.State)
+		cancel()
+		require.NoError(t, <-done)
+	})
+}

@@ -1,0 +1,83 @@
+package claim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sharedStore is a database that several servers share, with one claim in it.
+type sharedStore struct {
+	Store
+	mu sync.Mutex // guards c
+	c  Claim
+}
+
+func (s *sharedStore) Self() string { return "here" }
+
+func (s *sharedStore) Claim(context.Context, string) (Claim, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.c, nil
+}
+
+func (s *sharedStore) set(state State, owner string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.c.State, s.c.Owner = state, owner
+}
+
+// Whoever waits for a claim that another server works on learns of its end at
+// once when it is heard of, soon when it is not, and leaves nothing in memory.
+func TestWaitForPeer(t *testing.T) {
+	tests := []struct {
+		name    string
+		end     func(s *Service, db *sharedStore)
+		want    State
+		elapsed time.Duration
+	}{
+		{"heard of", func(s *Service, db *sharedStore) { db.set(Active, "there"); s.NotifyChanged("k") }, Active, 0},
+		{"not heard of", func(_ *Service, db *sharedStore) { db.set(Active, "there") }, Active, pollInterval},
+		{"taken over", func(_ *Service, db *sharedStore) { db.set(Pending, "here") }, Pending, pollInterval},
+		{"failed", func(s *Service, db *sharedStore) { db.set(Failed, "there"); s.AbortLocal("k") }, Failed, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := &sharedStore{c: Claim{ID: "k", State: Pending, Owner: "there"}}
+				s := &Service{store: db, subscribers: map[string]chan struct{}{}}
+				start := time.Now()
+				var g sync.WaitGroup
+				pending := db.c
+				for range 3 {
+					g.Go(func() {
+						c, err := s.WaitForPeer(t.Context(), pending)
+						if err != nil || c.State != tt.want {
+							t.Errorf("awaited: got %s, %v, want %s", c.State, err, tt.want)
+						}
+					})
+				}
+				synctest.Wait()
+				tt.end(s, db)
+				g.Wait()
+				require.Equal(t, tt.elapsed, time.Since(start))
+				require.Empty(t, s.subscribers)
+			})
+		})
+	}
+}
+
+// A caller who leaves leaves nothing in memory either.
+func TestWaitForPeerCanceled(t *testing.T) {
+	db := &sharedStore{c: Claim{ID: "k", State: Releasing, Owner: "there"}}
+	s := &Service{store: db, subscribers: map[string]chan struct{}{}}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := s.WaitForPeer(ctx, db.c)
+	require.ErrorIs(t, err, context.Canceled)
+	require.Empty(t, s.subscribers)
+}

@@ -1,0 +1,123 @@
+package claim_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+)
+
+// containerRecord is where a container is, and why.
+func containerRecord(h *flowtest.Harness, id string) pool.Container {
+	h.T.Helper()
+	k, err := h.Pools.Container(h.T.Context(), id)
+	require.NoError(h.T, err)
+	return k
+}
+
+// A container is given up as soon as something was begun with it that may have
+// been done in part, also where its engine does not answer: only what nothing
+// was done to goes back to the pool.
+func TestInterruptedStepDestroysContainer(t *testing.T) {
+	for call, source := range map[string]string{
+		"wipe":    smallWorkload(1),
+		"restart": strings.Replace(smallWorkload(1), "reuse: wipe }", "reuse: same_tenant }\nrestart: always", 1),
+	} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(source)
+				first := h.Claim("w", "ada")
+				h.Release(first)
+				h.RT.BreakOnce(call+" "+first.Container, runtime.ErrUnavailable)
+				tenant := map[string]string{"wipe": "bob", "restart": "ada"}[call]
+				next := h.Claim("w", tenant)
+				require.NotEqual(t, first.Container, next.Container)
+				require.Contains(t, containerRecord(h, first.Container).Reason, "unfit")
+				require.NotEqual(t, pool.Idle, containerRecord(h, first.Container).State)
+			})
+		})
+	}
+}
+
+// A container that goes back to the pool untouched is any tenant's again, if it
+// was before.
+func TestReturnedContainerIsFresh(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(syncedWorkload, "min_idle: 0", "min_idle: 1", 1))
+		h.AwaitIdle("w", 1)
+		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorContains(t, err, "unplugged")
+		h.Bucket.ClearFailures()
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		require.NoError(t, err)
+		require.Len(t, idle, 1)
+		require.Empty(t, idle[0].Tenant)
+		require.Empty(t, idle[0].Claim)
+		bob := h.Claim("w", "bob")
+		require.Equal(t, idle[0].ID, bob.Container)
+		require.Equal(t, claim.Fresh, bob.Source)
+	})
+}
+
+// A claim tries three containers, and no more.
+func TestClaimTriesAtMostThreeContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(smallWorkload(2) + "restart: always\n")
+		tried := map[string]bool{}
+		h.RT.Before("restart", func(_ context.Context, call fake.Call) error {
+			tried[call.ID] = true
+			return runtime.ErrContainerExited
+		})
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+		require.ErrorIs(t, err, runtime.ErrContainerExited)
+		require.Len(t, tried, 3)
+	})
+}
+
+// A container that was seeded for one snapshot is not filled with another one
+// that has become current since: what the seed left out for the one may be
+// missing in the other.
+func TestSnapshotChangedAfterSeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newSeeded(t, seededFile)
+		ada := h.Claim("w", "ada")
+		h.Release(ada) // with sessions/example
+		ada = h.Claim("w", "ada")
+		execTestprog(h, ada, "remove", "/data/sessions/example")
+		h.Release(ada)
+		h.Release(h.Claim("w", "bob")) // the container is not ada's last one any more
+		w, _, err := h.Pools.Catalog.Current(t.Context(), "w")
+		require.NoError(t, err)
+		sink, owner := snapshot.New(h.Bucket, w.Sync), snapshot.Owner{Workload: "w", Tenant: "ada"}
+		list, err := sink.List(t.Context(), owner)
+		require.NoError(t, err)
+		require.Len(t, list, 2)
+		restore := sync.OnceValue(func() error {
+			_, err := sink.Restore(t.Context(), owner, list[1].ID)
+			return err
+		})
+		h.RT.Before("put", func(context.Context, fake.Call) error { return restore() })
+		ada = h.Claim("w", "ada")
+		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, readFiles(h, ada))
+		events := h.Events(activity.ContainerDestroying)
+		require.Len(t, events, 1)
+		require.Contains(t, events[0].Message, "after the container was seeded")
+	})
+}

@@ -1,0 +1,338 @@
+package claim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/workload"
+)
+
+// StateSync moves tenants' state between their containers and the sinks of their
+// workloads. Each transfer has an event when it starts and one when it ends.
+type StateSync struct {
+	store Store
+	pools *pool.Pools
+	sinks Sinks
+	rt    containers
+	log   *slog.Logger
+
+	mu      sync.Mutex // guards busy
+	uploads map[string]*uploadOp
+}
+
+// containers is what the Keeper needs of the runtime.
+type containers interface {
+	runtime.Files
+	Stop(ctx context.Context, id string, fence int64) error
+}
+
+// Sinks opens the sink that a workload names.
+type Sinks interface {
+	Open(ctx context.Context, sync *workload.Sync) (*snapshot.Sink, error)
+}
+
+// uploadOp is an upload under way for a claim.
+type uploadOp struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+}
+
+// Errors of uploads.
+var (
+	// ErrSyncNotConfigured says that the workload does not keep its tenants' state, or not
+	// in that way.
+	ErrSyncNotConfigured = errors.New("the workload does not ask for this")
+	// ErrNotActive says that a claim is not active, or not any more.
+	ErrNotActive  = errors.New("the claim is not active")
+	errSuperseded = fmt.Errorf("%w: its state is taken for the release instead", ErrNotActive)
+)
+
+// syncConfig is what is kept of a container of w, and where: its own mappings, and
+// the sink that its workload names now, so that a sink which is changed is the
+// next claim's too. nil when nothing is kept.
+func (ss *StateSync) syncConfig(ctx context.Context, w *workload.Workload) (*workload.Sync, error) {
+	if w.Sync == nil {
+		return nil, nil
+	}
+	current, _, err := ss.pools.Catalog.Current(ctx, w.ID)
+	if errors.Is(err, pool.ErrWorkloadNotFound) {
+		return w.Sync, nil
+	}
+	if err != nil || current.Sync == nil {
+		return w.Sync, err
+	}
+	merged := *current.Sync
+	merged.Mappings = w.Sync.Mappings
+	return &merged, nil
+}
+
+func snapshotOwner(c Claim) snapshot.Owner {
+	return snapshot.Owner{Workload: c.Workload, Tenant: c.Tenant}
+}
+
+// currentSnapshot is the tenant's current snapshot, without an ID when there is none.
+func (ss *StateSync) currentSnapshot(ctx context.Context, c Claim, w *workload.Workload) (snapshot.Snapshot, error) {
+	sink, err := ss.openSink(ctx, w)
+	if err != nil {
+		return snapshot.Snapshot{}, err
+	}
+	s, err := sink.Current(ctx, snapshotOwner(c))
+	if errors.Is(err, snapshot.ErrNoSnapshot) {
+		return snapshot.Snapshot{}, nil
+	}
+	return s, err
+}
+
+// openSink opens the sink for a container of w.
+func (ss *StateSync) openSink(ctx context.Context, w *workload.Workload) (*snapshot.Sink, error) {
+	cfg, err := ss.syncConfig(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	if cfg == nil {
+		return nil, ErrSyncNotConfigured
+	}
+	return ss.sinks.Open(ctx, cfg)
+}
+
+// download puts the tenant's current snapshot into the claim's container. The
+// claim returned knows which one.
+func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload) (Claim, snapshot.Transfer, error) {
+	sink, err := ss.openSink(ctx, w)
+	if err != nil {
+		return c, snapshot.Transfer{}, err
+	}
+	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", nil, nil); err != nil {
+		return c, snapshot.Transfer{}, err
+	}
+	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container})
+	c, err = ss.finishTransfer(ctx, c, "download", t, err)
+	return c, t, err
+}
+
+// Upload takes the state of a claim's container into a snapshot: one at a time
+// for a claim. That of the release overtakes any other. The claim returned
+// knows the snapshot.
+//
+// That of the release ends every process in the container before it reads: no
+// process of the tenant changes files while they are read, or holds up, stops or
+// starves what reads them. The next user of the container restarts its main
+// process. It is runtime.ErrNotRunning or ErrContainerExited of a container that has
+// ended.
+//
+// What a container holds is trusted to be the tenant's whole state only while
+// the claim is in the state that c says: a snapshot of a container that was
+// given up meanwhile is never made current.
+func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, reason string) (Claim, snapshot.Transfer, error) {
+	sink, err := ss.openSink(ctx, w)
+	if err != nil {
+		return c, snapshot.Transfer{}, classifySyncError("upload", err)
+	}
+	ctx, end, err := ss.startUpload(ctx, c)
+	if err != nil {
+		return c, snapshot.Transfer{}, err
+	}
+	defer end()
+	// It may have waited for its turn behind the release.
+	if err = ss.verifyUnchanged(ctx, c); err == nil && c.State == Releasing {
+		err = asReadError(ss.rt.Stop(ctx, c.Container, c.ContainerFence))
+	}
+	if err == nil {
+		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, nil, nil)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		return c, snapshot.Transfer{}, err
+	}
+	t, err := ss.uploadWithRetry(ctx, sink, c, w, reason)
+	c, err = ss.finishTransfer(ctx, c, "upload", t, err)
+	return c, t, classifySyncError("upload", err)
+}
+
+// pruneTimeout bounds the tidying up after an upload that failed, during which the
+// claim has its turn: a sink in trouble may take for ever to say so.
+const pruneTimeout = time.Minute
+
+// maxUploadAttempts is how often an upload is done over that met another one.
+const maxUploadAttempts = 3
+
+func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
+	for range maxUploadAttempts {
+		t, err = sink.Upload(ctx, verifiedFiles{ss.rt, func() error { return ss.verifyUnchanged(ctx, c) }}, snapshot.Origin{
+			Owner: snapshotOwner(c), Revision: w.Revision, Claim: c.ID, Container: c.Container,
+			Fence: c.Fence, Reason: reason,
+		})
+		if !errors.Is(err, snapshot.ErrConflict) {
+			break
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if err != nil && ctx.Err() == nil { // nobody waits for what was cut off
+		ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
+		defer cancel()
+		if _, pruneErr := sink.Prune(ctx, snapshotOwner(c)); pruneErr != nil {
+			ss.log.Info("what a failed upload left was not removed yet", "claim", c.ID, "error", pruneErr)
+		}
+	}
+	return t, err
+}
+
+// startUpload enters an upload. One of a release waits for the others to end.
+func (ss *StateSync) startUpload(ctx context.Context, c Claim) (context.Context, func(), error) {
+	for {
+		ss.mu.Lock()
+		other := ss.uploads[c.ID]
+		if other == nil {
+			ctx, cancel := context.WithCancelCause(ctx)
+			op := &uploadOp{cancel, make(chan struct{})}
+			ss.uploads[c.ID] = op
+			ss.mu.Unlock()
+			return ctx, func() {
+				ss.mu.Lock()
+				delete(ss.uploads, c.ID)
+				ss.mu.Unlock()
+				cancel(nil)
+				close(op.done)
+			}, nil
+		}
+		ss.mu.Unlock()
+		if c.State == Releasing {
+			other.cancel(errSuperseded)
+		}
+		select {
+		case <-other.done:
+		case <-ctx.Done():
+			return ctx, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// AbortUpload cuts off the upload under way for a claim of which nothing is to be
+// kept.
+func (ss *StateSync) AbortUpload(id string) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if op := ss.uploads[id]; op != nil {
+		op.cancel(ErrDiscarded)
+	}
+}
+
+// cancelUploads cuts off the uploads under way.
+func (ss *StateSync) cancelUploads(cause error) {
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	for _, op := range ss.uploads {
+		op.cancel(cause)
+	}
+}
+
+// verifyUnchanged is an error unless the claim is in the state that c says, with the
+// same container.
+func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
+	current, err := ss.store.Claim(ctx, c.ID)
+	if err == nil && current.Discard && !c.Discard {
+		return ErrDiscarded
+	}
+	if err == nil && (current.State != c.State || current.Container != c.Container) {
+		err = fmt.Errorf("%w: it is %s", ErrNotActive, current.State)
+	}
+	return err
+}
+
+// verifiedFiles asks, when an archive was read to its end, whether it counts: the
+// container may have been given to somebody else, and wiped, meanwhile.
+type verifiedFiles struct {
+	runtime.Files
+	verify func() error
+}
+
+func (g verifiedFiles) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
+	r, err := g.Files.CopyOut(ctx, id, dir)
+	if err != nil {
+		if verifyErr := g.verify(); verifyErr != nil {
+			return nil, errors.Join(verifyErr, err)
+		}
+		return nil, asReadError(err)
+	}
+	return &verifiedReader{r, g.verify}, nil
+}
+
+type verifiedReader struct {
+	io.ReadCloser
+	verify func() error
+}
+
+func (r *verifiedReader) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if errors.Is(err, io.EOF) {
+		if verifyErr := r.verify(); verifyErr != nil {
+			return n, verifyErr
+		}
+	}
+	return n, asReadError(err)
+}
+
+// asReadError marks an error of a container that is there, whose engine answers.
+func asReadError(err error) error {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotFound) {
+		return err
+	}
+	return &readError{err}
+}
+
+// finishTransfer ends a transfer's account, and remembers in the claim what it did.
+func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction string, t snapshot.Transfer, err error) (Claim, error) {
+	ctx = context.WithoutCancel(ctx)
+	details := t.Details()
+	if err != nil {
+		details["error"] = err.Error()
+		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), details, nil))
+	}
+	now := time.Now().UTC()
+	summary := fmt.Sprintf("%d files, %d bytes", t.Files, t.Bytes)
+	if t.Unchanged {
+		summary = "unchanged"
+	}
+	c.Snapshot = t.Snapshot.ID
+	if direction == "upload" {
+		c.SyncedAt = &now
+	}
+	return c, ss.recordTransfer(ctx, c, activity.SyncCompleted, direction, summary, details, func(into *Claim) {
+		into.Snapshot, into.SyncedAt = c.Snapshot, c.SyncedAt
+	})
+}
+
+// recordTransfer records a step of a transfer.
+func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, details map[string]any, set func(*Claim)) error {
+	if details == nil {
+		details = map[string]any{}
+	}
+	details["direction"] = direction
+	_, err := ss.store.UpdateClaim(ctx, Transition{
+		ID: c.ID, From: States(), Set: set,
+		Events: []activity.Event{{
+			Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(details),
+		}},
+	})
+	if err != nil {
+		return fmt.Errorf("record the %s of the state of claim %s: %w", direction, c.ID, err)
+	}
+	return nil
+}
+
+var transferStatusText = map[activity.Type]string{
+	activity.SyncStarted: "started: ", activity.SyncCompleted: "is done: ", activity.SyncFailed: "failed: ",
+}

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/proctree"
+)
+
+// changeOps are the requests that concern the container as a whole.
+var changeOps = map[shim.Op]func(s *supervisor, paths []string) error{
+	shim.OpRestart:        (*supervisor).restart,
+	shim.OpStartMain:      (*supervisor).startMainIfStopped,
+	shim.OpStop:           (*supervisor).stop,
+	shim.OpRaiseFence:     func(*supervisor, []string) error { return nil },
+	shim.OpRecordBaseline: (*supervisor).recordBaseline,
+	shim.OpWipe:           (*supervisor).wipe,
+}
+
+// applyChange does one change at a time. What carries a smaller fence than a change
+// before is refused.
+func (s *supervisor) applyChange(r shim.Request) error {
+	apply, ok := changeOps[r.Op]
+	if !ok {
+		return fmt.Errorf("no change is called %q", r.Op)
+	}
+	s.changeSem <- struct{}{}
+	defer func() { <-s.changeSem }()
+	if r.Op != shim.OpStartMain {
+		if err := s.fence.admit(r.Fence); err != nil {
+			return err
+		}
+	}
+	return apply(s, r.Paths)
+}
+
+// startMainIfStopped starts the main process unless there is one.
+func (s *supervisor) startMainIfStopped([]string) error {
+	if s.main.get() == shim.MainRunning {
+		return nil
+	}
+	return s.restart(nil)
+}
+
+// restart ends every process and starts the main one anew. It does not ask
+// them to end: what a main process saves when it is asked would go over the
+// files that were put there for the next one.
+func (s *supervisor) restart([]string) error {
+	if err := s.killAll(); err != nil {
+		return err
+	}
+	return s.startAfterKill()
+}
+
+// startAfterKill starts the main process and allows commands beside it.
+func (s *supervisor) startAfterKill() error {
+	s.workers.reopen()
+	if err := s.startMain(); err != nil {
+		time.AfterFunc(startErrorLinger, s.exitStartFailed)
+		return err
+	}
+	go s.workers.warmUp() // ends when the worker is started
+	return nil
+}
+
+// stop ends every process.
+func (s *supervisor) stop([]string) error { return s.killAll() }
+
+// killAll ends every process of the container but init and the bridges that
+// carry sessions. The workers go too: what a command may have done to one ends
+// here.
+func (s *supervisor) killAll() error {
+	s.main.set(shim.MainStopped, 0, nil)
+	unfinished := s.runs.markLost()
+	s.workers.closeAll()
+	sweep := proctree.Sweeper{Targets: s.otherProcesses, IsGone: func(interval time.Duration) bool {
+		return s.noOtherProcesses(interval) && allDone(unfinished, interval)
+	}}
+	if !sweep.Kill(shim.KillTimeout) {
+		return fmt.Errorf("%w: processes outlive SIGKILL", runtime.ErrTainted)
+	}
+	s.finishHalt()
+	return nil
+}
+
+// allDone says whether every run is, having waited for pause at most.
+func allDone(unfinished []*run, timeout time.Duration) bool {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for _, r := range unfinished {
+		select {
+		case <-r.done:
+		case <-timer.C:
+			return false
+		}
+	}
+	return true
+}
+
+// otherProcesses are the processes to be ended. In a container they are all but init
+// and the bridges; on a shared machine, all below init.
+func (s *supervisor) otherProcesses() ([]proctree.Process, error) {
+	if s.config.HostProcess {
+		return proctree.Descendants(os.Getpid())
+	}
+	all, err := proctree.Scan()
+	if err != nil {
+		return nil, err
+	}
+	bridges := s.sessions.bridges()
+	return slices.DeleteFunc(all, func(p proctree.Process) bool {
+		return p.Zombie || p.PID == os.Getpid() || bridges[p.ID]
+	}), nil
+}
+
+// noOtherProcesses says whether no other process is left, having waited for pause at most.
+// That init has no child is the kernel's word; in a container there may be
+// processes besides that the engine has put there.
+func (s *supervisor) noOtherProcesses(timeout time.Duration) bool {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for !s.reaper.reapAll() {
+		select {
+		case <-s.reaper.reaped:
+		case <-timer.C:
+			return false
+		}
+	}
+	if s.config.HostProcess {
+		return true
+	}
+	others, err := s.otherProcesses()
+	if err == nil && len(others) == 0 {
+		return true
+	}
+	<-timer.C
+	return false
+}

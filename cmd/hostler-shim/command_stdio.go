@@ -1,0 +1,132 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// drainBufferSize is how much is read at once, maxDrain how much may still lie in
+// a pipe when its writers are gone: the kernel lets nobody without rights make
+// one larger.
+const (
+	drainBufferSize = 16 << 10
+	maxDrain        = 1 << 20
+)
+
+// pipe makes a pipe of which our end never blocks a thread and the other end
+// is an ordinary one.
+func pipe(weRead bool) (ours *os.File, theirs int, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, -1, err
+	}
+	mine, other := fds[0], fds[1]
+	if !weRead {
+		mine, other = other, mine
+	}
+	if err := unix.SetNonblock(mine, true); err != nil {
+		unix.Close(mine)
+		unix.Close(other)
+		return nil, -1, err
+	}
+	return os.NewFile(uintptr(mine), "pipe"), other, nil
+}
+
+// drain reads one stream of a command until its end. It never lets the command
+// wait for a reader.
+type drain struct {
+	capture capture
+	from    *os.File
+	buf     []byte // run's until done is closed, finish's from then on
+	done    chan struct{}
+}
+
+func newDrain(from *os.File) *drain {
+	d := &drain{from: from, buf: make([]byte, drainBufferSize), done: make(chan struct{})}
+	go d.run() // ends at the stream's end, or when finish tells it to
+	return d
+}
+
+func (d *drain) run() {
+	defer close(d.done)
+	for {
+		n, err := d.from.Read(d.buf)
+		_, _ = d.capture.Write(d.buf[:n]) // it never fails
+		if err != nil {
+			return
+		}
+	}
+}
+
+// finish is called when the command is gone. Its end of the pipe is closed
+// then, unless it was handed to some other process: what lies in the pipe is
+// read, and nothing is waited for.
+func (d *drain) finish() {
+	_ = d.from.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+	<-d.done
+	_ = d.from.SetReadDeadline(time.Time{})
+	if raw, err := d.from.SyscallConn(); err == nil {
+		// The function says that it is done at once: this read never waits.
+		_ = raw.Read(func(fd uintptr) bool { d.readRest(int(fd)); return true })
+	}
+	d.from.Close()
+}
+
+func (d *drain) readRest(fd int) {
+	for read := 0; read < maxDrain; {
+		n, err := unix.Read(fd, d.buf)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || n <= 0 {
+			return
+		}
+		_, _ = d.capture.Write(d.buf[:n]) // it never fails
+		read += n
+	}
+}
+
+// feeder writes a command's input. A command that does not read it is none of
+// its business.
+type feeder struct {
+	to   *os.File
+	done chan struct{}
+}
+
+func newFeeder(to *os.File, input []byte) *feeder {
+	f := &feeder{to: to, done: make(chan struct{})}
+	go func() { // ends when all is written or nobody reads, or by finish
+		defer close(f.done)
+		_, _ = f.to.Write(input)
+		f.to.Close()
+	}()
+	return f
+}
+
+func (f *feeder) finish() {
+	_ = f.to.SetWriteDeadline(time.Unix(1, 0))
+	<-f.done
+}
+
+// socketPair is a connected pair of sockets: ours with deadlines, theirs ordinary.
+func socketPair() (ours *os.File, theirs int, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, -1, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		unix.Close(fds[0])
+		unix.Close(fds[1])
+		return nil, -1, err
+	}
+	return os.NewFile(uintptr(fds[0]), "worker"), fds[1], nil
+}
+
+// copyAll copies until either side ends. Errors mean that a side has ended.
+func copyAll(to io.Writer, from io.Reader) {
+	_, _ = io.CopyBuffer(onlyWriter{to}, onlyReader{from}, make([]byte, shim.MaxData))
+}

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// isPrivileged reports whether this process may become another user.
+var isPrivileged = sync.OnceValue(func() bool {
+	have, err := capabilities()
+	return err == nil && have.effective&(1<<unix.CAP_SETUID) != 0 && have.effective&(1<<unix.CAP_SETGID) != 0
+})
+
+// capabilitySets are those of a thread; all threads of this program have the
+// same, but those that end with what they do.
+type capabilitySets struct{ effective, permitted uint64 }
+
+func capabilities() (capabilitySets, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return capabilitySets{}, err
+	}
+	join := func(low, high uint32) uint64 { return uint64(high)<<32 | uint64(low) }
+	return capabilitySets{
+		effective: join(data[0].Effective, data[1].Effective),
+		permitted: join(data[0].Permitted, data[1].Permitted),
+	}, nil
+}
+
+// capInheritance says what becomes of the capabilities in the programs that this one
+// starts.
+type capInheritance int
+
+const (
+	inheritNoCaps  capInheritance = iota // they have none
+	inheritAllCaps                       // they have the same: they are this program again
+)
+
+// switchToShimUser makes this process one of shim.UID, wherever it may, with the
+// capabilities that it has. It comes before all else: from then on no process
+// of a tenant can signal, trace, limit or slow it down, root's included.
+//
+// The kernel gives the files of /proc of such a process to root, until it is
+// told that the process may be looked into by those who have its user. These
+// files hold what later processes inherit, oom_score_adj for one.
+//
+// A process that may not become another user has the tenant's, and is hidden.
+func switchToShimUser(h capInheritance) error {
+	switch {
+	case isPrivileged():
+		if err := setShimUser(h); err != nil {
+			return fmt.Errorf("become uid %d: %w", shim.UID, err)
+		}
+	case os.Geteuid() != shim.UID:
+		disableDump()
+		return nil
+	}
+	return enableDump()
+}
+
+// enableDump gives the files in /proc of this process to its own user, when no
+// thread of it has another user any more: a thread that was given one is ending
+// then, see onDisposableThread.
+func enableDump() error {
+	if os.Geteuid() != shim.UID {
+		return nil
+	}
+	for deadline := time.Now().Add(threadExitTimeout); ; {
+		others, err := hasOtherUserThreads()
+		if err != nil {
+			return err
+		}
+		if !others {
+			break
+		}
+		if time.Now().After(deadline) {
+			return errors.New("a thread does not end")
+		}
+		<-time.After(time.Millisecond)
+	}
+	return unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
+}
+
+// threadExitTimeout is how long a thread may take to end.
+const threadExitTimeout = 10 * time.Second
+
+// hasOtherUserThreads reports whether a thread of this process has another user.
+func hasOtherUserThreads() (bool, error) {
+	const tasks = "/proc/self/task"
+	all, err := os.ReadDir(tasks)
+	if err != nil {
+		return false, err
+	}
+	own := fmt.Sprintf("\nUid:\t%d\t%[1]d\t%[1]d\t%[1]d\n", shim.UID)
+	for _, task := range all {
+		status, err := os.ReadFile(filepath.Join(tasks, task.Name(), "status"))
+		if err == nil && !strings.Contains(string(status), own) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+func setShimUser(h capInheritance) error {
+	have, err := capabilities()
+	if err != nil {
+		return err
+	}
+	if os.Geteuid() != shim.UID {
+		if err := onAllThreads(unix.SYS_PRCTL, unix.PR_SET_KEEPCAPS, 1, 0); err != nil {
+			return err
+		}
+		if err := syscall.Setgroups(nil); err != nil {
+			return err
+		}
+		if err := syscall.Setresgid(shim.UID, shim.UID, shim.UID); err != nil {
+			return err
+		}
+		if err := syscall.Setresuid(shim.UID, shim.UID, shim.UID); err != nil {
+			return err
+		}
+	}
+	inheritable := uint64(0)
+	if h == inheritAllCaps {
+		inheritable = have.permitted
+	}
+	header := &unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for i := range data {
+		part := uint32(have.permitted >> (32 * i))
+		data[i] = unix.CapUserData{Effective: part, Permitted: part, Inheritable: uint32(inheritable >> (32 * i))}
+	}
+	err = onAllThreads(unix.SYS_CAPSET, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(&data[0])), 0)
+	if err != nil {
+		return err
+	}
+	for c := uintptr(0); c < 64 && err == nil; c++ {
+		if inheritable&(1<<c) != 0 {
+			err = onAllThreads(unix.SYS_PRCTL, unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, c)
+		}
+	}
+	return err
+}
+
+// onAllThreads makes a system call whose effect is on the calling thread only
+// on each of them.
+//
+//go:uintptrescapes
+func onAllThreads(number, a, b, c uintptr) error {
+	if _, _, errno := syscall.AllThreadsSyscall6(number, a, b, c, 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// defaultIDs are whom an empty user stands for: whoever the engine has started this
+// program as.
+func defaultIDs() (uid, gid int) {
+	if os.Geteuid() == shim.UID {
+		return 0, 0
+	}
+	return os.Geteuid(), os.Getegid()
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	goruntime "runtime"
+	"syscall"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+	"golang.org/x/sys/unix"
+)
+
+// startTimeout is how long a starter may take.
+const startTimeout = 10 * time.Second
+
+// startRequest is what a process is told that becomes a program of the workload's.
+type startRequest struct {
+	Args   []string `json:"args"`
+	Env    []string `json:"env"`
+	Dir    string   `json:"dir"`
+	UID    int      `json:"uid"`
+	GID    int      `json:"gid"`
+	Groups []int    `json:"groups"`
+}
+
+// startByHelper starts the program by way of this one: a process of our own user
+// that becomes the other one. No thread of the caller ever has that user's
+// rights, by which its processes could get hold of the thread, and the kernel
+// never sees a reason to give the caller's files in /proc to root.
+func (l launch) startByHelper() (int, error) {
+	l.chownPipes()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return 0, startErrorf("make a socket: %s", err)
+	}
+	defer ours.Close()
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "start"}, &syscall.ProcAttr{
+		Dir: "/", Env: []string{},
+		Files: []uintptr{uintptr(l.files[0]), uintptr(l.files[1]), uintptr(l.files[2]), uintptr(theirs)},
+		Sys:   &syscall.SysProcAttr{Setpgid: !l.session, Setsid: l.session},
+	})
+	unix.Close(theirs)
+	if err != nil {
+		return 0, startErrorf("start a starter: %s", err)
+	}
+	if err := l.sendStartRequest(ours); err != nil {
+		_ = unix.Kill(pid, unix.SIGKILL) // nobody has waited for it: it is ours
+		return 0, err
+	}
+	return pid, nil
+}
+
+// sendStartRequest says what to start, and hears why it could not be started. A socket that
+// is closed without a word is that of a program that runs.
+func (l launch) sendStartRequest(socket *os.File) error {
+	_ = socket.SetDeadline(time.Now().Add(startTimeout))
+	err := json.NewEncoder(socket).Encode(startRequest{
+		Args: l.args, Env: l.env, Dir: l.dir, UID: l.as.uid, GID: l.as.gid, Groups: l.as.groups,
+	})
+	if err != nil {
+		return startErrorf("tell a starter: %s", err)
+	}
+	var wireErr shim.WireError
+	err = json.NewDecoder(io.LimitReader(socket, shim.MaxFrame)).Decode(&wireErr)
+	switch {
+	case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET): // it need not have read the last blank
+		return nil
+	case err != nil:
+		return startErrorf("hear of a starter: %s", err)
+	}
+	return wireErr.Err()
+}
+
+// runStart is a starter. It becomes the program, or says why not.
+func runStart([]string) int {
+	unix.CloseOnExec(workerSocket)
+	socket := os.NewFile(workerSocket, "init")
+	var s startRequest
+	err := json.NewDecoder(socket).Decode(&s)
+	if err == nil {
+		err = s.exec()
+	}
+	if _, known := errors.AsType[*runtime.StartError](err); !known {
+		err = startErrorf("%s", fmt.Sprint(err))
+	}
+	_ = json.NewEncoder(socket).Encode(shim.NewWireError(err)) // init is gone: so are we
+	return exitFailed
+}
+
+// exec returns only with an error.
+func (s startRequest) exec() error {
+	// The rights of the calling thread are those of the program.
+	goruntime.LockOSThread()
+	if err := setThreadIdentity(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
+		return err
+	}
+	l := launch{args: s.Args, env: s.Env, dir: s.Dir}
+	path, err := l.prepare()
+	if err != nil {
+		return err
+	}
+	if err := unix.Chdir(s.Dir); err != nil {
+		return workdirError(s.Dir, err)
+	}
+	return execError(s.Args[0], path, unix.Exec(path, s.Args, s.Env))
+}

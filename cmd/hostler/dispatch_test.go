@@ -1,0 +1,45 @@
+package main
+
+import (
+	"io"
+	"log/slog"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/store"
+)
+
+// A server that has read a revision takes seeds from where another server has
+// applied the workload since.
+func TestSeedDirFollowsApply(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, db.Close()) }()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{})
+	rt := closableRuntime{fake.New()}
+	here, there := assemble(db, rt, sinks, log), assemble(db, rt, sinks, log)
+	after := int64(0)
+	for _, dir := range []string{t.TempDir(), t.TempDir()} {
+		applied, err := there.pools.Apply(t.Context(), []byte("id: w\nimage: x\n"), "w.yaml", dir)
+		require.NoError(t, err)
+		page, err := db.Events(t.Context(), activity.Filter{}, after, eventBatch)
+		require.NoError(t, err)
+		after = page.Items[len(page.Items)-1].Seq
+		here.handleEvents(page.Items)
+		_, r, err := here.pools.Catalog.Revision(t.Context(), "w", applied.Record.Revision)
+		require.NoError(t, err)
+		require.Equal(t, dir, r.Dir)
+	}
+}
+
+// closableRuntime is a runtime in memory, which has nothing to close.
+type closableRuntime struct{ *fake.Runtime }
+
+func (closableRuntime) Close() error { return nil }

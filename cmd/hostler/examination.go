@@ -1,0 +1,19 @@
+package main
+
+import (
+	"context"
+
+	"github.com/hostler/hostler/doctor"
+)
+
+// doctor looks over what this server keeps in data.
+func (s *server) doctor(data string) *doctor.Doctor {
+	return &doctor.Doctor{
+		Engine: s.rt, Records: s.db, Pools: s.pools, Catalog: s.pools.Catalog,
+		Database: func(ctx context.Context) (doctor.Database, error) {
+			about, err := s.db.Info(ctx)
+			return doctor.Database(about), err
+		},
+		Disk: func() (doctor.Disk, error) { return diskSpace(data) },
+	}
+}

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/doctor"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// What tenants print cannot do anything to the terminal of who reads it.
+func TestSanitize(t *testing.T) {
+	for text, want := range map[string]string{
+		"plain\ttext\nüñ 漢 👍\n": "plain\ttext\nüñ 漢 👍\n",
+		"\x1b]0;root\a\x1b[2J":  `\x1b]0;root\a\x1b[2J`,
+		"a\rb":                  `a\rb`,
+		"\u009b31m":             `\u009b31m`,
+		"\x9b31m \xff \ufffd":   `\x9b31m \xff ` + "\ufffd",
+		"user\u202etxt.exe":     `user\u202etxt.exe`,
+		"\x00\b\x7f":            `\x00\b\x7f`,
+	} {
+		require.Equal(t, want, sanitize(text), "%q", text)
+	}
+}
+
+// The same is shown, however the text is cut into writes.
+func TestSanitizingWriter(t *testing.T) {
+	text := "a\r\nb\x1b[1mü漢👍\r\xe6\xbc"
+	want := "a\nb" + `\x1b[1m` + "ü漢👍" + `\r\xe6\xbc`
+	for size := 1; size <= len(text); size++ {
+		var out bytes.Buffer
+		w := &sanitizingWriter{to: &out}
+		for rest := []byte(text); len(rest) > 0; rest = rest[min(size, len(rest)):] {
+			n, err := w.Write(rest[:min(size, len(rest))])
+			require.NoError(t, err)
+			require.Equal(t, min(size, len(rest)), n)
+		}
+		require.NoError(t, w.Close())
+		require.Equal(t, want, out.String(), "in writes of %d bytes", size)
+	}
+}
+
+// Tables, events, errors and findings are harmless wherever they go; what
+// tenants print is on a terminal, and is as it was elsewhere.
+func TestOutputIsSanitized(t *testing.T) {
+	const evil = "x\x1b]0;y\a"
+	var out bytes.Buffer
+	require.NoError(t, writeTable(&out, "A B", [][]string{{"1", evil}}))
+	require.NoError(t, (&remote{}).printEvent(&out, api.FollowedEvent{Event: activity.Event{Tenant: evil, Message: evil}}))
+	require.NoError(t, printReport(&out, doctor.Report{Findings: []doctor.Finding{{Message: evil}}}))
+	require.NoError(t, printClaim(&out, claim.Claim{Warnings: []string{evil}, Hooks: []claim.HookSummary{{Hook: evil}}}, true))
+	require.NoError(t, printReleased(&out, claim.Claim{Warnings: []string{evil}}))
+	reportError(&out, errors.New(evil))
+	require.Equal(t, 8, strings.Count(out.String(), `x\x1b]0;y\a`), out.String())
+	require.NotContains(t, out.String(), "\x1b")
+
+	runs := []hooks.Run{{Hook: evil, Error: evil, Stdout: runtime.Output{Head: evil}, Stderr: runtime.Output{Head: evil}}}
+	for _, terminal := range []bool{true, false} {
+		var out, errOut bytes.Buffer
+		require.NoError(t, printOutput(sanitizeFor(&out, terminal), sanitizeFor(&errOut, terminal), runs))
+		require.Equal(t, terminal, !strings.Contains(out.String(), "\x1b"))
+		require.Equal(t, terminal, !strings.Contains(errOut.String(), "\x1b"))
+	}
+}

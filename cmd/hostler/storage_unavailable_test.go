@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/store/postgrestest"
+)
+
+// A server whose database is away, and one that was taken over from and has
+// not noticed yet, have callers ask again, and made no mistake.
+func TestStorageUnavailable(t *testing.T) {
+	t.Parallel()
+	target := postgrestest.Schema(t)
+	proxy := postgrestest.NewProxy(t, target)
+	for name, c := range map[string]struct {
+		dsn     string
+		disrupt func(self store.Replica)
+		want    error
+	}{
+		"away": {proxy.URL(), func(store.Replica) { proxy.Cut() }, store.ErrUnavailable},
+		"taken over": {target, func(self store.Replica) {
+			postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET epoch = epoch + 1 WHERE id = '%s'`, self.ID))
+		}, store.ErrFenced},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, err := store.Open(t.Context(), c.dsn)
+			require.NoError(t, err)
+			defer db.Close() //nolint:errcheck // it may be away
+			self, err := db.Register(t.Context(), "here")
+			require.NoError(t, err)
+			log := slog.New(slog.NewTextHandler(io.Discard, nil))
+			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}), log)
+			served := httptest.NewServer(api.New(s.apiOptions(nil, t.TempDir())))
+			defer served.Close()
+			apply := func(image string) (code int, errOut string) {
+				code, _, errOut = hostler(t, "id: w\nimage: "+image+"\n", "apply", "-f", "-", "--server", served.URL)
+				return code, errOut
+			}
+			code, errOut := apply("old")
+			require.Equal(t, exitOK, code, errOut)
+			c.disrupt(self)
+			code, errOut = apply("new")
+			require.Equal(t, exitUnavailable, code, errOut)
+			require.Contains(t, errOut, c.want.Error())
+
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, served.URL+"/v1/pools/w/drain", nil)
+			require.NoError(t, err)
+			answer, err := served.Client().Do(r)
+			require.NoError(t, err)
+			require.NoError(t, answer.Body.Close())
+			require.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+			require.Equal(t, "1", answer.Header.Get("Retry-After"))
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+func (v *examination) engine(ctx context.Context) error {
+	begin := time.Now()
+	there, err := v.Engine.List(ctx)
+	v.report.Engine.Duration = float64(time.Since(begin).Microseconds()) / 1000
+	if err != nil {
+		v.engineUnavailable = true
+		v.addFinding(Finding{
+			Severity: Error, Message: fmt.Sprintf("the container engine does not answer: %v", err),
+			Hint: "start it, or mend the way to it; nothing is lost meanwhile, and the server reconnects by itself",
+		})
+		return nil
+	}
+	v.engineContainers = there
+	v.report.Engine.Reachable, v.report.Engine.Containers = true, len(there)
+	return nil
+}
+
+func (v *examination) database(ctx context.Context) (err error) {
+	v.report.Database, err = v.Database(ctx)
+	if err != nil {
+		v.recordsUnavailable = true
+		v.addFinding(Finding{
+			Severity: Error, Message: fmt.Sprintf("the database does not answer, and nothing that it says was looked at: %v", err),
+			Hint: "start it, or mend the way to it; no claim can be made or released until it answers, and those that there are stay",
+		})
+	}
+	return nil
+}
+
+// A disk with less than this left will be full soon: the database's side file
+// alone may grow to 64 MiB before it is copied back.
+const (
+	lowSpace      = 1 << 30
+	criticalSpace = 128 << 20
+)
+
+func (v *examination) disk(context.Context) (err error) {
+	v.report.Disk, err = v.Disk()
+	if err != nil || v.report.Disk.Free >= lowSpace {
+		return err
+	}
+	f := Finding{
+		Severity: Warning,
+		Message:  fmt.Sprintf("the disk with %s has %d MiB left of %d", v.report.Disk.Path, v.report.Disk.Free>>20, v.report.Disk.Total>>20),
+		Hint:     "make room on it: without any, no claim can be recorded; a shorter --retention of `hostler serve` keeps fewer records",
+	}
+	if v.report.Disk.Free < criticalSpace {
+		f.Severity = Error
+	}
+	v.addFinding(f)
+	return nil
+}

@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+)
+
+// longOutput is more than what is kept of the beginning of a hook's output.
+const longOutput = 20_000
+
+const lifeHooks = `
+pool: { min_idle: 1, max_size: 2, reuse: wipe }
+hooks:
+  post_create: [{ name: warm, command: [BOX, echo, warm] }]
+  post_claim:
+    - { name: greet, command: [BOX, env, HOSTLER_TENANT] }
+    - { name: talk, command: [BOX, repeat, "y", "20000"] }
+  pre_release: [{ name: flush, command: [BOX, err, flushed] }]
+  pre_destroy: [{ name: leave, command: [BOX, echo, bye] }]
+`
+
+// A container's whole life can be led from the command line, and each command
+// says what it did to people and to programs.
+func TestLifecycleByCommandLine(t *testing.T) {
+	t.Parallel()
+	forEachBackend(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		file := filepath.Join(t.TempDir(), "life.yaml")
+		require.NoError(t, os.WriteFile(file, []byte(workload(t, rt, "life", lifeHooks)), 0o600))
+		require.Empty(t, s.mustCLI("validate", file))
+		require.Contains(t, s.mustCLI("apply", "-f", file), "workload life created")
+		require.Contains(t, s.mustCLI("apply", "-f", file), "unchanged")
+		s.awaitEvent(eventsOf("life", activity.ContainerCreated), 1)
+		require.Regexp(t, `(?m)^life +1 `, s.mustCLI("get", "pools"))
+
+		c := s.claimByCommandLine()
+		s.listByCommandLine(c)
+		s.logsByCommandLine(c)
+		s.releaseByCommandLine(c)
+		s.scaleDownByCommandLine()
+		s.requireEnds()
+		s.requireNothingLeft()
+	})
+}
+
+// mustRunJSON reads what a command prints with -o json.
+func mustRunJSON[T any](s *server, args ...string) T {
+	s.t.Helper()
+	var v T
+	require.NoError(s.t, json.Unmarshal([]byte(s.mustCLI(append(args, "-o", "json")...)), &v))
+	return v
+}
+
+func (s *server) claimByCommandLine() claim.Claim {
+	s.t.Helper()
+	c := mustRunJSON[claim.Claim](s, "claim", "life", "--tenant", "ada")
+	require.Equal(s.t, claim.Active, c.State)
+	require.Len(s.t, c.Hooks, 2)
+	again := mustRunJSON[claim.Claim](s, "claim", "life", "--tenant", "ada")
+	require.Equal(s.t, c.ID, again.ID)
+	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada"), c.ID+" (active, held already)")
+	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada", "-o", "yaml"), "\nstate: active\n")
+	return c
+}
+
+func (s *server) listByCommandLine(c claim.Claim) {
+	s.t.Helper()
+	require.Contains(s.t, s.mustCLI("get", "claims", "--tenant", "ada"), c.ID)
+	require.NotContains(s.t, s.mustCLI("get", "claims", "--tenant", "bob"), c.ID)
+	container := mustRunJSON[pool.Container](s, "get", "container", c.Container)
+	require.Equal(s.t, pool.Claimed, container.State)
+	require.Contains(s.t, s.mustCLI("get", "workload", "life", "-o", "yaml"), "\nimage: ")
+	runs := mustRunJSON[[]hooks.Run](s, "get", "runs", "--claim", c.ID, "--point", "post_claim")
+	require.Len(s.t, runs, 2)
+	claimed := s.mustCLI("events", "--claim", c.ID, "--after", "0", "-o", "json")
+	require.Equal(s.t, 1, strings.Count(claimed, `"claim.activated"`))
+	require.NotContains(s.t, claimed, "workload.applied")
+	table := s.mustCLI("events", "--after", "0", "--type", "hook.completed", "--point", "post_create")
+	require.Contains(s.t, table, `post_create hook "warm" completed`)
+	require.NotContains(s.t, table, "greet")
+}
+
+// What a hook printed can be had whole, each stream where it belongs.
+func (s *server) logsByCommandLine(c claim.Claim) {
+	s.t.Helper()
+	greeted := s.cli("logs", c.Hooks[0].Run)
+	require.Equal(s.t, commandResult{0, "ada\n", "# post_claim greet, attempt 1: succeeded, exit code 0\n"}, greeted)
+	require.Equal(s.t, strings.Repeat("y", longOutput), s.mustCLI("logs", c.Hooks[1].Run))
+	// Once for each start: the baseline is taken while nothing runs.
+	require.Regexp(s.t, `^(idle\n)+$`, s.mustCLI("logs", "--container", c.Container))
+}
+
+func (s *server) releaseByCommandLine(c claim.Claim) {
+	s.t.Helper()
+	got := mustRunJSON[claim.Claim](s, "release", "--workload", "life", "--tenant", "ada")
+	require.Equal(s.t, claim.Released, got.State)
+	require.Equal(s.t, c.ID, got.ID)
+	require.Contains(s.t, s.mustCLI("release", c.ID), "released", "releasing twice is no fault")
+	require.Equal(s.t, 3, s.cli("release", "--workload", "life", "--tenant", "ada").code)
+	flushed := s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
+	require.Len(s.t, flushed, 1)
+	require.Equal(s.t, "flushed\n", flushed[0].Stderr.String())
+}
+
+func (s *server) scaleDownByCommandLine() {
+	s.t.Helper()
+	require.Contains(s.t, s.mustCLI("scale", "life", "--min-idle", "2"), "min_idle 2")
+	s.awaitEvent(eventsOf("life", activity.ContainerCreated), 2)
+	require.Contains(s.t, s.mustCLI("drain", "life"), "drained")
+	s.awaitEvent(eventsOf("life", activity.ContainerDestroyed), 2)
+	require.Equal(s.t, 4, s.cli("claim", "life", "--tenant", "ada").code, "a draining pool gives nothing")
+	left := s.runsOf(hooks.RunFilter{Point: hooks.PreDestroy})
+	require.Len(s.t, left, 2)
+	require.Contains(s.t, s.mustCLI("delete", "workload", "life"), "workload life delet")
+	s.awaitEvent(eventsOf("life", activity.WorkloadDeleted), 1)
+	require.Equal(s.t, 3, s.cli("get", "workload", "life").code)
+}

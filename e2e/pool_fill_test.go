@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+// A workload whose containers can never be made costs ever less, says why, and
+// is mended at once by a file that is mended.
+func TestFailingPostCreateBacksOff(t *testing.T) {
+	t.Parallel()
+	forEachBackend(t, func(t *testing.T, rt backend) {
+		s := serve(t, rt)
+		failing := "pool: { min_idle: 2, max_size: 4 }\nhooks: { post_create: [{ name: warm, command: [BOX, %s] }] }\n"
+		s.apply("broken", fmt.Sprintf(failing, "nonsense"))
+		s.awaitEvent(eventsOf("broken", activity.PoolWarning), 1)
+		status, err := s.Pool(t.Context(), "broken")
+		require.NoError(t, err)
+		require.Contains(t, []pool.FillState{pool.BackingOff, pool.FillFailing}, status.Fill.State)
+		require.Contains(t, status.Fill.LastError, "box: no such command")
+		require.Regexp(t, "backing_off|failing", s.mustCLI("get", "pools"))
+		require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "box: no such command")
+
+		fourth := s.awaitEvent(eventsOf("broken", activity.PoolWarning), 4)
+		// Two at once, then one after each pause.
+		require.LessOrEqual(t, len(s.events(eventsOf("broken", activity.ContainerCreating))), 5)
+		status, err = s.Pool(t.Context(), "broken")
+		require.NoError(t, err)
+		require.NotNil(t, status.Fill.NextTry)
+		s.apply("broken", fmt.Sprintf(failing, "echo, warm"))
+		created := s.awaitEvent(eventsOf("broken", activity.ContainerCreated), 1)
+		require.Greater(t, created.Seq, fourth.Seq)
+		begun := eventsOf("broken", activity.ContainerCreating)
+		begun.Container = created.Container
+		require.True(t, s.awaitEvent(begun, 1).Time.Before(*status.Fill.NextTry), "not at once, but after the pause of before")
+		s.awaitEvent(eventsOf("broken", activity.ContainerCreated), 2)
+		s.deleteWorkload("broken")
+		s.requireEnds()
+		s.requireNothingLeft()
+	})
+}
+
+// A folder of files is loaded and followed: what is added and changed is
+// applied, what is broken or removed leaves what was in force.
+func TestWorkloadDirectory(t *testing.T) {
+	t.Parallel()
+	forEachBackend(t, func(t *testing.T, rt backend) {
+		dir := t.TempDir()
+		write := func(name, rest string) {
+			// As editors and configuration management do, so that nobody sees a half.
+			hidden := filepath.Join(dir, "."+name)
+			require.NoError(t, os.WriteFile(hidden, []byte(workload(t, rt, name[:len(name)-len(".yaml")], rest)), 0o600))
+			require.NoError(t, os.Rename(hidden, filepath.Join(dir, name)))
+		}
+		one := "pool: { min_idle: 1, max_size: 2 }\n"
+		write("first.yaml", one)
+		s := serve(t, rt, "--workloads", dir)
+		first := s.awaitEvent(eventsOf("first", activity.ContainerCreated), 1)
+		write("second.yaml", one)
+		s.awaitEvent(eventsOf("second", activity.ContainerCreated), 1)
+
+		write("first.yaml", one+"environment: { NEW: value }\n")
+		f := eventsOf("first", activity.ContainerDestroyed)
+		f.Container = first.Container
+		s.awaitEvent(f, 1)
+		changed, err := s.Workload(t.Context(), "first")
+		require.NoError(t, err)
+
+		write("first.yaml", one+"nonsense: true\n")
+		s.log.await(t, "that the file is faulty", func(l logLine) bool {
+			return l.hasMessage("a workload file is not applied") && l.errorContains("first.yaml:6:1: nonsense: ")
+		})
+		require.NoError(t, os.Remove(filepath.Join(dir, "second.yaml")))
+		s.log.await(t, "that the file is gone", func(l logLine) bool { return l["workload"] == "second" && l["level"] == "WARN" })
+		for id, revision := range map[string]string{"first": changed.Revision, "second": ""} {
+			w, err := s.Workload(t.Context(), id)
+			require.NoError(t, err)
+			require.True(t, revision == "" || w.Revision == revision)
+			_, _, err = s.Claim(t.Context(), id, "ada", waitTimeout)
+			require.NoError(t, err)
+		}
+	})
+}

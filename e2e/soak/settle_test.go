@@ -1,0 +1,144 @@
+package soak
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/store"
+)
+
+// awaitPools returns when cond holds of every pool.
+func (s *soak) awaitPools(t *testing.T, what string, cond func(pool.Status) bool) {
+	t.Helper()
+	deadline := time.Now().Add(2 * waitTimeout)
+	for {
+		all, err := call(t.Context(), s.server, func(c *client.Client) ([]pool.Status, error) { return c.Pools(t.Context()) })
+		require.NoError(t, err)
+		holds := true
+		for _, p := range all {
+			holds = holds && cond(p)
+		}
+		if holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			runs, err := s.server.api().Runs(t.Context(), hooks.RunFilter{Point: hooks.PostCreate, States: []hooks.RunState{hooks.Failed}, Limit: 3})
+			require.FailNow(t, "waited in vain", "%s: %+v; hooks that failed:%s %v", what, all, formatRuns(runs), err)
+		}
+		<-time.After(250 * time.Millisecond)
+	}
+}
+
+// settle waits until the pools are filled and nothing else is going on, and
+// measures what that takes.
+func (s *soak) settle(t *testing.T) usage {
+	t.Helper()
+	s.awaitPools(t, "pools to be filled", func(p pool.Status) bool {
+		return p.Containers[pool.Idle] == p.MinIdle && p.Waiting == 0 && p.Outdated == 0 &&
+			p.Containers[pool.Creating]+p.Containers[pool.Claimed]+p.Containers[pool.Destroying] == 0
+	})
+	return s.server.measure(t)
+}
+
+// settleFlat is rest, and again for a while if it takes more than an earlier one:
+// what has just ended may still be closing what it had open, and a program
+// gives memory back when it likes.
+func (s *soak) settleFlat(t *testing.T, early usage) usage {
+	t.Helper()
+	deadline := time.Now().Add(waitTimeout)
+	now := s.settle(t)
+	for !isFlat(early, now) && time.Now().Before(deadline) {
+		<-time.After(time.Second)
+		now = s.settle(t)
+	}
+	return now
+}
+
+// awaitEngineContainers are our containers on the engine, once there are so many: one that
+// the engine has made after it was lost goes with the next comparison.
+func (s *soak) awaitEngineContainers(t *testing.T, want int) []found {
+	t.Helper()
+	deadline := time.Now().Add(waitTimeout)
+	for {
+		all, err := s.engine.containers(t.Context(), s.instance)
+		require.NoError(t, err)
+		if len(all) == want || time.Now().After(deadline) {
+			return all
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// requireHealthy checks that what is idle is as good as it is said to be.
+func (s *soak) requireHealthy(t *testing.T) {
+	t.Helper()
+	at := s.server.api()
+	idle, err := at.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	require.NoError(t, err)
+	require.Len(t, idle, len(s.workloads), "every pool has one")
+	require.Len(t, s.awaitEngineContainers(t, len(idle)), len(idle), "nothing else is on the engine")
+	for _, c := range idle {
+		require.Equal(t, pool.Healthy, c.Health, c.ID)
+		status, err := s.rt.Status(t.Context(), c.ID)
+		require.NoError(t, err)
+		require.Equal(t, runtime.Running, status.State)
+		result, err := s.rt.Exec(t.Context(), c.ID, runtime.Command{Args: s.workload(c.Workload).check})
+		require.NoError(t, err)
+		require.True(t, result.OK())
+	}
+	live, err := at.Claims(t.Context(), claim.Filter{})
+	require.NoError(t, err)
+	require.Empty(t, live, "claims that live")
+}
+
+// drain empties the pools.
+func (s *soak) drain(t *testing.T) {
+	t.Helper()
+	for _, w := range s.workloads {
+		_, err := s.server.api().Drain(t.Context(), w.id)
+		require.NoError(t, err)
+	}
+	s.awaitPools(t, "pools to be empty", func(p pool.Status) bool {
+		total := 0
+		for _, n := range p.Containers {
+			total += n
+		}
+		return total == 0
+	})
+}
+
+// requireNothingLeft looks at the engine and at this machine.
+func (s *soak) requireNothingLeft(t *testing.T) {
+	t.Helper()
+	require.Empty(t, s.awaitEngineContainers(t, 0), "containers")
+	volumes, err := s.engine.volumes(t.Context(), s.instance)
+	require.NoError(t, err)
+	require.Empty(t, volumes, "volumes")
+	require.Empty(t, processes(s.testprog), "processes of tenants")
+}
+
+// everyContainer calls do with each container that there has ever been.
+func everyContainer(ctx context.Context, db *store.DB, do func(pool.Container) error) error {
+	all, err := db.Containers(ctx, pool.ContainerFilter{States: pool.States()})
+	if err != nil {
+		return err
+	}
+	for _, c := range all {
+		if c.State != pool.Destroyed {
+			return fmt.Errorf("container %s is %s", c.ID, c.State)
+		}
+		if err := do(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,219 @@
+// Package flowtest is a whole yard for tests of the flows: a real database, a
+// runtime in memory that can be broken, and the services on them. It is used
+// inside testing/synctest bubbles, so that backoffs and timeouts cost nothing.
+package flowtest
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
+)
+
+// Harness is one server's services.
+type Harness struct {
+	T        testing.TB
+	RT       *fake.Runtime // nil when the yard is on another runtime
+	DB       *store.DB
+	Pools    *pool.Pools
+	Claims   *claim.Service
+	Releases *release.Service
+	// Bucket is where every workload's sink is. It outlives a Crash.
+	Bucket *snapshottest.Memory
+
+	runtime runtime.Runtime
+	path    string
+	stop    func()
+}
+
+// New opens a yard on an empty database and starts its loops. It is closed
+// when the test ends.
+func New(t testing.TB) *Harness {
+	t.Helper()
+	h := NewStopped(t)
+	h.Start()
+	return h
+}
+
+// NewOn is New on another runtime, which stays the caller's to close.
+func NewOn(t testing.TB, rt runtime.Runtime) *Harness {
+	t.Helper()
+	h := newHarness(t, rt)
+	h.Start()
+	return h
+}
+
+// NewStopped is New without the loops: nothing is filled, removed or noticed
+// until Start.
+func NewStopped(t testing.TB) *Harness {
+	t.Helper()
+	rt := fake.New()
+	h := newHarness(t, rt)
+	h.RT = rt
+	return h
+}
+
+func newHarness(t testing.TB, rt runtime.Runtime) *Harness {
+	t.Helper()
+	h := &Harness{T: t, runtime: rt, path: filepath.Join(t.TempDir(), "hostler.db"), Bucket: snapshottest.NewMemory(), stop: func() {}}
+	h.open()
+	t.Cleanup(func() {
+		h.stop()
+		require.NoError(h.T, h.DB.Close())
+	})
+	return h
+}
+
+func (h *Harness) open() {
+	db, err := store.Open(context.Background(), h.path)
+	require.NoError(h.T, err)
+	log := slog.New(slog.DiscardHandler)
+	runner := hooks.NewRunner(h.runtime, db)
+	db.SetProtocols(h.runtime.Protocols())
+	h.DB = db
+	h.Pools = pool.New(db, h.runtime, runner, log)
+	h.Claims = claim.NewService(db, h.Pools, h.runtime, runner, sinks{h.Bucket}, log)
+	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, runner, log)
+}
+
+// Start starts the loops.
+func (h *Harness) Start() {
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return h.Pools.Run(ctx) })
+	g.Go(func() error { return h.Claims.Run(ctx) })
+	h.stop = sync.OnceFunc(func() {
+		cancel()
+		if err := g.Wait(); err != nil {
+			h.T.Errorf("the loops ended with %v", err)
+		}
+	})
+}
+
+// Restart throws everything in memory away and opens the database anew, as a
+// server that was killed and started again: recovered, and with its loops
+// running. The containers stay as they are.
+func (h *Harness) Restart() {
+	h.T.Helper()
+	h.RestartUnfinished()
+	ctx := h.T.Context()
+	releasing, err := h.DB.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
+	require.NoError(h.T, err)
+	for _, c := range releasing {
+		_, err := h.Releases.Release(ctx, c.ID, release.Request{Reason: c.Reason, Discard: c.Discard})
+		require.NoError(h.T, err)
+	}
+}
+
+// RestartUnfinished is Crash for a server that does not finish the releases.
+func (h *Harness) RestartUnfinished() {
+	h.T.Helper()
+	h.stop()
+	require.NoError(h.T, h.DB.Close())
+	h.open()
+	ctx := h.T.Context()
+	owned, err := h.DB.OwnedBy(ctx, "")
+	require.NoError(h.T, err)
+	require.NoError(h.T, h.Claims.Recover(ctx, owned.Claims))
+	require.NoError(h.T, h.Pools.Recover(ctx, owned.Containers))
+	require.NoError(h.T, h.Releases.TakeOver(ctx, owned.Claims, owned.Runs))
+	h.Start()
+}
+
+// Upgrade is a Crash whose next server is of another version: it speaks that
+// version of the protocol, and the one before.
+func (h *Harness) Upgrade(version int) {
+	h.T.Helper()
+	h.RT.SetProtocols(runtime.Protocols{Oldest: version - 1, Current: version})
+	h.Restart()
+}
+
+// Apply applies a workload file and returns what became of it.
+func (h *Harness) Apply(source string) pool.Applied {
+	h.T.Helper()
+	applied, err := h.Pools.Apply(h.T.Context(), []byte(source), "workload.yaml", "")
+	require.NoError(h.T, err)
+	return applied
+}
+
+// Claim claims for a tenant, and must succeed.
+func (h *Harness) Claim(workload, tenant string) claim.Claim {
+	h.T.Helper()
+	c, _, err := h.Claims.Claim(h.T.Context(), claim.Request{Workload: workload, Tenant: tenant})
+	require.NoError(h.T, err)
+	return c
+}
+
+// Release releases a claim, and must succeed.
+func (h *Harness) Release(c claim.Claim) claim.Claim {
+	h.T.Helper()
+	c, err := h.Releases.Release(h.T.Context(), c.ID, release.Request{})
+	require.NoError(h.T, err)
+	return c
+}
+
+// Until returns when cond holds. It looks again whenever something has been
+// written to the log.
+func (h *Harness) Until(what string, condition func() bool) {
+	h.T.Helper()
+	for {
+		changed := h.DB.Changed()
+		if condition() {
+			return
+		}
+		select {
+		case <-changed:
+		case <-h.T.Context().Done():
+			require.FailNow(h.T, "waited in vain", what)
+		}
+	}
+}
+
+// Count is how many containers of a workload are in a state.
+func (h *Harness) Count(workload string, s pool.State) int {
+	h.T.Helper()
+	status, err := h.Pools.Status(h.T.Context(), workload)
+	require.NoError(h.T, err)
+	return status.Containers[s]
+}
+
+// AwaitIdle returns when exactly n containers are idle, and none is being made or
+// destroyed.
+func (h *Harness) AwaitIdle(workload string, n int) {
+	h.T.Helper()
+	h.Until("containers to be idle", func() bool {
+		return h.Count(workload, pool.Idle) == n && h.Count(workload, pool.Creating) == 0 &&
+			h.Count(workload, pool.Destroying) == 0
+	})
+}
+
+// Events are those of a type so far, in order.
+func (h *Harness) Events(types ...activity.Type) []activity.Event {
+	h.T.Helper()
+	page, err := h.DB.Events(h.T.Context(), activity.Filter{Types: types}, 0, 100000)
+	require.NoError(h.T, err)
+	return page.Items
+}
+
+// sinks keeps what every workload keeps in one bucket.
+type sinks struct{ bucket snapshot.Bucket }
+
+func (s sinks) Open(_ context.Context, cfg *workload.Sync) (*snapshot.Sink, error) {
+	return snapshot.New(s.bucket, cfg), nil
+}

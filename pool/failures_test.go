@@ -1,0 +1,354 @@
+package pool_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+	"github.com/hostler/hostler/store"
+)
+
+// A program that ends soon after it was started is as broken as an image that
+// is not there: no hot loop, and the pool says why.
+func TestCrashLoopBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.RT.After("start", func(_ context.Context, call fake.Call) error {
+			time.AfterFunc(100*time.Millisecond, func() { h.RT.Kill(call.ID) })
+			return nil
+		})
+		h.Apply(basicYAML)
+		<-time.After(10 * time.Minute)
+		require.Less(t, len(h.Events(activity.ContainerCreating)), 45)
+		status, err := h.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Equal(t, pool.FillFailing, status.Fill.State)
+		require.Contains(t, status.Fill.LastError, "exit code 137")
+	})
+}
+
+// A container that dies in the moment before it is idle is not handed out.
+func TestExitBeforeIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		first := true
+		h.RT.After("baseline", func(_ context.Context, call fake.Call) error {
+			if first {
+				first = false
+				h.RT.Kill(call.ID)
+			}
+			return nil
+		})
+		h.Apply(strings.Replace(basicYAML, "min_idle: 2", "min_idle: 1", 1))
+		h.Until("the death to be found", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
+		h.AwaitIdle("w", 1)
+		listed, err := h.RT.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, listed, 1)
+		require.Equal(t, runtime.Running, listed[0].State)
+	})
+}
+
+// Engine calls that take for ever end, count against their workload, and leave
+// room for others.
+func TestCreateTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.RT.Before("create", func(ctx context.Context, call fake.Call) error {
+			c, err := h.Pools.Container(ctx, call.ID)
+			if err != nil || c.Workload != "w" {
+				return err
+			}
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 8, max_size: 8", 1))
+		synctest.Wait()
+		h.Apply(strings.Replace(basicYAML, "id: w", "id: v", 1))
+		h.AwaitIdle("v", 2)
+		<-time.After(20 * time.Minute)
+		status, err := h.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Contains(t, status.Fill.LastError, "it took longer than 15m")
+	})
+}
+
+// Slow pre_destroy hooks of one workload do not hold up another's removals.
+func TestSlowPreDestroyDoesNotBlockOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 20, max_size: 20", 1) +
+			"hooks: { pre_destroy: [{ command: [box, hang], timeout: 5m }] }\n")
+		h.Apply(strings.Replace(basicYAML, "id: w", "id: v", 1))
+		h.AwaitIdle("w", 20)
+		h.AwaitIdle("v", 2)
+		for _, id := range []string{"w", "v"} {
+			_, err := h.Pools.Drain(t.Context(), id)
+			require.NoError(t, err)
+		}
+		start := time.Now()
+		h.AwaitIdle("v", 0)
+		require.Less(t, time.Since(start), time.Second)
+	})
+}
+
+// A container that fell ill while it was released does not stay in the pool.
+func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 1, max_size: 1", 1))
+		c := h.Claim("w", "ada")
+		h.RT.After("restart", func(ctx context.Context, call fake.Call) error {
+			_, err := h.DB.UpdateContainer(ctx, pool.Transition{
+				ID: call.ID, From: []pool.State{pool.Claimed}, To: pool.Claimed,
+				Set: func(c *pool.Container) { c.Health = pool.Unhealthy },
+			})
+			return err
+		})
+		h.Release(c)
+		h.Until("another to take its place", func() bool {
+			k, err := h.Pools.Container(t.Context(), c.Container)
+			require.NoError(t, err)
+			return k.State == pool.Destroyed && h.Count("w", pool.Idle) == 1
+		})
+	})
+}
+
+// A workload that starts slowly has its start period after every restart.
+func TestStartPeriodAfterRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		started := map[string]time.Time{}
+		recordStart := func(_ context.Context, call fake.Call) error { started[call.ID] = time.Now(); return nil }
+		h.RT.After("start", recordStart)
+		h.RT.After("restart", recordStart)
+		h.RT.AddProgram("app", func(context.Context, *fake.Proc) int { return fake.Park })
+		h.RT.AddProgram("probe", func(context.Context, *fake.Proc) int {
+			for _, at := range started {
+				if time.Since(at) < 30*time.Second {
+					return 1
+				}
+			}
+			return 0
+		})
+		h.Apply("id: w\nimage: box\ncommand: [app]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n" +
+			"healthcheck: { test: [CMD, probe], interval: 5s, retries: 3, start_period: 60s }\n")
+		h.AwaitIdle("w", 1)
+		c := h.Claim("w", "ada")
+		h.Release(c)
+		start := time.Now()
+		again := h.Claim("w", "ada")
+		require.Equal(t, c.Container, again.Container)
+		require.GreaterOrEqual(t, time.Since(start), 29*time.Second, "it is not handed out before it is healthy")
+		require.Empty(t, h.Events(activity.ContainerUnhealthy))
+	})
+}
+
+// Deleting a workload and applying it again in the same moment leaves it
+// there, and changes that come together are all made.
+func TestConcurrentApplyAndDelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		var g errgroup.Group
+		for i := range 20 {
+			g.Go(func() error {
+				if i%2 == 0 {
+					return h.Pools.Delete(t.Context(), "w")
+				}
+				_, err := h.Pools.Apply(t.Context(), []byte(basicYAML), "w.yaml", "")
+				return err
+			})
+		}
+		err := g.Wait()
+		if err != nil {
+			require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
+		}
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		require.Equal(t, claim.Active, h.Claim("w", "ada").State)
+	})
+}
+
+// An engine that is away at the start, or goes away, loses nothing: what it
+// could not do is done when it is back.
+func TestEngineUnavailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		h.RT.SetDown(true)
+		h.Start()
+		h.Apply(basicYAML)
+		<-time.After(time.Minute)
+		status, err := h.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Contains(t, status.Fill.LastError, runtime.ErrUnavailable.Error())
+		h.RT.SetDown(false)
+		h.AwaitIdle("w", 2)
+		listed, err := h.RT.List(t.Context())
+		require.NoError(t, err)
+		require.Len(t, listed, 2)
+
+		h.RT.SetDown(true)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), listed[0].ID, false))
+		h.RT.Kill(listed[1].ID) // unseen
+		<-time.After(time.Minute)
+		h.RT.SetDown(false)
+		h.Until("both to be replaced", func() bool {
+			return len(h.Events(activity.ContainerDestroyed)) >= 2 && h.Count("w", pool.Idle) == 2
+		})
+	})
+}
+
+// A server that was killed finds its containers again, destroys what was half
+// made, removes what it made and no longer knows, and touches nothing else.
+func TestRestartAfterCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		ctx := t.Context()
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		c := h.Claim("w", "ada")
+		h.AwaitIdle("w", 2)
+		h.RT.AddForeign("somebody-elses")
+		require.NoError(t, h.RT.Create(ctx, runtime.Spec{ID: "forgotten", Image: "box", Command: []string{"box", "idle"}}))
+		h.Restart()
+		h.AwaitIdle("w", 2)
+		h.Until("the forgotten to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		_, err := h.RT.Status(ctx, "forgotten")
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+		again, created, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
+		require.NoError(t, err)
+		require.False(t, created)
+		require.Equal(t, c.ID, again.ID)
+		require.Equal(t, c.Container, again.Container)
+		require.Empty(t, h.Events(activity.ContainerDied))
+	})
+}
+
+// pre_destroy runs once, whatever the engine does, and never keeps a container.
+func TestPreDestroyOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML + "hooks: { pre_destroy: [{ command: [box, exit, '1'] }] }\n")
+		h.AwaitIdle("w", 2)
+		restore := h.RT.Break("destroy", runtime.ErrUnavailable)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(time.Minute)
+		restore()
+		h.AwaitIdle("w", 2)
+		require.Len(t, h.Events(activity.HookStarted), 1)
+		require.Len(t, h.Events(activity.HookFailed), 1)
+		require.Len(t, h.Events(activity.ContainerDestroyed), 1)
+	})
+}
+
+// A server that is told to stop lets a pre_destroy hook end: cut off it would
+// be killed, and never run again.
+func TestPreDestroySurvivesShutdown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML + "hooks: { pre_destroy: [{ command: [sleep, 5s] }] }\n")
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		h.Until("the hook to begin", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
+		h.Restart()
+		count := func(what activity.Type) (n int) {
+			for _, e := range h.Events(what) {
+				if e.Container == idle[0].ID {
+					n++
+				}
+			}
+			return n
+		}
+		h.Until("it to go", func() bool { return count(activity.ContainerDestroyed) == 1 })
+		require.Equal(t, 1, count(activity.HookStarted))
+		require.Equal(t, 1, count(activity.HookCompleted))
+	})
+}
+
+// A workload that is applied from another folder takes its seeds from there,
+// though its revision is the same.
+func TestSeedDirChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		for _, dir := range []string{t.TempDir(), t.TempDir()} {
+			applied, err := h.Pools.Apply(t.Context(), []byte(basicYAML), "w.yaml", dir)
+			require.NoError(t, err)
+			_, r, err := h.Pools.Catalog.Revision(t.Context(), "w", applied.Record.Revision)
+			require.NoError(t, err)
+			require.Equal(t, dir, r.Dir)
+		}
+	})
+}
+
+// storeHook is storage in which something happens while a revision is read.
+type storeHook struct {
+	*store.DB
+	onRevision func()
+}
+
+func (m storeHook) Revision(ctx context.Context, id, revision string) (pool.Record, error) {
+	r, err := m.DB.Revision(ctx, id, revision)
+	m.onRevision()
+	return r, err
+}
+
+// What was read before a workload was applied from another folder is not kept
+// for those who ask afterwards.
+func TestSeedDirChangeDuringRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		dirs := []string{t.TempDir(), t.TempDir()}
+		applied, err := h.Pools.Apply(t.Context(), []byte(basicYAML), "w.yaml", dirs[0])
+		require.NoError(t, err)
+		var c *pool.Catalog
+		applyOther := sync.OnceFunc(func() {
+			_, err := h.Pools.Apply(t.Context(), []byte(basicYAML), "w.yaml", dirs[1])
+			require.NoError(t, err)
+			c.Invalidate("w")
+		})
+		c = pool.NewCatalog(storeHook{h.DB, applyOther})
+		for _, dir := range dirs {
+			_, r, err := c.Revision(t.Context(), "w", applied.Record.Revision)
+			require.NoError(t, err)
+			require.Equal(t, dir, r.Dir)
+		}
+	})
+}
+
+// An engine that goes away in the moment after a container was made does not
+// cost that container.
+func TestEngineUnavailableAfterCreate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		seen := map[string]int{}
+		h.RT.Before("status", func(_ context.Context, call fake.Call) error {
+			if seen[call.ID]++; seen[call.ID] == 2 { // the first is of the health
+				return runtime.ErrUnavailable
+			}
+			return nil
+		})
+		h.Apply(poolYAML(1, 4))
+		h.AwaitIdle("w", 1)
+		<-time.After(time.Minute)
+		require.Len(t, h.Events(activity.ContainerCreating), 1)
+		require.Empty(t, h.Events(activity.PoolWarning))
+	})
+}

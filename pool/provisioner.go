@@ -1,0 +1,246 @@
+package pool
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+// Provisioner creates containers and destroys them: the two flows at the ends of a
+// container's life.
+type Provisioner struct {
+	store  Containers
+	rt     runtime.Runtime
+	runner *hooks.Runner
+	health *HealthChecker
+	log    *slog.Logger
+}
+
+// NewProvisioner returns a maker.
+func NewProvisioner(store Containers, rt runtime.Runtime, runner *hooks.Runner, health *HealthChecker, log *slog.Logger) *Provisioner {
+	return &Provisioner{store: store, rt: rt, runner: runner, health: health, log: log}
+}
+
+// record records a container that is about to be made; ErrFull.
+func (p *Provisioner) record(ctx context.Context, r Record) (Container, error) {
+	c := Container{
+		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating, Fence: FirstFence,
+	}
+	return c, p.store.AddContainer(ctx, c, r.MaxSize)
+}
+
+// create makes the recorded container c and puts it among the idle. When it
+// fails the container is Destroying, for the remover to remove.
+func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
+	var endpoint runtime.Endpoint
+	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
+	// One that was half made is given up, and never gone on with.
+	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
+	_, err := flow.Run(ctx, "create",
+		flow.Step{Name: "record", Do: noop, Undo: func(ctx context.Context, cause error) error {
+			return retryWrite(ctx, func(ctx context.Context) error {
+				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+			})
+		}},
+		flow.Step{Name: "create", Do: func(ctx context.Context) error {
+			return p.rt.Create(ctx, w.Spec(c.ID))
+		}},
+		flow.Step{Name: "start", Do: func(ctx context.Context) error {
+			return p.rt.Start(ctx, c.ID)
+		}},
+		// Where claims put tenants' state in, they seed what has none.
+		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {
+			seeded, err := Seed(ctx, p.rt, c.ID, w, seeds, nil)
+			if err != nil || !seeded {
+				return err
+			}
+			return p.rt.Restart(ctx, c.ID, c.Fence)
+		}},
+		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
+			status, err := p.health.Await(ctx, w, c.ID)
+			endpoint = status.Endpoint
+			return err
+		}},
+		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
+			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			return err
+		}},
+		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
+			if !needsBaseline {
+				return nil
+			}
+			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
+		}},
+		// A seal starts the main process anew.
+		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: func(ctx context.Context) error {
+			status, err := p.health.Await(ctx, w, c.ID)
+			endpoint = status.Endpoint
+			return err
+		}},
+		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
+			_, err := p.store.UpdateContainer(ctx, Transition{
+				ID: c.ID, From: []State{Creating}, To: Idle,
+				Set:    func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy },
+				Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container is ready and idle"}},
+			})
+			return err
+		}},
+		// A death is reported of what is idle: one that came before went unseen.
+		flow.Step{Name: "confirm", Do: func(ctx context.Context) error {
+			status, err := p.rt.Status(ctx, c.ID)
+			switch {
+			case errors.Is(err, runtime.ErrNotFound):
+				return err
+			case err != nil:
+				return nil // when the engine is back, all containers are looked at
+			case status.State != runtime.Running:
+				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
+			}
+			return nil
+		}},
+	)
+	if err == nil {
+		p.health.Watch(c.ID, w, time.Now())
+	}
+	return err
+}
+
+// beginDestroy moves a container to Destroying. One that is there already, or gone,
+// is left as it is.
+func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State, reason string) error {
+	_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, from, reason))
+	if isConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// BeginDestroy is the move that gives a container to the remover. It is the intent:
+// the deed follows, after a restart if need be.
+func BeginDestroy(id string, from []State, reason string) Transition {
+	return Transition{
+		ID: id, From: from, To: Destroying,
+		Set: func(c *Container) { c.Reason, c.Claim = reason, "" },
+		Events: []activity.Event{{
+			Type: activity.ContainerDestroying, Message: "container is to be destroyed: " + reason,
+			Data: activity.Data(map[string]any{"reason": reason}),
+		}},
+	}
+}
+
+// destroy carries out what BeginDestroy has recorded: pre_destroy, stop, remove.
+// It is safe to run again after any of it. It calls stopping when what is left
+// is mostly the container's own time to end.
+func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
+	p.health.Forget(c.ID)
+	hasHooks := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
+	_, err := flow.Run(ctx, "destroy",
+		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+			return p.preDestroy(ctx, c, w)
+		}},
+		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
+			onStopping()
+			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
+			defer cancel()
+			return p.rt.Destroy(ctx, c.ID)
+		}},
+		flow.Step{Name: "destroyed", Do: func(ctx context.Context) error { return p.markGone(ctx, c) }},
+	)
+	if err != nil {
+		return fmt.Errorf("destroy container %s: %w", c.ID, err)
+	}
+	return nil
+}
+
+// markGone records that a container is gone.
+func (p *Provisioner) markGone(ctx context.Context, c Container) error {
+	_, err := p.store.UpdateContainer(ctx, Transition{
+		ID: c.ID, From: []State{Destroying}, To: Destroyed,
+		Events: []activity.Event{{
+			Type: activity.ContainerDestroyed, Message: "container is destroyed: " + c.Reason,
+			Data: activity.Data(map[string]any{"reason": c.Reason}),
+		}},
+	})
+	if isConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// preDestroy runs the hooks of that point if there is a main process to run
+// beside, and says that they were skipped if not. No hook keeps the container
+// alive; an error means that the engine or the database has to come back first.
+func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
+	hs := w.Hooks[hooks.PreDestroy]
+	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, Tenant: c.Tenant}
+	status, err := p.rt.Status(ctx, c.ID)
+	switch {
+	case errors.Is(err, runtime.ErrUnavailable):
+		return err
+	case err == nil && p.rt.Protocols().IsTooOld(c.Protocol):
+		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, runtime.ErrTooOld.Error())
+	case err != nil || status.State != runtime.Running:
+		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
+	default:
+		if err := p.runner.AwaitIdle(ctx, c.ID, w.Hooks); err != nil {
+			return err
+		}
+		// A server that stops does not cut them off: they would be killed, and
+		// never run again. The next one asks how they ended.
+		_, err = p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)
+	}
+	if _, failed := errors.AsType[*hooks.Error](err); failed {
+		p.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)
+		return nil
+	}
+	return err
+}
+
+// removeTimeout bounds one try to remove a container, besides its time to end: an
+// engine that hangs must not keep its place in the line for ever.
+const removeTimeout = 5 * time.Minute
+
+// stopGraceOf is how long a container of w may take to end: the most, where the
+// workload is not known any more.
+func stopGraceOf(w *workload.Workload) time.Duration {
+	if w == nil {
+		return workload.MaxStopGrace
+	}
+	return w.StopGracePeriod()
+}
+
+// retryWriteTimeout bounds how long a write that must not be lost is tried.
+const retryWriteTimeout = 2 * time.Minute
+
+// retryWrite does what must be written down, again and again when storage fails:
+// a full disk or a locked database passes, a row that nobody leaves does not.
+func retryWrite(ctx context.Context, write func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, retryWriteTimeout)
+	defer cancel()
+	for backoff := minBackoff / 10; ; backoff = min(2*backoff, 10*minBackoff) {
+		err := write(ctx)
+		if err == nil || isConflict(err) {
+			return err
+		}
+		if flow.Sleep(ctx, backoff) != nil {
+			return err
+		}
+	}
+}
+
+// noop is a step whose deed was done by whoever began the flow.
+func noop(context.Context) error { return nil }
+
+// newID makes a container id: sortable by time, and short enough for a host
+// name with a prefix.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

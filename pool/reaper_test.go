@@ -1,0 +1,321 @@
+package pool_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+// A container whose main process has ended runs no pre_destroy, and the log
+// says so of each hook.
+func TestPreDestroySkippedAfterExit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML + "hooks: { pre_destroy: [{ name: a, command: [box, echo, a] }, { name: b, command: [box, echo, b] }] }\n")
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		h.RT.Kill(idle[0].ID)
+		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		skipped := h.Events(activity.HookSkipped)
+		require.Len(t, skipped, 2)
+		for _, e := range skipped {
+			require.Equal(t, idle[0].ID, e.Container)
+			require.Contains(t, e.Message, "not running")
+		}
+		require.Empty(t, h.Events(activity.HookStarted))
+	})
+}
+
+// A removal waits for the engine with its hooks: they are neither skipped nor
+// begun while nobody knows whether the container runs.
+func TestPreDestroyWaitsForTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML + "hooks: { pre_destroy: [{ command: [box, echo, bye] }] }\n")
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		restore := h.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable)
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(time.Hour)
+		require.Empty(t, h.Events(activity.HookStarted, activity.HookSkipped, activity.ContainerDestroyed))
+		restore()
+		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		require.Len(t, h.Events(activity.HookCompleted), 1)
+		require.Empty(t, h.Events(activity.HookSkipped))
+	})
+}
+
+// However often a pool is looked at while a container leaves, no other one is
+// given up for the same claim.
+func TestOneEvictionPerWaitingClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(poolYAML(0, 3))
+		var held []claim.Claim
+		for _, tenant := range []string{"ada", "bob", "cyd"} {
+			held = append(held, h.Claim("w", tenant))
+		}
+		for _, c := range held {
+			h.Release(c)
+			<-time.After(time.Second)
+		}
+		reached, unblock := h.RT.Block("destroy")
+		claimErr := make(chan error, 1)
+		go func() {
+			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "dan", Wait: time.Hour})
+			claimErr <- err
+		}()
+		<-reached
+		for range 5 {
+			h.Pools.Wake("w")
+			synctest.Wait()
+		}
+		require.Equal(t, 1, h.Count("w", pool.Destroying))
+		require.Equal(t, 2, h.Count("w", pool.Idle))
+		unblock()
+		require.NoError(t, <-claimErr)
+		require.Equal(t, 2, h.Count("w", pool.Idle))
+	})
+}
+
+// A claimed container that has died is reported once, however often engine and
+// database are compared.
+func TestExitReportedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		c := h.Claim("w", "ada")
+		h.RT.Kill(c.Container)
+		<-time.After(10 * time.Minute)
+		require.Len(t, h.Events(activity.ContainerDied), 1)
+	})
+}
+
+// partialListRuntime is a runtime whose list leaves containers out.
+type partialListRuntime struct {
+	*fake.Runtime
+	omitted sync.Map // ids
+}
+
+func (p *partialListRuntime) List(ctx context.Context) ([]runtime.Status, error) {
+	all, err := p.Runtime.List(ctx)
+	var some []runtime.Status
+	for _, s := range all {
+		if _, omitted := p.omitted.Load(s.ID); !omitted {
+			some = append(some, s)
+		}
+	}
+	return some, err
+}
+
+// A container that is not in the engine's list is dead only when the engine
+// says so when it is asked for that one.
+func TestUnlistedContainerIsProbed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt := &partialListRuntime{Runtime: fake.New()}
+		h := flowtest.NewOn(t, rt)
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		restore := rt.Break("status "+idle[0].ID, runtime.ErrUnavailable)
+		for _, c := range idle {
+			rt.omitted.Store(c.ID, true)
+		}
+		<-time.After(5 * time.Minute)
+		require.Empty(t, h.Events(activity.ContainerDied))
+		restore()
+		<-time.After(time.Minute)
+		require.Empty(t, h.Events(activity.ContainerDied), "it runs")
+		rt.BreakOnce("status "+idle[1].ID, runtime.ErrNotFound)
+		h.Until("a death", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
+	})
+}
+
+// What is about to happen to a container is on record before it does: after
+// a crash the log says why it is gone.
+func TestDestroyIsRecordedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		c := h.Claim("w", "ada")
+		recordedFirst := map[string]bool{}
+		h.RT.Before("destroy", func(ctx context.Context, call fake.Call) error {
+			if _, before := recordedFirst[call.ID]; before {
+				return nil
+			}
+			switch call.ID {
+			case c.Container:
+				k, err := h.Pools.Container(ctx, call.ID)
+				recordedFirst[call.ID] = k.Health == pool.Exited
+				return err
+			case "unknown":
+				events := h.Events(activity.ContainerDestroying)
+				recordedFirst[call.ID] = len(events) == 1 && events[0].Container == "unknown"
+			}
+			return nil
+		})
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
+		require.NoError(t, h.RT.Create(t.Context(), runtime.Spec{ID: "unknown", Image: "box", Command: []string{"box", "idle"}}))
+		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		require.Equal(t, map[string]bool{c.Container: true, "unknown": true}, recordedFirst)
+	})
+}
+
+// A container that a killed server was making is given up by the next one, with
+// the reason: nobody knows how far it got.
+func TestInterruptedCreateIsDestroyed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		applied := h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{
+			ID: "half", Workload: "w", Revision: applied.Record.Revision, State: pool.Creating, Fence: pool.FirstFence,
+		}, 10))
+		h.Restart()
+		h.AwaitIdle("w", 2)
+		half, err := h.Pools.Container(t.Context(), "half")
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroyed, half.State)
+		require.Contains(t, half.Reason, "while it was being made")
+	})
+}
+
+// A check that was made while a container changed hands says nothing about it.
+func TestHealthCheckDuringReleaseIsIgnored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(basicYAML, "reuse: wipe", "reuse: same_tenant", 1) +
+			"healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 0s }\n")
+		c := h.Claim("w", "ada")
+		var armed atomic.Bool
+		armed.Store(true)
+		h.RT.Before("exec "+c.Container+" box echo healthy", func(context.Context, fake.Call) error {
+			if !armed.CompareAndSwap(true, false) {
+				return nil
+			}
+			_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{ // as another server releases it
+				ID: c.ID, From: []claim.State{claim.Active}, To: claim.Released,
+				Container: &pool.Transition{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(k *pool.Container) { k.Claim = "" }},
+			})
+			require.NoError(t, err)
+			return errors.New("the check could not be made")
+		})
+		<-time.After(time.Minute)
+		require.False(t, armed.Load())
+		require.Empty(t, h.Events(activity.ContainerUnhealthy))
+		require.Equal(t, c.Container, h.Claim("w", "ada").Container)
+	})
+}
+
+// A removal that fails is retried with backoff, a minute apart at most.
+func TestDestroyBacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML)
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		var tries atomic.Int64
+		h.RT.Before("destroy "+idle[0].ID, func(context.Context, fake.Call) error {
+			tries.Add(1)
+			return errors.New("the engine is confused")
+		})
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		<-time.After(10 * time.Minute)
+		require.Greater(t, tries.Load(), int64(10))
+		require.Less(t, tries.Load(), int64(20))
+		current, err := h.Pools.Container(t.Context(), idle[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, pool.Destroying, current.State, "it is there still")
+	})
+}
+
+// A pre_destroy that a killed server has begun is taken up by the removal, and
+// ended by nobody else.
+func TestPreDestroyIsResumed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(basicYAML + "hooks: { pre_destroy: [{ name: bye, command: [box, echo, bye] }] }\n")
+		h.AwaitIdle("w", 2)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
+		require.NoError(t, err)
+		restore := h.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable) // nothing is begun
+		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
+		synctest.Wait()
+		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
+			ID: "begun", Attempt: 1, Point: hooks.PreDestroy, Hook: "bye", Action: "exec", Command: []string{"box"},
+			Workload: "w", Container: idle[0].ID, State: hooks.Running, StartedAt: time.Now(),
+		}))
+		h.Restart()
+		require.Empty(t, h.Events(activity.HookFailed))
+		restore()
+		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		require.Len(t, h.Events(activity.HookFailed), 1)
+		require.Len(t, h.Events(activity.HookStarted), 1)
+	})
+}
+
+// A container that dies in the last moment before it is idle, and whose death
+// nobody watches, is not handed out.
+func TestUnobservedExitBeforeIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		h.RT.Block("watch")
+		h.Start()
+		var died atomic.Bool
+		h.RT.After("status", func(_ context.Context, call fake.Call) error {
+			if died.CompareAndSwap(false, true) { // it was healthy
+				h.RT.Kill(call.ID)
+			}
+			return nil
+		})
+		h.Apply(poolYAML(1, 4))
+		h.Until("the death to be found", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
+		require.Empty(t, h.Events(activity.ContainerDied), "before any comparison with the engine")
+		h.AwaitIdle("w", 1)
+		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
+		require.NoError(t, err)
+		require.Len(t, idle, 1)
+		status, err := h.RT.Status(t.Context(), idle[0].ID)
+		require.NoError(t, err)
+		require.Equal(t, runtime.Running, status.State)
+	})
+}
+
+// An orphan has all of its grace, however often engine and database are
+// compared meanwhile.
+func TestOrphanGraceAcrossReconciles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
+		h.Restart() // compares at once
+		for range 5 {
+			<-time.After(2 * time.Second)
+			h.RT.SetDown(true)
+			<-time.After(time.Second)
+			h.RT.SetDown(false) // compares again
+		}
+		<-time.After(2 * time.Second)
+		_, err := h.RT.Status(t.Context(), "unknown")
+		require.NoError(t, err)
+		require.Empty(t, h.Events(activity.ContainerDestroying))
+	})
+}

@@ -1,0 +1,59 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/release"
+)
+
+// readOnlyStore is storage that can be read and, while it is full, not written.
+type readOnlyStore struct {
+	claim.Store
+	full *atomic.Bool
+}
+
+func (s readOnlyStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
+	if s.full.Load() {
+		return claim.Claim{}, errors.New("the disk is full")
+	}
+	return s.Store.UpdateClaim(ctx, m)
+}
+
+// A tenant that shows itself while that cannot be recorded is not idle for it.
+func TestTouchRememberedWhenStoreFull(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		alive, quiet := h.Claim("w", "alive"), h.Claim("w", "quiet")
+		var full atomic.Bool
+		db := readOnlyStore{h.DB, &full}
+		log, runner := slog.New(slog.DiscardHandler), hooks.NewRunner(h.RT, h.DB)
+		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
+		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
+		startLoops(t, h)
+		full.Store(true)
+		time.AfterFunc(62*time.Minute, func() { full.Store(false) })
+		for start := time.Now(); time.Since(start) < 2*time.Hour; {
+			_, err := claims.Touch(t.Context(), alive.ID)
+			require.Equal(t, full.Load(), err != nil)
+			<-time.After(4 * time.Minute)
+		}
+		for c, state := range map[string]claim.State{quiet.ID: claim.Released, alive.ID: claim.Active} {
+			current, err := h.DB.Claim(t.Context(), c)
+			require.NoError(t, err)
+			require.Equal(t, state, current.State)
+		}
+	})
+}

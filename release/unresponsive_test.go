@@ -1,0 +1,100 @@
+package release_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
+)
+
+// taintTimeout is for how long a container may be silent, as the sessions of a backend
+// have it.
+const taintTimeout = 2 * time.Minute
+
+// makeUnresponsive has a claim's container answer nothing, while the engine says that it
+// runs; from the limit on it is tainted.
+func makeUnresponsive(h *flowtest.Harness, c claim.Claim) {
+	start := time.Now()
+	for _, op := range []string{"exec", "outcome", "restart", "stop", "get"} {
+		h.RT.Before(op+" "+c.Container, func(ctx context.Context, _ fake.Call) error {
+			select {
+			case <-time.After(min(15*time.Second, max(taintTimeout-time.Since(start), 0))):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if time.Since(start) < taintTimeout {
+				return runtime.ErrUnresponsive
+			}
+			return runtime.ErrTainted
+		})
+	}
+}
+
+// A container that does not answer holds its claim and its place no longer than
+// until it is tainted, also where hooks are to run in it: it is destroyed, or
+// kept for the state that could not be read, in a place of its own.
+func TestReleaseOfUnresponsiveContainer(t *testing.T) {
+	hook := "hooks: { pre_release: [{ command: [box, echo, flushed], timeout: 30s }] }"
+	for name, tt := range map[string]struct {
+		file  string
+		state claim.State
+	}{
+		"without state":       {strings.Split(syncedWorkload, "sync:")[0], claim.Released},
+		"hook, without state": {strings.Split(syncedWorkload, "sync:")[0] + hook, claim.Released},
+		"with state":          {syncedWorkload, claim.ReleaseFailed},
+		"hook, with state":    {syncedWorkload + hook, claim.ReleaseFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				startLoops(t, h)
+				h.Apply(strings.NewReplacer("reuse: never", "reuse: same_tenant, release_failed_ttl: 2h", "max_size: 2", "max_size: 1").Replace(tt.file))
+				c := h.Claim("w", "ada")
+				start := time.Now()
+				makeUnresponsive(h, c)
+				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+				if err != nil {
+					require.ErrorIs(t, err, runtime.ErrUnresponsive)
+					require.Equal(t, claim.Releasing, currentClaim(h, c).State)
+				}
+				h.Until("the release to end", func() bool { return currentClaim(h, c).State == tt.state })
+				require.Less(t, time.Since(start), 2*taintTimeout)
+				h.Claim("w", "bob") // it does not wait for long
+				require.Less(t, time.Since(start), 3*taintTimeout)
+				if tt.state == claim.Released {
+					require.Equal(t, pool.Destroyed, claimContainer(h, c).State)
+					return
+				}
+				require.Equal(t, claim.FailedByTenant, currentClaim(h, c).FailureReason)
+				require.Equal(t, pool.Claimed, claimContainer(h, c).State, "it holds the last copy")
+				<-time.After(time.Hour)
+				require.Equal(t, pool.Claimed, claimContainer(h, c).State)
+				h.Until("it to be given up", func() bool { return currentClaim(h, c).State == claim.Released })
+				require.Len(t, h.Events(activity.ClaimStateLost), 1)
+				runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
+				require.NoError(t, err)
+				require.LessOrEqual(t, len(runs), 1, "a hook is not begun again")
+			})
+		})
+	}
+}
+
+// claimContainer is that of a claim, as it is on record.
+func claimContainer(h *flowtest.Harness, c claim.Claim) pool.Container {
+	h.T.Helper()
+	k, err := h.Pools.Container(h.T.Context(), c.Container)
+	require.NoError(h.T, err)
+	return k
+}

@@ -1,0 +1,64 @@
+package docker
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/docker/docker/client"
+	"github.com/stretchr/testify/require"
+)
+
+// slowEngine is an engine that removes containers at its leisure.
+type slowEngine struct {
+	removing chan string // of each container that it is told to remove
+	removed  chan struct{}
+}
+
+func (s slowEngine) RoundTrip(r *http.Request) (*http.Response, error) {
+	s.removing <- r.URL.Path
+	select {
+	case <-s.removed:
+	case <-r.Context().Done():
+		return nil, context.Cause(r.Context())
+	}
+	answer := httptest.NewRecorder()
+	answer.WriteHeader(http.StatusNoContent)
+	return answer.Result(), nil
+}
+
+// Containers leave one after another, also when nobody waits for the first any
+// more: the engine is still at it. One that never answers holds up the others
+// for a while only.
+func TestRemovesAreSerialised(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			engine := slowEngine{removing: make(chan string, 9), removed: make(chan struct{})}
+			api, err := client.NewClientWithOpts(
+				client.WithHTTPClient(&http.Client{Transport: engine}), client.WithVersion("1.41"))
+			require.NoError(t, err)
+			r := &Runtime{api: api, removeSem: make(chan struct{}, 1)}
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			start := time.Now()
+			require.ErrorIs(t, r.remove(ctx, "first"), context.DeadlineExceeded)
+			require.Equal(t, time.Second, time.Since(start))
+			require.Contains(t, <-engine.removing, "first")
+
+			second := make(chan error, 1)
+			go func() { second <- r.remove(t.Context(), "second") }() // ends with its answer
+			synctest.Wait()
+			require.Empty(t, engine.removing)
+			if answers {
+				engine.removed <- struct{}{}
+			}
+			require.Contains(t, <-engine.removing, "second")
+			require.Equal(t, answers, time.Since(start) < removeTimeout)
+			engine.removed <- struct{}{}
+			require.NoError(t, <-second)
+		})
+	}
+}

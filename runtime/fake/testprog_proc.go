@@ -1,0 +1,153 @@
+package fake
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func duration(s string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(s, 64); err == nil {
+		return time.Duration(seconds * float64(time.Second)), nil
+	}
+	return time.ParseDuration(s)
+}
+
+func idle(p *Proc, args []string) error {
+	p.OnTerm(func() { p.Exit(0) })
+	if err := echo(p, []string{"idle"}); err != nil {
+		return err
+	}
+	return errPark
+}
+
+func hang(*Proc, []string) error { return errPark }
+
+func ignoreTerm(p *Proc, _ []string) error {
+	p.OnTerm(func() {})
+	if err := echo(p, []string{"deaf"}); err != nil {
+		return err
+	}
+	return errPark
+}
+
+// recordSignals notes the signals that may ask a main process to end.
+func recordSignals(p *Proc, args []string) error {
+	for _, name := range []string{"TERM", "INT", "QUIT", "USR1", "USR2"} {
+		p.OnSignal("SIG"+name, func() { _ = appendTo(p, []string{args[0], name}) }) // a dead one notes nothing
+	}
+	if err := echo(p, []string{"noted"}); err != nil {
+		return err
+	}
+	return errPark
+}
+
+func signalSelf(p *Proc, args []string) error {
+	s, ok := signals[args[0]]
+	if !ok || args[0] == "SEGV" || args[0] == "ABRT" {
+		return fmt.Errorf("the Go runtime catches %s", args[0])
+	}
+	p.c.signal(p, s)
+	return errPark
+}
+
+func kill(p *Proc, args []string) error {
+	s, ok := signals[args[1]]
+	if !ok {
+		return fmt.Errorf("kill %s %s: no such process or signal", args[0], args[1])
+	}
+	main, _ := strconv.Atoi(p.Env[mainPIDEnv])
+	names := map[string]int{"init": initPID, "shim": shimPID, "main": main}
+	pid, named := names[args[0]]
+	if !named {
+		var err error
+		if pid, err = strconv.Atoi(args[0]); err != nil || pid < 1 {
+			return fmt.Errorf("kill %s %s: no such process or signal", args[0], args[1])
+		}
+	}
+	if err := p.c.kill(p, pid, s); err != nil {
+		return fmt.Errorf("kill %d: %w", pid, err)
+	}
+	return nil
+}
+
+// startDaemon leaves a child that hangs.
+func startDaemon(p *Proc, args []string) error {
+	p.Spawn(p.Args[0], "hang", args[0])
+	return nil
+}
+
+func printOnTerm(p *Proc, args []string) error {
+	child := p.Spawn(p.Args[0], "say-at-term", args[0])
+	child.OnTerm(func() {
+		_ = echo(child, args[:1]) // if it is dead by then, it says nothing
+		child.Exit(0)
+	})
+	return nil
+}
+
+// stormSize is how many children a storm has.
+const stormSize = 8
+
+func forkstorm(p *Proc, args []string) error {
+	p.OnTerm(func() {})
+	if err := echo(p, []string{"deaf"}); err != nil {
+		return err
+	}
+	for range stormSize {
+		p.Spawn(p.Args[0], "forkstorm", args[0], "child").OnTerm(func() {})
+	}
+	return errPark
+}
+
+func ps(p *Proc, args []string) error {
+	for _, other := range p.c.processes() {
+		line := strings.Join(other.Args, " ")
+		if other == p || !strings.Contains(line, args[0]) {
+			continue
+		}
+		if _, err := fmt.Fprintln(p.Stdout, other.pid, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// zombies never are: a process that ends is off the table.
+func zombies(p *Proc, _ []string) error { return echo(p, []string{"0"}) }
+
+// kill sends a signal as a process does. The container's own two processes
+// take SIGTERM to the main process and SIGKILL from root: process 1 is out of
+// its reach, and without the other nobody knows what became of the command.
+func (c *container) kill(from *Proc, pid int, s Signal) error {
+	c.mu.Lock()
+	target, run := c.procs[pid], from.run
+	if pid == initPID {
+		target = c.main
+	}
+	isShim := pid == initPID || pid == shimPID
+	uid := 0
+	if target != nil && !isShim {
+		uid = target.User.UID
+	}
+	switch {
+	case target == nil && !isShim:
+		c.mu.Unlock()
+		return syscall.ESRCH
+	case from.User.UID != uid:
+		c.mu.Unlock()
+		return syscall.EPERM
+	case pid == shimPID && run != nil && s == sigKill:
+		run.tainted = run.liveProcs > 0
+		for _, p := range run.processes() {
+			c.terminate(p, sigKill)
+		}
+	}
+	c.mu.Unlock()
+	if target != nil && (pid != initPID || s != sigKill) {
+		c.signal(target, s)
+	}
+	return nil
+}

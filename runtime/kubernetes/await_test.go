@@ -1,0 +1,148 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// flakyServer is an API server with one pod, which changes once, and that is away now
+// and then.
+type flakyServer struct {
+	pod         *corev1.Pod
+	start       time.Time
+	changeAfter time.Duration // since it has begun
+	outages     []outage
+	forbidWatch bool // it lets nobody follow what changes
+}
+
+// outage is from when to when a server does not answer.
+type outage struct{ from, to time.Duration }
+
+func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	now := time.Since(m.start)
+	for _, o := range m.outages {
+		if o.from <= now && now < o.to {
+			return nil, errors.New("connection refused")
+		}
+	}
+	if r.URL.Query().Get("watch") == "" {
+		return jsonResponse(http.StatusOK, corev1.PodList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: []corev1.Pod{*m.pod},
+			ListMeta: metav1.ListMeta{ResourceVersion: "7"}})
+	}
+	if r.URL.Query().Get("sendInitialEvents") != "" || m.forbidWatch {
+		return jsonResponse(http.StatusForbidden, metav1.Status{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Reason: metav1.StatusReasonForbidden, Code: 403})
+	}
+	body, stream := io.Pipe()
+	cut := func() { stream.CloseWithError(io.ErrUnexpectedEOF) }
+	context.AfterFunc(r.Context(), cut)
+	for _, o := range m.outages {
+		if now < o.from {
+			time.AfterFunc(o.from-now, cut)
+		}
+	}
+	if now < m.changeAfter {
+		time.AfterFunc(m.changeAfter-now, func() {
+			_ = json.NewEncoder(stream).Encode(map[string]any{"type": "MODIFIED", "object": m.pod}) // or it is cut
+		})
+	}
+	return &http.Response{StatusCode: http.StatusOK, Body: body, Header: jsonHeader()}, nil
+}
+
+func jsonResponse(code int, object any) (*http.Response, error) {
+	body, write := io.Pipe()
+	go func() { // ends when the answer is read, or closed
+		write.CloseWithError(json.NewEncoder(write).Encode(object))
+	}()
+	return &http.Response{StatusCode: code, Body: body, Header: jsonHeader()}, nil
+}
+
+func jsonHeader() http.Header {
+	return http.Header{"Content-Type": {k8sruntime.ContentTypeJSON}}
+}
+
+// newFlakyRuntime is a backend whose cluster is that server.
+func newFlakyRuntime(t *testing.T, m *flakyServer) *Runtime {
+	t.Helper()
+	client, err := newClient(&rest.Config{
+		Host: "http://moody.invalid", APIPath: "/api", Transport: m, QPS: -1,
+		ContentConfig: rest.ContentConfig{
+			GroupVersion: &corev1.SchemeGroupVersion, NegotiatedSerializer: serializer.NewCodecFactory(scheme).WithoutConversion(),
+		},
+	})
+	require.NoError(t, err)
+	return &Runtime{config: &rest.Config{Host: "moody"}, client: client, pods: newPods(client, "default"), log: clientLog(nil)}
+}
+
+// A server that is lost is waited for from when it was lost, however long the
+// wait before it was; and no longer than that. What is no answer from the
+// beginning, or ever the same complaint, is borne for as long.
+func TestAwaitPodTimeouts(t *testing.T) {
+	troubled := fmt.Errorf("%w: the node is in trouble", runtime.ErrUnavailable)
+	const long, short = 2 * maxWait, 2 * maxWait / 3
+	for name, test := range map[string]struct {
+		server    flakyServer
+		complains bool
+		ends      time.Duration
+		want      error
+	}{
+		"it changes":            {server: flakyServer{changeAfter: long}, ends: long},
+		"away for a while":      {server: flakyServer{changeAfter: long + 1, outages: []outage{{long, long + short}}}, ends: long + short},
+		"away twice":            {server: flakyServer{changeAfter: 3 * long, outages: []outage{{long, long + short}, {2 * long, 2*long + short}}}, ends: 3 * long},
+		"away for long":         {server: flakyServer{changeAfter: 2 * long, outages: []outage{{long, 2 * long}}}, ends: long + maxWait, want: runtime.ErrUnavailable},
+		"never there":           {server: flakyServer{changeAfter: long, outages: []outage{{0, long}}}, ends: maxWait, want: runtime.ErrUnavailable},
+		"may not be followed":   {server: flakyServer{changeAfter: long, forbidWatch: true}, ends: maxWait, want: runtime.ErrUnavailable},
+		"in trouble at once":    {complains: true, ends: maxWait, want: troubled},
+		"in trouble in the end": {server: flakyServer{changeAfter: long}, complains: true, ends: long + maxWait, want: troubled},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				pod := &corev1.Pod{
+					TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+					ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u", ResourceVersion: "7"},
+				}
+				m := test.server
+				m.pod, m.start = pod, start
+				r := newFlakyRuntime(t, &m)
+				err := r.awaitPod(t.Context(), pod, func(now *corev1.Pod) (bool, error) {
+					require.NotNil(t, now, "it is there all the time")
+					if time.Since(start) < m.changeAfter {
+						return false, nil
+					}
+					if test.complains {
+						return false, troubled
+					}
+					return true, nil
+				})
+				require.ErrorIs(t, err, test.want)
+				require.InDelta(t, test.ends.Seconds(), time.Since(start).Seconds(), 3)
+			})
+		})
+	}
+}
+
+// What ends a wait is said once, also when it counts as no answer itself.
+func TestRetryErrorNotRepeated(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(fmt.Errorf("%w: the node is silent", runtime.ErrUnavailable))
+	err := withRetry(ctx, time.Minute, func() (bool, error) { return false, context.Cause(ctx) })
+	require.EqualError(t, err, context.Cause(ctx).Error())
+}

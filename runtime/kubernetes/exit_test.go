@@ -1,0 +1,160 @@
+package kubernetes_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/kubernetes"
+	"github.com/hostler/hostler/runtime/runtimetest"
+)
+
+// watchExits follows the deaths of one container.
+func watchExits(t *testing.T, rt *kubernetes.Runtime, id string) <-chan runtime.Exit {
+	t.Helper()
+	exits, ready := make(chan runtime.Exit, 100), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { // ends with ctx
+		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) {
+			if d.ID == id {
+				exits <- d
+			}
+		})
+	}()
+	<-ready
+	t.Cleanup(func() {
+		cancel()
+		require.NoError(t, <-done, "Watch")
+	})
+	return exits
+}
+
+func awaitExit(t *testing.T, exits <-chan runtime.Exit) runtime.Exit {
+	t.Helper()
+	select {
+	case d := <-exits:
+		return d
+	case <-time.After(30 * time.Second):
+		require.Fail(t, "a death was not told")
+		return runtime.Exit{}
+	}
+}
+
+// However a container ends, its death is told once, with what the cluster knows
+// of it.
+func TestExitEvents(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		end   func(t *testing.T, rt *kubernetes.Runtime, id string)
+		codes []int // 137 is of one that is slower than its grace, a second
+		oom   bool
+		gone  bool // the pod, with the container
+	}{
+		"its main process ends": {codes: []int{0}, end: func(t *testing.T, rt *kubernetes.Runtime, id string) {
+			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
+		}},
+		"deleted by somebody": {codes: []int{0, 137}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), nil, nil))
+		}},
+		"deleted by force": {codes: []int{-1}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), `{"gracePeriodSeconds": 0}`, nil))
+		}},
+		"evicted": {codes: []int{0, 137}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodPost, pod(id)+"/eviction",
+				`{"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "hostler-`+id+`"}}`, nil))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			rt := openRuntime(t)
+			id := startContainer(t, rt)
+			require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
+			exits := watchExits(t, rt, id)
+			test.end(t, rt, id)
+			d := awaitExit(t, exits)
+			require.Contains(t, test.codes, d.ExitCode)
+			require.Equal(t, test.oom, d.OOMKilled)
+			require.False(t, d.Time.IsZero())
+			require.NoError(t, rt.Destroy(t.Context(), id))
+			require.Eventually(t, func() bool {
+				_, err := rt.Status(t.Context(), id)
+				return errors.Is(err, runtime.ErrNotFound)
+			}, maxWait, pollInterval)
+			require.Empty(t, exits, "a second time")
+			_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box"}})
+			require.ErrorIs(t, err, runtime.ErrNotFound)
+		})
+	}
+}
+
+func hasLogs(t *testing.T, rt *kubernetes.Runtime, id string) bool {
+	t.Helper()
+	log, err := rt.Logs(t.Context(), id, time.Time{}, 100)
+	require.NoError(t, err)
+	text, err := io.ReadAll(log)
+	require.NoError(t, err)
+	return string(text) != ""
+}
+
+// A container that has ended is one until it is brought back; its volumes can
+// be read before that, and what it printed at its end.
+func TestExitedContainerRestart(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t)
+	id := startContainer(t, rt)
+	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
+	exits := watchExits(t, rt, id)
+	mustExec(t, rt, id, "/box", "write", "kept", "x")
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "signal", "KILL"}})
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
+	awaitExit(t, exits)
+	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	// The kubelet starts the shim again, and the main process stays ended.
+	require.Eventually(t, func() bool {
+		files, err := rt.CopyOut(t.Context(), id, "/data")
+		if err != nil {
+			return false
+		}
+		text, err := io.ReadAll(files)
+		return err == nil && len(text) > 0 && files.Close() == nil
+	}, maxWait, pollInterval)
+	require.True(t, hasLogs(t, rt, id), "what it printed before it ended")
+	status, err := rt.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	_, err = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+
+	second := openRuntime(t) // a server that starts again knows it too
+	require.NoError(t, second.Restart(t.Context(), id, 1))
+	status, err = second.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Running, status.State)
+	require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "kept"))
+	require.Empty(t, exits)
+}
+
+// A main process that ends at once is begun once, and its end is told.
+func TestMainExitsImmediately(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t)
+	spec := newSpec(t)
+	spec.Command = []string{"/box", "exit", "7"}
+	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
+	require.NoError(t, rt.Create(t.Context(), spec))
+	err := rt.Start(t.Context(), spec.ID)
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.ErrorContains(t, err, "exit code 7")
+	status, err := rt.Status(t.Context(), spec.ID)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	require.Equal(t, 7, status.ExitCode)
+}

@@ -1,0 +1,103 @@
+package process
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim/proctree"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+// startContainer is a container in a backend of its own.
+func startContainer(t *testing.T) (rt *Runtime, p containerPaths, testprog string) {
+	t.Helper()
+	dir := newDir(t)
+	testprog = copyTestprog(t, dir)
+	// The address of a socket would not hold this path.
+	rt = openRuntime(t, dir+"/a-long-folder-name-a-long-folder-name-a-long-folder-name-a-long-folder-name")
+	spec := runtime.Spec{ID: "c", Command: []string{testprog, "idle"}, Workdir: "/data",
+		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}}}
+	require.NoError(t, rt.Create(t.Context(), spec))
+	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.WithoutCancel(t.Context()), "c")) })
+	require.NoError(t, rt.Start(t.Context(), "c"))
+	return rt, rt.paths("c"), testprog
+}
+
+// Anybody may kill an init that is an ordinary process. That is noticed, and
+// what it leaves behind goes with the container.
+func TestInitKilled(t *testing.T) {
+	t.Parallel()
+	rt, p, _ := startContainer(t)
+	initID, err := p.runningInit()
+	require.NoError(t, err)
+	all, err := proctree.Scan()
+	require.NoError(t, err)
+	tree := proctree.FilterDescendants(all, initID.PID)
+	require.NotEmpty(t, tree)
+	initID.Signal(unix.SIGKILL)
+	require.True(t, waitExit(initID, exitTimeout))
+
+	status, err := rt.Status(t.Context(), "c")
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	require.Equal(t, sigkillExitCode, status.ExitCode)
+	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{"true"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.NoError(t, rt.Destroy(t.Context(), "c"))
+	for _, one := range tree {
+		// A worker ends by itself when its init is gone, as soon as it is told.
+		require.True(t, waitExit(one.ID, exitTimeout), "process %d", one.PID)
+	}
+}
+
+// A record of another time does not stand for whoever has the number now.
+func TestRecycledPID(t *testing.T) {
+	t.Parallel()
+	rt, p, _ := startContainer(t)
+	require.NoError(t, rt.Destroy(t.Context(), "c"))
+	require.NoError(t, rt.Create(t.Context(), runtime.Spec{ID: "c", Command: []string{"x"}}))
+	me, err := proctree.Read(os.Getpid())
+	require.NoError(t, err)
+	record := []byte(`{"pid":` + strconv.Itoa(me.PID) + `,"start":1}`)
+	require.NoError(t, os.WriteFile(p.record, record, 0o600))
+	status, err := rt.Status(t.Context(), "c")
+	require.NoError(t, err)
+	require.Equal(t, runtime.Exited, status.State)
+	require.NoError(t, rt.Destroy(t.Context(), "c"), "and this process lives on")
+}
+
+// A folder that a tenant has put elsewhere is not emptied there.
+func TestWipeDoesNotFollowSymlinks(t *testing.T) {
+	t.Parallel()
+	rt, p, testprog := startContainer(t)
+	require.NoError(t, rt.RecordBaseline(t.Context(), "c", 1))
+	elsewhere := newDir(t)
+	require.NoError(t, os.WriteFile(elsewhere+"/file", nil, 0o600))
+	for _, args := range [][]string{{"remove", p.hostPath("/data")}, {"link", elsewhere, p.hostPath("/data")}} {
+		result, err := rt.Exec(t.Context(), "c", runtime.Command{Args: append([]string{testprog}, args...), Workdir: "/"})
+		require.NoError(t, err)
+		require.True(t, result.OK(), "%+v", result)
+	}
+	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 1), runtime.ErrWipeUnverified)
+	require.FileExists(t, elsewhere+"/file")
+}
+
+// A destroy that is cut off is listed until it is done.
+func TestInterruptedDestroyIsListed(t *testing.T) {
+	t.Parallel()
+	rt, p, _ := startContainer(t)
+	require.NoError(t, os.Rename(p.dir, p.destroyingDir()))
+	all, err := rt.List(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "c", all[0].ID)
+	require.ErrorIs(t, rt.Create(t.Context(), runtime.Spec{ID: "c", Command: []string{"x"}}), runtime.ErrExists)
+	require.NoError(t, rt.Destroy(t.Context(), "c"))
+	all, err = rt.List(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all)
+}

@@ -1,0 +1,141 @@
+package runtimetest
+
+import (
+	"fmt"
+	"io"
+	"testing"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// waitResultCases are commands that are asked about by their keys.
+func waitResultCases(t *testing.T, s *suite) {
+	t.Run("over", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("append", "once", "x")
+		cmd.RunID = newMarker()
+		first, err := c.exec(t, cmd)
+		require.NoError(t, err)
+		second, err := c.waitResult(t, cmd)
+		require.NoError(t, err)
+		require.Equal(t, first, second)
+		require.Equal(t, "x", c.mustExec(t, "read", "once"), "asking runs nothing")
+	})
+	t.Run("under way", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("hang", newMarker())
+		cmd.RunID = newMarker()
+		done := make(chan error, 1)
+		go func() { // ends with the command
+			_, err := c.exec(t, cmd)
+			done <- err
+		}()
+		eventually(t, "the command runs", func() bool { return c.mustExec(t, "ps", cmd.Args[2]) != "" })
+		waited := make(chan error, 1)
+		go func() { // the same
+			_, err := c.waitResult(t, cmd)
+			waited <- err
+		}()
+		require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
+		require.ErrorIs(t, <-done, runtime.ErrContainerExited)
+		require.Error(t, <-waited, "lost, or forgotten when the question came late")
+	})
+	t.Run("never begun", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := c.command("append", "once", "x")
+		cmd.RunID = newMarker()
+		_, err := c.waitResult(t, cmd)
+		require.ErrorIs(t, err, runtime.ErrUnknownRun)
+		c.mustExec(t, "append", "once", "y")
+		require.Equal(t, "y", c.mustExec(t, "read", "once"), "asking runs nothing")
+	})
+	t.Run("did not start", func(t *testing.T) {
+		t.Parallel()
+		c := s.start(t)
+		cmd := runtime.Command{RunID: newMarker(), Args: []string{"/there/is/none"}}
+		for _, call := range []func(*testing.T, runtime.Command) (runtime.Result, error){c.exec, c.waitResult} {
+			_, err := call(t, cmd)
+			require.Equal(t, runtime.StartBinaryNotFound, startError(t, err))
+		}
+	})
+	t.Run("unanswered", func(t *testing.T) {
+		t.Parallel()
+		engineLost(t, s)
+	})
+	t.Run("no container", func(t *testing.T) {
+		t.Parallel()
+		_, err := s.rt.WaitResult(t.Context(), NewID(), runtime.Command{RunID: "k"})
+		require.ErrorIs(t, err, runtime.ErrNotFound)
+	})
+}
+
+// An Exec without an answer leaves nothing in doubt for whoever reaches the
+// container again: what never began is begun then, once, and what was lost sight
+// of has run on and tells how it ended.
+func engineLost(t *testing.T, s *suite) {
+	if isUnsupported(t, s.Reopen == nil, "to outlive its server") {
+		return
+	}
+	if _, closes := s.rt.(io.Closer); isUnsupported(t, !closes, "to lose its engine") {
+		return
+	}
+	c := s.start(t)
+	second, cmdLost := c.loseEngine(t)
+	result, err := c.waitResult(t, cmdLost)
+	require.NoError(t, err)
+	require.True(t, result.TimedOut, "it ran on: %+v", result)
+	c.requireNoProcess(t, cmdLost.Args[2])
+
+	cmd := c.command("append", "once", "x")
+	cmd.RunID = newMarker()
+	_, err = second.Exec(t.Context(), c.id, cmd)
+	require.ErrorIs(t, err, runtime.ErrUnavailable)
+	_, err = c.waitResult(t, cmd)
+	require.ErrorIs(t, err, runtime.ErrUnknownRun, "it never began")
+	for range 2 {
+		_, err = c.exec(t, cmd)
+		require.NoError(t, err)
+	}
+	require.Equal(t, "x", c.mustExec(t, "read", "once"))
+}
+
+// loseEngine has a backend lose its engine under a command that hangs until its
+// timeout. On a busy machine that may come first: then it has more time.
+func (c *container) loseEngine(t *testing.T) (closed runtime.Runtime, cmd runtime.Command) {
+	t.Helper()
+	for timeout := 5 * time.Second; ; timeout *= 2 {
+		closed, cmd = c.Reopen(t), c.command("hang", newMarker())
+		cmd.RunID, cmd.Timeout = newMarker(), timeout
+		done := make(chan error, 1)
+		go func() { // ends with the command
+			result, err := closed.Exec(t.Context(), c.id, cmd)
+			if err == nil && !result.TimedOut {
+				err = fmt.Errorf("it ended by itself: %+v", result)
+			}
+			done <- err
+		}()
+		exited := false
+		eventually(t, "the command runs", func() bool {
+			exited = len(done) > 0
+			return exited || c.mustExec(t, "ps", cmd.Args[2]) != ""
+		})
+		require.NoError(t, closed.(io.Closer).Close())
+		err := <-done
+		if err == nil && timeout < maxWait {
+			continue
+		}
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+		return closed, cmd
+	}
+}
+
+// waitResult asks what became of a command.
+func (c *container) waitResult(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
+	t.Helper()
+	return c.rt.WaitResult(t.Context(), c.id, cmd)
+}

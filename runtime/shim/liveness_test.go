@@ -1,0 +1,88 @@
+package shim
+
+import (
+	"context"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/stretchr/testify/require"
+)
+
+// checkedStream is a stream whose engine answers from a list, its last for good.
+type checkedStream struct {
+	net.Conn
+	checks  *[]time.Duration // when, since began
+	start   time.Time
+	answers []error
+}
+
+func (c *checkedStream) Running(context.Context) error {
+	err := c.answers[min(len(*c.checks), len(c.answers)-1)]
+	*c.checks = append(*c.checks, time.Since(c.start))
+	return err
+}
+
+// silentSession is a session with a container whose peer greets and then says no more
+// than the script; its stream never ends by itself. When it is given up, the
+// container is not there for a second one.
+func silentSession(t *testing.T, script func(p *peer), answers ...error) (*Session, *[]time.Duration) {
+	checks, dialled := &[]time.Duration{}, false
+	s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
+		if dialled {
+			return nil, 0, runtime.ErrNotRunning
+		}
+		dialled = true
+		ours, theirs := net.Pipe()
+		go func() { // ends when the session does
+			p := &peer{t: t, conn: theirs}
+			p.handshake("a")
+			script(p)
+			for {
+				if _, more := p.nextRequest(); !more {
+					return
+				}
+			}
+		}()
+		return &checkedStream{Conn: ours, checks: checks, start: time.Now(), answers: answers}, Version, nil
+	}})
+	t.Cleanup(func() { s.Close() })
+	return s, checks
+}
+
+// A container that is over without an end of its stream is noticed by what the
+// engine says of it, and not before the engine says so.
+func TestStreamOutlivesContainer(t *testing.T) {
+	t.Parallel()
+	for _, gone := range []error{runtime.ErrNotRunning, runtime.ErrNotFound} {
+		synctest.Test(t, func(t *testing.T) {
+			s, checks := silentSession(t, func(*peer) {}, nil, runtime.ErrUnavailable, gone)
+			_, err := s.Exec(t.Context(), runtime.Command{RunID: "key", Args: []string{"hello"}, Timeout: time.Hour})
+			require.ErrorIs(t, err, runtime.ErrContainerExited)
+			require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second}, *checks)
+		})
+	}
+}
+
+// The engine is asked only while a request is unanswered, and rarely.
+func TestLivenessCheckInterval(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, checks := silentSession(t, func(p *peer) { respondToRun(p, 0) }, nil)
+		_, err := s.Exec(t.Context(), helloCommand)
+		require.NoError(t, err)
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Empty(t, *checks, "nothing is waited for")
+
+		_, err = s.Exec(t.Context(), runtime.Command{RunID: "key", Args: []string{"hello"}, Timeout: 270 * time.Second})
+		require.Error(t, err)
+		require.Len(t, *checks, 7, "after 5, 15, 35 and 75 s, and then every minute")
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Len(t, *checks, 7, "nothing is waited for any more")
+	})
+}

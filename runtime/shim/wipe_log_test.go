@@ -1,0 +1,80 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// A text is found however the writes cut it, and only when all of it was there.
+func TestTextMatcher(t *testing.T) {
+	t.Parallel()
+	before, text, after := strings.Repeat("line\n", 100)+"the the en", "the end", "\nmore"
+	for size := 1; size <= len(before+text+after); size++ {
+		f := textMatcher{text: []byte(text)}
+		write := func(rest string) {
+			for rest != "" {
+				n, err := f.Write([]byte(rest[:min(size, len(rest))]))
+				require.NoError(t, err)
+				rest = rest[n:]
+			}
+		}
+		write(before)
+		require.False(t, f.found, "by %d bytes", size)
+		write(text + after)
+		require.True(t, f.found, "by %d bytes", size)
+		write(before)
+		require.True(t, f.found)
+	}
+}
+
+// Both marks have to be seen. An engine that has not written one down is asked
+// again, one whose other stream has gone on above it is given another, and none
+// is waited for without end.
+func TestWaitForMarks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := time.Now()
+		log := func(lines map[string]time.Duration) tailer {
+			return func(_ context.Context, _ int64, to io.Writer) error {
+				for mark, after := range lines {
+					if time.Since(start) >= after {
+						_, _ = io.WriteString(to, LogEndLine(mark)+"\n")
+					}
+				}
+				return nil
+			}
+		}
+		marks := []string{"one", "two"}
+		both, err := log(map[string]time.Duration{"one": 0, "two": 0}).waitForMarks(t.Context(), marks)
+		require.NoError(t, err)
+		require.True(t, both)
+		require.Zero(t, time.Since(start))
+
+		both, err = log(map[string]time.Duration{"one": time.Second, "two": time.Second + secondMarkTimeout/2}).waitForMarks(t.Context(), marks)
+		require.NoError(t, err)
+		require.True(t, both)
+		require.Less(t, time.Since(start), time.Second+2*secondMarkTimeout)
+
+		both, err = log(map[string]time.Duration{"two": 0, "other": 0}).waitForMarks(t.Context(), marks)
+		require.NoError(t, err)
+		require.False(t, both)
+
+		timeout := errors.New("too long")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), logTimeout, timeout)
+		defer cancel()
+		_, err = log(nil).waitForMarks(ctx, marks)
+		require.ErrorIs(t, err, timeout)
+
+		unavailable := tailer(func(context.Context, int64, io.Writer) error { return runtime.ErrUnavailable })
+		_, err = unavailable.waitForMarks(t.Context(), marks)
+		require.ErrorIs(t, err, runtime.ErrUnavailable)
+	})
+}

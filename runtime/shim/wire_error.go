@@ -1,0 +1,98 @@
+package shim
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// Code names a fault on the wire.
+type Code string
+
+// The faults. Each but CodeStart stands for one error of package runtime.
+const (
+	CodeStart           Code = "start"
+	CodeNotRunning      Code = "not_running"
+	CodeContainerExited Code = "lost"
+	CodeUnknownRun      Code = "unknown_run"
+	CodeTainted         Code = "tainted"
+	CodeWipeUnverified  Code = "wipe_unverified"
+	CodeScanIncomplete  Code = "scan_incomplete"
+	CodeBusy            Code = "busy"
+	CodeStale           Code = "stale"
+	CodeDenied          Code = "denied"
+	CodeBadArchive      Code = "bad_archive"
+	CodeFileNotFound    Code = "no_file"
+	CodeUnsupported     Code = "unknown" // a request that the other end does not serve
+	CodeFailed          Code = "failed"
+)
+
+// errorByCode is the one place where the faults on the wire and the errors of the
+// contract meet. Denied is out of control: something else than our program has
+// answered, or the server has another secret than the one it made it with.
+var errorByCode = map[Code]error{
+	CodeNotRunning:      runtime.ErrNotRunning,
+	CodeContainerExited: runtime.ErrContainerExited,
+	CodeUnknownRun:      runtime.ErrUnknownRun,
+	CodeTainted:         runtime.ErrTainted,
+	CodeWipeUnverified:  runtime.ErrWipeUnverified,
+	CodeScanIncomplete:  runtime.ErrScanIncomplete,
+	CodeBusy:            runtime.ErrUnavailable,
+	CodeStale:           runtime.ErrStaleFence,
+	CodeDenied:          runtime.ErrTainted,
+	CodeBadArchive:      runtime.ErrBadArchive,
+	CodeFileNotFound:    runtime.ErrFileNotFound,
+}
+
+// WireError is an error as it travels.
+type WireError struct {
+	Code   Code                `json:"code"`
+	Reason runtime.StartReason `json:"reason,omitempty"` // with CodeStart
+	Detail string              `json:"detail,omitempty"`
+}
+
+// Err is the error of package runtime that the fault stands for.
+func (f *WireError) Err() error {
+	if f.Code == CodeStart {
+		return &runtime.StartError{Reason: f.Reason, Detail: f.Detail}
+	}
+	if cause, ok := errorByCode[f.Code]; ok {
+		return fmt.Errorf("%w: %s", cause, f.Detail)
+	}
+	return fmt.Errorf("the shim answered %s: %s", f.Code, f.Detail)
+}
+
+// NewWireError is the fault that stands for an error.
+func NewWireError(err error) *WireError {
+	if start, ok := errors.AsType[*runtime.StartError](err); ok {
+		return &WireError{Code: CodeStart, Reason: start.Reason, Detail: start.Detail}
+	}
+	for code, cause := range errorByCode {
+		if code != CodeDenied && errors.Is(err, cause) {
+			return &WireError{Code: code, Detail: strings.TrimPrefix(err.Error(), cause.Error()+": ")}
+		}
+	}
+	return &WireError{Code: CodeFailed, Detail: err.Error()}
+}
+
+// ToolError is the error that a program of the shim's, started by an engine or a
+// server, ended with: nil for exit code 0, else what the last line of its stderr
+// says.
+func ToolError(exitCode int, stderr string) error {
+	if exitCode == 0 {
+		return nil
+	}
+	var f WireError
+	if json.Unmarshal([]byte(lastLine(stderr)), &f) == nil && f.Code != "" {
+		return f.Err()
+	}
+	return fmt.Errorf("the shim's tool ended with code %d: %q", exitCode, strings.TrimSpace(stderr))
+}
+
+func lastLine(text string) string {
+	text = strings.TrimSpace(text)
+	return text[strings.LastIndexByte(text, '\n')+1:]
+}

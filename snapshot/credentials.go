@@ -1,0 +1,72 @@
+package snapshot
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/hostler/hostler/workload"
+)
+
+// ErrCredentials says that a sink's credentials cannot be had.
+var ErrCredentials = errors.New("the sink's credentials")
+
+// maxCredentialsSize bounds a file of credentials.
+const maxCredentialsSize = 64 << 10
+
+// credentials reads what a sink's credentials name; "" when they name nothing. A
+// workload's author says which, never where: files are below the folder that
+// the operator names, variables have a prefix that package workload demands.
+func (p PathPolicy) credentials(c workload.Credentials) (string, error) {
+	switch {
+	case c.Env != "":
+		text := os.Getenv(c.Env)
+		if text == "" {
+			return "", fmt.Errorf("%w: the server's environment has no %s", ErrCredentials, c.Env)
+		}
+		return text, nil
+	case c.File != "":
+		text, err := p.readCredentials(c.File)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrCredentials, err)
+		}
+		return text, nil
+	}
+	return "", nil
+}
+
+func (p PathPolicy) readCredentials(name string) (string, error) {
+	if p.Credentials == "" {
+		return "", errors.New("the server has no folder of credentials")
+	}
+	root, err := os.OpenRoot(p.Credentials)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := root.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxCredentialsSize))
+	if err == nil && strings.TrimSpace(string(data)) == "" {
+		err = fmt.Errorf("%s is empty", name)
+	}
+	return string(data), err
+}
+
+// parseSettings reads lines of "name = value", as Amazon's credentials files have
+// them. Sections and comments are left out.
+func parseSettings(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(line, "=")
+		if ok && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			all[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
+		}
+	}
+	return all
+}

@@ -1,0 +1,192 @@
+package snapshot
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+)
+
+// dirBucket keeps objects as files below a folder. Nothing leads out of it,
+// no link either.
+type dirBucket struct {
+	root *os.Root
+}
+
+var _ Bucket = (*dirBucket)(nil)
+
+// How files and folders are made: a tenant's state concerns nobody else.
+const (
+	fileMode = 0o600
+	dirMode  = 0o700
+)
+
+// openDir opens a folder, and makes it if need be.
+func openDir(dir string) (*dirBucket, error) {
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &dirBucket{root}, nil
+}
+
+// Close closes the folder.
+func (b *dirBucket) Close() error { return b.root.Close() }
+
+// Put is Bucket.Put.
+func (b *dirBucket) Put(ctx context.Context, key string, r io.Reader) error {
+	return b.writeFile(ctx, key, r)
+}
+
+// Create is Bucket.Create.
+func (b *dirBucket) Create(ctx context.Context, key string, data []byte) error {
+	return b.writeFile(ctx, key, strings.NewReader(string(data)))
+}
+
+// partialPrefix begins the name of a file that is being written.
+const partialPrefix = ".part-"
+
+// writeFile writes a file aside, and gives it its name when all of it is on the
+// disk. A link, unlike a rename, fails where the name is taken.
+func (b *dirBucket) writeFile(ctx context.Context, key string, r io.Reader) error {
+	dir := path.Dir(key)
+	if err := b.makeDirs(dir); err != nil {
+		return err
+	}
+	tmp := path.Join(dir, partialPrefix+rand.Text())
+	f, err := b.root.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return err
+	}
+	defer b.root.Remove(tmp) //nolint:errcheck // Prune removes it later
+	_, err = io.Copy(f, &ctxReader{ctx, r})
+	if err == nil {
+		err = f.Sync()
+	}
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return err
+	}
+	err = b.root.Link(tmp, key)
+	if errors.Is(err, fs.ErrExist) {
+		return ErrExists
+	}
+	if err != nil {
+		return err
+	}
+	return b.syncDir(dir)
+}
+
+// makeDirs makes a folder and those above it, and makes sure of their names.
+func (b *dirBucket) makeDirs(dir string) error {
+	if info, err := b.root.Stat(dir); err == nil && info.IsDir() {
+		return nil
+	}
+	if dir == "." {
+		return nil
+	}
+	if err := b.makeDirs(path.Dir(dir)); err != nil {
+		return err
+	}
+	if err := b.root.Mkdir(dir, dirMode); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return b.syncDir(path.Dir(dir))
+}
+
+// syncDir makes sure that the names in a folder outlive a loss of power.
+func (b *dirBucket) syncDir(dir string) error {
+	f, err := b.root.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// ctxReader is a reader that ends with its context.
+type ctxReader struct {
+	ctx  context.Context //nolint:containedctx // of the one call that reads it
+	from io.Reader
+}
+
+func (e *ctxReader) Read(p []byte) (int, error) {
+	n, err := e.from.Read(p)
+	if e.ctx.Err() != nil {
+		return n, context.Cause(e.ctx) // also in place of io.EOF
+	}
+	return n, err
+}
+
+// Get is Bucket.Get.
+func (b *dirBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	f, err := b.root.Open(key)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoObject
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = ErrNoObject
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return struct {
+		io.Reader
+		io.Closer
+	}{&ctxReader{ctx, f}, f}, nil
+}
+
+// List is Bucket.List.
+func (b *dirBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
+	// The part behind the last slash need not be a folder's whole name.
+	dir := "."
+	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
+		dir = prefix[:i]
+	}
+	return fs.WalkDir(b.root.FS(), dir, func(key string, d fs.DirEntry, err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while we looked, or was never there
+		}
+		if err != nil {
+			return err
+		}
+		if !d.Type().IsRegular() || !strings.HasPrefix(key, prefix) {
+			return nil
+		}
+		info, err := d.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return each(Object{Key: key, Size: info.Size(), Time: info.ModTime()})
+	})
+}
+
+// Delete is Bucket.Delete. Folders stay: one that is removed while a file is
+// put into it would fail the put.
+func (b *dirBucket) Delete(_ context.Context, key string) error {
+	if err := b.root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove: %w", err)
+	}
+	return nil
+}

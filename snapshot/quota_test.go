@@ -1,0 +1,144 @@
+package snapshot_test
+
+import (
+	"archive/tar"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	goruntime "runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/snapshottest"
+	"github.com/hostler/hostler/workload"
+)
+
+// Only as many large states are sent at once as there is memory for. Another
+// one waits, for longer than an upload may take, and then has all of that time
+// itself. Short ones wait for nobody.
+func TestUploadMemoryQuota(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bucket, open := snapshottest.NewMemory(), make(chan struct{})
+		bucket.Before(func(c snapshottest.Call) error {
+			if c.Op == "put" && !strings.Contains(c.Key, "/short/") {
+				<-open
+			}
+			return nil
+		})
+		sink := snapshot.New(bucket, synced(t, ""))
+		upload := func(ctx context.Context, tenant string, size int) error {
+			o := snapshot.Origin{Owner: snapshot.Owner{Workload: "w", Tenant: tenant}, Container: tenant, Fence: 1}
+			_, err := sink.Upload(ctx, generatedContainer(size), o)
+			return err
+		}
+		const large = snapshot.PeekSize + 100_000
+		var first, late errgroup.Group
+		for i := range snapshot.MaxConcurrentUploads {
+			first.Go(func() error {
+				require.ErrorContains(t, upload(t.Context(), fmt.Sprint("first", i), large), "it took longer than 12h")
+				return nil
+			})
+		}
+		synctest.Wait()
+		late.Go(func() error { return upload(t.Context(), "late", large) })
+		synctest.Wait()
+		require.Len(t, bucket.Calls("put"), snapshot.MaxConcurrentUploads)
+
+		require.NoError(t, upload(t.Context(), "short", 10_000))
+		require.Less(t, snapshot.MaxConcurrentUploads, len(bucket.Calls("put")))
+		short, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errTruncated)
+		defer cancel()
+		require.ErrorIs(t, upload(short, "impatient", large), errTruncated)
+
+		<-time.After(13 * time.Hour)
+		close(open)
+		require.NoError(t, first.Wait())
+		require.NoError(t, late.Wait())
+	})
+}
+
+// BenchmarkConcurrentUploads is the memory that this process takes for 20 uploads of 200
+// MiB each at a time.
+func BenchmarkConcurrentUploads(b *testing.B) {
+	const uploads, size = 20, 200 << 20
+	run := func(b *testing.B, sinks *snapshot.Sinks, sync *workload.Sync) {
+		sink, err := sinks.Open(b.Context(), sync)
+		require.NoError(b, err)
+		b.SetBytes(uploads * size)
+		for range b.N {
+			goruntime.GC()
+			debug.FreeOSMemory()
+			before := peakMemory(b, true)
+			var g errgroup.Group
+			for i := range uploads {
+				owner := snapshot.Owner{Workload: "w", Tenant: fmt.Sprint("t", i)}
+				g.Go(func() error {
+					_, err := sink.Upload(b.Context(), generatedContainer(size), snapshot.Origin{Owner: owner, Container: owner.Tenant, Fence: 1})
+					return err
+				})
+			}
+			require.NoError(b, g.Wait())
+			b.ReportMetric(float64(peakMemory(b, false)-before)/(1<<20), "MiB-resident")
+		}
+	}
+	b.Run("file", func(b *testing.B) {
+		sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(b.TempDir(), "state")})
+		defer sinks.Close()
+		run(b, sinks, synced(b, ""))
+	})
+	b.Run("s3", func(b *testing.B) {
+		s := startS3(b)
+		run(b, s.sinks(b), s.sync(b, "{file: right}", ""))
+	})
+}
+
+// peakMemory is how much memory of this process was resident at most, since
+// the last time that it was asked to begin anew.
+func peakMemory(t testing.TB, reset bool) int64 {
+	t.Helper()
+	if reset {
+		require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0))
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	kib, err := strconv.ParseInt(string(regexp.MustCompile(`VmHWM:\s+(\d+)`).FindSubmatch(status)[1]), 10, 64)
+	require.NoError(t, err)
+	return kib << 10
+}
+
+// generatedContainer is containers with one file of so many bytes, which do not
+// compress and take no memory.
+type generatedContainer int64
+
+func (generatedContainer) CopyIn(context.Context, string, string, io.Reader) error { return nil }
+
+func (g generatedContainer) CopyOut(_ context.Context, id, _ string) (io.ReadCloser, error) {
+	var seed [32]byte
+	copy(seed[:], id)
+	r, w := io.Pipe()
+	go func() { // ends when the archive was read, or is closed
+		archive := tar.NewWriter(w)
+		err := archive.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(g)})
+		if err == nil {
+			_, err = io.CopyN(archive, rand.NewChaCha8(seed), int64(g))
+		}
+		if err == nil {
+			err = archive.Close()
+		}
+		w.CloseWithError(err)
+	}()
+	return r, nil
+}

@@ -1,0 +1,169 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
+)
+
+const (
+	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + liveCondition + forUpdate
+
+	// The conditions are those of the indexes on idle containers.
+	selectCandidates = `SELECT ` + containerColumns + ` FROM containers
+		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
+	longestIdle = ` ORDER BY changed_at LIMIT 1`
+	// Of containers that are all the same one that somebody else is taking is
+	// passed over.
+	longestFree = longestIdle + skipLocked
+)
+
+// preference is one kind of container that a claim may get.
+type preference struct {
+	source claim.Source
+	// query looks for the longest idle one.
+	query string
+	// args are the query's; nil when this reservation wants none of the kind.
+	args func(claim.Reservation, runtime.Protocols) []any
+}
+
+// preferences are in the order in which they are tried.
+var preferences = []preference{
+	{ // The tenant's own, as it was left. It is waited for, not passed over.
+		claim.Affinity,
+		selectCandidates + ` AND tenant = $2 AND revision = $3 AND protocol = $4` + longestIdle + forUpdate,
+		func(r claim.Reservation, p runtime.Protocols) []any {
+			if r.Reuse == workload.ReuseNever {
+				return nil
+			}
+			return []any{r.Workload, r.Tenant, r.Revision, p.Current}
+		},
+	},
+	{ // Never claimed.
+		claim.Fresh,
+		selectCandidates + ` AND tenant = '' AND revision = $2 AND protocol = $3` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any { return []any{r.Workload, r.Revision, p.Current} },
+	},
+	{ // Another tenant's, to be wiped.
+		claim.Recycled,
+		selectCandidates + ` AND tenant <> '' AND tenant <> $2 AND revision = $3 AND protocol = $4` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any {
+			if r.Reuse != workload.ReuseWipe {
+				return nil
+			}
+			return []any{r.Workload, r.Tenant, r.Revision, p.Current}
+		},
+	},
+	{ // Outdated but never claimed: better than none.
+		claim.Fresh,
+		selectCandidates + ` AND tenant = '' AND (revision <> $2 OR protocol <> $4) AND protocol BETWEEN $3 AND $4` + longestFree,
+		func(r claim.Reservation, p runtime.Protocols) []any {
+			return []any{r.Workload, r.Revision, p.Oldest, p.Current}
+		},
+	},
+}
+
+// Reserve finds or makes the tenant's claim and a container for it.
+func (db *DB) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
+	var c claim.Claim
+	err := db.update(ctx, func(t *tx) (err error) {
+		c, err = reserve(t, r)
+		return err
+	})
+	if err != nil {
+		return claim.Claim{}, fmt.Errorf("reserve a container of %s: %w", r.Workload, err)
+	}
+	if c.ID == r.Claim && c.Container == "" {
+		// Said only now: as an error within the change it would undo the claim.
+		return c, claim.ErrNoIdleContainer
+	}
+	return c, nil
+}
+
+func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
+	c, err := scanClaim(t.query(selectLive, r.Workload, r.Tenant))
+	isNew := errors.Is(err, claim.ErrClaimNotFound)
+	if err != nil && !isNew {
+		return c, err
+	}
+	if !isNew && (c.ID != r.Claim || c.Container != "") {
+		return c, nil
+	}
+	if isNew {
+		c, err = addPendingClaim(t, normalized(claim.Claim{
+			ID: r.Claim, Workload: r.Workload, Tenant: r.Tenant, State: claim.Pending,
+			CreatedAt: t.now, Fence: toNanos(t.now), Owner: t.owner,
+		}))
+		if err != nil {
+			return c, err
+		}
+	}
+	if r.EnqueueOnly {
+		return c, nil
+	}
+	if err := pickContainer(t, r, &c); err != nil || c.Container == "" {
+		return c, err
+	}
+	return c, saveClaim(t, c)
+}
+
+// addPendingClaim adds the claim before a container is looked for: if somebody else is
+// just making one for this tenant, it waits for them with no container in its
+// hands that others would pass over.
+func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
+	c, err := addClaim(t, c)
+	if errors.Is(err, ErrExists) {
+		return c, fmt.Errorf("%w: claim %s has ended", pool.ErrConflict, c.ID)
+	}
+	if errors.Is(err, pool.ErrConflict) {
+		return c, fmt.Errorf("%w: %w", errSerialization, err)
+	}
+	if err != nil {
+		return c, err
+	}
+	return c, t.addEvents(requestedEvent(c))
+}
+
+// pickContainer reserves the best container there is for the claim, if there is any.
+func pickContainer(t *tx, r claim.Reservation, c *claim.Claim) error {
+	for _, p := range preferences {
+		args := p.args(r, t.protocols)
+		if args == nil {
+			continue
+		}
+		k, err := scanContainer(t.query(p.query, args...))
+		if errors.Is(err, pool.ErrContainerNotFound) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		return claimContainer(t, k, p.source, c)
+	}
+	return nil
+}
+
+// claimContainer makes the container the claim's. What is in one that is to be wiped is
+// its last tenant's until that is done.
+func claimContainer(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
+	k.State, k.Claim, k.ChangedAt = pool.Claimed, c.ID, t.now
+	if source != claim.Recycled {
+		k.Tenant = c.Tenant
+	}
+	k.Fence++
+	if err := saveContainer(t, &k); err != nil {
+		return err
+	}
+	c.Container, c.Revision, c.Endpoint, c.Source = k.ID, k.Revision, k.Endpoint, source
+	c.Health, c.ContainerFence = string(k.Health), k.Fence
+	return t.addEvents(fillFromContainer(k, activity.Event{
+		Type: activity.ContainerClaimed, Tenant: c.Tenant, Message: "container is claimed (" + string(source) + ")",
+		Data: activity.Data(map[string]any{"source": source}),
+	}))
+}

@@ -1,0 +1,84 @@
+package workload
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ValidationError is one thing that is wrong with a workload file.
+type ValidationError struct {
+	File    string `json:"file,omitempty" doc:"The file, as it was named."`
+	Line    int    `json:"line,omitempty" doc:"From 1."`
+	Column  int    `json:"column,omitempty" doc:"From 1."`
+	Field   string `json:"field,omitempty" doc:"Its path, such as hooks.post_claim[1].timeout."`
+	Message string `json:"message" doc:"What is wrong."`
+	Hint    string `json:"hint,omitempty" doc:"What to write instead."`
+}
+
+// String is the fault on one line, in the form that editors jump to.
+func (f ValidationError) String() string {
+	var b strings.Builder
+	if f.File != "" {
+		b.WriteString(f.File + ":")
+	}
+	if f.Line > 0 {
+		fmt.Fprintf(&b, "%d:%d:", f.Line, f.Column)
+	}
+	if b.Len() > 0 {
+		b.WriteString(" ")
+	}
+	if f.Field != "" {
+		b.WriteString(f.Field + ": ")
+	}
+	b.WriteString(f.Message)
+	if f.Hint != "" {
+		b.WriteString(" (" + f.Hint + ")")
+	}
+	return b.String()
+}
+
+// ValidationErrors is the error of Parse: all that is wrong with one file, in the order
+// of its lines. It is never empty.
+type ValidationErrors []ValidationError
+
+// Error lists the faults, one a line.
+func (fs ValidationErrors) Error() string {
+	lines := make([]string, len(fs))
+	for i, f := range fs {
+		lines[i] = f.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// maxErrors bounds what is reported of one file. Nobody mends more at once,
+// and the list travels in HTTP answers.
+const maxErrors = 100
+
+// sortAndLimit sorts the faults by place and cuts the list to its bound.
+func (fs ValidationErrors) sortAndLimit() ValidationErrors {
+	slices.SortStableFunc(fs, func(a, b ValidationError) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if len(fs) <= maxErrors {
+		return fs
+	}
+	more := len(fs) - maxErrors + 1
+	fs = fs[:maxErrors-1]
+	last := fs[len(fs)-1]
+	return append(fs, ValidationError{
+		File: last.File, Line: last.Line, Column: last.Column,
+		Message: fmt.Sprintf("%d more faults follow", more),
+	})
+}
+
+// truncate cuts a value that goes into a message.
+func truncate(s string) string {
+	const limit = 60
+	r := []rune(s)
+	if len(r) <= limit {
+		return s
+	}
+	return string(r[:limit]) + "…"
+}
