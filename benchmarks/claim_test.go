@@ -21,7 +21,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/clustertest"
 	"github.com/hostler/hostler/internal/flowtest"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
@@ -198,7 +198,7 @@ func connectDocker(b *testing.B) (*docker.Runtime, string) {
 	})
 	require.NoError(b, err)
 	if err := rt.Ping(b.Context()); err != nil {
-		required.Skip(b, "docker", "no Docker engine answers: %v", err)
+		testenv.Skip(b, "docker", "no Docker engine answers: %v", err)
 	}
 	rootfs, err := clustertest.Pack(map[string]string{"box": runtimetest.BuildTestprog(b)})
 	require.NoError(b, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -54,7 +54,7 @@ func connectKubernetes(b *testing.B) (*kubernetes.Runtime, string) {
 	}
 	c, err := clustertest.Find()
 	if err != nil {
-		required.Skip(b, "kubernetes", "no Kubernetes cluster answers: %v", err)
+		testenv.Skip(b, "kubernetes", "no Kubernetes cluster answers: %v", err)
 	}
 	name := "bench-" + uuid.NewString()[:8]
 	require.NoError(b, c.MakeNamespace(b.Context(), name))

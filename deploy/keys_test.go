@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // An upgrade keeps the key that was made, and the keys that an operator added
@@ -90,7 +90,7 @@ func requireHelm(t *testing.T) string {
 	found, err := filepath.Glob("../bin/tools/helm-*")
 	require.NoError(t, err)
 	if len(found) == 0 {
-		required.Skip(t, "helm", "there is no Helm: make helm-tool")
+		testenv.Skip(t, "helm", "there is no Helm: make helm-tool")
 	}
 	path, err := filepath.Abs(found[0])
 	require.NoError(t, err)

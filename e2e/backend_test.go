@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/process"
@@ -76,7 +76,7 @@ func requireBackend(t testing.TB, rt backend) {
 	if err == nil {
 		return
 	}
-	required.Skip(t, rt.name(), "there is no %s: %v", rt.name(), err)
+	testenv.Skip(t, rt.name(), "there is no %s: %v", rt.name(), err)
 }
 
 // workload is a workload file of a backend. In what follows the head, BOX and

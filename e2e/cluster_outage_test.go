@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -23,7 +23,7 @@ import (
 // before all others of the package, for they are not parallel.
 func requireOwnCluster(t *testing.T) {
 	t.Helper()
-	if !required.IsRequired("outages") {
+	if !testenv.IsRequired("outages") {
 		t.Skip("needs a cluster that nobody else uses at the time: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
 	}
 	requireBackend(t, kubernetesBackend{})

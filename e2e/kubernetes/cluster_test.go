@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // object is anything of the API server's.
@@ -62,7 +62,7 @@ func requireCluster(t testing.TB) *cluster {
 	if err == nil {
 		return c
 	}
-	required.Skip(t, "kubernetes", "no Kubernetes cluster answers: %v", err)
+	testenv.Skip(t, "kubernetes", "no Kubernetes cluster answers: %v", err)
 	return nil
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/apimachinery/pkg/util/yaml"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 const chart = root + "/deploy/chart"
@@ -35,7 +35,7 @@ func requireHelm(t testing.TB) string {
 	if _, err = os.Stat(path); err == nil {
 		return path
 	}
-	required.Skip(t, "helm", "there is no Helm (make helm-tool builds it): %v", err)
+	testenv.Skip(t, "helm", "there is no Helm (make helm-tool builds it): %v", err)
 	return ""
 }
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -113,7 +113,7 @@ func cannotReadLogs(i *installation, id string) error {
 
 // The server has the rights of the chart's Role and no others, anywhere.
 func TestMinimalRights(t *testing.T) {
-	required.SkipShort(t, "kubernetes")
+	testenv.SkipShort(t, "kubernetes")
 	t.Parallel()
 	c := requireCluster(t)
 	requireHelm(t)

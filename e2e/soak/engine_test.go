@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // engine is the Docker engine of this machine, asked in plain HTTP and past
@@ -38,7 +38,7 @@ func requireEngine(t *testing.T) *engine {
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return e.dial(ctx) },
 	}}
 	if err := e.ask(t.Context(), http.MethodGet, "/version", &struct{}{}); err != nil {
-		required.Skip(t, "docker", "no Docker engine answers: %v", err)
+		testenv.Skip(t, "docker", "no Docker engine answers: %v", err)
 	}
 	return e
 }

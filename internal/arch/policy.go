@@ -39,13 +39,13 @@ var layers = []layer{
 	// What the tests of those share.
 	{"snapshot/snapshottest", []string{"snapshot"}},
 	{"internal/clustertest", nil},
-	{"internal/required", nil},
+	{"internal/testenv", nil},
 	{"internal/mutants", nil},
-	{"internal/servertest", []string{"internal/required"}},
+	{"internal/servertest", []string{"internal/testenv"}},
 	{"internal/s3test", []string{"internal/servertest"}},
 	{"internal/gcstest", []string{"internal/servertest"}},
-	{"internal/gvisortest", []string{"internal/required"}},
-	{"store/postgrestest", []string{"internal/required"}},
+	{"internal/gvisortest", []string{"internal/testenv"}},
+	{"store/postgrestest", []string{"internal/testenv"}},
 	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // timeout bounds what is asked of the engine.
@@ -28,7 +28,7 @@ func Host(tb testing.TB) string {
 	tb.Helper()
 	host := address()
 	if err := check(tb.Context(), host); err != nil {
-		required.Skip(tb, "gvisor", "there is no engine with gVisor (.ci/gvisor starts one): %v", err)
+		testenv.Skip(tb, "gvisor", "there is no engine with gVisor (.ci/gvisor starts one): %v", err)
 	}
 	return host
 }

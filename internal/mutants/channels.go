@@ -3,71 +3,71 @@ package main
 // channels are changes of the handshake and of what a session carries.
 var channels = []mutation{
 	{
-		desc: "the server proves itself to a program that has not", test: "TestUnprovenProgramLearnsNothing",
+		desc: "the server proves itself to a program that has not", test: "TestUnauthenticatedProgramLearnsNothing",
 		file: "runtime/shim/channel.go",
-		old: `	if err := checkProof(stream, key, Program, said); err != nil {
-		return nil, welcome, err
+		old: `	if err := verifyProof(stream, key, Program, digest); err != nil {
+		return nil, reply, err
 	}
-	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, said)}); err != nil {
-		return nil, welcome, err
+	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, digest)}); err != nil {
+		return nil, reply, err
 	}
 `,
-		new: `	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, said)}); err != nil {
-		return nil, welcome, err
+		new: `	if err := WriteFrame(stream, KindProof, Proof{proof(key, Server, digest)}); err != nil {
+		return nil, reply, err
 	}
-	if err := checkProof(stream, key, Program, said); err != nil {
-		return nil, welcome, err
+	if err := verifyProof(stream, key, Program, digest); err != nil {
+		return nil, reply, err
 	}
 `,
 	},
 	{
-		desc: "the program's own proof sent back is the server's", test: "TestUnprovenServer",
+		desc: "the program's own proof sent back is the server's", test: "TestUnauthenticatedServerIsRefused",
 		file: "runtime/shim/channel.go",
 		old:  `"hostler proof of the " + end.name + "\x00"`,
 		new:  `"hostler proof of the " + end.name[:0] + "\x00"`,
 	},
 	{
-		desc: "any proof is good", test: "TestUnprovenProgram",
+		desc: "any proof is good", test: "TestUnauthenticatedProgramIsTainted",
 		file: "runtime/shim/channel.go",
-		old:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) {`,
-		new:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, said)) && len(p.MAC) == 0 {`,
+		old:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, digest)) {`,
+		new:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, digest)) && len(p.MAC) == 0 {`,
 	},
 	{
-		desc: "a program that cannot prove itself is asked again", test: "TestUnprovenProgram",
+		desc: "a program that cannot prove itself is asked again", test: "TestUnauthenticatedProgramIsTainted",
 		file: "runtime/shim/channel.go",
 		old: `	if err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrDoomed, err)
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 `,
 		new: `	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 `,
 	},
 	{
-		desc: "a program of another version than the record's is believed", test: "TestAnotherVersionThanTheRecord",
+		desc: "a program of another version than the record's is believed", test: "TestVersionMismatchTaints",
 		file: "runtime/shim/channel.go",
-		old:  `	if welcome.Version != version {`,
-		new:  `	if welcome.Version < 0 {`,
+		old:  `	if reply.Version != version {`,
+		new:  `	if reply.Version < 0 {`,
 	},
 	{
-		desc: "a program proves itself to a server of another version", test: "TestProgramRefusesAnotherVersion",
+		desc: "a program proves itself to a server of another version", test: "TestProgramRefusesOtherVersion",
 		file: "runtime/shim/channel.go",
-		old:  `	if hello.Version != Version {`,
-		new:  `	if hello.Version == Version+100 {`,
+		old:  `	if received.Version != Version {`,
+		new:  `	if received.Version == Version+100 {`,
 	},
 	{
-		desc: "what the program says of itself is not proven", test: "TestGreetingsAreProven",
+		desc: "what the program says of itself is not proven", test: "TestHandshakeIsAuthenticated",
 		file: "runtime/shim/channel.go",
-		old:  `[][]byte{hello, welcome} {`,
-		new:  `[][]byte{hello} {`,
+		old:  `[][]byte{request, reply} {`,
+		new:  `[][]byte{request} {`,
 	},
 	{
-		desc: "what the server says of itself is not proven", test: "TestGreetingsAreProven",
+		desc: "what the server says of itself is not proven", test: "TestHandshakeIsAuthenticated",
 		file: "runtime/shim/channel.go",
-		old:  `[][]byte{hello, welcome} {`,
-		new:  `[][]byte{welcome} {`,
+		old:  `[][]byte{request, reply} {`,
+		new:  `[][]byte{reply} {`,
 	},
 	{
-		desc: "all nonces are the same", test: "TestGreetingsAreProven",
+		desc: "all nonces are the same", test: "TestHandshakeIsAuthenticated",
 		file: "runtime/shim/channel.go",
 		old:  `	rand.Read(nonce) //`,
 		new:  `	_, _ = rand.Reader, nonce //`,
@@ -79,14 +79,14 @@ var channels = []mutation{
 		new:  `"hostler frames of the "+end.name[:0]`,
 	},
 	{
-		desc: "the kind of a frame can be changed", test: "TestChannel",
+		desc: "the kind of a frame can be changed", test: "TestChannelIntegrity",
 		file: "runtime/shim/channel.go",
 		old:  `	f.Body, err = c.in.Open(`,
 		new: `	header[4] = byte(KindRequest)
 	f.Body, err = c.in.Open(`,
 	},
 	{
-		desc: "a frame can be repeated", test: "TestChannel",
+		desc: "a frame can be repeated", test: "TestChannelIntegrity",
 		file: "runtime/shim/channel.go",
 		old: `	c.received++
 `,
@@ -94,7 +94,7 @@ var channels = []mutation{
 `,
 	},
 	{
-		desc: "two messages have the same nonce", test: "TestChannel",
+		desc: "two messages have the same nonce", test: "TestChannelIntegrity",
 		file: "runtime/shim/channel.go",
 		old: `	c.sent++
 	_, err = c`,
@@ -102,8 +102,8 @@ var channels = []mutation{
 	_, err = c`,
 	},
 	{
-		desc: "all containers have the same key", test: "TestUnprovenProgram",
-		file: "runtime/shim/token.go",
+		desc: "all containers have the same key", test: "TestUnauthenticatedProgramIsTainted",
+		file: "runtime/shim/key.go",
 		old:  `[]byte("hostler session " + containerID)`,
 		new:  `[]byte("hostler session " + containerID[:0])`,
 	},

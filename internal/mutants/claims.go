@@ -3,161 +3,161 @@ package main
 // claims are changes of package claim.
 var claims = []mutation{
 	{
-		desc: "another tenant's container is not wiped", test: "TestOrder",
+		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",
 		file: "claim/steps.go",
-		old: `	m.empty = m.claim.Source == Recycled
+		old: `	a.mustWipe = a.claim.Source == Recycled
 `,
-		new: `	m.empty = false
-`,
-	},
-	{
-		desc: "a container whose wipe broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
-		file: "claim/ready.go",
-		old: `	m.changed = true
-	if err := m.rt.Wipe`,
-		new: `	if err := m.rt.Wipe`,
-	},
-	{
-		desc: "a container whose restart broke off goes back to the pool when the engine is away", test: "TestBrokenOffIsGivenUp",
-		file: "claim/ready.go",
-		old: `	m.changed = true
-	m.pools.Health.Restarted(m.claim.Container)
-`,
-		new: `	m.pools.Health.Restarted(m.claim.Container)
+		new: `	a.mustWipe = false
 `,
 	},
 	{
-		desc: "a used container that is put back counts as never used", test: "TestEngineAwayAtClaim",
+		desc: "a container whose wipe broke off goes back to the pool when the engine is away", test: "TestInterruptedStepDestroysContainer",
+		file: "claim/prepare.go",
+		old: `	a.changed = true
+	if err := a.rt.Wipe`,
+		new: `	if err := a.rt.Wipe`,
+	},
+	{
+		desc: "a container whose restart broke off goes back to the pool when the engine is away", test: "TestInterruptedStepDestroysContainer",
+		file: "claim/prepare.go",
+		old: `	a.changed = true
+	a.pools.Health.MarkRestarted(a.claim.Container)
+`,
+		new: `	a.pools.Health.MarkRestarted(a.claim.Container)
+`,
+	},
+	{
+		desc: "a used container that is put back counts as never used", test: "TestEngineUnavailableAtClaim",
 		file: "claim/steps.go",
-		old: `	fresh := m.claim.Source == Fresh
+		old: `	isFresh := a.claim.Source == Fresh
 `,
-		new: `	fresh := true
+		new: `	isFresh := true
 `,
 	},
 	{
-		desc: "a fresh container that is put back counts as used", test: "TestPutBackIsFresh",
+		desc: "a fresh container that is put back counts as used", test: "TestReturnedContainerIsFresh",
 		file: "claim/steps.go",
-		old: `	fresh := m.claim.Source == Fresh
+		old: `	isFresh := a.claim.Source == Fresh
 `,
-		new: `	fresh := false
+		new: `	isFresh := false
 `,
 	},
 	{
-		desc: "a wipe is not recorded", test: "TestOrder",
-		file: "claim/ready.go",
-		old: `	_, err := m.pools.Wiped(ctx, m.claim.Container, m.claim.Tenant)
+		desc: "a wipe is not recorded", test: "TestClaimStepOrder",
+		file: "claim/prepare.go",
+		old: `	_, err := a.pools.RecordWiped(ctx, a.claim.Container, a.claim.Tenant)
 	return err
 `,
 		new: `	return nil
 `,
 	},
 	{
-		desc: "a wipe carries no fence", test: "TestOrder",
-		file: "claim/ready.go",
-		old:  `m.rt.Wipe(ctx, m.claim.Container, m.claim.ContainerFence)`,
-		new:  `m.rt.Wipe(ctx, m.claim.Container, 1)`,
+		desc: "a wipe carries no fence", test: "TestClaimStepOrder",
+		file: "claim/prepare.go",
+		old:  `a.rt.Wipe(ctx, a.claim.Container, a.claim.ContainerFence)`,
+		new:  `a.rt.Wipe(ctx, a.claim.Container, 1)`,
 	},
 	{
-		desc: "the restart of a claim carries no fence", test: "TestOrder",
-		file: "claim/ready.go",
-		old:  `m.rt.Restart(ctx, m.claim.Container, m.claim.ContainerFence)`,
-		new:  `m.rt.Restart(ctx, m.claim.Container, 1)`,
+		desc: "the restart of a claim carries no fence", test: "TestClaimStepOrder",
+		file: "claim/prepare.go",
+		old:  `a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)`,
+		new:  `a.rt.Restart(ctx, a.claim.Container, 1)`,
 	},
 	{
-		desc: "a snapshot that became current after the seed was chosen is put over it", test: "TestSnapshotThatCameAfterTheSeed",
-		file: "claim/ready.go",
-		old:  `	if err == nil && m.compares() && transfer.Snapshot.ID != m.latest.ID {`,
-		new:  `	if err == nil && m.compares() && transfer.Snapshot.ID == "none" {`,
+		desc: "a snapshot that became current after the seed was chosen is put over it", test: "TestSnapshotChangedAfterSeed",
+		file: "claim/prepare.go",
+		old:  `	if err == nil && a.needsCompare() && transfer.Snapshot.ID != a.latest.ID {`,
+		new:  `	if err == nil && a.needsCompare() && transfer.Snapshot.ID == "none" {`,
 	},
 	{
 		desc: "the seed covers what the tenant has removed", test: "TestSeedAndState",
-		file: "claim/ready.go",
-		old: `	if m.synced() {
+		file: "claim/prepare.go",
+		old: `	if a.hasSyncOnClaim() {
 		covered =`,
 		new: `	if false {
 		covered =`,
 	},
 	{
 		desc: "what a volume is seeded with does not restart the main process", test: "TestRestartAfterSeeding",
-		file: "claim/ready.go",
-		old: `	m.changed = m.changed || seeded || err != nil
+		file: "claim/prepare.go",
+		old: `	a.changed = a.changed || seeded || err != nil
 `,
-		new: `	m.changed = m.changed || seeded && err != nil
+		new: `	a.changed = a.changed || seeded && err != nil
 `,
 	},
 	{
-		desc: "an upload counts though the claim has another container by then", test: "TestUploadOfAnotherContainer",
-		file: "claim/keeper.go",
-		old:  `(now.State != c.State || now.Container != c.Container)`,
-		new:  `(now.State != c.State)`,
+		desc: "an upload counts though the claim has another container by then", test: "TestUploadRejectsAnotherContainer",
+		file: "claim/statesync.go",
+		old:  `(current.State != c.State || current.Container != c.Container)`,
+		new:  `(current.State != c.State)`,
 	},
 	{
-		desc: "an upload counts though nothing is to be kept any more", test: "TestDiscardOnAnotherServer",
-		file: "claim/keeper.go", pkg: "release",
-		old: `	if err == nil && now.Discard && !c.Discard {`,
-		new: `	if err == nil && now.Discard && c.Discard {`,
+		desc: "an upload counts though nothing is to be kept any more", test: "TestDiscardOnPeerDuringUpload",
+		file: "claim/statesync.go", pkg: "release",
+		old: `	if err == nil && current.Discard && !c.Discard {`,
+		new: `	if err == nil && current.Discard && c.Discard {`,
 	},
 	{
-		desc: "an archive counts without a look at the claim when it was read", test: "TestDiscardOnAnotherServer",
-		file: "claim/keeper.go", pkg: "release",
-		old: `		if doubt := r.counts(); doubt != nil {
-			return n, doubt
+		desc: "an archive counts without a look at the claim when it was read", test: "TestDiscardOnPeerDuringUpload",
+		file: "claim/statesync.go", pkg: "release",
+		old: `		if verifyErr := r.verify(); verifyErr != nil {
+			return n, verifyErr
 		}
 `,
 	},
 	{
-		desc: "a state that is too large is the sink's fault", test: "TestWhoseFault",
+		desc: "a state that is too large is the sink's fault", test: "TestUploadFailureReason",
 		file: "claim/errors.go",
-		old:  `snapshot.ErrSource, snapshot.ErrTooLarge, `,
-		new:  `snapshot.ErrSource, `,
+		old:  `snapshot.ErrContainer, snapshot.ErrTooLarge, `,
+		new:  `snapshot.ErrContainer, `,
 	},
 	{
-		desc: "a newcomer overtakes the claims that wait", test: "TestNobodyOvertakes",
+		desc: "a newcomer overtakes the claims that wait", test: "TestWaitQueueNoOvertaking",
 		file: "claim/reserve.go",
-		old: `	queued := m.pools.Queue.Waiting(m.claim.Workload) > 0
+		old: `	queued := a.pools.Queue.Waiting(a.claim.Workload) > 0
 `,
 		new: `	queued := false
 `,
 	},
 	{
-		desc: "a claim tries one container too many", test: "TestUnfitContainersAreCounted",
+		desc: "a claim tries one container too many", test: "TestClaimTriesAtMostThreeContainers",
 		file: "claim/steps.go",
-		old:  `tries == maxContainers ||`,
-		new:  `tries > maxContainers ||`,
+		old:  `attempts == maxContainers ||`,
+		new:  `attempts > maxContainers ||`,
 	},
 	{
-		desc: "a claim tries one container too few", test: "TestUnfitContainersAreCounted",
+		desc: "a claim tries one container too few", test: "TestClaimTriesAtMostThreeContainers",
 		file: "claim/steps.go",
-		old:  `tries == maxContainers ||`,
-		new:  `tries+1 == maxContainers ||`,
+		old:  `attempts == maxContainers ||`,
+		new:  `attempts+1 == maxContainers ||`,
 	},
 	{
 		desc: "the sweep ends claims that other servers make", test: "TestSweepReadsAllPages",
 		file: "claim/sweep.go",
-		old:  `!s.Elsewhere(c) && !s.isMaking(c.ID)`,
-		new:  `!s.isMaking(c.ID)`,
+		old:  `!s.IsOwnedByPeer(c) && !s.isAcquiring(c.ID)`,
+		new:  `!s.isAcquiring(c.ID)`,
 	},
 	{
-		desc: "a claim that was taken over runs its hooks though none had begun", test: "TestCrashBeforeTheHooks",
+		desc: "a claim that was taken over runs its hooks though none had begun", test: "TestCrashBeforeHooks",
 		file: "claim/recover.go",
-		old: `	if !begun {
+		old: `	if !hooksStarted {
 `,
-		new: `	if begun && false {
+		new: `	if hooksStarted && false {
 `,
 	},
 	{
-		desc: "what a container holds is not noted when its claim becomes active", test: "TestWhatAContainerHolds",
-		file: "claim/ready.go",
-		old: `			if state != "" {
+		desc: "what a container holds is not noted when its claim becomes active", test: "TestContainerRecordsSnapshot",
+		file: "claim/prepare.go",
+		old: `			if snapshotID != "" {
 				c.Snapshot`,
-		new: `			if state == "none" {
+		new: `			if snapshotID == "none" {
 				c.Snapshot`,
 	},
 	{
-		desc: "an abort does not wait for the end of the making", test: "TestAbortEndsTheClaim",
+		desc: "an abort does not wait for the end of the making", test: "TestAbortRecordsEndOfClaim",
 		file: "claim/service.go",
 		old: `		select {
-		case <-f.done: // and if its end could not be recorded, it is now
+		case <-call.done: // and if its end could not be recorded, it is now
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

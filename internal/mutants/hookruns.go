@@ -3,25 +3,25 @@ package main
 // hookRuns are changes of package hooks.
 var hookRuns = []mutation{
 	{
-		desc: "an attempt starts before that is recorded", test: "TestBrokenRecords",
+		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",
 		file: "hooks/runner.go",
-		old: `	if err := r.rec.RunStarted(ctx, run); err != nil {
+		old: `	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	call := r.call(h, run)
-	call.Environment = environment(run, source)
-	res, err := r.perform(ctx, h, call)
+	call.Environment = hookEnvironment(run, source)
+	res, err := r.execWithReconnect(ctx, h, call)
 `,
 		new: `	call := r.call(h, run)
-	call.Environment = environment(run, source)
-	res, err := r.perform(ctx, h, call)
-	if err := r.rec.RunStarted(ctx, run); err != nil {
+	call.Environment = hookEnvironment(run, source)
+	res, err := r.execWithReconnect(ctx, h, call)
+	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 `,
 	},
 	{
-		desc: "hooks after one that failed leave no record", test: "TestPolicies",
+		desc: "hooks after one that failed leave no record", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old: `			return append(runs, skipped...), errors.Join(err, skipErr)
 `,
@@ -29,15 +29,15 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "a command that was lost sight of is begun again when its time is over", test: "TestEngineAway",
+		desc: "a command that was lost sight of is begun again when its time is over", test: "TestExecWhileEngineUnavailable",
 		file: "hooks/runner.go",
-		old:  `errors.Is(err, runtime.ErrNoRun) && left > 0 {`,
-		new:  `errors.Is(err, runtime.ErrNoRun) {`,
+		old:  `errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {`,
+		new:  `errors.Is(err, runtime.ErrUnknownRun) {`,
 	},
 	{
-		desc: "an outcome that could not be recorded is not written again", test: "TestBrokenRecords",
+		desc: "an outcome that could not be recorded is not written again", test: "TestRecorderErrors",
 		file: "hooks/runner.go",
-		old: `		if flow.Pause(ctx, backoff(attempt)) != nil {
+		old: `		if flow.Sleep(ctx, backoff(attempt)) != nil {
 			return err
 		}
 	}
@@ -51,21 +51,21 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "the hook after one that was lost runs", test: "TestPolicies",
+		desc: "the hook after one that was lost runs", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
-		old:  `func over(s RunState) bool { return s == Failed || s == TimedOut || s == NotBegun }`,
-		new:  `func over(s RunState) bool { return s != Cancelled }`,
+		old:  `func hasEndedCleanly(s RunState) bool { return s == Failed || s == TimedOut || s == StartFailed }`,
+		new:  `func hasEndedCleanly(s RunState) bool { return s != Cancelled }`,
 	},
 	{
-		desc: "a hook is retried once more than it may be", test: "TestPolicies",
+		desc: "a hook is retried once more than it may be", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old:  `run.Attempt > h.Retries ||`,
 		new:  `run.Attempt > h.Retries+1 ||`,
 	},
 	{
-		desc: "a container of which a hook may still run is not given up", test: "TestPolicies",
+		desc: "a container of which a hook may still run is not given up", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
-		old: `	if errors.Is(err, runtime.ErrDoomed) {
+		old: `	if errors.Is(err, runtime.ErrTainted) {
 		return errors.Join(&Error{Run: run}, err)
 	}
 	return nil
@@ -74,13 +74,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestStoppedAndDoomed",
+		desc: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestTaintedRunIsUnknownNotCancelled",
 		file: "hooks/runner.go",
-		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrDoomed):`,
+		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrTainted):`,
 		new:  `	case ctx.Err() != nil:`,
 	},
 	{
-		desc: "a hook's own environment replaces what Hostler says", test: "TestEnvironmentIsHostlers",
+		desc: "a hook's own environment replaces what Hostler says", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/exec.go",
 		old: `	maps.Copy(env, e.Environment)
 	maps.Copy(env, c.Environment)
@@ -90,7 +90,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "how an attempt was ended is not recorded", test: "TestWhatIsRecorded",
+		desc: "how an attempt was ended is not recorded", test: "TestRunRecordIsComplete",
 		file: "hooks/runner.go",
 		old: `	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
 `,
@@ -98,52 +98,52 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "a hook that begun in an earlier server runs again", test: "TestTakeUp",
-		file: "hooks/takeup.go",
-		old: `	res, err := r.outcome(ctx, h, run)
-	left`,
+		desc: "a hook that begun in an earlier server runs again", test: "TestResumePriorRuns",
+		file: "hooks/resume.go",
+		old: `	res, err := r.waitResult(ctx, h, run)
+	mayStillRun`,
 		new: `	res, err := h.Action.Run(ctx, r.call(h, run))
-	left`,
+	mayStillRun`,
 	},
 	{
-		desc: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipTakesUpLate",
-		file: "hooks/takeup.go",
-		old:  `context.WithTimeout(ctx, h.Timeout+takingUp)`,
+		desc: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipWaitsForEngine",
+		file: "hooks/resume.go",
+		old:  `context.WithTimeout(ctx, h.Timeout+resumeTimeout)`,
 		new:  `context.WithTimeout(ctx, h.Timeout)`,
 	},
 	{
-		desc: "a hook that is not idempotent is run again when its end is unknown", test: "TestTakeUp",
+		desc: "a hook that is not idempotent is run again when its end is unknown", test: "TestResumePriorRuns",
 		file: "hooks/runner.go",
-		old:  `h.Idempotent && len(before) == 1`,
-		new:  `len(before) == 1`,
+		old:  `h.Idempotent && len(prior) == 1`,
+		new:  `len(prior) == 1`,
 	},
 	{
-		desc: "an idempotent hook is run again though something of it is left", test: "TestTakeUp",
-		file: "hooks/takeup.go",
-		old: `	left := err != nil && !errors.Is(err, runtime.ErrNoRun)
+		desc: "an idempotent hook is run again though something of it is left", test: "TestResumePriorRuns",
+		file: "hooks/resume.go",
+		old: `	mayStillRun := err != nil && !errors.Is(err, runtime.ErrUnknownRun)
 `,
-		new: `	left := false
+		new: `	mayStillRun := false
 `,
 	},
 	{
-		desc: "runs of other servers are ended", test: "TestAbandon",
-		file: "hooks/takeup.go",
+		desc: "runs of other servers are ended", test: "TestMarkUnknown",
+		file: "hooks/resume.go",
 		old:  `		if !slices.Contains(ids, run.ID) {`,
 		new:  `		if slices.Contains(ids, "none") {`,
 	},
 	{
-		desc: "runs that somebody goes on with are ended", test: "TestAbandon",
-		file: "hooks/takeup.go",
-		old: `		if taken {
+		desc: "runs that somebody goes on with are ended", test: "TestMarkUnknown",
+		file: "hooks/resume.go",
+		old: `		if resumes {
 			continue
 		}
 `,
-		new: `		_ = taken
+		new: `		_ = resumes
 `,
 	},
 	{
-		desc: "the point goes on though the records of what has run cannot be read", test: "TestNoRecordsNoHooks",
-		file: "hooks/takeup.go",
+		desc: "the point goes on though the records of what has run cannot be read", test: "TestNoHookRunsIfRecordsAreUnreadable",
+		file: "hooks/resume.go",
 		old: `	if err != nil {
 		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
 	}
@@ -154,15 +154,15 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "hooks of a stopped flow leave no record", test: "TestSkipOfAStoppedFlow",
+		desc: "hooks of a stopped flow leave no record", test: "TestSkipIsRecordedAfterCancel",
 		file: "hooks/runner.go",
-		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recording)
+		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	return r.rec.RunSkipped(ctx, run)
+	return r.recorder.RunSkipped(ctx, run)
 `,
-		new: `	ctx, cancel := context.WithTimeout(ctx, recording)
+		new: `	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	return r.rec.RunSkipped(ctx, run)
+	return r.recorder.RunSkipped(ctx, run)
 `,
 	},
 }

@@ -3,16 +3,16 @@ package main
 // pools are changes of package pool.
 var pools = []mutation{
 	{
-		desc: "a container whose making failed is not given up", test: "TestCreateUndoes",
-		file: "pool/maker.go",
-		old: `				return m.condemn(ctx, c.ID, []State{Creating, Idle}, cause.Error())
+		desc: "a container whose making failed is not given up", test: "TestCreateFailureIsRolledBack",
+		file: "pool/provisioner.go",
+		old: `				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
 `,
 		new: `				return nil
 `,
 	},
 	{
-		desc: "a container that died before it was idle is handed out", test: "TestDeathInTheLastMoment",
-		file: "pool/maker.go",
+		desc: "a container that died before it was idle is handed out", test: "TestUnobservedExitBeforeIdle",
+		file: "pool/provisioner.go",
 		old: `			case status.State != runtime.Running:
 				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
 			}
@@ -24,153 +24,153 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a container has no baseline", test: "TestCreateOrder",
-		file: "pool/maker.go", pkg: "claim",
-		old: `			return m.rt.Seal(ctx, c.ID, c.Fence)
+		desc: "a container has no baseline", test: "TestCreateStepOrder",
+		file: "pool/provisioner.go", pkg: "claim",
+		old: `			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 `,
 		new: `			return nil
 `,
 	},
 	{
-		desc: "the baseline is taken before post_create", test: "TestCreateOrder",
-		file: "pool/maker.go", pkg: "claim",
-		old: `			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
+		file: "pool/provisioner.go", pkg: "claim",
+		old: `			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
-			if !sealed {
+			if !needsBaseline {
 				return nil
 			}
-			return m.rt.Seal(ctx, c.ID, c.Fence)
+			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
 `,
-		new: `			if sealed {
-				if err := m.rt.Seal(ctx, c.ID, c.Fence); err != nil {
+		new: `			if needsBaseline {
+				if err := p.rt.RecordBaseline(ctx, c.ID, c.Fence); err != nil {
 					return err
 				}
 			}
 			return nil
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
-			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
 `,
 	},
 	{
 		desc: "a removal whose engine is away skips pre_destroy", test: "TestPreDestroyWaitsForTheEngine",
-		file: "pool/maker.go",
+		file: "pool/provisioner.go",
 		old: `	case errors.Is(err, runtime.ErrUnavailable):
 		return err
-	case err == nil && m.rt.Protocols()`,
-		new: `	case err == nil && m.rt.Protocols()`,
+	case err == nil && p.rt.Protocols()`,
+		new: `	case err == nil && p.rt.Protocols()`,
 	},
 	{
-		desc: "a server that stops cuts pre_destroy off", test: "TestPreDestroyIsNotCutOff",
-		file: "pool/maker.go",
-		old:  `m.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)`,
-		new:  `m.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
+		desc: "a server that stops cuts pre_destroy off", test: "TestPreDestroySurvivesShutdown",
+		file: "pool/provisioner.go",
+		old:  `p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)`,
+		new:  `p.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
 	},
 	{
-		desc: "a container that cannot be removed is recorded as gone", test: "TestRetriesOfRemovals",
-		file: "pool/maker.go",
-		old: `			return m.rt.Destroy(ctx, c.ID)
+		desc: "a container that cannot be removed is recorded as gone", test: "TestDestroyBacksOff",
+		file: "pool/provisioner.go",
+		old: `			return p.rt.Destroy(ctx, c.ID)
 `,
-		new: `			_ = m.rt.Destroy(ctx, c.ID)
+		new: `			_ = p.rt.Destroy(ctx, c.ID)
 			return nil
 `,
 	},
 	{
-		desc: "what only its last tenant may have counts as min_idle", test: "TestIdleTimeoutOfKeptContainers",
-		file: "pool/shrink.go",
+		desc: "what only its last tenant may have counts as min_idle", test: "TestIdleTimeoutOfTenantBoundContainers",
+		file: "pool/scaledown.go",
 		old: `		case k.Used && reuse != workload.ReuseWipe:
-			t.kept += k.N
+			t.tenantBound += k.N
 `,
 	},
 	{
-		desc: "room is made by the container that was used last", test: "TestLeastRecentlyUsedIsReplaced",
-		file: "pool/shrink.go",
+		desc: "room is made by the container that was used last", test: "TestLeastRecentlyUsedIsEvicted",
+		file: "pool/scaledown.go",
 		old: `return a.ChangedAt.Compare(b.ChangedAt) })
 	for _, c := range idle {`,
 		new: `return b.ChangedAt.Compare(a.ChangedAt) })
 	for _, c := range idle {`,
 	},
 	{
-		desc: "more room is made though what was given up still leaves", test: "TestRoomIsMadeOnce",
-		file: "pool/shrink.go",
-		old:  `	wanted := missing - max(room, 0) - t.leaving //`,
-		new:  `	wanted := missing - max(room, 0) //`,
+		desc: "more room is made though what was given up still leaves", test: "TestOneEvictionPerWaitingClaim",
+		file: "pool/scaledown.go",
+		old:  `	shortfall := missing - max(room, 0) - t.destroying //`,
+		new:  `	shortfall := missing - max(room, 0) //`,
 	},
 	{
-		desc: "room is made by one container too many", test: "TestRoomIsMadeOnce",
-		file: "pool/shrink.go",
-		old:  `		return f.evict(ctx, r.ID, wanted, when("the pool`,
-		new:  `		return f.evict(ctx, r.ID, wanted+1, when("the pool`,
+		desc: "room is made by one container too many", test: "TestOneEvictionPerWaitingClaim",
+		file: "pool/scaledown.go",
+		old:  `		return f.evict(ctx, r.ID, shortfall, matchIf("the pool`,
+		new:  `		return f.evict(ctx, r.ID, shortfall+1, matchIf("the pool`,
 	},
 	{
-		desc: "what is kept for tenants is given up though no other can be made", test: "TestKeptWhileNoneCanBeMade",
-		file: "pool/shrink.go",
-		old:  `	case t.kept > 0 && wanted > 0 && !broken:`,
-		new:  `	case t.kept > 0 && wanted > 0:`,
+		desc: "what is kept for tenants is given up though no other can be made", test: "TestNoEvictionWhileCreateFails",
+		file: "pool/scaledown.go",
+		old:  `	case t.tenantBound > 0 && shortfall > 0 && !isFailing:`,
+		new:  `	case t.tenantBound > 0 && shortfall > 0:`,
 	},
 	{
-		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceOverComparisons",
+		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
 		file: "pool/orphans.go",
-		old: `	if time.Since(o.since) < orphanGrace {
+		old: `	if time.Since(o.firstSeen) < orphanGrace {
 		return nil
 	}
 `,
 	},
 	{
-		desc: "a container with a live record is removed as unknown", test: "TestCrash",
+		desc: "a container with a live record is removed as unknown", test: "TestRestartAfterCrash",
 		file: "pool/orphans.go",
-		old: `	case c.State != Gone:
+		old: `	case c.State != Destroyed:
 		delete`,
 		new: `	case c.State == Creating:
 		delete`,
 	},
 	{
-		desc: "a container is removed before the log says why", test: "TestRecordedBeforeTheDeed",
+		desc: "a container is removed before the log says why", test: "TestDestroyIsRecordedFirst",
 		file: "pool/orphans.go",
-		old: `	if !o.told {
+		old: `	if !o.recorded {
 		if err`,
 		new: `	if err := w.rt.Destroy(ctx, s.ID); err != nil {
 		return err
 	}
-	if !o.told {
+	if !o.recorded {
 		if err`,
 	},
 	{
-		desc: "a death is reported again of what is dead already", test: "TestOneDeath",
+		desc: "a death is reported again of what is dead already", test: "TestExitReportedOnce",
 		file: "pool/watcher.go",
-		old:  ` || c.Health == Dead {`,
+		old:  ` || c.Health == Exited {`,
 		new:  ` {`,
 	},
 	{
-		desc: "a container of which the engine says nothing counts as dead", test: "TestNotListed",
+		desc: "a container of which the engine says nothing counts as dead", test: "TestUnlistedContainerIsProbed",
 		file: "pool/watcher.go",
 		old: `			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				all`,
+				errs`,
 		new: `			if err != nil && errors.Is(err, ErrFull) {
-				all`,
+				errs`,
 	},
 	{
 		desc: "containers that fail together count as failures in a row", test: "TestBreakerCountsABurstOnce",
 		file: "pool/breaker.go",
-		old: `	if now.Before(k.next) {
-		k.last, k.lastAt = err.Error(), now
+		old: `	if now.Before(k.retryAt) {
+		k.lastError, k.lastErrorAt = err.Error(), now
 		return *k
 	}
 `,
 	},
 	{
-		desc: "containers that hold what could not be kept never count against max_size", test: "TestKeptContainersLeaveRoom",
+		desc: "containers that hold what could not be kept never count against max_size", test: "TestRetainedContainersFreeSlots",
 		file: "pool/store.go", pkg: "release",
-		old: `return total - min(kept, max) }`,
-		new: `return total - min(kept, 10*max) }`,
+		old: `return total - min(kept, maxSize) }`,
+		new: `return total - min(kept, 10*maxSize) }`,
 	},
 	{
-		desc: "a container is destroyed by force before that is recorded", test: "TestRecordedBeforeTheDeed",
+		desc: "a container is destroyed by force before that is recorded", test: "TestDestroyIsRecordedFirst",
 		file: "pool/manager.go",
 		old: `	const reason = "an operator destroyed it while it was claimed"
 `,
@@ -181,21 +181,21 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a check counts that was made while the container changed hands", test: "TestCheckDuringARelease",
+		desc: "a check counts that was made while the container changed hands", test: "TestHealthCheckDuringReleaseIsIgnored",
 		file: "pool/health.go",
 		old:  `	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {`,
 		new:  `	if err != nil {`,
 	},
 	{
-		desc: "a removal that fails is tried each second", test: "TestRetriesOfRemovals",
-		file: "pool/remover.go",
-		old:  `time.Now().Add(min(firstPause<<min(k.failures-1, 16), longestPause))`,
-		new:  `time.Now().Add(firstPause)`,
+		desc: "a removal that fails is tried each second", test: "TestDestroyBacksOff",
+		file: "pool/reaper.go",
+		old:  `time.Now().Add(min(minBackoff<<min(k.failures-1, 16), maxBackoff))`,
+		new:  `time.Now().Add(minBackoff)`,
 	},
 	{
-		desc: "a container that was being made by a server that is no more is left", test: "TestHalfMade",
+		desc: "a container that was being made by a server that is no more is left", test: "TestInterruptedCreateIsDestroyed",
 		file: "pool/pool.go",
-		old:  `Condemn(id, []State{Creating}, "the server stopped while it was being made"))`,
-		new:  `Condemn(id, []State{Gone}, "the server stopped while it was being made"))`,
+		old:  `BeginDestroy(id, []State{Creating}, "the server stopped while it was being made"))`,
+		new:  `BeginDestroy(id, []State{Gone}, "the server stopped while it was being made"))`,
 	},
 }

@@ -31,118 +31,118 @@ var shimFiles = []mutation{
 	{
 		desc: "what besides a file's state is compared is left out", test: "TestFingerprint",
 		file: "cmd/hostler-shim/filestate.go",
-		old: `	buf = append(buf, more...)
+		old: `	buf = append(buf, details...)
 `,
 	},
 	{
-		desc: "a program that may not change its group takes its own user", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "a program that may not change its group takes its own user", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old: ` && have.effective&(1<<unix.CAP_SETGID) != 0
 `,
 		new: `
 `,
 	},
 	{
-		desc: "the shim keeps the groups that it was started with", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "the shim keeps the groups that it was started with", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old:  `		if err := syscall.Setgroups(nil); err != nil {`,
 		new:  `		if err := syscall.Setgroups([]int{7}); err != nil {`,
 	},
 	{
-		desc: "the shim keeps the group that it was started with", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "the shim keeps the group that it was started with", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old:  `syscall.Setresgid(shim.UID, shim.UID, shim.UID)`,
 		new:  `syscall.Setresgid(shim.UID, shim.UID, 0)`,
 	},
 	{
-		desc: "the shim can become root again without a capability", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "the shim can become root again without a capability", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old:  `syscall.Setresuid(shim.UID, shim.UID, shim.UID)`,
 		new:  `syscall.Setresuid(shim.UID, shim.UID, 0)`,
 	},
 	{
-		desc: "workers hand their capabilities on", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
-		old:  `	if h == allHeirs {`,
-		new:  `	if h != allHeirs || true {`,
+		desc: "workers hand their capabilities on", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
+		old:  `	if h == inheritAllCaps {`,
+		new:  `	if h != inheritAllCaps || true {`,
 	},
 	{
-		desc: "init's own programs get no capabilities", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
-		old:  `	if h == allHeirs {`,
-		new:  `	if h == allHeirs && false {`,
+		desc: "init's own programs get no capabilities", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
+		old:  `	if h == inheritAllCaps {`,
+		new:  `	if h == inheritAllCaps && false {`,
 	},
 	{
-		desc: "a program that may not change its user can be looked into", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
-		old: `		hide()
+		desc: "a program that may not change its user can be looked into", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
+		old: `		disableDump()
 		return nil
 `,
 		new: `		return nil
 `,
 	},
 	{
-		desc: "the shim's files in /proc stay root's", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "the shim's files in /proc stay root's", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old: `	return unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0)
 `,
 		new: `	return nil
 `,
 	},
 	{
-		desc: "an empty user is the shim's own", test: "TestTakeOwnUser",
-		file: "cmd/hostler-shim/own.go",
+		desc: "an empty user is the shim's own", test: "TestSwitchToShimUser",
+		file: "cmd/hostler-shim/shim_user.go",
 		old: `	if os.Geteuid() == shim.UID {
 		return 0, 0
 	}
 `,
 	},
 	{
-		desc: "a started program has the socket to init", test: "TestStartApart",
-		file: "cmd/hostler-shim/starter.go",
+		desc: "a started program has the socket to init", test: "TestStartByHelper",
+		file: "cmd/hostler-shim/start_helper.go",
 		old: `	unix.CloseOnExec(workerSocket)
 `,
 	},
 	{
-		desc: "a program is started as the shim's user", test: "TestStartApart",
-		file: "cmd/hostler-shim/starter.go",
-		old: `	if err := become(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
+		desc: "a program is started as the shim's user", test: "TestStartByHelper",
+		file: "cmd/hostler-shim/start_helper.go",
+		old: `	if err := setThreadIdentity(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
 		return err
 	}
 `,
-		new: `	goruntime.KeepAlive(become)
+		new: `	goruntime.KeepAlive(setThreadIdentity)
 `,
 	},
 	{
-		desc: "a program is started without its groups", test: "TestStartApart",
-		file: "cmd/hostler-shim/starter.go",
+		desc: "a program is started without its groups", test: "TestStartByHelper",
+		file: "cmd/hostler-shim/start_helper.go",
 		old:  `identity{uid: s.UID, gid: s.GID, groups: s.Groups}`,
 		new:  `identity{uid: s.UID, gid: s.GID}`,
 	},
 	{
-		desc: "a program is started in init's directory", test: "TestStartApart",
-		file: "cmd/hostler-shim/starter.go",
+		desc: "a program is started in init's directory", test: "TestStartByHelper",
+		file: "cmd/hostler-shim/start_helper.go",
 		old: `	if err := unix.Chdir(s.Dir); err != nil {
-		return noWorkdir(s.Dir, err)
+		return workdirError(s.Dir, err)
 	}
 `,
 	},
 	{
-		desc: "a program that could not be started counts as one that runs", test: "TestStartApartFails",
-		file: "cmd/hostler-shim/starter.go",
-		old: `	return fault.Err()
+		desc: "a program that could not be started counts as one that runs", test: "TestStartByHelperFails",
+		file: "cmd/hostler-shim/start_helper.go",
+		old: `	return wireErr.Err()
 `,
 		new: `	return nil
 `,
 	},
 	{
-		desc: "a program that wants a session of its own gets a group", test: "TestStartApart",
-		file: "cmd/hostler-shim/starter.go",
+		desc: "a program that wants a session of its own gets a group", test: "TestStartByHelper",
+		file: "cmd/hostler-shim/start_helper.go",
 		old:  `Setpgid: !l.session, Setsid: l.session`,
 		new:  `Setpgid: true`,
 	},
 	{
-		desc: "leases of flow labels are not compared", test: "TestFlowLabels",
+		desc: "leases of flow labels are not compared", test: "TestLeasedFlowLabelIsFound",
 		file: "cmd/hostler-shim/facts.go",
 		old: `	f["the flow labels"] = labels
 `,
@@ -164,13 +164,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "what an init left of a process's state is not compared", test: "TestFacts",
+		desc: "what an init left of a process's state is not compared", test: "TestProcessFacts",
 		file: "cmd/hostler-shim/facts.go",
-		old:  `		if slices.Contains(inStatus, name) {`,
-		new:  `		if slices.Contains(inStatus, name) && name == "" {`,
+		old:  `		if slices.Contains(statusFields, name) {`,
+		new:  `		if slices.Contains(statusFields, name) && name == "" {`,
 	},
 	{
-		desc: "only the first thread's priority is compared", test: "TestFactsOfAnyThread",
+		desc: "only the first thread's priority is compared", test: "TestSchedulingFactsOfAllThreads",
 		file: "cmd/hostler-shim/facts.go",
 		old: `		seen[text] = true
 `,
@@ -192,17 +192,17 @@ var shimFiles = []mutation{
 		new:  `"%s %o\n", path, st.Mode)`,
 	},
 	{
-		desc: "an older server is not refused", test: "TestFence",
+		desc: "an older server is not refused", test: "TestOlderClaimLoses",
 		file: "cmd/hostler-shim/fence.go",
-		old:  `	case number < f.now:`,
-		new:  `	case number < f.now-1:`,
+		old:  `	case number < f.current:`,
+		new:  `	case number < f.current-1:`,
 	},
 	{
-		desc: "a fence counts before it is on the disk", test: "TestFenceIsOnTheDiskFirst",
+		desc: "a fence counts before it is on the disk", test: "TestFencePersistedBeforeUse",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
-		new: `	f.now = number
+		new: `	f.current = number
 	if f.path != "" {
 		if err`,
 	},
@@ -225,7 +225,7 @@ var shimFiles = []mutation{
 // admit`,
 	},
 	{
-		desc: "a fence does not outlive init", test: "TestFence",
+		desc: "a fence does not outlive init", test: "TestOlderClaimLoses",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
@@ -239,16 +239,16 @@ var shimFiles = []mutation{
 		new:  `os.O_CREATE|os.O_WRONLY`,
 	},
 	{
-		desc: "what the probe found is dropped", test: "TestBaselineOfWhatIsNotNoted",
-		file: "cmd/hostler-shim/seal.go",
-		old: `	why := s.probe()
+		desc: "what the probe found is dropped", test: "TestBaselineNeedsReliableCtime",
+		file: "cmd/hostler-shim/baseline.go",
+		old: `	probeErr := s.probeTimestamps()
 `,
-		new: `	why := s.probe()
-	why = nil
+		new: `	probeErr := s.probeTimestamps()
+	probeErr = nil
 `,
 	},
 	{
-		desc: "a wipe does not compare the facts", test: "TestClearFiles",
+		desc: "a wipe does not compare the facts", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if err := s.baseline.facts.compare(now); err != nil {
 		return err
@@ -258,7 +258,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a wipe does not compare the files", test: "TestClearFiles",
+		desc: "a wipe does not compare the files", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	return s.baseline.files.compare(trees)
 `,
@@ -267,28 +267,28 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a wipe empties nothing", test: "TestClearFiles",
+		desc: "a wipe empties nothing", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
-		old: `		if err := p.empty(ends); err != nil {
+		old: `		if err := p.wipe(deadline); err != nil {
 			return err
 		}
 `,
-		new: `		_, _ = p, ends
+		new: `		_, _ = p, deadline
 `,
 	},
 	{
-		desc: "a wipe forgets why files could not be compared", test: "TestBaselineOfWhatIsNotNoted",
+		desc: "a wipe forgets why files could not be compared", test: "TestBaselineNeedsReliableCtime",
 		file: "cmd/hostler-shim/wipe.go",
-		old: `	if s.baseline.files.why != nil {
-		return s.baseline.files.why
+		old: `	if s.baseline.files.err != nil {
+		return s.baseline.files.err
 	}
 `,
 	},
 	{
-		desc: "a container that was never sealed is clean", test: "TestWipeUnsealed",
+		desc: "a container that was never sealed is clean", test: "TestWipeWithoutBaseline",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline == nil {
-		return fmt.Errorf("%w: it was never sealed", runtime.ErrNotClean)
+		return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
 	}
 `,
 		new: `	if s.baseline == nil {
@@ -297,19 +297,19 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a file that is missing is not missed", test: "TestCompareMissing",
-		file: "cmd/hostler-shim/census.go",
-		old: `	case count != len(c.seen):
-		return fmt.Errorf("%w: a file of the image is missing", runtime.ErrNotClean)
+		desc: "a file that is missing is not missed", test: "TestScanCompareMissing",
+		file: "cmd/hostler-shim/rootfs_scan.go",
+		old: `	case count != len(c.fingerprints):
+		return fmt.Errorf("%w: a file of the image is missing", runtime.ErrWipeUnverified)
 	}
 `,
 		new: `	}
 `,
 	},
 	{
-		desc: "a census looks at one file more than it may", test: "TestCompareUncounted",
-		file: "cmd/hostler-shim/census.go",
-		old:  `	if w.left--; w.left < 0 {`,
-		new:  `	if w.left--; w.left < -1 {`,
+		desc: "a census looks at one file more than it may", test: "TestScanTooLarge",
+		file: "cmd/hostler-shim/rootfs_scan.go",
+		old:  `	if w.filesLeft--; w.filesLeft < 0 {`,
+		new:  `	if w.filesLeft--; w.filesLeft < -1 {`,
 	},
 }

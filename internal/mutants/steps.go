@@ -3,43 +3,43 @@ package main
 // steps are changes of what a flow does, and in which order.
 var steps = []mutation{
 	{
-		desc: "post_create runs before the container is healthy", test: "TestCreateOrder",
-		file: "pool/maker.go", pkg: "claim",
+		desc: "post_create runs before the container is healthy", test: "TestCreateStepOrder",
+		file: "pool/provisioner.go", pkg: "claim",
 		old: `		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			status, err := m.health.Await(ctx, w, c.ID)
+			status, err := p.health.Await(ctx, w, c.ID)
 			endpoint = status.Endpoint
 			return err
 		}},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
 `,
 		new: `		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 		}},
 		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
-			status, err := m.health.Await(ctx, w, c.ID)
+			status, err := p.health.Await(ctx, w, c.ID)
 			endpoint = status.Endpoint
 			return err
 		}},
 `,
 	},
 	{
-		desc: "a claim downloads the tenant's state after the restart", test: "TestWholeOrder",
+		desc: "a claim downloads the tenant's state after the restart", test: "TestRecycleStepOrder",
 		file: "claim/steps.go",
-		old: `		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
+		old: `		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
 		flow.Step{Name: "restart", When: func() bool {
-			return m.empty || m.current.Restart == workload.RestartAlways ||
-				m.changed && m.current.Restart != workload.RestartNever
-		}, Do: m.restart},
+			return a.mustWipe || a.current.Restart == workload.RestartAlways ||
+				a.changed && a.current.Restart != workload.RestartNever
+		}, Do: a.restart},
 `,
 		new: `		flow.Step{Name: "restart", When: func() bool {
-			return m.empty || m.current.Restart == workload.RestartAlways ||
-				m.changed && m.current.Restart != workload.RestartNever
-		}, Do: m.restart},
-		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
+			return a.mustWipe || a.current.Restart == workload.RestartAlways ||
+				a.changed && a.current.Restart != workload.RestartNever
+		}, Do: a.restart},
+		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
 `,
 	},
 	{
@@ -55,79 +55,79 @@ var steps = []mutation{
 		if dir`,
 	},
 	{
-		desc: "the upload comes before pre_release", test: "TestClose",
+		desc: "the upload comes before pre_release", test: "TestCloseLeavesReleaseToNextServer",
 		file: "release/steps.go",
-		old: `		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
-		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
+		old: `		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
+		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
 `,
-		new: `		flow.Step{Name: "upload", When: m.syncs, Do: m.upload},
-		flow.Step{Name: string(hooks.PreRelease), Do: m.preRelease},
+		new: `		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
+		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
 `,
 	},
 	{
-		desc: "no upload after a pre_release that has failed", test: "TestStateAfterAFailedPreRelease",
-		file: "release/keep.go",
-		old:  `	if err := m.look(ctx); err != nil || m.claim.Discard || m.lost != "" {`,
-		new:  `	if err := m.look(ctx); err != nil || m.claim.Discard || m.lost != "" || len(m.warnings) > 0 {`,
+		desc: "no upload after a pre_release that has failed", test: "TestUploadAfterFailedPreRelease",
+		file: "release/upload.go",
+		old:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" {`,
+		new:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" || len(op.warnings) > 0 {`,
 	},
 	{
-		desc: "the event of a release does not have its warnings", test: "TestStateAfterAFailedPreRelease",
+		desc: "the event of a release does not have its warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old:  `"reason": m.request.Reason, "warnings": m.warnings, `,
-		new:  `"reason": m.request.Reason, `,
+		old:  `"reason": op.request.Reason, "warnings": op.warnings, `,
+		new:  `"reason": op.request.Reason, `,
 	},
 	{
-		desc: "what a hook prints is thrown away", test: "TestWhatIsRecorded",
+		desc: "what a hook prints is thrown away", test: "TestRunRecordIsComplete",
 		file: "hooks/runner.go",
 		old: `	run.Stdout, run.Stderr = res.Stdout, res.Stderr
 `,
 	},
 	{
-		desc: "a claim is active before post_claim", test: "TestOrder",
+		desc: "a claim is active before post_claim", test: "TestClaimStepOrder",
 		file: "claim/steps.go",
-		old: `flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})
-	maps.Copy(m.timings, timings)
+		old: `flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim})
+	maps.Copy(a.timings, timings)
 	if err != nil {
 		return err
 	}
-	_, err = flow.Run(work, "claim", flow.Step{Name: "activate", Do: m.enact})`,
-		new: `flow.Step{Name: "activate", Do: m.enact})
-	maps.Copy(m.timings, timings)
+	_, err = flow.Run(workCtx, "claim", flow.Step{Name: "activate", Do: a.markActive})`,
+		new: `flow.Step{Name: "activate", Do: a.markActive})
+	maps.Copy(a.timings, timings)
 	if err != nil {
 		return err
 	}
-	_, err = flow.Run(work, "claim", flow.Step{Name: string(hooks.PostClaim), Do: m.postClaim})`,
+	_, err = flow.Run(workCtx, "claim", flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim})`,
 	},
 	{
 		desc: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
-		file: "pool/maker.go",
-		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hooked, Do: func(ctx context.Context) error {
-			return m.preDestroy(ctx, c, w)
+		file: "pool/provisioner.go",
+		old: `		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+			return p.preDestroy(ctx, c, w)
 		}},
 		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			stopping()
-			ctx, cancel := context.WithTimeout(ctx, graceOf(w)+removeTime)
+			onStopping()
+			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
 			defer cancel()
-			return m.rt.Destroy(ctx, c.ID)
+			return p.rt.Destroy(ctx, c.ID)
 		}},
 `,
 		new: `		flow.Step{Name: "remove", Do: func(ctx context.Context) error {
-			stopping()
-			ctx, cancel := context.WithTimeout(ctx, graceOf(w)+removeTime)
+			onStopping()
+			ctx, cancel := context.WithTimeout(ctx, stopGraceOf(w)+removeTimeout)
 			defer cancel()
-			return m.rt.Destroy(ctx, c.ID)
+			return p.rt.Destroy(ctx, c.ID)
 		}},
-		flow.Step{Name: string(hooks.PreDestroy), When: hooked, Do: func(ctx context.Context) error {
-			return m.preDestroy(ctx, c, w)
+		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
+			return p.preDestroy(ctx, c, w)
 		}},
 `,
 	},
 	{
 		desc: "the container of a claim that failed is idle again", test: "TestPostClaimFails",
 		file: "claim/steps.go",
-		old: `	destroy := pool.Condemn("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
+		old: `	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 `,
-		new: `	destroy := pool.Move{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(c *pool.Container) { c.Claim = "" }}
+		new: `	destroy := pool.Transition{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(c *pool.Container) { c.Claim = "" }}
 `,
 	},
 	{
@@ -137,37 +137,37 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "a claim does not look at the health of its container", test: "TestOrder",
+		desc: "a claim does not look at the health of its container", test: "TestClaimStepOrder",
 		file: "claim/steps.go",
-		old:  `			if m.pools.Health.Fresh(m.w, m.claim.Container) {`,
-		new:  `			if m.w != nil {`,
+		old:  `			if a.pools.Health.IsRecentlyHealthy(a.w, a.claim.Container) {`,
+		new:  `			if a.w != nil {`,
 	},
 	{
-		desc: "nobody is told that pre_destroy was skipped", test: "TestPreDestroyOfTheDead",
-		file: "pool/maker.go",
-		old: `		_, err = m.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
+		desc: "nobody is told that pre_destroy was skipped", test: "TestPreDestroySkippedAfterExit",
+		file: "pool/provisioner.go",
+		old: `		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 `,
 		new: `		err = nil
 `,
 	},
 	{
-		desc: "a container whose post_create failed is idle", test: "TestCreateUndoes",
-		file: "pool/maker.go",
-		old: `			_, err := m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		desc: "a container whose post_create failed is idle", test: "TestCreateFailureIsRolledBack",
+		file: "pool/provisioner.go",
+		old: `			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return err
 `,
-		new: `			_, _ = m.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		new: `			_, _ = p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
 			return nil
 `,
 	},
 	{
 		desc: "the seed goes over what was downloaded", test: "TestSeedAndState",
 		file: "claim/steps.go",
-		old: `		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},
-		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
+		old: `		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
+		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
 `,
-		new: `		flow.Step{Name: "download", When: m.lacksState, Do: m.download},
-		flow.Step{Name: "seed", When: m.lacksSeed, Do: m.seed},
+		new: `		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
+		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
 `,
 	},
 }

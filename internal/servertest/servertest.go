@@ -17,7 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // Server is a server that make builds.
@@ -39,7 +39,7 @@ func Start(tb testing.TB, s Server) string {
 	found, err := filepath.Glob("../bin/tools/" + s.Tool + "-*")
 	require.NoError(tb, err)
 	if len(found) == 0 || strings.HasSuffix(found[0], ".part") {
-		required.Skip(tb, s.Name, "the server is not built: make %s-tool", s.Name)
+		testenv.Skip(tb, s.Name, "the server is not built: make %s-tool", s.Name)
 	}
 	address := freeAddress(tb)
 	host, port, err := net.SplitHostPort(address)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -19,7 +19,7 @@ import (
 // within a bound: rule 10.
 func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	needEngine(t)
-	required.SkipShort(t, "docker")
+	testenv.SkipShort(t, "docker")
 	importImages(t, "")
 	image := imageAttacked(0)
 	rt := connect(t)

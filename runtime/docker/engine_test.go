@@ -14,7 +14,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/shim"
@@ -34,7 +34,7 @@ func newRelay(t *testing.T) *relay {
 	t.Helper()
 	target := needEngine(t).DaemonHost()
 	if filepath.Dir(target) == target || len(target) < 8 || target[:7] != "unix://" {
-		required.Skip(t, "docker", "the engine at %s listens on no local socket", target)
+		testenv.Skip(t, "docker", "the engine at %s listens on no local socket", target)
 	}
 	dir, err := os.MkdirTemp("", "relay") // a socket's path is short
 	require.NoError(t, err)

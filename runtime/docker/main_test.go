@@ -17,7 +17,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -84,7 +84,7 @@ func needEngine(t testing.TB) *client.Client {
 	if err == nil {
 		return api
 	}
-	required.Skip(t, "docker", "no Docker engine answers: %v", err)
+	testenv.Skip(t, "docker", "no Docker engine answers: %v", err)
 	return nil
 }
 

@@ -9,7 +9,7 @@
 //
 // Beyond the contract it can be broken: a call can be made to fail, to wait,
 // to do its work and lose its answer (fault.go); a container can die or vanish
-// (break.go); a program can be added (Program). What it leaves to the real
+// (control.go); a program can be added (Program). What it leaves to the real
 // backends: images, networks and limits, which it takes as given.
 package fake
 

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -18,7 +18,7 @@ import (
 // No tenant reaches the next one, on a real node.
 func TestHostile(t *testing.T) {
 	needCluster(t)
-	required.SkipShort(t, "kubernetes")
+	testenv.SkipShort(t, "kubernetes")
 	runtimetest.RunHostile(t, "kubernetes", runtimetest.Harness{
 		New:          func(t *testing.T) runtime.Runtime { return openRuntime(t) },
 		AttackedSpec: attackedSpec,
@@ -30,7 +30,7 @@ func TestHostile(t *testing.T) {
 // are the same user.
 func TestHostileNonRoot(t *testing.T) {
 	needCluster(t)
-	required.SkipShort(t, "kubernetes")
+	testenv.SkipShort(t, "kubernetes")
 	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.RunHostile(t, "kubernetes-non-root", runtimetest.Harness{

@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -74,7 +74,7 @@ func needCluster(t testing.TB) *clustertest.Cluster {
 	if err == nil {
 		return c
 	}
-	required.Skip(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
+	testenv.Skip(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
 	return nil
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/kubernetes"
 	"github.com/hostler/hostler/runtime/runtimetest"
@@ -43,7 +43,7 @@ func TestRuntimeContract(t *testing.T) {
 
 // So it does where the cluster admits no root, but for what needs one.
 func TestRuntimeContractNonRoot(t *testing.T) {
-	required.SkipShort(t, "kubernetes")
+	testenv.SkipShort(t, "kubernetes")
 	namespace := createSecuredNamespace(t, "restricted")
 	bound := func(o *kubernetes.Options) { o.Namespace, o.NonRoot = namespace, true }
 	runtimetest.Run(t, runtimetest.Harness{

@@ -17,7 +17,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/internal/required"
+	"github.com/hostler/hostler/internal/testenv"
 )
 
 // timeout bounds what is asked of the server.
@@ -39,7 +39,7 @@ func Server(tb testing.TB) string {
 		}
 		reason = err.Error()
 	}
-	required.Skip(tb, "postgres", "there is no PostgreSQL server: %s", reason)
+	testenv.Skip(tb, "postgres", "there is no PostgreSQL server: %s", reason)
 	return ""
 }
 

@@ -1,4 +1,4 @@
-package required
+package testenv
 
 import (
 	"testing"

@@ -2,7 +2,7 @@
 // is not here: it is skipped with the reason, or fails where the environment's
 // REQUIRE, a list such as docker,postgres, names what is missing. So nothing is
 // skipped unseen where all of it has to be.
-package required
+package testenv
 
 import (
 	"os"
