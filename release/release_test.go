@@ -177,7 +177,7 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 		"reuse never":     {strings.Replace(hookedWorkload, "reuse: wipe", "reuse: never", 1), release.Request{}, nil, "reuse is never"},
 		"discarded":       {hookedWorkload, release.Request{Discard: true}, nil, "discarded"},
 		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "could not be restarted"},
-		"dead":            {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is dead"},
+		"dead":            {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is exited"},
 		"pool is drained": {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { drain(h) }, "draining"},
 	}
 	for name, tt := range tests {

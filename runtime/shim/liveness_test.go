@@ -20,7 +20,7 @@ type checkedStream struct {
 	answers []error
 }
 
-func (c *checkedStream) Running(context.Context) error {
+func (c *checkedStream) CheckRunning(context.Context) error {
 	err := c.answers[min(len(*c.checks), len(c.answers)-1)]
 	*c.checks = append(*c.checks, time.Since(c.start))
 	return err
