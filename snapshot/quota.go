@@ -121,7 +121,7 @@ func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 // alone.
 func (s *Sink) uploadSize() int64 {
 	n := int64(packMemory)
-	if b, ok := s.bucket.(interface{ putTakes() int64 }); ok {
+	if b, ok := s.bucket.(interface{ putMemory() int64 }); ok {
 		n += b.putTakes()
 	}
 	return min(n, uploadMemory)
