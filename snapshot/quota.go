@@ -122,7 +122,7 @@ func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 func (s *Sink) uploadSize() int64 {
 	n := int64(packMemory)
 	if b, ok := s.bucket.(interface{ putMemory() int64 }); ok {
-		n += b.putTakes()
+		n += b.putMemory()
 	}
 	return min(n, uploadMemory)
 }
