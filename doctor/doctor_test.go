@@ -31,9 +31,9 @@ sync: { sink: { type: file } }
 `
 
 // newDoctor is the doctor of a yard whose disk has so much room.
-func newDoctor(y *flowtest.Harness, free uint64) *doctor.Doctor {
+func newDoctor(h *flowtest.Harness, free uint64) *doctor.Doctor {
 	return &doctor.Doctor{
-		Engine: y.RT, Records: y.DB, Pools: y.Pools, Catalog: y.Pools.Catalog,
+		Engine: h.RT, Records: h.DB, Pools: h.Pools, Catalog: h.Pools.Catalog,
 		Database: func(context.Context) (doctor.Database, error) { return doctor.Database{Kind: "SQLite"}, nil },
 		Disk: func() (doctor.Disk, error) {
 			return doctor.Disk{Path: "/data", Total: 1 << 40, Free: free}, nil
@@ -48,83 +48,83 @@ func TestFindings(t *testing.T) {
 	tests := []struct {
 		name     string
 		stopped  bool // there are no loops, which would mend it
-		setUp    func(y *flowtest.Harness)
+		setUp    func(h *flowtest.Harness)
 		severity doctor.Severity
 		check    string
 		says     string
 		hint     string
 	}{
-		{"a stranger", true, func(y *flowtest.Harness) {
-			require.NoError(y.T, y.RT.Create(y.T.Context(), runtime.Spec{ID: "stray", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
+		{"a stranger", true, func(h *flowtest.Harness) {
+			require.NoError(h.T, h.RT.Create(h.T.Context(), runtime.Spec{ID: "stray", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
 		}, doctor.Warning, "unknown_container", "stray", "wait a minute"},
-		{"a record without a container", true, func(y *flowtest.Harness) {
-			record(y, pool.Idle)
+		{"a record without a container", true, func(h *flowtest.Harness) {
+			record(h, pool.Idle)
 		}, doctor.Error, "missing_container", "idle in the database", "hostler delete container c1"},
-		{"a claimed container that ended unnoticed", true, func(y *flowtest.Harness) {
-			record(y, pool.Idle)
-			reserve(y, false)
+		{"a claimed container that ended unnoticed", true, func(h *flowtest.Harness) {
+			record(h, pool.Idle)
+			reserve(h, false)
 		}, doctor.Error, "missing_container", "claimed in the database", "hostler release k1"},
-		{"a container of a newer server", false, func(y *flowtest.Harness) {
-			y.AwaitIdle("w", 1)
-			y.RT.SetProtocols(runtime.Protocols{Oldest: 1, Current: 1})
-			y.Restart()
-			y.Until("there is one of this version", func() bool { return y.Count("w", pool.Idle) == 2 })
+		{"a container of a newer server", false, func(h *flowtest.Harness) {
+			h.AwaitIdle("w", 1)
+			h.RT.SetProtocols(runtime.Protocols{Oldest: 1, Current: 1})
+			h.Restart()
+			h.Until("there is one of this version", func() bool { return h.Count("w", pool.Idle) == 2 })
 		}, doctor.Warning, "newer_container", "1 containers of w were made by a newer server", "finish the upgrade"},
-		{"a claimed container that ended", false, func(y *flowtest.Harness) {
-			c := y.Claim("w", "ada")
-			y.AwaitIdle("w", 1)
-			y.RT.Kill(c.Container)
+		{"a claimed container that ended", false, func(h *flowtest.Harness) {
+			c := h.Claim("w", "ada")
+			h.AwaitIdle("w", 1)
+			h.RT.Kill(c.Container)
 			synctest.Wait()
 		}, doctor.Error, "container_health", "of tenant ada is exited", "hostler logs --container"},
-		{"a container that cannot be removed", true, func(y *flowtest.Harness) {
-			record(y, pool.Destroying)
+		{"a container that cannot be removed", true, func(h *flowtest.Harness) {
+			record(h, pool.Destroying)
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_container", "destroying for 1h0m0s", "pre_destroy"},
-		{"a container that is not ready", true, func(y *flowtest.Harness) {
-			record(y, pool.Creating)
+		{"a container that is not ready", true, func(h *flowtest.Harness) {
+			record(h, pool.Creating)
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_container", "creating for 1h0m0s", "hostler events --container c1"},
-		{"a release that fails", false, func(y *flowtest.Harness) {
-			c := y.Claim("w", "ada")
-			y.AwaitIdle("w", 1)
-			y.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
-			_, err := y.Releases.Release(y.T.Context(), c.ID, release.Request{})
-			require.Error(y.T, err)
+		{"a release that fails", false, func(h *flowtest.Harness) {
+			c := h.Claim("w", "ada")
+			h.AwaitIdle("w", 1)
+			h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+			_, err := h.Releases.Release(h.T.Context(), c.ID, release.Request{})
+			require.Error(h.T, err)
 		}, doctor.Error, "release_failed", "the sink is unplugged", "--discard"},
-		{"a claim that is not ready", true, func(y *flowtest.Harness) {
-			reserve(y, true)
+		{"a claim that is not ready", true, func(h *flowtest.Harness) {
+			reserve(h, true)
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_claim", "pending for 1h0m0s", "hostler release k1"},
-		{"a release that does not end", true, func(y *flowtest.Harness) {
-			record(y, pool.Idle)
-			reserve(y, false)
-			require.NoError(y.T, y.RT.Create(y.T.Context(), runtime.Spec{ID: "c1", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
-			require.NoError(y.T, y.RT.Start(y.T.Context(), "c1"))
-			_, err := y.DB.UpdateClaim(y.T.Context(), claim.Transition{ID: "k1", From: []claim.State{claim.Pending}, To: claim.Releasing})
-			require.NoError(y.T, err)
+		{"a release that does not end", true, func(h *flowtest.Harness) {
+			record(h, pool.Idle)
+			reserve(h, false)
+			require.NoError(h.T, h.RT.Create(h.T.Context(), runtime.Spec{ID: "c1", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
+			require.NoError(h.T, h.RT.Start(h.T.Context(), "c1"))
+			_, err := h.DB.UpdateClaim(h.T.Context(), claim.Transition{ID: "k1", From: []claim.State{claim.Pending}, To: claim.Releasing})
+			require.NoError(h.T, err)
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_claim", "releasing for 1h0m0s", "hostler release k1"},
 		{"a disk that is nearly full", true, func(*flowtest.Harness) {}, doctor.Error, "disk", "64 MiB left", "make room"},
-		{"an engine that is away", true, func(y *flowtest.Harness) {
-			y.RT.SetDown(true)
+		{"an engine that is away", true, func(h *flowtest.Harness) {
+			h.RT.SetDown(true)
 		}, doctor.Error, "engine", "does not answer", "start it"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				y := flowtest.NewStopped(t)
-				y.Apply(file)
+				h := flowtest.NewStopped(t)
+				h.Apply(file)
 				if !test.stopped {
-					y.Start()
-					y.AwaitIdle("w", 1)
+					h.Start()
+					h.AwaitIdle("w", 1)
 				}
-				require.Equal(t, []doctor.Finding{}, newDoctor(y, freeSpace).Examine(t.Context()).Findings, "before the trouble")
-				test.setUp(y)
+				require.Equal(t, []doctor.Finding{}, newDoctor(h, freeSpace).Examine(t.Context()).Findings, "before the trouble")
+				test.setUp(h)
 				free := uint64(freeSpace)
 				if test.check == "disk" {
 					free = 64 << 20
 				}
-				report := newDoctor(y, free).Examine(t.Context())
+				report := newDoctor(h, free).Examine(t.Context())
 				require.False(t, report.OK)
 				require.Len(t, report.Findings, 1, "%+v", report.Findings)
 				f := report.Findings[0]
@@ -138,45 +138,45 @@ func TestFindings(t *testing.T) {
 }
 
 // record adds the record of container c1, which is not on the engine.
-func record(y *flowtest.Harness, s pool.State) {
-	y.T.Helper()
-	w, err := y.Pools.Workload(y.T.Context(), "w")
-	require.NoError(y.T, err)
-	require.NoError(y.T, y.DB.AddContainer(y.T.Context(), pool.Container{
+func record(h *flowtest.Harness, s pool.State) {
+	h.T.Helper()
+	w, err := h.Pools.Workload(h.T.Context(), "w")
+	require.NoError(h.T, err)
+	require.NoError(h.T, h.DB.AddContainer(h.T.Context(), pool.Container{
 		ID: "c1", Workload: "w", Revision: w.Revision, State: pool.Creating,
 	}, 9))
 	if s != pool.Creating {
-		_, err = y.DB.UpdateContainer(y.T.Context(), pool.Transition{
+		_, err = h.DB.UpdateContainer(h.T.Context(), pool.Transition{
 			ID: "c1", From: []pool.State{pool.Creating}, To: s, Set: func(c *pool.Container) { c.Health = pool.Healthy },
 		})
-		require.NoError(y.T, err)
+		require.NoError(h.T, err)
 	}
 }
 
 // reserve adds the pending claim k1, for c1 unless it has to wait.
-func reserve(y *flowtest.Harness, wait bool) {
-	y.T.Helper()
-	w, err := y.Pools.Workload(y.T.Context(), "w")
-	require.NoError(y.T, err)
-	_, err = y.DB.Reserve(y.T.Context(), claim.Reservation{
+func reserve(h *flowtest.Harness, wait bool) {
+	h.T.Helper()
+	w, err := h.Pools.Workload(h.T.Context(), "w")
+	require.NoError(h.T, err)
+	_, err = h.DB.Reserve(h.T.Context(), claim.Reservation{
 		Claim: "k1", Workload: "w", Tenant: "ada", Revision: w.Revision, Reuse: workload.ReuseNever, EnqueueOnly: wait,
 	})
 	if !wait {
-		require.NoError(y.T, err)
+		require.NoError(h.T, err)
 	}
 }
 
 // A pool that cannot be filled is worse when nothing waits in it.
 func TestFailingPoolSeverity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(strings.Replace(file, "sync:", "hooks: { post_create: [{ command: [box, exit, '3'] }] }\nsync:", 1))
-		y.Until("a failure", func() bool {
-			s, err := y.Pools.Status(t.Context(), "w")
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(file, "sync:", "hooks: { post_create: [{ command: [box, exit, '3'] }] }\nsync:", 1))
+		h.Until("a failure", func() bool {
+			s, err := h.Pools.Status(t.Context(), "w")
 			require.NoError(t, err)
 			return s.Fill.Failures > 0
 		})
-		findings := newDoctor(y, freeSpace).Examine(t.Context()).Findings
+		findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
 		require.NotEmpty(t, findings)
 		require.Equal(t, "failing_pool", findings[0].Check)
 		require.Equal(t, doctor.Error, findings[0].Severity)
@@ -187,14 +187,14 @@ func TestFailingPoolSeverity(t *testing.T) {
 // A hook whose end is not on record long after its timeout is found.
 func TestStuckHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.NewStopped(t)
-		y.Apply(file)
-		require.NoError(t, y.DB.RunStarted(t.Context(), hooks.Run{
+		h := flowtest.NewStopped(t)
+		h.Apply(file)
+		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
 			ID: "r1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "w", Container: "c1", State: hooks.Running, StartedAt: time.Now(),
 		}))
-		require.Empty(t, newDoctor(y, freeSpace).Examine(t.Context()).Findings)
+		require.Empty(t, newDoctor(h, freeSpace).Examine(t.Context()).Findings)
 		advance(hooks.MaxTimeout + 2*time.Minute)
-		findings := newDoctor(y, freeSpace).Examine(t.Context()).Findings
+		findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
 		require.Len(t, findings, 1)
 		require.Equal(t, "stuck_hook", findings[0].Check)
 		require.Contains(t, findings[0].Hint, "hostler logs r1")
@@ -205,8 +205,8 @@ func TestStuckHook(t *testing.T) {
 // would take as long as it is patient.
 func TestStoreUnavailableIsOneFinding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		d := newDoctor(y, freeSpace)
+		h := flowtest.New(t)
+		d := newDoctor(h, freeSpace)
 		d.Database = func(context.Context) (doctor.Database, error) { return doctor.Database{}, errors.New("no answer") }
 		d.Records, d.Pools, d.Catalog = nil, nil, nil
 		report := d.Examine(t.Context())

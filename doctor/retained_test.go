@@ -16,12 +16,12 @@ import (
 // take the room of others, and not before.
 func TestRetainedContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		y := flowtest.New(t)
-		y.Apply(file) // max_size is 3
-		y.RT.Break("get", runtime.ErrTainted)
+		h := flowtest.New(t)
+		h.Apply(file) // max_size is 3
+		h.RT.Break("get", runtime.ErrTainted)
 		kept := func() []doctor.Finding {
 			var found []doctor.Finding
-			for _, f := range newDoctor(y, freeSpace).Examine(t.Context()).Findings {
+			for _, f := range newDoctor(h, freeSpace).Examine(t.Context()).Findings {
 				if f.Check == "kept_containers" {
 					found = append(found, f)
 				}
@@ -30,8 +30,8 @@ func TestRetainedContainers(t *testing.T) {
 		}
 		for _, tenant := range []string{"a", "b", "c", "d"} {
 			require.Empty(t, kept())
-			c := y.Claim("w", tenant)
-			_, err := y.Releases.Release(t.Context(), c.ID, release.Request{})
+			c := h.Claim("w", tenant)
+			_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 			require.ErrorIs(t, err, runtime.ErrTainted)
 		}
 		found := kept()

@@ -137,22 +137,22 @@ func BenchmarkSmallFiles(b *testing.B) {
 
 // BenchmarkTiny moves what most tenants have: a few files.
 func BenchmarkTiny(b *testing.B) {
-	y := newHarness(b, "")
-	c := y.container(reg("config.json", "{}"), dir("sessions"), reg("sessions/1", incompressible(10_000)))
+	h := newHarness(b, "")
+	c := h.container(reg("config.json", "{}"), dir("sessions"), reg("sessions/1", incompressible(10_000)))
 	b.Run("upload", func(b *testing.B) {
 		for i := range b.N {
-			y.put(c, "/data", reg("config.json", fmt.Sprint(i)))
-			y.upload(c)
+			h.put(c, "/data", reg("config.json", fmt.Sprint(i)))
+			h.upload(c)
 		}
 	})
 	b.Run("upload-unchanged", func(b *testing.B) {
 		for range b.N {
-			y.upload(c)
+			h.upload(c)
 		}
 	})
 	b.Run("download", func(b *testing.B) {
 		for range b.N {
-			y.download()
+			h.download()
 		}
 	})
 }

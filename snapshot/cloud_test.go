@@ -23,9 +23,9 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// providers_ are the providers, each with a server of a test's own. Those of S3 and
+// testProviders are the providers, each with a server of a test's own. Those of S3 and
 // Google Cloud Storage are other people's; Azure's is azureServer.
-var providers_ = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
+var testProviders = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
 
 // cloud is a provider, opened as a workload's file opens it.
 type cloud struct {
@@ -40,7 +40,7 @@ type cloud struct {
 // eachCloud runs a test for each provider, one after the other: Google's takes
 // the whole process's way to the network.
 func eachCloud(t *testing.T, test func(t *testing.T, c *cloud)) {
-	for name, start := range providers_ {
+	for name, start := range testProviders {
 		t.Run(name, func(t *testing.T) { test(t, start(t)) })
 	}
 }
@@ -62,11 +62,11 @@ func (c *cloud) bucket(name string) snapshot.Bucket {
 
 // harness is a sink of a bucket, and containers to fill.
 func (c *cloud) harness(bucket string) *harness {
-	y := newHarness(c, "")
+	h := newHarness(c, "")
 	var err error
-	y.sink, err = c.sinks.Open(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", bucket)))
+	h.sink, err = c.sinks.Open(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", bucket)))
 	require.NoError(c, err)
-	return y
+	return h
 }
 
 // deny has the provider answer to all requests, or those that are not excepted,

@@ -57,23 +57,23 @@ func TestCloudsConcurrentCreate(t *testing.T) {
 // be restored.
 func TestCloudsRoundTrip(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.harness("bucket")
-		y.owner.Tenant = "Alice/../B@b"
-		first := y.container(reg("small", "text"), reg("large", incompressible(30<<20)), link("l", "small"))
-		require.Greater(t, y.upload(first).Sent, int64(30<<20))
-		require.True(t, y.upload(first).Unchanged)
-		back, _ := y.download()
-		require.Equal(t, y.has(first, "/data"), y.has(back, "/data"))
+		h := c.harness("bucket")
+		h.owner.Tenant = "Alice/../B@b"
+		first := h.container(reg("small", "text"), reg("large", incompressible(30<<20)), link("l", "small"))
+		require.Greater(t, h.upload(first).Sent, int64(30<<20))
+		require.True(t, h.upload(first).Unchanged)
+		back, _ := h.download()
+		require.Equal(t, h.has(first, "/data"), h.has(back, "/data"))
 		for i := range 5 {
-			y.upload(y.container(reg("small", fmt.Sprint(i))))
+			h.upload(h.container(reg("small", fmt.Sprint(i))))
 		}
-		list, err := y.sink.List(t.Context(), y.owner)
+		list, err := h.sink.List(t.Context(), h.owner)
 		require.NoError(t, err)
 		require.Len(t, list, 3)
-		_, err = y.sink.Restore(t.Context(), y.owner, list[2].ID)
+		_, err = h.sink.Restore(t.Context(), h.owner, list[2].ID)
 		require.NoError(t, err)
-		require.Equal(t, "2", y.kept()["small"])
-		_, err = y.sink.Prune(t.Context(), y.owner)
+		require.Equal(t, "2", h.kept()["small"])
+		_, err = h.sink.Prune(t.Context(), h.owner)
 		require.NoError(t, err)
 	})
 }
@@ -107,7 +107,7 @@ func TestCloudsLostCreateReply(t *testing.T) {
 	later := func(w http.ResponseWriter) { http.Error(w, "later", http.StatusServiceUnavailable) }
 	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.harness("bucket")
+		h := c.harness("bucket")
 		for what, instead := range map[string]func(http.ResponseWriter){"later": later, "cut": cut} {
 			var lost atomic.Bool
 			c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
@@ -119,8 +119,8 @@ func TestCloudsLostCreateReply(t *testing.T) {
 				return true
 			})
 			c.way.creates.Store(0)
-			id := y.container(reg("f", what))
-			_, err := y.sink.Upload(t.Context(), y.rt, y.origin(id))
+			id := h.container(reg("f", what))
+			_, err := h.sink.Upload(t.Context(), h.rt, h.origin(id))
 			if what == "later" {
 				require.NoError(t, err)
 			}
@@ -128,8 +128,8 @@ func TestCloudsLostCreateReply(t *testing.T) {
 				require.Equal(t, int32(2), c.way.creates.Load(), what)
 			}
 			require.True(t, lost.Load())
-			require.Equal(t, what, y.kept()["f"])
-			require.True(t, y.upload(id).Unchanged)
+			require.Equal(t, what, h.kept()["f"])
+			require.True(t, h.upload(id).Unchanged)
 		}
 	})
 }
@@ -277,20 +277,20 @@ func TestCloudsAccessDenied(t *testing.T) {
 // one that is called damaged or changed by somebody else; nothing is lost by it.
 func TestCloudsAccessDeniedIsNotEmptyState(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
-		y := c.harness("bucket")
-		y.upload(y.container(reg("f", "kept")))
-		list, err := y.sink.List(t.Context(), y.owner)
+		h := c.harness("bucket")
+		h.upload(h.container(reg("f", "kept")))
+		list, err := h.sink.List(t.Context(), h.owner)
 		require.NoError(t, err)
-		refused := func(what string, y *harness) {
+		refused := func(what string, h *harness) {
 			for name, call := range map[string]func() error{
 				"download": func() error {
-					_, err := y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+					_, err := h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: h.container()})
 					return err
 				},
-				"upload":  func() error { _, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container())); return err },
-				"current": func() error { _, err := y.sink.Current(t.Context(), y.owner); return err },
-				"restore": func() error { _, err := y.sink.Restore(t.Context(), y.owner, list[0].ID); return err },
-				"prune":   func() error { _, err := y.sink.Prune(t.Context(), y.owner); return err },
+				"upload":  func() error { _, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container())); return err },
+				"current": func() error { _, err := h.sink.Current(t.Context(), h.owner); return err },
+				"restore": func() error { _, err := h.sink.Restore(t.Context(), h.owner, list[0].ID); return err },
+				"prune":   func() error { _, err := h.sink.Prune(t.Context(), h.owner); return err },
 			} {
 				err := call()
 				require.Error(t, err, "%s, %s", what, name)
@@ -300,11 +300,11 @@ func TestCloudsAccessDeniedIsNotEmptyState(t *testing.T) {
 			}
 		}
 		c.deny(nil)
-		refused("denied", y)
+		refused("denied", h)
 		c.deny(isList)
-		refused("read denied", y)
+		refused("read denied", h)
 		c.way.clearIntercept()
 		refused("no bucket", c.harness("none"))
-		require.Equal(t, "kept", y.kept()["f"])
+		require.Equal(t, "kept", h.kept()["f"])
 	})
 }

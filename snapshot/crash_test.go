@@ -19,22 +19,22 @@ import (
 // ends well.
 func TestInterruptedUpload(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
+	h := newHarness(t, "{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
 	old, fresh := map[string]string{"a/": "755", "a/f": "old"}, map[string]string{"a/": "755", "a/f": "new", "b/": "755", "b/g": "new"}
-	y.upload(y.container(reg("a/f", "older")))
-	y.upload(y.container(reg("a/f", "old")))
-	objects, c := y.bucket.Objects(), y.container(reg("a/f", "new"), reg("b/g", "new"))
+	h.upload(h.container(reg("a/f", "older")))
+	h.upload(h.container(reg("a/f", "old")))
+	objects, c := h.bucket.Objects(), h.container(reg("a/f", "new"), reg("b/g", "new"))
 	committed, done := 0, 0
 	for n := 0; done < 5; n++ { // after success only the sweeping is cut off
-		y.bucket = snapshottest.NewMemory()
+		h.bucket = snapshottest.NewMemory()
 		for key, data := range objects {
-			y.bucket.Set(key, data, start)
+			h.bucket.Set(key, data, start)
 		}
-		y.apply("{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
-		y.bucket.FailAfter(n)
-		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
-		y.bucket.ClearFailures()
-		kept := y.kept()
+		h.apply("{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
+		h.bucket.FailAfter(n)
+		_, err := h.sink.Upload(t.Context(), h.rt, h.origin(c))
+		h.bucket.ClearFailures()
+		kept := h.kept()
 		if maps.Equal(kept, fresh) {
 			committed++
 		} else {
@@ -45,8 +45,8 @@ func TestInterruptedUpload(t *testing.T) {
 			done++
 		}
 		if n%10 == 0 || err == nil {
-			y.upload(c)
-			require.Equal(t, fresh, y.kept(), "after %d", n)
+			h.upload(c)
+			require.Equal(t, fresh, h.kept(), "after %d", n)
 		}
 		require.Less(t, n, 10_000)
 	}
@@ -60,8 +60,8 @@ func TestFailingBucketCalls(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		for _, op := range []string{"put", "create", "list", "get", "delete"} {
 			for nth := 1; nth <= 3; nth++ {
-				y := newHarness(t, "")
-				y.upload(y.container(reg("f", "old")))
+				h := newHarness(t, "")
+				h.upload(h.container(reg("f", "old")))
 				n := 0
 				fail := func(c snapshottest.Call) error {
 					if c.Op == op {
@@ -73,21 +73,21 @@ func TestFailingBucketCalls(t *testing.T) {
 					return nil
 				}
 				if lost {
-					y.bucket.After(fail)
+					h.bucket.After(fail)
 				} else {
-					y.bucket.Before(fail)
+					h.bucket.Before(fail)
 				}
-				c := y.container(reg("f", "new"))
-				_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
-				y.bucket.ClearFailures()
+				c := h.container(reg("f", "new"))
+				_, err := h.sink.Upload(t.Context(), h.rt, h.origin(c))
+				h.bucket.ClearFailures()
 				if err == nil {
-					require.Equal(t, "new", y.kept()["f"], "%s %d", op, nth)
+					require.Equal(t, "new", h.kept()["f"], "%s %d", op, nth)
 				} else {
 					require.ErrorIs(t, err, snapshottest.ErrInjected)
-					require.Contains(t, []string{"old", "new"}, y.kept()["f"], "%s %d", op, nth)
+					require.Contains(t, []string{"old", "new"}, h.kept()["f"], "%s %d", op, nth)
 				}
-				y.upload(c)
-				require.Equal(t, "new", y.kept()["f"], "%s %d", op, nth)
+				h.upload(c)
+				require.Equal(t, "new", h.kept()["f"], "%s %d", op, nth)
 			}
 		}
 	}
@@ -97,17 +97,17 @@ func TestFailingBucketCalls(t *testing.T) {
 // head there: that is no conflict.
 func TestRepeatedCommitIsNoConflict(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	once := false
-	y.bucket.After(func(c snapshottest.Call) error {
+	h.bucket.After(func(c snapshottest.Call) error {
 		if c.Op != "create" || once {
 			return nil
 		}
 		once = true
 		return snapshot.ErrExists // as the second try of the same request says
 	})
-	up := y.upload(y.container(reg("f", "x")))
-	now, err := y.sink.Current(t.Context(), y.owner)
+	up := h.upload(h.container(reg("f", "x")))
+	now, err := h.sink.Current(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Equal(t, up.Snapshot.ID, now.ID)
 }
@@ -116,14 +116,14 @@ func TestRepeatedCommitIsNoConflict(t *testing.T) {
 // a whole archive of it.
 func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	part := y.upload(y.container(reg("f", strings.Repeat("text ", 50)), link("l", "f"))).Snapshot.Parts[0]
+	h := newHarness(t, "")
+	part := h.upload(h.container(reg("f", strings.Repeat("text ", 50)), link("l", "f"))).Snapshot.Parts[0]
 	key := "tenants/alice/.hostler/w/" + part.Object
-	good := y.bucket.Objects()[key]
+	good := h.bucket.Objects()[key]
 	try := func(data []byte, what string, at int) {
-		y.bucket.Set(key, data, start)
+		h.bucket.Set(key, data, start)
 		to := &archiveChecker{fixedArchive: stream(nil)}
-		_, err := y.sink.Download(t.Context(), to, snapshot.Destination{Owner: y.owner, Container: "c"})
+		_, err := h.sink.Download(t.Context(), to, snapshot.Destination{Owner: h.owner, Container: "c"})
 		require.ErrorIs(t, err, snapshot.ErrCorrupt, "%s %d", what, at)
 		require.False(t, to.whole, "%s %d", what, at)
 	}
@@ -135,36 +135,36 @@ func TestDamagedObjects(t *testing.T) {
 	}
 	try(append(append([]byte(nil), good...), 0), "longer", 1)
 	try(append(append([]byte(nil), good...), good...), "twice", 1)
-	require.NoError(t, y.sinkDelete(key))
-	none, err := y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+	require.NoError(t, h.sinkDelete(key))
+	none, err := h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: h.container()})
 	require.ErrorIs(t, err, snapshot.ErrCorrupt)
 	require.Zero(t, none.Files)
 }
 
-func (y *harness) sinkDelete(key string) error { return y.bucket.Delete(y.Context(), key) }
+func (h *harness) sinkDelete(key string) error { return h.bucket.Delete(h.Context(), key) }
 
 // A download that fails in the middle says so, however it fails.
 func TestInterruptedDownload(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	y.upload(y.container(reg("a", "x"), reg("b", incompressible(100_000))))
-	to := snapshot.Destination{Owner: y.owner, Container: y.container()}
-	y.bucket.Before(func(c snapshottest.Call) error {
+	h := newHarness(t, "")
+	h.upload(h.container(reg("a", "x"), reg("b", incompressible(100_000))))
+	to := snapshot.Destination{Owner: h.owner, Container: h.container()}
+	h.bucket.Before(func(c snapshottest.Call) error {
 		if strings.Contains(c.Key, "/data/") {
 			return errTruncated
 		}
 		return nil
 	})
-	_, err := y.sink.Download(t.Context(), y.rt, to)
+	_, err := h.sink.Download(t.Context(), h.rt, to)
 	require.ErrorIs(t, err, errTruncated)
-	y.bucket.ClearFailures()
-	y.bucket.FailAfter(50_000) // within the object
-	_, err = y.sink.Download(t.Context(), y.rt, to)
+	h.bucket.ClearFailures()
+	h.bucket.FailAfter(50_000) // within the object
+	_, err = h.sink.Download(t.Context(), h.rt, to)
 	require.ErrorIs(t, err, snapshottest.ErrInjected)
-	y.bucket.ClearFailures()
-	_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: "none"})
+	h.bucket.ClearFailures()
+	_, err = h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: "none"})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	_, err = y.sink.Upload(t.Context(), y.rt, y.origin("none"))
+	_, err = h.sink.Upload(t.Context(), h.rt, h.origin("none"))
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 	require.False(t, errors.Is(err, runtime.ErrFileNotFound))
 }
@@ -173,16 +173,16 @@ func TestInterruptedDownload(t *testing.T) {
 // later version made, is not believed.
 func TestForeignManifest(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	y.upload(y.container(reg("f", "x")))
+	h := newHarness(t, "")
+	h.upload(h.container(reg("f", "x")))
 	const key = "tenants/alice/.hostler/w/heads/0000000000000001.json"
-	mine := string(y.bucket.Objects()[key])
+	mine := string(h.bucket.Objects()[key])
 	for old, instead := range map[string]string{`"alice"`: `"mallory"`, `"version":1`: `"version":2`, `"generation":1`: `"generation":2`, "{": "["} {
 		require.Contains(t, mine, old)
-		y.bucket.Set(key, []byte(strings.Replace(mine, old, instead, 1)), start)
-		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container()))
+		h.bucket.Set(key, []byte(strings.Replace(mine, old, instead, 1)), start)
+		_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container()))
 		require.Error(t, err, instead)
-		_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+		_, err = h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: h.container()})
 		require.Error(t, err, instead)
 	}
 }

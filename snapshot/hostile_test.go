@@ -140,14 +140,14 @@ func TestStatesBeyondLimits(t *testing.T) {
 // The number of entries that a pattern leaves out is bounded as well.
 func TestLeftOutEntriesAreLimited(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, max_files: 2, mappings: [{path: /data, pattern: '*.json'}]}")
+	h := newHarness(t, "{sink: {type: file}, max_files: 2, mappings: [{path: /data, pattern: '*.json'}]}")
 	files := []file{reg("a.json", "")}
 	for i := range 21 {
 		files = append(files, reg(fmt.Sprint(i), ""))
 	}
-	_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(files[:21]...)))
+	_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(files[:21]...)))
 	require.NoError(t, err)
-	_, err = y.sink.Upload(t.Context(), y.rt, y.origin(y.container(files...)))
+	_, err = h.sink.Upload(t.Context(), h.rt, h.origin(h.container(files...)))
 	require.ErrorIs(t, err, snapshot.ErrTooLarge)
 }
 

@@ -20,8 +20,8 @@ func FuzzEscape(f *testing.F) {
 		if a == "" || b == "" {
 			return
 		}
-		x, y := escapeName(a), escapeName(b)
-		require.Equal(t, a == b, x == y)
+		x, h := escapeName(a), escapeName(b)
+		require.Equal(t, a == b, x == h)
 		require.Regexp(t, plain, x)
 		require.Equal(t, path.Base(x), x)
 		require.Equal(t, path.Clean(x), x)

@@ -47,33 +47,33 @@ type harness struct {
 
 func newHarness(t testing.TB, sync string) *harness {
 	t.Helper()
-	y := &harness{
+	h := &harness{
 		TB: t, rt: fake.New(), bucket: snapshottest.NewMemory(), fence: 1,
 		owner: snapshot.Owner{Workload: "w", Tenant: "alice"},
 	}
-	y.apply(sync)
-	return y
+	h.apply(sync)
+	return h
 }
 
 // apply changes the workload's sync.
-func (y *harness) apply(sync string) { y.sink = snapshot.New(y.bucket, synced(y.TB, sync)) }
+func (h *harness) apply(sync string) { h.sink = snapshot.New(h.bucket, synced(h.TB, sync)) }
 
 // container is a new container of the workload, with files.
-func (y *harness) container(files ...file) string {
-	y.Helper()
+func (h *harness) container(files ...file) string {
+	h.Helper()
 	id := runtimetest.NewID()
-	require.NoError(y, y.rt.Create(y.Context(), runtime.Spec{
+	require.NoError(h, h.rt.Create(h.Context(), runtime.Spec{
 		ID: id, Command: []string{fake.TestprogPath, "idle"},
 		Volumes: []runtime.Volume{{Name: "state", Target: "/data"}, {Name: "more", Target: "/more"}},
 	}))
-	require.NoError(y, y.rt.Start(y.Context(), id))
-	y.put(id, "/data", files...)
+	require.NoError(h, h.rt.Start(h.Context(), id))
+	h.put(id, "/data", files...)
 	return id
 }
 
-func (y *harness) put(id, dir string, files ...file) {
-	y.Helper()
-	require.NoError(y, y.rt.CopyIn(y.Context(), id, dir, bytes.NewReader(pack(y, files...))))
+func (h *harness) put(id, dir string, files ...file) {
+	h.Helper()
+	require.NoError(h, h.rt.CopyIn(h.Context(), id, dir, bytes.NewReader(pack(h, files...))))
 }
 
 // file is one entry of an archive.
@@ -112,62 +112,62 @@ func pack(t testing.TB, files ...file) []byte {
 
 // has says what a folder of a container holds, folders with a slash at the end
 // and links with an arrow.
-func (y *harness) has(id, dir string) map[string]string {
-	y.Helper()
+func (h *harness) has(id, dir string) map[string]string {
+	h.Helper()
 	out := map[string]string{}
-	r, err := y.rt.CopyOut(y.Context(), id, dir)
+	r, err := h.rt.CopyOut(h.Context(), id, dir)
 	if errors.Is(err, runtime.ErrFileNotFound) {
 		return out
 	}
-	require.NoError(y, err)
+	require.NoError(h, err)
 	defer r.Close()
 	in := tar.NewReader(r)
 	for {
-		h, err := in.Next()
+		hdr, err := in.Next()
 		if errors.Is(err, io.EOF) {
 			return out
 		}
-		require.NoError(y, err)
+		require.NoError(h, err)
 		body, err := io.ReadAll(in)
-		require.NoError(y, err)
-		if h.Typeflag == tar.TypeSymlink {
-			body = []byte("-> " + h.Linkname)
+		require.NoError(h, err)
+		if hdr.Typeflag == tar.TypeSymlink {
+			body = []byte("-> " + hdr.Linkname)
 		}
-		out[h.Name] = fmt.Sprintf("%o %s", h.Mode, body)
-		if h.Typeflag == tar.TypeDir {
-			out[h.Name] = fmt.Sprintf("%o", h.Mode)
+		out[hdr.Name] = fmt.Sprintf("%o %s", hdr.Mode, body)
+		if hdr.Typeflag == tar.TypeDir {
+			out[hdr.Name] = fmt.Sprintf("%o", hdr.Mode)
 		}
 	}
 }
 
-func (y *harness) origin(container string) snapshot.Origin {
+func (h *harness) origin(container string) snapshot.Origin {
 	return snapshot.Origin{
-		Owner: y.owner, Revision: "rev", Claim: "claim", Container: container, Fence: y.fence, Reason: "release",
+		Owner: h.owner, Revision: "rev", Claim: "claim", Container: container, Fence: h.fence, Reason: "release",
 	}
 }
 
-func (y *harness) upload(container string) snapshot.Transfer {
-	y.Helper()
-	t, err := y.sink.Upload(y.Context(), y.rt, y.origin(container))
-	require.NoError(y, err)
+func (h *harness) upload(container string) snapshot.Transfer {
+	h.Helper()
+	t, err := h.sink.Upload(h.Context(), h.rt, h.origin(container))
+	require.NoError(h, err)
 	return t
 }
 
 // download fills a new container.
-func (y *harness) download() (string, snapshot.Transfer) {
-	y.Helper()
-	id := y.container()
-	t, err := y.sink.Download(y.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: id})
-	require.NoError(y, err)
+func (h *harness) download() (string, snapshot.Transfer) {
+	h.Helper()
+	id := h.container()
+	t, err := h.sink.Download(h.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: id})
+	require.NoError(h, err)
 	return id, t
 }
 
 // kept are the contents of files below /data after a download into a new
 // container.
-func (y *harness) kept() map[string]string {
-	y.Helper()
-	id, _ := y.download()
-	out := y.has(id, "/data")
+func (h *harness) kept() map[string]string {
+	h.Helper()
+	id, _ := h.download()
+	out := h.has(id, "/data")
 	for name, is := range out {
 		if !strings.HasSuffix(name, "/") {
 			_, out[name], _ = strings.Cut(is, " ")

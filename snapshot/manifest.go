@@ -73,9 +73,9 @@ func manifestKey(dir string, generation int64) string {
 var manifestName = regexp.MustCompile(`/heads/([0-9]{16})\.json$`)
 
 // generations lists the heads that there are, in no order.
-func (s *Sink) generations(ctx context.Context, folder string) ([]int64, error) {
+func (s *Sink) generations(ctx context.Context, dir string) ([]int64, error) {
 	var list []int64
-	err := s.bucket.List(ctx, folder+manifestDir, func(o Object) error {
+	err := s.bucket.List(ctx, dir+manifestDir, func(o Object) error {
 		if m := manifestName.FindStringSubmatch(o.Key); m != nil {
 			n, err := strconv.ParseInt(m[1], 10, 64)
 			if err != nil {
@@ -93,16 +93,16 @@ func (s *Sink) generations(ctx context.Context, folder string) ([]int64, error) 
 const maxReadAttempts = 10
 
 // loadManifest reads the head that counts. Its generation is 0 when there is none.
-func (s *Sink) loadManifest(ctx context.Context, folder string, o Owner) (manifest, error) {
+func (s *Sink) loadManifest(ctx context.Context, dir string, o Owner) (manifest, error) {
 	for range maxReadAttempts {
-		list, err := s.generations(ctx, folder)
+		list, err := s.generations(ctx, dir)
 		if err != nil {
 			return manifest{}, fmt.Errorf("look for snapshots: %w", err)
 		}
 		if len(list) == 0 {
 			return manifest{Version: manifestVersion, Workload: o.Workload, Tenant: o.Tenant}, nil
 		}
-		h, err := s.readManifest(ctx, folder, slices.Max(list))
+		h, err := s.readManifest(ctx, dir, slices.Max(list))
 		if errors.Is(err, ErrNoObject) {
 			continue
 		}
@@ -117,8 +117,8 @@ func (s *Sink) loadManifest(ctx context.Context, folder string, o Owner) (manife
 	return manifest{}, fmt.Errorf("read the list of snapshots: %w", ErrConflict)
 }
 
-func (s *Sink) readManifest(ctx context.Context, folder string, generation int64) (manifest, error) {
-	r, err := s.bucket.Get(ctx, manifestKey(folder, generation))
+func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (manifest, error) {
+	r, err := s.bucket.Get(ctx, manifestKey(dir, generation))
 	if err != nil {
 		return manifest{}, err
 	}
@@ -143,13 +143,13 @@ func (s *Sink) readManifest(ctx context.Context, folder string, generation int64
 // commit makes next the head that counts, in place of before: the one step by
 // which anything changes. ErrConflict says that before does not count any more,
 // and that next does not either, or is not known to.
-func (s *Sink) commit(ctx context.Context, folder string, previous, next manifest) error {
+func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) error {
 	next.Generation = previous.Generation + 1
 	data, err := json.Marshal(next)
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
 	}
-	key := manifestKey(folder, next.Generation)
+	key := manifestKey(dir, next.Generation)
 	flow.Failpoint("snapshot", "commit", "before")
 	err = s.bucket.Create(ctx, key, data)
 	flow.Failpoint("snapshot", "commit", "after")
@@ -164,7 +164,7 @@ func (s *Sink) commit(ctx context.Context, folder string, previous, next manifes
 	}
 	// Somebody whose head was removed since may have been here before us, far
 	// ahead: ours counts only if it is the highest.
-	list, err := s.generations(ctx, folder)
+	list, err := s.generations(ctx, dir)
 	if err != nil {
 		return fmt.Errorf("look for snapshots: %w", err)
 	}
@@ -173,7 +173,7 @@ func (s *Sink) commit(ctx context.Context, folder string, previous, next manifes
 		return ErrConflict
 	}
 	flow.Failpoint("snapshot", "sweep", "before")
-	s.collectGarbage(ctx, folder, list, previous, next)
+	s.collectGarbage(ctx, dir, list, previous, next)
 	flow.Failpoint("snapshot", "sweep", "after")
 	return nil
 }
@@ -196,16 +196,16 @@ func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 // and objects that before needed and next does not. Nobody can need those
 // again, for whoever builds on before fails to commit. What cannot be removed
 // now is left to Prune.
-func (s *Sink) collectGarbage(ctx context.Context, folder string, list []int64, previous, next manifest) {
+func (s *Sink) collectGarbage(ctx context.Context, dir string, list []int64, previous, next manifest) {
 	for _, generation := range list {
 		if generation < next.Generation {
-			_ = s.bucket.Delete(ctx, manifestKey(folder, generation))
+			_ = s.bucket.Delete(ctx, manifestKey(dir, generation))
 		}
 	}
 	needed := next.objects()
 	for object := range previous.objects() {
 		if !needed[object] {
-			_ = s.bucket.Delete(ctx, folder+object)
+			_ = s.bucket.Delete(ctx, dir+object)
 		}
 	}
 }

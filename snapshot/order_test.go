@@ -20,31 +20,31 @@ import (
 // one found nothing to store.
 func TestOlderClaimLoses(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	y.fence = 5
-	y.upload(y.container(reg("f", "5")))
-	same, _ := y.download()
-	y.fence = 7
-	require.True(t, y.upload(same).Unchanged)
-	y.fence = 6
-	_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "6"))))
+	h := newHarness(t, "")
+	h.fence = 5
+	h.upload(h.container(reg("f", "5")))
+	same, _ := h.download()
+	h.fence = 7
+	require.True(t, h.upload(same).Unchanged)
+	h.fence = 6
+	_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "6"))))
 	require.ErrorIs(t, err, snapshot.ErrStale)
-	require.Equal(t, "5", y.kept()["f"])
+	require.Equal(t, "5", h.kept()["f"])
 }
 
 // Of uploads at the same time each either is kept or says that it is not; the
 // list holds what succeeded, and the highest head is the only one.
 func TestConcurrentUploads(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, keep: 100}")
-	y.upload(y.container(reg("f", "0")))
+	h := newHarness(t, "{sink: {type: file}, keep: 100}")
+	h.upload(h.container(reg("f", "0")))
 	const n = 12
 	var g errgroup.Group
 	var won atomic.Int32
 	for i := range n {
-		c := y.container(reg("f", fmt.Sprint(i+1)))
+		c := h.container(reg("f", fmt.Sprint(i+1)))
 		g.Go(func() error {
-			_, err := y.sink.Upload(t.Context(), y.rt, y.origin(c))
+			_, err := h.sink.Upload(t.Context(), h.rt, h.origin(c))
 			if errors.Is(err, snapshot.ErrConflict) {
 				return nil
 			}
@@ -53,11 +53,11 @@ func TestConcurrentUploads(t *testing.T) {
 		})
 	}
 	require.NoError(t, g.Wait())
-	list, err := y.sink.List(t.Context(), y.owner)
+	list, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Len(t, list, int(won.Load())+1)
 	heads := 0
-	for key := range y.bucket.Objects() {
+	for key := range h.bucket.Objects() {
 		if strings.Contains(key, "/heads/") {
 			heads++
 		}
@@ -68,86 +68,86 @@ func TestConcurrentUploads(t *testing.T) {
 // Who comes so late that the head to build on was removed since does not win.
 func TestLateUploaderLoses(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	y.upload(y.container(reg("f", "0")))
+	h := newHarness(t, "")
+	h.upload(h.container(reg("f", "0")))
 	once := false
-	y.bucket.Before(func(c snapshottest.Call) error {
+	h.bucket.Before(func(c snapshottest.Call) error {
 		if c.Op != "put" || once {
 			return nil
 		}
 		once = true
 		for i := range 3 {
-			y.upload(y.container(reg("f", fmt.Sprint("meanwhile ", i))))
+			h.upload(h.container(reg("f", fmt.Sprint("meanwhile ", i))))
 		}
 		return nil
 	})
-	_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "late"))))
+	_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "late"))))
 	require.ErrorIs(t, err, snapshot.ErrConflict)
-	require.Equal(t, "meanwhile 2", y.kept()["f"])
+	require.Equal(t, "meanwhile 2", h.kept()["f"])
 }
 
 // The last N are kept, no object of them is missing and no other is left; each
 // can be made current again.
 func TestKeepAndRestore(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, keep: 3}")
+	h := newHarness(t, "{sink: {type: file}, keep: 3}")
 	for i := range 6 {
-		y.upload(y.container(reg("f", fmt.Sprint(i))))
+		h.upload(h.container(reg("f", fmt.Sprint(i))))
 	}
-	list, err := y.sink.List(t.Context(), y.owner)
+	list, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Len(t, list, 3)
-	require.Len(t, y.bucket.Objects(), 4)
+	require.Len(t, h.bucket.Objects(), 4)
 
-	back, err := y.sink.Restore(t.Context(), y.owner, list[2].ID)
+	back, err := h.sink.Restore(t.Context(), h.owner, list[2].ID)
 	require.NoError(t, err)
 	require.Equal(t, list[2].ID, back.RestoredFrom)
 	require.NotEqual(t, list[2].ID, back.ID)
-	require.Equal(t, "3", y.kept()["f"])
-	require.Len(t, y.bucket.Objects(), 4)
+	require.Equal(t, "3", h.kept()["f"])
+	require.Len(t, h.bucket.Objects(), 4)
 
-	now, err := y.sink.List(t.Context(), y.owner)
+	now, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Equal(t, []string{back.ID, list[0].ID, list[1].ID}, []string{now[0].ID, now[1].ID, now[2].ID})
 	for _, id := range []string{back.ID, list[2].ID} { // the second was cut off by now
-		same, err := y.sink.Restore(t.Context(), y.owner, id)
+		same, err := h.sink.Restore(t.Context(), h.owner, id)
 		require.NoError(t, err)
 		require.Equal(t, back.ID, same.ID)
 	}
-	_, err = y.sink.Restore(t.Context(), y.owner, "no such")
+	_, err = h.sink.Restore(t.Context(), h.owner, "no such")
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 
-	y.apply("{sink: {type: file}, keep: 1}")
-	_, err = y.sink.Prune(t.Context(), y.owner)
+	h.apply("{sink: {type: file}, keep: 1}")
+	_, err = h.sink.Prune(t.Context(), h.owner)
 	require.NoError(t, err)
-	require.Equal(t, "3", y.kept()["f"])
-	require.Len(t, y.bucket.Objects(), 2)
+	require.Equal(t, "3", h.kept()["f"])
+	require.Len(t, h.bucket.Objects(), 2)
 }
 
 // Of two who shorten the list at once, each to its own length, one wins, and
 // nothing goes that is still listed.
 func TestConcurrentPrunes(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, keep: 6}")
+	h := newHarness(t, "{sink: {type: file}, keep: 6}")
 	for i := range 6 {
-		y.upload(y.container(reg("f", fmt.Sprint(i))))
+		h.upload(h.container(reg("f", fmt.Sprint(i))))
 	}
-	more, fewer := snapshot.New(y.bucket, synced(t, "{sink: {type: file}, keep: 5}")), snapshot.New(y.bucket, synced(t, "{sink: {type: file}, keep: 3}"))
+	more, fewer := snapshot.New(h.bucket, synced(t, "{sink: {type: file}, keep: 5}")), snapshot.New(h.bucket, synced(t, "{sink: {type: file}, keep: 3}"))
 	first := true
-	y.bucket.Before(func(c snapshottest.Call) error {
+	h.bucket.Before(func(c snapshottest.Call) error {
 		if c.Op != "create" || !first {
 			return nil
 		}
 		first = false
-		_, err := more.Prune(t.Context(), y.owner)
+		_, err := more.Prune(t.Context(), h.owner)
 		return err
 	})
-	_, err := fewer.Prune(t.Context(), y.owner)
+	_, err := fewer.Prune(t.Context(), h.owner)
 	require.ErrorIs(t, err, snapshot.ErrConflict)
-	list, err := y.sink.List(t.Context(), y.owner)
+	list, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Len(t, list, 5)
-	objects := y.bucket.Objects()
+	objects := h.bucket.Objects()
 	for _, s := range list {
 		require.Contains(t, objects, "tenants/alice/.hostler/w/"+s.Parts[0].Object)
 	}
@@ -157,15 +157,15 @@ func TestConcurrentPrunes(t *testing.T) {
 // creation repeated, is the uploader's own.
 func TestRepeatedManifestCreate(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	y.bucket.After(func(c snapshottest.Call) error {
+	h := newHarness(t, "")
+	h.bucket.After(func(c snapshottest.Call) error {
 		if c.Op == "create" {
 			return snapshot.ErrExists
 		}
 		return nil
 	})
-	y.upload(y.container(reg("f", "x")))
-	require.Equal(t, "x", y.kept()["f"])
+	h.upload(h.container(reg("f", "x")))
+	require.Equal(t, "x", h.kept()["f"])
 }
 
 // Prune removes what failed uploads have left behind once it is old, and
@@ -173,29 +173,29 @@ func TestRepeatedManifestCreate(t *testing.T) {
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		y := newHarness(t, "")
-		y.upload(y.container(reg("f", "x")))
-		y.bucket.Before(func(c snapshottest.Call) error {
+		h := newHarness(t, "")
+		h.upload(h.container(reg("f", "x")))
+		h.bucket.Before(func(c snapshottest.Call) error {
 			if c.Op == "create" {
 				return snapshottest.ErrInjected
 			}
 			return nil
 		})
-		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(reg("f", "y"))))
+		_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "y"))))
 		require.Error(t, err)
-		y.bucket.ClearFailures()
-		y.bucket.Set("tenants/alice/config.json", nil, time.Now())
-		y.bucket.Set("tenants/alice/.hostler/w2/data/x", nil, time.Now())
-		require.Len(t, y.bucket.Objects(), 5)
-		n, err := y.sink.Prune(t.Context(), y.owner)
+		h.bucket.ClearFailures()
+		h.bucket.Set("tenants/alice/config.json", nil, time.Now())
+		h.bucket.Set("tenants/alice/.hostler/w2/data/x", nil, time.Now())
+		require.Len(t, h.bucket.Objects(), 5)
+		n, err := h.sink.Prune(t.Context(), h.owner)
 		require.NoError(t, err)
 		require.Zero(t, n)
 		<-time.After(25 * time.Hour) // of the bubble
-		n, err = y.sink.Prune(t.Context(), y.owner)
+		n, err = h.sink.Prune(t.Context(), h.owner)
 		require.NoError(t, err)
 		require.Equal(t, 1, n)
-		require.Len(t, y.bucket.Objects(), 4)
-		require.Equal(t, "x", y.kept()["f"])
+		require.Len(t, h.bucket.Objects(), 4)
+		require.Equal(t, "x", h.kept()["f"])
 	})
 }
 
@@ -203,20 +203,20 @@ func TestPrune(t *testing.T) {
 func TestOwnersAreIsolated(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"tenants/${tenantId}/", "${tenantId}", "a-${tenantId}-b"} {
-		y := newHarness(t, "{sink: {type: file, prefix: '"+prefix+"'}}")
+		h := newHarness(t, "{sink: {type: file, prefix: '"+prefix+"'}}")
 		names := []string{
 			"a", "A", "ab", "a.", ".a", "..", ".", "a..b", "a/b", "a%2fb", "a_b", "_61", "a_5fb", "á", "a\u0301", "a\x00",
 			"_h" + strings.Repeat("0", 64), strings.Repeat("A", 100), strings.Repeat("a", 300), ".hostler", "con", " a", "a ",
 		}
 		for _, name := range names {
-			y.owner.Tenant = name
-			y.upload(y.container(reg("f", name)))
+			h.owner.Tenant = name
+			h.upload(h.container(reg("f", name)))
 		}
-		y.owner.Workload = "v"
-		y.upload(y.container(reg("f", "v")))
-		y.owner.Workload = "w"
+		h.owner.Workload = "v"
+		h.upload(h.container(reg("f", "v")))
+		h.owner.Workload = "w"
 		folders := map[string]bool{}
-		for key := range y.bucket.Objects() {
+		for key := range h.bucket.Objects() {
 			require.Equal(t, strings.ToLower(key), key)
 			require.NotContains(t, key, "..")
 			tenant, _, _ := strings.Cut(key, "/.hostler/")
@@ -224,13 +224,13 @@ func TestOwnersAreIsolated(t *testing.T) {
 		}
 		require.Len(t, folders, len(names))
 		for _, name := range names {
-			y.owner.Tenant = name
-			require.Equal(t, name, y.kept()["f"])
+			h.owner.Tenant = name
+			require.Equal(t, name, h.kept()["f"])
 		}
 	}
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	for _, o := range []snapshot.Owner{{Workload: "w"}, {Tenant: "a"}, {Workload: "../w", Tenant: "a"}} {
-		_, err := y.sink.List(t.Context(), o)
+		_, err := h.sink.List(t.Context(), o)
 		require.ErrorIs(t, err, snapshot.ErrInvalidOwner)
 	}
 }

@@ -203,8 +203,8 @@ func (p *packer) notInContainer(*tar.Header, string) error {
 // belowFile reports whether the entry lies in something that is no folder.
 func (p *packer) belowFile() bool {
 	for _, dir := range slices.Backward(p.tree.parents()) {
-		if folder, there := p.names[dir.hash]; there {
-			return !folder
+		if dir, there := p.names[dir.hash]; there {
+			return !dir
 		}
 	}
 	return false

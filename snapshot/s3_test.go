@@ -47,30 +47,30 @@ func (s *s3Server) sinks(t testing.TB) *snapshot.Sinks {
 func TestS3Environment(t *testing.T) {
 	s := startS3(t)
 	t.Setenv("HOSTLER_SINK_TEST", "aws_access_key_id="+s3test.Key+"\naws_secret_access_key="+s3test.Secret)
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	sinks := s.sinks(t)
 	var err error
-	y.sink, err = sinks.Open(t.Context(), s.sync(t, "{file: right}", ""))
+	h.sink, err = sinks.Open(t.Context(), s.sync(t, "{file: right}", ""))
 	require.NoError(t, err)
-	first := y.container(reg("small", "text"))
-	y.upload(first)
-	y.sink, err = sinks.Open(t.Context(), s.sync(t, "{env: HOSTLER_SINK_TEST}", ""))
+	first := h.container(reg("small", "text"))
+	h.upload(first)
+	h.sink, err = sinks.Open(t.Context(), s.sync(t, "{env: HOSTLER_SINK_TEST}", ""))
 	require.NoError(t, err)
-	back, _ := y.download()
-	require.Equal(t, y.has(first, "/data"), y.has(back, "/data"))
+	back, _ := h.download()
+	require.Equal(t, h.has(first, "/data"), h.has(back, "/data"))
 }
 
 // No error shows a secret, whatever is wrong with it.
 func TestS3ErrorsHideSecrets(t *testing.T) {
 	s := startS3(t)
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	var err error
-	y.sink, err = s.sinks(t).Open(t.Context(), s.sync(t, "{file: wrong}", ""))
+	h.sink, err = s.sinks(t).Open(t.Context(), s.sync(t, "{file: wrong}", ""))
 	require.NoError(t, err)
-	_, err = y.sink.Upload(t.Context(), y.rt, y.origin(y.container()))
+	_, err = h.sink.Upload(t.Context(), h.rt, h.origin(h.container()))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), s3test.Secret)
-	_, err = y.sink.Download(t.Context(), y.rt, snapshot.Destination{Owner: y.owner, Container: y.container()})
+	_, err = h.sink.Download(t.Context(), h.rt, snapshot.Destination{Owner: h.owner, Container: h.container()})
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), s3test.Secret)
 }

@@ -127,22 +127,22 @@ func TestErrorsAreRedacted(t *testing.T) {
 func TestLargeStateIsReadTwice(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"sync", "copy"} {
-		y := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
-		c := y.container(reg("large", incompressible(snapshot.PeekSize+100_000)), reg("x", "1"))
-		first := y.upload(c)
+		h := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		c := h.container(reg("large", incompressible(snapshot.PeekSize+100_000)), reg("x", "1"))
+		first := h.upload(c)
 		require.Greater(t, first.Sent, int64(snapshot.PeekSize))
-		y.fence++
-		again := y.upload(c)
+		h.fence++
+		again := h.upload(c)
 		require.True(t, again.Unchanged)
 		require.Zero(t, again.Sent)
-		require.Len(t, y.bucket.Calls("put"), 1)
-		y.put(c, "/data", reg("x", "2"))
+		require.Len(t, h.bucket.Calls("put"), 1)
+		h.put(c, "/data", reg("x", "2"))
 		var seen int64
-		o := y.origin(c)
+		o := h.origin(c)
 		o.Progress = func(n int64) { seen = n }
-		second, err := y.sink.Upload(t.Context(), y.rt, o)
+		second, err := h.sink.Upload(t.Context(), h.rt, o)
 		require.NoError(t, err)
 		require.Equal(t, seen, second.Sent)
-		require.Equal(t, "2", y.kept()["x"])
+		require.Equal(t, "2", h.kept()["x"])
 	}
 }

@@ -15,20 +15,20 @@ import (
 // links, modes and odd names.
 func TestUploadDownloadRoundTrip(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	files := []file{
 		reg("a", "text"), dir("empty"), dir("sub"), {"sub/secret", tar.TypeReg, 0o600, "s"}, {"sub/run", tar.TypeReg, 0o755, "#!"},
 		link("link", "sub/secret"), link("out", "/etc/passwd"), reg("odd\nname \xff", "odd"), reg(strings.Repeat("n", 255), "long"),
 		reg(strings.Repeat("deep/", 100)+"f", "deep"), reg("zero", ""),
 	}
-	first := y.container(files...)
-	up := y.upload(first)
+	first := h.container(files...)
+	up := h.upload(first)
 	require.NotEmpty(t, up.Snapshot.ID)
 	require.False(t, up.Unchanged)
-	require.Equal(t, len(y.has(first, "/data")), up.Files)
+	require.Equal(t, len(h.has(first, "/data")), up.Files)
 
-	second, down := y.download()
-	require.Equal(t, y.has(first, "/data"), y.has(second, "/data"))
+	second, down := h.download()
+	require.Equal(t, h.has(first, "/data"), h.has(second, "/data"))
 	require.Equal(t, up.Snapshot.ID, down.Snapshot.ID)
 	require.Equal(t, []any{up.Files, up.Bytes, up.Sent}, []any{down.Files, down.Bytes, down.Sent})
 }
@@ -36,11 +36,11 @@ func TestUploadDownloadRoundTrip(t *testing.T) {
 // A tenant that has kept nothing gets nothing, and is told so.
 func TestDownloadWithoutSnapshot(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	_, down := y.download()
+	h := newHarness(t, "")
+	_, down := h.download()
 	require.Empty(t, down.Snapshot.ID)
 	require.Zero(t, down.Files)
-	_, err := y.sink.Current(t.Context(), y.owner)
+	_, err := h.sink.Current(t.Context(), h.owner)
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 }
 
@@ -48,24 +48,24 @@ func TestDownloadWithoutSnapshot(t *testing.T) {
 // its files are; any difference that comes back is a difference.
 func TestUnchangedIsNotStored(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
-	first := y.upload(y.container(reg("a", "1"), dir("d"), reg("d/b", "2"), link("l", "a")))
-	puts := len(y.bucket.Calls("put"))
+	h := newHarness(t, "")
+	first := h.upload(h.container(reg("a", "1"), dir("d"), reg("d/b", "2"), link("l", "a")))
+	puts := len(h.bucket.Calls("put"))
 
-	back, _ := y.download()
-	again := y.upload(back)
+	back, _ := h.download()
+	again := h.upload(back)
 	require.True(t, again.Unchanged)
 	require.Equal(t, first.Snapshot.ID, again.Snapshot.ID)
 	require.Zero(t, again.Sent)
-	require.Len(t, y.bucket.Calls("put"), puts)
+	require.Len(t, h.bucket.Calls("put"), puts)
 
 	for what, change := range map[string]file{
 		"content": reg("a", "x"), "mode": {"a", tar.TypeReg, 0o600, "1"}, "link": link("l", "d/b"),
 		"more": reg("c", ""), "folder's mode": {"d", tar.TypeDir, 0o700, ""},
 	} {
-		c, _ := y.download()
-		y.put(c, "/data", change)
-		require.False(t, y.upload(c).Unchanged, what)
+		c, _ := h.download()
+		h.put(c, "/data", change)
+		require.False(t, h.upload(c).Unchanged, what)
 	}
 }
 
@@ -76,23 +76,23 @@ func TestModes(t *testing.T) {
 		"sync": {"new": "3", "changed": "2", "file": "now"},
 		"copy": {"new": "3", "changed": "2", "file": "now", "old": "1", "kept/": "755", "kept/x": "k"},
 	} {
-		y := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
-		y.upload(y.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a folder", "")))
-		c := y.container(reg("new", "3"), reg("changed", "2"), reg("file", "now"))
-		require.False(t, y.upload(c).Unchanged)
-		require.Equal(t, want, y.kept(), mode)
-		back, _ := y.download()
-		require.True(t, y.upload(back).Unchanged, mode)
-		require.True(t, y.upload(c).Unchanged, mode)
+		h := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
+		h.upload(h.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a folder", "")))
+		c := h.container(reg("new", "3"), reg("changed", "2"), reg("file", "now"))
+		require.False(t, h.upload(c).Unchanged)
+		require.Equal(t, want, h.kept(), mode)
+		back, _ := h.download()
+		require.True(t, h.upload(back).Unchanged, mode)
+		require.True(t, h.upload(c).Unchanged, mode)
 	}
 }
 
 // A pattern chooses files; the folders above them keep their modes.
 func TestPattern(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
-	y.upload(y.container(reg("a.json", "1"), reg("b.txt", "2"), file{"d", tar.TypeDir, 0o750, ""}, dir("d/e"), reg("d/e/c.json", "3"), dir("f"), reg("f/x", "")))
-	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, y.kept())
+	h := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
+	h.upload(h.container(reg("a.json", "1"), reg("b.txt", "2"), file{"d", tar.TypeDir, 0o750, ""}, dir("d/e"), reg("d/e/c.json", "3"), dir("f"), reg("f/x", "")))
+	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, h.kept())
 }
 
 // Mappings are kept apart, and together: one that is the same is not stored
@@ -101,54 +101,54 @@ func TestPattern(t *testing.T) {
 func TestMappings(t *testing.T) {
 	t.Parallel()
 	both := "{sink: {type: file}, mappings: [{path: sub/state}, {path: /more}, {path: /root/x, direction: upload}]}"
-	y := newHarness(t, both)
-	c := y.container(reg("sub/state/a", "1"), reg("other", "2"))
-	y.put(c, "/more", reg("m", "3"))
-	first := y.upload(c).Snapshot
+	h := newHarness(t, both)
+	c := h.container(reg("sub/state/a", "1"), reg("other", "2"))
+	h.put(c, "/more", reg("m", "3"))
+	first := h.upload(c).Snapshot
 	require.Len(t, first.Parts, 3)
 
-	back, _ := y.download()
-	require.Equal(t, map[string]string{"sub/": "755", "sub/state/": "755", "sub/state/a": "644 1"}, y.has(back, "/data"))
-	require.Equal(t, map[string]string{"m": "644 3"}, y.has(back, "/more"))
-	y.put(back, "/more", reg("m", "4"))
-	second := y.upload(back).Snapshot
+	back, _ := h.download()
+	require.Equal(t, map[string]string{"sub/": "755", "sub/state/": "755", "sub/state/a": "644 1"}, h.has(back, "/data"))
+	require.Equal(t, map[string]string{"m": "644 3"}, h.has(back, "/more"))
+	h.put(back, "/more", reg("m", "4"))
+	second := h.upload(back).Snapshot
 	require.Equal(t, first.Parts[0].Object, second.Parts[0].Object)
 	require.NotEqual(t, first.Parts[1].Object, second.Parts[1].Object)
 
-	y.apply("{sink: {type: file}, mappings: [{path: sub/state}]}")
-	y.upload(y.container(reg("sub/state/a", "5")))
-	y.apply(both)
-	back, _ = y.download()
-	require.Equal(t, map[string]string{"m": "644 4"}, y.has(back, "/more"))
+	h.apply("{sink: {type: file}, mappings: [{path: sub/state}]}")
+	h.upload(h.container(reg("sub/state/a", "5")))
+	h.apply(both)
+	back, _ = h.download()
+	require.Equal(t, map[string]string{"m": "644 4"}, h.has(back, "/more"))
 }
 
 // A mapping that is in no volume is put where it was, though the folder is not
 // there. One that only uploads does not come back.
 func TestOutsideOfVolumes(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
-	c := y.container(reg("only up", "x"))
-	y.put(c, "/", reg("root/a/b/c", "1"))
-	require.Equal(t, 2, y.upload(c).Files)
-	back, down := y.download()
+	h := newHarness(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
+	c := h.container(reg("only up", "x"))
+	h.put(c, "/", reg("root/a/b/c", "1"))
+	require.Equal(t, 2, h.upload(c).Files)
+	back, down := h.download()
 	require.Equal(t, 1, down.Files)
-	require.Equal(t, map[string]string{"c": "644 1"}, y.has(back, "/root/a/b"))
-	require.Empty(t, y.has(back, "/data"))
+	require.Equal(t, map[string]string{"c": "644 1"}, h.has(back, "/root/a/b"))
+	require.Empty(t, h.has(back, "/data"))
 }
 
 // Files that somebody else has put into the sink reach the container, those
 // that the pattern matches, and are never uploaded.
 func TestRawObjects(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
-	y.upload(y.container(reg("sessions/s", "1"), reg("config.json", "tenant's")))
+	h := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
+	h.upload(h.container(reg("sessions/s", "1"), reg("config.json", "tenant's")))
 	for key, body := range map[string]string{
 		"alice/config.json": "ours", "alice/sub/x.json": "no", "alice/readme": "no", "alice/dir/": "", "alicf/a.json": "other",
 	} {
-		y.bucket.Set("tenants/"+key, []byte(body), start)
+		h.bucket.Set("tenants/"+key, []byte(body), start)
 	}
-	require.Equal(t, map[string]string{"config.json": "ours", "sessions/": "755", "sessions/s": "1"}, y.kept())
-	for key, body := range y.bucket.Objects() {
+	require.Equal(t, map[string]string{"config.json": "ours", "sessions/": "755", "sessions/s": "1"}, h.kept())
+	for key, body := range h.bucket.Objects() {
 		require.False(t, strings.Contains(key, "data/") && strings.Contains(string(body), "tenant's"), key)
 	}
 }
@@ -167,15 +167,15 @@ func TestRawObjectsOfOtherTenants(t *testing.T) {
 		{"path: /, sink_path: alice/config", map[string]string{}},
 		{"path: /, sink_path: sub", map[string]string{"too": ""}},
 	} {
-		y := newHarness(t, "")
-		y.upload(y.container(reg("secret", "alice's")))
+		h := newHarness(t, "")
+		h.upload(h.container(reg("secret", "alice's")))
 		for _, key := range []string{"alice/token", "alice/config/a/b", "alice/../x", "mine", "sub/too"} {
-			y.bucket.Set("tenants/"+key, nil, start)
+			h.bucket.Set("tenants/"+key, nil, start)
 		}
-		y.apply("{sink: {type: file, prefix: '${tenantId}/'}, mappings: [{" + c.mapping + ", direction: download}, {path: /more}]}")
-		y.owner.Tenant = "tenants"
-		y.upload(y.container())
-		require.Equal(t, c.want, y.kept(), c.mapping)
+		h.apply("{sink: {type: file, prefix: '${tenantId}/'}, mappings: [{" + c.mapping + ", direction: download}, {path: /more}]}")
+		h.owner.Tenant = "tenants"
+		h.upload(h.container())
+		require.Equal(t, c.want, h.kept(), c.mapping)
 	}
 }
 
@@ -191,23 +191,23 @@ func TestHostileContainer(t *testing.T) {
 		"through a file":       {reg("f", ""), reg("f/g", "x")},
 		"hard link":            {reg("f", "x"), {"hard", tar.TypeLink, 0o644, "f"}},
 	} {
-		y := newHarness(t, "")
-		_, err := y.sink.Upload(t.Context(), stream(pack(t, files...)), y.origin("c"))
+		h := newHarness(t, "")
+		_, err := h.sink.Upload(t.Context(), stream(pack(t, files...)), h.origin("c"))
 		require.ErrorIs(t, err, runtime.ErrBadArchive, what)
-		require.Empty(t, y.bucket.Objects(), what)
+		require.Empty(t, h.bucket.Objects(), what)
 	}
 }
 
 // Pipes and devices are left out, and counted. Owners and setuid are not kept.
 func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
-	y := newHarness(t, "")
+	h := newHarness(t, "")
 	archive := pack(t, file{"pipe", tar.TypeFifo, 0o644, ""}, file{"null", tar.TypeChar, 0o644, ""}, file{"su", tar.TypeReg, 0o4755, "x"})
-	up, err := y.sink.Upload(t.Context(), stream(archive), y.origin("c"))
+	up, err := h.sink.Upload(t.Context(), stream(archive), h.origin("c"))
 	require.NoError(t, err)
 	require.Equal(t, 2, up.Snapshot.Parts[0].Skipped)
-	back, _ := y.download()
-	require.Equal(t, map[string]string{"su": "755 x"}, y.has(back, "/data"))
+	back, _ := h.download()
+	require.Equal(t, map[string]string{"su": "755 x"}, h.has(back, "/data"))
 }
 
 // A broken stream out of a container is an error, wherever it breaks, and is
@@ -216,13 +216,13 @@ func TestBrokenStream(t *testing.T) {
 	t.Parallel()
 	archive := pack(t, reg("a", strings.Repeat("x", 700)), reg("b", "y"))
 	for n := 0; n < len(archive); n += 13 {
-		y := newHarness(t, "")
-		_, err := y.sink.Upload(t.Context(), stream(archive).truncate(n), y.origin("c"))
+		h := newHarness(t, "")
+		_, err := h.sink.Upload(t.Context(), stream(archive).truncate(n), h.origin("c"))
 		require.ErrorIs(t, err, errTruncated, "after %d bytes", n)
-		require.Empty(t, y.bucket.Objects())
+		require.Empty(t, h.bucket.Objects())
 	}
-	y := newHarness(t, "")
-	_, err := y.sink.Upload(t.Context(), stream(append(archive, make([]byte, 2<<20)...)), y.origin("c"))
+	h := newHarness(t, "")
+	_, err := h.sink.Upload(t.Context(), stream(append(archive, make([]byte, 2<<20)...)), h.origin("c"))
 	require.ErrorIs(t, err, runtime.ErrBadArchive, "an endless tail")
 }
 
@@ -237,10 +237,10 @@ func TestStateLimits(t *testing.T) {
 		"files":             {"{sink: {type: file}, max_files: 2}", []file{reg("a", ""), dir("b"), link("c", "a")}},
 		"in several places": {"{sink: {type: file}, max_files: 2, mappings: [{path: a}, {path: b}]}", []file{reg("a/1", ""), reg("a/2", ""), reg("b/1", "")}},
 	} {
-		y := newHarness(t, c.sync)
-		_, err := y.sink.Upload(t.Context(), y.rt, y.origin(y.container(c.files...)))
+		h := newHarness(t, c.sync)
+		_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(c.files...)))
 		require.ErrorIs(t, err, snapshot.ErrTooLarge, what)
-		_, err = y.sink.Current(t.Context(), y.owner)
+		_, err = h.sink.Current(t.Context(), h.owner)
 		require.ErrorIs(t, err, snapshot.ErrNoSnapshot, what)
 	}
 }

@@ -22,12 +22,12 @@ type lease struct {
 // renewed notes that a renewal which began at that moment was answered. A
 // server that was cut off from the database, or was stopped, cannot tell
 // whether the others were too: it gives them time to say that they are alive.
-func (l *lease) renewed(begun time.Time) {
+func (l *lease) renewed(startedAt time.Time) {
 	if last := l.lastRenewed.Load(); last != nil && elapsed(*last) > store.LeaseTime {
 		until := time.Now().Add(store.LeaseTime * 2 / 3)
 		l.graceUntil.Store(&until)
 	}
-	l.lastRenewed.Store(&begun)
+	l.lastRenewed.Store(&startedAt)
 }
 
 // isHeld says whether nobody can have taken over from this server.

@@ -28,12 +28,12 @@ func TestExpiredLeaseBlocksEngine(t *testing.T) {
 		l.renewed(time.Now())
 		require.False(t, l.inGrace())
 
-		begun := time.Now()
+		startedAt := time.Now()
 		require.NoError(t, flow.Sleep(t.Context(), store.LeaseTime))
 		require.False(t, l.isHeld())
 		_, err := rt.Exec(t.Context(), "k", runtime.Command{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		l.renewed(begun)
+		l.renewed(startedAt)
 		require.False(t, l.isHeld(), "the renewal began long before it was answered")
 
 		require.NoError(t, flow.Sleep(t.Context(), store.LeaseTime))

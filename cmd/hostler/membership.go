@@ -70,9 +70,9 @@ func (s *server) renewWhileStopping() (stop func()) {
 	go func() { // it ends when it is told to
 		defer close(done)
 		for flow.Sleep(ctx, heartbeatInterval) == nil {
-			begun := time.Now()
+			startedAt := time.Now()
 			if err := s.db.Renew(ctx); err == nil {
-				s.lease.renewed(begun)
+				s.lease.renewed(startedAt)
 			} else if errors.Is(err, store.ErrFenced) {
 				s.exitFenced(err)
 			}
@@ -97,10 +97,10 @@ var errLostLeadership = errors.New("another server keeps the pools now")
 func (s *server) renewLease(ctx context.Context, stopping func() bool, elected chan struct{}) error {
 	isLeader := false
 	for {
-		begun := time.Now()
+		startedAt := time.Now()
 		err := s.db.Renew(ctx)
 		if err == nil {
-			s.lease.renewed(begun)
+			s.lease.renewed(startedAt)
 			isLeader, err = s.campaign(ctx, isLeader, stopping, elected)
 		}
 		if errors.Is(err, store.ErrFenced) {

@@ -65,10 +65,10 @@ notices those that are gone, and fills the pools.`,
 
 // restoreResult is what a restore has done.
 type restoreResult struct {
-	Replaced  string `json:"replaced,omitempty"`
-	Discarded int    `json:"containers_given_up"`
-	Ended     int    `json:"claims_ended"`
-	Kept      int    `json:"claims_standing"`
+	Replaced            string `json:"replaced,omitempty"`
+	ContainersDiscarded int    `json:"containers_given_up"`
+	ClaimsEnded         int    `json:"claims_ended"`
+	ClaimsKept          int    `json:"claims_standing"`
 }
 
 func printRestored(w io.Writer, done restoreResult) error {
@@ -77,7 +77,7 @@ func printRestored(w io.Writer, done restoreResult) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "restored: %d waiting containers given up, %d claims ended, %d claims stand\n", done.Discarded, done.Ended, done.Kept)
+	_, err := fmt.Fprintf(w, "restored: %d waiting containers given up, %d claims ended, %d claims stand\n", done.ContainersDiscarded, done.ClaimsEnded, done.ClaimsKept)
 	return err
 }
 
@@ -140,7 +140,7 @@ func invalidateContainers(ctx context.Context, db *store.DB, done *restoreResult
 		if _, err := db.UpdateContainer(ctx, pool.BeginDestroy(c.ID, from, restoredReason)); err != nil {
 			return fmt.Errorf("give container %s up: %w", c.ID, err)
 		}
-		done.Discarded++
+		done.ContainersDiscarded++
 	}
 	return nil
 }
@@ -159,13 +159,13 @@ func invalidateClaims(ctx context.Context, db *store.DB, done *restoreResult) er
 			return err
 		}
 		if err == nil && w.Pool.Reuse != workload.ReuseWipe && c.State != claim.Pending {
-			done.Kept++
+			done.ClaimsKept++
 			continue
 		}
 		if err := endClaim(ctx, db, c); err != nil {
 			return fmt.Errorf("end claim %s: %w", c.ID, err)
 		}
-		done.Ended++
+		done.ClaimsEnded++
 	}
 	return nil
 }

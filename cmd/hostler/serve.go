@@ -238,8 +238,8 @@ func (s *server) followWorkloads(ctx context.Context, dir string) error {
 		return fmt.Errorf("read the directory of workloads: %w", err)
 	}
 	for {
-		var folder workload.Directory
-		err := folder.Run(ctx, dir, func(ctx context.Context, c workload.Change) { s.applyChange(ctx, dir, c) })
+		var watcher workload.Directory
+		err := watcher.Run(ctx, dir, func(ctx context.Context, c workload.Change) { s.applyChange(ctx, dir, c) })
 		if ctx.Err() != nil {
 			return nil
 		}

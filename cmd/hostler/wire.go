@@ -98,12 +98,12 @@ func registerReplica(ctx context.Context, c serveConfig, db *store.DB, log *slog
 		}
 	}
 	l := &lease{previous: previous}
-	begun := time.Now()
+	startedAt := time.Now()
 	self, err := db.Register(ctx, host)
 	if err != nil {
 		return nil, err
 	}
-	l.renewed(begun)
+	l.renewed(startedAt)
 	if err := previous.record(self.ID, host); err != nil {
 		log.Warn("after a crash, what this server had begun will wait until its lease is over", "error", err)
 	}

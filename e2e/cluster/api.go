@@ -149,9 +149,9 @@ type pods struct {
 	} `json:"items"`
 }
 
-// podsKnown says whether the kubelet knows the node's pods: one that has just
+// podsReady says whether the kubelet knows the node's pods: one that has just
 // started says for a while that they do not exist.
-func podsKnown(ctx context.Context, l layout) error {
+func podsReady(ctx context.Context, l layout) error {
 	server, err := newAPI(l)
 	if err != nil {
 		return err

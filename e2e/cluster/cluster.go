@@ -21,23 +21,23 @@ type cluster struct {
 }
 
 const (
-	patience = 90 * time.Second // for a part to work; a slow machine takes 10
-	busy     = 30 * time.Second // for one that works to say so
-	interval = 50 * time.Millisecond
+	startTimeout  = 90 * time.Second // for a part to work; a slow machine takes 10
+	statusTimeout = 30 * time.Second // for one that works to say so
+	pollInterval  = 50 * time.Millisecond
 
 	lockFile = "hostler-cluster.lock"
 )
 
-func (c cluster) say(format string, args ...any) {
+func (c cluster) logf(format string, args ...any) {
 	fmt.Fprintf(c.out, "cluster: "+format+"\n", args...)
 }
 
-// alone does one thing to a cluster at a time, whoever asks.
-func (c cluster) alone(do func() error) error {
+// withLock does one thing to a cluster at a time, whoever asks.
+func (c cluster) withLock(do func() error) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a node needs root")
 	}
-	if err := claimFolder(c.dir); err != nil {
+	if err := claimDir(c.dir); err != nil {
 		return err
 	}
 	file, err := os.OpenFile(c.Path(lockFile), os.O_CREATE|os.O_RDWR, 0o600)
@@ -47,7 +47,7 @@ func (c cluster) alone(do func() error) error {
 	defer file.Close()
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		c.say("somebody else is at it, waiting")
+		c.logf("somebody else is at it, waiting")
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 	}
 	if err != nil {
@@ -56,9 +56,9 @@ func (c cluster) alone(do func() error) error {
 	return do()
 }
 
-// claimFolder makes the folder, or sees that it is a cluster's: what is in it
+// claimDir makes the folder, or sees that it is a cluster's: what is in it
 // will be removed.
-func claimFolder(dir string) error {
+func claimDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -75,9 +75,9 @@ func claimFolder(dir string) error {
 func (c cluster) withPart(name string, do func(part) error) error {
 	p, err := partNamed(name)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", errInvalidUsage, err)
 	}
-	return c.alone(func() error { return do(p) })
+	return c.withLock(func() error { return do(p) })
 }
 
 // step is one of the things to do until there is a cluster.
@@ -91,7 +91,7 @@ func (c cluster) upSteps() []step {
 		{"removed what a former one left", c.clean},
 		{"configured", func(context.Context) error { return configure(c.layout) }},
 		{"network and control groups made", func(ctx context.Context) error {
-			return errors.Join(makeNetwork(ctx, c.layout), makeGroups(c.layout))
+			return errors.Join(makeNetwork(ctx, c.layout), makeCgroups(c.layout))
 		}},
 		{"etcd, API server and containerd started", c.launch("etcd", "apiserver", "containerd")},
 		{"containerd works", c.await("containerd")},
@@ -106,13 +106,13 @@ func (c cluster) upSteps() []step {
 // up starts the cluster unless it works already. One that works in part is
 // taken down first: its state is a test's, and worth nothing to another test.
 func (c cluster) up(ctx context.Context) error {
-	fault := c.works(ctx)
+	fault := c.check(ctx)
 	if fault == nil {
-		c.say("is up already, kubeconfig %s", c.Kubeconfig())
+		c.logf("is up already, kubeconfig %s", c.Kubeconfig())
 		return nil
 	}
 	if _, err := os.Stat(c.Kubeconfig()); err == nil {
-		c.say("does not work (%v), is made anew", fault)
+		c.logf("does not work (%v), is made anew", fault)
 	}
 	if _, err := os.Stat(c.tools.node); err != nil {
 		return fmt.Errorf("find the node program: %w", err)
@@ -124,26 +124,26 @@ func (c cluster) up(ctx context.Context) error {
 			undo := c.clean(context.WithoutCancel(ctx))
 			return errors.Join(err, undo)
 		}
-		c.say("%5.2f s  %s", time.Since(begun).Seconds(), s.name)
+		c.logf("%5.2f s  %s", time.Since(begun).Seconds(), s.name)
 	}
-	c.say("is up, kubeconfig %s", c.Kubeconfig())
+	c.logf("is up, kubeconfig %s", c.Kubeconfig())
 	return nil
 }
 
 // status tells whether the cluster works, and changes nothing.
 func (c cluster) status(ctx context.Context) error {
-	if err := c.works(ctx); err != nil {
+	if err := c.check(ctx); err != nil {
 		return fmt.Errorf("does not work: %w", err)
 	}
-	c.say("works, kubeconfig %s", c.Kubeconfig())
+	c.logf("works, kubeconfig %s", c.Kubeconfig())
 	return nil
 }
 
-// works is nil when every part runs and does its work, else what is wrong. All
+// check is nil when every part runs and does its work, else what is wrong. All
 // that run get some time: a busy cluster must not be taken for a broken one.
-func (c cluster) works(ctx context.Context) error {
+func (c cluster) check(ctx context.Context) error {
 	for _, p := range parts {
-		running, err := p.running(c.layout)
+		running, err := p.isRunning(c.layout)
 		if err != nil {
 			return err
 		}
@@ -151,7 +151,7 @@ func (c cluster) works(ctx context.Context) error {
 			return fmt.Errorf("no %s runs", p.name)
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, busy)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	for _, p := range parts {
 		if err := c.awaitPart(ctx, p); err != nil {
@@ -179,10 +179,10 @@ func (c cluster) launch(names ...string) func(context.Context) error {
 
 func (c cluster) launchPart(ctx context.Context, p part) error {
 	start := func() error { return p.start(ctx, c.layout, c.tools) }
-	if !p.sets {
+	if !p.changesSettings {
 		return start()
 	}
-	return keepSettings(ctx, c.layout, start, func() (bool, error) { return p.running(c.layout) })
+	return startKeepingSettings(ctx, c.layout, start, func() (bool, error) { return p.isRunning(c.layout) })
 }
 
 // await waits until parts work. One that has ended is not waited for; what it
@@ -203,15 +203,15 @@ func (c cluster) await(names ...string) func(context.Context) error {
 }
 
 func (c cluster) awaitPart(ctx context.Context, p part) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	return await(ctx, interval, func(ctx context.Context) error {
-		running, err := p.running(c.layout)
+	return poll(ctx, pollInterval, func(ctx context.Context) error {
+		running, err := p.isRunning(c.layout)
 		if err != nil {
 			return err
 		}
 		if !running {
-			return &finalError{errors.New("it has ended")}
+			return &permanentError{errors.New("it has ended")}
 		}
 		return p.ready(ctx, c.layout)
 	})
@@ -246,25 +246,25 @@ func (c cluster) load(ctx context.Context, files []string) error {
 		if err := load(ctx, c.layout, path); err != nil {
 			return err
 		}
-		c.say("loaded %s", file)
+		c.logf("loaded %s", file)
 	}
 	return nil
 }
 
 // stop kills a part, as a crash would.
 func (c cluster) stop(ctx context.Context, p part) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := killAll(ctx, func(argv []string) bool { return p.is(c.layout, argv) }); err != nil {
+	if err := killAll(ctx, func(argv []string) bool { return p.matches(c.layout, argv) }); err != nil {
 		return fmt.Errorf("stop the %s: %w", p.name, err)
 	}
-	c.say("stopped the %s", p.name)
+	c.logf("stopped the %s", p.name)
 	return nil
 }
 
 // start starts a part that was stopped.
 func (c cluster) start(ctx context.Context, p part) error {
-	running, err := p.running(c.layout)
+	running, err := p.isRunning(c.layout)
 	if err != nil {
 		return err
 	}
@@ -279,6 +279,6 @@ func (c cluster) start(ctx context.Context, p part) error {
 	if err := c.await(p.name)(ctx); err != nil {
 		return err
 	}
-	c.say("the %s works", p.name)
+	c.logf("the %s works", p.name)
 	return nil
 }

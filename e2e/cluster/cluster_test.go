@@ -9,16 +9,16 @@ import (
 )
 
 // A folder of somebody else's is never taken, since all in it would be removed.
-func TestClaimFolder(t *testing.T) {
+func TestClaimDirRefusesForeign(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	require.NoError(t, claimFolder(dir), "one that is not there")
-	require.NoError(t, claimFolder(dir), "one that is empty")
+	require.NoError(t, claimDir(dir), "one that is not there")
+	require.NoError(t, claimDir(dir), "one that is empty")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "thesis.txt"), nil, 0o600))
-	require.ErrorContains(t, claimFolder(dir), "is not a cluster's")
+	require.ErrorContains(t, claimDir(dir), "is not a cluster's")
 
 	require.NoError(t, os.WriteFile(filepath.Join(dir, lockFile), nil, 0o600))
-	require.NoError(t, claimFolder(dir), "one that a cluster left")
+	require.NoError(t, claimDir(dir), "one that a cluster left")
 }
 
 // The end of a log is the end, also of one that is shorter.

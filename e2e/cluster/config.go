@@ -15,9 +15,9 @@ import (
 //go:embed config
 var configFiles embed.FS
 
-// folders are what a cluster's folder holds from the start. The etcd's and the
+// dirs are what a cluster's folder holds from the start. The etcd's and the
 // keys are nobody else's to read.
-var folders = []string{"etc", "etc/cni", "etcd", "log", "pki", "run"}
+var dirs = []string{"etc", "etc/cni", "etcd", "log", "pki", "run"}
 
 // subjects are all who take part, and the user that each is to Kubernetes.
 func subjects(l layout) map[string]subject {
@@ -58,7 +58,7 @@ func configure(l layout) error {
 	if err := os.RemoveAll(l.Path("log")); err != nil { // the former cluster's
 		return err
 	}
-	for _, folder := range folders {
+	for _, folder := range dirs {
 		if err := os.MkdirAll(l.Path(folder), 0o755); err != nil {
 			return err
 		}

@@ -18,7 +18,7 @@ func (c cluster) down(ctx context.Context) error {
 	if err := c.clean(ctx); err != nil {
 		return err
 	}
-	c.say("is down after %.2f s", time.Since(begun).Seconds())
+	c.logf("is down after %.2f s", time.Since(begun).Seconds())
 	return nil
 }
 
@@ -26,17 +26,17 @@ func (c cluster) down(ctx context.Context) error {
 // however much of it runs. Nothing of it is asked to end: nobody will miss its
 // state. Each step is safe to do again.
 func (c cluster) clean(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	l := c.layout
 	sockets := shimSockets(l)
 	killParts := func(ctx context.Context) error {
-		return killAll(ctx, func(argv []string) bool { return ours(l, argv) })
+		return killAll(ctx, func(argv []string) bool { return isOurs(l, argv) })
 	}
 	for _, s := range []step{
 		// Before the containers' processes: the parts would start new ones.
 		{"kill the parts", killParts},
-		{"kill the pods", func(ctx context.Context) error { return removeGroups(ctx, l) }},
+		{"kill the pods", func(ctx context.Context) error { return removeCgroups(ctx, l) }},
 		// What a part was starting just then had no command line yet.
 		{"kill what is left of the parts", killParts},
 		{"restore the kernel's settings", func(context.Context) error { return restoreSettings(l) }},

@@ -28,7 +28,7 @@ func TestLayoutsShareNothing(t *testing.T) {
 
 // A cluster's folder is known by its real name, before it exists and after:
 // mounts are found by it.
-func TestLayoutRealName(t *testing.T) {
+func TestLayoutResolvesLinks(t *testing.T) {
 	real, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	link := filepath.Join(t.TempDir(), "link")

@@ -44,14 +44,14 @@ environment:
 exit codes: 0 done, 1 failed, 2 not understood
 `
 
-// errUsage is a command line that says nothing that can be done.
-var errUsage = errors.New("not understood")
+// errInvalidUsage is a command line that says nothing that can be done.
+var errInvalidUsage = errors.New("not understood")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(ctx, os.Args[1:], os.Getenv, os.Stdout)
 	stop()
-	if errors.Is(err, errUsage) {
+	if errors.Is(err, errInvalidUsage) {
 		fmt.Fprintln(os.Stderr, err)
 		fmt.Fprintf(os.Stderr, usage, strings.Join(partNames(), ", "))
 		os.Exit(2)
@@ -80,7 +80,7 @@ var verbs = map[string]func(ctx context.Context, c cluster, args []string) error
 // command does what the arguments say and prints to out.
 func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) == 0 {
-		return fmt.Errorf("%w: no verb", errUsage)
+		return fmt.Errorf("%w: no verb", errInvalidUsage)
 	}
 	verb, args := args[0], args[1:]
 	if verb == "help" {
@@ -88,11 +88,11 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return err
 	}
 	if (verb == "load") != (len(args) > 0) {
-		return fmt.Errorf("%w: load takes files, and nothing else takes an argument", errUsage)
+		return fmt.Errorf("%w: load takes files, and nothing else takes an argument", errInvalidUsage)
 	}
 	l, err := layoutOf(getenv)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errUsage, err)
+		return fmt.Errorf("%w: %w", errInvalidUsage, err)
 	}
 	t, err := toolsOf(getenv)
 	if err != nil {
@@ -103,7 +103,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 		return c.status(ctx)
 	}
 	if do, ok := verbs[verb]; ok {
-		return c.alone(func() error { return do(ctx, c, args) })
+		return c.withLock(func() error { return do(ctx, c, args) })
 	}
 	if name, ok := strings.CutPrefix(verb, "stop-"); ok {
 		return c.withPart(name, func(p part) error { return c.stop(ctx, p) })
@@ -111,7 +111,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	if name, ok := strings.CutPrefix(verb, "start-"); ok {
 		return c.withPart(name, func(p part) error { return c.start(ctx, p) })
 	}
-	return fmt.Errorf("%w: no verb %q", errUsage, verb)
+	return fmt.Errorf("%w: no verb %q", errInvalidUsage, verb)
 }
 
 // toolsOf finds our programs: they are built into one folder.

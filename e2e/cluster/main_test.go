@@ -15,7 +15,7 @@ func env(values map[string]string) func(string) string {
 }
 
 // What is not understood does nothing, and says what it did not understand.
-func TestCommandNotUnderstood(t *testing.T) {
+func TestInvalidUsage(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
 		env  map[string]string
@@ -34,7 +34,7 @@ func TestCommandNotUnderstood(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			err := command(t.Context(), test.args, env(test.env), &out)
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, errInvalidUsage)
 			require.ErrorContains(t, err, test.want)
 			require.Empty(t, out.String())
 		})
@@ -53,9 +53,9 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// missing skips a test for want of something, or fails it where REQUIRE says
+// skipMissing skips a test for want of something, or fails it where REQUIRE says
 // that there is a cluster.
-func missing(t *testing.T, what string) {
+func skipMissing(t *testing.T, what string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), "kubernetes") {
 		t.Fatal("REQUIRE names kubernetes: " + what)

@@ -27,7 +27,7 @@ func makeNetwork(ctx context.Context, l layout) error {
 			return fmt.Errorf("make the bridge %s: %w", bridge, err)
 		}
 	}
-	if !filtered() {
+	if !hasPacketFilter() {
 		return nil
 	}
 	if err := run(ctx, "iptables", append([]string{"--wait", "--insert"}, acceptRule(l)...)...); err != nil {
@@ -45,8 +45,8 @@ func acceptRule(l layout) []string {
 	}
 }
 
-// filtered says whether there is a packet filter that could be asked.
-func filtered() bool {
+// hasPacketFilter says whether there is a packet filter that could be asked.
+func hasPacketFilter() bool {
 	_, err := lookPath("iptables")
 	return err == nil
 }
@@ -54,7 +54,7 @@ func filtered() bool {
 // removeNetwork removes what makeNetwork and the pods' network made.
 func removeNetwork(ctx context.Context, l layout) error {
 	var faults []error
-	if filtered() {
+	if hasPacketFilter() {
 		rule := acceptRule(l)
 		for run(ctx, "iptables", append([]string{"--wait", "--check"}, rule...)...) == nil {
 			if err := run(ctx, "iptables", append([]string{"--wait", "--delete"}, rule...)...); err != nil {

@@ -15,10 +15,10 @@ import (
 func TestBridgeKeepsItsAddress(t *testing.T) {
 	l := layout{dir: t.TempDir(), index: 255}
 	if _, err := os.Stat(filepath.Join("/sys/class/net", l.Bridge())); err == nil || os.Geteuid() != 0 {
-		missing(t, "needs root, and no cluster of the index 255")
+		skipMissing(t, "needs root, and no cluster of the index 255")
 	}
 	if _, err := lookPath("ip"); err != nil {
-		missing(t, err.Error())
+		skipMissing(t, err.Error())
 	}
 	t.Cleanup(func() { require.NoError(t, removeNetwork(context.Background(), l)) })
 	require.NoError(t, makeNetwork(t.Context(), l))

@@ -25,8 +25,8 @@ type part struct {
 	word string
 	// ready says whether the part does its work; an error is why not yet.
 	ready func(ctx context.Context, l layout) error
-	// sets is true of the one that changes the kernel's settings as it starts.
-	sets bool
+	// changesSettings is true of the one that changes the kernel's settings as it starts.
+	changesSettings bool
 }
 
 // parts in the order of their start.
@@ -36,7 +36,7 @@ var parts = []part{
 	{name: "containerd", word: "containerd", argv: containerdArgs, ready: containerdReady},
 	{name: "controllers", word: "kube-controller-manager", argv: controllersArgs, ready: accountReady},
 	{name: "scheduler", word: "kube-scheduler", argv: schedulerArgs, ready: schedulerReady},
-	{name: "kubelet", word: "kubelet", argv: kubeletArgs, ready: kubeletReady, sets: true},
+	{name: "kubelet", word: "kubelet", argv: kubeletArgs, ready: kubeletReady, changesSettings: true},
 }
 
 func partNamed(name string) (part, error) {
@@ -153,7 +153,7 @@ func kubeletReady(ctx context.Context, l layout) error {
 	if err := nodeReady(ctx, l); err != nil {
 		return err
 	}
-	return podsKnown(ctx, l)
+	return podsReady(ctx, l)
 }
 
 // ctr runs containerd's command line in the namespace that Kubernetes' images

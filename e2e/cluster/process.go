@@ -57,8 +57,8 @@ func commandLine(pid int) []string {
 // with its version.
 var programs = []string{"containerd", "containerd-shim-runc-v2", "runc", "node"}
 
-// ours says whether a command line is of this cluster.
-func ours(l layout, argv []string) bool {
+// isOurs says whether a command line is of this cluster.
+func isOurs(l layout, argv []string) bool {
 	name := filepath.Base(argv[0])
 	if strings.HasPrefix(name, "node-") {
 		name = "node"
@@ -67,22 +67,22 @@ func ours(l layout, argv []string) bool {
 		slices.ContainsFunc(argv[1:], func(arg string) bool { return strings.Contains(arg, l.dir+"/") })
 }
 
-// is says whether a command line is of this part of the cluster.
-func (p part) is(l layout, argv []string) bool {
-	if !ours(l, argv) {
+// matches says whether a command line is of this part of the cluster.
+func (p part) matches(l layout, argv []string) bool {
+	if !isOurs(l, argv) {
 		return false
 	}
 	first := argv[:min(2, len(argv))]
 	return slices.ContainsFunc(first, func(arg string) bool { return filepath.Base(arg) == p.word })
 }
 
-// running says whether the part runs.
-func (p part) running(l layout) (bool, error) {
+// isRunning says whether the part runs.
+func (p part) isRunning(l layout) (bool, error) {
 	list, err := processes()
 	if err != nil {
 		return false, err
 	}
-	return slices.ContainsFunc(list, func(q process) bool { return p.is(l, q.argv) }), nil
+	return slices.ContainsFunc(list, func(q process) bool { return p.matches(l, q.argv) }), nil
 }
 
 // start starts the part and lets go of it: it outlives this program.
@@ -107,16 +107,16 @@ func (p part) start(ctx context.Context, l layout, t tools) error {
 	}
 	// For a moment a new process has no command line, and would pass for one that
 	// has ended.
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := await(ctx, 5*time.Millisecond, func(context.Context) error { return visible(cmd.Process.Pid) }); err != nil {
+	if err := poll(ctx, 5*time.Millisecond, func(context.Context) error { return awaitVisible(cmd.Process.Pid) }); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
 	return cmd.Process.Release()
 }
 
-// visible is nil when a child has its command line, or has ended.
-func visible(pid int) error {
+// awaitVisible is nil when a child has its command line, or has ended.
+func awaitVisible(pid int) error {
 	if len(commandLine(pid)) > 0 {
 		return nil
 	}
@@ -140,7 +140,7 @@ func environment(l layout) []string {
 // killAll kills every process that match picks, again and again until there is
 // none: one of them may just be starting another.
 func killAll(ctx context.Context, match func(argv []string) bool) error {
-	return await(ctx, 20*time.Millisecond, func(context.Context) error {
+	return poll(ctx, 20*time.Millisecond, func(context.Context) error {
 		list, err := processes()
 		if err != nil {
 			return err
@@ -180,9 +180,9 @@ func kill(pid int, match func(argv []string) bool) error {
 	return nil
 }
 
-// await asks until the answer is nil or ctx ends; then the error is the last
+// poll asks until the answer is nil or ctx ends; then the error is the last
 // answer.
-func await(ctx context.Context, every time.Duration, ask func(context.Context) error) error {
+func poll(ctx context.Context, every time.Duration, ask func(context.Context) error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -190,7 +190,7 @@ func await(ctx context.Context, every time.Duration, ask func(context.Context) e
 		if err == nil {
 			return nil
 		}
-		var final *finalError
+		var final *permanentError
 		if errors.As(err, &final) {
 			return err
 		}
@@ -202,8 +202,8 @@ func await(ctx context.Context, every time.Duration, ask func(context.Context) e
 	}
 }
 
-// finalError is an answer that no waiting changes.
-type finalError struct{ err error }
+// permanentError is an answer that no waiting changes.
+type permanentError struct{ err error }
 
-func (e *finalError) Error() string { return e.err.Error() }
-func (e *finalError) Unwrap() error { return e.err }
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }

@@ -14,7 +14,7 @@ import (
 
 // What is killed as the cluster's is the cluster's: nobody who only looks at it,
 // and no other cluster.
-func TestOurs(t *testing.T) {
+func TestIsOurs(t *testing.T) {
 	l := layout{dir: "/tmp/cluster"}
 	for name, test := range map[string]struct {
 		argv []string
@@ -33,9 +33,9 @@ func TestOurs(t *testing.T) {
 		"nothing but names": {[]string{"containerd"}, "", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			require.Equal(t, test.ours, ours(l, test.argv))
+			require.Equal(t, test.ours, isOurs(l, test.argv))
 			for _, p := range parts {
-				require.Equal(t, p.name == test.part, p.is(l, test.argv), p.name)
+				require.Equal(t, p.name == test.part, p.matches(l, test.argv), p.name)
 			}
 		})
 	}
@@ -43,29 +43,29 @@ func TestOurs(t *testing.T) {
 
 // Every part is found again by the command line that it is started with, and
 // taken for no other.
-func TestPartsKnowThemselves(t *testing.T) {
+func TestPartsMatchOwnCommandLine(t *testing.T) {
 	l := layout{dir: "/tmp/cluster"}
 	for _, p := range parts {
 		argv := p.argv(l, tools{node: "/x/node-0a1b"})
 		for _, q := range parts {
-			require.Equal(t, p.name == q.name, q.is(l, argv), "%s taken for %s", p.name, q.name)
+			require.Equal(t, p.name == q.name, q.matches(l, argv), "%s taken for %s", p.name, q.name)
 		}
 	}
 }
 
 // A wait says what it last heard, and ends at once when waiting is no use.
-func TestAwait(t *testing.T) {
+func TestPoll(t *testing.T) {
 	not := errors.New("not yet")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	err := await(ctx, time.Millisecond, func(context.Context) error { return not })
+	err := poll(ctx, time.Millisecond, func(context.Context) error { return not })
 	require.ErrorIs(t, err, not)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 
 	asked := 0
-	err = await(t.Context(), time.Millisecond, func(context.Context) error {
+	err = poll(t.Context(), time.Millisecond, func(context.Context) error {
 		asked++
-		return &finalError{not}
+		return &permanentError{not}
 	})
 	require.ErrorIs(t, err, not)
 	require.Equal(t, 1, asked)

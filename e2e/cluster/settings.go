@@ -25,11 +25,11 @@ var settings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// keepSettings starts a kubelet and takes back what it does to the machine's
+// startKeepingSettings starts a kubelet and takes back what it does to the machine's
 // settings, once it has done so. Without it the machine would keep them: they
 // are right for a server that runs nothing but pods. One kubelet at a time, or
 // the second one's settings would be what the first has set.
-func keepSettings(ctx context.Context, l layout, start func() error, running func() (bool, error)) error {
+func startKeepingSettings(ctx context.Context, l layout, start func() error, running func() (bool, error)) error {
 	lock, err := os.Open(filepath.Join(kernel, "vm/overcommit_memory"))
 	if err != nil {
 		return err
@@ -38,28 +38,28 @@ func keepSettings(ctx context.Context, l layout, start func() error, running fun
 	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock the kernel's settings: %w", err)
 	}
-	if err := rememberSettings(l); err != nil {
+	if err := saveSettings(l); err != nil {
 		return err
 	}
 	if err := start(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := await(ctx, interval, func(context.Context) error { return settled(running) }); err != nil {
+	if err := poll(ctx, pollInterval, func(context.Context) error { return checkSettings(running) }); err != nil {
 		return fmt.Errorf("wait for the kubelet's first deed: %w", err)
 	}
 	return restoreSettings(l)
 }
 
-// settled is nil when the settings are all as a kubelet wants them.
-func settled(running func() (bool, error)) error {
+// checkSettings is nil when the settings are all as a kubelet wants them.
+func checkSettings(running func() (bool, error)) error {
 	alive, err := running()
 	if err != nil {
 		return err
 	}
 	if !alive {
-		return &finalError{errors.New("it has ended")}
+		return &permanentError{errors.New("it has ended")}
 	}
 	values, err := readSettings()
 	if err != nil {
@@ -88,9 +88,9 @@ func readSettings() (map[string]string, error) {
 	return values, nil
 }
 
-// rememberSettings keeps what is set, unless something is kept already: then a
+// saveSettings keeps what is set, unless something is kept already: then a
 // kubelet may have changed them since.
-func rememberSettings(l layout) error {
+func saveSettings(l layout) error {
 	file := l.Path("settings.json")
 	if _, err := os.Stat(file); err == nil {
 		return nil

@@ -33,8 +33,8 @@ import (
 func main() {
 	commands := map[string]func(args []string) error{
 		"append": add, "read": read, "files": files, "flaky": flaky,
-		"stubborn": stubborn, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
-		"restless": restless, "freeze": freeze,
+		"stubborn": misbehave, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
+		"restless": writeForever, "freeze": freeze,
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "app:", err)
@@ -88,9 +88,9 @@ func flaky(args []string) error {
 	return errors.New("not yet, try again")
 }
 
-// stubborn leaves one daemon that forked twice, and one in a session of its
+// misbehave leaves one daemon that forked twice, and one in a session of its
 // own. Both and itself are deaf to SIGTERM, which children inherit.
-func stubborn(args []string) error {
+func misbehave(args []string) error {
 	signal.Ignore(syscall.SIGTERM)
 	if err := start(&syscall.SysProcAttr{Setsid: true}, "hang", args[0]); err != nil {
 		return err
@@ -122,8 +122,8 @@ func hang([]string) error {
 	}
 }
 
-// restless never writes half a file.
-func restless(args []string) error {
+// writeForever never writes half a file.
+func writeForever(args []string) error {
 	if err := start(&syscall.SysProcAttr{Setsid: true}, "freeze", args[0]); err != nil {
 		return err
 	}

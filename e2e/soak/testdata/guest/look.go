@@ -13,17 +13,17 @@ import (
 // tenants are names as the soak gives them.
 var tenants = regexp.MustCompile(`tenant-[0-9]+\.[a-z-]+\.[a-z-]+`)
 
-// places are where traces are left.
-var places = []string{"/state", "/tmp", "/dev/shm"}
+// traceDirs are where traces are left.
+var traceDirs = []string{"/state", "/tmp", "/dev/shm"}
 
-// look finds what should not be there, and leaves what the next must not find.
-func look() int {
+// inspect finds what should not be there, and leaves what the next must not find.
+func inspect() int {
 	me := os.Getenv("HOSTLER_TENANT")
 	entering := os.Getenv("HOSTLER_POINT") == "post_claim"
 	returning := os.Getenv("HOSTLER_CLAIM_SOURCE") == "affinity"
 	var found []string
 	own := 0
-	for _, dir := range places {
+	for _, dir := range traceDirs {
 		for _, name := range files(dir) {
 			if filepath.Base(name) == "trace-"+me && (!entering || returning) {
 				own++
@@ -35,7 +35,7 @@ func look() int {
 	if own == 0 && (!entering || returning) {
 		found = append(found, "none of the tenant's own files")
 	}
-	found = append(found, lookAtProcesses(me, entering)...)
+	found = append(found, inspectProcesses(me, entering)...)
 	for _, f := range found {
 		fmt.Println("FOUND", f)
 	}
@@ -47,7 +47,7 @@ func look() int {
 
 // leaveTraces writes a file in every place that can be written.
 func leaveTraces(me string) int {
-	for i, dir := range places {
+	for i, dir := range traceDirs {
 		err := os.WriteFile(filepath.Join(dir, "trace-"+me), []byte(me), 0o600)
 		if err != nil && i == 0 {
 			fmt.Println(err)
@@ -70,9 +70,9 @@ func files(dir string) []string {
 	return all
 }
 
-// lookAtProcesses finds those that bear another tenant's name, and those that
+// inspectProcesses finds those that bear another tenant's name, and those that
 // nobody should have left.
-func lookAtProcesses(me string, entering bool) []string {
+func inspectProcesses(me string, entering bool) []string {
 	var found []string
 	for _, p := range processes() {
 		what := fmt.Sprintf("process %d %q", p.pid, p.args)

@@ -25,7 +25,7 @@ import (
 
 func main() {
 	commands := map[string]func() int{
-		"main": mainProcess, "check": ok, "look": look, "act": act, "stay": stay, "leave": leave,
+		"main": mainProcess, "check": ok, "look": inspect, "act": act, "stay": stay, "leave": daemonise,
 	}
 	os.Exit(commands[os.Args[1]]())
 }
@@ -48,8 +48,8 @@ func mainProcess() int {
 	return 0
 }
 
-// behaviour is what the tenant's name says for this point.
-func behaviour() string {
+// chooseBehaviour is what the tenant's name says for this point.
+func chooseBehaviour() string {
 	parts := strings.Split(os.Getenv("HOSTLER_TENANT"), ".")
 	place := map[string]int{"post_claim": 1, "pre_release": 2}[os.Getenv("HOSTLER_POINT")]
 	if place == 0 || len(parts) <= place {
@@ -61,14 +61,14 @@ func behaviour() string {
 func act() int {
 	behaviours := map[string]func() int{
 		"ok": ok, "fail": func() int { return 3 }, "hang": hang, "deaf": stay,
-		"fork": fork, "session": session, "storm": storm, "spam": spam, "hog": hog, "litter": litter,
+		"fork": fork, "session": session, "storm": forkBomb, "spam": printForever, "hog": useMemory, "litter": leaveFiles,
 		"daemon":      func() int { return signalMain(syscall.SIGUSR1) },
 		"kill-main":   func() int { return signalMain(syscall.SIGKILL) },
-		"kill-init":   func() int { return strike(1, syscall.SIGTERM) },
-		"kill-worker": func() int { return strike(os.Getppid(), syscall.SIGKILL) },
-		"stop-worker": func() int { return strike(os.Getppid(), syscall.SIGSTOP) },
+		"kill-init":   func() int { return signalForeign(1, syscall.SIGTERM) },
+		"kill-worker": func() int { return signalForeign(os.Getppid(), syscall.SIGKILL) },
+		"stop-worker": func() int { return signalForeign(os.Getppid(), syscall.SIGSTOP) },
 	}
-	return behaviours[behaviour()]()
+	return behaviours[chooseBehaviour()]()
 }
 
 func hang() int {
@@ -82,8 +82,8 @@ func stay() int {
 	return hang()
 }
 
-// strike signals a process that is not ours to end, and waits for the worst.
-func strike(pid int, s syscall.Signal) int {
+// signalForeign signals a process that is not ours to end, and waits for the worst.
+func signalForeign(pid int, s syscall.Signal) int {
 	fmt.Println("strike:", syscall.Kill(pid, s))
 	return hang()
 }
@@ -95,8 +95,8 @@ func start(attr *syscall.SysProcAttr, args ...string) error {
 	return c.Start()
 }
 
-// leave ends at once: whoever started it has a grandchild then.
-func leave() int { return code(start(nil, "stay", os.Args[2])) }
+// daemonise ends at once: whoever started it has a grandchild then.
+func daemonise() int { return code(start(nil, "stay", os.Args[2])) }
 
 // fork waits for the child in between, so that only the grandchild is left.
 func fork() int {
@@ -109,9 +109,9 @@ func session() int {
 	return code(start(&syscall.SysProcAttr{Setsid: true}, "stay", os.Getenv("HOSTLER_TENANT")))
 }
 
-// storm forks for as long as it is let, a few at a time: what it starts is
+// forkBomb forks for as long as it is let, a few at a time: what it starts is
 // stopped in the middle of starting the next.
-func storm() int {
+func forkBomb() int {
 	signal.Ignore(syscall.SIGTERM)
 	for {
 		if err := start(nil, "leave", os.Getenv("HOSTLER_TENANT")); err != nil {
@@ -120,7 +120,7 @@ func storm() int {
 	}
 }
 
-func spam() int {
+func printForever() int {
 	piece := []byte(strings.Repeat("spam", 16<<10))
 	for range 64 << 20 / len(piece) {
 		if _, err := os.Stdout.Write(piece); err != nil {
@@ -130,8 +130,8 @@ func spam() int {
 	return 0
 }
 
-// hog takes memory until somebody is killed for it.
-func hog() int {
+// useMemory takes memory until somebody is killed for it.
+func useMemory() int {
 	var all [][]byte
 	for {
 		piece := make([]byte, 1<<20)
@@ -142,8 +142,8 @@ func hog() int {
 	}
 }
 
-// litter changes a file of the container itself, where that can be done.
-func litter() int {
+// leaveFiles changes a file of the container itself, where that can be done.
+func leaveFiles() int {
 	fmt.Println("litter:", os.WriteFile("/litter", []byte("x"), 0o600))
 	return 0
 }

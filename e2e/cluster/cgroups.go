@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// groups are the cluster's control groups: one in each hierarchy of version 1,
+// cgroups are the cluster's control groups: one in each hierarchy of version 1,
 // or the only one of version 2.
-func groups(l layout) ([]mount, error) {
+func cgroups(l layout) ([]mount, error) {
 	list, err := mounts()
 	if err != nil {
 		return nil, err
@@ -28,29 +28,29 @@ func groups(l layout) ([]mount, error) {
 	return list, nil
 }
 
-// makeGroups makes the group that the kubelet puts its pods below.
-func makeGroups(l layout) error {
-	list, err := groups(l)
+// makeCgroups makes the group that the kubelet puts its pods below.
+func makeCgroups(l layout) error {
+	list, err := cgroups(l)
 	if err != nil {
 		return err
 	}
 	for _, m := range list {
 		if m.kind == "cgroup2" {
-			passOn(filepath.Dir(m.point))
+			delegateControllers(filepath.Dir(m.point))
 		}
 		if err := os.MkdirAll(m.point, 0o755); err != nil {
 			return fmt.Errorf("make a control group: %w", err)
 		}
 		if m.kind == "cgroup2" {
-			passOn(m.point)
+			delegateControllers(m.point)
 		}
 	}
 	return nil
 }
 
-// passOn lets the children of a group have every controller that it has. What
+// delegateControllers lets the children of a group have every controller that it has. What
 // cannot be passed on the kubelet misses, and says so better than we could.
-func passOn(group string) {
+func delegateControllers(group string) {
 	controllers, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if err != nil {
 		return
@@ -60,24 +60,24 @@ func passOn(group string) {
 	}
 }
 
-// removeGroups kills all that runs in pods and removes the pods' groups.
-func removeGroups(ctx context.Context, l layout) error {
-	list, err := groups(l)
+// removeCgroups kills all that runs in pods and removes the pods' groups.
+func removeCgroups(ctx context.Context, l layout) error {
+	list, err := cgroups(l)
 	if err != nil {
 		return err
 	}
-	return await(ctx, 20*time.Millisecond, func(context.Context) error {
+	return poll(ctx, 20*time.Millisecond, func(context.Context) error {
 		var faults []error
 		for _, m := range list {
-			faults = append(faults, removeGroup(m.point))
+			faults = append(faults, removeCgroup(m.point))
 		}
 		return errors.Join(faults...)
 	})
 }
 
-// removeGroup kills the processes of a group and of those below, and removes
+// removeCgroup kills the processes of a group and of those below, and removes
 // the groups, as far as that goes at once: a killed process takes a moment.
-func removeGroup(root string) error {
+func removeCgroup(root string) error {
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func removeGroup(root string) error {
 	for _, dir := range dirs {
 		// What is frozen does not die; version 1 only has this file.
 		_ = os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
-		killGroup(dir)
+		killCgroup(dir)
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			faults = append(faults, err)
 		}
@@ -104,7 +104,7 @@ func removeGroup(root string) error {
 	return errors.Join(faults...)
 }
 
-func killGroup(dir string) {
+func killCgroup(dir string) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
 		return // it is gone
