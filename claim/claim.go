@@ -7,7 +7,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// State is where a claim is in its life.
+// State is a state in the lifecycle of a claim.
 type State string
 
 // The states of a claim. Pending, Active, Releasing and ReleaseFailed are
@@ -22,34 +22,34 @@ const (
 	Failed        State = "failed"
 )
 
-// States lists every state, in the order of a claim's life.
+// States returns every state, in lifecycle order.
 func States() []State {
 	return []State{Pending, Active, Releasing, ReleaseFailed, Released, Failed}
 }
 
-// IsLive says whether a claim in this state holds its container.
+// IsLive reports whether a claim in this state holds its container.
 func (s State) IsLive() bool {
 	return s == Pending || s == Active || s == Releasing || s == ReleaseFailed
 }
 
-// FailureReason is to whom it is due that a tenant's state could not be kept.
+// FailureReason is the cause of a failed upload of a tenant's state.
 type FailureReason string
 
-// Why a tenant's state could not be kept.
+// The causes of a failed upload.
 const (
-	FailedByTenant  FailureReason = "tenant"  // what is in its container cannot be read, or is too much
-	FailedBySink    FailureReason = "sink"    // the sink, or the way there
-	FailedStale     FailureReason = "stale"   // a later claim of the tenant has kept its state
-	FailedByVersion FailureReason = "version" // its container is too old for this server, which cannot read it
+	FailedByTenant  FailureReason = "tenant"  // the files in the container are unreadable or too large
+	FailedBySink    FailureReason = "sink"    // the sink, or the connection to it
+	FailedStale     FailureReason = "stale"   // a later claim of the tenant has uploaded its state
+	FailedByVersion FailureReason = "version" // the container's protocol is too old for this server
 )
 
-// Source is what a claim's container was before.
+// Source is the origin of a claim's container.
 type Source string
 
-// Where a container comes from.
+// The origins of a container.
 const (
 	Fresh    Source = "fresh"    // never claimed
-	Affinity Source = "affinity" // this tenant's last one, as it was left
+	Affinity Source = "affinity" // this tenant's last one, unchanged
 	Recycled Source = "recycled" // another tenant's, wiped
 )
 
@@ -58,46 +58,46 @@ type Claim struct {
 	ID        string           `json:"id"`
 	Workload  string           `json:"workload"`
 	Tenant    string           `json:"tenant"`
-	Container string           `json:"container,omitempty" doc:"Empty while it waits for one."`
-	Revision  string           `json:"revision,omitempty" doc:"Of the workload, as its container was made."`
+	Container string           `json:"container,omitempty" doc:"Empty while the claim waits for one."`
+	Revision  string           `json:"revision,omitempty" doc:"Of the workload, when the container was created."`
 	State     State            `json:"state"`
 	Source    Source           `json:"source,omitempty"`
 	Endpoint  runtime.Endpoint `json:"endpoint"`
-	// Health is the container's: a claimed container that died stays claimed
+	// Health is the container's. A claimed container that exited stays claimed
 	// until it is released.
 	Health   string             `json:"health,omitempty"`
-	Hooks    []HookSummary      `json:"hooks" doc:"What ran for it, in order, each attempt."`
-	Timings  map[string]float64 `json:"timings" doc:"Milliseconds by step."`
+	Hooks    []HookSummary      `json:"hooks" doc:"The hook runs of the claim in order, one entry per attempt."`
+	Timings  map[string]float64 `json:"timings" doc:"Milliseconds per step."`
 	Warnings []string           `json:"warnings"`
-	// Reason is why it failed or was released, or could not be released yet.
+	// Reason is why the claim failed or was released, or why its release failed.
 	Reason string `json:"reason,omitempty"`
-	// Fence orders the claims of a tenant on a workload: that of a later one is
-	// greater, whatever the clock does.
+	// Fence orders the claims of a tenant on a workload: a later claim has a
+	// greater fence, independent of the clock.
 	Fence int64 `json:"-"`
-	// Owner is the server that changed it last: while it is pending or
-	// releasing, the one that works on it. Empty where there is only one.
+	// Owner is the server that changed the claim last. While the claim is
+	// pending or releasing, that server works on it. Empty with a single server.
 	Owner string `json:"-"`
-	// ContainerFence is the container's, see pool.Container.Fence, as it was
-	// when the flow that has this record became responsible.
+	// ContainerFence is the container's fence (see pool.Container.Fence) at the
+	// time when the flow that holds this record became responsible.
 	ContainerFence int64      `json:"-"`
-	Snapshot       string     `json:"snapshot,omitempty" doc:"Of its tenant's state: the one that was put in, or was taken last."`
-	SyncedAt       *time.Time `json:"synced_at,omitempty" doc:"When its tenant's state was last taken into a snapshot."`
+	Snapshot       string     `json:"snapshot,omitempty" doc:"Of the tenant's state: the one that was downloaded, or uploaded last."`
+	SyncedAt       *time.Time `json:"synced_at,omitempty" doc:"When the tenant's state was last uploaded."`
 	// A different reason resets the count of failures.
-	Failures      int           `json:"failures,omitempty" doc:"How often its release has failed in a row, for the same reason."`
-	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: the tenant (what is in its container cannot be read or kept), the sink, stale: a later claim of the tenant has kept its state; or version: only an older server can read its container."`
-	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"Since when its release fails for this reason."`
-	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When a release that failed is tried again; left out when it is not tried again by itself."`
-	// Discard says that nothing of what the tenant left may stay.
+	Failures      int           `json:"failures,omitempty" doc:"Consecutive failures of the release, for the same reason."`
+	FailureReason FailureReason `json:"failure_reason,omitempty" doc:"Why its release fails: tenant (the files in the container are unreadable or too large), sink, stale (a later claim of the tenant has uploaded its state), or version (only an older server can read the container)."`
+	FailedAt      *time.Time    `json:"failed_at,omitempty" doc:"When its release first failed for this reason."`
+	RetryAt       *time.Time    `json:"retry_at,omitempty" doc:"When the failed release is retried; omitted when it is not retried automatically."`
+	// Discard is set when the tenant's files must not be kept.
 	Discard   bool       `json:"discard,omitempty"`
 	CreatedAt time.Time  `json:"created_at"`
 	ActiveAt  *time.Time `json:"active_at,omitempty"`
-	TouchedAt *time.Time `json:"touched_at,omitempty" doc:"When its tenant last asked for it or touched it, where the pool has a claim_idle_ttl."`
-	// IdleExpiresAt is not recorded: it follows from the pool as it is now.
-	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty" doc:"When it is released unless its tenant shows itself or changes its files, where the pool has a claim_idle_ttl."`
-	ReleasedAt    *time.Time `json:"released_at,omitempty" doc:"When it ended, released or failed."`
+	TouchedAt *time.Time `json:"touched_at,omitempty" doc:"When the tenant last claimed or touched it, where the pool has a claim_idle_ttl."`
+	// IdleExpiresAt is not recorded. It is computed from the current pool.
+	IdleExpiresAt *time.Time `json:"idle_expires_at,omitempty" doc:"When it is released unless the tenant touches it or changes its files, where the pool has a claim_idle_ttl."`
+	ReleasedAt    *time.Time `json:"released_at,omitempty" doc:"When it was released or failed."`
 }
 
-// LastActive is when the tenant of an active claim last showed itself.
+// LastActive returns when the tenant was last active, as recorded.
 func (c Claim) LastActive() time.Time {
 	if c.TouchedAt != nil {
 		return *c.TouchedAt
@@ -108,7 +108,7 @@ func (c Claim) LastActive() time.Time {
 	return c.CreatedAt
 }
 
-// Subject is what the hooks of the claim's points are about.
+// Subject returns the subject of the claim's hooks.
 func (c Claim) Subject() hooks.Subject {
 	return hooks.Subject{
 		Workload: c.Workload, Container: c.Container,
@@ -116,8 +116,8 @@ func (c Claim) Subject() hooks.Subject {
 	}
 }
 
-// HookSummary is one attempt of a hook as an answer shows it; the run's record
-// has the output.
+// HookSummary is one attempt of a hook in a response. The run's record has the
+// output.
 type HookSummary struct {
 	Run      string         `json:"run"`
 	Point    hooks.Point    `json:"point"`

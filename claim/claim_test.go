@@ -37,7 +37,7 @@ func smallWorkload(maxSize int) string {
 	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 0, max_size: %d, reuse: wipe }\n", maxSize)
 }
 
-// trace is the calls about a container, without the ids.
+// trace returns the calls for a container, without the IDs.
 func trace(h *flowtest.Harness, id string) []string {
 	var calls []string
 	for _, c := range h.RT.Calls() {
@@ -48,9 +48,9 @@ func trace(h *flowtest.Harness, id string) []string {
 	return calls
 }
 
-// The order of a claim's work is the contract: a container of another tenant
-// is wiped after it is reserved, restarted, healthy, and only then is the hook
-// run; a fresh one is only checked.
+// The order of a claim's steps is the contract. A container of another tenant
+// is reserved, wiped, restarted, checked, and then the hook runs. A fresh
+// container is only checked.
 func TestClaimStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -59,7 +59,7 @@ func TestClaimStepOrder(t *testing.T) {
 		h.RT.ForgetCalls()
 		c := h.Claim("w", "ada")
 		require.Equal(t, claim.Fresh, c.Source)
-		require.Equal(t, []string{"exec box echo migrated"}, trace(h, c.Container), "a fresh one was healthy a moment ago: nothing but the hook")
+		require.Equal(t, []string{"exec box echo migrated"}, trace(h, c.Container), "a fresh one was healthy recently: only the hook")
 		require.Equal(t, "migrate", c.Hooks[0].Hook)
 		require.Contains(t, c.Timings, "post_claim")
 		require.NotNil(t, c.ActiveAt)
@@ -69,7 +69,7 @@ func TestClaimStepOrder(t *testing.T) {
 		again := h.Claim("w", "ada")
 		require.Equal(t, claim.Affinity, again.Source)
 		require.Equal(t, c.Container, again.Container)
-		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(h, c.Container), "the release has restarted it")
+		require.Equal(t, []string{"exec box echo healthy", "exec box echo migrated"}, trace(h, c.Container), "the release restarted it")
 		h.Release(again)
 
 		h.RT.ForgetCalls()
@@ -88,7 +88,7 @@ func TestClaimStepOrder(t *testing.T) {
 	})
 }
 
-// Asking again for a claim that one holds returns the same and runs nothing.
+// A repeated claim returns the existing one and runs nothing.
 func TestRepeatedClaimReturnsExisting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -106,7 +106,7 @@ func TestRepeatedClaimReturnsExisting(t *testing.T) {
 	})
 }
 
-// Twenty calls at once for one tenant make one claim and run its hook once,
+// Twenty concurrent calls for one tenant make one claim and run its hook once,
 // and every caller gets it.
 func TestConcurrentClaimsOfOneTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -135,9 +135,9 @@ func TestConcurrentClaimsOfOneTenant(t *testing.T) {
 	})
 }
 
-// A post_claim hook that fails its point fails the claim: the caller learns
-// which hook and why, the container is destroyed, the tenant may claim again
-// at once, and nothing is leaked.
+// A failed post_claim hook fails the claim. The error names the hook, the
+// container is destroyed, the tenant can claim again at once, and nothing is
+// leaked.
 func TestPostClaimFails(t *testing.T) {
 	tests := map[string]struct {
 		policy string
@@ -181,8 +181,8 @@ func TestPostClaimFails(t *testing.T) {
 	}
 }
 
-// A container that turns out unfit before any hook has run is destroyed, with
-// the reason in its event, and the claim gets another.
+// A container that is unusable before any hook has run is destroyed, with the
+// reason in its event, and the claim gets another.
 func TestUnusableContainerIsReplaced(t *testing.T) {
 	for _, call := range []string{"wipe", "restart", "exec * box echo healthy"} {
 		t.Run(call, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestUnusableContainerIsReplaced(t *testing.T) {
 				c := h.Claim("w", "bob")
 				require.Equal(t, claim.Fresh, c.Source)
 				require.NotEqual(t, first.Container, c.Container)
-				h.Until("the unfit one to go", func() bool {
+				h.Until("the unusable one to be destroyed", func() bool {
 					k, err := h.Pools.Container(t.Context(), first.Container)
 					require.NoError(t, err)
 					return k.State == pool.Destroyed
@@ -208,7 +208,7 @@ func TestUnusableContainerIsReplaced(t *testing.T) {
 	}
 }
 
-// A claim whose every container is unfit fails, and leaves none behind.
+// A claim whose containers are all unusable fails, and leaves none behind.
 func TestClaimFailsWhenEveryContainerIsUnusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -224,8 +224,8 @@ func TestClaimFailsWhenEveryContainerIsUnusable(t *testing.T) {
 	})
 }
 
-// A caller who leaves in the middle of a hook leaves a claim that stands; one
-// who leaves while waiting leaves nothing.
+// A caller who cancels during a hook leaves an active claim. One who cancels
+// while waiting leaves nothing.
 func TestCallerCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -261,9 +261,8 @@ func TestCallerCancels(t *testing.T) {
 	})
 }
 
-// A server that is killed in the middle of a claim's hooks is followed by one
-// that finishes the claim: the hook that was under way ends as it ends, and the
-// next one runs.
+// After a server is killed during a claim's hooks, the next server completes
+// the claim: the running hook keeps its result, and the next hook runs.
 func TestCrashDuringHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -271,7 +270,7 @@ func TestCrashDuringHook(t *testing.T) {
 		h.AwaitIdle("w", 1)
 		reached, unblock := h.RT.Block("exec * box echo long")
 		var g errgroup.Group
-		g.Go(func() error { // the last server's, whose answer nobody gets
+		g.Go(func() error { // the previous server's call; its result is not used
 			_, _, _ = h.Claims.Claim(context.Background(), claim.Request{Workload: "w", Tenant: "ada"})
 			return nil
 		})
@@ -296,14 +295,14 @@ func TestCrashDuringHook(t *testing.T) {
 	})
 }
 
-// A claim that was killed before its hooks began is given up: nobody waits for
-// its answer, and nobody knows how far its container was made ready.
+// A claim interrupted before its hooks started fails: no caller waits for it,
+// and the state of its container is unknown.
 func TestCrashBeforeHooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		revision := h.Apply(hookedWorkload).Record.Revision
 		h.AwaitIdle("w", 1)
-		_, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "half", Workload: "w", Tenant: "ada", Revision: revision})
+		_, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "partial", Workload: "w", Tenant: "ada", Revision: revision})
 		require.NoError(t, err)
 		h.Restart()
 		h.AwaitIdle("w", 1)
@@ -313,26 +312,26 @@ func TestCrashBeforeHooks(t *testing.T) {
 	})
 }
 
-// A claim that storage left pending, because its end could not be written, is
-// nobody's: asking again ends it and makes another.
+// A pending claim whose failure could not be recorded is stale: the next claim
+// of the tenant fails it and makes another.
 func TestStalePendingClaimIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(hookedWorkload)
 		h.AwaitIdle("w", 1)
-		stale, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "stray", Workload: "w", Tenant: "ada", Revision: h.Apply(hookedWorkload).Record.Revision})
+		stale, err := h.DB.Reserve(t.Context(), claim.Reservation{Claim: "stale", Workload: "w", Tenant: "ada", Revision: h.Apply(hookedWorkload).Record.Revision})
 		require.NoError(t, err)
 		c, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 		require.NoError(t, err)
 		require.True(t, created)
 		require.NotEqual(t, stale.Container, c.Container)
-		ended, err := h.DB.Claim(t.Context(), "stray")
+		ended, err := h.DB.Claim(t.Context(), "stale")
 		require.NoError(t, err)
 		require.Equal(t, claim.Failed, ended.State)
 	})
 }
 
-// An engine that does not answer costs no container that nothing was done to.
+// An unavailable engine costs no container that was not modified.
 func TestEngineUnavailableAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -349,8 +348,8 @@ func TestEngineUnavailableAtClaim(t *testing.T) {
 	})
 }
 
-// A server that starts again trusts no container before it has looked: one
-// that died meanwhile is not handed out.
+// A server checks every container after its start: one that exited in the
+// meantime is not assigned.
 func TestHealthReprobedAfterServerStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -358,7 +357,7 @@ func TestHealthReprobedAfterServerStart(t *testing.T) {
 		h.AwaitIdle("w", 1)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
-		// The watch must not be what finds it.
+		// The watch must not detect it first.
 		h.RT.Block("watch")
 		h.Restart()
 		h.RT.Kill(idle[0].ID)

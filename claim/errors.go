@@ -13,51 +13,51 @@ import (
 
 // Errors of this package.
 var (
-	// ErrClaimNotFound says that there is no such claim.
+	// ErrClaimNotFound is returned for an unknown claim.
 	ErrClaimNotFound = errors.New("no such claim")
-	// ErrNoIdleContainer says that no container could be reserved.
+	// ErrNoIdleContainer is returned when no container could be reserved.
 	ErrNoIdleContainer = errors.New("no container is idle")
-	// ErrReleasing says that the tenant's last claim is still being released.
+	// ErrReleasing is returned while the tenant's last claim is being released.
 	ErrReleasing = errors.New("the tenant's claim is being released")
-	// ErrInvalidTenant says that the tenant's name cannot be one.
-	ErrInvalidTenant = errors.New("bad tenant")
-	// ErrDiscarded says that nothing of what the tenant left is to be kept.
-	ErrDiscarded = errors.New("nothing of it is to be kept")
+	// ErrInvalidTenant is returned for an invalid tenant name.
+	ErrInvalidTenant = errors.New("invalid tenant")
+	// ErrDiscarded is returned when the tenant's state is discarded.
+	ErrDiscarded = errors.New("the claim's state is discarded")
 )
 
-// UnavailableReason is why no container could be had.
+// UnavailableReason is why no container is available.
 type UnavailableReason string
 
-// Why no container could be had.
+// The reasons why no container is available.
 const (
-	Exhausted   UnavailableReason = "exhausted"    // all of max_size are taken
-	NotReady    UnavailableReason = "not_ready"    // containers are being made and none is ready
-	FillFailing UnavailableReason = "fill_failing" // containers cannot be made
-	Draining    UnavailableReason = "draining"     // the pool is being emptied
+	Exhausted   UnavailableReason = "exhausted"    // max_size containers are claimed
+	NotReady    UnavailableReason = "not_ready"    // containers are being created and none is ready
+	FillFailing UnavailableReason = "fill_failing" // container creation fails
+	Draining    UnavailableReason = "draining"     // the pool is draining
 )
 
-// UnavailableError says that no container could be had in the time that the
-// caller was willing to wait, and why.
+// UnavailableError is returned when no container became available before the
+// caller's deadline.
 type UnavailableError struct {
 	Workload   string
 	Reason     UnavailableReason
 	Detail     string        // a sentence: counts, or why the last container failed
-	RetryAfter time.Duration // when asking again may help
+	RetryAfter time.Duration // when to retry
 }
 
 func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("no container of %s: %s (%s)", e.Workload, e.Detail, e.Reason)
 }
 
-// Is makes every UnavailableError match pool.ErrFull when it is one.
+// Is reports whether target is pool.ErrFull and the pool is exhausted.
 func (e *UnavailableError) Is(target error) bool {
 	return target == pool.ErrFull && e.Reason == Exhausted
 }
 
-// FailedError says at which step a claim failed. Its container, if it had one,
-// is being destroyed. Unwrap leads to a *hooks.Error when a hook was to blame.
+// FailedError is the error of a failed claim. Its container, if it had one, is
+// being destroyed. It wraps a *hooks.Error when a hook failed.
 type FailedError struct {
-	Claim Claim // as it ended
+	Claim Claim // its final record
 	Step  string
 	Err   error
 }
@@ -68,8 +68,8 @@ func (e *FailedError) Error() string {
 
 func (e *FailedError) Unwrap() error { return e.Err }
 
-// SyncError says that a tenant's state could not be moved, through no fault of
-// the container.
+// SyncError is the error of a failed transfer of a tenant's state. The
+// container is not tainted by it.
 type SyncError struct {
 	Direction string // upload or download
 	Err       error
@@ -81,7 +81,7 @@ func (e *SyncError) Error() string {
 
 func (e *SyncError) Unwrap() error { return e.Err }
 
-// Reason is to whom it is due that an upload failed.
+// Reason returns the cause of a failed upload.
 func (e *SyncError) Reason() FailureReason {
 	if errors.Is(e.Err, snapshot.ErrStale) {
 		return FailedStale
@@ -96,21 +96,21 @@ func (e *SyncError) Reason() FailureReason {
 	return FailedBySink
 }
 
-// tenantErrors are what a tenant can make of a container whose state is to be
-// taken: whatever keeps it from being read, and what is too much.
+// tenantErrors are the errors that a tenant can cause in its own container:
+// unreadable files, and files that are too large.
 var tenantErrors = []error{
 	snapshot.ErrContainer, snapshot.ErrTooLarge, runtime.ErrBadArchive, runtime.ErrTainted, runtime.ErrContainerExited, runtime.ErrNotRunning,
 }
 
-// readError is what went wrong with reading a container whose engine answers.
+// readError is an error of reading a container while its engine is available.
 type readError struct{ err error }
 
 func (e *readError) Error() string { return e.err.Error() }
 
 func (e *readError) Unwrap() error { return e.err }
 
-// classifySyncError makes a *SyncError of what went wrong with a transfer, unless the
-// container, its engine or the end of the claim is to blame.
+// classifySyncError wraps the error of a transfer in a *SyncError. Errors of
+// the container, its engine and the end of the claim are returned unchanged.
 func classifySyncError(direction string, err error) error {
 	for _, target := range []error{
 		ErrNotActive, ErrDiscarded, runtime.ErrUnavailable, runtime.ErrNotFound, runtime.ErrNotRunning, runtime.ErrContainerExited, runtime.ErrTainted,

@@ -21,11 +21,12 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// hookedStore is storage in which something happens before a claim is moved.
+// hookedStore is a store that calls functions before and after a claim is
+// updated.
 type hookedStore struct {
 	claim.Store
 	before func(claim.Transition) error
-	after  func(claim.Transition) error // nil: nothing
+	after  func(claim.Transition) error // optional
 }
 
 func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
@@ -39,19 +40,19 @@ func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim
 	return c, err
 }
 
-// newHookedService is the yard's service of claims on such storage.
+// newHookedService returns a service on a hookedStore.
 func newHookedService(h *flowtest.Harness, before func(claim.Transition) error) *claim.Service {
 	return newService(h, hookedStore{h.DB, before, nil})
 }
 
-// newService is the yard's service of claims on another storage.
+// newService returns a service on store, with the harness's other parts.
 func newService(h *flowtest.Harness, store claim.Store) *claim.Service {
 	return claim.NewService(store, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
 }
 
-// When a claim's abortion returns, the claim has ended, though storage failed
-// when its maker wrote that down: a release would else go on with a claim that
-// was never active.
+// When Abort returns, the claim has ended, even if storage failed when the
+// claim's own call recorded that. Otherwise a release would continue with a
+// claim that was never active.
 func TestAbortRecordsEndOfClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -82,8 +83,7 @@ func TestAbortRecordsEndOfClaim(t *testing.T) {
 	})
 }
 
-// Who asks again for a claim that is idle, and is released at that moment, is
-// told so, and not that it is held.
+// A repeated claim during an idle release gets ErrReleasing, not the claim.
 func TestClaimDuringIdleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -95,7 +95,7 @@ func TestClaimDuringIdleRelease(t *testing.T) {
 	})
 }
 
-// syncedWorkload is a workload whose tenants' state is kept, also when they ask.
+// syncedWorkload is a workload with sync, including manual uploads.
 const syncedWorkload = `
 id: w
 image: box
@@ -105,8 +105,8 @@ pool: { min_idle: 0, max_size: 2, reuse: never }
 sync: { sink: { type: file }, policy: { manual: true } }
 `
 
-// Whoever restores is told when the tenant has claimed meanwhile, and so may
-// keep its own state over what was restored.
+// Restore fails when the tenant has claimed concurrently, because that claim's
+// upload may replace the restored snapshot.
 func TestRestoreDetectsConcurrentClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -140,8 +140,8 @@ func TestRestoreDetectsConcurrentClaim(t *testing.T) {
 	})
 }
 
-// A claim that became active stands, though the answer of storage to that was
-// lost: its tenant is not told that it was released.
+// A claim that became active is returned as active, even if storage's reply was
+// lost.
 func TestActiveClaimSurvivesLostReply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -160,19 +160,21 @@ func TestActiveClaimSurvivesLostReply(t *testing.T) {
 	})
 }
 
-// delayedStore is storage that answers a reservation with an error, and makes it later.
+// delayedStore is a store whose Reserve returns an error and takes effect
+// later.
 type delayedStore struct {
 	claim.Store
 	schedule func(func())
 }
 
 func (s delayedStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
-	s.schedule(func() { _, _ = s.Store.Reserve(ctx, r) }) // it shows in the claim
+	s.schedule(func() { _, _ = s.Store.Reserve(ctx, r) }) // the claim shows the result
 	return claim.Claim{}, errors.New("no answer")
 }
 
-// A claim whose record shows only after its maker was told of an error is ended
-// all the same: its container is nobody's, and other servers would wait for it.
+// A claim whose record appears only after its call has failed is swept.
+// Otherwise its container would stay claimed, and other servers would wait for
+// it.
 func TestLateReservationIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -195,8 +197,8 @@ func TestLateReservationIsFailed(t *testing.T) {
 	})
 }
 
-// Who asks for a snapshot while the release takes one is told that the claim is
-// not active any more, and nothing is read for it.
+// A manual upload during the upload of the release gets ErrNotActive, and no
+// files are read for it.
 func TestSyncDuringReleaseIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -206,7 +208,7 @@ func TestSyncDuringReleaseIsRejected(t *testing.T) {
 		require.NoError(t, err)
 		reached, unblock := h.RT.Block("get")
 		var g sync.WaitGroup
-		g.Go(func() { _, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) }) // its end is in the claim
+		g.Go(func() { _, _ = h.Releases.Release(t.Context(), c.ID, release.Request{}) }) // the claim shows the result
 		<-reached
 		g.Go(func() {
 			_, _, err := h.Claims.StateSync.Upload(t.Context(), c, w, "request")

@@ -18,14 +18,14 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// interruptedStore is storage that is away for a minute from when the first hook
-// ends.
+// interruptedStore is a store that is unavailable for a minute from the end of
+// the first hook.
 type interruptedStore struct {
 	*store.DB
 	backAt atomic.Pointer[time.Time]
 }
 
-var errStoreInterrupted = errors.New("the database is away")
+var errStoreInterrupted = errors.New("database unavailable")
 
 func (s *interruptedStore) isDown() bool {
 	at := s.backAt.Load()
@@ -49,7 +49,7 @@ func (s *interruptedStore) UpdateClaim(ctx context.Context, m claim.Transition) 
 }
 
 // An attempt whose end could not be recorded ends with its claim: it has one
-// start and one end, and nobody is told that it still runs.
+// start and one end, and is not listed as running.
 func TestUnrecordedHookRunEndsWithClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

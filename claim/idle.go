@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// IdleTTL is after how long the idle claims of a workload are released; 0 for
-// never, and for a workload that is not there.
+// IdleTTL returns the claim_idle_ttl of a workload. It is 0 when claims do not
+// expire, and for an unknown workload.
 func (s *Service) IdleTTL(ctx context.Context, workload string) time.Duration {
 	w, _, err := s.pools.Catalog.Current(ctx, workload)
 	if err != nil {

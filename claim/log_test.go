@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/internal/flowtest"
 )
 
-// The log of a container that another tenant has used before begins with the
-// claim: nothing that the other one printed is in it.
+// The log of a recycled container begins with the claim: it contains no output
+// of the previous tenant.
 func TestLogStartsAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -29,7 +29,7 @@ func TestLogStartsAtClaim(t *testing.T) {
 			require.NoError(t, err)
 			return string(text)
 		}
-		require.Greater(t, len(log(h.RT.Logs(t.Context(), first.Container, time.Time{}, 1<<20))), len("idle\n"), "the engine has it all")
+		require.Greater(t, len(log(h.RT.Logs(t.Context(), first.Container, time.Time{}, 1<<20))), len("idle\n"), "the engine has the full log")
 		require.Equal(t, "idle\n", log(h.Pools.Logs(t.Context(), first.Container, 1<<20)))
 	})
 }

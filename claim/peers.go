@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// peerOwnedError says that another server makes the claim.
+// peerOwnedError is returned when another server works on the claim.
 type peerOwnedError struct{ claim Claim }
 
 func (e *peerOwnedError) Error() string {
-	return fmt.Sprintf("claim %s is %s with another server", e.claim.ID, e.claim.State)
+	return fmt.Sprintf("claim %s is %s on another server", e.claim.ID, e.claim.State)
 }
 
-// IsOwnedByPeer says whether another server works on the claim. One that has died
-// is taken over, and its claims with it.
+// IsOwnedByPeer reports whether another server works on the claim. The claims
+// of a server that has failed are taken over.
 func (s *Service) IsOwnedByPeer(c Claim) bool {
 	return (c.State == Pending || c.State == Releasing) && c.Owner != s.store.Self()
 }
 
-// pollInterval is how often a claim that another server works on is looked at when
-// nothing is heard: that it was taken over is no event.
+// pollInterval is how often a claim that another server works on is read when
+// no event arrives: a takeover does not emit one.
 const pollInterval = time.Second
 
-// WaitForPeer returns the claim when no other server works on it any more.
+// WaitForPeer returns the claim when no other server works on it anymore.
 func (s *Service) WaitForPeer(ctx context.Context, c Claim) (Claim, error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	// Nothing may ever be heard of it again. Others who wait look once more.
+	// There may be no further event for the claim. Other waiters read it again.
 	defer s.NotifyChanged(c.ID)
 	for {
 		changed := s.subscribe(c.ID)
@@ -44,7 +44,8 @@ func (s *Service) WaitForPeer(ctx context.Context, c Claim) (Claim, error) {
 	}
 }
 
-// subscribe returns a channel that is closed when something is Heard of the claim.
+// subscribe returns a channel that is closed by the next NotifyChanged for the
+// claim.
 func (s *Service) subscribe(id string) <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,7 +57,8 @@ func (s *Service) subscribe(id string) <-chan struct{} {
 	return c
 }
 
-// NotifyChanged wakes those who Await the claim: some server has changed it.
+// NotifyChanged wakes the WaitForPeer calls for the claim: a server has changed
+// it.
 func (s *Service) NotifyChanged(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,8 +68,8 @@ func (s *Service) NotifyChanged(id string) {
 	}
 }
 
-// AbortLocal says that some server has recorded that the claim failed. If it is
-// being made here, nothing more is done for it.
+// AbortLocal cancels the acquisition of a claim on this server. It is called
+// when another server has recorded that the claim failed.
 func (s *Service) AbortLocal(id string) {
 	s.NotifyChanged(id)
 	s.mu.Lock()

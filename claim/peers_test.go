@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharedStore is a database that several servers share, with one claim in it.
+// sharedStore is a store of several servers with one claim.
 type sharedStore struct {
 	Store
 	mu sync.Mutex // guards c
@@ -31,8 +31,8 @@ func (s *sharedStore) set(state State, owner string) {
 	s.c.State, s.c.Owner = state, owner
 }
 
-// Whoever waits for a claim that another server works on learns of its end at
-// once when it is heard of, soon when it is not, and leaves nothing in memory.
+// WaitForPeer returns at once after a notification, after pollInterval without
+// one, and leaves nothing in memory.
 func TestWaitForPeer(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -40,8 +40,8 @@ func TestWaitForPeer(t *testing.T) {
 		want    State
 		elapsed time.Duration
 	}{
-		{"heard of", func(s *Service, db *sharedStore) { db.set(Active, "there"); s.NotifyChanged("k") }, Active, 0},
-		{"not heard of", func(_ *Service, db *sharedStore) { db.set(Active, "there") }, Active, pollInterval},
+		{"notified", func(s *Service, db *sharedStore) { db.set(Active, "there"); s.NotifyChanged("k") }, Active, 0},
+		{"not notified", func(_ *Service, db *sharedStore) { db.set(Active, "there") }, Active, pollInterval},
 		{"taken over", func(_ *Service, db *sharedStore) { db.set(Pending, "here") }, Pending, pollInterval},
 		{"failed", func(s *Service, db *sharedStore) { db.set(Failed, "there"); s.AbortLocal("k") }, Failed, 0},
 	}
@@ -57,7 +57,7 @@ func TestWaitForPeer(t *testing.T) {
 					g.Go(func() {
 						c, err := s.WaitForPeer(t.Context(), pending)
 						if err != nil || c.State != tt.want {
-							t.Errorf("awaited: got %s, %v, want %s", c.State, err, tt.want)
+							t.Errorf("WaitForPeer: got %s, %v, want %s", c.State, err, tt.want)
 						}
 					})
 				}
@@ -71,7 +71,7 @@ func TestWaitForPeer(t *testing.T) {
 	}
 }
 
-// A caller who leaves leaves nothing in memory either.
+// A canceled WaitForPeer leaves nothing in memory either.
 func TestWaitForPeerCanceled(t *testing.T) {
 	db := &sharedStore{c: Claim{ID: "k", State: Releasing, Owner: "there"}}
 	s := &Service{store: db, subscribers: map[string]chan struct{}{}}

@@ -9,13 +9,13 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// The steps that make a reserved container ready for its tenant, up to its
+// The steps that prepare a reserved container for its tenant, up to its
 // restart.
 
-// needsCompare reports whether the tenant's current snapshot is looked up before
-// anything is done to the container: for its own last one, which may hold
-// something else; and for one that is seeded, which must not be begun with while
-// the sink is away.
+// needsCompare reports whether the tenant's current snapshot is looked up
+// before the container is changed. That applies to the tenant's own last
+// container, whose files may be outdated, and to a container that is seeded,
+// because seeding must not start while the sink is unavailable.
 func (a *acquisition) needsCompare() bool {
 	return a.hasSyncOnClaim() && (a.claim.Source == Affinity || a.hasSeeds())
 }
@@ -25,10 +25,10 @@ func (a *acquisition) hasSeeds() bool {
 	return slices.ContainsFunc(a.w.Volumes, func(v workload.Volume) bool { return v.Seed != "" })
 }
 
-// hasSyncOnClaim says whether claims put the tenants' state in.
+// hasSyncOnClaim reports whether claims download the tenant's state.
 func (a *acquisition) hasSyncOnClaim() bool { return a.w.Sync != nil && a.w.Sync.Policy.OnClaim }
 
-// compare asks whether the tenant's state has moved on without the container.
+// compare checks whether the container holds the tenant's current snapshot.
 func (a *acquisition) compare(ctx context.Context) error {
 	current, err := a.StateSync.currentSnapshot(ctx, a.claim, a.w)
 	if err != nil {
@@ -42,9 +42,10 @@ func (a *acquisition) compare(ctx context.Context) error {
 	return err
 }
 
-// wipe empties a container that held another tenant, or what is no longer the
-// tenant's state. It comes after the reservation, so that nobody can have
-// claimed what is being wiped; what cannot be proven clean is given up.
+// wipe empties a container that held another tenant or outdated state of this
+// one. It runs after the reservation, so that no other claim can get the
+// container during the wipe. A container that cannot be verified clean is
+// discarded.
 func (a *acquisition) wipe(ctx context.Context) error {
 	a.changed = true
 	if err := a.rt.Wipe(ctx, a.claim.Container, a.claim.ContainerFence); err != nil {
@@ -54,12 +55,12 @@ func (a *acquisition) wipe(ctx context.Context) error {
 	return err
 }
 
-// needsDownload says whether the tenant's state is to be put in.
+// needsDownload reports whether the tenant's state must be downloaded.
 func (a *acquisition) needsDownload() bool {
 	return a.hasSyncOnClaim() && (a.claim.Source == Fresh || a.mustWipe)
 }
 
-// download puts the tenant's state in.
+// download copies the tenant's state into the container.
 func (a *acquisition) download(ctx context.Context) error {
 	c, transfer, err := a.StateSync.download(ctx, a.claim, a.w)
 	a.claim = c
@@ -70,15 +71,15 @@ func (a *acquisition) download(ctx context.Context) error {
 	return classifySyncError("download", err)
 }
 
-// needsSeed says whether the volumes are empty: emptied just now, or never
-// filled, where the pool has left that to the claim.
+// needsSeed reports whether the volumes are empty: wiped by this claim, or
+// never seeded because the pool leaves seeding to the claim.
 func (a *acquisition) needsSeed() bool {
 	return a.mustWipe || a.claim.Source == Fresh && a.hasSyncOnClaim()
 }
 
-// seed fills the volumes with what every tenant begins with, but for what the
-// tenant's own state says: also that a file is not there any more. It comes
-// before the download, whose files win.
+// seed copies the seed files into the volumes, except for paths that the
+// tenant's snapshot covers, which includes removed files. It runs before the
+// download, whose files take precedence.
 func (a *acquisition) seed(ctx context.Context) error {
 	var covered func(string) bool
 	if a.hasSyncOnClaim() {
@@ -89,14 +90,14 @@ func (a *acquisition) seed(ctx context.Context) error {
 	return err
 }
 
-// restart starts the main process on the files as they are now.
+// restart restarts the main process with the current files.
 func (a *acquisition) restart(ctx context.Context) error {
 	a.changed = true
 	a.pools.Health.MarkRestarted(a.claim.Container)
 	return a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)
 }
 
-// snapshotTransition notes which state the container holds.
+// snapshotTransition records which snapshot the container holds.
 func (a *acquisition) snapshotTransition() *pool.Transition {
 	if a.w == nil || a.w.Sync == nil {
 		return nil

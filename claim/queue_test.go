@@ -21,8 +21,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Fifty tenants claim at once from a pool of ten and wait: nobody gets two
-// containers, no container gets two tenants, and all are served as others
+// Fifty tenants claim concurrently from a pool of ten and wait. No tenant gets
+// two containers, no container gets two tenants, and all are served as others
 // release.
 func TestFiftyTenantsTenContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestFiftyTenantsTenContainers(t *testing.T) {
 	})
 }
 
-// The line is first come, first served.
+// The wait queue is first in, first out.
 func TestWaitQueueOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -89,7 +89,7 @@ func TestWaitQueueOrder(t *testing.T) {
 	})
 }
 
-// Nobody waits in vain, and everybody is told why.
+// A claim that cannot succeed fails before the deadline, with the reason.
 func TestUnavailabilityReasons(t *testing.T) {
 	unavailable := func(t *testing.T, h *flowtest.Harness, wait time.Duration) *claim.UnavailableError {
 		t.Helper()
@@ -145,7 +145,7 @@ func TestUnavailabilityReasons(t *testing.T) {
 			require.Equal(t, claim.NotReady, unavailable(t, h, time.Second).Reason)
 		})
 	})
-	t.Run("unknown workload, bad tenant", func(t *testing.T) {
+	t.Run("unknown workload, invalid tenant", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)
 			_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "nope", Tenant: "ada"})
@@ -158,7 +158,7 @@ func TestUnavailabilityReasons(t *testing.T) {
 	})
 }
 
-// A caller who leaves does not take along those who wait for the same claim.
+// A caller who cancels does not cancel the callers who wait for the same claim.
 func TestJoinersSurviveCanceledCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -184,7 +184,8 @@ func TestJoinersSurviveCanceledCaller(t *testing.T) {
 	})
 }
 
-// gatedStore is storage in which those who ask again for a container wait.
+// gatedStore is a store whose Reserve blocks for queued claims until it is
+// opened.
 type gatedStore struct {
 	claim.Store
 	open chan struct{}
@@ -197,8 +198,8 @@ func (g gatedStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Cla
 	return g.Store.Reserve(ctx, r)
 }
 
-// Nor does one who leaves while the database is asked for something: what that
-// says then is the end of this caller's request, not of the claim.
+// A caller who cancels during Reserve does not cancel the claim: the error of
+// its context is the end of its own request only.
 func TestJoinersSurviveCancelDuringReserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -227,8 +228,8 @@ func TestJoinersSurviveCancelDuringReserve(t *testing.T) {
 	})
 }
 
-// Who comes while others wait takes the last place, though a container is idle
-// at that moment: it is for the first of those who wait.
+// A claim that arrives while others wait is queued last, even if a container is
+// idle at that time: it is for the first in the queue.
 func TestWaitQueueNoOvertaking(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -250,7 +251,7 @@ func TestWaitQueueNoOvertaking(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		waiter := h.Pools.Queue.Add("w") // so that the first one waits in line
+		waiter := h.Pools.Queue.Add("w") // so that the first claim is queued
 		claimFor("waiting")
 		waiter.Remove()
 		synctest.Wait()

@@ -12,27 +12,27 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Recover takes up, of the claims with these ids, what a server that is no more
-// left half made. A claim whose hooks have begun is for Run to finish: all that
-// comes before them is done, and what they have done is on record. Any other
-// fails with its container: nobody waits for its answer, and nobody knows how
-// far its container was made ready.
+// Recover resumes the claims with these ids, which a terminated server left
+// unfinished. A claim whose hooks have started is queued for Run: all steps
+// before the hooks are done, and the results of the hooks are recorded. Any
+// other claim fails with its container, because no caller waits for it and the
+// state of its container is unknown.
 func (s *Service) Recover(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if err := s.resume(ctx, id); err != nil {
-			return fmt.Errorf("take claim %s over: %w", id, err)
+			return fmt.Errorf("take over claim %s: %w", id, err)
 		}
 	}
 	return nil
 }
 
-// resume makes a pending claim this server's to work on. It does so within the
-// tenant's flight: who asks for the claim here meanwhile would think that
-// nobody works on it.
+// resume makes this server the owner of a pending claim. It holds the tenant's
+// inflight call, because a concurrent claim on this server would otherwise
+// treat the record as stale.
 func (s *Service) resume(ctx context.Context, id string) error {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil || c.State != Pending {
-		return err // others are releases: whoever finishes those adopts them
+		return err // releases are taken over by package release
 	}
 	k := key{c.Workload, c.Tenant}
 	workCtx, call, err := s.startWhenFree(ctx, k, id)
@@ -41,7 +41,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 	queued := false
 	abort := func() {
-		call.err = &peerOwnedError{c} // whoever has waited looks again
+		call.err = &peerOwnedError{c} // the waiting callers read it again
 		s.finishCall(call, k)
 	}
 	defer func() {
@@ -81,7 +81,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 }
 
-// startWhenFree begins a flight for k when no other is under way.
+// startWhenFree starts an inflight call for k when no other is in progress.
 func (s *Service) startWhenFree(ctx context.Context, k key, id string) (context.Context, *inflightCall, error) {
 	for {
 		workCtx, call, first := s.joinOrStart(ctx, k, id)
@@ -96,12 +96,12 @@ func (s *Service) startWhenFree(ctx context.Context, k key, id string) (context.
 	}
 }
 
-// serverStoppedReason is why a claim failed that nobody works on any more.
-const serverStoppedReason = "the server stopped while the claim was being made"
+// serverStoppedReason is the failure reason of a claim that no server works on.
+const serverStoppedReason = "the server stopped during the claim"
 
-// Run finishes the claims that Recover takes up, and ends those of this server
-// that nobody makes, until ctx ends. It returns when each of the former is
-// active or has failed. Who asks for one meanwhile waits for it.
+// Run resumes the claims that Recover queued, and fails stale claims of this
+// server, until ctx ends. It returns when each resumed claim is active or has
+// failed. A caller who requests a resumed claim waits for it.
 func (s *Service) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil
@@ -116,7 +116,7 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 }
 
-// resumeHooks goes on where the hooks of a claim were left.
+// resumeHooks resumes the hooks of a claim, then activates it.
 func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
 	a := &acquisition{
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
@@ -128,7 +128,7 @@ func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
 		err = a.activate(workCtx)
 	}
 	if err != nil {
-		s.log.Warn("a claim of the last server could not be finished", "claim", c.ID, "error", err)
+		s.log.Warn("resuming claim failed", "claim", c.ID, "error", err)
 		c, _, err = a.fail(workCtx, err)
 		return c, err
 	}

@@ -9,16 +9,16 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// defaultWait is how long a claim waits for a container that is being made when
-// its caller did not say.
+// defaultWait is how long a claim waits for a container that is being created
+// when the caller did not set a wait time.
 const defaultWait = 2 * time.Minute
 
-// errNotRecorded says that the claim failed before it was recorded.
-var errNotRecorded = errors.New("nothing was recorded")
+// errNotRecorded is returned when a claim failed before it was recorded.
+var errNotRecorded = errors.New("claim not recorded")
 
-// reserve gets a container for the claim, or finds the one that the tenant
-// holds. When none is idle it waits in line: for as long as the caller asked,
-// or, when the caller did not say, as long as one is being made.
+// reserve reserves a container for the claim, or finds the tenant's existing
+// claim. When no container is idle it waits in the queue for the caller's wait
+// time. Without one it waits as long as a container is being created.
 func (a *acquisition) reserve(ctx context.Context) error {
 	queued := a.pools.Queue.Waiting(a.claim.Workload) > 0
 	err := a.tryReserve(ctx, queued)
@@ -52,12 +52,13 @@ func (a *acquisition) reserve(ctx context.Context) error {
 		if err := a.tryReserve(ctx, false); !errors.Is(err, ErrNoIdleContainer) {
 			return err
 		}
-		// What is idle may be kept for somebody else: the fill loop makes room.
+		// Idle containers may be reserved for another tenant. The fill loop makes
+		// room.
 		a.pools.WakeFiller(a.claim.Workload)
 	}
 }
 
-// tryReserve asks the database once.
+// tryReserve tries to reserve a container once.
 func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 	if a.record.Draining {
 		enqueueOnly = true
@@ -68,7 +69,7 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 	})
 	if err != nil && !errors.Is(err, ErrNoIdleContainer) {
 		if a.claim.State == "" {
-			a.triggerSweep() // it may have been recorded all the same
+			a.triggerSweep() // it may have been recorded despite the error
 			err = fmt.Errorf("%w: %w", errNotRecorded, err)
 		}
 		return fmt.Errorf("reserve a container: %w", err)
@@ -78,8 +79,8 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 	case a.existing && c.State == Pending && a.IsOwnedByPeer(c):
 		return fmt.Errorf("%w: %w", errNotRecorded, &peerOwnedError{c})
 	case a.existing && c.State == Pending:
-		// Nobody works on it: one flight at a time makes a tenant's claims, and
-		// this is it. Storage failed when its own was to be ended.
+		// It is stale: there is one inflight call per tenant, and this is it. The
+		// failed claim could not be recorded because storage failed.
 		if err := a.failStale(context.WithoutCancel(ctx), c, serverStoppedReason); err != nil {
 			return fmt.Errorf("%w: %w", errNotRecorded, err)
 		}
@@ -94,8 +95,8 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 	return err
 }
 
-// waitCanceled is why a claim ends whose wait was cut off: its caller left, unless
-// somebody else released it.
+// waitCanceled returns the error of a canceled wait: errCallerCanceled, or the
+// cause when the claim was released.
 func (a *acquisition) waitCanceled(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if errors.Is(cause, context.Canceled) || errors.Is(cause, context.DeadlineExceeded) {
@@ -104,9 +105,9 @@ func (a *acquisition) waitCanceled(ctx context.Context) error {
 	return cause
 }
 
-// failFast says why waiting any longer makes no sense: for a caller who did not
-// ask to wait, because nothing is being made that could become theirs; for
-// anybody, because the pool is being emptied.
+// failFast returns an error when further waiting cannot succeed: for a caller
+// without a wait time, when no container is being created for it; for every
+// caller, when the pool is draining.
 func (a *acquisition) failFast(ctx context.Context, waiter *pool.Waiter) error {
 	u, err := a.unavailability(ctx, waiter.Position())
 	if err != nil {
@@ -118,7 +119,7 @@ func (a *acquisition) failFast(ctx context.Context, waiter *pool.Waiter) error {
 	return u
 }
 
-// waitTimedOut is the error of a claim whose time is up.
+// waitTimedOut returns the error of a claim whose wait time has elapsed.
 func (a *acquisition) waitTimedOut(ctx context.Context) error {
 	u, err := a.unavailability(ctx, 0)
 	if err != nil {
@@ -127,8 +128,8 @@ func (a *acquisition) waitTimedOut(ctx context.Context) error {
 	return u
 }
 
-// unavailability says what the pool lacks at this moment for the claim that has ahead
-// others before it in the line.
+// unavailability returns why no container is available now for a claim with
+// ahead claims before it in the queue.
 func (a *acquisition) unavailability(ctx context.Context, ahead int) (*UnavailableError, error) {
 	s, err := a.pools.Status(ctx, a.claim.Workload)
 	if err != nil {
@@ -142,18 +143,18 @@ func (a *acquisition) unavailability(ctx context.Context, ahead int) (*Unavailab
 		u.RetryAfter = 30 * time.Second
 	case s.Fill.Failures > 0:
 		u.Reason = FillFailing
-		u.Detail = fmt.Sprintf("the last container could not be made: %s", s.Fill.LastError)
+		u.Detail = fmt.Sprintf("container creation failed: %s", s.Fill.LastError)
 		if s.Fill.NextTry != nil {
 			u.RetryAfter = max(time.Until(*s.Fill.NextTry), time.Second)
 		}
 	case claimed+ahead >= s.MaxSize:
 		u.Reason = Exhausted
-		u.Detail = fmt.Sprintf("%d of max_size %d containers are claimed and %d claims wait", claimed, s.MaxSize, s.Waiting)
+		u.Detail = fmt.Sprintf("%d of max_size %d containers are claimed, %d claims are waiting", claimed, s.MaxSize, s.Waiting)
 	default:
 		u.Reason = NotReady
-		u.Detail = fmt.Sprintf("%d containers are being made and none is ready", s.Containers[pool.Creating])
+		u.Detail = fmt.Sprintf("%d containers are being created and none is ready", s.Containers[pool.Creating])
 		if s.Newer > 0 {
-			u.Detail += fmt.Sprintf("; %d were made by a newer server, and this one cannot speak to them", s.Newer)
+			u.Detail += fmt.Sprintf("; %d were created by a newer server with an unsupported protocol", s.Newer)
 		}
 	}
 	return u, nil

@@ -20,7 +20,7 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// containerRecord is where a container is, and why.
+// containerRecord returns the record of a container.
 func containerRecord(h *flowtest.Harness, id string) pool.Container {
 	h.T.Helper()
 	k, err := h.Pools.Container(h.T.Context(), id)
@@ -28,9 +28,8 @@ func containerRecord(h *flowtest.Harness, id string) pool.Container {
 	return k
 }
 
-// A container is given up as soon as something was begun with it that may have
-// been done in part, also where its engine does not answer: only what nothing
-// was done to goes back to the pool.
+// A container is destroyed once a step that modifies it has started, even if
+// the engine is unavailable. Only an unmodified container returns to the pool.
 func TestInterruptedStepDestroysContainer(t *testing.T) {
 	for call, source := range map[string]string{
 		"wipe":    smallWorkload(1),
@@ -46,23 +45,22 @@ func TestInterruptedStepDestroysContainer(t *testing.T) {
 				tenant := map[string]string{"wipe": "bob", "restart": "ada"}[call]
 				next := h.Claim("w", tenant)
 				require.NotEqual(t, first.Container, next.Container)
-				require.Contains(t, containerRecord(h, first.Container).Reason, "unfit")
+				require.Contains(t, containerRecord(h, first.Container).Reason, "unusable")
 				require.NotEqual(t, pool.Idle, containerRecord(h, first.Container).State)
 			})
 		})
 	}
 }
 
-// A container that goes back to the pool untouched is any tenant's again, if it
-// was before.
+// A fresh container that returns to the pool unused is available to any tenant.
 func TestReturnedContainerIsFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(strings.Replace(syncedWorkload, "min_idle: 0", "min_idle: 1", 1))
 		h.AwaitIdle("w", 1)
-		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("sink unavailable") })
 		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
-		require.ErrorContains(t, err, "unplugged")
+		require.ErrorContains(t, err, "sink unavailable")
 		h.Bucket.ClearFailures()
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
@@ -75,7 +73,7 @@ func TestReturnedContainerIsFresh(t *testing.T) {
 	})
 }
 
-// A claim tries three containers, and no more.
+// A claim tries at most three containers.
 func TestClaimTriesAtMostThreeContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -91,9 +89,9 @@ func TestClaimTriesAtMostThreeContainers(t *testing.T) {
 	})
 }
 
-// A container that was seeded for one snapshot is not filled with another one
-// that has become current since: what the seed left out for the one may be
-// missing in the other.
+// A container that was seeded for one snapshot does not get another one that
+// became current since: files that the seed omitted for the first may be
+// missing in the second.
 func TestSnapshotChangedAfterSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, seededFile)
@@ -102,7 +100,7 @@ func TestSnapshotChangedAfterSeed(t *testing.T) {
 		ada = h.Claim("w", "ada")
 		execTestprog(h, ada, "remove", "/data/sessions/example")
 		h.Release(ada)
-		h.Release(h.Claim("w", "bob")) // the container is not ada's last one any more
+		h.Release(h.Claim("w", "bob")) // the container is not ada's last one anymore
 		w, _, err := h.Pools.Catalog.Current(t.Context(), "w")
 		require.NoError(t, err)
 		sink, owner := snapshot.New(h.Bucket, w.Sync), snapshot.Owner{Workload: "w", Tenant: "ada"}

@@ -35,7 +35,7 @@ hooks:
   post_claim: [{ name: migrate, command: [box, echo, migrated] }]
 `
 
-// newSeeded is a yard with the workload, whose seeds are files of their own names.
+// newSeeded returns a harness with the workload and seed files for its volumes.
 func newSeeded(t *testing.T, source string) *flowtest.Harness {
 	t.Helper()
 	dir := t.TempDir()
@@ -50,7 +50,7 @@ func newSeeded(t *testing.T, source string) *flowtest.Harness {
 	return h
 }
 
-// readFiles are the files that a tenant finds, "-" for what is not there.
+// readFiles returns the contents of a tenant's files, "-" for a missing one.
 func readFiles(h *flowtest.Harness, c claim.Claim) (found [4]string) {
 	h.T.Helper()
 	for i, name := range []string{"/data/config.json", "/data/readme", "/data/sessions/example", "/cache/model"} {
@@ -64,7 +64,7 @@ func readFiles(h *flowtest.Harness, c claim.Claim) (found [4]string) {
 	return found
 }
 
-// execTestprog runs box in a claim's container.
+// execTestprog runs the test program in a claim's container.
 func execTestprog(h *flowtest.Harness, c claim.Claim, args ...string) {
 	h.T.Helper()
 	r, err := h.RT.Exec(h.T.Context(), c.Container, runtime.Command{Args: append([]string{"box"}, args...)})
@@ -72,14 +72,14 @@ func execTestprog(h *flowtest.Harness, c claim.Claim, args ...string) {
 	require.True(h.T, r.OK(), "%v: %+v", args, r)
 }
 
-// Every tenant finds the seed of each volume, at every claim, but for what its
-// own state says: what it has written is not overwritten, what it has removed
-// does not come back, and what no mapping covers starts from the seed.
+// Every claim finds the seed of each volume, except for paths that the tenant's
+// own state covers: files that it wrote are not overwritten, files that it
+// removed stay removed, and paths without a mapping come from the seed.
 func TestSeedAndState(t *testing.T) {
 	all := [4]string{"seed", "seed", "seed", "seed"}
 	for name, tt := range map[string]struct {
-		change [2]string // of seededFile
-		want   [4]string // when the tenant comes back to another container
+		change [2]string // replacement in seededFile
+		want   [4]string // at the tenant's next claim, in another container
 	}{
 		"kept":         {[2]string{"x-none", "x-none"}, [4]string{"ada's", "seed", "-", "seed"}},
 		"other":        {[2]string{"reuse: wipe", "reuse: never"}, [4]string{"ada's", "seed", "-", "seed"}},
@@ -100,7 +100,7 @@ func TestSeedAndState(t *testing.T) {
 				h.Release(ada)
 				bob := h.Claim("w", "bob")
 				require.Equal(t, name != "other", bob.Source == claim.Recycled)
-				require.Equal(t, all, readFiles(h, bob), "nothing of ada's, and the whole seed")
+				require.Equal(t, all, readFiles(h, bob), "no files of ada, and the whole seed")
 				h.Release(bob)
 				again := h.Claim("w", "ada")
 				require.Equal(t, tt.want, readFiles(h, again))
@@ -109,7 +109,7 @@ func TestSeedAndState(t *testing.T) {
 	}
 }
 
-// A container that still holds its tenant's latest state is not seeded again.
+// A container that holds its tenant's latest state is not seeded again.
 func TestSeedAndAffinity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, seededFile)
@@ -122,7 +122,7 @@ func TestSeedAndAffinity(t *testing.T) {
 	})
 }
 
-// The steps of a claim on another tenant's container, in order.
+// The steps of a claim on another tenant's container run in order.
 func TestRecycleStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, seededFile)
@@ -139,7 +139,7 @@ func TestRecycleStepOrder(t *testing.T) {
 	})
 }
 
-// A fresh container is started again on the seeds that a claim puts in.
+// A fresh container is restarted after a claim has seeded it.
 func TestRestartAfterSeeding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, seededFile)
@@ -152,8 +152,8 @@ func TestRestartAfterSeeding(t *testing.T) {
 	})
 }
 
-// A container is created in this order: nobody's hook runs in what is not
-// healthy yet.
+// The steps of a creation run in order: no hook runs before the container is
+// healthy.
 func TestCreateStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		head, tail, _ := strings.Cut(seededFile, "sync:")
@@ -166,7 +166,7 @@ func TestCreateStepOrder(t *testing.T) {
 	})
 }
 
-// A tenant claims again after its post_claim has failed.
+// A tenant can claim again after its post_claim hook has failed.
 func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, seededFile)
@@ -181,28 +181,29 @@ func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
 	})
 }
 
-// A container that another tenant has used stays that tenant's until it is
-// wiped: one that is given back before, because the sink is away, is not taken
-// for the next tenant's own.
+// A used container keeps its tenant until it is wiped. One that is returned
+// before the wipe, because the sink is unavailable, does not count as the next
+// tenant's own.
 func TestReturnedContainerKeepsTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newSeeded(t, strings.Replace(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:", 1))
 		ada := h.Claim("w", "ada")
 		execTestprog(h, ada, "write", "/data/readme", "ada's")
 		h.Release(ada)
-		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("sink unavailable") })
 		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "bob"})
-		require.ErrorContains(t, err, "unplugged")
+		require.ErrorContains(t, err, "sink unavailable")
 		h.Bucket.ClearFailures()
 		require.Equal(t, "ada", containerRecord(h, ada.Container).Tenant)
 		bob := h.Claim("w", "bob")
 		require.Equal(t, claim.Recycled, bob.Source)
 		require.Equal(t, "bob", containerRecord(h, bob.Container).Tenant)
-		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, readFiles(h, bob), "nothing of ada's")
+		require.Equal(t, [4]string{"seed", "seed", "seed", "seed"}, readFiles(h, bob), "no files of ada")
 	})
 }
 
-// pre_destroy is told whose files are in a container that could not be wiped.
+// pre_destroy gets the tenant whose files are in a container that could not be
+// wiped.
 func TestPreDestroyTenantAfterFailedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -212,7 +213,7 @@ func TestPreDestroyTenantAfterFailedWipe(t *testing.T) {
 		h.RT.BreakOnce("wipe "+ada.Container, runtime.ErrWipeUnverified)
 		bob := h.Claim("w", "bob")
 		require.NotEqual(t, ada.Container, bob.Container)
-		h.Until("it is destroyed", func() bool { return containerRecord(h, ada.Container).State == pool.Destroyed })
+		h.Until("it to be destroyed", func() bool { return containerRecord(h, ada.Container).State == pool.Destroyed })
 		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Container: ada.Container})
 		require.NoError(t, err)
 		require.Len(t, runs, 1)

@@ -17,46 +17,46 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Service hands out containers.
+// Service assigns containers to tenants.
 type Service struct {
 	store  Store
 	pools  *pool.Pools
 	rt     runtime.Runtime
 	runner *hooks.Runner
-	// StateSync moves tenants' state.
+	// StateSync transfers tenants' state.
 	StateSync *StateSync
 	log       *slog.Logger
 
-	mu             sync.Mutex // guards what follows
+	mu             sync.Mutex // guards the fields below
 	inflight       map[key]*inflightCall
-	subscribers    map[string]chan struct{} // by claim: closed when something is heard
-	pendingTouches map[string]time.Time     // by claim: a touch that storage refused
+	subscribers    map[string]chan struct{} // by claim: closed by NotifyChanged
+	pendingTouches map[string]time.Time     // by claim: touches that could not be stored
 
-	resumeQueue chan func(ctx context.Context) // the claims to be finished
-	sweepSignal chan struct{}                  // holds one signal: a claim's end could not be recorded
+	resumeQueue chan func(ctx context.Context) // claims to resume
+	sweepSignal chan struct{}                  // holds one signal: a final state could not be recorded
 }
 
-// maxResume is how many claims that another server left may wait for Run.
+// maxResume is the capacity of resumeQueue.
 const maxResume = 10000
 
-// maxPendingTouches is of how many claims a touch is remembered that storage refused.
+// maxPendingTouches is the maximum size of pendingTouches.
 const maxPendingTouches = 10000
 
-// key is what a tenant has at most one live claim of.
+// key identifies a tenant's live claim: there is at most one per workload.
 type key struct{ workload, tenant string }
 
-// inflightCall is a claim that is being made. Callers who ask for the same one wait
-// for it instead of making another.
+// inflightCall is a claim in progress on this server. Callers for the same
+// tenant and workload wait for it.
 type inflightCall struct {
 	claimID string
-	cancel  context.CancelCauseFunc // ends the work
+	cancel  context.CancelCauseFunc // cancels the work
 	done    chan struct{}           // closed when c and err are set
 	c       Claim
 	err     error
 }
 
-// NewService returns a service. Claims that an earlier server left half made
-// are ended by Recover.
+// NewService returns a service. Recover resumes or fails the claims that an
+// earlier server left unfinished.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, sinks Sinks, log *slog.Logger) *Service {
 	stateSync := &StateSync{store: store, pools: pools, sinks: sinks, rt: rt, log: log, uploads: map[string]*uploadOp{}}
 	pools.OpenSink = func(ctx context.Context, cfg *workload.Sync) error {
@@ -70,40 +70,39 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hook
 	}
 }
 
-// Request asks for a container.
+// Request is a request for a container.
 type Request struct {
 	Workload string
 	Tenant   string
-	// Wait is how long the caller will wait for a container when none can be
-	// had at once. At 0 it waits only for one that is already being made, or
-	// can be.
+	// Wait is how long the caller waits for a container. At 0 the caller waits
+	// only for a container that is being created or can be created.
 	Wait time.Duration
 }
 
-// tenantPattern is what a tenant may be called: what is safe in paths, labels,
+// tenantPattern matches valid tenant names, which are safe in paths, labels,
 // queries and object names.
 var tenantPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@+:-]{0,127}$`)
 
 func checkTenant(name string) error {
 	if !tenantPattern.MatchString(name) {
-		return fmt.Errorf("%w %q: it takes 1 to 128 letters, digits and . _ @ + : - and begins with a letter or digit", ErrInvalidTenant, name)
+		return fmt.Errorf("%w %q: 1 to 128 letters, digits and . _ @ + : - are allowed, starting with a letter or digit", ErrInvalidTenant, name)
 	}
 	return nil
 }
 
-// errCallerCanceled says that the caller left while it waited for a container.
-var errCallerCanceled = errors.New("the caller left while waiting")
+// errCallerCanceled is returned when the caller canceled while it waited.
+var errCallerCanceled = errors.New("canceled by the caller while waiting")
 
-// ErrAborted is why a claim failed that was released before it was active.
+// ErrAborted is the error of a claim that was released before it was active.
 var ErrAborted = errors.New("the claim was released before it was active")
 
-// Claim returns the tenant's claim on a workload, active. When the tenant
-// holds one already it is returned as it is, with created false, and nothing
-// runs; when one is being made, Claim waits for that one.
+// Claim returns the tenant's active claim on a workload. An existing claim is
+// returned unchanged, with created false, and nothing runs. When a claim is in
+// progress, Claim waits for it.
 //
-// The work goes on when ctx ends, once a container is reserved: the claim then
-// stands, and asking again returns it. Errors: ErrInvalidTenant, pool.ErrWorkloadNotFound,
-// *UnavailableError, *FailedError.
+// Once a container is reserved, the work continues when ctx ends: the claim
+// becomes active, and a repeated call returns it. Errors: ErrInvalidTenant,
+// pool.ErrWorkloadNotFound, *UnavailableError, *FailedError.
 func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, err error) {
 	if err := checkTenant(r.Tenant); err != nil {
 		return Claim{}, false, err
@@ -134,7 +133,7 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 		if first {
 			return c, created, err
 		}
-		// What the other caller was not willing to wait for, this one may be.
+		// The other caller's wait time may have been shorter than this one's.
 		_, unavailable := errors.AsType[*UnavailableError](call.err)
 		if errors.Is(call.err, errCallerCanceled) || unavailable && time.Since(start) < r.Wait {
 			continue
@@ -143,8 +142,8 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 	}
 }
 
-// joinOrStart joins the flight for k, or begins one for the claim of that id, whose
-// work outlives ctx.
+// joinOrStart joins the inflight call for k, or starts one for the claim with
+// the given id. The work of a new call outlives ctx.
 func (s *Service) joinOrStart(ctx context.Context, k key, id string) (workCtx context.Context, call *inflightCall, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,25 +153,25 @@ func (s *Service) joinOrStart(ctx context.Context, k key, id string) (workCtx co
 	workCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	call = &inflightCall{
 		claimID: id, cancel: cancel, done: make(chan struct{}),
-		err: errors.New("the making of the claim was cut off"), // unless it ends
+		err: errors.New("the claim was interrupted"), // replaced by the result
 	}
 	s.inflight[k] = call
 	return workCtx, call, true
 }
 
-// runCall makes the claim of flight f and tells those who wait for it.
+// runCall runs an inflight call and publishes its result to the waiters.
 func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	defer s.finishCall(call, key{r.Workload, r.Tenant})
 	c, created, err := s.acquire(ctx, workCtx, call.claimID, r, w, record)
 	call.c, call.err = c, err
 	if workCtx.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		// Whatever was in progress then, it ended because this caller left.
+		// Whichever step was in progress, it ended because this caller canceled.
 		call.err = fmt.Errorf("%w: %w", errCallerCanceled, err)
 	}
 	return c, created, err
 }
 
-// finishCall ends a flight.
+// finishCall removes an inflight call and wakes its waiters.
 func (s *Service) finishCall(call *inflightCall, k key) {
 	call.cancel(nil)
 	s.mu.Lock()
@@ -181,8 +180,8 @@ func (s *Service) finishCall(call *inflightCall, k key) {
 	close(call.done)
 }
 
-// Abort ends the making of a claim, as its release does, and returns when its
-// end is recorded. A claim that has become active is left as it is.
+// Abort cancels a pending claim for its release, and returns when its failure
+// is recorded. An active claim is unchanged.
 func (s *Service) Abort(ctx context.Context, c Claim) error {
 	s.mu.Lock()
 	call := s.inflight[key{c.Workload, c.Tenant}]
@@ -190,7 +189,7 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 	if call != nil && call.claimID == c.ID {
 		call.cancel(ErrAborted)
 		select {
-		case <-call.done: // and if its end could not be recorded, it is now
+		case <-call.done: // if its end was not recorded, it is below
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
@@ -202,9 +201,9 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 	return err
 }
 
-// Touch notes that the tenant of an active claim still uses it, for pools with
-// a claim_idle_ttl. A claim that is not active any more is returned as it is.
-// What storage refuses to note is not held against the tenant by this server.
+// Touch records that the tenant of an active claim still uses it, for pools
+// with a claim_idle_ttl. A claim that is not active anymore is returned
+// unchanged. A touch that could not be stored is remembered by this server.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
 	c, err := s.store.UpdateClaim(ctx, Transition{
@@ -224,8 +223,8 @@ func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	return c, err
 }
 
-// LastSeen is when the tenant of an active claim last showed itself, to this
-// server also while that could not be recorded.
+// LastSeen returns when the tenant of an active claim was last active. It
+// includes touches that could not be stored by this server.
 func (s *Service) LastSeen(c Claim) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,9 +236,9 @@ func (s *Service) LastSeen(c Claim) time.Time {
 	return last
 }
 
-// Close ends the making of every claim, and the uploads under way: the server
-// stops. Releases are closed before: one whose upload is cut off without that
-// would think that the upload has failed.
+// Close cancels every claim and every upload in progress, because the server
+// stops. Releases must be closed before: a release that is not closed would
+// treat its canceled upload as failed.
 func (s *Service) Close(cause error) {
 	s.StateSync.cancelUploads(cause)
 	s.mu.Lock()
@@ -249,5 +248,5 @@ func (s *Service) Close(cause error) {
 	}
 }
 
-// newID makes a claim id that sorts by time.
+// newID returns a claim id that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

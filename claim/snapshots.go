@@ -9,14 +9,14 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// ErrClaimExists says that a tenant holds a claim, which would keep its own state
-// over what was restored.
-var ErrClaimExists = errors.New("the tenant holds a claim")
+// ErrClaimExists is returned when a tenant has a live claim, whose release
+// would replace the restored state.
+var ErrClaimExists = errors.New("the tenant has a live claim")
 
-// Sync takes the state of an active claim into a snapshot at once, where the
-// workload allows that (policy.manual). When another upload is under way it
-// waits for its turn. Errors: ErrClaimNotFound, ErrNotActive, ErrSyncNotConfigured, *SyncError
-// and those of the engine.
+// Sync uploads the state of an active claim now, where the workload allows it
+// (policy.manual). It waits for another upload in progress. Errors:
+// ErrClaimNotFound, ErrNotActive, ErrSyncNotConfigured, *SyncError and those of
+// the engine.
 func (s *Service) Sync(ctx context.Context, id string) (Claim, snapshot.Transfer, error) {
 	c, w, err := s.activeClaim(ctx, id)
 	if err == nil && (w.Sync == nil || !w.Sync.Policy.Manual) {
@@ -28,7 +28,7 @@ func (s *Service) Sync(ctx context.Context, id string) (Claim, snapshot.Transfer
 	return s.StateSync.Upload(ctx, c, w, "request")
 }
 
-// activeClaim is an active claim with its container's workload.
+// activeClaim returns an active claim and its container's workload.
 func (s *Service) activeClaim(ctx context.Context, id string) (Claim, *workload.Workload, error) {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil {
@@ -41,8 +41,9 @@ func (s *Service) activeClaim(ctx context.Context, id string) (Claim, *workload.
 	return c, w, err
 }
 
-// Snapshots lists a tenant's snapshots that are kept, the current one first.
-// Errors: ErrInvalidTenant, pool.ErrWorkloadNotFound, ErrSyncNotConfigured, *SyncError.
+// Snapshots returns a tenant's retained snapshots, the current one first.
+// Errors: ErrInvalidTenant, pool.ErrWorkloadNotFound, ErrSyncNotConfigured,
+// *SyncError.
 func (s *Service) Snapshots(ctx context.Context, workloadID, tenant string) ([]snapshot.Snapshot, error) {
 	sink, err := s.openSinkOf(ctx, workloadID, tenant)
 	if err != nil {
@@ -52,11 +53,12 @@ func (s *Service) Snapshots(ctx context.Context, workloadID, tenant string) ([]s
 	return list, classifySyncError("listing", err)
 }
 
-// Restore makes an older snapshot the tenant's current one, which its next
-// claim begins with. What was current stays in the list. Errors are those of
-// Snapshots, ErrClaimExists, and snapshot.ErrNoSnapshot. It is ErrClaimExists too when the
-// tenant has claimed meanwhile: that claim may have begun with what was current
-// before, and would keep it over what was restored.
+// Restore makes an older snapshot the tenant's current one, which the tenant's
+// next claim downloads. The former current snapshot stays in the list. Errors:
+// those of Snapshots, ErrClaimExists, and snapshot.ErrNoSnapshot. It is also
+// ErrClaimExists when the tenant has claimed concurrently: that claim may have
+// downloaded the former snapshot, and its upload would replace the restored
+// one.
 func (s *Service) Restore(ctx context.Context, workloadID, tenant, id string) (snapshot.Snapshot, error) {
 	sink, err := s.openSinkOf(ctx, workloadID, tenant)
 	if err != nil {
@@ -73,16 +75,16 @@ func (s *Service) Restore(ctx context.Context, workloadID, tenant, id string) (s
 		return restored, classifySyncError("restoring", err)
 	}
 	if err := s.ensureNoLiveClaim(ctx, workloadID, tenant); err != nil {
-		return snapshot.Snapshot{}, fmt.Errorf("restored as %s, but claimed meanwhile: %w, and restore that one", restored.ID, err)
+		return snapshot.Snapshot{}, fmt.Errorf("restored as %s, but claimed concurrently: %w, and restore that one", restored.ID, err)
 	}
 	return restored, nil
 }
 
-// ensureNoLiveClaim is ErrClaimExists when the tenant has a live claim.
+// ensureNoLiveClaim returns ErrClaimExists when the tenant has a live claim.
 func (s *Service) ensureNoLiveClaim(ctx context.Context, workloadID, tenant string) error {
 	live, err := s.store.Claims(ctx, Filter{Workload: workloadID, Tenant: tenant, Limit: 1})
 	if err != nil {
-		return fmt.Errorf("look for a claim of tenant %s: %w", tenant, err)
+		return fmt.Errorf("list claims of tenant %s: %w", tenant, err)
 	}
 	if len(live) > 0 {
 		return fmt.Errorf("%w: release %s first", ErrClaimExists, live[0].ID)
@@ -90,7 +92,7 @@ func (s *Service) ensureNoLiveClaim(ctx context.Context, workloadID, tenant stri
 	return nil
 }
 
-// openSinkOf opens the sink of a workload as it is applied now.
+// openSinkOf opens the sink of a workload's current revision.
 func (s *Service) openSinkOf(ctx context.Context, workloadID, tenant string) (*snapshot.Sink, error) {
 	if err := checkTenant(tenant); err != nil {
 		return nil, err

@@ -16,8 +16,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// StateSync moves tenants' state between their containers and the sinks of their
-// workloads. Each transfer has an event when it starts and one when it ends.
+// StateSync transfers tenants' state between their containers and the sinks of
+// their workloads. Each transfer has an event for its start and one for its
+// end.
 type StateSync struct {
 	store Store
 	pools *pool.Pools
@@ -25,11 +26,11 @@ type StateSync struct {
 	rt    containers
 	log   *slog.Logger
 
-	mu      sync.Mutex // guards busy
+	mu      sync.Mutex // guards uploads
 	uploads map[string]*uploadOp
 }
 
-// containers is what the Keeper needs of the runtime.
+// containers is the part of the runtime that StateSync uses.
 type containers interface {
 	runtime.Files
 	Stop(ctx context.Context, id string, fence int64) error
@@ -40,7 +41,7 @@ type Sinks interface {
 	Open(ctx context.Context, sync *workload.Sync) (*snapshot.Sink, error)
 }
 
-// uploadOp is an upload under way for a claim.
+// uploadOp is an upload in progress for a claim.
 type uploadOp struct {
 	cancel context.CancelCauseFunc
 	done   chan struct{}
@@ -48,17 +49,17 @@ type uploadOp struct {
 
 // Errors of uploads.
 var (
-	// ErrSyncNotConfigured says that the workload does not keep its tenants' state, or not
-	// in that way.
-	ErrSyncNotConfigured = errors.New("the workload does not ask for this")
-	// ErrNotActive says that a claim is not active, or not any more.
+	// ErrSyncNotConfigured is returned when the workload has no sync, or not of
+	// the requested kind.
+	ErrSyncNotConfigured = errors.New("sync not configured")
+	// ErrNotActive is returned when a claim is not active, or not anymore.
 	ErrNotActive  = errors.New("the claim is not active")
-	errSuperseded = fmt.Errorf("%w: its state is taken for the release instead", ErrNotActive)
+	errSuperseded = fmt.Errorf("%w: superseded by the upload of its release", ErrNotActive)
 )
 
-// syncConfig is what is kept of a container of w, and where: its own mappings, and
-// the sink that its workload names now, so that a sink which is changed is the
-// next claim's too. nil when nothing is kept.
+// syncConfig returns the sync configuration for a container of w: the mappings
+// of w, and the sink of the workload's current revision, so that a changed sink
+// is also the one of the next claim. It is nil when w has no sync.
 func (ss *StateSync) syncConfig(ctx context.Context, w *workload.Workload) (*workload.Sync, error) {
 	if w.Sync == nil {
 		return nil, nil
@@ -79,7 +80,7 @@ func snapshotOwner(c Claim) snapshot.Owner {
 	return snapshot.Owner{Workload: c.Workload, Tenant: c.Tenant}
 }
 
-// currentSnapshot is the tenant's current snapshot, without an ID when there is none.
+// currentSnapshot returns the tenant's current snapshot, or one without an ID.
 func (ss *StateSync) currentSnapshot(ctx context.Context, c Claim, w *workload.Workload) (snapshot.Snapshot, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
@@ -104,8 +105,8 @@ func (ss *StateSync) openSink(ctx context.Context, w *workload.Workload) (*snaps
 	return ss.sinks.Open(ctx, cfg)
 }
 
-// download puts the tenant's current snapshot into the claim's container. The
-// claim returned knows which one.
+// download copies the tenant's current snapshot into the claim's container. The
+// returned claim holds the snapshot's ID.
 func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload) (Claim, snapshot.Transfer, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
@@ -119,19 +120,19 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	return c, t, err
 }
 
-// Upload takes the state of a claim's container into a snapshot: one at a time
-// for a claim. That of the release overtakes any other. The claim returned
-// knows the snapshot.
+// Upload uploads the state of a claim's container as a snapshot, one upload at
+// a time per claim. The upload of the release cancels any other. The returned
+// claim holds the snapshot's ID.
 //
-// That of the release ends every process in the container before it reads: no
-// process of the tenant changes files while they are read, or holds up, stops or
-// starves what reads them. The next user of the container restarts its main
-// process. It is runtime.ErrNotRunning or ErrContainerExited of a container that has
-// ended.
+// The upload of the release ends every process in the container before it
+// reads. No process of the tenant can then change files during the upload, or
+// block, stop or starve the process that reads them. The next user of the
+// container restarts its main process. The error is runtime.ErrNotRunning or
+// ErrContainerExited for a container that has exited.
 //
-// What a container holds is trusted to be the tenant's whole state only while
-// the claim is in the state that c says: a snapshot of a container that was
-// given up meanwhile is never made current.
+// The container's files count as the tenant's whole state only while the claim
+// is in state c.State. A snapshot of a container that the claim no longer holds
+// is never made current.
 func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, reason string) (Claim, snapshot.Transfer, error) {
 	sink, err := ss.openSink(ctx, w)
 	if err != nil {
@@ -142,7 +143,7 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 		return c, snapshot.Transfer{}, err
 	}
 	defer end()
-	// It may have waited for its turn behind the release.
+	// The release may have run while this upload waited.
 	if err = ss.verifyUnchanged(ctx, c); err == nil && c.State == Releasing {
 		err = asReadError(ss.rt.Stop(ctx, c.Container, c.ContainerFence))
 	}
@@ -160,11 +161,11 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 	return c, t, classifySyncError("upload", err)
 }
 
-// pruneTimeout bounds the tidying up after an upload that failed, during which the
-// claim has its turn: a sink in trouble may take for ever to say so.
+// pruneTimeout bounds the cleanup after a failed upload, which blocks other
+// uploads of the claim: a failing sink may not return an error for a long time.
 const pruneTimeout = time.Minute
 
-// maxUploadAttempts is how often an upload is done over that met another one.
+// maxUploadAttempts is how often an upload is tried on conflicts with another.
 const maxUploadAttempts = 3
 
 func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c Claim, w *workload.Workload, reason string) (t snapshot.Transfer, err error) {
@@ -180,17 +181,18 @@ func (ss *StateSync) uploadWithRetry(ctx context.Context, sink *snapshot.Sink, c
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	if err != nil && ctx.Err() == nil { // nobody waits for what was cut off
+	if err != nil && ctx.Err() == nil { // a canceled upload is not cleaned up here
 		ctx, cancel := context.WithTimeout(ctx, pruneTimeout)
 		defer cancel()
 		if _, pruneErr := sink.Prune(ctx, snapshotOwner(c)); pruneErr != nil {
-			ss.log.Info("what a failed upload left was not removed yet", "claim", c.ID, "error", pruneErr)
+			ss.log.Info("prune after failed upload failed", "claim", c.ID, "error", pruneErr)
 		}
 	}
 	return t, err
 }
 
-// startUpload enters an upload. One of a release waits for the others to end.
+// startUpload registers an upload when no other is in progress. The upload of a
+// release cancels the other one.
 func (ss *StateSync) startUpload(ctx context.Context, c Claim) (context.Context, func(), error) {
 	for {
 		ss.mu.Lock()
@@ -220,8 +222,8 @@ func (ss *StateSync) startUpload(ctx context.Context, c Claim) (context.Context,
 	}
 }
 
-// AbortUpload cuts off the upload under way for a claim of which nothing is to be
-// kept.
+// AbortUpload cancels the upload in progress for a claim whose state is
+// discarded.
 func (ss *StateSync) AbortUpload(id string) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -230,7 +232,7 @@ func (ss *StateSync) AbortUpload(id string) {
 	}
 }
 
-// cancelUploads cuts off the uploads under way.
+// cancelUploads cancels the uploads in progress.
 func (ss *StateSync) cancelUploads(cause error) {
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
@@ -239,8 +241,8 @@ func (ss *StateSync) cancelUploads(cause error) {
 	}
 }
 
-// verifyUnchanged is an error unless the claim is in the state that c says, with the
-// same container.
+// verifyUnchanged returns an error unless the claim still has the state and the
+// container of c.
 func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
 	current, err := ss.store.Claim(ctx, c.ID)
 	if err == nil && current.Discard && !c.Discard {
@@ -252,8 +254,9 @@ func (ss *StateSync) verifyUnchanged(ctx context.Context, c Claim) error {
 	return err
 }
 
-// verifiedFiles asks, when an archive was read to its end, whether it counts: the
-// container may have been given to somebody else, and wiped, meanwhile.
+// verifiedFiles verifies, when an archive was read to its end, that the archive
+// is valid: the container may have been wiped and assigned to another tenant in
+// the meantime.
 type verifiedFiles struct {
 	runtime.Files
 	verify func() error
@@ -285,7 +288,7 @@ func (r *verifiedReader) Read(p []byte) (int, error) {
 	return n, asReadError(err)
 }
 
-// asReadError marks an error of a container that is there, whose engine answers.
+// asReadError marks an error of an existing container with an available engine.
 func asReadError(err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotFound) {
 		return err
@@ -293,7 +296,7 @@ func asReadError(err error) error {
 	return &readError{err}
 }
 
-// finishTransfer ends a transfer's account, and remembers in the claim what it did.
+// finishTransfer records the end of a transfer, and its result in the claim.
 func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction string, t snapshot.Transfer, err error) (Claim, error) {
 	ctx = context.WithoutCancel(ctx)
 	details := t.Details()
@@ -315,7 +318,7 @@ func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction stri
 	})
 }
 
-// recordTransfer records a step of a transfer.
+// recordTransfer records an event of a transfer.
 func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, details map[string]any, set func(*Claim)) error {
 	if details == nil {
 		details = map[string]any{}
@@ -334,5 +337,5 @@ func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType acti
 }
 
 var transferStatusText = map[activity.Type]string{
-	activity.SyncStarted: "started: ", activity.SyncCompleted: "is done: ", activity.SyncFailed: "failed: ",
+	activity.SyncStarted: "started: ", activity.SyncCompleted: "completed: ", activity.SyncFailed: "failed: ",
 }

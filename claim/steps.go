@@ -16,38 +16,38 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// maxContainers is how many containers a claim tries before it fails, when one
-// after the other turns out unfit before any hook has run.
+// maxContainers is how many containers a claim tries before it fails, when each
+// is unusable before any hook has run.
 const maxContainers = 3
 
-// acquisition is a claim in the making: what its steps share.
+// acquisition is the state that the steps of a claim share.
 type acquisition struct {
 	*Service
 	request Request
-	current *workload.Workload // as applied now
+	current *workload.Workload // current revision
 	record  pool.Record
 
 	claim        Claim
-	hooksStarted bool               // its hooks were, by a server that is no more
-	existing     bool               // the tenant holds it already
-	w            *workload.Workload // as the reserved container was made
-	changed      bool               // something was done to the container
-	mustWipe     bool               // it has to be emptied: what is in it is not the tenant's, or not its latest
-	latest       snapshot.Snapshot  // the tenant's state, as it was compared
+	hooksStarted bool               // by a server that has terminated
+	existing     bool               // the tenant already has the claim
+	w            *workload.Workload // revision of the reserved container
+	changed      bool               // the container was modified
+	mustWipe     bool               // the files are not the tenant's, or outdated
+	latest       snapshot.Snapshot  // the tenant's current snapshot, set by compare
 	seedDir      string
 	runs         []hooks.Run
 	timings      flow.Timings
 }
 
-// acquire does all that a claim does, in order. Until a container is reserved it
-// ends with ctx, the caller's; after that with work.
+// acquire runs the steps of a claim in order. Until a container is reserved it
+// ends with ctx, the caller's context; after that with workCtx.
 func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	a := &acquisition{
 		Service: s, request: r, current: w, record: record, timings: flow.Timings{},
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant},
 	}
-	// Waiting for a container ends when the caller leaves, or when the claim
-	// is released by somebody else.
+	// The wait for a container ends when the caller cancels, or when another
+	// caller releases the claim.
 	waitCtx, cancelWait := context.WithCancelCause(ctx)
 	defer cancelWait(nil)
 	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
@@ -72,15 +72,15 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 	return a.fail(workCtx, err)
 }
 
-// refillDelay is how long after a reservation the pool is filled up again.
+// refillDelay is the delay between a reservation and the refill of the pool.
 const refillDelay = 100 * time.Millisecond
 
-// errUnusable says that the reserved container could not be made ready, and has
-// been given up; another may do.
-var errUnusable = errors.New("the container was unfit")
+// errUnusable is returned when the reserved container could not be prepared and
+// was discarded. The claim may try another.
+var errUnusable = errors.New("container unusable")
 
-// prepare reserves a container and makes it ready for the tenant. A container
-// that turns out unfit is given up, and the claim is without one again.
+// prepare reserves a container and prepares it for the tenant. An unusable
+// container is discarded, and the claim is without one again.
 func (a *acquisition) prepare(waitCtx, workCtx context.Context) error {
 	start := time.Now()
 	err := a.reserve(waitCtx)
@@ -91,8 +91,8 @@ func (a *acquisition) prepare(waitCtx, workCtx context.Context) error {
 	if a.existing {
 		return nil
 	}
-	// The next container is made a moment later: making one takes the engine a
-	// hundred times what a claim takes, and a burst should not pay for it.
+	// The refill starts after refillDelay: creating a container takes the engine
+	// a hundred times as long as a claim, and would slow down a burst.
 	id := a.claim.Workload
 	time.AfterFunc(refillDelay, func() { a.pools.WakeFiller(id) })
 	timings, err := flow.Run(workCtx, "claim",
@@ -117,7 +117,7 @@ func (a *acquisition) prepare(waitCtx, workCtx context.Context) error {
 	return err
 }
 
-// activate runs the hooks and makes the claim the tenant's.
+// activate runs the post_claim hooks and marks the claim active.
 func (a *acquisition) activate(workCtx context.Context) error {
 	timings, err := flow.Run(workCtx, "claim", flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim})
 	maps.Copy(a.timings, timings)
@@ -128,7 +128,7 @@ func (a *acquisition) activate(workCtx context.Context) error {
 	return err
 }
 
-// load looks up what the reserved container was made of, and what is in it.
+// load reads the revision of the reserved container.
 func (a *acquisition) load(ctx context.Context) error {
 	w, r, err := a.pools.Catalog.Revision(ctx, a.claim.Workload, a.claim.Revision)
 	a.w, a.seedDir = w, r.Dir
@@ -137,12 +137,12 @@ func (a *acquisition) load(ctx context.Context) error {
 	return err
 }
 
-// rollback takes an unfit container from the claim and has it destroyed. One to
-// which nothing was done, while the engine or the sink of tenants' state was
-// away, is put back: their loss must not cost what is in the containers. One
-// that alone does not answer is put back, too, behind the others; it is destroyed
-// when it has not answered for so long that it is tainted. Unless it is the
-// tenant's own, another may do.
+// rollback detaches the container from the claim and has it destroyed. An
+// unchanged container is returned to the pool when the engine or the sink was
+// unavailable: an outage must not cost the files in the containers. A single
+// unresponsive container is also returned, behind the others; it is destroyed
+// when it has been unresponsive for so long that it is tainted. Unless it is
+// the tenant's own, the claim tries another.
 func (a *acquisition) rollback(ctx context.Context, cause error) error {
 	_, isSyncError := errors.AsType[*SyncError](cause)
 	if !a.changed && (isSyncError || errors.Is(cause, runtime.ErrUnavailable)) {
@@ -153,18 +153,18 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 		return errUnusable
 	}
 	a.changed = false
-	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "it was unfit for a claim: "+cause.Error())
+	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "unusable for a claim: "+cause.Error())
 	if err := a.detach(ctx, &destroy); err != nil {
-		return fmt.Errorf("give container %s up: %w", a.claim.Container, err)
+		return fmt.Errorf("discard container %s: %w", a.claim.Container, err)
 	}
 	a.pools.Wake(a.claim.Workload)
 	if isSyncError {
-		return nil // another container would meet the same sink
+		return nil // every container has the same sink
 	}
 	return errUnusable
 }
 
-// returnToPool gives the container back to the pool as it was.
+// returnToPool returns the unchanged container to the pool.
 func (a *acquisition) returnToPool(ctx context.Context) error {
 	isFresh := a.claim.Source == Fresh
 	transition := pool.Transition{
@@ -172,18 +172,18 @@ func (a *acquisition) returnToPool(ctx context.Context) error {
 		Set: func(c *pool.Container) {
 			c.Claim = ""
 			if isFresh {
-				c.Tenant = "" // nothing of the tenant has been in it
+				c.Tenant = "" // it never held files of the tenant
 			}
 		},
-		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again: nothing was done to it"}},
+		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container returned unused"}},
 	}
 	if err := a.detach(ctx, &transition); err != nil {
-		return fmt.Errorf("put container %s back: %w", a.claim.Container, err)
+		return fmt.Errorf("return container %s to the pool: %w", a.claim.Container, err)
 	}
 	return nil
 }
 
-// detach takes the container from the claim, which stays pending.
+// detach removes the container from the claim, which stays pending.
 func (a *acquisition) detach(ctx context.Context, container *pool.Transition) error {
 	c, err := a.store.UpdateClaim(ctx, Transition{
 		ID: a.claim.ID, From: []State{Pending}, To: Pending, Container: container,
@@ -195,8 +195,8 @@ func (a *acquisition) detach(ctx context.Context, container *pool.Transition) er
 	return err
 }
 
-// touch notes that the tenant of a claim that is held still wants it, where
-// that matters. Its release, for its tenant was idle, may have come first.
+// touch records the activity of the tenant of an existing claim, where the pool
+// has a claim_idle_ttl. A concurrent idle release may have come first.
 func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 	if a.current.Pool.ClaimIdleTTL <= 0 {
 		return a.claim, false, nil
@@ -208,7 +208,7 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 	return c, false, err
 }
 
-// postClaim runs the hooks of that point: the only place that does, and once.
+// postClaim runs the post_claim hooks, once. No other code runs them.
 func (a *acquisition) postClaim(ctx context.Context) error {
 	hs := a.w.Hooks[hooks.PostClaim]
 	if len(hs) == 0 {
@@ -221,7 +221,7 @@ func (a *acquisition) postClaim(ctx context.Context) error {
 	return err
 }
 
-// markActive makes the claim active: from here on it stands.
+// markActive records that the claim is active.
 func (a *acquisition) markActive(ctx context.Context) error {
 	now := time.Now().UTC()
 	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), Transition{
@@ -244,8 +244,9 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	return err
 }
 
-// fail ends a claim that could not be made, with its container. One that is
-// active all the same stands: only the answer to that was lost.
+// fail records that the claim failed, and has its container destroyed. A claim
+// that turns out to be active is returned: only the reply to its activation was
+// lost.
 func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, error) {
 	ctx := context.WithoutCancel(workCtx)
 	step := "reserve"
@@ -264,7 +265,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		if err == nil && c.State == Active {
 			return c, true, nil
 		}
-		cause = ErrAborted // another server has ended it: it was released there
+		cause = ErrAborted // it was released on another server
 	}
 	if err != nil {
 		a.triggerSweep()
@@ -277,8 +278,8 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	return c, false, &FailedError{Claim: c, Step: step, Err: cause}
 }
 
-// failTransition is the move that ends a pending claim and gives its container up: a
-// hook may have half changed it.
+// failTransition returns the transition that fails a pending claim and destroys
+// its container, which a hook may have partly changed.
 func failTransition(id, reason string, set func(*Claim)) Transition {
 	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 	now := time.Now().UTC()
@@ -297,7 +298,7 @@ func failTransition(id, reason string, set func(*Claim)) Transition {
 	}
 }
 
-// Summaries are what an answer shows of runs.
+// Summaries returns the summaries of runs for a response.
 func Summaries(runs []hooks.Run) []HookSummary {
 	out := make([]HookSummary, 0, len(runs))
 	for _, r := range runs {
@@ -309,7 +310,7 @@ func Summaries(runs []hooks.Run) []HookSummary {
 	return out
 }
 
-// Warnings tells of hooks that failed, a sentence for each, in order.
+// Warnings returns one sentence per failed hook, in order.
 func Warnings(runs []hooks.Run) []string {
 	last := map[string]hooks.Run{}
 	var order []string

@@ -8,81 +8,82 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Store is what claims and releases need of storage. Each call is one
-// transaction: the change and its events are both durable when it returns nil,
-// and neither happened when it does not.
+// Store is the storage of claims and releases. Each call is one transaction:
+// the change and its events are both durable when it returns nil, and neither
+// is applied when it returns an error.
 type Store interface {
-	// Reserve finds or makes the tenant's claim and a container for it.
+	// Reserve finds or adds the tenant's claim, and reserves a container for it.
 	//
-	// When the tenant has a live claim on the workload with another id than
-	// r.Claim, it is returned as it is (compare ids) and nothing changes. Else
-	// the claim r.Claim is added as Pending with the event claim.requested,
-	// unless it is there, and if it has no container yet one is reserved for
-	// it: the row becomes Claimed, its Tenant this tenant, its Claim this
-	// claim, the claim gets its Container, Revision, Endpoint and Source, with
-	// the event container.claimed.
+	// When the tenant has a live claim on the workload with another ID than
+	// r.Claim, that claim is returned unchanged (compare IDs). Otherwise the
+	// claim r.Claim is added as Pending with the event claim.requested, unless
+	// it exists. If it has no container, one is reserved for it: the container
+	// becomes Claimed, with this tenant and claim; the claim gets its Container,
+	// Revision, Endpoint and Source; the event is container.claimed.
 	//
-	// The order of preference, among idle and healthy containers: this
-	// tenant's own of the current revision (unless r.Reuse is never), never
-	// claimed ones of the current revision, with r.Reuse wipe other tenants' of
-	// the current revision, all of this server's protocol version; then never
+	// Idle and healthy containers are preferred in this order: this tenant's own
+	// of the current revision (unless r.Reuse is never); never claimed ones of
+	// the current revision; with r.Reuse wipe, other tenants' of the current
+	// revision; all of these with this server's protocol version. Then never
 	// claimed ones of older revisions, or of an older version that this server
-	// speaks; the longest idle first. With none it is ErrNoIdleContainer: the Pending claim
-	// stays, and is returned with the error. With r.Queue no container is looked for.
+	// supports. Within each group the longest idle is first. Without a match the
+	// error is ErrNoIdleContainer: the Pending claim stays, and is returned with
+	// the error. With r.EnqueueOnly no container is reserved.
 	Reserve(ctx context.Context, r Reservation) (Claim, error)
-	// UpdateClaim makes a change, if the claim is still in one of the states
-	// m.From and m.If has nothing against it; if not, it is pool.ErrConflict. A
-	// change that makes the caller responsible for a container of a newer server, or
-	// moves that container, is runtime.ErrNewer. It returns the new record. The hook
-	// runs of a claim that ends and that are on record as running end with it, as
-	// unknown.
+	// UpdateClaim applies a change if the claim is in one of the states m.From
+	// and m.If returns true. Otherwise the error is pool.ErrConflict. A change
+	// that makes the caller responsible for a container of a newer server, or
+	// moves that container, is runtime.ErrNewer. UpdateClaim returns the new
+	// record. When the claim ends, its hook runs that are recorded as running
+	// end as unknown.
 	UpdateClaim(ctx context.Context, m Transition) (Claim, error)
-	// Claim is one record; ErrClaimNotFound.
+	// Claim returns one record, or ErrClaimNotFound.
 	Claim(ctx context.Context, id string) (Claim, error)
-	// Claims lists the records that match, oldest first.
+	// Claims returns the records that match, oldest first.
 	Claims(ctx context.Context, f Filter) ([]Claim, error)
-	// Self is this server's id, as Claim.Owner has it.
+	// Self returns this server's ID, as in Claim.Owner.
 	Self() string
 }
 
-// Reservation asks for a container.
+// Reservation is a request for a container.
 type Reservation struct {
-	Claim       string // the id of the claim to be made
+	Claim       string // the ID of the new claim
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one
 	Reuse       workload.Reuse
-	EnqueueOnly bool // add the claim and look for no container: others wait before it
+	EnqueueOnly bool // add the claim but reserve no container: others wait before it
 }
 
-// Transition is a change of one claim and, in the same transaction, of its container.
+// Transition is a change of a claim and, in the same transaction, of its
+// container.
 type Transition struct {
 	ID   string
 	From []State // never empty
-	To   State   // empty: it stays in the state that it is in, and its owner's
-	// If says of the record as it is whether the change is still to be made. It
-	// runs as Set does. nil: it is.
+	To   State   // empty: state and owner are unchanged
+	// If reports whether the change still applies to the current record. It runs
+	// within the transaction, like Set. nil always applies.
 	If func(Claim) bool
-	// Set changes the record beyond its state; it runs within the transaction,
-	// must be quick and must not block. nil changes nothing.
+	// Set changes the other fields of the record. It runs within the
+	// transaction, must be fast and must not block. nil changes nothing.
 	Set func(*Claim)
-	// Container, when not nil, also moves the claim's container. It is looked at
-	// after Set, which may still change it. Its ID is filled in from the claim; a
-	// claim without a container skips it. When the
-	// container is in none of the states Container.From the whole call is
+	// Container, when not nil, also changes the claim's container. It is
+	// evaluated after Set, which may still modify it. Its ID is taken from the
+	// claim; it is skipped for a claim without a container. When the container
+	// is in none of the states Container.From, UpdateClaim returns
 	// pool.ErrConflict.
 	Container *pool.Transition
-	// Events tell of the change. Workload, Container, Tenant and Claim are
-	// filled in from the record as it was before the change.
+	// Events record the change. Workload, Container, Tenant and Claim are filled
+	// in from the record before the change.
 	Events []activity.Event
 }
 
-// Filter says which claims to list. Empty fields match all.
+// Filter selects claims. Empty fields match all.
 type Filter struct {
 	Workload  string
 	Tenant    string
 	Container string
 	States    []State // empty: the live ones
-	After     string  // ids after this one, in order of id
+	After     string  // only IDs after this one, in order of ID
 	Limit     int     // 0: no limit
 }

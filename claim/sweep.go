@@ -12,19 +12,19 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How often claims are looked for that nobody makes: sooner after storage has
-// failed.
+// The intervals of sweeps for stale claims. After a storage error the next
+// sweep starts sooner.
 const (
 	sweepInterval      = 10 * time.Second
 	sweepRetryInterval = time.Second
-	sweepPageSize      = 500 // claims in memory at a time
-	sweepConcurrency   = 16  // changes that storage may commit together
+	sweepPageSize      = 500 // claims per page
+	sweepConcurrency   = 16  // concurrent changes
 )
 
-// sweepLoop ends this server's pending claims that it does not make, until ctx
-// ends: their end could not be recorded, or the answer to their reservation was
-// lost. Other servers leave them alone for as long as this one lives. Nothing
-// is remembered of them meanwhile, however many claims fail.
+// sweepLoop fails this server's stale pending claims until ctx ends: claims
+// whose failure could not be recorded, or whose reservation reply was lost.
+// Other servers do not touch them while this one lives. Memory use does not
+// depend on the number of failed claims.
 func (s *Service) sweepLoop(ctx context.Context) {
 	timer := time.NewTimer(sweepInterval)
 	defer timer.Stop()
@@ -35,14 +35,14 @@ func (s *Service) sweepLoop(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-s.sweepSignal:
-			// Not later than it would be: claims may fail all the time.
+			// Never later than planned, even if claims fail constantly.
 			if soon := time.Now().Add(sweepRetryInterval); soon.Before(nextSweep) {
 				nextSweep = soon
 			}
 		case <-timer.C:
 			err := s.sweep(ctx)
 			if err != nil && !failing && ctx.Err() == nil {
-				s.log.Warn("claims that were not made cannot be ended; retrying", "error", err)
+				s.log.Warn("claim sweep failed; retrying", "error", err)
 			}
 			failing = err != nil
 			nextSweep = time.Now().Add(sweepInterval)
@@ -54,7 +54,7 @@ func (s *Service) sweepLoop(ctx context.Context) {
 	}
 }
 
-// triggerSweep has sweeps look soon.
+// triggerSweep schedules a sweep after sweepRetryInterval.
 func (s *Service) triggerSweep() {
 	select {
 	case s.sweepSignal <- struct{}{}:
@@ -62,7 +62,7 @@ func (s *Service) triggerSweep() {
 	}
 }
 
-// sweep ends the pending claims of this server that no call makes.
+// sweep fails the pending claims of this server without an inflight call.
 func (s *Service) sweep(ctx context.Context) error {
 	f := Filter{States: []State{Pending}, Limit: sweepPageSize}
 	for {
@@ -73,11 +73,12 @@ func (s *Service) sweep(ctx context.Context) error {
 		var g errgroup.Group
 		g.SetLimit(sweepConcurrency)
 		for _, c := range page {
-			// The flight of a claim begins before its record and ends after it, so
-			// that one which is read first and has no flight then has no maker.
+			// The inflight call of a claim starts before its record is added and
+			// ends after it. A claim that is listed first and has no call afterwards
+			// is stale.
 			if !s.IsOwnedByPeer(c) && !s.isAcquiring(c.ID) {
 				g.Go(func() error {
-					err := s.failStale(ctx, c, "its end could not be recorded in time")
+					err := s.failStale(ctx, c, "its result could not be recorded")
 					if errors.Is(err, runtime.ErrNewer) {
 						return nil // a newer server ends it
 					}
@@ -95,7 +96,7 @@ func (s *Service) sweep(ctx context.Context) error {
 	}
 }
 
-// isAcquiring reports whether this server makes the claim.
+// isAcquiring reports whether the claim is in progress on this server.
 func (s *Service) isAcquiring(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,14 +108,14 @@ func (s *Service) isAcquiring(id string) bool {
 	return false
 }
 
-// failStale ends a pending claim that nobody makes.
+// failStale fails a pending claim that no server works on.
 func (s *Service) failStale(ctx context.Context, c Claim, reason string) error {
 	_, err := s.store.UpdateClaim(ctx, failTransition(c.ID, reason, nil))
 	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("end claim %s, which nobody makes: %w", c.ID, err)
+		return fmt.Errorf("fail stale claim %s: %w", c.ID, err)
 	}
 	s.pools.Wake(c.Workload)
 	return nil

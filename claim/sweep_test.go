@@ -19,15 +19,14 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// outageStore is storage that changes nothing while it is down, and counts what is
-// asked of it.
+// outageStore is a store that fails while it is down, and counts calls.
 type outageStore struct {
 	claim.Store
 	down  atomic.Bool
 	calls atomic.Int64
 }
 
-var errStoreDown = errors.New("the database is away")
+var errStoreDown = errors.New("database unavailable")
 
 func (o *outageStore) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
 	if o.down.Load() {
@@ -52,9 +51,9 @@ func (o *outageStore) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim
 	return o.Store.Claims(ctx, f)
 }
 
-// Claims that fail while storage is away cost no goroutine and no memory each,
-// and storage one call a second. Those that were recorded end soon after it is
-// back, and claims that are being made do not.
+// Claims that fail while storage is unavailable keep no goroutine and no memory
+// each, and cause one storage call a second. Recorded ones end soon after
+// storage is available again; claims in progress do not.
 func TestStoreOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -63,7 +62,7 @@ func TestStoreOutage(t *testing.T) {
 		h.Claims = claims
 		h.Start()
 		h.Apply(hookedWorkload)
-		h.Claim("w", "ada") // the pool is there
+		h.Claim("w", "ada") // the pool exists
 		ctx := t.Context()
 		restore := h.RT.Before("exec", func(context.Context, fake.Call) error { db.down.Store(true); return nil })
 		_, _, err := claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "recorded"})
@@ -91,7 +90,7 @@ func TestStoreOutage(t *testing.T) {
 	})
 }
 
-// A claim that is being made is left alone, for as long as that takes.
+// The sweep does not fail a claim in progress, however long it takes.
 func TestSweepSkipsClaimsInProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -110,7 +109,7 @@ func TestSweepSkipsClaimsInProgress(t *testing.T) {
 	})
 }
 
-// Pages of claims in the making by others hide none that is to be ended.
+// A sweep reads all pages, even if the first has only other servers' claims.
 func TestSweepReadsAllPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -124,8 +123,8 @@ func TestSweepReadsAllPages(t *testing.T) {
 	})
 }
 
-// pagedStore is storage with a page of another server's claims, and one of this
-// one's.
+// pagedStore is a store with one page of another server's claims and one of
+// this server's.
 type pagedStore struct {
 	claim.Store
 	after, ended []string

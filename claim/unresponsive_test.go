@@ -18,16 +18,16 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// How long a silent container holds up one request, and for how long it may be
-// silent, as the sessions of a backend have it.
+// callTimeout is how long an unresponsive container blocks one call,
+// taintTimeout how long it may be unresponsive, as in the backends' sessions.
 const (
 	callTimeout  = 15 * time.Second
 	taintTimeout = 2 * time.Minute
 )
 
-// makeUnresponsive has a container answer nothing from now on, while the engine says
-// that it runs: each call takes its time, and from the limit on it is tainted.
-// Of an empty id it is every container that there is.
+// makeUnresponsive makes a container unresponsive from now on, while the engine
+// reports it as running: each call takes callTimeout, and after taintTimeout
+// the container is tainted. An empty ID means every container.
 func makeUnresponsive(h *flowtest.Harness, id string) {
 	h.T.Helper()
 	var since atomic.Pointer[time.Time]
@@ -54,7 +54,7 @@ func makeUnresponsive(h *flowtest.Harness, id string) {
 	}
 }
 
-// longestIdle is the container that a claim is offered first.
+// longestIdle returns the container that a claim gets first.
 func longestIdle(h *flowtest.Harness) pool.Container {
 	h.T.Helper()
 	idle, err := h.Pools.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
@@ -68,9 +68,9 @@ func longestIdle(h *flowtest.Harness) pool.Container {
 	return first
 }
 
-// A claim that meets a container which does not answer takes another one, and
-// leaves that one as it is, behind all others, for nothing was done to it. When
-// it has been silent for too long, it is destroyed.
+// A claim skips an unresponsive container and takes another one. The skipped
+// one is unmodified, so it returns to the pool behind all others. When it has
+// been unresponsive for too long, it is destroyed.
 func TestUnresponsiveContainerIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -87,8 +87,8 @@ func TestUnresponsiveContainerIsSkipped(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, pool.Idle, k.State)
 		require.Empty(t, k.Tenant)
-		require.True(t, k.ChangedAt.After(unresponsive.ChangedAt), "others come first")
-		h.Until("it to go", func() bool {
+		require.True(t, k.ChangedAt.After(unresponsive.ChangedAt), "it moved behind the others")
+		h.Until("it to be destroyed", func() bool {
 			k, err = h.Pools.Container(t.Context(), unresponsive.ID)
 			require.NoError(t, err)
 			return k.State == pool.Destroyed
@@ -98,8 +98,8 @@ func TestUnresponsiveContainerIsSkipped(t *testing.T) {
 	})
 }
 
-// Where no container answers, a claim fails in time, and says why; when they
-// have been silent for too long, they are replaced.
+// When every container is unresponsive, a claim fails before the deadline with
+// that error. Containers that are unresponsive for too long are replaced.
 func TestAllContainersUnresponsive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -116,8 +116,8 @@ func TestAllContainersUnresponsive(t *testing.T) {
 	})
 }
 
-// A tenant's own container that does not answer keeps what is in it until it is
-// tainted: the tenant is told so at once, and then gets another one.
+// A tenant's own unresponsive container keeps its files until it is tainted:
+// the tenant gets the error at once, and later another container.
 func TestUnresponsiveAffinityContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -146,8 +146,8 @@ func TestUnresponsiveAffinityContainer(t *testing.T) {
 	})
 }
 
-// A container that falls silent after its tenant's hook has begun is given up
-// within the hook's timeout, and the claim with it.
+// A container that becomes unresponsive after its tenant's hook has started is
+// destroyed within the hook's timeout, and the claim fails.
 func TestUnresponsiveDuringHook(t *testing.T) {
 	for _, timeout := range []time.Duration{30 * time.Second, 5 * time.Minute} {
 		t.Run(timeout.String(), func(t *testing.T) {
@@ -163,7 +163,7 @@ func TestUnresponsiveDuringHook(t *testing.T) {
 				require.True(t, ok, "%v", err)
 				require.Equal(t, unresponsive.ID, failed.Claim.Container)
 				require.LessOrEqual(t, time.Since(start), min(timeout, taintTimeout)+2*callTimeout)
-				h.Until("it to go", func() bool {
+				h.Until("it to be destroyed", func() bool {
 					k, err := h.Pools.Container(t.Context(), unresponsive.ID)
 					require.NoError(t, err)
 					return k.State == pool.Destroyed

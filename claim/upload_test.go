@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// What a container holds is never taken as the state of a claim that does not
+// A container's files are never uploaded as the state of a claim that does not
 // hold the container.
 func TestUploadRejectsAnotherContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -33,8 +33,8 @@ func TestUploadRejectsAnotherContainer(t *testing.T) {
 	})
 }
 
-// What a tenant can make of its container is its own fault; a sink's is not,
-// and a state that is older than the one that is kept is neither's.
+// Errors that a tenant can cause have reason tenant, errors of the sink have
+// reason sink, and a state older than the current snapshot is stale.
 func TestUploadFailureReason(t *testing.T) {
 	t.Parallel()
 	for err, want := range map[error]claim.FailureReason{
@@ -53,8 +53,7 @@ func TestUploadFailureReason(t *testing.T) {
 	}
 }
 
-// A container's record says which snapshot it holds as soon as its claim is
-// active.
+// A container's record has its snapshot as soon as its claim is active.
 func TestContainerRecordsSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -157,7 +157,7 @@ var claims = []mutation{
 		desc: "an abort does not wait for the end of the making", test: "TestAbortRecordsEndOfClaim",
 		file: "claim/service.go",
 		old: `		select {
-		case <-call.done: // and if its end could not be recorded, it is now
+		case <-call.done: // if its end was not recorded, it is below
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
