@@ -1,10 +1,10 @@
-// Package activity is the log of what happened: every change that Hostler
-// makes, and every run of a hook, is an Event with a place in one order.
+// Package activity defines the event log. Every change that Hostler makes and
+// every run of a hook is an Event; all events have one order.
 //
-// It promises that an event's Seq is greater than that of every event which a
-// reader could have seen before it, so that "all after Seq" misses nothing.
-// How events are kept is left to package store, which writes an event in the
-// transaction of the change that it tells of.
+// It promises that an event's Seq is greater than that of every event that a
+// reader could have seen before it, so "all after Seq" misses nothing. Package
+// store stores the events: it writes an event in the transaction of the change
+// that the event records.
 package activity
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Type names what happened: the thing first, then the verb in the past tense.
+// Type is the type of an event: the subject, then the verb in the past tense.
 type Type string
 
 // The types of events.
@@ -42,15 +42,15 @@ const (
 	ClaimActivated Type = "claim.activated"
 	ClaimFailed    Type = "claim.failed"
 	ClaimReleasing Type = "claim.releasing"
-	// ClaimDiscarded says that nothing of what the tenant of a claim left is to be
-	// kept, which was asked for after its release had begun.
+	// ClaimDiscarded records a request to discard the tenant's state that came
+	// after the release of the claim had begun.
 	ClaimDiscarded Type = "claim.discarded"
-	// ClaimStateLost says that a claim was released without what its tenant
-	// changed since the last snapshot.
+	// ClaimStateLost records that a claim was released without the changes that
+	// its tenant made since the last snapshot.
 	ClaimStateLost Type = "claim.state_lost"
 	ClaimReleased  Type = "claim.released"
-	// ClaimReleaseFailed says that a claim keeps its container, because its
-	// tenant's state could not be kept.
+	// ClaimReleaseFailed records that a claim keeps its container because its
+	// tenant's state could not be uploaded.
 	ClaimReleaseFailed Type = "claim.release_failed"
 
 	HookStarted   Type = "hook.started"
@@ -77,7 +77,7 @@ var types = []Type{
 // Types returns every type, in the order of the documentation.
 func Types() []Type { return slices.Clone(types) }
 
-// Event is one line of the log. Fields that do not apply are empty.
+// Event is one entry of the log. Fields that do not apply are empty.
 type Event struct {
 	Seq       int64           `json:"seq" doc:"Place in the log, growing; resume after it."`
 	Time      time.Time       `json:"time" doc:"When it was recorded, UTC."`
@@ -92,10 +92,10 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
 }
 
-// Filter says which events to read. Empty fields match everything; within
-// Types any one may match, all fields must.
+// Filter selects the events to read. All fields must match. An empty field
+// matches everything; Types matches if any of its elements does.
 type Filter struct {
-	Types     []Type // a type, or a thing such as "hook" for all of its types
+	Types     []Type // a type, or a subject such as "hook" for all of its types
 	Workload  string
 	Container string
 	Tenant    string
@@ -103,23 +103,23 @@ type Filter struct {
 	Point     string
 }
 
-// Page is a run of events in order.
+// Page is a sequence of consecutive events.
 type Page struct {
 	Items []Event
-	// Next is the Seq to read on after: that of the last item, or where the
-	// reading stopped when nothing matched.
+	// Next is the Seq after which to continue: that of the last item, or the
+	// last Seq that was read if nothing matched.
 	Next int64
-	// OldestSeq is the Seq of the oldest event that retention has left when events
-	// after the asked-for Seq are gone, else 0.
+	// OldestSeq is the Seq of the oldest retained event if events after the
+	// requested Seq were deleted, else 0.
 	OldestSeq int64
 }
 
-// Data turns the details of an event into its data object. They are built from
-// strings and numbers of ours, so that a failure is a mistake in the program.
+// Data encodes the details of an event as JSON. It panics if they cannot be
+// encoded: they are strings and numbers, so an error is a bug.
 func Data(details map[string]any) json.RawMessage {
 	b, err := json.Marshal(details)
 	if err != nil {
-		panic("activity: details that are no JSON: " + err.Error())
+		panic("activity: details are not valid JSON: " + err.Error())
 	}
 	return b
 }

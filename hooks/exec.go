@@ -7,18 +7,18 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Exec is the action that runs a command inside the container.
+// Exec is the action that runs a command in the container.
 type Exec struct {
 	Command     []string // argv
-	User        string   // empty for the container's own
-	Workdir     string   // empty for the container's own
+	User        string   // empty: the container's
+	Workdir     string   // empty: the container's
 	Environment map[string]string
 }
 
-// Kind is "exec".
+// Kind returns "exec".
 func (e Exec) Kind() string { return "exec" }
 
-// Summary is the argv. The environment is left out: values may be secret.
+// Summary returns the argv. It omits the environment: values may be secret.
 func (e Exec) Summary() []string { return e.Command }
 
 // Run runs the command once.
@@ -36,7 +36,7 @@ func (e Exec) Run(ctx context.Context, c Call) (runtime.Result, error) {
 	})
 }
 
-// WaitResult asks the container.
+// WaitResult waits for the result that the container has for the attempt.
 func (e Exec) WaitResult(ctx context.Context, c Call) (runtime.Result, error) {
 	return c.Runtime.WaitResult(ctx, c.Container, runtime.Command{RunID: c.AttemptID, Timeout: c.Timeout})
 }

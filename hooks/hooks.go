@@ -1,12 +1,12 @@
 // Package hooks runs the commands that a workload's author declares for points
-// of a container's life.
+// of a container's lifecycle.
 //
 // It promises that the hooks of one point run one after another in the order
-// of the file; that each attempt has one record and one event when it starts
-// and exactly one when it ends; that an attempt never starts before the one
-// before it is wholly gone; and that a command which started is never run again
-// without being asked to. What a failed hook means for the claim or the
-// container is the flow's to decide: Run reports it.
+// of the file; that each attempt has one record, one event when it starts and
+// exactly one when it ends; that an attempt never starts while a process of
+// the previous one exists; and that a command that started is never run again
+// unless the hook permits it. Run reports a failed hook; the flow decides what
+// that means for the claim or the container.
 //
 // A point is a row of the table in point.go; an action is a file (exec.go).
 package hooks
@@ -24,24 +24,24 @@ type Hook struct {
 	Action  Action
 	Timeout time.Duration // of one attempt, from its start
 	OnError OnError
-	Retries int // how often a failed attempt is tried again; 0 unless OnError is Retry
-	// Idempotent says that it may be run again when a server was killed while it
-	// ran, nobody can say how it ended, and nothing of it is left.
+	Retries int // max retries of a failed attempt; 0 unless OnError is Retry
+	// Idempotent reports whether the hook may run again if the server was killed
+	// while it ran, its outcome is unknown, and no process of it is left.
 	Idempotent bool
 }
 
-// OnError is what a failed hook does to the rest of its point.
+// OnError is the policy for the rest of a point after a failed hook.
 type OnError string
 
-// The policies. A hook fails when it exits with another code than 0, is ended
-// by a signal or its timeout, or never starts.
+// The policies. A hook fails if its exit code is not 0, if a signal or its
+// timeout terminates it, or if it cannot be started.
 const (
 	Fail     OnError = "fail"     // the rest is skipped and the point fails
 	Continue OnError = "continue" // the next hook runs
-	Retry    OnError = "retry"    // it is tried again; when the last try fails, as Fail
+	Retry    OnError = "retry"    // the hook is retried; after the last attempt, as Fail
 )
 
-// Bounds and defaults of a hook's fields.
+// Limits and defaults of a hook's fields.
 const (
 	DefaultTimeout = runtime.DefaultTimeout
 	MaxTimeout     = 10 * time.Minute
@@ -51,21 +51,21 @@ const (
 
 // Action is what a hook does: one type and one file for each kind.
 type Action interface {
-	// Kind names the action as the workload file does.
+	// Kind returns the action's name in the workload file.
 	Kind() string
-	// Summary is what events show of it: its argv, free of secrets.
+	// Summary returns what events show of the action: its argv, without secrets.
 	Summary() []string
-	// Run does it once. It returns when all that it did is over, or with an
-	// error that says why it is not or why it never began: those of
-	// runtime.Execer.
+	// Run performs the action once. It returns when everything that it started
+	// has ended. If that cannot be confirmed, or if the action did not start, it
+	// returns an error of runtime.Execer.
 	Run(ctx context.Context, c Call) (runtime.Result, error)
-	// WaitResult waits for the end of what a Run with the same key has begun,
-	// perhaps of a server that is no more, and does nothing else.
-	// runtime.ErrNoRun when nobody can say.
+	// WaitResult waits for the result of a Run with the same attempt id, perhaps
+	// by an earlier server, and starts nothing. It returns
+	// runtime.ErrUnknownRun if the container does not know that attempt.
 	WaitResult(ctx context.Context, c Call) (runtime.Result, error)
 }
 
-// Call is one attempt, as an action needs to know it.
+// Call is what an action needs to know about an attempt.
 type Call struct {
 	Runtime     runtime.Execer
 	Container   string

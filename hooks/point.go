@@ -1,6 +1,6 @@
 package hooks
 
-// Point is a moment in the life of a container or a claim.
+// Point is a point in the lifecycle of a container or a claim.
 type Point string
 
 // The points.
@@ -11,28 +11,29 @@ const (
 	PreDestroy Point = "pre_destroy"
 )
 
-// PointRule is what holds at a point, whatever the workload.
+// PointRule describes a point. It is the same for every workload.
 type PointRule struct {
 	Point Point
-	// Aborts says that a failed point ends the flow it is part of. Where it
-	// does not, the flow goes on and the failure is a warning.
+	// Aborts reports whether a failed point ends its flow. Otherwise the flow
+	// continues and the failure is a warning.
 	Aborts bool
-	// Doc says when it runs and what failure does, for the schema and the docs.
+	// Doc describes when the hooks run and what a failure does. The schema and
+	// the documentation use it.
 	Doc string
 }
 
-// points is the closed list, in the order of a container's life.
+// points lists all points in the order of a container's lifecycle.
 var points = []PointRule{
-	{PostCreate, true, "After a container is created, started and healthy, before it waits in the pool. When it fails, the container is destroyed and another is made, with backoff."},
-	{PostClaim, true, "After a claimed container holds the tenant's files and is healthy, before the claim is answered. When it fails, the claim fails and the container is destroyed."},
-	{PreRelease, false, "While a claim is being released, before anything is taken from the container. When it fails, the rest of the point is skipped, the release goes on and its answer carries a warning."},
-	{PreDestroy, false, "Before a container is stopped and removed. When it fails, the container is destroyed all the same."},
+	{PostCreate, true, "After a container is created, started and healthy, before it becomes idle. If it fails, the container is destroyed and another is created, with backoff."},
+	{PostClaim, true, "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed."},
+	{PreRelease, false, "During a release, before the state is read from the container. If it fails, the rest of the point is skipped, the release continues and its response has a warning."},
+	{PreDestroy, false, "Before a container is stopped and removed. If it fails, the container is still destroyed."},
 }
 
-// Points returns the table of all points, in the order of a container's life.
+// Points returns all points in the order of a container's lifecycle.
 func Points() []PointRule { return append([]PointRule(nil), points...) }
 
-// IsValid says whether p is a point.
+// IsValid reports whether p is a point.
 func (p Point) IsValid() bool {
 	for _, r := range points {
 		if r.Point == p {

@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// All that a container says of an attempt is on record, whether it went well or
-// not: what it printed, how it was ended and what of it was left.
+// The record of an attempt is complete, whether it succeeded or failed: output,
+// how it was terminated, and how many processes it leaked.
 func TestRunRecordIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		out, warn := runtime.Output{Head: "migrated", Total: 8}, runtime.Output{Head: "slow", Tail: "est", Total: 99}
@@ -47,8 +47,7 @@ func TestRunRecordIsComplete(t *testing.T) {
 	})
 }
 
-// What Hostler tells a hook about itself is not for the author of the workload
-// to say.
+// The workload's author cannot override the variables that Hostler sets.
 func TestHostlerVariablesTakePrecedence(t *testing.T) {
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
 	h := newHook("a", Fail, 0)
@@ -59,8 +58,8 @@ func TestHostlerVariablesTakePrecedence(t *testing.T) {
 	require.Equal(t, "fast", s.calls[0].Environment["MODE"])
 }
 
-// An attempt of which something may still run is never recorded as cancelled,
-// though its flow was stopped: its container must go.
+// An attempt of which a process may still run is never recorded as canceled,
+// even if its flow was stopped, because its container must be destroyed.
 func TestTaintedRunIsUnknownNotCancelled(t *testing.T) {
 	stop := errors.New("the server stops")
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -11,12 +11,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// resumeTimeout is how much longer than its timeout the outcome of an attempt is
-// asked for: an engine may be on its way up, as this server is.
+// resumeTimeout is how long to wait for the outcome of an attempt, in addition
+// to its timeout: the engine may be starting, as this server is.
 const resumeTimeout = 5 * time.Minute
 
-// priorRuns lists what has been recorded of a point already, by the hooks' places
-// and in the order of the attempts. Of a new flow there is nothing.
+// priorRuns returns the recorded runs of a point by hook index, each in the
+// order of the attempts. A new flow has none.
 func (r *Runner) priorRuns(ctx context.Context, p Point, s Subject) (map[int][]Run, error) {
 	if s.NoPriorRuns {
 		return nil, nil
@@ -32,19 +32,20 @@ func (r *Runner) priorRuns(ctx context.Context, p Point, s Subject) (map[int][]R
 	return prior, nil
 }
 
-// HasStarted says whether a hook of the point has been begun for the subject.
+// HasStarted reports whether a hook of the point was started for the subject.
 func (r *Runner) HasStarted(ctx context.Context, p Point, s Subject) (bool, error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	return len(prior) > 0, err
 }
 
-// resume ends an attempt that was begun before, if it has not ended, with what
-// the container says has become of it. It is never begun again.
+// resume records the end of an earlier attempt that has not ended on record,
+// with the outcome that the container reports. It never starts the command
+// again.
 //
-// Where repeat is set it says whether another attempt may follow one whose end
-// nobody knows: only when the container answers that nothing of it is left. The
-// record does not tell what was out of control from what was merely lost sight
-// of, so the container is asked once more, and tells.
+// If mayRepeat is set, retry reports whether another attempt may follow one
+// with an unknown outcome: only if the container reports that no process of it
+// is left. The record does not distinguish a tainted container from a lost
+// connection, so resume queries the container again.
 func (r *Runner) resume(ctx context.Context, h Hook, run Run, mayRepeat bool) (ended Run, retry bool, err error) {
 	wasUnknown := mayRepeat && run.State == Unknown
 	if run.State != Running && !wasUnknown {
@@ -62,7 +63,7 @@ func (r *Runner) resume(ctx context.Context, h Hook, run Run, mayRepeat bool) (e
 	return ended, mayRepeat && ended.State == Unknown && !mayStillRun, err
 }
 
-// waitResult asks until the engine answers.
+// waitResult polls until the engine is available.
 func (r *Runner) waitResult(ctx context.Context, h Hook, run Run) (runtime.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.Timeout+resumeTimeout)
 	defer cancel()
@@ -74,19 +75,20 @@ func (r *Runner) waitResult(ctx context.Context, h Hook, run Run) (runtime.Resul
 	}
 }
 
-// AwaitIdle returns when no hook runs in the container any more. A claim may be ended by another server than the one that makes it, and a
-// container be condemned while a hook runs: on record the run has then ended as
-// Unknown, and the container is asked. It starts nothing and changes no record.
-// hs are all hooks of the container's workload. The error is that of a record
-// that cannot be read, of an engine that does not answer, or of ctx.
+// AwaitIdle waits until no hook runs in the container. Another server may end
+// the claim, or begin to destroy the container, while a hook runs. The run is
+// then recorded as Unknown, and only the container knows whether it has ended.
+// AwaitIdle starts nothing and changes no record. hs are all hooks of the
+// container's workload. It returns an error if a record cannot be read, if the
+// engine is unavailable, or if ctx ends.
 func (r *Runner) AwaitIdle(ctx context.Context, container string, hs map[Point][]Hook) error {
 	runs, err := r.recorder.Runs(ctx, RunFilter{Container: container, States: []RunState{Running, Unknown}, NoOutput: true})
 	if err != nil {
-		return fmt.Errorf("look up what may run in the container: %w", err)
+		return fmt.Errorf("list the hook runs of the container: %w", err)
 	}
 	for _, run := range runs {
 		if run.Index >= len(hs[run.Point]) {
-			continue // no hook of this workload
+			continue // not a hook of this workload
 		}
 		_, err := r.waitResult(ctx, hs[run.Point][run.Index], run)
 		if isEngineUnavailable(err) || ctx.Err() != nil {
@@ -96,13 +98,12 @@ func (r *Runner) AwaitIdle(ctx context.Context, container string, hs map[Point][
 	return nil
 }
 
-// MarkUnknown ends those of the runs with these ids that are under way and that
-// nobody will take up: their flows are not gone on with. How they ended is
-// Unknown, and none is run again.
+// MarkUnknown ends the unfinished runs with these ids as Unknown if their flows
+// will not be resumed. None of them is run again.
 func (r *Runner) MarkUnknown(ctx context.Context, ids []string, willResume func(context.Context, Run) (bool, error)) error {
 	runs, err := r.recorder.Runs(ctx, RunFilter{States: []RunState{Running}})
 	if err != nil {
-		return fmt.Errorf("list the hook runs under way: %w", err)
+		return fmt.Errorf("list the running hooks: %w", err)
 	}
 	for _, run := range runs {
 		if !slices.Contains(ids, run.ID) {
@@ -122,5 +123,5 @@ func (r *Runner) MarkUnknown(ctx context.Context, ids []string, willResume func(
 	return nil
 }
 
-// errNotResumed is why nobody knows how an attempt ended.
-var errNotResumed = errors.New("the server stopped while it ran, and what it was for is given up")
+// errNotResumed is recorded as the reason of an unknown outcome.
+var errNotResumed = errors.New("the server stopped while it ran; its flow was abandoned")

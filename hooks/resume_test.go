@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// What an earlier server has begun is gone on with: what has ended is not run
-// again, what was running is asked for, what never began is run.
+// A point is resumed from its records: a hook that ended is not run again, the
+// outcome of a running one is queried, and one that never started is run.
 func TestResumePriorRuns(t *testing.T) {
 	var unknownRun = scriptedResult{err: runtime.ErrUnknownRun}
 	priorRun := func(name string, index, attempt int, state RunState) Run {
@@ -31,46 +31,46 @@ func TestResumePriorRuns(t *testing.T) {
 		trace       []string
 		failed      RunState
 	}{
-		{"ended well", a, []Run{priorRun("a", 0, 1, Succeeded)}, nil,
+		{"succeeded", a, []Run{priorRun("a", 0, 1, Succeeded)}, nil,
 			[]string{"start z.1 running", "end z.1 succeeded"}, ""},
-		{"all ended well", a, []Run{priorRun("a", 0, 1, Succeeded), priorRun("z", 1, 1, Succeeded)}, nil, nil, ""},
-		{"ended badly", a, []Run{priorRun("a", 0, 1, Failed)}, nil, []string{"skip z.1 skipped"}, Failed},
-		{"ended badly, the rest skipped", a, []Run{priorRun("a", 0, 1, Failed), priorRun("z", 1, 1, Skipped)}, nil, nil, Failed},
-		{"ended badly and does not matter", newHook("a", Continue, 0), []Run{priorRun("a", 0, 1, Failed)}, nil,
+		{"all succeeded", a, []Run{priorRun("a", 0, 1, Succeeded), priorRun("z", 1, 1, Succeeded)}, nil, nil, ""},
+		{"failed", a, []Run{priorRun("a", 0, 1, Failed)}, nil, []string{"skip z.1 skipped"}, Failed},
+		{"failed, the rest skipped", a, []Run{priorRun("a", 0, 1, Failed), priorRun("z", 1, 1, Skipped)}, nil, nil, Failed},
+		{"failed with on_error continue", newHook("a", Continue, 0), []Run{priorRun("a", 0, 1, Failed)}, nil,
 			[]string{"start z.1 running", "end z.1 succeeded"}, ""},
-		{"was running and went well", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{exit0},
+		{"was running and succeeded", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{exit0},
 			[]string{"end a.1 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
 		{"was running and failed", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{exit3},
 			[]string{"end a.1 failed", "skip z.1 skipped"}, Failed},
 		{"was running and is unknown", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{unknownRun},
 			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
-		{"is unknown and may run twice", idempotent, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{unknownRun},
+		{"is unknown and idempotent", idempotent, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{unknownRun},
 			[]string{"end a.1 unknown", "start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"was unknown before and may run twice", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{unknownRun},
+		{"was unknown before and idempotent", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{unknownRun},
 			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"was unknown before, is over and may run twice", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{unavailable, exit3},
+		{"was unknown before, has ended and is idempotent", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{unavailable, exit3},
 			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"was unknown before and may not run twice", a, []Run{priorRun("a", 0, 1, Unknown)}, nil,
+		{"was unknown before and not idempotent", a, []Run{priorRun("a", 0, 1, Unknown)}, nil,
 			[]string{"skip z.1 skipped"}, Unknown},
-		{"was unknown before, may run twice and still does", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{tainted},
+		{"was unknown before, idempotent, still running", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, []scriptedResult{tainted},
 			[]string{"skip z.1 skipped"}, Unknown},
-		{"was unknown before and nobody answers", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, nil,
+		{"was unknown before, idempotent, engine unavailable", idempotent, []Run{priorRun("a", 0, 1, Unknown)}, nil,
 			[]string{"skip z.1 skipped"}, Unknown},
-		{"was running, may run twice and still does", idempotent, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{tainted},
+		{"was running, idempotent, still running", idempotent, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{tainted},
 			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
-		{"was running, may run twice and nobody answers", idempotent, []Run{priorRun("a", 0, 1, Running)}, nil,
+		{"was running, idempotent, engine unavailable", idempotent, []Run{priorRun("a", 0, 1, Running)}, nil,
 			[]string{"end a.1 unknown", "skip z.1 skipped"}, Unknown},
-		{"its second attempt was unknown and may be followed", idempotent, []Run{priorRun("a", 0, 1, Unknown), priorRun("a", 0, 2, Unknown)}, []scriptedResult{unknownRun},
+		{"second attempt was unknown and idempotent", idempotent, []Run{priorRun("a", 0, 1, Unknown), priorRun("a", 0, 2, Unknown)}, []scriptedResult{unknownRun},
 			[]string{"start a.3 running", "end a.3 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"its container has ended", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{lost},
+		{"container exited", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{lost},
 			[]string{"end a.1 lost", "skip z.1 skipped"}, Lost},
-		{"the engine answers late", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{unavailable, unavailable, exit0},
+		{"engine available after retries", a, []Run{priorRun("a", 0, 1, Running)}, []scriptedResult{unavailable, unavailable, exit0},
 			[]string{"end a.1 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"its second attempt was running", retried, []Run{priorRun("a", 0, 1, Failed), priorRun("a", 0, 2, Running)}, []scriptedResult{exit0},
+		{"second attempt was running", retried, []Run{priorRun("a", 0, 1, Failed), priorRun("a", 0, 2, Running)}, []scriptedResult{exit0},
 			[]string{"end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"its first attempt has failed", retried, []Run{priorRun("a", 0, 1, Failed)}, nil,
+		{"first attempt failed", retried, []Run{priorRun("a", 0, 1, Failed)}, nil,
 			[]string{"start a.2 running", "end a.2 succeeded", "start z.1 running", "end z.1 succeeded"}, ""},
-		{"its last attempt has failed", retried, []Run{priorRun("a", 0, 1, Failed), priorRun("a", 0, 2, TimedOut)}, nil,
+		{"last attempt failed", retried, []Run{priorRun("a", 0, 1, Failed), priorRun("a", 0, 2, TimedOut)}, nil,
 			[]string{"skip z.1 skipped"}, TimedOut},
 	}
 	for _, tt := range tests {
@@ -80,7 +80,7 @@ func TestResumePriorRuns(t *testing.T) {
 				rec := &fakeRecorder{prior: tt.prior}
 				runs, err := NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{tt.first, z}, Subject{Claim: "k"})
 				require.Equal(t, tt.trace, rec.trace)
-				require.Empty(t, s.waitResults, "asked until there is an answer, and no more")
+				require.Empty(t, s.waitResults, "polled until there is a result, not longer")
 				require.Equal(t, Skipped == runs[len(runs)-1].State, tt.failed != "", "the records end with the skipped ones")
 				for _, r := range runs {
 					require.NotEqual(t, Running, r.State)
@@ -103,7 +103,7 @@ func TestResumePriorRuns(t *testing.T) {
 	}
 }
 
-// The outcome is asked for by the key under which the attempt was begun.
+// The outcome is queried by the id under which the attempt was started.
 func TestResumeUsesSameAttemptID(t *testing.T) {
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3}}}
 	rec := &fakeRecorder{}
@@ -117,8 +117,8 @@ func TestResumeUsesSameAttemptID(t *testing.T) {
 	require.NotEmpty(t, s.waitCalls[0].RunID)
 }
 
-// Hooks that cannot be run any more are skipped, but what has begun has an end
-// of its own.
+// Hooks that cannot run are skipped; a hook that had started gets its own
+// outcome.
 func TestSkipResumesStartedRuns(t *testing.T) {
 	s := &scriptedRuntime{waitResults: []scriptedResult{lost}}
 	rec := &fakeRecorder{prior: []Run{{ID: "r", Hook: "a", Attempt: 1, State: Running}}}
@@ -128,8 +128,8 @@ func TestSkipResumesStartedRuns(t *testing.T) {
 	require.Len(t, runs, 2)
 }
 
-// An engine that is away for minutes while hooks are skipped costs neither the
-// outcome of what had begun nor the records of what had not.
+// If the engine is unavailable for minutes while hooks are skipped, neither the
+// outcome of a started hook nor the records of the skipped ones are lost.
 func TestSkipWaitsForEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scriptedRuntime{waitResults: []scriptedResult{unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, lost}}
@@ -142,7 +142,7 @@ func TestSkipWaitsForEngine(t *testing.T) {
 	})
 }
 
-// A flow that is stopped still says which hooks it has not run.
+// A canceled flow still records the hooks that it skipped.
 func TestSkipIsRecordedAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -152,7 +152,8 @@ func TestSkipIsRecordedAfterCancel(t *testing.T) {
 	require.Equal(t, []string{"skip a.1 skipped"}, rec.trace)
 }
 
-// Without its records nothing of a point is run: what has run could run again.
+// If the records of a point cannot be read, no hook runs, because a hook could
+// run twice.
 func TestNoHookRunsIfRecordsAreUnreadable(t *testing.T) {
 	full := errors.New("disk full")
 	s := &scriptedRuntime{}
@@ -162,8 +163,7 @@ func TestNoHookRunsIfRecordsAreUnreadable(t *testing.T) {
 	require.Empty(t, s.calls)
 }
 
-// A flow that has just been begun looks nothing up, and records all that it
-// does.
+// A new flow does not look up prior runs.
 func TestFirstRunSkipsLookup(t *testing.T) {
 	rec := &fakeRecorder{errs: map[string]error{"list": errors.New("asked")}}
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
@@ -172,7 +172,8 @@ func TestFirstRunSkipsLookup(t *testing.T) {
 	require.Equal(t, []string{"start a.1 running", "end a.1 succeeded"}, rec.trace)
 }
 
-// What nobody goes on with is ended once, as unknown; the rest is left alone.
+// A run whose flow is not resumed ends once, as unknown; other runs do not
+// change.
 func TestMarkUnknown(t *testing.T) {
 	rec := &fakeRecorder{prior: []Run{
 		{ID: "r", Hook: "a", Attempt: 2, State: Running, StartedAt: time.Now()},

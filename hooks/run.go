@@ -8,36 +8,36 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// RunState is how far an attempt is, or how it ended.
+// RunState is the state of an attempt.
 type RunState string
 
 // The states of an attempt. All but Running are final.
 const (
 	Running     RunState = "running"
 	Succeeded   RunState = "succeeded"
-	Failed      RunState = "failed"       // another exit code than 0, or a signal
-	TimedOut    RunState = "timed_out"    // ended by its timeout
+	Failed      RunState = "failed"       // exit code not 0, or a signal
+	TimedOut    RunState = "timed_out"    // terminated by its timeout
 	StartFailed RunState = "start_failed" // the command could not be started
-	Lost        RunState = "lost"         // the container ended while it ran, or before
-	Cancelled   RunState = "cancelled"    // the flow it was part of was stopped
-	Unknown     RunState = "unknown"      // nobody can say how it ended
-	Skipped     RunState = "skipped"      // an earlier hook failed, or nothing to run it in
+	Lost        RunState = "lost"         // the container exited while it ran, or before
+	Cancelled   RunState = "cancelled"    // its flow was stopped
+	Unknown     RunState = "unknown"      // the outcome is unknown
+	Skipped     RunState = "skipped"      // an earlier hook failed, or the container was not running
 )
 
-// RunStates lists every state, for validation and documentation.
+// RunStates returns every state, for validation and documentation.
 func RunStates() []RunState {
 	return []RunState{Running, Succeeded, Failed, TimedOut, StartFailed, Lost, Cancelled, Unknown, Skipped}
 }
 
 // Run is the record of one attempt of a hook. ID is the same for all attempts
-// of one hook at one point of one flow: an idempotency key. ID and Attempt
-// together name the record.
+// of one hook at one point of one flow; hooks use it as an idempotency key. ID
+// and Attempt together identify the record.
 type Run struct {
 	ID        string         `json:"id" doc:"The same for all attempts: an idempotency key."`
 	Attempt   int            `json:"attempt" doc:"From 1."`
 	Point     Point          `json:"point"`
 	Hook      string         `json:"hook" doc:"The hook's name."`
-	Index     int            `json:"index" doc:"Its place within the point, from 0."`
+	Index     int            `json:"index" doc:"The index of the hook within the point, from 0."`
 	Action    string         `json:"action"`
 	Command   []string       `json:"command"`
 	Workload  string         `json:"workload"`
@@ -45,20 +45,20 @@ type Run struct {
 	Claim     string         `json:"claim,omitempty"`
 	Tenant    string         `json:"tenant,omitempty"`
 	State     RunState       `json:"state"`
-	ExitCode  *int           `json:"exit_code,omitempty" doc:"Left out when there is none: it never started, or nobody knows."`
+	ExitCode  *int           `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
 	Signal    string         `json:"signal,omitempty"`
 	TimedOut  bool           `json:"timed_out,omitempty"`
 	Killed    bool           `json:"killed,omitempty" doc:"SIGKILL was needed."`
-	Leaked    int            `json:"leaked_processes,omitempty" doc:"Processes that outlived the command and were killed."`
-	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Left out in lists without output=true, and where nothing was printed."`
-	Stderr    runtime.Output `json:"stderr,omitzero" doc:"Left out in lists without output=true, and where nothing was printed."`
-	Error     string         `json:"error,omitempty" doc:"Why it has no exit code, or why it was skipped."`
+	Leaked    int            `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Omitted in lists without output=true, and if empty."`
+	Stderr    runtime.Output `json:"stderr,omitzero" doc:"Omitted in lists without output=true, and if empty."`
+	Error     string         `json:"error,omitempty" doc:"Why there is no exit code, or why the hook was skipped."`
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Duration  float64        `json:"duration_ms"`
 }
 
-// RunFilter says which attempts to list. Empty fields match all.
+// RunFilter selects the attempts to list. An empty field matches all.
 type RunFilter struct {
 	Workload  string
 	Container string
@@ -66,28 +66,28 @@ type RunFilter struct {
 	Tenant    string
 	Point     Point
 	States    []RunState
-	After     string // ids after this one, in order of id
-	Limit     int    // attempts at most; 0: no limit
-	NoOutput  bool   // without what the attempts printed, which may be much
+	After     string // only ids greater than this one
+	Limit     int    // max attempts; 0: no limit
+	NoOutput  bool   // without stdout and stderr, which may be large
 }
 
-// Recorder keeps runs and their events. Each call writes the record and its
-// event together, or neither, and returns when both are durable.
+// Recorder stores runs and their events. Each call writes the record and its
+// event in one transaction and returns when both are durable.
 type Recorder interface {
-	// RunStarted adds a record in state Running. When it fails the attempt must
-	// not start. It fails when the claim that the attempt is for has ended, or its
-	// container is gone: the runs that were on record as running ended then.
+	// RunStarted adds a record in state Running. If it fails, the attempt must
+	// not start. It fails if the attempt's claim has ended or its container is
+	// destroyed, because the running records were ended at that time.
 	RunStarted(ctx context.Context, r Run) error
-	// RunEnded ends a record that RunStarted added. Ending it twice is nil and
-	// changes nothing.
+	// RunEnded ends a record that RunStarted added. A second call returns nil
+	// and changes nothing.
 	RunEnded(ctx context.Context, r Run) error
-	// RunSkipped adds a record that never started.
+	// RunSkipped adds the record of a hook that was skipped.
 	RunSkipped(ctx context.Context, r Run) error
-	// Runs lists the records that match, by id and attempt.
+	// Runs lists the matching records, ordered by id and attempt.
 	Runs(ctx context.Context, f RunFilter) ([]Run, error)
 }
 
-// Error says which hook failed a point. It carries the run for the caller of
+// Error reports the hook that failed a point. It has the run for the caller of
 // the flow.
 type Error struct {
 	Run Run
@@ -105,17 +105,17 @@ func (e *Error) Error() string {
 	}
 	switch {
 	case r.State == TimedOut:
-		return fmt.Sprintf("%s ran longer than its timeout and was ended%s", what, tail)
+		return fmt.Sprintf("%s ran longer than its timeout and was terminated%s", what, tail)
 	case r.Error != "":
 		return fmt.Sprintf("%s: %s", what, r.Error)
 	case r.Signal != "":
-		return fmt.Sprintf("%s was ended by %s%s", what, r.Signal, tail)
+		return fmt.Sprintf("%s was terminated by %s%s", what, r.Signal, tail)
 	case r.ExitCode != nil:
 		return fmt.Sprintf("%s exited with code %d%s", what, *r.ExitCode, tail)
 	}
 	return fmt.Sprintf("%s: %s", what, r.State)
 }
 
-// ExcerptBytes is how much of a stream goes into events and errors. The whole
-// of what was captured is in the run's record.
+// ExcerptBytes is the max number of bytes of a stream in events and errors. The
+// run's record has all of the captured output.
 const ExcerptBytes = 2 << 10

@@ -13,46 +13,45 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Runner runs the hooks of a point. It is safe for many goroutines; a caller
-// sees to it that one container runs one point at a time.
+// Runner runs the hooks of a point. It is safe for concurrent use. The caller
+// must not run two points of one container at the same time.
 type Runner struct {
 	rt       runtime.Execer
 	recorder Recorder
 }
 
-// NewRunner returns a runner that runs in rt and records in rec.
+// NewRunner returns a Runner that runs hooks in rt and records them in recorder.
 func NewRunner(rt runtime.Execer, recorder Recorder) *Runner {
 	return &Runner{rt: rt, recorder: recorder}
 }
 
-// Subject is what a point is about.
+// Subject is the container, and the claim if any, of a point.
 type Subject struct {
 	Workload  string
 	Container string
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled
-	// NoPriorRuns says that the flow has just been begun, by this server and for the
-	// first time, so that nothing of it can be on record. Else it is looked up.
+	// NoPriorRuns reports whether this server has just started the flow for the
+	// first time, so the flow has no records. Otherwise they are looked up.
 	NoPriorRuns bool
 }
 
-// recordTimeout bounds how long a record may take once its attempt is over.
+// recordTimeout limits how long recording the end of an attempt may take.
 const recordTimeout = 30 * time.Second
 
-// Run runs the hooks one after another, as their policies say, and returns a
-// record of every attempt and of every hook that was skipped.
+// Run runs the hooks one after another according to their policies and returns
+// the record of every attempt and of every skipped hook.
 //
-// What a flow before this one has begun, perhaps that of a server that is no
-// more, is taken up from its records: what has ended stays ended, an attempt
-// that was under way is asked for its outcome, and only what never began is
-// run.
+// Run resumes the runs of an earlier flow, perhaps of an earlier server, from
+// their records: a hook that has ended is not run again, the outcome of a
+// running attempt is queried, and only hooks that never started are run.
 //
-// The error is an *Error when a hook failed its point; the records then end
-// with the skipped ones. It matches runtime.ErrTainted when something of a hook
-// may still run, whatever the policy: the container must be destroyed. Any
-// other error means that a record could not be read or written. No hooks cost
-// nothing.
+// The error is an *Error if a hook failed its point; the records then end with
+// the skipped hooks. It matches runtime.ErrTainted if a process of a hook may
+// still run, whatever the policy: the container must be destroyed. Any other
+// error means that a record could not be read or written. Without hooks, Run
+// does nothing.
 func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run, error) {
 	if len(hs) == 0 {
 		return nil, nil
@@ -74,7 +73,7 @@ func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run,
 	return runs, nil
 }
 
-// newRun is the record of a hook's first attempt.
+// newRun returns the record of a hook's first attempt.
 func newRun(p Point, h Hook, index int, s Subject) Run {
 	return Run{
 		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
@@ -83,8 +82,8 @@ func newRun(p Point, h Hook, index int, s Subject) Run {
 	}
 }
 
-// Skip records that the hooks of a point were not run, and ends those that a
-// flow before this one has begun.
+// Skip records the hooks of a point as skipped and ends those that an earlier
+// flow has started.
 func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, reason string) ([]Run, error) {
 	prior, err := r.priorRuns(ctx, p, s)
 	if err != nil {
@@ -93,7 +92,7 @@ func (r *Runner) Skip(ctx context.Context, p Point, hs []Hook, s Subject, reason
 	return r.skip(ctx, p, hs, 0, s, reason, prior)
 }
 
-// skip skips the hooks from the index from on.
+// skip skips the hooks hs[from:].
 func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subject, reason string, prior map[int][]Run) ([]Run, error) {
 	var runs []Run
 	for i, h := range hs[from:] {
@@ -118,16 +117,15 @@ func (r *Runner) skip(ctx context.Context, p Point, hs []Hook, from int, s Subje
 	return runs, nil
 }
 
-// recordSkip writes down that a hook was not run, of a flow that was stopped
-// too.
+// recordSkip records a skipped hook. It ignores the cancellation of ctx.
 func (r *Runner) recordSkip(ctx context.Context, run Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	return r.recorder.RunSkipped(ctx, run)
 }
 
-// runHook runs one hook as often as its policy says, less what was done before.
-// Its error ends the point.
+// runHook runs one hook according to its policy and counts the prior attempts.
+// An error ends the point.
 func (r *Runner) runHook(ctx context.Context, h Hook, run Run, source string, prior []Run) ([]Run, error) {
 	var runs []Run
 	for {
@@ -150,7 +148,7 @@ func (r *Runner) runHook(ctx context.Context, h Hook, run Run, source string, pr
 			return runs, nil
 		}
 		if len(prior) > 0 {
-			continue // it was tried again
+			continue // the next attempt is on record
 		}
 		if retry {
 			run.Attempt++
@@ -172,9 +170,9 @@ func (r *Runner) runHook(ctx context.Context, h Hook, run Run, source string, pr
 	}
 }
 
-// attempt runs a hook once between its two records. Its error says that the
-// container is doomed or that a record failed; a hook that merely failed has
-// its state in the Run.
+// attempt runs a hook once and records its start and its end. It returns an
+// error if the container is tainted or a record cannot be written. If only the
+// hook failed, the error is nil and the Run has the state.
 func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (Run, error) {
 	run.State, run.StartedAt = Running, time.Now()
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
@@ -186,14 +184,15 @@ func (r *Runner) attempt(ctx context.Context, h Hook, run Run, source string) (R
 	return r.end(ctx, run, res, err)
 }
 
-// execWithReconnect does what an attempt is for. An engine that does not answer has begun
-// nothing, or has lost sight of what it began: the container is asked which, by
-// the attempt's key. What it has never heard of is begun again under that key,
-// so that of two which reach it after all one is run.
+// execWithReconnect runs the action of an attempt. If the engine becomes
+// unavailable, the command may or may not have started. The container is then
+// queried by the attempt's id. If it does not know the id, the command is sent
+// again under the same id, so the container runs only one of two commands that
+// arrive late.
 //
-// All this lasts no longer than the attempt itself could have, from its start.
-// An engine that is away for longer holds up no flow, and a command that was on
-// its way to a container all that time is not begun another time.
+// It returns no later than the attempt itself could have ended. A longer outage
+// of the engine does not block the flow, and a command that may still be on its
+// way to the container is not sent again.
 func (r *Runner) execWithReconnect(ctx context.Context, h Hook, call Call) (runtime.Result, error) {
 	deadline := time.Now().Add(h.Timeout + runtime.DefaultGrace)
 	res, err := h.Action.Run(ctx, call)
@@ -210,12 +209,13 @@ func (r *Runner) execWithReconnect(ctx context.Context, h Hook, call Call) (runt
 	return res, err
 }
 
-// isEngineUnavailable says whether the engine may know more later.
+// isEngineUnavailable reports whether the engine is unavailable, so a later
+// query may have a result.
 func isEngineUnavailable(err error) bool {
 	return errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrTainted)
 }
 
-// call is an attempt as its action needs to know it.
+// call returns the Call of an attempt.
 func (r *Runner) call(h Hook, run Run) Call {
 	return Call{
 		Runtime: r.rt, Container: run.Container, Timeout: h.Timeout,
@@ -223,7 +223,7 @@ func (r *Runner) call(h Hook, run Run) Call {
 	}
 }
 
-// end writes down how an attempt ended.
+// end records how an attempt ended.
 func (r *Runner) end(ctx context.Context, run Run, res runtime.Result, err error) (Run, error) {
 	run = fillOutcome(ctx, run, res, err)
 	if recErr := r.recordEnd(ctx, run); recErr != nil {
@@ -232,7 +232,7 @@ func (r *Runner) end(ctx context.Context, run Run, res runtime.Result, err error
 	return run, taintedError(run, err)
 }
 
-// taintedError is the error of an attempt of which something may still run.
+// taintedError returns an error if a process of the attempt may still run.
 func taintedError(run Run, err error) error {
 	if errors.Is(err, runtime.ErrTainted) {
 		return errors.Join(&Error{Run: run}, err)
@@ -240,8 +240,8 @@ func taintedError(run Run, err error) error {
 	return nil
 }
 
-// recordEnd writes the outcome, and tries again for a while when that fails: a
-// full disk must not turn what ran into something that nobody knows of.
+// recordEnd records the outcome and retries until recordTimeout: a full disk
+// must not turn a known outcome into an unknown one.
 func (r *Runner) recordEnd(ctx context.Context, run Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
@@ -256,7 +256,7 @@ func (r *Runner) recordEnd(ctx context.Context, run Run) error {
 	}
 }
 
-// fillOutcome writes how an attempt ended into its record.
+// fillOutcome sets the outcome of an attempt in its record.
 func fillOutcome(ctx context.Context, run Run, res runtime.Result, err error) Run {
 	now := time.Now()
 	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
@@ -288,7 +288,7 @@ func fillOutcome(ctx context.Context, run Run, res runtime.Result, err error) Ru
 	return run
 }
 
-// hookEnvironment is what every hook is told about itself.
+// hookEnvironment returns the HOSTLER_ variables of a hook.
 func hookEnvironment(run Run, source string) map[string]string {
 	return map[string]string{
 		"HOSTLER_HOOK":         run.Hook,
@@ -303,16 +303,17 @@ func hookEnvironment(run Run, source string) map[string]string {
 	}
 }
 
-// isRetryable says whether another try may end differently: a command that
-// cannot be started never will, and a container that ended is no place to try.
+// isRetryable reports whether another attempt may end differently: a command
+// that cannot be started fails again, and nothing can run in a container that
+// has exited.
 func isRetryable(s RunState) bool { return s == Failed || s == TimedOut }
 
-// hasEndedCleanly says whether nothing of a failed attempt can still run and the
-// container is fit for the next hook.
+// hasEndedCleanly reports whether no process of a failed attempt can still run
+// and the container can run the next hook.
 func hasEndedCleanly(s RunState) bool { return s == Failed || s == TimedOut || s == StartFailed }
 
-// backoff is how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
+// backoff returns how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
 func backoff(attempt int) time.Duration { return time.Second << (attempt - 1) }
 
-// newID makes an id that sorts by time.
+// newID returns an id that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -14,17 +14,18 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// scriptedRuntime is a runtime whose commands end as the test says, by the name of
-// their first argument.
+// scriptedRuntime is a runtime whose commands end with scripted results, by their
+// first argument.
 type scriptedRuntime struct {
 	mu          sync.Mutex
 	results     map[string][]scriptedResult // consumed one by one; the last one stays
 	calls       []runtime.Command
-	waitCalls   []runtime.Command // for an outcome
-	waitResults []scriptedResult  // of those that are asked for; consumed one by one
+	waitCalls   []runtime.Command // of WaitResult
+	waitResults []scriptedResult  // of WaitResult; consumed one by one
 }
 
-// WaitResult is the next fate; when there is none left the engine is away.
+// WaitResult returns the next result; after the last one the engine is
+// unavailable.
 func (s *scriptedRuntime) WaitResult(_ context.Context, _ string, c runtime.Command) (runtime.Result, error) {
 	s.waitCalls = append(s.waitCalls, c)
 	if len(s.waitResults) == 0 {
@@ -57,13 +58,13 @@ func (s *scriptedRuntime) Exec(_ context.Context, _ string, c runtime.Command) (
 	return e.res, e.err
 }
 
-// fakeRecorder is a Recorder that keeps everything and can be broken.
+// fakeRecorder is a Recorder that keeps its records in memory and can fail.
 type fakeRecorder struct {
 	trace        []string
 	runs         []Run
 	prior        []Run // what was recorded earlier
 	errs         map[string]error
-	failuresLeft int // failures of a broken call before it works again; 0: it never does
+	failuresLeft int // failures of a failing call before it succeeds; 0: it never does
 }
 
 func (rec *fakeRecorder) write(ctx context.Context, call string, r Run) error {
@@ -107,8 +108,8 @@ func newHook(name string, policy OnError, retries int) Hook {
 	return Hook{Name: name, Action: Exec{Command: []string{name}}, Timeout: time.Second, OnError: policy, Retries: retries}
 }
 
-// Every policy at every way to end: what is recorded, in what order, whether
-// the point fails, and that what follows a failure is skipped and says so.
+// Every policy with every outcome: what is recorded, in what order, whether the
+// point fails, and that the hooks after a failure are recorded as skipped.
 func TestErrorPolicies(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -125,8 +126,8 @@ func TestErrorPolicies(t *testing.T) {
 		{"continue", newHook("a", Continue, 0), []scriptedResult{exit3}, []string{"start a.1 running", "end a.1 failed", "start z.1 running", "end z.1 succeeded"}, "", 0},
 		{"continue on timeout", newHook("a", Continue, 0), []scriptedResult{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "start z.1 running", "end z.1 succeeded"}, "", 0},
 		{"continue never when lost", newHook("a", Continue, 0), []scriptedResult{lost}, []string{"start a.1 running", "end a.1 lost", "skip z.1 skipped"}, Lost, 0},
-		{"continue never when doomed", newHook("a", Continue, 0), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
-		{"continue never when nobody knows", newHook("a", Continue, 0), []scriptedResult{unavailable}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 3 * time.Second},
+		{"continue never when tainted", newHook("a", Continue, 0), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
+		{"continue never when unknown", newHook("a", Continue, 0), []scriptedResult{unavailable}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 3 * time.Second},
 		{"retry until it works", newHook("a", Retry, 2), []scriptedResult{exit3, timedOut, exit0}, []string{
 			"start a.1 running", "end a.1 failed", "start a.2 running", "end a.2 timed_out",
 			"start a.3 running", "end a.3 succeeded", "start z.1 running", "end z.1 succeeded",
@@ -137,7 +138,7 @@ func TestErrorPolicies(t *testing.T) {
 			"skip z.1 skipped",
 		}, Failed, 31 * time.Second},
 		{"retry never what cannot start", newHook("a", Retry, 5), []scriptedResult{noBinary}, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, StartFailed, 0},
-		{"retry never when doomed", newHook("a", Retry, 5), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
+		{"retry never when tainted", newHook("a", Retry, 5), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -162,8 +163,8 @@ func TestErrorPolicies(t *testing.T) {
 	}
 }
 
-// Every started attempt has exactly one end, its id is the same for every
-// attempt, its key is not, and the hook is told all about itself.
+// Every started attempt has exactly one end. The run id is the same for every
+// attempt, the attempt id is not, and the hook has all HOSTLER_ variables.
 func TestAttemptsAndEnvironment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3, exit0}}}
@@ -190,7 +191,7 @@ func TestAttemptsAndEnvironment(t *testing.T) {
 	})
 }
 
-// No hooks cost nothing: no record, no call.
+// Without hooks there is no record and no call.
 func TestNoHooks(t *testing.T) {
 	rec := &fakeRecorder{errs: map[string]error{"start": errors.New("used")}}
 	runs, err := NewRunner(nil, rec).Run(t.Context(), PostClaim, nil, Subject{})
@@ -198,8 +199,8 @@ func TestNoHooks(t *testing.T) {
 	require.Empty(t, runs)
 }
 
-// An attempt whose start cannot be recorded does not start; an outcome that
-// cannot be recorded at first is kept and written later.
+// An attempt whose start cannot be recorded does not start. Recording an outcome
+// is retried.
 func TestRecorderErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("disk full")
@@ -221,8 +222,8 @@ func TestRecorderErrors(t *testing.T) {
 	})
 }
 
-// A flow that is stopped while a hook runs, or waits to be tried again, ends
-// at once and records the end.
+// A flow that is canceled while a hook runs, or during the backoff, ends
+// immediately and records the end.
 func TestCancelDuringHookAndBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stop := errors.New("the server stops")
@@ -246,7 +247,7 @@ func TestCancelDuringHookAndBackoff(t *testing.T) {
 	})
 }
 
-// The error of a point says which hook, why, and the tail of its stderr.
+// The error of a point has the hook, the reason, and an excerpt of its stderr.
 func TestErrorText(t *testing.T) {
 	code := 3
 	tests := []struct {
@@ -254,16 +255,16 @@ func TestErrorText(t *testing.T) {
 		want string
 	}{
 		{Run{Point: PostClaim, Hook: "a", Attempt: 1, State: Failed, ExitCode: &code, Stderr: runtime.Output{Head: "no table"}}, `post_claim hook "a" exited with code 3: no table`},
-		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, TimedOut: true}, `post_claim hook "a" (attempt 2) ran longer than its timeout and was ended`},
+		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, TimedOut: true}, `post_claim hook "a" (attempt 2) ran longer than its timeout and was terminated`},
 		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Lost, Error: "gone"}, `pre_destroy hook "a": gone`},
-		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Failed, Signal: "SIGKILL"}, `pre_destroy hook "a" was ended by SIGKILL`},
+		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Failed, Signal: "SIGKILL"}, `pre_destroy hook "a" was terminated by SIGKILL`},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, (&Error{Run: tt.run}).Error())
 	}
 }
 
-// The table of points is what the documentation says: closed, in order.
+// Every point of the table is valid and documented.
 func TestPoints(t *testing.T) {
 	require.Len(t, Points(), 4)
 	for _, r := range Points() {
