@@ -14,12 +14,12 @@ var stateFields = []mutation{
 	field("filesystem", `f.inode, f.filesystem, f.device`, `f.inode, f.device`),
 	field("device", `f.filesystem, f.device, f.flags`, `f.filesystem, f.flags`),
 	field("flags", `f.device, f.flags,`, `f.device,`),
-	field("last change, in seconds,", `uint64(f.changed.Sec), `, ``),
-	field("last modification, in seconds,", `uint64(f.modified.Sec), `, ``),
-	field("birth, in seconds,", `, uint64(f.born.Sec),`, `,`),
-	field("last change, in nanoseconds,", `uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec)`, `uint64(f.modified.Nsec)`),
-	field("last modification, in nanoseconds,", `uint64(f.changed.Nsec)<<32 | uint64(f.modified.Nsec)`, `uint64(f.changed.Nsec) << 32`),
-	field("birth, in nanoseconds,", `, uint64(f.born.Nsec),`, `,`),
+	field("last change, in seconds,", `uint64(f.ctime.Sec), `, ``),
+	field("last modification, in seconds,", `uint64(f.mtime.Sec), `, ``),
+	field("birth, in seconds,", `, uint64(f.btime.Sec),`, `,`),
+	field("last change, in nanoseconds,", `uint64(f.ctime.Nsec)<<32 | uint64(f.mtime.Nsec)`, `uint64(f.mtime.Nsec)`),
+	field("last modification, in nanoseconds,", `uint64(f.ctime.Nsec)<<32 | uint64(f.mtime.Nsec)`, `uint64(f.ctime.Nsec) << 32`),
+	field("birth, in nanoseconds,", `, uint64(f.btime.Nsec),`, `,`),
 }
 
 func field(name, old, replacement string) mutation {

@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkIdleSessions opens a thousand sessions whose other ends are in
-// memory, and tells what each costs the server while nothing happens on it.
-// The pipe that stands for the connection is counted in.
+// memory and reports what each idle session costs the server. The pipe that
+// replaces the connection is included.
 func BenchmarkIdleSessions(b *testing.B) {
 	const count = 1000
 	b.ReportAllocs()
@@ -35,16 +35,18 @@ func BenchmarkIdleSessions(b *testing.B) {
 	}
 }
 
-// dialIdlePeer is a Dial to a peer that greets and is silent from then on.
+// dialIdlePeer is a Dial to a peer that completes the handshake and is silent
+// after it.
 func dialIdlePeer(context.Context, string) (io.ReadWriteCloser, int, error) {
 	ours, theirs := net.Pipe()
-	go func() { // ends with the greeting
+	go func() { // ends with the handshake
 		_, _ = ProgramHandshake(theirs, DeriveKey(secret, "c"), HandshakeReply{BootID: "a", Main: MainRunning})
 	}()
 	return ours, Version, nil
 }
 
-// memoryInUse is what the process holds after what is garbage is gone.
+// memoryInUse returns the memory that the process uses after a garbage
+// collection.
 func memoryInUse() (heap, stacks int64, goroutines int) {
 	goruntime.GC()
 	goruntime.GC()
@@ -53,7 +55,7 @@ func memoryInUse() (heap, stacks int64, goroutines int) {
 	return int64(m.HeapAlloc), int64(m.StackInuse), goruntime.NumGoroutine()
 }
 
-// BenchmarkStream sends bytes on a stream over a pair of sockets.
+// BenchmarkStream sends bytes on a stream over a socket pair.
 func BenchmarkStream(b *testing.B) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
 	require.NoError(b, err)

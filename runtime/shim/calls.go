@@ -9,78 +9,81 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// callTimeout bounds Restart, RecordBaseline and Wipe: ending processes and emptying
-// volumes takes milliseconds, unless something is wrong.
+// callTimeout bounds Restart, RecordBaseline and Wipe. Killing processes and
+// emptying volumes takes milliseconds unless something is wrong.
 const callTimeout = 2 * time.Minute
 
-// ScanTimeout is for how long the program looks for changes before it answers that
-// it cannot finish, and scanCallTimeout for how long that answer is waited for.
-// What takes this long is a large tree, not a container out of control.
+// ScanTimeout is how long the program scans for changes before it answers that
+// it cannot finish. scanCallTimeout is how long the server waits for that
+// answer. A scan that takes this long means a large tree, not a tainted
+// container.
 const (
 	ScanTimeout     = 90 * time.Second
 	scanCallTimeout = ScanTimeout + 15*time.Second
 )
 
-// newRunID makes up the key of a run that has none.
+// newRunID returns a run ID for a command that has none.
 func newRunID() string { return rand.Text() }
 
-// Restart is runtime.Lifecycle.Restart. The processes are killed without being
-// asked first: what a main process saves at its end would go over files that
-// were just put there for the next one.
+// Restart implements runtime.Lifecycle.Restart. It kills the processes without
+// asking them to exit first: what a main process saves when it exits would
+// overwrite files that were just copied in for the next one.
 func (s *Session) Restart(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "restart", Request{Op: OpRestart, Fence: fence})
 	return err
 }
 
-// StartMain starts the main process when there is none, in a container that its
-// engine has started again. It ends nothing, and so needs no fence.
+// StartMain starts the main process if there is none, in a container that its
+// engine has restarted. It ends nothing, so it needs no fence.
 func (s *Session) StartMain(ctx context.Context) error {
-	_, err := s.call(ctx, "begin", Request{Op: OpStartMain})
+	_, err := s.call(ctx, "start main", Request{Op: OpStartMain})
 	return err
 }
 
-// RaiseFence has the container refuse what carries a smaller fence, and changes
-// nothing else.
+// RaiseFence makes the container refuse requests with a smaller fence. It
+// changes nothing else.
 func (s *Session) RaiseFence(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "raise the fence", Request{Op: OpRaiseFence, Fence: fence})
 	return err
 }
 
-// RecordBaseline is runtime.Recycler.RecordBaseline. The paths are what the engine says that has
-// changed in the container so far, besides what the program finds by itself.
+// RecordBaseline implements runtime.Recycler.RecordBaseline. paths are the
+// changes in the container that the engine reports, in addition to what the
+// program finds by itself.
 func (s *Session) RecordBaseline(ctx context.Context, fence int64, paths []string) error {
 	_, err := s.call(ctx, "baseline", Request{Op: OpRecordBaseline, Fence: fence, Paths: paths})
 	return err
 }
 
-// Stop is runtime.Lifecycle.Stop. A backend whose engine tells which files have
-// changed asks it between Stop and Wipe: before, a process could still change
-// one more.
+// Stop implements runtime.Lifecycle.Stop. A backend whose engine reports
+// changed files asks it between Stop and Wipe: before Stop, a process could
+// still change one more file.
 func (s *Session) Stop(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "stop", Request{Op: OpStop, Fence: fence})
 	return err
 }
 
-// Halt asks the main process to end and waits until it has, within its grace
-// period. Init stays. It may be called again: the grace period goes on.
+// Halt asks the main process to exit and waits until it has, within its grace
+// period. Init keeps running. Halt may be called again: the grace period
+// continues.
 func (s *Session) Halt(ctx context.Context) error {
 	_, err := s.request(ctx, "halt", Request{Op: OpHalt})
 	return err
 }
 
-// Wipe is runtime.Recycler.Wipe, Stop included, for a backend whose log has an
-// exact place for its end.
+// Wipe implements runtime.Recycler.Wipe, Stop included, for a backend whose log
+// has an exact position for its end.
 func (s *Session) Wipe(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "wipe", Request{Op: OpWipe, Fence: fence})
 	return err
 }
 
-// LastModified is runtime.Files.Changed.
+// LastModified implements runtime.Files.LastModified.
 func (s *Session) LastModified(ctx context.Context, dirs []string) (time.Time, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, scanCallTimeout,
-		fmt.Errorf("%w: no answer in %s", runtime.ErrScanIncomplete, scanCallTimeout))
+		fmt.Errorf("%w: no answer within %s", runtime.ErrScanIncomplete, scanCallTimeout))
 	defer cancel()
-	response, err := s.call(ctx, "look for changes", Request{Op: OpLastModified, Paths: dirs})
+	response, err := s.call(ctx, "scan for changes", Request{Op: OpLastModified, Paths: dirs})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -89,13 +92,14 @@ func (s *Session) LastModified(ctx context.Context, dirs []string) (time.Time, e
 
 // call is request with callTimeout.
 func (s *Session) call(ctx context.Context, what string, r Request) (*Response, error) {
-	timeout := fmt.Errorf("%w: no answer in %s", runtime.ErrTainted, callTimeout)
+	timeout := fmt.Errorf("%w: no answer within %s", runtime.ErrTainted, callTimeout)
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, timeout)
 	defer cancel()
 	return s.request(ctx, what, r)
 }
 
-// request sends a request that is safe to send twice, and waits for its answer.
+// request sends a request that is safe to send twice and waits for its
+// response.
 func (s *Session) request(ctx context.Context, what string, r Request) (response *Response, err error) {
 	err = s.withRetry(ctx, what, r.Op != OpLastModified, func(c *sessionConn) error {
 		response, err = roundTrip(ctx, c, r)
@@ -104,8 +108,8 @@ func (s *Session) request(ctx context.Context, what string, r Request) (response
 	return response, err
 }
 
-// withRetry makes an attempt on a connection, again on another one as long as that
-// may help.
+// withRetry runs attempt on a connection. It retries on another connection as
+// long as that may help.
 func (s *Session) withRetry(ctx context.Context, what string, changes bool, attempt func(*sessionConn) error) error {
 	bootID := ""
 	for backoff := minReopenBackoff; ; backoff = min(2*backoff, maxReopenBackoff) {
@@ -116,7 +120,7 @@ func (s *Session) withRetry(ctx context.Context, what string, changes bool, atte
 		}
 		c, err := s.connect(ctx)
 		if err == nil && bootID != "" && bootID != c.bootID {
-			return fmt.Errorf("%s: %w: it was started again", what, runtime.ErrContainerExited)
+			return fmt.Errorf("%s: %w: it was restarted", what, runtime.ErrContainerExited)
 		}
 		if err == nil {
 			bootID = c.bootID
@@ -137,7 +141,7 @@ func (s *Session) withRetry(ctx context.Context, what string, changes bool, atte
 	}
 }
 
-// roundTrip sends one request on one connection and waits for its answer.
+// roundTrip sends one request on one connection and waits for its response.
 func roundTrip(ctx context.Context, c *sessionConn, r Request) (*Response, error) {
 	out, err := c.Call(r)
 	if err != nil {
@@ -147,7 +151,7 @@ func roundTrip(ctx context.Context, c *sessionConn, r Request) (*Response, error
 	select {
 	case ev := <-out.events:
 		if ev.response == nil {
-			return nil, fmt.Errorf("%w: a note on a request that has none", ErrProtocol)
+			return nil, fmt.Errorf("%w: a progress message for a request that has none", ErrProtocol)
 		}
 		if ev.response.Error != nil {
 			return nil, ev.response.Error.Err()

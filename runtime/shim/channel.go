@@ -17,36 +17,38 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// maxHandshakeReply bounds what the program says before it has proven that it is ours.
+// maxHandshakeReply bounds the program's reply before the program has proven
+// its identity.
 const maxHandshakeReply = 64 << 10
 
-// errUnauthenticated is a peer that does not hold the container's key.
-var errUnauthenticated = errors.New("it could not prove that it is our program")
+// errUnauthenticated is the error for a peer that does not hold the container's
+// key.
+var errUnauthenticated = errors.New("peer is not authenticated")
 
 // Channel is a stream after both ends have proven to each other that they hold
 // the container's key, which never crosses the stream. Every frame is encrypted
-// under a key of its direction and numbered, so that whoever carries the stream
-// can neither read a frame nor change, repeat, reorder or leave out one. One
-// goroutine may write while another one reads.
+// with a key for its direction and numbered. So no one who carries the stream
+// can read, change, repeat, reorder or omit a frame. One goroutine may write
+// while another one reads.
 type Channel struct {
 	stream         io.ReadWriter
 	out, in        cipher.AEAD
 	sent, received uint64
 	local, remote  Role
-	features       []string  // that both ends have
-	buffers        sync.Pool // of *[]byte that hold a frame of a stream
+	features       []string  // supported by both ends
+	buffers        sync.Pool // of *[]byte, each holds a stream frame
 }
 
-// Proof is what the first message after the greetings carries.
+// Proof is the first message after the handshake messages.
 type Proof struct {
 	MAC []byte `json:"mac"`
 }
 
-// errVersion is a peer that speaks another version than the container's.
+// errVersion is the error for a peer whose version is not the container's.
 var errVersion = fmt.Errorf("%w: another protocol version", runtime.ErrTainted)
 
-// ServerHandshake is the server's part of the handshake, in the version that the
-// container's record has. The program proves itself first.
+// ServerHandshake runs the server's part of the handshake, with the version in
+// the container's record. The program proves itself first.
 func ServerHandshake(stream io.ReadWriter, key []byte, version int) (*Channel, HandshakeReply, error) {
 	sent, err := writeHandshake(stream, KindHandshake, Handshake{Version: version, Nonce: newNonce(), Features: features})
 	if err != nil {
@@ -61,7 +63,7 @@ func ServerHandshake(stream io.ReadWriter, key []byte, version int) (*Channel, H
 		return nil, reply, err
 	}
 	if reply.Version != version {
-		return nil, reply, fmt.Errorf("%w: its program speaks version %d, and its record says %d", errVersion, reply.Version, version)
+		return nil, reply, fmt.Errorf("%w: its program speaks version %d, its record has version %d", errVersion, reply.Version, version)
 	}
 	digest := transcript(sent, f.Body)
 	if err := verifyProof(stream, key, Program, digest); err != nil {
@@ -74,9 +76,9 @@ func ServerHandshake(stream io.ReadWriter, key []byte, version int) (*Channel, H
 	return c, reply, err
 }
 
-// ProgramHandshake is the program's part of the handshake. The welcome is completed with
-// what the greeting needs. A client of another version is told the program's,
-// and refused.
+// ProgramHandshake runs the program's part of the handshake. It fills in the
+// fields of reply that the handshake needs. A client with another version
+// receives the program's version and is refused.
 func ProgramHandshake(stream io.ReadWriter, key []byte, reply HandshakeReply) (*Channel, error) {
 	f, err := ReadFrame(stream, MaxHandshake)
 	if err != nil {
@@ -92,7 +94,7 @@ func ProgramHandshake(stream io.ReadWriter, key []byte, reply HandshakeReply) (*
 		return nil, err
 	}
 	if received.Version != Version {
-		return nil, fmt.Errorf("%w: the client's is %d, and not %d", errVersion, received.Version, Version)
+		return nil, fmt.Errorf("%w: the client has version %d, want %d", errVersion, received.Version, Version)
 	}
 	digest := transcript(f.Body, sent)
 	if err := WriteFrame(stream, KindProof, Proof{proof(key, Program, digest)}); err != nil {
@@ -104,11 +106,11 @@ func ProgramHandshake(stream io.ReadWriter, key []byte, reply HandshakeReply) (*
 	return newChannel(stream, key, digest, Program, Server, received.Features)
 }
 
-// writeHandshake sends a greeting and returns its body as it was sent.
+// writeHandshake sends a handshake message and returns its body as sent.
 func writeHandshake(w io.Writer, kind Kind, message any) ([]byte, error) {
 	body, err := json.Marshal(message)
 	if err != nil {
-		return nil, fmt.Errorf("encode a greeting: %w", err)
+		return nil, fmt.Errorf("encode the handshake: %w", err)
 	}
 	return body, WriteFrame(w, kind, json.RawMessage(body))
 }
@@ -119,12 +121,12 @@ func newNonce() []byte {
 	return nonce
 }
 
-// transcript is both greetings, byte for byte: versions, nonces, features and the
-// boot.
+// transcript returns the hash of both handshake messages, byte for byte:
+// versions, nonces, features and the boot ID.
 func transcript(request, reply []byte) []byte {
 	sum := sha256.New()
 	for _, body := range [][]byte{request, reply} {
-		_ = binary.Write(sum, binary.BigEndian, uint64(len(body))) // a hash takes all
+		_ = binary.Write(sum, binary.BigEndian, uint64(len(body))) // a hash never fails
 		sum.Write(body)
 	}
 	return sum.Sum(nil)
@@ -137,7 +139,7 @@ func proof(key []byte, end Role, digest []byte) []byte {
 	return mac.Sum(nil)
 }
 
-// verifyProof reads the other end's proof.
+// verifyProof reads and checks the other end's proof.
 func verifyProof(r io.Reader, key []byte, end Role, digest []byte) error {
 	f, err := ReadFrame(r, MaxHandshake)
 	if err != nil {
@@ -165,20 +167,20 @@ func newChannel(stream io.ReadWriter, key, digest []byte, local, remote Role, re
 	return &Channel{stream: stream, out: out, in: in, local: local, remote: remote, features: commonFeatures(remoteFeatures)}, nil
 }
 
-// newAEAD is the cipher of what one end sends.
+// newAEAD returns the cipher for what one end sends.
 func newAEAD(key, digest []byte, end Role) (cipher.AEAD, error) {
 	own, err := hkdf.Key(sha256.New, key, digest, "hostler frames of the "+end.name, 32)
 	if err != nil {
-		return nil, fmt.Errorf("derive a session's key: %w", err)
+		return nil, fmt.Errorf("derive the session key: %w", err)
 	}
 	block, err := aes.NewCipher(own)
 	if err != nil {
-		return nil, fmt.Errorf("prepare a session's cipher: %w", err)
+		return nil, fmt.Errorf("create the session cipher: %w", err)
 	}
 	return cipher.NewGCM(block)
 }
 
-// overhead is how much longer an encrypted body is.
+// overhead is the number of bytes that encryption adds to a body.
 const overhead = 16
 
 // Write sends one message in a single Write.
@@ -199,8 +201,7 @@ func (c *Channel) Write(kind Kind, message any) error {
 	return err
 }
 
-// writeRaw sends a frame of a stream in a single Write. The body is at most
-// MaxData.
+// writeRaw sends a stream frame in a single Write. The body is at most MaxData.
 func (c *Channel) writeRaw(kind Kind, id uint64, stream byte, body []byte) error {
 	buffer := c.getBuffer()
 	defer c.buffers.Put(buffer)
@@ -215,7 +216,7 @@ func (c *Channel) writeRaw(kind Kind, id uint64, stream byte, body []byte) error
 	return err
 }
 
-// getBuffer is one that holds a frame of a stream.
+// getBuffer returns a buffer that holds a stream frame.
 func (c *Channel) getBuffer() *[]byte {
 	if b, ok := c.buffers.Get().(*[]byte); ok {
 		return b
@@ -224,7 +225,7 @@ func (c *Channel) getBuffer() *[]byte {
 	return &b
 }
 
-// Read receives the next message. Its body is good until Release.
+// Read receives the next message. Its body is valid until Release.
 func (c *Channel) Read() (Frame, error) {
 	var header [headerSize]byte
 	f, size, err := readHeader(c.stream, header[:], MaxFrame+overhead)
@@ -244,18 +245,18 @@ func (c *Channel) Read() (Frame, error) {
 	f.Body, err = c.in.Open(f.Body[:0], frameNonce(c.received), f.Body, header[:])
 	if err != nil {
 		c.Release(f)
-		return Frame{}, fmt.Errorf("%w: a frame is not as it was sent", ErrProtocol)
+		return Frame{}, fmt.Errorf("%w: a frame was altered", ErrProtocol)
 	}
 	c.received++
 	return f, nil
 }
 
-// Release takes the body of a frame back that was read.
+// Release takes back the body of a frame that Read returned.
 func (c *Channel) Release(f Frame) {
 	if f.buffer != nil {
 		c.buffers.Put(f.buffer)
 	}
 }
 
-// frameNonce is a frame's nonce.
+// frameNonce returns the nonce of the n-th frame.
 func frameNonce(n uint64) []byte { return binary.BigEndian.AppendUint64(make([]byte, 4, 12), n) }

@@ -12,7 +12,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// recordedStream is a stream whose other end is played back and that keeps what is
+// recordedStream is a stream that replays its other end and records what is
 // written.
 type recordedStream struct {
 	io.Reader
@@ -21,7 +21,8 @@ type recordedStream struct {
 
 func (r *recordedStream) Write(p []byte) (int, error) { return r.written.Write(p) }
 
-// newChannelPair are both ends of a channel over streams that a test may change.
+// newChannelPair returns both ends of a channel over streams that a test may
+// change.
 func newChannelPair(t *testing.T) (server, program *Channel) {
 	t.Helper()
 	key := DeriveKey(secret, "c")
@@ -39,7 +40,7 @@ func newChannelPair(t *testing.T) (server, program *Channel) {
 	return server, program
 }
 
-// sentFrames are some that the server sends, as they cross the stream.
+// sentFrames returns frames from the server as they cross the stream.
 func sentFrames(t *testing.T, server *Channel) (all [][]byte) {
 	t.Helper()
 	out := &recordedStream{}
@@ -52,8 +53,8 @@ func sentFrames(t *testing.T, server *Channel) (all [][]byte) {
 	return all
 }
 
-// What arrives is what was sent, all of it, in order, and nobody between the
-// ends could read it.
+// Frames arrive as sent, complete and in order, and no one between the ends can
+// read them.
 func TestChannelIntegrity(t *testing.T) {
 	t.Parallel()
 	changed := func(f []byte, at int) []byte {
@@ -63,16 +64,16 @@ func TestChannelIntegrity(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		arrives func(f [][]byte) [][]byte
-		intact  int // how many are read before it is noticed
+		intact  int // frames that are read before the change is detected
 	}{
-		"as sent":              {func(f [][]byte) [][]byte { return f }, 2},
-		"repeated":             {func(f [][]byte) [][]byte { return [][]byte{f[0], f[0]} }, 1},
-		"in another order":     {func(f [][]byte) [][]byte { return [][]byte{f[1], f[0]} }, 0},
-		"the first left out":   {func(f [][]byte) [][]byte { return f[1:] }, 0},
-		"another kind":         {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], 4)} }, 0},
-		"a changed body":       {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], 7)} }, 0},
-		"a changed end":        {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], len(f[0])-1)} }, 0},
-		"none that was sealed": {func([][]byte) [][]byte { return [][]byte{{0, 0, 0, 2, 'Q', '{', '}'}} }, 0},
+		"unchanged":           {func(f [][]byte) [][]byte { return f }, 2},
+		"repeated":            {func(f [][]byte) [][]byte { return [][]byte{f[0], f[0]} }, 1},
+		"reordered":           {func(f [][]byte) [][]byte { return [][]byte{f[1], f[0]} }, 0},
+		"first frame missing": {func(f [][]byte) [][]byte { return f[1:] }, 0},
+		"changed kind":        {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], 4)} }, 0},
+		"changed body":        {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], 7)} }, 0},
+		"changed end":         {func(f [][]byte) [][]byte { return [][]byte{changed(f[0], len(f[0])-1)} }, 0},
+		"unencrypted":         {func([][]byte) [][]byte { return [][]byte{{0, 0, 0, 2, 'Q', '{', '}'}} }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +94,7 @@ func TestChannelIntegrity(t *testing.T) {
 	}
 }
 
-// A frame is good in its own direction and session only.
+// A frame is valid only in its own direction and session.
 func TestChannelKeysDiffer(t *testing.T) {
 	t.Parallel()
 	server, program := newChannelPair(t)
@@ -109,20 +110,20 @@ func TestChannelKeysDiffer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A program without the key is told nothing but a nonce, and is out of control;
-// one that gives back what it was told is, too.
+// A program without the key receives only a nonce and is tainted. So is one
+// that returns the proof that it received.
 func TestUnauthenticatedProgramIsTainted(t *testing.T) {
 	t.Parallel()
 	for name, play := range map[string]func(conn net.Conn){
 		"another key": func(conn net.Conn) {
 			_, _ = ProgramHandshake(conn, DeriveKey(secret, "other"), HandshakeReply{BootID: "a"})
 		},
-		"a proof without a key": func(conn net.Conn) {
+		"proof without key": func(conn net.Conn) {
 			_, _ = ReadFrame(conn, MaxHandshake)
 			_ = WriteFrame(conn, KindHandshakeReply, HandshakeReply{Version: Version, BootID: "a"})
 			_ = WriteFrame(conn, KindProof, Proof{})
 		},
-		"a fault without a proof": func(conn net.Conn) {
+		"error without proof": func(conn net.Conn) {
 			_, _ = ReadFrame(conn, MaxHandshake)
 			_ = WriteFrame(conn, KindHandshakeReply, HandshakeReply{Version: Version, BootID: "a",
 				Error: &WireError{Code: CodeStart, Reason: runtime.StartBinaryNotFound}})
@@ -134,18 +135,18 @@ func TestUnauthenticatedProgramIsTainted(t *testing.T) {
 			s := scriptedSession(t, func(p *peer) { play(p.conn) })
 			err := s.Open(t.Context())
 			require.ErrorIs(t, err, runtime.ErrTainted)
-			require.ErrorContains(t, err, "could not prove that it is our program")
+			require.ErrorContains(t, err, "peer is not authenticated")
 		})
 	}
 }
 
-// A server without the key is not let in, whatever it sends: neither the
-// program's own proof, nor none.
+// A server without the key is refused, whether it sends the program's own proof
+// or none.
 func TestUnauthenticatedServerIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, proofFor := range map[string]func(programProof Frame) any{
-		"the program's own": func(programProof Frame) any { return json.RawMessage(programProof.Body) },
-		"none":              func(Frame) any { return Proof{} },
+		"the program's own proof": func(programProof Frame) any { return json.RawMessage(programProof.Body) },
+		"none":                    func(Frame) any { return Proof{} },
 	} {
 		ours, theirs := net.Pipe()
 		go func() { // ends with the handshake

@@ -12,49 +12,50 @@ import (
 )
 
 // errConnLost ends every request that was open on a connection when it broke.
-var errConnLost = errors.New("the session was lost")
+var errConnLost = errors.New("connection lost")
 
-// errTooManyOpen refuses a request that the peer would not take.
-var errTooManyOpen = fmt.Errorf("%w: too many requests are unanswered", runtime.ErrUnavailable)
+// errTooManyOpen is the error for a request that would exceed the peer's
+// limits.
+var errTooManyOpen = fmt.Errorf("%w: too many open requests", runtime.ErrUnavailable)
 
-// Handler begins a request of the peer. It is called in the order in which the
-// requests arrive, must not block, and sees to it that each is answered. An
-// error ends the connection.
+// Handler starts a request of the peer. It is called in the order in which the
+// requests arrive. It must not block, and it must ensure that each request is
+// answered. An error ends the connection.
 type Handler func(in *Incoming) error
 
 // Conn is a connection between a server and the program in a container, after
-// the handshake. Both ends are alike: each may send requests, and serves those of
-// the other with its Handler. A request may have streams of bytes in both
-// directions. Its methods may be called by many goroutines at once.
+// the handshake. Both ends are symmetric: each may send requests, and each
+// serves the other's requests with its Handler. A request may have byte streams
+// in both directions. Its methods may be called by multiple goroutines.
 //
 // Nothing that the peer does makes a Conn hold more than the limits of its end,
-// and nothing delays its reading: each wait for a peer is on a goroutine of its
-// own. A peer that breaks the protocol or goes beyond a limit loses the
-// connection: Err is ErrProtocol then.
+// and nothing delays its reading: each wait for a peer has its own goroutine. A
+// peer that violates the protocol or exceeds a limit loses the connection. Err
+// then returns ErrProtocol.
 type Conn struct {
 	stream     io.ReadWriteCloser
 	channel    *Channel // on the stream
 	local      Role
 	remote     Role
-	features   []string // those that both ends have
+	features   []string // supported by both ends
 	handle     Handler
-	onResponse func()        // called at each answer
-	closed     chan struct{} // closed when the connection is over
+	onResponse func()        // called for each response
+	closed     chan struct{} // closed when the connection ends
 
-	writeMu sync.Mutex // guards writing to channel; a write is bounded
+	writeMu sync.Mutex // guards writing to channel; writes have a timeout
 
-	// mu guards what follows. It may be taken while writeMu is held.
+	// mu guards the fields below. It may be locked while writeMu is held.
 	mu             sync.Mutex
-	lastSentID     uint64 // the number of the last request of ours
-	lastReceivedID uint64 // that of the last one of the peer's
+	lastSentID     uint64 // ID of our last request
+	lastReceivedID uint64 // ID of the peer's last request
 	exchanges      map[uint64]*exchange
-	outgoing       usage // by our requests
-	incoming       usage // by the peer's
+	outgoing       usage // used by our requests
+	incoming       usage // used by the peer's requests
 	livenessTimer  *time.Timer
-	err            error // why it is over
+	err            error // why the connection ended
 }
 
-// usage is what the open requests of one end take.
+// usage counts the open requests of one end and their streams.
 type usage struct{ requests, streams int }
 
 // fits reports whether one more request is within an end's limits.
@@ -62,9 +63,9 @@ func (u usage) fits(streams int, limits Role) bool {
 	return u.requests < limits.maxRequests && u.streams+streams <= limits.maxStreams
 }
 
-// NewConn makes a connection of a channel. Nothing is read before Run. Both
-// functions may be nil: a Conn without a handler answers that it knows no
-// requests.
+// NewConn returns a connection over a channel. Nothing is read before Run. Both
+// functions may be nil: without a handler, the Conn answers that it does not
+// support the request.
 func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, onResponse func()) *Conn {
 	if handle == nil {
 		handle = rejectRequest
@@ -80,30 +81,30 @@ func NewConn(stream io.ReadWriteCloser, channel *Channel, handle Handler, onResp
 	}
 }
 
-// rejectRequest is the handler of an end that serves nothing.
+// rejectRequest is the Handler of an end that serves no requests.
 func rejectRequest(in *Incoming) error {
 	if in.OneWay() {
 		return nil
 	}
-	wireErr := &WireError{Code: CodeUnsupported, Detail: "no request is called " + fmt.Sprintf("%.64q", in.Request.Op)}
-	go func() { _ = in.Respond(Response{Error: wireErr}) }() // ends with the write, which is bounded
+	wireErr := &WireError{Code: CodeUnsupported, Detail: "unknown request " + fmt.Sprintf("%.64q", in.Request.Op)}
+	go func() { _ = in.Respond(Response{Error: wireErr}) }() // ends with the write, which has a timeout
 	return nil
 }
 
 // Has reports whether both ends have a feature.
 func (c *Conn) Has(feature string) bool { return slices.Contains(c.features, feature) }
 
-// Closed is closed when the connection is over.
+// Closed returns a channel that is closed when the connection ends.
 func (c *Conn) Closed() <-chan struct{} { return c.closed }
 
-// Err is why the connection is over, nil if it is not.
+// Err returns why the connection ended, or nil if it is open.
 func (c *Conn) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// isClosed reports whether the connection is over.
+// isClosed reports whether the connection has ended.
 func (c *Conn) isClosed() bool {
 	select {
 	case <-c.closed:
@@ -119,7 +120,7 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// fail ends the connection, once. Waiting callers see lost.
+// fail ends the connection, once. Waiting callers get errConnLost.
 func (c *Conn) fail(err error) {
 	c.mu.Lock()
 	if c.err != nil {
@@ -137,7 +138,7 @@ func (c *Conn) fail(err error) {
 	}
 }
 
-// Run reads what the peer sends until the connection is over.
+// Run reads what the peer sends until the connection ends.
 func (c *Conn) Run() {
 	for {
 		f, err := c.channel.Read()
@@ -152,7 +153,7 @@ func (c *Conn) Run() {
 	}
 }
 
-// frameHandlers are what may come after the handshake.
+// frameHandlers are the handlers of the frames that may follow the handshake.
 var frameHandlers = map[Kind]func(c *Conn, f Frame) error{
 	KindRequest:  (*Conn).handleRequest,
 	KindProgress: (*Conn).handleProgress,
@@ -164,30 +165,31 @@ var frameHandlers = map[Kind]func(c *Conn, f Frame) error{
 	KindReset:    (*Conn).handleStreamFrame,
 }
 
-// dispatch hands one frame to whom it is for. It never waits.
+// dispatch passes one frame to its handler. It never blocks.
 func (c *Conn) dispatch(f Frame) error {
 	handler, ok := frameHandlers[f.Kind]
 	if !ok {
-		return protocolError("a frame of kind %q", f.Kind)
+		return protocolError("unexpected frame kind %q", f.Kind)
 	}
 	return handler(c, f)
 }
 
-// protocolError is what ends a connection because of the peer.
+// protocolError returns an error that ends a connection because of the peer.
 func protocolError(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrProtocol}, args...)...)
 }
 
-// write sends a frame. Only errTooLarge leaves the connection as it was. The
+// write sends a frame. Only errTooLarge leaves the connection unchanged. The
 // caller holds writeMu.
 func (c *Conn) write(kind Kind, message any) error {
 	return c.withWriteTimeout(func() error { return c.channel.Write(kind, message) })
 }
 
-// withWriteTimeout does a write, and ends the connection when it takes too long or fails.
+// withWriteTimeout runs a write. It ends the connection if the write fails or
+// takes too long.
 func (c *Conn) withWriteTimeout(write func() error) error {
 	watchdog := time.AfterFunc(c.local.writeTimeout, func() {
-		c.fail(fmt.Errorf("%w: the peer does not read", errConnLost))
+		c.fail(fmt.Errorf("%w: write timed out: the peer does not read", errConnLost))
 	})
 	defer watchdog.Stop()
 	err := write()
@@ -198,13 +200,13 @@ func (c *Conn) withWriteTimeout(write func() error) error {
 	return errConnLost
 }
 
-// exchangeByID finds the request that a frame is about.
+// exchangeByID returns the request that a frame belongs to.
 func (c *Conn) exchangeByID(id uint64) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.exchanges[id]
 	if x == nil && c.err == nil {
-		return nil, protocolError("a message about request %d, which is none", id)
+		return nil, protocolError("a message for unknown request %d", id)
 	}
 	if x == nil {
 		return nil, errConnLost

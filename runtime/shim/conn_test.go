@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// newChannelConns are both ends of a stream after the handshake.
+// newChannelConns returns both ends of a stream after the handshake.
 func newChannelConns(t testing.TB) (server, program *Channel, ours, theirs net.Conn) {
 	t.Helper()
 	key := DeriveKey(secret, "c")
@@ -33,7 +33,7 @@ func newChannelConns(t testing.TB) (server, program *Channel, ours, theirs net.C
 	return server, program, ours, theirs
 }
 
-// newConnPair are both ends of a connection, each with its handler.
+// newConnPair returns both ends of a connection, each with its handler.
 func newConnPair(t *testing.T, serves, programServes Handler) (server, program *Conn) {
 	t.Helper()
 	s, p, ours, theirs := newChannelConns(t)
@@ -44,13 +44,14 @@ func newConnPair(t *testing.T, serves, programServes Handler) (server, program *
 	return server, program
 }
 
-// echo answers with the request's own key.
+// echo responds with the request's own run ID.
 func echo(in *Incoming) error {
 	go func() { _ = in.Respond(Response{Error: &WireError{Code: CodeFailed, Detail: in.Request.RunID}}) }()
 	return nil
 }
 
-// Each end asks and is asked, at once, and every answer is that of its request.
+// Both ends send requests concurrently, and every response belongs to its
+// request.
 func TestRequestsInBothDirections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -77,7 +78,8 @@ func TestRequestsInBothDirections(t *testing.T) {
 	})
 }
 
-// An end that serves nothing says so, and goes on.
+// An end that serves no requests responds with an error and keeps the
+// connection.
 func TestUnknownRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +95,8 @@ func TestUnknownRequest(t *testing.T) {
 	})
 }
 
-// Both ends learn what both can. A name that one does not know is ignored, and
-// nobody between them can take one away.
+// Both ends learn their common features. An unknown name is ignored, and no one
+// between the ends can remove a feature.
 func TestFeatureNegotiation(t *testing.T) {
 	t.Parallel()
 	server, program := newConnPair(t, nil, nil)
@@ -120,13 +122,13 @@ func TestFeatureNegotiation(t *testing.T) {
 	ours.Close()
 }
 
-// jsonBody is a message that is encoded already.
+// jsonBody is a message that is already encoded.
 type jsonBody []byte
 
 func (b jsonBody) MarshalJSON() ([]byte, error) { return b, nil }
 
-// A peer that does not read loses the connection, and only after the time that
-// its end allows.
+// A peer that does not read loses the connection, but only after the end's
+// write timeout.
 func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	for _, program := range []bool{false, true} {
@@ -145,8 +147,8 @@ func TestWriteTimeout(t *testing.T) {
 	}
 }
 
-// More requests than the peer takes are not sent, and are told as what may be
-// tried again; those that nobody waits for count until they are answered.
+// Requests beyond the peer's limit are not sent and return a retryable error.
+// Abandoned requests count until they are answered.
 func TestTooManyRequests(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -161,7 +163,7 @@ func TestTooManyRequests(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		synctest.Wait()
 		require.NoError(t, held[7].Respond(Response{}))
-		require.Error(t, held[7].Respond(Response{}), "a second time")
+		require.Error(t, held[7].Respond(Response{}), "second response")
 		synctest.Wait()
 		_, err = server.Call(Request{Op: OpWaitResult})
 		require.NoError(t, err)
@@ -170,7 +172,7 @@ func TestTooManyRequests(t *testing.T) {
 	})
 }
 
-// So are more streams, and a request that was answered gives them back.
+// The same holds for streams. An answered request frees its streams.
 func TestTooManyStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +193,7 @@ func TestTooManyStreams(t *testing.T) {
 		}
 		synctest.Wait()
 		for _, in := range held {
-			_ = in.Respond(Response{}) // one is answered
+			_ = in.Respond(Response{}) // answer one request
 		}
 		synctest.Wait()
 		require.NoError(t, server.Err())
@@ -235,7 +237,7 @@ func TestConnCloseEndsRequests(t *testing.T) {
 // An error of the handler ends the connection.
 func TestHandlerErrorClosesConn(t *testing.T) {
 	t.Parallel()
-	errHandler := errors.New("nonsense")
+	errHandler := errors.New("handler failed")
 	synctest.Test(t, func(t *testing.T) {
 		server, program := newConnPair(t, nil, func(*Incoming) error { return errHandler })
 		out, err := server.Call(Request{Op: OpRun})
@@ -244,7 +246,7 @@ func TestHandlerErrorClosesConn(t *testing.T) {
 		require.ErrorIs(t, program.Err(), errHandler)
 		select {
 		case <-out.events:
-			t.Error("an answer")
+			t.Error("unexpected response")
 		default:
 		}
 	})

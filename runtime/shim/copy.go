@@ -8,10 +8,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// CopyIn is runtime.Files.CopyIn, for a directory that can be written. It
+// CopyIn implements runtime.Files.CopyIn, for a directory that is writable. It
 // ends with ctx, whatever the archive's reader does.
 func (s *Session) CopyIn(ctx context.Context, dir string, archive io.Reader) error {
-	t, err := s.startTransfer(ctx, "put files", OpUntar, dir)
+	t, err := s.startTransfer(ctx, "copy in", OpUntar, dir)
 	if err != nil {
 		return err
 	}
@@ -26,16 +26,17 @@ func (s *Session) CopyIn(ctx context.Context, dir string, archive io.Reader) err
 		t.stream.Reset(failure)
 	}
 	select {
-	case err = <-sent: // the caller's reader is the caller's again
+	case err = <-sent: // the goroutine no longer uses the caller's reader
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	return uploadError(failure, err)
 }
 
-// uploadError says what went wrong. What the caller's reader failed with counts
-// before what the program made of it. An archive that was not sent to its end is
-// never a success: the program may have taken a part for the whole.
+// uploadError returns the error of an upload. An error of the caller's reader
+// takes precedence over how the program reacted to it. An archive that was not
+// sent completely is never a success: the program may have taken a part for the
+// whole.
 func uploadError(failure, sendErr error) error {
 	if _, ok := errors.AsType[*archiveReadError](sendErr); ok {
 		return sendErr
@@ -46,13 +47,14 @@ func uploadError(failure, sendErr error) error {
 	return failure
 }
 
-// archiveReadError is a failure of the caller's reader.
+// archiveReadError is an error of the caller's reader.
 type archiveReadError struct{ err error }
 
 func (e *archiveReadError) Error() string { return "read the archive: " + e.err.Error() }
 func (e *archiveReadError) Unwrap() error { return e.err }
 
-// sendArchive sends all of the archive. When its reader fails, the program is told.
+// sendArchive sends the complete archive. If its reader fails, it resets the
+// stream.
 func (t *transfer) sendArchive(archive io.Reader) error {
 	buf := make([]byte, MaxData)
 	for {
@@ -63,7 +65,7 @@ func (t *transfer) sendArchive(archive io.Reader) error {
 			}
 		}
 		if errors.Is(readErr, io.EOF) {
-			// The answer is waited for elsewhere, and given as long as all else.
+			// CopyIn waits for the response; watchResponse bounds the wait.
 			err := t.stream.CloseWrite()
 			t.watchResponse()
 			return err
@@ -83,7 +85,7 @@ func (t *transfer) write(b []byte) error {
 	return err
 }
 
-// watchResponse gives the program as long as it may take for its answer.
+// watchResponse starts the timeout for the program's response.
 func (t *transfer) watchResponse() {
 	timer := t.startWatchdog()
 	go func() { // ends with the transfer
@@ -92,15 +94,15 @@ func (t *transfer) watchResponse() {
 	}()
 }
 
-// CopyOut is runtime.Files.CopyOut.
+// CopyOut implements runtime.Files.CopyOut.
 func (s *Session) CopyOut(ctx context.Context, dir string) (io.ReadCloser, error) {
-	t, err := s.startTransfer(ctx, "get files", OpTar, dir)
+	t, err := s.startTransfer(ctx, "copy out", OpTar, dir)
 	if err != nil {
 		return nil, err
 	}
 	a := &archive{transfer: t}
-	// Even an empty archive has an end mark: without a byte there is none, and
-	// the caller learns now that, say, the directory is not there.
+	// Even an empty archive has an end marker. If no byte arrives, there is no
+	// archive, and the caller gets the error here, such as a missing directory.
 	if err := a.waitReadable(); err != nil {
 		err = a.endError(err)
 		a.abort()
@@ -109,10 +111,10 @@ func (s *Session) CopyOut(ctx context.Context, dir string) (io.ReadCloser, error
 	return a, nil
 }
 
-// archive is a tar stream out of a container.
+// archive is a tar stream from a container.
 type archive struct {
 	*transfer
-	readErr error // what every further Read returns
+	readErr error // returned by every further Read
 }
 
 func (a *archive) Read(p []byte) (int, error) {
@@ -132,15 +134,15 @@ func (a *archive) waitReadable() error {
 	return a.stream.WaitReadable()
 }
 
-// endError turns the end of the stream into io.EOF only when the program says that it
-// was the archive's.
+// endError returns io.EOF for the end of the stream only if the program
+// confirms that it was the end of the archive.
 func (a *archive) endError(err error) error {
 	if a.ctx.Err() != nil {
 		return context.Cause(a.ctx)
 	}
 	complete := errors.Is(err, io.EOF)
 	if !complete && !errors.Is(err, errRequestEnded) && !errors.Is(err, errConnLost) {
-		return err // it was broken off, for this reason
+		return err // the stream was reset with this reason
 	}
 	ev, err := a.nextEvent()
 	if err := a.result(ev, err); err != nil {
@@ -152,9 +154,9 @@ func (a *archive) endError(err error) error {
 	return io.EOF
 }
 
-var errTruncated = errors.New("the archive was cut off")
+var errTruncated = errors.New("archive truncated")
 
-// Close gives up what was not read.
+// Close discards what was not read.
 func (a *archive) Close() error {
 	a.abort()
 	return nil

@@ -4,28 +4,29 @@ import (
 	"sync/atomic"
 )
 
-// event is a message about a request of ours; answer is nil for a note.
+// event is a message for a request of ours. response is nil for a progress
+// message.
 type event struct {
 	state    ProgressState
 	response *Response
 }
 
-// exchange is one request, of either end, with its streams, until both ends have
-// sent their last frame of it: the answer and, where there are streams, a Done
-// for the answer.
+// exchange is one request, of either end, with its streams. It exists until
+// both ends have sent their last frame for it: the response and, if there are
+// streams, the Done that confirms it.
 type exchange struct {
 	conn    *Conn
 	id      uint64
 	streams []*Stream
 
-	// ended says that our last frame of it is sent. It is set with conn.writeMu
-	// held, so that no frame follows.
+	// ended reports whether our last frame for it is sent. It is set with
+	// conn.writeMu held, so that no frame follows.
 	ended atomic.Bool
 
-	// Of a request of ours.
+	// Only for requests of ours.
 	events        chan event
 	progressCount int  // guarded by conn.mu
-	abandoned     bool // nobody waits for it any more; guarded by conn.mu
+	abandoned     bool // the caller no longer waits for it; guarded by conn.mu
 }
 
 func newExchange(c *Conn, id uint64, streams int) *exchange {
@@ -36,7 +37,7 @@ func newExchange(c *Conn, id uint64, streams int) *exchange {
 	return x
 }
 
-// Stream is one of the request's streams, from 0.
+// Stream returns the request's n-th stream, starting at 0.
 func (x *exchange) Stream(n int) *Stream { return x.streams[n] }
 
 // finish ends the streams for their users at this end.
@@ -49,10 +50,10 @@ func (x *exchange) finish(err error) {
 // Outgoing is a request of ours.
 type Outgoing struct{ *exchange }
 
-// Call sends a request, with as many streams as it says. The caller drops it with
-// Forget.
+// Call sends a request with r.Streams streams. The caller must call Abandon
+// when it is done.
 func (c *Conn) Call(r Request) (Outgoing, error) {
-	// The numbers are sent in their order.
+	// The IDs are sent in order.
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	x, err := c.register(r.Streams)
@@ -61,21 +62,21 @@ func (c *Conn) Call(r Request) (Outgoing, error) {
 	}
 	r.ID = x.id
 	if err := c.write(KindRequest, r); err != nil {
-		c.unregister(x) // the peer has not seen it, or the connection is over
+		c.unregister(x) // the peer has not received it, or the connection has ended
 		return Outgoing{}, err
 	}
 	return Outgoing{x}, nil
 }
 
-// Notify sends a request that has no answer.
+// Notify sends a request that has no response.
 func (c *Conn) Notify(r Request) error {
 	c.writeMu.Lock()
 	defer c.writeMu.Unlock()
 	return c.write(KindRequest, r)
 }
 
-// register makes a request of ours, with its number. What the peer would not take
-// is errTooManyOpen.
+// register adds a request of ours and gives it an ID. It returns errTooManyOpen
+// if the request would exceed the peer's limits.
 func (c *Conn) register(streams int) (*exchange, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +98,7 @@ func (c *Conn) register(streams int) (*exchange, error) {
 	return x, nil
 }
 
-// unregister forgets a request that was not sent.
+// unregister removes a request that was not sent.
 func (c *Conn) unregister(x *exchange) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,8 +107,9 @@ func (c *Conn) unregister(x *exchange) {
 	c.outgoing.streams -= len(x.streams)
 }
 
-// Abandon says that nobody waits for the request any more. The peer is told by its
-// streams, if there are any. Until it answers, the request counts as open.
+// Abandon ends the wait for the request. It resets the request's streams, if
+// there are any, so that the peer notices. The request counts as open until the
+// peer answers.
 func (o Outgoing) Abandon() {
 	c := o.conn
 	c.mu.Lock()
@@ -122,7 +124,7 @@ func (o Outgoing) Abandon() {
 	}
 }
 
-// handleProgress hands a note to the request's caller.
+// handleProgress passes a progress message to the request's caller.
 func (c *Conn) handleProgress(f Frame) error {
 	progress, err := Decode[Progress](f, KindProgress)
 	if err != nil {
@@ -137,14 +139,14 @@ func (c *Conn) handleProgress(f Frame) error {
 	expected := x.events != nil && x.progressCount <= maxProgress
 	c.mu.Unlock()
 	if !expected {
-		return protocolError("a note too many about request %d", progress.ID)
+		return protocolError("too many progress messages for request %d", progress.ID)
 	}
-	x.events <- event{state: progress.State} // there is room
+	x.events <- event{state: progress.State} // never blocks: the buffer has room
 	return nil
 }
 
-// handleResponse hands an answer to the request's caller. It is the last that the peer
-// sends about it.
+// handleResponse passes a response to the request's caller. It is the peer's
+// last message for the request.
 func (c *Conn) handleResponse(f Frame) error {
 	response, err := Decode[Response](f, KindResponse)
 	if err != nil {
@@ -155,18 +157,18 @@ func (c *Conn) handleResponse(f Frame) error {
 		return err
 	}
 	if x.events == nil {
-		return protocolError("an answer to a request of its own")
+		return protocolError("a response to the peer's own request")
 	}
 	c.mu.Lock()
 	delete(c.exchanges, x.id)
 	c.outgoing.requests--
 	c.mu.Unlock()
 	c.onResponse()
-	x.events <- event{response: &response} // there is room
+	x.events <- event{response: &response} // never blocks: the buffer has room
 	x.finish(errRequestEnded)
 	if len(x.streams) > 0 {
-		// Ends with the write, which is bounded; there are as many as streams that
-		// the peer allows.
+		// The goroutine ends with the write, which has a timeout. The peer's
+		// stream limit bounds the number of goroutines.
 		go c.sendDone(x)
 	}
 	return nil
@@ -178,26 +180,26 @@ func (c *Conn) sendDone(x *exchange) {
 	defer c.writeMu.Unlock()
 	x.ended.Store(true)
 	if c.write(KindDone, Done{ID: x.id}) != nil {
-		return // the connection is over
+		return // the connection has ended
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.outgoing.streams -= len(x.streams)
 }
 
-// Incoming is a request of the peer's.
+// Incoming is a request of the peer.
 type Incoming struct {
 	*exchange
 	Request Request
 }
 
-// OneWay reports whether the request has no answer.
+// OneWay reports whether the request has no response.
 func (in *Incoming) OneWay() bool { return in.id == 0 }
 
-// Closed is closed when the connection is over.
+// Closed returns a channel that is closed when the connection ends.
 func (in *Incoming) Closed() <-chan struct{} { return in.conn.closed }
 
-// handleRequest has the handler begin a request.
+// handleRequest passes a request of the peer to the handler.
 func (c *Conn) handleRequest(f Frame) error {
 	if len(f.Body) > c.local.maxRequestSize {
 		return protocolError("a request of %d bytes, at most %d are allowed", len(f.Body), c.local.maxRequestSize)
@@ -211,7 +213,7 @@ func (c *Conn) handleRequest(f Frame) error {
 	}
 	if r.ID == 0 {
 		if r.Streams != 0 {
-			return protocolError("a request with streams and without an answer")
+			return protocolError("a one-way request with streams")
 		}
 		return c.handle(&Incoming{exchange: newExchange(c, 0, 0), Request: r})
 	}
@@ -222,7 +224,7 @@ func (c *Conn) handleRequest(f Frame) error {
 	return c.handle(&Incoming{exchange: x, Request: r})
 }
 
-// registerIncoming counts a request of the peer's.
+// registerIncoming adds a request of the peer.
 func (c *Conn) registerIncoming(x *exchange) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,9 +232,9 @@ func (c *Conn) registerIncoming(x *exchange) error {
 	case c.err != nil:
 		return errConnLost
 	case x.id%2 != c.remote.firstID%2 || x.id <= c.lastReceivedID:
-		return protocolError("the number %d of a request, after %d", x.id, c.lastReceivedID)
+		return protocolError("request ID %d after %d", x.id, c.lastReceivedID)
 	case !c.incoming.fits(len(x.streams), c.local):
-		return protocolError("more requests than %d, or more streams than %d", c.local.maxRequests, c.local.maxStreams)
+		return protocolError("more than %d requests or %d streams", c.local.maxRequests, c.local.maxStreams)
 	}
 	c.lastReceivedID = x.id
 	c.exchanges[x.id] = x
@@ -241,7 +243,7 @@ func (c *Conn) registerIncoming(x *exchange) error {
 	return nil
 }
 
-// SendProgress tells the peer how the request gets on.
+// SendProgress sends a progress message for the request.
 func (in *Incoming) SendProgress(state ProgressState) error {
 	c := in.conn
 	c.writeMu.Lock()
@@ -252,8 +254,8 @@ func (in *Incoming) SendProgress(state ProgressState) error {
 	return c.write(KindProgress, Progress{ID: in.id, State: state})
 }
 
-// Respond ends the request. The first answer counts. What the streams hold that
-// was not read is dropped.
+// Respond ends the request. Only the first response counts. Unread bytes of the
+// streams are dropped.
 func (in *Incoming) Respond(a Response) error {
 	if in.OneWay() {
 		return nil
@@ -276,7 +278,7 @@ func (in *Incoming) Respond(a Response) error {
 	return err
 }
 
-// handleDone ends a request of the peer's that is answered.
+// handleDone ends an answered request of the peer.
 func (c *Conn) handleDone(f Frame) error {
 	done, err := Decode[Done](f, KindDone)
 	if err != nil {
@@ -286,8 +288,8 @@ func (c *Conn) handleDone(f Frame) error {
 	if err != nil {
 		return err
 	}
-	if !x.ended.Load() { // ours are not open any more when they end
-		return protocolError("the end of request %d before its answer", done.ID)
+	if !x.ended.Load() { // our own requests are no longer registered at their end
+		return protocolError("done message for request %d before its response", done.ID)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

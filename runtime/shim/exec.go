@@ -10,21 +10,21 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How long a command's end may take beyond its timeout and grace.
+// Timeouts for ending a command, in addition to its timeout and grace.
 const (
-	// KillTimeout is how long everything may take to be gone after SIGKILL.
+	// KillTimeout is how long processes may take to exit after SIGKILL.
 	KillTimeout = 5 * time.Second
-	// replyMargin covers the way there and back, and a busy machine.
+	// replyMargin covers the round trip and a busy machine.
 	replyMargin = 5 * time.Second
-	// QueueTimeout is how long a command may wait for its turn.
+	// QueueTimeout is how long a command may wait in the queue.
 	QueueTimeout = 5 * time.Minute
-	// Between two attempts to open a lost session: doubled from the first.
+	// Backoff between attempts to reopen a lost session. It doubles each time.
 	minReopenBackoff = 5 * time.Millisecond
 	maxReopenBackoff = time.Second
 )
 
-// Exec is runtime.Execer.Exec. It ends at the latest when the command's
-// timeout, its grace and KillTimeout have passed, lost sessions or not.
+// Exec implements runtime.Execer.Exec. It ends at the latest when the command's
+// timeout, its grace and KillTimeout have passed, even if sessions are lost.
 func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result, error) {
 	run, err := newRun(cmd)
 	if err != nil {
@@ -33,13 +33,13 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 	return s.execute(ctx, run, Request{Op: OpRun, Run: &run})
 }
 
-// WaitResult is runtime.Execer.Outcome, bounded as Exec.
+// WaitResult implements runtime.Execer.WaitResult, with the same bound as Exec.
 func (s *Session) WaitResult(ctx context.Context, cmd runtime.Command) (runtime.Result, error) {
 	run := withDefaults(cmd)
 	return s.execute(ctx, run, Request{Op: OpWaitResult, RunID: run.RunID})
 }
 
-// execute asks for a run and waits for its outcome.
+// execute sends the request for a run and waits for its outcome.
 func (s *Session) execute(ctx context.Context, run Run, request Request) (runtime.Result, error) {
 	if ctx.Err() != nil {
 		return runtime.Result{}, context.Cause(ctx)
@@ -57,8 +57,8 @@ func (s *Session) execute(ctx context.Context, run Run, request Request) (runtim
 	return runtime.Result{}, context.Cause(ctx)
 }
 
-// newRun fills in what a command leaves open and refuses what no kernel would
-// take.
+// newRun fills in a command's defaults and rejects input that no kernel would
+// accept.
 func newRun(cmd runtime.Command) (Run, error) {
 	run := withDefaults(cmd)
 	if run.RunID == "" {
@@ -70,7 +70,7 @@ func newRun(cmd runtime.Command) (Run, error) {
 	return run, nil
 }
 
-// withDefaults is a command with its times filled in.
+// withDefaults returns a command as a Run, with its timeouts filled in.
 func withDefaults(cmd runtime.Command) Run {
 	run := Run{
 		RunID: cmd.RunID, Args: cmd.Args, Environment: cmd.Environment, User: cmd.User,
@@ -85,39 +85,40 @@ func withDefaults(cmd runtime.Command) Run {
 	return run
 }
 
-// invalidInput is what is wrong with a command on the face of it.
+// invalidInput describes what is invalid in a command, or returns "".
 func invalidInput(cmd runtime.Command) string {
 	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
-		return "there is no command"
+		return "no command"
 	}
 	if len(cmd.Stdin) > runtime.MaxStdin {
-		return fmt.Sprintf("%d bytes of stdin are more than %d", len(cmd.Stdin), runtime.MaxStdin)
+		return fmt.Sprintf("stdin has %d bytes, at most %d are allowed", len(cmd.Stdin), runtime.MaxStdin)
 	}
 	for i, arg := range cmd.Args {
 		if strings.ContainsRune(arg, 0) {
-			return fmt.Sprintf("argument %d holds a NUL", i)
+			return fmt.Sprintf("argument %d contains a NUL byte", i)
 		}
 	}
 	for name, value := range cmd.Environment {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return fmt.Sprintf("the environment entry %q is none", name)
+			return fmt.Sprintf("invalid environment entry %q", name)
 		}
 	}
 	return ""
 }
 
-// execution is one Exec or Outcome, over as many links as it takes.
+// execution is one Exec or WaitResult, over as many connections as it takes.
 type execution struct {
 	session    *Session
 	run        Run
-	request    Request       // what asks for it
+	request    Request       // starts or looks up the run
 	endTimeout time.Duration // how long ending the command may take
 	deadline   *time.Timer   // when to give up
-	bootID     string        // of the container the run was sent to; empty before
-	cancelled  bool          // the caller's context ended and the program is told
+	bootID     string        // boot ID of the program that received the run; empty before
+	cancelled  bool          // the caller's context ended and the program was notified
 }
 
-// wait sends the run, again on every new link, until its outcome is known.
+// wait sends the run, again on every new connection, until its outcome is
+// known.
 func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 	for backoff := minReopenBackoff; ; backoff = min(2*backoff, maxReopenBackoff) {
 		if e.request.Op == OpRun {
@@ -140,14 +141,14 @@ func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 		select {
 		case <-time.After(backoff):
 		case <-e.deadline.C:
-			return runtime.Result{}, fmt.Errorf("%w: the outcome of %s: %w",
+			return runtime.Result{}, fmt.Errorf("%w: wait for the outcome of %s: %w",
 				runtime.ErrUnavailable, e.run.RunID, err)
 		}
 	}
 }
 
-// connect opens the link. Once the run is sent, the end of the caller's context
-// does not spare us to ask what became of it.
+// connect returns the open connection or opens one. Once the run is sent, the
+// outcome must be determined even if the caller's context ends.
 func (e *execution) connect(ctx context.Context) (*sessionConn, error) {
 	if e.bootID != "" {
 		ctx = context.WithoutCancel(ctx)
@@ -155,12 +156,12 @@ func (e *execution) connect(ctx context.Context) (*sessionConn, error) {
 	return e.session.connect(ctx)
 }
 
-// isRetryable says whether another link may tell more.
+// isRetryable reports whether a retry on another connection may help.
 func isRetryable(err error) bool {
 	return errors.Is(err, errConnLost) || errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, errClosed)
 }
 
-// openError is what a link that cannot be had means for the run.
+// openError returns what a connection that cannot be opened means for the run.
 func (e *execution) openError(err error) error {
 	if e.bootID == "" {
 		return err
@@ -174,15 +175,15 @@ func (e *execution) openError(err error) error {
 	return err
 }
 
-// attempt asks for the run on one link and waits for the answer.
+// attempt requests the run on one connection and waits for the response.
 func (e *execution) attempt(ctx context.Context, c *sessionConn) (runtime.Result, error) {
 	if e.bootID != "" && e.bootID != c.bootID {
-		return runtime.Result{}, fmt.Errorf("%w: it was started again", runtime.ErrContainerExited)
+		return runtime.Result{}, fmt.Errorf("%w: it was restarted", runtime.ErrContainerExited)
 	}
 	out, err := c.Call(e.request)
 	if errors.Is(err, errTooLarge) {
 		return runtime.Result{}, &runtime.StartError{
-			Reason: runtime.StartBadInput, Detail: "the command and its input are too long"}
+			Reason: runtime.StartBadInput, Detail: "the command and its input are too large"}
 	}
 	e.bootID = c.bootID
 	if err != nil {
@@ -190,13 +191,13 @@ func (e *execution) attempt(ctx context.Context, c *sessionConn) (runtime.Result
 	}
 	defer out.Abandon()
 	if e.cancelled {
-		// A failed write is a lost link, which the loop below sees.
+		// A failed write means a lost connection, which waitResponse detects.
 		_ = c.Notify(Request{Op: OpCancel, RunID: e.run.RunID})
 	}
 	return e.waitResponse(ctx, c, out.events)
 }
 
-// waitResponse follows one request until it is answered or the link is lost.
+// waitResponse waits until a request is answered or the connection is lost.
 func (e *execution) waitResponse(ctx context.Context, c *sessionConn, events <-chan event) (runtime.Result, error) {
 	done := ctx.Done()
 	if e.cancelled {
@@ -216,12 +217,12 @@ func (e *execution) waitResponse(ctx context.Context, c *sessionConn, events <-c
 		case <-c.closed:
 			return lastResponse(events)
 		case <-e.deadline.C:
-			return runtime.Result{}, fmt.Errorf("%w: no outcome of %s in time", runtime.ErrTainted, e.run.RunID)
+			return runtime.Result{}, fmt.Errorf("%w: no outcome of %s before the deadline", runtime.ErrTainted, e.run.RunID)
 		}
 	}
 }
 
-// extendDeadline moves the limit while the run waits for its turn.
+// extendDeadline moves the deadline while the run waits in the queue.
 func (e *execution) extendDeadline(state ProgressState) {
 	if e.cancelled {
 		return
@@ -235,7 +236,8 @@ func (e *execution) extendDeadline(state ProgressState) {
 	}
 }
 
-// lastResponse is the answer that came just before the link was lost, if any.
+// lastResponse returns the response that arrived just before the connection was
+// lost, if any.
 func lastResponse(events <-chan event) (runtime.Result, error) {
 	for {
 		select {
@@ -249,13 +251,14 @@ func lastResponse(events <-chan event) (runtime.Result, error) {
 	}
 }
 
-// responseResult reads an answer to a run. One without a result is no success.
+// responseResult returns the result in a response to a run. A response without
+// a result is an error.
 func responseResult(a *Response) (runtime.Result, error) {
 	if a.Error != nil {
 		return runtime.Result{}, a.Error.Err()
 	}
 	if a.Result == nil {
-		return runtime.Result{}, fmt.Errorf("%w: an answer without a result", runtime.ErrTainted)
+		return runtime.Result{}, fmt.Errorf("%w: a response without a result", runtime.ErrTainted)
 	}
 	return *a.Result, nil
 }

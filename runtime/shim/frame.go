@@ -8,50 +8,50 @@ import (
 	"io"
 )
 
-// MaxFrame and MaxHandshake bound the body of a frame, in bytes. A peer that has
-// not proven who it is may not make us hold more than MaxHandshake.
+// MaxFrame and MaxHandshake bound the body of a frame, in bytes. A peer that is
+// not authenticated cannot make this end hold more than MaxHandshake.
 const (
 	MaxFrame     = 4 << 20
 	MaxHandshake = 4 << 10
 )
 
-// ErrProtocol says that the other end does not speak the protocol. A session
+// ErrProtocol is the error for a peer that violates the protocol. A session
 // never recovers from it.
-var ErrProtocol = errors.New("broken session")
+var ErrProtocol = errors.New("protocol violation")
 
-// errTooLarge is a frame of ours that nobody would accept.
+// errTooLarge is the error for an outgoing frame that no peer would accept.
 var errTooLarge = fmt.Errorf("%w: a frame is larger than %d bytes", ErrProtocol, MaxFrame)
 
-// Kind is what a frame carries.
+// Kind is the type of a frame.
 type Kind byte
 
 // The kinds of frames, in the order in which a session uses them.
 const (
-	KindHandshake      Kind = 'H' // Handshake, the client's first
-	KindHandshakeReply Kind = 'W' // HandshakeReply, the program's first
-	KindProof          Kind = 'P' // Proof, the last before the channel is encrypted
+	KindHandshake      Kind = 'H' // Handshake, the client's first message
+	KindHandshakeReply Kind = 'W' // HandshakeReply, the program's first message
+	KindProof          Kind = 'P' // Proof, the last message before encryption
 	KindRequest        Kind = 'Q' // Request
-	KindProgress       Kind = 'N' // Note
-	KindResponse       Kind = 'A' // Answer
+	KindProgress       Kind = 'N' // Progress
+	KindResponse       Kind = 'A' // Response
 	KindDone           Kind = 'F' // Done
 )
 
-// The kinds of frames of a stream. Their body is no JSON: the request's number, in
-// eight bytes, the stream's, in one, and what the kind says.
+// The kinds of stream frames. Their body is not JSON: eight bytes of request
+// ID, one byte of stream index, and the payload of the kind.
 const (
-	KindData   Kind = 'D' // the bytes themselves
-	KindCredit Kind = 'C' // how many more bytes may be sent, in four
-	KindEnd    Kind = 'E' // nothing: all is sent
-	KindReset  Kind = 'R' // a Fault in JSON: neither direction goes on
+	KindData   Kind = 'D' // bytes of the stream
+	KindCredit Kind = 'C' // how many more bytes may be sent, in four bytes
+	KindEnd    Kind = 'E' // empty: all is sent
+	KindReset  Kind = 'R' // a WireError as JSON: both directions end
 )
 
 var streamKinds = map[Kind]bool{KindData: true, KindCredit: true, KindEnd: true, KindReset: true}
 
-// Frame is one message: four bytes of length, one of kind, a body.
+// Frame is one message: four bytes of length, one byte of kind, a body.
 type Frame struct {
 	Kind   Kind
 	Body   []byte
-	buffer *[]byte // that Body is in, if it is to be used again
+	buffer *[]byte // holds Body and can be reused; nil if not pooled
 }
 
 const headerSize = 5
@@ -87,14 +87,14 @@ func ReadFrame(r io.Reader, limit int) (Frame, error) {
 	return f, nil
 }
 
-// readHeader reads up to a message's body, and says how long that is.
+// readHeader reads the header of a message and returns the length of its body.
 func readHeader(r io.Reader, header []byte, limit int) (f Frame, size int, err error) {
 	if _, err := io.ReadFull(r, header); err != nil {
 		return Frame{}, 0, err
 	}
 	length := binary.BigEndian.Uint32(header)
 	if uint64(length) > uint64(limit) {
-		return Frame{}, 0, fmt.Errorf("%w: a frame of %d bytes, at most %d are allowed",
+		return Frame{}, 0, fmt.Errorf("%w: frame of %d bytes, at most %d are allowed",
 			ErrProtocol, length, limit)
 	}
 	return Frame{Kind: Kind(header[4])}, int(length), nil
@@ -108,11 +108,11 @@ func readBody(r io.Reader, body []byte) error {
 	return err
 }
 
-// Decode reads the body of a frame that has to be of one kind.
+// Decode parses the body of a frame that must have the given kind.
 func Decode[T any](f Frame, want Kind) (T, error) {
 	var message T
 	if f.Kind != want {
-		return message, fmt.Errorf("%w: a frame of kind %q instead of %q", ErrProtocol, f.Kind, want)
+		return message, fmt.Errorf("%w: frame kind %q, want %q", ErrProtocol, f.Kind, want)
 	}
 	if err := json.Unmarshal(f.Body, &message); err != nil {
 		return message, fmt.Errorf("%w: %w", ErrProtocol, err)

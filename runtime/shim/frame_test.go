@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A frame survives the way, whatever is in it.
+// A frame arrives unchanged, whatever it contains.
 func TestFrameRoundTrip(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
@@ -24,10 +24,10 @@ func TestFrameRoundTrip(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, got)
 	_, err = ReadFrame(&b, MaxFrame)
-	require.ErrorIs(t, err, io.EOF, "the stream ends between two frames")
+	require.ErrorIs(t, err, io.EOF, "end between two frames")
 }
 
-// What is broken ends a session with an error, and allocates nothing for it.
+// A malformed frame ends a session with an error and causes no allocation.
 func TestReadFrameRefuses(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
@@ -52,7 +52,7 @@ func TestReadFrameRefuses(t *testing.T) {
 	require.ErrorIs(t, WriteFrame(io.Discard, KindRequest, strings.Repeat("x", MaxFrame)), ErrProtocol)
 }
 
-// Every error of the contract comes out at the other end as what it was.
+// Every error of the contract arrives at the other end as the same error.
 func TestWireErrors(t *testing.T) {
 	t.Parallel()
 	for _, want := range []error{
@@ -86,7 +86,7 @@ func TestConfigRoundTrip(t *testing.T) {
 	}
 }
 
-// A key is one container's and one secret's.
+// A key depends on the container and on the secret.
 func TestDeriveKey(t *testing.T) {
 	t.Parallel()
 	a := DeriveKey([]byte("secret"), "a")
@@ -95,7 +95,8 @@ func TestDeriveKey(t *testing.T) {
 	require.NotEqual(t, a, DeriveKey([]byte("other"), "a"))
 }
 
-// Whatever bytes come, reading ends, and what was read is written the same.
+// Whatever bytes arrive, reading ends, and a frame that was read is written as
+// the same bytes.
 func FuzzReadFrame(f *testing.F) {
 	f.Add([]byte("\x00\x00\x00\x02H{}"))
 	f.Add([]byte("\x00\x00\x00\x0dA{\"id\":1}     \xff"))
@@ -112,7 +113,7 @@ func FuzzReadFrame(f *testing.F) {
 	})
 }
 
-// The messages of both ends decode to themselves or to an error.
+// Messages decode to themselves or to an error.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"version":1,"token":"x"}`))
 	f.Add([]byte(`{"id":1,"op":"run","run":{"key":"k","args":["a"],"timeout":1}}`))
@@ -135,7 +136,7 @@ func requireRoundTrip[T any](t *testing.T, b []byte, kind Kind, _ T) {
 	}
 	var wire bytes.Buffer
 	if WriteFrame(&wire, kind, message) != nil {
-		return // it grew beyond what a frame holds
+		return // larger than a frame allows
 	}
 	frame, err := ReadFrame(&wire, MaxFrame)
 	require.NoError(t, err)

@@ -12,7 +12,8 @@ import (
 )
 
 // A program that has not proven that it holds the key learns nothing from the
-// server but its greeting: nothing that it could use against another.
+// server except its handshake, so nothing that it could use against another
+// server.
 func TestUnauthenticatedProgramLearnsNothing(t *testing.T) {
 	t.Parallel()
 	var input bytes.Buffer
@@ -24,10 +25,10 @@ func TestUnauthenticatedProgramLearnsNothing(t *testing.T) {
 	f, err := ReadFrame(&stream.written, MaxHandshake)
 	require.NoError(t, err)
 	require.Equal(t, KindHandshake, f.Kind)
-	require.Zero(t, stream.written.Len(), "more than the greeting")
+	require.Zero(t, stream.written.Len(), "more than the handshake")
 }
 
-// alteredHandshake is a handshake whose greetings are changed on their way.
+// alteredHandshake runs a handshake and changes its messages in transit.
 func alteredHandshake(t *testing.T, change func(*Handshake, *HandshakeReply)) (Handshake, HandshakeReply, error) {
 	t.Helper()
 	key := DeriveKey(secret, "c")
@@ -64,9 +65,8 @@ func alteredHandshake(t *testing.T, change func(*Handshake, *HandshakeReply)) (H
 	return hs, reply, err
 }
 
-// Both greetings are part of what is proven, so that nobody between the ends can
-// change what one says of itself, and no greeting is like another, so that
-// nobody can play one back.
+// The proofs cover both handshake messages, so no one between the ends can
+// change them. Every message is unique, so no one can replay one.
 func TestHandshakeIsAuthenticated(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*Handshake, *HandshakeReply){

@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 )
 
-// DeriveKey is what the two ends of the sessions to one container prove themselves
-// by. It is derived, not stored: a server that starts again has it from its
-// secret and the id.
+// DeriveKey returns the key with which both ends of a session to one container
+// authenticate. The key is derived, not stored: a restarted server computes it
+// from its secret and the container's ID.
 func DeriveKey(secret []byte, containerID string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("hostler session " + containerID))

@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// rogue is a peer that holds the key and sends what it likes.
+// rogue is a peer that holds the key and sends arbitrary frames.
 type rogue struct {
 	t        testing.TB
 	channel  *Channel
 	conn     net.Conn
 	victim   *Conn
-	accepted []*Incoming // requests that the victim has begun, and not answered
+	accepted []*Incoming // requests that the victim has started and not answered
 }
 
-// newRogue is a rogue against one end.
+// newRogue returns a rogue peer of one end.
 func newRogue(t testing.TB, end Role) *rogue {
 	t.Helper()
 	s, p, ours, theirs := newChannelConns(t)
@@ -43,17 +43,17 @@ func (r *rogue) request(n uint64, streams int) {
 	r.send(KindRequest, Request{ID: r.id(n), Op: OpTar, Streams: streams})
 }
 
-// id is the n-th number of the rogue's own requests.
+// id returns the ID of the rogue's n-th request.
 func (r *rogue) id(n uint64) uint64 { return r.channel.local.firstID + 2*n }
 
-// frame sends a frame of the stream 0 of the rogue's n-th request.
+// frame sends a frame of stream 0 of the rogue's n-th request.
 func (r *rogue) frame(kind Kind, n uint64, body []byte) {
 	_ = r.channel.writeRaw(kind, r.id(n), 0, body)
 }
 
 func creditBody(n uint32) []byte { return binary.BigEndian.AppendUint32(nil, n) }
 
-// victimCall is a request of the victim's.
+// victimCall returns a new request of the victim.
 func (r *rogue) victimCall(streams int) Outgoing {
 	r.t.Helper()
 	out, err := r.victim.Call(Request{Op: OpTar, Streams: streams})
@@ -61,7 +61,7 @@ func (r *rogue) victimCall(streams int) Outgoing {
 	return out
 }
 
-// fillWindow sends as many bytes as are allowed, and more.
+// fillWindow sends as many bytes as the window allows, and extra bytes more.
 func (r *rogue) fillWindow(n uint64, more int) {
 	for range Window / MaxData {
 		r.frame(KindData, n, make([]byte, MaxData))
@@ -71,8 +71,8 @@ func (r *rogue) fillWindow(n uint64, more int) {
 	}
 }
 
-// protocolLimits is what a rogue does that is allowed, and what is not. The first sets
-// the scene of the second.
+// protocolLimits are pairs of what a rogue may do and what it may not do. The
+// first one prepares the second one.
 var protocolLimits = map[string]struct {
 	allowed, violation func(r *rogue)
 }{
@@ -106,13 +106,13 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.request(901, 1) },
 	},
-	"streams of one request":    {func(r *rogue) { r.request(1, maxStreamsPerRequest) }, func(r *rogue) { r.request(2, maxStreamsPerRequest+1) }},
-	"fewer streams than none":   {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.request(2, -1) }},
-	"a number again":            {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.request(1, 0) }},
-	"a smaller number":          {func(r *rogue) { r.request(3, 0) }, func(r *rogue) { r.request(2, 0) }},
-	"a number of the other end": {nil, func(r *rogue) { r.send(KindRequest, Request{ID: r.victim.local.firstID + 20, Op: OpTar}) }},
-	"streams without an answer": {func(r *rogue) { r.send(KindRequest, Request{}) }, func(r *rogue) { r.send(KindRequest, Request{Streams: 1}) }},
-	"a request that is too long": {nil, func(r *rogue) {
+	"streams of one request":       {func(r *rogue) { r.request(1, maxStreamsPerRequest) }, func(r *rogue) { r.request(2, maxStreamsPerRequest+1) }},
+	"negative stream count":        {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.request(2, -1) }},
+	"repeated ID":                  {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.request(1, 0) }},
+	"smaller ID":                   {func(r *rogue) { r.request(3, 0) }, func(r *rogue) { r.request(2, 0) }},
+	"ID of the other end":          {nil, func(r *rogue) { r.send(KindRequest, Request{ID: r.victim.local.firstID + 20, Op: OpTar}) }},
+	"one-way request with streams": {func(r *rogue) { r.send(KindRequest, Request{}) }, func(r *rogue) { r.send(KindRequest, Request{Streams: 1}) }},
+	"request too large": {nil, func(r *rogue) {
 		r.send(KindRequest, Request{ID: r.id(1), RunID: strings.Repeat("x", Server.maxRequestSize)})
 	}},
 
@@ -123,7 +123,7 @@ var protocolLimits = map[string]struct {
 		r.accepted[0].Stream(0).Reset(errAbandoned)
 		r.fillWindow(1, 0)
 	}, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
-	"overrun of what is answered": {
+	"credit overrun of an answered request": {
 		func(r *rogue) {
 			r.request(1, 1)
 			synctest.Wait()
@@ -132,18 +132,18 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.frame(KindData, 1, []byte("x")) },
 	},
-	"a frame that is too large":  {func(r *rogue) { r.request(1, 1); r.frame(KindData, 1, make([]byte, MaxData)) }, func(r *rogue) { r.frame(KindData, 1, make([]byte, MaxData+1)) }},
-	"a frame of no bytes":        {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindData, 1, nil) }},
-	"data for an unknown number": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindData, 2, []byte("x")) }},
+	"frame too large":            {func(r *rogue) { r.request(1, 1); r.frame(KindData, 1, make([]byte, MaxData)) }, func(r *rogue) { r.frame(KindData, 1, make([]byte, MaxData+1)) }},
+	"empty data frame":           {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindData, 1, nil) }},
+	"data for an unknown ID":     {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindData, 2, []byte("x")) }},
 	"data for an unknown stream": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { _ = r.channel.writeRaw(KindData, r.id(1), 1, []byte("x")) }},
 	"data without a stream":      {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
-	"data after the end":         {func(r *rogue) { r.request(1, 1); r.frame(KindEnd, 1, nil); r.frame(KindReset, 1, []byte("{}")) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
-	"data after its end":         {func(r *rogue) { r.request(1, 1); r.frame(KindEnd, 1, nil) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
+	"data after end and reset":   {func(r *rogue) { r.request(1, 1); r.frame(KindEnd, 1, nil); r.frame(KindReset, 1, []byte("{}")) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
+	"data after end":             {func(r *rogue) { r.request(1, 1); r.frame(KindEnd, 1, nil) }, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
 	"two ends":                   {func(r *rogue) { r.request(1, 1); r.frame(KindEnd, 1, nil) }, func(r *rogue) { r.frame(KindEnd, 1, nil) }},
-	"an end with bytes":          {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindEnd, 1, []byte("x")) }},
+	"end with bytes":             {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindEnd, 1, []byte("x")) }},
 	"two resets":                 {func(r *rogue) { r.request(1, 1); r.frame(KindReset, 1, []byte("{}")) }, func(r *rogue) { r.frame(KindReset, 1, []byte("{}")) }},
-	"a reset without a reason":   {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindReset, 1, []byte("{")) }},
-	"a reset with a long reason": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindReset, 1, []byte(`{"detail":"`+strings.Repeat("x", maxResetSize)+`"}`)) }},
+	"reset without reason":       {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindReset, 1, []byte("{")) }},
+	"reset with long reason":     {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindReset, 1, []byte(`{"detail":"`+strings.Repeat("x", maxResetSize)+`"}`)) }},
 
 	"no credit":       {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, creditBody(0)) }},
 	"too much credit": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, creditBody(1)) }},
@@ -157,8 +157,8 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.frame(KindCredit, 1, creditBody(1)) },
 	},
-	"credit beyond all":       {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, creditBody(1<<32-1)) }},
-	"a credit of three bytes": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, []byte{0, 0, 1}) }},
+	"maximum credit":        {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, creditBody(1<<32-1)) }},
+	"credit of three bytes": {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.frame(KindCredit, 1, []byte{0, 0, 1}) }},
 
 	"notes": {
 		func(r *rogue) {
@@ -169,7 +169,7 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.lastSentID, State: ProgressQueued}) },
 	},
-	"notes that nobody reads": {
+	"unread progress messages": {
 		func(r *rogue) {
 			out := r.victimCall(0)
 			out.Abandon()
@@ -178,35 +178,35 @@ var protocolLimits = map[string]struct {
 		},
 		func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.lastSentID, State: ProgressQueued}) },
 	},
-	"a note about nothing":      {nil, func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.local.firstID + 2}) }},
-	"a note on its own request": {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.send(KindProgress, Progress{ID: r.id(1)}) }},
-	"an answer to nothing":      {nil, func(r *rogue) { r.send(KindResponse, Response{ID: r.victim.local.firstID + 2}) }},
-	"an answer to its own":      {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.send(KindResponse, Response{ID: r.id(1)}) }},
-	"two answers":               {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(0).id}) }, func(r *rogue) { r.send(KindResponse, Response{ID: r.victim.lastSentID}) }},
-	"a note after the answer":   {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(0).id}) }, func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.lastSentID}) }},
-	"data after the answer":     {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(1).id}) }, func(r *rogue) { _ = r.channel.writeRaw(KindData, r.victim.lastSentID, 0, []byte("x")) }},
-	"an end before the answer":  {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.send(KindDone, Done{ID: r.id(1)}) }},
-	"an end without streams":    {func(r *rogue) { r.request(1, 0); synctest.Wait(); _ = r.accepted[0].Respond(Response{}) }, func(r *rogue) { r.send(KindDone, Done{ID: r.id(1)}) }},
-	"an end of the other's":     {func(r *rogue) { r.victimCall(1) }, func(r *rogue) { r.send(KindDone, Done{ID: r.victim.lastSentID}) }},
-	"data after all": {func(r *rogue) {
+	"progress of an unknown request":  {nil, func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.local.firstID + 2}) }},
+	"progress of its own request":     {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.send(KindProgress, Progress{ID: r.id(1)}) }},
+	"response to an unknown request":  {nil, func(r *rogue) { r.send(KindResponse, Response{ID: r.victim.local.firstID + 2}) }},
+	"response to its own request":     {func(r *rogue) { r.request(1, 0) }, func(r *rogue) { r.send(KindResponse, Response{ID: r.id(1)}) }},
+	"two responses":                   {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(0).id}) }, func(r *rogue) { r.send(KindResponse, Response{ID: r.victim.lastSentID}) }},
+	"progress after the response":     {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(0).id}) }, func(r *rogue) { r.send(KindProgress, Progress{ID: r.victim.lastSentID}) }},
+	"data after the response":         {func(r *rogue) { r.send(KindResponse, Response{ID: r.victimCall(1).id}) }, func(r *rogue) { _ = r.channel.writeRaw(KindData, r.victim.lastSentID, 0, []byte("x")) }},
+	"done before the response":        {func(r *rogue) { r.request(1, 1) }, func(r *rogue) { r.send(KindDone, Done{ID: r.id(1)}) }},
+	"done without streams":            {func(r *rogue) { r.request(1, 0); synctest.Wait(); _ = r.accepted[0].Respond(Response{}) }, func(r *rogue) { r.send(KindDone, Done{ID: r.id(1)}) }},
+	"done of the other end's request": {func(r *rogue) { r.victimCall(1) }, func(r *rogue) { r.send(KindDone, Done{ID: r.victim.lastSentID}) }},
+	"data after done": {func(r *rogue) {
 		r.request(1, 1)
 		synctest.Wait()
 		_ = r.accepted[0].Respond(Response{})
 		r.send(KindDone, Done{ID: r.id(1)})
 	}, func(r *rogue) { r.frame(KindData, 1, []byte("x")) }},
-	"another kind":               {nil, func(r *rogue) { r.send(Kind('?'), Request{}) }},
-	"a greeting again":           {nil, func(r *rogue) { r.send(KindHandshake, Handshake{Version: Version}) }},
-	"a message that is no JSON":  {nil, func(r *rogue) { _ = r.channel.writeRaw(KindRequest, 1, 0, []byte("{")) }},
-	"a stream's frame cut short": {nil, func(r *rogue) { r.send(KindData, 1) }},
+	"unknown kind":             {nil, func(r *rogue) { r.send(Kind('?'), Request{}) }},
+	"second handshake":         {nil, func(r *rogue) { r.send(KindHandshake, Handshake{Version: Version}) }},
+	"message that is not JSON": {nil, func(r *rogue) { _ = r.channel.writeRaw(KindRequest, 1, 0, []byte("{")) }},
+	"truncated stream frame":   {nil, func(r *rogue) { r.send(KindData, 1) }},
 }
 
-// What is within the limits of an end is served, and the first frame beyond ends
-// the connection, and is told from a stream that broke.
+// An end serves what is within its limits. The first frame beyond a limit ends
+// the connection with ErrProtocol, which differs from a broken stream.
 func TestProtocolLimits(t *testing.T) {
 	t.Parallel()
 	for name, c := range protocolLimits {
 		for _, end := range []Role{Server, Program} {
-			if name == "a request that is too long" && end.name == Program.name {
+			if name == "request too large" && end.name == Program.name {
 				continue // its limit is that of a frame
 			}
 			t.Run(name+"/"+end.name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestProtocolLimits(t *testing.T) {
 						c.allowed(r)
 					}
 					synctest.Wait()
-					require.NoError(t, r.victim.Err(), "what is allowed")
+					require.NoError(t, r.victim.Err(), "within the limits")
 					c.violation(r)
 					synctest.Wait()
 					require.ErrorIs(t, r.victim.Err(), ErrProtocol)
@@ -228,11 +228,11 @@ func TestProtocolLimits(t *testing.T) {
 	}
 }
 
-// fuzzKinds are those of the frames that a fuzzed peer sends.
+// fuzzKinds are the kinds of the frames that a fuzzed peer sends.
 const fuzzKinds = "QNAFDCER?"
 
-// After the handshake a peer may send whatever it likes: this end neither panics
-// nor keeps a goroutine, and holds no more than its streams' windows.
+// After the handshake a peer may send anything: this end neither panics nor
+// leaks a goroutine, and it holds no more than its streams' windows.
 func FuzzConn(f *testing.F) {
 	f.Add([]byte("\x00\x20{\"id\":2,\"op\":\"tar\",\"streams\":1}\x04\x0a\x00\x00\x00\x00\x00\x00\x00\x02\x00x"))
 	f.Add([]byte("\x00\x20{\"id\":3,\"op\":\"tar\",\"streams\":4}\x06\x09\x00\x00\x00\x00\x00\x00\x00\x03\x01"))
@@ -245,7 +245,7 @@ func FuzzConn(f *testing.F) {
 	})
 }
 
-// playScript sends the script: a kind, a length and a body, again and again.
+// playScript sends the script, a sequence of kind, length and body.
 func playScript(t *testing.T, end Role, script []byte) {
 	r := newRogue(t, end)
 	r.victimCall(1)
@@ -258,7 +258,7 @@ func playScript(t *testing.T, end Role, script []byte) {
 			_ = r.channel.writeRaw(kind, binary.BigEndian.Uint64(body), body[8], body[streamHeaderSize:])
 			continue
 		}
-		_ = r.channel.Write(kind, jsonBody(body)) // what is no JSON is not sent
+		_ = r.channel.Write(kind, jsonBody(body)) // a body that is not JSON is not sent
 	}
 	synctest.Wait()
 	buffered := 0

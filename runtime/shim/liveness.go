@@ -8,32 +8,33 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// LivenessChecker is a stream whose engine can be asked for the container at its other
-// end. Not every engine ends the stream with the container: under gVisor,
-// Docker may lose the end of an exec, and its stream stays open for good.
+// LivenessChecker is a stream whose engine reports the state of the container
+// at its other end. Not every engine ends the stream with the container: under
+// gVisor, Docker may lose the end of an exec, and its stream stays open
+// indefinitely.
 type LivenessChecker interface {
-	// CheckRunning returns runtime.ErrNotRunning or runtime.ErrNotFound when the
-	// container that the stream was opened to is over, also when it has been
-	// started again since.
+	// CheckRunning returns runtime.ErrNotRunning or runtime.ErrNotFound if the
+	// container that the stream was opened to has ended, even if it has been
+	// restarted since.
 	CheckRunning(ctx context.Context) error
 }
 
-// While a request is unanswered, the engine is asked for the first time after
-// minCheckInterval, and then after twice the time, up to maxCheckInterval. A session without
-// such a request costs the engine nothing.
+// While a request is unanswered, the engine is queried first after
+// minCheckInterval. The interval doubles each time, up to maxCheckInterval. A
+// session without such a request costs the engine nothing.
 const (
 	minCheckInterval = 5 * time.Second
 	maxCheckInterval = time.Minute
 	checkTimeout     = 10 * time.Second
 )
 
-// scheduleCheck schedules the next check. c.mu is held.
+// scheduleCheck schedules the next check. The caller holds c.mu.
 func (c *Conn) scheduleCheck(interval time.Duration) {
 	c.livenessTimer = time.AfterFunc(interval, func() { c.runCheck(interval) })
 }
 
-// runCheck ends the link if a request is unanswered and the container is over.
-// An engine that does not answer proves nothing.
+// runCheck ends the connection if a request is unanswered and the container has
+// ended. An engine that does not answer proves nothing.
 func (c *Conn) runCheck(interval time.Duration) {
 	if !c.hasPendingRequest() {
 		return
@@ -50,8 +51,8 @@ func (c *Conn) runCheck(interval time.Duration) {
 	c.scheduleCheck(min(2*interval, maxCheckInterval))
 }
 
-// hasPendingRequest reports whether a request is unanswered. If none is, the next one
-// schedules the next check.
+// hasPendingRequest reports whether a request is unanswered. If none is, the
+// next request schedules the next check.
 func (c *Conn) hasPendingRequest() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

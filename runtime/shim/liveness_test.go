@@ -12,10 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// checkedStream is a stream whose engine answers from a list, its last for good.
+// checkedStream is a stream whose engine answers from a list and repeats the
+// last answer.
 type checkedStream struct {
 	net.Conn
-	checks  *[]time.Duration // when, since began
+	checks  *[]time.Duration // when, since start
 	start   time.Time
 	answers []error
 }
@@ -26,9 +27,9 @@ func (c *checkedStream) CheckRunning(context.Context) error {
 	return err
 }
 
-// silentSession is a session with a container whose peer greets and then says no more
-// than the script; its stream never ends by itself. When it is given up, the
-// container is not there for a second one.
+// silentSession returns a session with a container whose peer completes the
+// handshake, plays the script and is then silent. Its stream never ends by
+// itself. The container does not accept a second connection.
 func silentSession(t *testing.T, script func(p *peer), answers ...error) (*Session, *[]time.Duration) {
 	checks, dialled := &[]time.Duration{}, false
 	s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
@@ -53,8 +54,8 @@ func silentSession(t *testing.T, script func(p *peer), answers ...error) (*Sessi
 	return s, checks
 }
 
-// A container that is over without an end of its stream is noticed by what the
-// engine says of it, and not before the engine says so.
+// A container that has ended without an end of its stream is detected by the
+// engine's answer, and not before.
 func TestStreamOutlivesContainer(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []error{runtime.ErrNotRunning, runtime.ErrNotFound} {
@@ -67,7 +68,7 @@ func TestStreamOutlivesContainer(t *testing.T) {
 	}
 }
 
-// The engine is asked only while a request is unanswered, and rarely.
+// The engine is queried only while a request is unanswered, and rarely.
 func TestLivenessCheckInterval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,13 +77,13 @@ func TestLivenessCheckInterval(t *testing.T) {
 		require.NoError(t, err)
 		<-time.After(time.Hour)
 		synctest.Wait()
-		require.Empty(t, *checks, "nothing is waited for")
+		require.Empty(t, *checks, "no request is open")
 
 		_, err = s.Exec(t.Context(), runtime.Command{RunID: "key", Args: []string{"hello"}, Timeout: 270 * time.Second})
 		require.Error(t, err)
 		require.Len(t, *checks, 7, "after 5, 15, 35 and 75 s, and then every minute")
 		<-time.After(time.Hour)
 		synctest.Wait()
-		require.Len(t, *checks, 7, "nothing is waited for any more")
+		require.Len(t, *checks, 7, "no request is open any more")
 	})
 }

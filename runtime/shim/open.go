@@ -1,7 +1,7 @@
 package shim
 
-// IsOpen says whether the session is connected, as far as is known: then the
-// program it speaks to has run all the time.
+// IsOpen reports whether the session is connected, as far as this end knows. If
+// so, the program at the other end has been running since it was opened.
 func (s *Session) IsOpen() bool {
 	c, err := s.current()
 	return c != nil && err == nil

@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// sessionWithTimeout is a session with a container that has a minute to answer. Each
-// connection is played by the script; engine is what the engine says.
+// sessionWithTimeout returns a session with a container that has a minute to
+// answer. The script plays each connection; engine returns the engine's answer.
 func sessionWithTimeout(t *testing.T, engine *error, script func(p *peer)) *Session {
 	t.Helper()
 	s := newSession("c", Options{
@@ -38,8 +38,8 @@ func sessionWithTimeout(t *testing.T, engine *error, script func(p *peer)) *Sess
 	return s
 }
 
-// retryRestart makes calls every second until one does not say "again", and
-// returns for how long they said so and what the last one said.
+// retryRestart calls Restart every second until it returns another error than
+// ErrUnavailable. It returns how long that took and the last error.
 func retryRestart(t *testing.T, s *Session, maxWait time.Duration) (time.Duration, error) {
 	t.Helper()
 	start := time.Now()
@@ -52,15 +52,15 @@ func retryRestart(t *testing.T, s *Session, maxWait time.Duration) (time.Duratio
 	}
 }
 
-// A container that runs and does not answer is tainted after the timeout,
-// whatever part of a session it spoils.
+// A container that is running and does not answer is tainted after the timeout,
+// whatever part of a session fails.
 func TestUnresponsiveContainerIsTainted(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]func(p *peer){
-		"the bridge ends":        func(*peer) {},
-		"the handshake stalls":   func(p *peer) { _, _ = io.Copy(io.Discard, p.conn) },
-		"each request is lost":   func(p *peer) { p.handshake("a"); p.nextRequest() },
-		"the end of each answer": func(p *peer) { p.handshake("a"); p.nextRequest(); _, _ = p.conn.Write([]byte{0, 0}) },
+		"the bridge ends":            func(*peer) {},
+		"the handshake stalls":       func(p *peer) { _, _ = io.Copy(io.Discard, p.conn) },
+		"each request is lost":       func(p *peer) { p.handshake("a"); p.nextRequest() },
+		"each response is truncated": func(p *peer) { p.handshake("a"); p.nextRequest(); _, _ = p.conn.Write([]byte{0, 0}) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -81,8 +81,8 @@ func TestUnresponsiveContainerIsTainted(t *testing.T) {
 	}
 }
 
-// Until then the error is both: the engine's caller tries again, and who asks
-// knows that it is the container.
+// Until then the error is both ErrUnavailable, so that callers retry, and
+// ErrUnresponsive, which identifies the container as the cause.
 func TestUnresponsiveIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestUnresponsiveIsUnavailable(t *testing.T) {
 	})
 }
 
-// What an engine that is away leaves open is nothing against the container.
+// Time while the engine is unavailable does not count against the container.
 func TestEngineUnavailableDoesNotTaint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +120,8 @@ func TestEngineUnavailableDoesNotTaint(t *testing.T) {
 	})
 }
 
-// An answer ends the count; a session that opens and answers nothing does not.
+// A response resets the timeout; a session that opens and answers nothing does
+// not.
 func TestResponseResetsUnresponsiveTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -147,8 +148,8 @@ func TestResponseResetsUnresponsiveTimeout(t *testing.T) {
 	})
 }
 
-// A request that was lost long ago, of a caller who did not ask again, is
-// nothing against a container that answers the next one.
+// A request that was lost long ago and never repeated does not count against a
+// container that answers the next request.
 func TestOldLostRequestDoesNotTaint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,8 +171,8 @@ func TestOldLostRequestDoesNotTaint(t *testing.T) {
 	})
 }
 
-// A session that could not be opened at once, as after a start, is no
-// unanswered request once it is open.
+// A session that could not be opened immediately, as after a start, does not
+// count as an unanswered request once it is open.
 func TestSlowStartDoesNotTaint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -197,7 +198,7 @@ func TestSlowStartDoesNotTaint(t *testing.T) {
 // A server that may no longer change anything stops in the middle of a call.
 func TestMayChangeCheckedOnRetry(t *testing.T) {
 	t.Parallel()
-	denied := errors.New("the lease is over")
+	denied := errors.New("lease lost")
 	for name, call := range map[string]func(context.Context, *Session) error{
 		"restart": func(ctx context.Context, s *Session) error { return s.Restart(ctx, 1) },
 		"exec":    func(ctx context.Context, s *Session) error { _, err := s.Exec(ctx, helloCommand); return err },

@@ -2,38 +2,39 @@ package shim
 
 import "time"
 
-// Role is one of the two ends of a connection, with what it allows the other one.
+// Role is one of the two ends of a connection, with the limits that it enforces
+// on the other end.
 type Role struct {
-	name         string        // as it goes into what is proven and derived
-	firstID      uint64        // its requests have numbers that are this and a multiple of two
-	writeTimeout time.Duration // of one frame; a peer that does not read is lost
+	name         string        // used in proofs and key derivation
+	firstID      uint64        // its request IDs are this plus multiples of two
+	writeTimeout time.Duration // for one frame; a peer that does not read loses the connection
 
-	// Of the other end's requests that are open at once.
+	// Limits on the other end's open requests.
 	maxRequests    int
-	maxRequestSize int // of one, in bytes
-	maxStreams     int // of all of them together
+	maxRequestSize int // of one request, in bytes
+	maxStreams     int // of all open requests together
 }
 
-// The ends. A server sends requests to a program; a program, so far, none. The
-// limits are far above what either needs: they are what a broken peer, or one
-// that a tenant has got hold of, can make the other one hold.
+// The two ends. A server sends requests to a program; a program currently sends
+// none. The limits are far above what either end needs. They bound what a
+// broken peer, or one that a tenant controls, can make the other end hold.
 var (
-	// Server has odd numbers.
+	// Server has odd request IDs.
 	Server = Role{
 		name: "server", firstID: 1, writeTimeout: 10 * time.Second,
 		maxRequests: 32, maxRequestSize: 64 << 10, maxStreams: 32,
 	}
-	// Program has even numbers.
+	// Program has even request IDs.
 	Program = Role{
 		name: "program", firstID: 0, writeTimeout: 30 * time.Second,
 		maxRequests: 1024, maxRequestSize: MaxFrame, maxStreams: 64,
 	}
 )
 
-// Of one stream.
+// Limits of one stream.
 const (
-	// Window is how many bytes an end may send before the other one has read
-	// them. It is also what a reader that does not read costs.
+	// Window is how many bytes an end may send before the other end has read
+	// them. It is also the memory that a stalled reader costs.
 	Window = 1 << 20
 	// MaxData bounds the bytes in one frame.
 	MaxData = 64 << 10
@@ -41,18 +42,20 @@ const (
 	maxStreamsPerRequest = 4
 )
 
-// maxProgress is how many notes one request can get: queued and started.
+// maxProgress is the maximum number of progress messages of one request: queued
+// and started.
 const maxProgress = 2
 
-// features are what this end can do besides the protocol's version. The peer
-// says in its greeting what it can: what only one has is not used. An end ignores
-// names that it does not know.
+// features are the optional features of this end, in addition to the protocol's
+// version. The handshake carries both ends' features. Only features that both
+// ends have are used. An end ignores unknown names.
 var features = []string{FeatureFiles}
 
-// FeatureFiles is that OpTar and OpUntar move files as streams.
+// FeatureFiles means that OpTar and OpUntar transfer files as streams.
 const FeatureFiles = "files"
 
-// commonFeatures are the features that both lists have, at most as many as ours.
+// commonFeatures returns the features that both ends have, so at most as many
+// as ours.
 func commonFeatures(remote []string) []string {
 	var shared []string
 	for _, feature := range features {

@@ -11,32 +11,33 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// openTimeout bounds how long it takes to open a session: dial and welcome, both.
+// openTimeout bounds opening a session: dial and handshake together.
 const openTimeout = 15 * time.Second
 
-// Dial connects to the program in one container: a fresh byte stream, and the
-// version that the engine's record of the container has. Its errors are those of
-// package runtime: ErrNotFound, ErrNotRunning, ErrUnavailable, ErrTainted when
-// something else listens there, and those of runtime.Protocols.Parse.
+// Dial connects to the program in one container. It returns a new byte stream
+// and the version from the engine's record of the container. Its errors are
+// those of package runtime: ErrNotFound, ErrNotRunning, ErrUnavailable,
+// ErrTainted if something else listens there, and those of
+// runtime.Protocols.Parse.
 type Dial func(ctx context.Context) (stream io.ReadWriteCloser, version int, err error)
 
-// errClosed is every call on a session after Close.
-var errClosed = fmt.Errorf("%w: the session is closed", runtime.ErrUnavailable)
+// errClosed is the error of every call on a session after Close.
+var errClosed = fmt.Errorf("%w: session closed", runtime.ErrUnavailable)
 
-// sessionConn is a connection to one life of the program in a container.
+// sessionConn is a connection to one boot of the program in a container.
 type sessionConn struct {
 	*Conn
 	bootID  string
-	version int // what the program speaks: requests that differ by it ask here
+	version int // that the program speaks; requests that depend on it check this field
 }
 
 func newSessionConn(stream io.ReadWriteCloser, channel *Channel, reply HandshakeReply, onResponse func()) *sessionConn {
 	return &sessionConn{Conn: NewConn(stream, channel, nil, onResponse), bootID: reply.BootID, version: reply.Version}
 }
 
-// Session is the conversation with the program in one container. It is opened
-// by the first call, opened again when it is lost, and safe for many
-// goroutines.
+// Session is the client's end of the protocol for one container. The first call
+// opens it, and it is reopened when it is lost. Its methods may be called by
+// multiple goroutines.
 type Session struct {
 	dial           Dial
 	checkRunning   func(context.Context) error
@@ -44,17 +45,18 @@ type Session struct {
 	key            []byte
 	responsiveness *responsiveness
 
-	// openSem holds one token: whoever has it opens the link. A channel, not a
-	// mutex, so that waiting for it ends with the context.
+	// openSem holds one token: the goroutine that has it opens the connection.
+	// It is a channel, not a mutex, so that waiting for it ends with the
+	// context.
 	openSem chan struct{}
 
-	// mu guards what follows. It is held for no I/O.
+	// mu guards the fields below. It is never held during I/O.
 	mu     sync.Mutex
 	conn   *sessionConn // nil when there is none
 	closed bool
 }
 
-// newSession makes a session and opens nothing.
+// newSession returns a session without opening it.
 func newSession(id string, o Options) *Session {
 	s := &Session{
 		dial:           func(ctx context.Context) (io.ReadWriteCloser, int, error) { return o.Dial(ctx, id) },
@@ -70,15 +72,15 @@ func newSession(id string, o Options) *Session {
 	return s
 }
 
-// Open connects, when the session is not open already. It is a
-// *runtime.StartError when the main process could not be started.
+// Open connects unless the session is already open. It returns a
+// *runtime.StartError if the main process could not be started.
 func (s *Session) Open(ctx context.Context) error {
 	_, err := s.connect(ctx)
 	return err
 }
 
-// Close ends the session. Commands run on in the container until their timeout,
-// which is kept there.
+// Close ends the session. Commands keep running in the container until their
+// timeout, which the program enforces.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -91,14 +93,14 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// disconnect breaks the link, if there is one.
+// disconnect closes the connection, if there is one.
 func (s *Session) disconnect() {
 	if c, _ := s.current(); c != nil {
 		c.fail(errConnLost)
 	}
 }
 
-// connect gives the open link, or opens one.
+// connect returns the open connection or opens one.
 func (s *Session) connect(ctx context.Context) (*sessionConn, error) {
 	if err := s.responsiveness.taintedErr(); err != nil {
 		return nil, err
@@ -134,7 +136,7 @@ func (s *Session) connect(ctx context.Context) (*sessionConn, error) {
 	return c, nil
 }
 
-// current is the open link; nil when there is none or it is lost.
+// current returns the open connection, or nil if there is none or it is lost.
 func (s *Session) current() (*sessionConn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -147,14 +149,14 @@ func (s *Session) current() (*sessionConn, error) {
 	return s.conn, nil
 }
 
-// recordLost notes a request that was lost with its link.
+// recordLost records a request that was lost with its connection.
 func (s *Session) recordLost(err error) {
 	if errors.Is(err, errConnLost) {
 		s.responsiveness.recordLost(time.Now())
 	}
 }
 
-// open dials, says hello and starts to read.
+// open dials, runs the handshake and starts to read.
 func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, errOpenTimeout)
 	defer cancel()
@@ -162,7 +164,7 @@ func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
-	// The stream knows no deadline: closing it is what ends a handshake.
+	// The stream has no deadlines: only closing it ends a handshake.
 	stop := context.AfterFunc(ctx, func() { stream.Close() })
 	channel, reply, err := handshake(stream, s.key, version)
 	if !stop() && err == nil {
@@ -176,21 +178,21 @@ func (s *Session) open(ctx context.Context) (*sessionConn, error) {
 		return nil, fmt.Errorf("open a session: %w", err)
 	}
 	c := newSessionConn(stream, channel, reply, s.responsiveness.recordResponse)
-	// The goroutine ends when the stream does: by the peer, by Close or by a
-	// write that takes too long, all of which close it.
+	// The goroutine ends with the stream: when the peer, Close or a write that
+	// times out closes it.
 	go c.Run()
 	return c, nil
 }
 
-// How an attempt to open a session may fail without a word about why.
+// Errors of opening a session that do not identify the cause.
 var (
 	errOpenTimeout  = fmt.Errorf("no session within %s", openTimeout)
-	errStreamBroken = errors.New("the stream broke")
+	errStreamBroken = errors.New("stream broken")
 )
 
-// classifyOpenError tells a container that does not answer from an engine that does not,
-// after a session could not be opened. The engine is asked: a broken stream may
-// be either's doing.
+// classifyOpenError distinguishes an unresponsive container from an
+// unresponsive engine after a session could not be opened. It queries the
+// engine, because either can break a stream.
 func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -198,7 +200,7 @@ func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err er
 	unresponsive := errors.Is(err, runtime.ErrUnresponsive) || errors.Is(err, errOpenTimeout) || errors.Is(err, errStreamBroken)
 	if unresponsive && !errors.Is(err, runtime.ErrUnresponsive) {
 		ctx, cancel := context.WithTimeoutCause(ctx, openTimeout,
-			fmt.Errorf("%w: no word of the container within %s", runtime.ErrUnavailable, openTimeout))
+			fmt.Errorf("%w: no container status within %s", runtime.ErrUnavailable, openTimeout))
 		defer cancel()
 		if runErr := s.checkRunning(ctx); runErr != nil {
 			unresponsive, err = false, fmt.Errorf("%w: %w", runErr, err)
@@ -207,7 +209,7 @@ func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err er
 		}
 	}
 	if !unresponsive {
-		s.responsiveness.recordResponse() // nothing is known against the container
+		s.responsiveness.recordResponse() // nothing indicates that the container is unresponsive
 		return err
 	}
 	s.responsiveness.recordOpenFailure(start)
@@ -217,7 +219,7 @@ func (s *Session) classifyOpenError(ctx context.Context, start time.Time, err er
 	return err
 }
 
-// handshake opens the channel and judges the welcome.
+// handshake opens the channel and checks the reply.
 func handshake(stream io.ReadWriter, key []byte, version int) (*Channel, HandshakeReply, error) {
 	channel, reply, err := ServerHandshake(stream, key, version)
 	if err != nil {
@@ -227,13 +229,14 @@ func handshake(stream io.ReadWriter, key []byte, version int) (*Channel, Handsha
 		return nil, reply, reply.Error.Err()
 	}
 	if reply.BootID == "" {
-		return nil, reply, fmt.Errorf("%w: its shim does not say when it began", runtime.ErrTainted)
+		return nil, reply, fmt.Errorf("%w: its shim sent no boot ID", runtime.ErrTainted)
 	}
 	return channel, reply, nil
 }
 
-// handshakeError tells a stream that broke, which may be tried again, from a
-// peer that says nonsense. What the backend knows of it counts more.
+// handshakeError distinguishes a broken stream, which may be retried, from a
+// peer that violates the protocol. Errors that the backend recognizes take
+// precedence.
 func handshakeError(err error) error {
 	if errors.Is(err, runtime.ErrTainted) {
 		return err

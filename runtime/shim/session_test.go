@@ -15,23 +15,23 @@ import (
 
 var secret = []byte("secret")
 
-// alwaysRunning is Options.Running of a container that runs.
+// alwaysRunning is an Options.CheckRunning for a container that is running.
 func alwaysRunning(context.Context, string) error { return nil }
 
 // peer is the program's end of one connection, played by a test.
 type peer struct {
 	t       *testing.T
 	conn    net.Conn
-	channel *Channel // after welcome
+	channel *Channel // after the handshake
 }
 
-// handshake does the program's part of the greeting.
+// handshake runs the program's part of the handshake.
 func (p *peer) handshake(boot string) {
 	p.handshakeWith(HandshakeReply{BootID: boot, Main: MainRunning})
 }
 
 func (p *peer) handshakeWith(w HandshakeReply) {
-	p.channel, _ = ProgramHandshake(p.conn, DeriveKey(secret, "c"), w) // the client may have gone
+	p.channel, _ = ProgramHandshake(p.conn, DeriveKey(secret, "c"), w) // the client may have disconnected
 }
 
 func (p *peer) send(kind Kind, message any) {
@@ -40,7 +40,8 @@ func (p *peer) send(kind Kind, message any) {
 	}
 }
 
-// nextRequest is the next request; false when the client has gone.
+// nextRequest returns the next request, or false if the client has
+// disconnected.
 func (p *peer) nextRequest() (Request, bool) {
 	if p.channel == nil {
 		return Request{}, false
@@ -54,8 +55,8 @@ func (p *peer) nextRequest() (Request, bool) {
 	return r, true
 }
 
-// scriptedSession is a session whose first connection is played by the first script,
-// and so on. Without a script the container is gone.
+// scriptedSession returns a session whose n-th connection is played by the n-th
+// script. After the last script the container is destroyed.
 func scriptedSession(t *testing.T, scripts ...func(p *peer)) *Session {
 	n := 0
 	s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
@@ -93,14 +94,14 @@ func TestExecAcrossConnections(t *testing.T) {
 		err     error
 	}{
 		"answered": {scripts: []func(p *peer){func(p *peer) { p.handshake("a"); respondToRun(p, 3) }}, code: 3},
-		"lost once, asked again": {scripts: []func(p *peer){dropConn,
+		"lost once, requested again": {scripts: []func(p *peer){dropConn,
 			func(p *peer) { p.handshake("a"); respondToRun(p, 5) }}, code: 5},
-		"lost while greeting": {scripts: []func(p *peer){dropConn, func(*peer) {}, func(*peer) {},
+		"lost during the handshake": {scripts: []func(p *peer){dropConn, func(*peer) {}, func(*peer) {},
 			func(p *peer) { p.handshake("a"); respondToRun(p, 6) }}, code: 6},
-		"another boot":        {scripts: []func(p *peer){dropConn, func(p *peer) { p.handshake("b"); p.nextRequest() }}, err: runtime.ErrContainerExited},
-		"gone after sending":  {scripts: []func(p *peer){dropConn}, err: runtime.ErrContainerExited},
-		"gone before sending": {err: runtime.ErrNotRunning},
-		"nonsense instead of a welcome": {scripts: []func(p *peer){func(p *peer) {
+		"another boot":             {scripts: []func(p *peer){dropConn, func(p *peer) { p.handshake("b"); p.nextRequest() }}, err: runtime.ErrContainerExited},
+		"destroyed after sending":  {scripts: []func(p *peer){dropConn}, err: runtime.ErrContainerExited},
+		"destroyed before sending": {err: runtime.ErrNotRunning},
+		"malformed handshake reply": {scripts: []func(p *peer){func(p *peer) {
 			_, _ = ReadFrame(p.conn, MaxHandshake)
 			_, _ = p.conn.Write([]byte("HTTP/1.1 400 Bad Request\r\n"))
 		}}, err: runtime.ErrTainted},
@@ -109,7 +110,7 @@ func TestExecAcrossConnections(t *testing.T) {
 			_ = WriteFrame(p.conn, KindHandshakeReply, HandshakeReply{Version: Version + 1, BootID: "a"})
 			_ = WriteFrame(p.conn, KindProof, Proof{})
 		}}, err: runtime.ErrTainted},
-		"an answer without a result": {scripts: []func(p *peer){func(p *peer) {
+		"response without result": {scripts: []func(p *peer){func(p *peer) {
 			p.handshake("a")
 			r, _ := p.nextRequest()
 			p.send(KindResponse, Response{ID: r.ID})
@@ -133,7 +134,7 @@ func TestExecAcrossConnections(t *testing.T) {
 	}
 }
 
-// A program that never answers does not hold its caller for ever.
+// A program that never answers does not block its caller indefinitely.
 func TestExecTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -153,11 +154,11 @@ func TestExecTimeout(t *testing.T) {
 	})
 }
 
-// A program that does not finish its look for changes is not out of control:
-// nothing is known, whoever says so.
+// A container is not tainted if its program does not finish a scan, whether the
+// program reports that or does not answer: the result is unknown.
 func TestScanIncomplete(t *testing.T) {
 	t.Parallel()
-	for name, answers := range map[string]bool{"the program says so": true, "it says nothing": false} {
+	for name, answers := range map[string]bool{"the program reports it": true, "the program is silent": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -180,7 +181,7 @@ func TestScanIncomplete(t *testing.T) {
 	}
 }
 
-// A command that waits for its turn has its whole time from when it starts.
+// The timeout of a queued command starts when the command starts.
 func TestQueuedExecTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,12 +201,12 @@ func TestQueuedExecTimeout(t *testing.T) {
 	})
 }
 
-var errCancelled = errors.New("enough")
+var errCancelled = errors.New("canceled by the test")
 
-// A cancelled Exec tells the program, and waits until the command is over.
+// A cancelled Exec notifies the program and waits until the command has ended.
 func TestCancelledExec(t *testing.T) {
 	t.Parallel()
-	for name, failure := range map[string]error{"ended": nil, "doomed": runtime.ErrTainted} {
+	for name, failure := range map[string]error{"ended": nil, "tainted": runtime.ErrTainted} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -237,7 +238,7 @@ func TestCancelledExec(t *testing.T) {
 	}
 }
 
-// A restart that is lost in the middle is asked for again.
+// A restart that is lost halfway is requested again.
 func TestRestartRetriedAfterConnLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -254,7 +255,7 @@ func TestRestartRetriedAfterConnLost(t *testing.T) {
 	})
 }
 
-// Why a main process did not start is what opening a session says.
+// Opening a session returns why the main process did not start.
 func TestOpenReturnsStartError(t *testing.T) {
 	t.Parallel()
 	want := &runtime.StartError{Reason: runtime.StartBinaryNotFound, Detail: "none"}

@@ -8,42 +8,42 @@ import (
 	"time"
 )
 
-// Sessions are a backend's sessions, one for each container by its id. Its
-// methods may be called by many goroutines at once.
+// Sessions holds a backend's sessions, one per container ID. Its methods may be
+// called by multiple goroutines.
 type Sessions struct {
 	options Options
 
-	// mu guards what follows. It is held for no I/O.
+	// mu guards the fields below. It is never held during I/O.
 	mu     sync.Mutex
 	byID   map[string]*Session
 	closed bool
 }
 
-// Options are what sessions need of their backend.
+// Options are what sessions need from their backend.
 type Options struct {
-	// Secret is what the containers' tokens are derived from.
+	// Secret is what the containers' keys are derived from.
 	Secret []byte
-	// Dial connects to the program in a container: see Dial.
+	// Dial connects to the program in a container, see type Dial.
 	Dial func(ctx context.Context, id string) (stream io.ReadWriteCloser, version int, err error)
-	// CheckRunning asks the engine, and is nil when it reports the container as
-	// running. Its errors are those of Dial.
+	// CheckRunning queries the engine. It returns nil if the engine reports the
+	// container as running. Its errors are those of Dial.
 	CheckRunning func(ctx context.Context, id string) error
-	// UnresponsiveTimeout is for how long a container that the engine reports
-	// as running may leave requests unanswered before it is ErrTainted. Zero is
+	// UnresponsiveTimeout is how long a container that the engine reports as
+	// running may leave requests unanswered before it is ErrTainted. Zero means
 	// DefaultUnresponsiveTimeout.
 	UnresponsiveTimeout time.Duration
-	// MayChange is asked before every attempt to change a container or to run
-	// a command in it. Its error ends the call. Nil allows all.
+	// MayChange is called before every attempt to change a container or to run
+	// a command in it. Its error ends the call. Nil allows everything.
 	MayChange func() error
 }
 
-// NewSessions opens none.
+// NewSessions returns Sessions without opening any.
 func NewSessions(o Options) *Sessions {
 	return &Sessions{options: o, byID: make(map[string]*Session)}
 }
 
-// Get is the one session with a container, opened when first used. After Close
-// it is a closed one.
+// Get returns the only session with a container, which opens on first use.
+// After Close, Get returns a closed session.
 func (all *Sessions) Get(id string) *Session {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -53,15 +53,16 @@ func (all *Sessions) Get(id string) *Session {
 	}
 	s = newSession(id, all.options)
 	if all.closed {
-		_ = s.Close() // nothing is open that could fail
+		_ = s.Close() // nothing is open, so nothing can fail
 		return s
 	}
 	all.byID[id] = s
 	return s
 }
 
-// Remove drops the session with a container that is gone, and does not close
-// it: who waits on it dials again, and so learns what became of the container.
+// Remove removes the session with a destroyed container. It does not close the
+// session: a caller that waits on it dials again and so gets the container's
+// state.
 func (all *Sessions) Remove(id string) {
 	all.mu.Lock()
 	s := all.byID[id]
@@ -72,7 +73,7 @@ func (all *Sessions) Remove(id string) {
 	}
 }
 
-// Close ends all sessions. The containers run on.
+// Close ends all sessions. The containers keep running.
 func (all *Sessions) Close() error {
 	all.mu.Lock()
 	open := all.byID

@@ -11,11 +11,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A container has one session, until it is forgotten; after Close there is none
-// that could be opened.
+// A container has one session until it is removed. After Close no session can
+// be opened.
 func TestOneSessionPerContainer(t *testing.T) {
 	var dialled []string
-	errDial := errors.New("nobody is there")
+	errDial := errors.New("connection refused")
 	all := NewSessions(Options{Secret: secret, Dial: func(_ context.Context, id string) (io.ReadWriteCloser, int, error) {
 		dialled = append(dialled, id)
 		return nil, 0, errDial
@@ -26,7 +26,7 @@ func TestOneSessionPerContainer(t *testing.T) {
 	require.ErrorIs(t, first.Open(t.Context()), errDial)
 	all.Remove("a")
 	all.Remove("a")
-	require.ErrorIs(t, first.Open(t.Context()), errDial, "who has it still learns why")
+	require.ErrorIs(t, first.Open(t.Context()), errDial, "an earlier reference returns the dial error")
 	require.NotSame(t, first, all.Get("a"))
 
 	other := all.Get("b")

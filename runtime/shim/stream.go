@@ -9,40 +9,40 @@ import (
 	"sync"
 )
 
-// Why a stream is over, besides what the peer says and what its user does.
+// Why a stream ended, if neither the peer nor its user has given a reason.
 var (
-	errRequestEnded = errors.New("the request is answered")
-	errAbandoned    = errors.New("nobody waits for it any more")
-	errWriteClosed  = errors.New("written to after its end")
+	errRequestEnded = errors.New("request has ended")
+	errAbandoned    = errors.New("request abandoned")
+	errWriteClosed  = errors.New("write after CloseWrite")
 )
 
-// Stream is bytes in both directions that belong to a request. At most Window
-// bytes are sent that the other end has not read, so a stream that nobody reads
-// holds up nothing but itself. One goroutine may read while another one writes;
-// Reset may be called by any.
+// Stream is a pair of byte streams, one in each direction, that belong to a
+// request. At most Window bytes are sent that the other end has not read, so a
+// stream without a reader blocks only itself. One goroutine may read while
+// another one writes. Reset may be called by any goroutine.
 type Stream struct {
 	exchange *exchange
 	index    byte
 
-	// mu guards what follows. It is held for no I/O.
+	// mu guards the fields below. It is never held during I/O.
 	mu   sync.Mutex
 	cond sync.Cond
 
-	// What the peer sends.
-	chunks     [][]byte // what is not read yet
-	recvWindow int      // how much more may come
-	consumed   int      // what was read and is not granted again
-	readErr    error    // what Read says when all is read; nil when more may come
-	peerEnded  bool     // the peer has sent its end
-	peerReset  bool     // the peer says nothing more
+	// Receiving.
+	chunks     [][]byte // received, not yet read
+	recvWindow int      // how many more bytes may arrive
+	consumed   int      // read, not yet granted again
+	readErr    error    // returned by Read after the last chunk; nil if more may arrive
+	peerEnded  bool     // the peer has sent KindEnd
+	peerReset  bool     // the peer has reset the stream
 
-	// What we send.
-	credit    int   // how much more may be sent
-	writeErr  error // what Write says; nil when more may be sent
-	resetSent bool  // a Reset is sent
+	// Sending.
+	credit    int   // how many more bytes may be sent
+	writeErr  error // returned by Write; nil if more may be sent
+	resetSent bool  // this end has reset the stream
 
-	isDone bool          // over is closed
-	done   chan struct{} // closed when the stream was broken off, or its request is over
+	isDone bool          // done is closed
+	done   chan struct{} // closed when the stream is reset or its request ends
 }
 
 func newStream(exchange *exchange, index byte) *Stream {
@@ -51,7 +51,7 @@ func newStream(exchange *exchange, index byte) *Stream {
 	return s
 }
 
-// Read is io.Reader. It is io.EOF only after the end that the peer has sent.
+// Read implements io.Reader. It returns io.EOF only after the peer's KindEnd.
 func (s *Stream) Read(p []byte) (int, error) {
 	s.mu.Lock()
 	s.waitReadable()
@@ -72,13 +72,13 @@ func (s *Stream) Read(p []byte) (int, error) {
 	}
 	s.mu.Unlock()
 	if grant > 0 {
-		_ = s.send(KindCredit, binary.BigEndian.AppendUint32(nil, uint32(grant))) // the next Read says that the connection is over
+		_ = s.send(KindCredit, binary.BigEndian.AppendUint32(nil, uint32(grant))) // the next Read returns the connection's error
 	}
 	return n, nil
 }
 
-// WaitReadable waits until there is something to read, and returns what Read would say
-// when nothing will come.
+// WaitReadable waits until there is something to read. If nothing will arrive,
+// it returns the error that Read would return.
 func (s *Stream) WaitReadable() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Stream) waitReadable() {
 	}
 }
 
-// Write is io.Writer. It waits until the peer has room for all.
+// Write implements io.Writer. It waits until the peer has room for all bytes.
 func (s *Stream) Write(p []byte) (int, error) {
 	written := 0
 	for written < len(p) {
@@ -119,7 +119,7 @@ func (s *Stream) Write(p []byte) (int, error) {
 	return written, nil
 }
 
-// CloseWrite tells the peer that all is written.
+// CloseWrite signals the peer that all bytes are written.
 func (s *Stream) CloseWrite() error {
 	s.mu.Lock()
 	if s.writeErr != nil {
@@ -131,8 +131,8 @@ func (s *Stream) CloseWrite() error {
 	return s.send(KindEnd, nil)
 }
 
-// Reset ends both directions at once, for a reason that the peer is told. It is
-// what Read and Write say from then on; what was not read is dropped.
+// Reset immediately ends both directions and sends the reason to the peer. Read
+// and Write return the reason from then on. Unread bytes are dropped.
 func (s *Stream) Reset(reason error) {
 	s.mu.Lock()
 	if s.resetSent || s.peerReset {
@@ -146,19 +146,20 @@ func (s *Stream) Reset(reason error) {
 	if err != nil || len(body) > maxResetSize {
 		body = []byte("{}")
 	}
-	_ = s.send(KindReset, body) // or the connection or the request is over, which says it, too
+	_ = s.send(KindReset, body) // an error means that the connection or the request has ended, so the stream has, too
 }
 
-// maxResetSize bounds the reason in a frame.
+// maxResetSize bounds the encoded reason of a reset, in bytes.
 const maxResetSize = 4 << 10
 
-// abort ends both directions and drops what was not read. The caller holds mu.
+// abort ends both directions and drops unread bytes. The caller holds mu.
 func (s *Stream) abort(reason error) {
 	s.chunks, s.readErr, s.writeErr = nil, reason, reason
 	s.signalDone()
 }
 
-// signalDone wakes the callers that wait for the stream, for good. The caller holds mu.
+// signalDone permanently wakes all callers that wait for the stream. The caller
+// holds mu.
 func (s *Stream) signalDone() {
 	if !s.isDone {
 		s.isDone = true
@@ -167,11 +168,12 @@ func (s *Stream) signalDone() {
 	s.cond.Broadcast()
 }
 
-// Done is closed when the stream was broken off by either end, or its request is
-// answered or lost: for callers that wait for something else than its bytes.
+// Done returns a channel that is closed when either end resets the stream, or
+// when its request is answered or lost. It is for callers that wait for
+// something other than the stream's bytes.
 func (s *Stream) Done() <-chan struct{} { return s.done }
 
-// finish ends both directions; what has come may still be read.
+// finish ends both directions. Received bytes can still be read.
 func (s *Stream) finish(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,11 +186,12 @@ func (s *Stream) finish(err error) {
 	s.signalDone()
 }
 
-// streamHeaderSize is what a frame of a stream begins with: the request's number and
-// the stream's.
+// streamHeaderSize is the size of a stream frame's header: the request ID and
+// the stream index.
 const streamHeaderSize = 8 + 1
 
-// send sends a frame of the stream, unless our last frame of the request is sent.
+// send sends a frame of the stream, unless our last frame of the request is
+// sent.
 func (s *Stream) send(kind Kind, body []byte) error {
 	c := s.exchange.conn
 	c.writeMu.Lock()
@@ -199,10 +202,10 @@ func (s *Stream) send(kind Kind, body []byte) error {
 	return c.withWriteTimeout(func() error { return c.channel.writeRaw(kind, s.exchange.id, s.index, body) })
 }
 
-// handleStreamFrame hands a frame to the stream that it is for.
+// handleStreamFrame passes a frame to its stream.
 func (c *Conn) handleStreamFrame(f Frame) error {
 	if len(f.Body) < streamHeaderSize {
-		return protocolError("a frame of kind %q of %d bytes", f.Kind, len(f.Body))
+		return protocolError("frame kind %q with %d bytes", f.Kind, len(f.Body))
 	}
 	id, index, body := binary.BigEndian.Uint64(f.Body), int(f.Body[8]), f.Body[streamHeaderSize:]
 	x, err := c.exchangeByID(id)
@@ -210,13 +213,13 @@ func (c *Conn) handleStreamFrame(f Frame) error {
 		return err
 	}
 	if index >= len(x.streams) {
-		return protocolError("a message about stream %d of request %d, which is none", index, id)
+		return protocolError("a message for unknown stream %d of request %d", index, id)
 	}
 	s := x.streams[index]
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.peerReset {
-		return protocolError("a message about stream %d of request %d after its end", index, id)
+		return protocolError("a message for stream %d of request %d after its reset", index, id)
 	}
 	defer s.cond.Broadcast()
 	switch f.Kind {
@@ -231,20 +234,20 @@ func (c *Conn) handleStreamFrame(f Frame) error {
 	}
 }
 
-// handleData keeps what has come for the reader. Small pieces share a chunk, so
-// that a stream never holds more than twice Window. The caller holds mu.
+// handleData stores received bytes for the reader. Small pieces share a chunk,
+// so that a stream never holds more than twice Window. The caller holds mu.
 func (s *Stream) handleData(body []byte) error {
 	switch {
 	case s.peerEnded:
-		return protocolError("bytes after the end of a stream")
+		return protocolError("data after the end of a stream")
 	case len(body) == 0 || len(body) > MaxData:
-		return protocolError("%d bytes in a frame", len(body))
+		return protocolError("data frame with %d bytes", len(body))
 	case len(body) > s.recvWindow:
-		return protocolError("%d bytes, of which %d are allowed", len(body), s.recvWindow)
+		return protocolError("data frame with %d bytes, at most %d are allowed", len(body), s.recvWindow)
 	}
 	s.recvWindow -= len(body)
 	if s.readErr != nil {
-		return nil // nobody reads it
+		return nil // the stream has ended for its reader
 	}
 	if last := len(s.chunks) - 1; last >= 0 && cap(s.chunks[last])-len(s.chunks[last]) >= len(body) {
 		s.chunks[last] = append(s.chunks[last], body...)
@@ -255,26 +258,26 @@ func (s *Stream) handleData(body []byte) error {
 	return nil
 }
 
-// minChunkSize is the least that is taken for bytes that have come.
+// minChunkSize is the minimum capacity of a chunk of received bytes.
 const minChunkSize = 4 << 10
 
-// handleCredit lets us send more. The caller holds mu.
+// handleCredit increases how much may be sent. The caller holds mu.
 func (s *Stream) handleCredit(body []byte) error {
 	if len(body) != 4 {
-		return protocolError("a credit of %d bytes", len(body))
+		return protocolError("credit frame with %d bytes", len(body))
 	}
 	more := binary.BigEndian.Uint32(body)
 	if more == 0 || uint64(more) > uint64(Window-s.credit) {
-		return protocolError("a credit for %d bytes, beside one for %d", more, s.credit)
+		return protocolError("credit for %d bytes exceeds the window: %d are open", more, s.credit)
 	}
 	s.credit += int(more)
 	return nil
 }
 
-// handleEnd ends what is to be read. The caller holds mu.
+// handleEnd ends the receiving direction. The caller holds mu.
 func (s *Stream) handleEnd(body []byte) error {
 	if s.peerEnded || len(body) > 0 {
-		return protocolError("an end of a stream too many, or with %d bytes", len(body))
+		return protocolError("unexpected end of a stream, with %d bytes", len(body))
 	}
 	s.peerEnded = true
 	if s.readErr == nil {
@@ -286,15 +289,15 @@ func (s *Stream) handleEnd(body []byte) error {
 // handleReset ends both directions. The caller holds mu.
 func (s *Stream) handleReset(body []byte) error {
 	if len(body) > maxResetSize {
-		return protocolError("%d bytes of reason", len(body))
+		return protocolError("reset reason with %d bytes", len(body))
 	}
 	var wireErr WireError
 	if err := json.Unmarshal(body, &wireErr); err != nil {
-		return protocolError("a reset without a reason: %w", err)
+		return protocolError("parse a reset reason: %w", err)
 	}
 	s.peerReset = true
 	if !s.resetSent {
-		s.abort(fmt.Errorf("the other end broke the stream off: %w", wireErr.Err()))
+		s.abort(fmt.Errorf("stream reset by peer: %w", wireErr.Err()))
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newStreams is a request with streams, at both ends.
+// newStreams returns a request with streams, at both ends.
 func newStreams(t *testing.T, streams int) (out Outgoing, in *Incoming) {
 	t.Helper()
 	accepted := make(chan *Incoming, 1)
@@ -30,12 +30,12 @@ func newStreams(t *testing.T, streams int) (out Outgoing, in *Incoming) {
 
 func randomBytes(size int) []byte {
 	b := make([]byte, size)
-	_, _ = rand.Read(b) // it never fails
+	_, _ = rand.Read(b) // never fails
 	return b
 }
 
-// Bytes arrive as they were sent, in both directions at once and on each stream
-// for itself; each direction ends by itself, and the answer comes after.
+// Bytes arrive as sent, in both directions concurrently and on each stream
+// independently. Each direction ends by itself, and the response follows.
 func TestStreamsInBothDirections(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -74,8 +74,8 @@ func TestStreamsInBothDirections(t *testing.T) {
 	})
 }
 
-// A direction that the answer has cut off is no whole one, but what has come is
-// there.
+// A direction that the response cuts off is not complete, but received bytes
+// can still be read.
 func TestResponseEndsStreams(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -85,15 +85,15 @@ func TestResponseEndsStreams(t *testing.T) {
 		require.NoError(t, in.Respond(Response{}))
 		require.ErrorIs(t, in.Stream(0).CloseWrite(), errRequestEnded)
 		_, err = in.Stream(0).Read(make([]byte, 1))
-		require.ErrorIs(t, err, errRequestEnded, "the reader at the other end gets it, too")
+		require.ErrorIs(t, err, errRequestEnded, "the reader at the other end, too")
 		got, err := io.ReadAll(out.Stream(0))
 		require.ErrorIs(t, err, errRequestEnded)
 		require.Equal(t, "a part", string(got))
 	})
 }
 
-// A stream that nobody reads takes a window and no more, and holds up neither a
-// request nor another stream. When it is read it goes on.
+// An unread stream uses a window at most and blocks neither a request nor
+// another stream. When it is read, it continues.
 func TestStalledStream(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,9 +119,9 @@ func TestStalledStream(t *testing.T) {
 		require.LessOrEqual(t, written, Window)
 
 		start := time.Now()
-		other, err := out.conn.Call(Request{Op: OpWaitResult, RunID: "beside it"})
+		other, err := out.conn.Call(Request{Op: OpWaitResult, RunID: "another run"})
 		require.NoError(t, err)
-		require.Equal(t, "beside it", (<-other.events).response.Error.Detail)
+		require.Equal(t, "another run", (<-other.events).response.Error.Detail)
 		go func() { _, _ = in.Stream(1).Write(sent); _ = in.Stream(1).CloseWrite() }() // ends with what it writes
 		got, err := io.ReadAll(out.Stream(1))
 		require.NoError(t, err)
@@ -134,13 +134,13 @@ func TestStalledStream(t *testing.T) {
 	})
 }
 
-// A reset ends both directions at both ends, says why, and drops what was not
-// read; what is on the way is no offence.
+// A reset ends both directions at both ends with its reason, and drops unread
+// bytes. Frames in transit are not a violation.
 func TestStreamReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		out, in := newStreams(t, 1)
-		errReset := errors.New("enough of it")
+		errReset := errors.New("reset by the test")
 		blocked := make(chan error, 1)
 		go func() { // ends with the reset
 			_, err := in.Stream(0).Write(randomBytes(2 * Window))
@@ -149,17 +149,17 @@ func TestStreamReset(t *testing.T) {
 		synctest.Wait()
 		out.Stream(0).Reset(errReset)
 		out.Stream(0).Reset(errors.New("again"))
-		require.ErrorContains(t, <-blocked, "enough of it")
+		require.ErrorContains(t, <-blocked, "reset by the test")
 		_, err := in.Stream(0).Read(make([]byte, 1))
-		require.ErrorContains(t, err, "enough of it")
+		require.ErrorContains(t, err, "reset by the test")
 		_, err = out.Stream(0).Read(make([]byte, 1))
 		require.ErrorIs(t, err, errReset)
 		_, err = out.Stream(0).Write([]byte("x"))
 		require.ErrorIs(t, err, errReset)
 		require.Empty(t, out.Stream(0).chunks)
-		in.Stream(0).Reset(errors.New("this end, too"))
+		in.Stream(0).Reset(errors.New("second reset"))
 		_, err = in.Stream(0).Read(make([]byte, 1))
-		require.ErrorContains(t, err, "enough of it", "the first reason stays")
+		require.ErrorContains(t, err, "reset by the test", "the first reason remains")
 		require.NoError(t, in.Respond(Response{}))
 		require.NotNil(t, (<-out.events).response)
 		synctest.Wait()
@@ -168,8 +168,8 @@ func TestStreamReset(t *testing.T) {
 	})
 }
 
-// What comes after this end has broken a stream off is dropped, and the reason of
-// this end stays.
+// Data that arrives after this end has reset a stream is dropped, and this
+// end's reason remains.
 func TestDataAfterReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,12 +186,12 @@ func TestDataAfterReset(t *testing.T) {
 		_, err := s.Read(make([]byte, 1))
 		require.ErrorIs(t, err, errCancelled)
 		require.NoError(t, r.victim.Err())
-		require.False(t, r.victim.hasPendingRequest(), "a request of the peer's is not waited for")
+		require.False(t, r.victim.hasPendingRequest(), "a request of the peer does not count")
 		r.victim.Close()
 	})
 }
 
-// Nothing is written after the end.
+// Nothing can be written after CloseWrite.
 func TestWriteAfterCloseWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -206,8 +206,8 @@ func TestWriteAfterCloseWrite(t *testing.T) {
 	})
 }
 
-// Who drops a request tells the peer by its streams, whatever is on the way, and
-// the request is over when the peer has answered.
+// A caller that abandons a request resets its streams, whatever is in transit.
+// The request ends when the peer has answered.
 func TestAbandonedRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestAbandonedRequest(t *testing.T) {
 	})
 }
 
-// Both ends may reset a stream, end it and answer at the same moment.
+// Both ends may concurrently reset a stream, end it and respond.
 func TestConcurrentResetAndResponse(t *testing.T) {
 	t.Parallel()
 	for range 20 {

@@ -9,20 +9,21 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// transfer is an OpTar or OpUntar that the program has begun.
+// transfer is an OpTar or OpUntar that the program has started.
 type transfer struct {
 	ctx       context.Context //nolint:containedctx // the call that the transfer belongs to
 	session   *Session
 	conn      *sessionConn
 	out       Outgoing
 	stream    *Stream
-	stopWatch func() bool // ends the watch over ctx
-	timedOut  chan error  // why it was given up while the program said nothing
+	stopWatch func() bool // stops watching ctx
+	timedOut  chan error  // the reason for giving up while the program was silent
 	closed    chan struct{}
 }
 
-// startTransfer begins one, on another connection if need be: no file is moved before
-// the program says that it has begun. The caller closes it.
+// startTransfer starts a transfer, if necessary on another connection: no file
+// is transferred before the program confirms the start. The caller must call
+// abort.
 func (s *Session) startTransfer(ctx context.Context, what string, op Op, dir string) (t *transfer, err error) {
 	err = s.withRetry(ctx, what, op == OpUntar, func(c *sessionConn) error {
 		t, err = s.startTransferOn(ctx, c, Request{Op: op, Paths: []string{dir}, Streams: 1})
@@ -33,7 +34,7 @@ func (s *Session) startTransfer(ctx context.Context, what string, op Op, dir str
 
 func (s *Session) startTransferOn(ctx context.Context, c *sessionConn, r Request) (*transfer, error) {
 	if !c.Has(FeatureFiles) {
-		return nil, fmt.Errorf("%w: its shim does not move files", runtime.ErrTainted)
+		return nil, fmt.Errorf("%w: its shim does not support file transfers", runtime.ErrTainted)
 	}
 	out, err := c.Call(r)
 	if err != nil {
@@ -52,14 +53,14 @@ func (s *Session) startTransferOn(ctx context.Context, c *sessionConn, r Request
 	case ev.response.Error != nil:
 		err = ev.response.Error.Err()
 	default:
-		err = fmt.Errorf("%w: it has ended before it began", runtime.ErrTainted)
+		err = fmt.Errorf("%w: the transfer ended before it started", runtime.ErrTainted)
 	}
 	t.abort()
 	return nil, err
 }
 
-// abort gives up what is still under way. It may be called again, and is for one
-// goroutine.
+// abort ends a transfer that is still in progress. It may be called more than
+// once, but only by one goroutine.
 func (t *transfer) abort() {
 	select {
 	case <-t.closed:
@@ -71,13 +72,14 @@ func (t *transfer) abort() {
 	t.out.Abandon()
 }
 
-// nextEvent waits for the next thing that the program says of the request.
+// nextEvent waits for the program's next message for the request, with a
+// timeout.
 func (t *transfer) nextEvent() (event, error) {
 	defer t.startWatchdog().Stop()
 	return t.waitEvent()
 }
 
-// waitEvent is next without a limit.
+// waitEvent is nextEvent without a timeout.
 func (t *transfer) waitEvent() (event, error) {
 	select {
 	case ev := <-t.out.events:
@@ -94,32 +96,33 @@ func (t *transfer) waitEvent() (event, error) {
 		return event{}, context.Cause(t.ctx)
 	}
 	select {
-	case ev := <-t.out.events: // it came just before
+	case ev := <-t.out.events: // it arrived just before
 		return ev, nil
 	default:
 		return event{}, errConnLost
 	}
 }
 
-// startWatchdog gives the program as long as it may leave a request unanswered, from now
-// until the timer is stopped. Then the transfer is over.
+// startWatchdog limits how long the program may leave the request unanswered,
+// from now until the timer is stopped. After that, the transfer ends.
 func (t *transfer) startWatchdog() *time.Timer {
 	since := time.Now()
 	return time.AfterFunc(t.session.responsiveness.timeout, func() {
 		err := t.session.requestTimedOut(since)
 		select {
 		case t.timedOut <- err:
-		default: // it has been said
+		default: // an earlier error is already there
 		}
 		t.stream.Reset(err)
 	})
 }
 
-// requestTimedOut judges a container that has said nothing since then of a request on
-// an open session. The engine is asked: it may be to blame.
+// requestTimedOut returns the error for a container that has been silent since
+// then about a request on an open session. It queries the engine, which may be
+// the cause.
 func (s *Session) requestTimedOut(since time.Time) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), openTimeout,
-		fmt.Errorf("%w: no word of the container within %s", runtime.ErrUnavailable, openTimeout))
+		fmt.Errorf("%w: no container status within %s", runtime.ErrUnavailable, openTimeout))
 	defer cancel()
 	if err := s.checkRunning(ctx); err != nil {
 		return exitedOrUnavailable(err)
@@ -127,7 +130,8 @@ func (s *Session) requestTimedOut(since time.Time) error {
 	return s.responsiveness.recordUnanswered(since)
 }
 
-// exitedOrUnavailable is what the engine's word on a container means for a transfer.
+// exitedOrUnavailable returns what the engine's error for a container means for
+// a transfer.
 func exitedOrUnavailable(err error) error {
 	_, failed := errors.AsType[*runtime.StartError](err)
 	if failed || errors.Is(err, runtime.ErrNotFound) || errors.Is(err, runtime.ErrNotRunning) {
@@ -136,8 +140,8 @@ func exitedOrUnavailable(err error) error {
 	return err
 }
 
-// connLostError is why a connection was lost in the middle of the transfer: because the
-// container has ended, or else a reason to try again.
+// connLostError returns why a connection was lost during the transfer: the
+// container has exited, or an error that allows a retry.
 func (t *transfer) connLostError() error {
 	t.session.responsiveness.recordLost(time.Now())
 	c, err := t.session.connect(t.ctx)
@@ -147,12 +151,13 @@ func (t *transfer) connLostError() error {
 	case err != nil:
 		return exitedOrUnavailable(err)
 	case c.bootID != t.conn.bootID:
-		return fmt.Errorf("%w: it was started again", runtime.ErrContainerExited)
+		return fmt.Errorf("%w: it was restarted", runtime.ErrContainerExited)
 	}
-	return fmt.Errorf("%w: the session was lost in the middle", runtime.ErrUnavailable)
+	return fmt.Errorf("%w: the connection was lost during the transfer", runtime.ErrUnavailable)
 }
 
-// result is what the end of the request means: nil for a good one.
+// result returns the error with which the request ended, or nil if it
+// succeeded.
 func (t *transfer) result(ev event, err error) error {
 	switch {
 	case errors.Is(err, errConnLost):
@@ -160,7 +165,7 @@ func (t *transfer) result(ev event, err error) error {
 	case err != nil:
 		return err
 	case ev.response == nil:
-		return fmt.Errorf("%w: a note on a transfer under way", runtime.ErrTainted)
+		return fmt.Errorf("%w: unexpected progress message during a transfer", runtime.ErrTainted)
 	case ev.response.Error != nil:
 		return ev.response.Error.Err()
 	}

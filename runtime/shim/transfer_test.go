@@ -15,15 +15,15 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// programFunc is what a container's program does with a request to move files. It
-// returns how that ended.
+// programFunc is what a container's program does with a transfer request. It
+// returns the resulting error.
 type programFunc func(in *Incoming, s *Stream) error
 
-var errDropConn = errors.New("the connection is lost instead of an answer")
+var errDropConn = errors.New("connection lost instead of a response")
 
-// transferSession is a session with a container that has a minute to answer. Its n-th
-// connection is played by the n-th program, in the n-th of the boots; after the
-// last one the container is gone.
+// transferSession returns a session with a container that has a minute to
+// answer. The n-th program plays its n-th connection, with the n-th boot ID;
+// after the last one the container is destroyed.
 func transferSession(t *testing.T, engine *error, boots string, programs ...programFunc) *Session {
 	t.Helper()
 	n := 0
@@ -71,8 +71,7 @@ func serveTransfer(in *Incoming, play programFunc) {
 
 var content = bytes.Repeat([]byte("0123456789abcdef"), 3*Window/16)
 
-// sendsPart sends the content, or the first part of it, and then does what a test
-// wants.
+// sendsPart sends the content, or the first part of it, and then runs then.
 func sendsPart(part int, then func(s *Stream) error) programFunc {
 	return func(in *Incoming, s *Stream) error {
 		if err := in.SendProgress(ProgressStarted); err != nil {
@@ -104,39 +103,38 @@ func startsTwice(in *Incoming, s *Stream) error {
 	return nil
 }
 
-// An archive is whole only when the program has sent its end and has answered
-// that all went well. Whatever else happens is an error that says whose cause it
-// is.
+// An archive is complete only when the program has sent its end and a
+// successful response. Everything else is an error that identifies the cause.
 func TestCopyOut(t *testing.T) {
 	t.Parallel()
 	unavailable := runtime.ErrUnavailable
 	for name, c := range map[string]struct {
 		boots    string
 		programs []programFunc
-		engine   error // from when the program is silent
-		err      error // nil for a whole archive
+		engine   error // its error while the program is silent
+		err      error // nil for a complete archive
 		not      error
 	}{
-		"whole":                        {boots: "a", programs: []programFunc{sendsPart(len(content), closesWrite)}},
+		"complete":                     {boots: "a", programs: []programFunc{sendsPart(len(content), closesWrite)}},
 		"empty":                        {boots: "a", programs: []programFunc{sendsPart(1, closesWrite)}},
 		"the directory is not there":   {boots: "a", programs: []programFunc{failsFileNotFound}, err: runtime.ErrFileNotFound},
-		"it fails in the middle":       {boots: "a", programs: []programFunc{sendsPart(Window+5, failsBadArchive)}, err: runtime.ErrBadArchive},
-		"it fails at the end":          {boots: "a", programs: []programFunc{sendsPart(Window+5, failsAfterEnd)}, err: runtime.ErrBadArchive},
-		"it is cut off":                {boots: "a", programs: []programFunc{sendsPart(Window+5, truncates)}, err: unavailable, not: runtime.ErrTainted},
-		"it ends before it begins":     {boots: "a", programs: []programFunc{endsBeforeStart}, err: runtime.ErrTainted},
-		"lost before it begins":        {boots: "aaa", programs: []programFunc{dropsConnAtOnce, dropsConnAtOnce, sendsPart(len(content), closesWrite)}},
-		"lost in the middle":           {boots: "aa", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: unavailable, not: runtime.ErrTainted},
+		"fails halfway":                {boots: "a", programs: []programFunc{sendsPart(Window+5, failsBadArchive)}, err: runtime.ErrBadArchive},
+		"fails at the end":             {boots: "a", programs: []programFunc{sendsPart(Window+5, failsAfterEnd)}, err: runtime.ErrBadArchive},
+		"truncated":                    {boots: "a", programs: []programFunc{sendsPart(Window+5, truncates)}, err: unavailable, not: runtime.ErrTainted},
+		"ends before it starts":        {boots: "a", programs: []programFunc{endsBeforeStart}, err: runtime.ErrTainted},
+		"lost before it starts":        {boots: "aaa", programs: []programFunc{dropsConnAtOnce, dropsConnAtOnce, sendsPart(len(content), closesWrite)}},
+		"lost halfway":                 {boots: "aa", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: unavailable, not: runtime.ErrTainted},
 		"lost at the end":              {boots: "aa", programs: []programFunc{sendsPart(Window+5, dropsConnAfterEnd)}, err: unavailable},
-		"restarted in the middle":      {boots: "ab", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: runtime.ErrContainerExited},
+		"restarted halfway":            {boots: "ab", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: runtime.ErrContainerExited},
 		"restarted before":             {boots: "ab", programs: []programFunc{dropsConnAtOnce}, err: runtime.ErrContainerExited},
-		"gone in the middle":           {boots: "a", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: runtime.ErrContainerExited},
-		"gone before":                  {programs: []programFunc{failsFileNotFound}, err: runtime.ErrNotRunning},
-		"silent before it begins":      {boots: "a", programs: []programFunc{neverStarts}, err: runtime.ErrTainted},
+		"destroyed halfway":            {boots: "a", programs: []programFunc{sendsPart(Window+5, dropsConn)}, err: runtime.ErrContainerExited},
+		"destroyed before":             {programs: []programFunc{failsFileNotFound}, err: runtime.ErrNotRunning},
+		"silent before it starts":      {boots: "a", programs: []programFunc{neverStarts}, err: runtime.ErrTainted},
 		"silent before the first byte": {boots: "a", programs: []programFunc{sendsPart(0, stalls)}, err: runtime.ErrTainted, not: unavailable},
-		"silent in the middle":         {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, err: runtime.ErrTainted, not: unavailable},
-		"silent, the engine is away":   {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, engine: unavailable, err: unavailable, not: runtime.ErrTainted},
-		"silent and gone":              {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, engine: runtime.ErrNotRunning, err: runtime.ErrContainerExited},
-		"it begins twice":              {boots: "a", programs: []programFunc{startsTwice}, err: runtime.ErrTainted},
+		"silent halfway":               {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, err: runtime.ErrTainted, not: unavailable},
+		"silent, engine unavailable":   {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, engine: unavailable, err: unavailable, not: runtime.ErrTainted},
+		"silent and exited":            {boots: "a", programs: []programFunc{sendsPart(Window+5, stalls)}, engine: runtime.ErrNotRunning, err: runtime.ErrContainerExited},
+		"starts twice":                 {boots: "a", programs: []programFunc{startsTwice}, err: runtime.ErrTainted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -149,7 +147,7 @@ func TestCopyOut(t *testing.T) {
 				if err == nil {
 					got, err = io.ReadAll(archive)
 					_, again := archive.Read(make([]byte, 1))
-					require.Equal(t, err == nil, errors.Is(again, io.EOF), "once more: %v", again)
+					require.Equal(t, err == nil, errors.Is(again, io.EOF), "second Read: %v", again)
 					require.NoError(t, archive.Close())
 					require.NoError(t, archive.Close())
 				}
@@ -159,10 +157,10 @@ func TestCopyOut(t *testing.T) {
 				}
 				require.LessOrEqual(t, time.Since(start), time.Minute+time.Second)
 				require.True(t, bytes.HasPrefix(content, got))
-				if name == "lost in the middle" {
-					require.False(t, s.responsiveness.unansweredSince.IsZero(), "it counts as unanswered")
+				if name == "lost halfway" {
+					require.False(t, s.responsiveness.unansweredSince.IsZero(), "counts as unanswered")
 				}
-				if name == "silent in the middle" {
+				if name == "silent halfway" {
 					require.ErrorIs(t, s.Restart(t.Context(), 1), runtime.ErrTainted, "every later call")
 				}
 			})
@@ -170,7 +168,7 @@ func TestCopyOut(t *testing.T) {
 	}
 }
 
-// readsPart takes some of the archive, and then does what a test wants.
+// readsPart reads some of the archive and then runs then.
 func readsPart(part int, then func(s *Stream) error) programFunc {
 	return func(in *Incoming, s *Stream) error {
 		if err := in.SendProgress(ProgressStarted); err != nil {
@@ -179,7 +177,7 @@ func readsPart(part int, then func(s *Stream) error) programFunc {
 		got := make([]byte, part)
 		n, err := io.ReadFull(s, got)
 		if err != nil || !bytes.Equal(got[:n], content[:part]) {
-			return errors.Join(err, errors.New("other bytes"))
+			return errors.Join(err, errors.New("different bytes"))
 		}
 		return then(s)
 	}
@@ -188,7 +186,7 @@ func readsPart(part int, then func(s *Stream) error) programFunc {
 func readsEOF(s *Stream) error {
 	n, err := s.Read(make([]byte, 1))
 	if n != 0 || !errors.Is(err, io.EOF) {
-		return errors.New("no end")
+		return errors.New("missing end")
 	}
 	return nil
 }
@@ -200,11 +198,11 @@ func readsUntilError(s *Stream) error {
 	return err
 }
 
-// What was put is all that the program has read to its end. A failure is told as
-// whose it is, the caller's reader's first.
+// A copy succeeds only if the program has read everything up to its end. An
+// error identifies its cause; an error of the caller's reader takes precedence.
 func TestCopyIn(t *testing.T) {
 	t.Parallel()
-	errReader := errors.New("their own")
+	errReader := errors.New("reader error")
 	all := func() io.Reader { return bytes.NewReader(content) }
 	broken := func() io.Reader { return io.MultiReader(bytes.NewReader(content[:Window+5]), failingReader(errReader)) }
 	unavailable := runtime.ErrUnavailable
@@ -215,18 +213,18 @@ func TestCopyIn(t *testing.T) {
 		engine   error
 		err, not error
 	}{
-		"whole":                        {"a", all, []programFunc{readsPart(len(content), readsEOF)}, nil, nil, nil},
-		"lost before it begins":        {"aa", all, []programFunc{dropsConnAtOnce, readsPart(len(content), readsEOF)}, nil, nil, nil},
-		"the directory is not there":   {"a", all, []programFunc{failsFileNotFound}, nil, runtime.ErrFileNotFound, nil},
-		"refused in the middle":        {"a", all, []programFunc{readsPart(5, failsBadArchive)}, nil, runtime.ErrBadArchive, nil},
-		"taken for whole in between":   {"a", all, []programFunc{readsPart(5, truncates)}, nil, unavailable, nil},
-		"lost in the middle":           {"aa", all, []programFunc{readsPart(Window+5, dropsConn)}, nil, unavailable, runtime.ErrTainted},
-		"gone in the middle":           {"a", all, []programFunc{readsPart(Window+5, dropsConn)}, nil, runtime.ErrContainerExited, nil},
-		"the reader fails":             {"a", broken, []programFunc{readsPart(5, readsUntilError)}, nil, errReader, nil},
-		"the reader fails, it is mute": {"a", broken, []programFunc{readsPart(Window, ignoresReset)}, nil, errReader, nil},
-		"silent in the middle":         {"a", all, []programFunc{readsPart(Window+5, stalls)}, nil, runtime.ErrTainted, unavailable},
-		"silent at the end":            {"a", all, []programFunc{readsPart(len(content), stalls)}, nil, runtime.ErrTainted, unavailable},
-		"silent, the engine is away":   {"a", all, []programFunc{readsPart(Window+5, stalls)}, unavailable, unavailable, runtime.ErrTainted},
+		"complete":                   {"a", all, []programFunc{readsPart(len(content), readsEOF)}, nil, nil, nil},
+		"lost before it starts":      {"aa", all, []programFunc{dropsConnAtOnce, readsPart(len(content), readsEOF)}, nil, nil, nil},
+		"the directory is not there": {"a", all, []programFunc{failsFileNotFound}, nil, runtime.ErrFileNotFound, nil},
+		"refused halfway":            {"a", all, []programFunc{readsPart(5, failsBadArchive)}, nil, runtime.ErrBadArchive, nil},
+		"success halfway":            {"a", all, []programFunc{readsPart(5, truncates)}, nil, unavailable, nil},
+		"lost halfway":               {"aa", all, []programFunc{readsPart(Window+5, dropsConn)}, nil, unavailable, runtime.ErrTainted},
+		"destroyed halfway":          {"a", all, []programFunc{readsPart(Window+5, dropsConn)}, nil, runtime.ErrContainerExited, nil},
+		"the reader fails":           {"a", broken, []programFunc{readsPart(5, readsUntilError)}, nil, errReader, nil},
+		"the reader fails, silent":   {"a", broken, []programFunc{readsPart(Window, ignoresReset)}, nil, errReader, nil},
+		"silent halfway":             {"a", all, []programFunc{readsPart(Window+5, stalls)}, nil, runtime.ErrTainted, unavailable},
+		"silent at the end":          {"a", all, []programFunc{readsPart(len(content), stalls)}, nil, runtime.ErrTainted, unavailable},
+		"silent, engine unavailable": {"a", all, []programFunc{readsPart(Window+5, stalls)}, unavailable, unavailable, runtime.ErrTainted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,7 +235,7 @@ func TestCopyIn(t *testing.T) {
 				err := s.CopyIn(t.Context(), "/data", c.source())
 				require.ErrorIs(t, err, c.err)
 				if name == "the reader fails" {
-					require.Zero(t, time.Since(start), "the program is told")
+					require.Zero(t, time.Since(start), "the program is notified")
 				}
 				if c.not != nil {
 					require.NotErrorIs(t, err, c.not)
@@ -248,21 +246,21 @@ func TestCopyIn(t *testing.T) {
 	}
 }
 
-// failingReader only fails.
+// failingReader always fails.
 func failingReader(err error) io.Reader { r, w := io.Pipe(); w.CloseWithError(err); return r }
 
-// The end of the caller's context ends a transfer at once, and the program learns
-// it, whatever either of them waits for.
+// The end of the caller's context ends a transfer immediately and notifies the
+// program, whatever either of them waits for.
 func TestTransferCancelled(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		plays programFunc
 		call  func(ctx context.Context, s *Session) error
 	}{
-		"get, not begun": {neverStarts, copyOut},
-		"get, silent":    {sendsPart(Window+5, stalls), copyOut},
-		"put, silent":    {readsPart(5, stalls), copyIn(bytes.NewReader(content))},
-		"put, its reader hangs": {readsPart(0, stalls), func(ctx context.Context, s *Session) error {
+		"copy out, not started": {neverStarts, copyOut},
+		"copy out, silent":      {sendsPart(Window+5, stalls), copyOut},
+		"copy in, silent":       {readsPart(5, stalls), copyIn(bytes.NewReader(content))},
+		"copy in, reader hangs": {readsPart(0, stalls), func(ctx context.Context, s *Session) error {
 			r, w := io.Pipe()
 			defer w.Close()
 			return copyIn(r)(ctx, s)
@@ -314,7 +312,7 @@ func (r slowReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), Window/2)])
 }
 
-// The time that this end takes is nothing against the container.
+// Time that this end takes does not count against the container.
 func TestSlowServerDoesNotTaint(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -331,7 +329,7 @@ func TestSlowServerDoesNotTaint(t *testing.T) {
 	})
 }
 
-// A program that does not have the feature is not asked.
+// A program without the feature receives no request.
 func TestCopyNeedsFeature(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -344,12 +342,13 @@ func TestCopyNeedsFeature(t *testing.T) {
 	})
 }
 
-// Files are put only by a server that may change something, and are got by any.
+// Only a server that may change something can copy files in. Every server can
+// copy files out.
 func TestCopyInNeedsMayChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var engine error
-		denied := errors.New("the lease is over")
+		denied := errors.New("lease lost")
 		s := transferSession(t, &engine, "a", sendsPart(len(content), closesWrite))
 		s.mayChange = func() error { return denied }
 		require.ErrorIs(t, s.CopyIn(t.Context(), "/data", bytes.NewReader(content)), denied)

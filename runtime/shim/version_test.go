@@ -13,8 +13,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A program refuses a session of another version than its own, and proves
-// nothing to a server that asks for one. The server learns which it speaks.
+// A program refuses a session of another version than its own and sends no
+// proof to that server. The server learns the program's version.
 func TestProgramRefusesOtherVersion(t *testing.T) {
 	for _, version := range []int{Version - 1, Version + 1, 0, -1} {
 		ours, theirs := net.Pipe()
@@ -37,9 +37,9 @@ func TestProgramRefusesOtherVersion(t *testing.T) {
 	}
 }
 
-// What the engine's record says is what the server speaks: an answer with
-// another version is tainted, although the peer holds the key, and the
-// server proves nothing to it.
+// The server speaks the version in the engine's record. A reply with another
+// version is tainted, although the peer holds the key, and the server sends no
+// proof.
 func TestVersionMismatchTaints(t *testing.T) {
 	for _, version := range []int{Previous, Version} {
 		for _, replyVersion := range []int{version - 1, version + 1} {
@@ -65,7 +65,7 @@ func TestVersionMismatchTaints(t *testing.T) {
 	}
 }
 
-// A session of the version before is one as any other.
+// A session of the previous version works like any other one.
 func TestPreviousVersion(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
@@ -81,8 +81,8 @@ func TestPreviousVersion(t *testing.T) {
 	require.Equal(t, Previous, newSessionConn(ours, channel, reply, func() {}).version)
 }
 
-// A container whose version is not spoken is told at once, is not tainted for
-// it, and is not taken for one that does not answer.
+// A container with an unsupported version fails immediately. It is neither
+// tainted nor treated as unresponsive.
 func TestUnsupportedVersion(t *testing.T) {
 	for _, cause := range []error{runtime.ErrNewer, runtime.ErrTooOld} {
 		synctest.Test(t, func(t *testing.T) {

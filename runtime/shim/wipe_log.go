@@ -11,12 +11,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// LogEndLine is the line at which a log ends that a wipe marks.
+// LogEndLine returns the line that marks the end of a log at a wipe.
 func LogEndLine(mark string) string { return "hostler-shim: wiped " + mark }
 
-// How long an engine may take to write down what was printed, how often it is
-// asked, and for how many lines. A mark that is not among them when the other one
-// has been for secondMarkTimeout is above them.
+// How long an engine may take to write printed lines to its log, how often the
+// log is read, and how many lines are read. If one mark was found and the other
+// one was not for secondMarkTimeout, the other one is above these lines.
 const (
 	logTimeout         = 10 * time.Second
 	logPollInterval    = 5 * time.Millisecond
@@ -28,13 +28,13 @@ const (
 // tailer copies the last lines of a log.
 type tailer func(ctx context.Context, lines int64, to io.Writer) error
 
-// WipeWithLogMarks is Wipe for a backend whose engine writes down what was printed
-// when it comes to it, and notes the time of that. At its end the program prints
-// LogEndLine of new marks, which nobody in the container knows before, one on stdout
-// and one on stderr. Until both were seen at the end of the log, something that
-// was printed before may still come.
+// WipeWithLogMarks is Wipe for a backend whose engine writes printed lines to
+// its log with a delay and with the time of writing. At the end of the wipe,
+// the program prints LogEndLine with two new marks, one on stdout and one on
+// stderr. No process in the container knows the marks in advance. Until both
+// are at the end of the log, lines printed earlier may still arrive.
 func (s *Session) WipeWithLogMarks(ctx context.Context, fence int64, tail tailer) error {
-	timeout := fmt.Errorf("%w: what was printed is not in its log after %s", runtime.ErrWipeUnverified, logTimeout)
+	timeout := fmt.Errorf("%w: printed lines are not in its log after %s", runtime.ErrWipeUnverified, logTimeout)
 	var limit context.Context
 	for {
 		marks := []string{rand.Text(), rand.Text()}
@@ -50,15 +50,16 @@ func (s *Session) WipeWithLogMarks(ctx context.Context, fence int64, tail tailer
 		if both || err != nil {
 			return err
 		}
-		// One stream was behind the other, and is not any more.
+		// One stream was behind the other one, and has now caught up.
 	}
 }
 
-// waitForMarks waits for two marks in a log, and reports whether it has seen both. It
-// has not when one of them was followed by too much of the other stream.
+// waitForMarks waits for two marks in a log and reports whether it has found
+// both. It returns false if one mark was followed by too many lines of the
+// other stream.
 func (tail tailer) waitForMarks(ctx context.Context, marks []string) (bool, error) {
 	out, errOut := textMatcher{text: []byte(LogEndLine(marks[0]))}, textMatcher{text: []byte(LogEndLine(marks[1]))}
-	var firstSeen time.Time // when the first of them was seen
+	var firstSeen time.Time // when the first mark was found
 	for interval := logPollInterval; ; interval = min(2*interval, maxLogPollInterval) {
 		err := tail(ctx, logTailLines, io.MultiWriter(&out, &errOut))
 		if (out.found || errOut.found) && firstSeen.IsZero() {
@@ -82,11 +83,11 @@ func (tail tailer) waitForMarks(ctx context.Context, marks []string) (bool, erro
 	}
 }
 
-// textMatcher looks for a text in what is written to it.
+// textMatcher searches for a text in what is written to it.
 type textMatcher struct {
 	text  []byte
 	found bool
-	rest  []byte // the end of what was written, shorter than the text
+	rest  []byte // the end of what was written, shorter than text
 }
 
 func (f *textMatcher) Write(p []byte) (int, error) {

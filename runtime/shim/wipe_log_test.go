@@ -14,7 +14,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A text is found however the writes cut it, and only when all of it was there.
+// A text is found however it is split across writes, and only if it is
+// complete.
 func TestTextMatcher(t *testing.T) {
 	t.Parallel()
 	before, text, after := strings.Repeat("line\n", 100)+"the the en", "the end", "\nmore"
@@ -36,9 +37,9 @@ func TestTextMatcher(t *testing.T) {
 	}
 }
 
-// Both marks have to be seen. An engine that has not written one down is asked
-// again, one whose other stream has gone on above it is given another, and none
-// is waited for without end.
+// Both marks must be found. An engine that has not written one down is read
+// again. If the other stream has moved on, a new pair of marks is printed. The
+// wait has a timeout.
 func TestWaitForMarks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -67,7 +68,7 @@ func TestWaitForMarks(t *testing.T) {
 		require.NoError(t, err)
 		require.False(t, both)
 
-		timeout := errors.New("too long")
+		timeout := errors.New("timed out")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), logTimeout, timeout)
 		defer cancel()
 		_, err = log(nil).waitForMarks(ctx, marks)

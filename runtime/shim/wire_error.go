@@ -9,10 +9,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Code names a fault on the wire.
+// Code names an error on the wire.
 type Code string
 
-// The faults. Each but CodeStart stands for one error of package runtime.
+// The error codes. Each one except CodeStart stands for one error of package
+// runtime.
 const (
 	CodeStart           Code = "start"
 	CodeNotRunning      Code = "not_running"
@@ -26,13 +27,14 @@ const (
 	CodeDenied          Code = "denied"
 	CodeBadArchive      Code = "bad_archive"
 	CodeFileNotFound    Code = "no_file"
-	CodeUnsupported     Code = "unknown" // a request that the other end does not serve
+	CodeUnsupported     Code = "unknown" // a request that the other end does not support
 	CodeFailed          Code = "failed"
 )
 
-// errorByCode is the one place where the faults on the wire and the errors of the
-// contract meet. Denied is out of control: something else than our program has
-// answered, or the server has another secret than the one it made it with.
+// errorByCode is the only place that maps error codes to the errors of the
+// contract. CodeDenied means tainted: something other than our program has
+// answered, or the server's secret is not the one that the container was
+// created with.
 var errorByCode = map[Code]error{
 	CodeNotRunning:      runtime.ErrNotRunning,
 	CodeContainerExited: runtime.ErrContainerExited,
@@ -47,14 +49,14 @@ var errorByCode = map[Code]error{
 	CodeFileNotFound:    runtime.ErrFileNotFound,
 }
 
-// WireError is an error as it travels.
+// WireError is an error as sent.
 type WireError struct {
 	Code   Code                `json:"code"`
 	Reason runtime.StartReason `json:"reason,omitempty"` // with CodeStart
 	Detail string              `json:"detail,omitempty"`
 }
 
-// Err is the error of package runtime that the fault stands for.
+// Err returns the error of package runtime that f stands for.
 func (f *WireError) Err() error {
 	if f.Code == CodeStart {
 		return &runtime.StartError{Reason: f.Reason, Detail: f.Detail}
@@ -62,10 +64,10 @@ func (f *WireError) Err() error {
 	if cause, ok := errorByCode[f.Code]; ok {
 		return fmt.Errorf("%w: %s", cause, f.Detail)
 	}
-	return fmt.Errorf("the shim answered %s: %s", f.Code, f.Detail)
+	return fmt.Errorf("shim error %s: %s", f.Code, f.Detail)
 }
 
-// NewWireError is the fault that stands for an error.
+// NewWireError returns err as a WireError.
 func NewWireError(err error) *WireError {
 	if start, ok := errors.AsType[*runtime.StartError](err); ok {
 		return &WireError{Code: CodeStart, Reason: start.Reason, Detail: start.Detail}
@@ -78,9 +80,9 @@ func NewWireError(err error) *WireError {
 	return &WireError{Code: CodeFailed, Detail: err.Error()}
 }
 
-// ToolError is the error that a program of the shim's, started by an engine or a
-// server, ended with: nil for exit code 0, else what the last line of its stderr
-// says.
+// ToolError returns the error of a hostler-shim subcommand that an engine or a
+// server ran: nil for exit code 0, else the error in the last line of its
+// stderr.
 func ToolError(exitCode int, stderr string) error {
 	if exitCode == 0 {
 		return nil
@@ -89,7 +91,7 @@ func ToolError(exitCode int, stderr string) error {
 	if json.Unmarshal([]byte(lastLine(stderr)), &f) == nil && f.Code != "" {
 		return f.Err()
 	}
-	return fmt.Errorf("the shim's tool ended with code %d: %q", exitCode, strings.TrimSpace(stderr))
+	return fmt.Errorf("hostler-shim exited with code %d: %q", exitCode, strings.TrimSpace(stderr))
 }
 
 func lastLine(text string) string {

@@ -8,12 +8,14 @@ import (
 	"strconv"
 )
 
-// Descendants lists the live processes that descend from top, which may be
-// more than Below finds in a Scan, or less: while it looks, a process can move
-// from a parent that ends to one that was looked at already. Who has to know
-// that nothing is left asks the kernel for the children of a subreaper.
+// Descendants returns the live processes that descend from top. It may return
+// more than FilterDescendants finds in a Scan, or less: during the scan, a
+// process can move from an exited parent to one that was already read. A caller
+// that must know that none is left asks the kernel for the children of a
+// subreaper.
 //
-// It costs as much as there are descendants, not as the machine has processes.
+// Its cost depends on the number of descendants, not on the number of processes
+// on the machine.
 func Descendants(top int) ([]Process, error) {
 	var found []Process
 	seen := map[int]bool{top: true}
@@ -40,10 +42,12 @@ func Descendants(top int) ([]Process, error) {
 	return found, nil
 }
 
-// errNoChildrenFile is a kernel that was built without CONFIG_PROC_CHILDREN.
-var errNoChildrenFile = errors.New("the kernel does not list children")
+// errNoChildrenFile means that the kernel was built without
+// CONFIG_PROC_CHILDREN.
+var errNoChildrenFile = errors.New("kernel does not list children")
 
-// children are those of each thread of a process. One that is gone has none.
+// children returns the children of each thread of a process. A process that has
+// exited has none.
 func children(pid int) ([]int, error) {
 	tasks := "/proc/" + strconv.Itoa(pid) + "/task"
 	dir, err := os.Open(tasks)
@@ -75,8 +79,9 @@ func children(pid int) ([]int, error) {
 	return pids, nil
 }
 
-// isThread reports whether pid is a thread other than the first of its process,
-// which gVisor lists among the children, too. What cannot be read is none.
+// isThread reports whether pid is a thread other than the first one of its
+// process. gVisor lists those among the children, too. It returns false if the
+// status cannot be read.
 func isThread(pid int) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package proctree finds and kills trees of processes on this machine, by what
-// /proc tells. It promises to signal exactly the process that it saw, never a
-// later one of the same number, and to leave nobody out who forks meanwhile.
+// Package proctree finds and kills process trees on this machine, based on
+// /proc. It signals exactly the process that it saw, never a later one with the
+// same PID, and it misses no process that is forked concurrently.
 package proctree
 
 import (
@@ -13,20 +13,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ID names one process for as long as the machine runs: the start time, in the
-// kernel's ticks, tells it from a later process with the same number.
+// ID identifies one process as long as the machine runs: the start time, in
+// clock ticks, distinguishes it from a later process with the same PID.
 type ID struct {
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 }
 
-// IsAlive says whether the process runs still.
+// IsAlive reports whether the process is still running.
 func (id ID) IsAlive() bool {
 	p, err := Read(id.PID)
 	return err == nil && p.ID == id && !p.Zombie
 }
 
-// Process is one line of /proc.
+// Process is one process as described by /proc.
 type Process struct {
 	ID
 	Parent int
@@ -34,8 +34,7 @@ type Process struct {
 	Zombie bool // a zombie, with no thread alive
 }
 
-// Scan lists every process that can be seen, without the ones that end while
-// it looks.
+// Scan returns all visible processes, without those that exit during the scan.
 func Scan() ([]Process, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -59,14 +58,14 @@ func Scan() ([]Process, error) {
 	return all, nil
 }
 
-// Read looks at one process.
+// Read returns the state of one process.
 func Read(pid int) (Process, error) {
 	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/stat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return Process{}, err
 	}
 	defer unix.Close(fd)
-	var buf [1024]byte // more than the longest line
+	var buf [1024]byte // longer than the longest line
 	n, err := unix.Read(fd, buf[:])
 	if err != nil {
 		return Process{}, err
@@ -76,7 +75,7 @@ func Read(pid int) (Process, error) {
 
 var errBadStat = errors.New("unreadable /proc/PID/stat")
 
-// The fields of /proc/PID/stat, counted from the one after the name. See
+// The fields of /proc/PID/stat, counted from the first one after the name. See
 // proc(5).
 const (
 	statState   = 0
@@ -87,7 +86,7 @@ const (
 )
 
 func parseStat(pid int, line []byte) (Process, error) {
-	// The name stands in brackets and may itself hold brackets and blanks.
+	// The name is in parentheses and may itself contain parentheses and spaces.
 	fields := bytes.Fields(line[bytes.LastIndexByte(line, ')')+1:])
 	if len(fields) <= statStart {
 		return Process{}, errBadStat
@@ -100,13 +99,13 @@ func parseStat(pid int, line []byte) (Process, error) {
 		return Process{}, fmt.Errorf("%w: %w", errBadStat, err)
 	}
 	state := fields[statState][0]
-	// A process whose first thread has ended shows as a zombie while its other
-	// threads run on: a place to hide.
+	// A process whose first thread has exited appears as a zombie while its
+	// other threads keep running. A process could hide that way.
 	zombie := (state == 'Z' || state == 'X') && threads <= 1
 	return Process{ID: ID{PID: pid, Start: start}, Parent: parent, Group: group, Zombie: zombie}, nil
 }
 
-// FilterDescendants picks the live processes that descend from top.
+// FilterDescendants returns the live processes in all that descend from top.
 func FilterDescendants(all []Process, top int) []Process {
 	children := make(map[int][]Process, len(all))
 	for _, p := range all {
@@ -123,35 +122,35 @@ func FilterDescendants(all []Process, top int) []Process {
 				found = append(found, p)
 			}
 		}
-		delete(children, parent) // a torn picture may hold a circle
+		delete(children, parent) // an inconsistent scan may contain a cycle
 	}
 	return found
 }
 
-// Signal sends sig to exactly this process, if it is there. Process 1 and
-// numbers that stand for groups are never meant.
+// Signal sends sig to exactly this process, if it exists. It ignores process 1
+// and numbers that mean groups.
 func (id ID) Signal(sig unix.Signal) {
 	if id.PID <= 1 {
 		return
 	}
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
-		// An old kernel, or one that forbids it to us.
+		// An old kernel, or one that denies it.
 		if id.isSame() {
-			_ = unix.Kill(id.PID, sig) // it may end meanwhile
+			_ = unix.Kill(id.PID, sig) // the process may have exited
 		}
 		return
 	}
 	if err != nil {
-		return // it is gone
+		return // the process has exited
 	}
 	defer unix.Close(fd)
 	if id.isSame() {
-		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may end meanwhile
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // the process may have exited
 	}
 }
 
-// isSame says whether the number still belongs to this process.
+// isSame reports whether the PID still belongs to this process.
 func (id ID) isSame() bool {
 	current, err := Read(id.PID)
 	return err == nil && current.ID == id

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The name of a process is its own choice, and must not confuse us.
+// A process chooses its own name, which must not confuse the parser.
 func TestParseStat(t *testing.T) {
 	t.Parallel()
 	rest := " 7 8 9 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 THREADS 0 123456 1 2\n"
@@ -28,10 +28,10 @@ func TestParseStat(t *testing.T) {
 		line   []byte
 		zombie bool
 	}{
-		"plain":               {line("sh", "S", "1"), false},
-		"brackets in it":      {line("a) Z 1 (b", "R", "1"), false},
-		"zombie":              {line("sh", "Z", "1"), true},
-		"only its first gone": {line("sh", "Z", "3"), false},
+		"plain":                   {line("sh", "S", "1"), false},
+		"parentheses in the name": {line("a) Z 1 (b", "R", "1"), false},
+		"zombie":                  {line("sh", "Z", "1"), true},
+		"first thread exited":     {line("sh", "Z", "3"), false},
 	}
 	for name, c := range cases {
 		p, err := parseStat(42, c.line)
@@ -51,21 +51,21 @@ func TestFilterDescendants(t *testing.T) {
 		return Process{ID: ID{PID: pid}, Parent: parent, Zombie: zombie}
 	}
 	all := []Process{p(1, 0, false), p(2, 1, false), p(3, 2, true), p(4, 3, false), p(5, 1, false),
-		p(8, 9, false), p(9, 8, false)} // a circle, as a torn picture may hold one
+		p(8, 9, false), p(9, 8, false)} // a cycle, as an inconsistent scan may contain
 	require.Equal(t, []Process{p(2, 1, false), p(5, 1, false), p(4, 3, false)}, FilterDescendants(all, 1),
-		"all levels, and below a dead one")
+		"all levels, also below a zombie")
 	require.Empty(t, FilterDescendants(all, 5))
 	require.Len(t, FilterDescendants(all, 8), 2)
 }
 
-// The list of children finds what a scan of the whole machine finds.
+// Descendants finds what a scan of the whole machine finds.
 func TestDescendants(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sh", "-c", "sh -c 'sleep 60 & sleep 60; :' & sleep 60; :")
 	require.NoError(t, c.Start())
 	defer func() {
 		require.True(t, KillDescendants(c.Process.Pid, 10*time.Second))
-		require.NoError(t, c.Wait(), "the shell goes on when its sleep is killed")
+		require.NoError(t, c.Wait(), "the shell continues when its sleep is killed")
 	}()
 	var got []Process
 	require.Eventually(t, func() bool {
@@ -81,7 +81,7 @@ func TestDescendants(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// A signal is for the process that was seen, not for its number.
+// A signal goes to the process that was seen, not to its PID.
 func TestSignalIgnoresRecycledPID(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sleep", "60")
@@ -94,16 +94,16 @@ func TestSignalIgnoresRecycledPID(t *testing.T) {
 	other.Start++
 	require.False(t, other.IsAlive())
 	other.Signal(unix.SIGKILL)
-	require.True(t, p.IsAlive(), "another process of the same number was meant")
-	ID{PID: 0}.Signal(unix.SIGKILL)  // our own group
-	ID{PID: -1}.Signal(unix.SIGKILL) // everybody
+	require.True(t, p.IsAlive(), "the signal was for another process with the same PID")
+	ID{PID: 0}.Signal(unix.SIGKILL)  // this process's own group
+	ID{PID: -1}.Signal(unix.SIGKILL) // all processes
 
 	p.Signal(unix.SIGKILL)
 	require.Error(t, c.Wait())
 	require.False(t, p.IsAlive())
 }
 
-// A whole tree goes, whoever forks meanwhile.
+// Kill kills a whole tree, even while its processes fork.
 func TestKillForkingTree(t *testing.T) {
 	t.Parallel()
 	c := exec.Command("sh", "-c", `while :; do (sleep 1 & wait) & sleep 0.01; done`)
@@ -125,10 +125,10 @@ func TestKillForkingTree(t *testing.T) {
 		return found, err
 	}))
 	require.Error(t, c.Wait())
-	require.True(t, KillDescendants(top.PID, time.Second), "nothing is below it now")
+	require.True(t, KillDescendants(top.PID, time.Second), "no descendant is left")
 }
 
-// A thread is no process: gVisor lists both as children.
+// A thread is not a process: gVisor lists both as children.
 func TestIsThread(t *testing.T) {
 	t.Parallel()
 	entries, err := os.ReadDir("/proc/self/task")
@@ -139,5 +139,5 @@ func TestIsThread(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, tid != os.Getpid(), isThread(tid), tid)
 	}
-	require.False(t, isThread(1<<30), "what cannot be read is left to who signals it")
+	require.False(t, isThread(1<<30), "an unreadable status")
 }

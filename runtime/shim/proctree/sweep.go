@@ -6,21 +6,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSweepPasses bounds one round of stopping: a storm of forks that is faster
-// than us is met again in the next round.
+// maxSweepPasses bounds one round of stopping. The next round continues with
+// processes that fork faster than this one can stop them.
 const maxSweepPasses = 100
 
-// Sweeper kills a changing set of processes, all of them.
+// Sweeper kills all processes of a changing set.
 type Sweeper struct {
-	// Targets lists who must go, as far as it can be seen now.
+	// Targets returns the processes to kill, as far as they are visible now.
 	Targets func() ([]Process, error)
-	// IsGone says, or finds out, that nothing is left. It may wait for as long
-	// as pause.
+	// IsGone reports whether no process is left. It may wait for as long as
+	// pause.
 	IsGone func(pause time.Duration) bool
 }
 
-// Kill stops every target first, so that none can fork while the others are
-// killed, and kills them then; again until they are gone or bound has passed.
+// Kill first stops every target, so that none can fork while the others are
+// killed, and then kills them. It repeats that until they are gone or timeout
+// has passed. It reports whether they are gone.
 func (s Sweeper) Kill(timeout time.Duration) bool {
 	deadline := time.Now().Add(timeout)
 	for interval := time.Millisecond; ; interval = min(2*interval, 50*time.Millisecond) {
@@ -36,14 +37,14 @@ func (s Sweeper) Kill(timeout time.Duration) bool {
 	}
 }
 
-// stopAll sends SIGSTOP until a look finds nobody new, and gives what the last
-// look found.
+// stopAll sends SIGSTOP until a pass finds no new process, and returns what the
+// last pass found.
 func (s Sweeper) stopAll() (all []Process) {
 	seen := make(map[ID]bool)
 	for range maxSweepPasses {
 		var err error
 		if all, err = s.Targets(); err != nil {
-			return nil // Kill goes on until it is out of time
+			return nil // Kill retries until its deadline
 		}
 		added := 0
 		for _, p := range all {
@@ -61,7 +62,8 @@ func (s Sweeper) stopAll() (all []Process) {
 	return all
 }
 
-// KillDescendants kills all that descends from top, and says whether it is gone.
+// KillDescendants kills all descendants of top and reports whether they are
+// gone.
 func KillDescendants(top int, timeout time.Duration) bool {
 	return Kill(timeout, func() ([]Process, error) {
 		all, err := Scan()
@@ -69,7 +71,8 @@ func KillDescendants(top int, timeout time.Duration) bool {
 	})
 }
 
-// Kill kills what targets lists, and says whether it is gone.
+// Kill kills the processes that targets returns and reports whether they are
+// gone.
 func Kill(timeout time.Duration, targets func() ([]Process, error)) bool {
 	s := Sweeper{Targets: targets, IsGone: func(interval time.Duration) bool {
 		left, err := targets()
