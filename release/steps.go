@@ -210,7 +210,8 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 // pre_destroy hooks and no main process, because its state was to be read, now or
 // at an earlier try.
 func (op *operation) needsMain() bool {
-	return (op.processesEnded || op.claim.Failures > 0) && len(op.w.Hooks[hooks.PreDestroy]) > 0 && op.container.Health != pool.Exited
+	return (op.processesEnded || op.claim.Failures > 0) && len(op.w.Hooks[hooks.PreDestroy]) > 0 && op.container.Health != pool.Exited &&
+		!op.rt.Protocols().IsTooOld(op.container.Protocol) // this server cannot start it
 }
 
 // checkReuse says why the container is of no more use, if it is not.

@@ -287,3 +287,25 @@ func containerRecord(h *flowtest.Harness, id string) pool.Container {
 	require.NoError(h.T, err)
 	return c
 }
+
+// A claim whose release was postponed because its container is too old can still
+// be ended by a discard: nothing has to be started in the container for that.
+func TestProtocolTooOldCanBeDiscarded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(upgradeWorkload)
+		c := h.Claim("w", "ada")
+		h.Upgrade(4)
+		defer runLoops(h)()
+		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.Error(t, err)
+		postponed, err := h.DB.Claim(t.Context(), c.ID)
+		require.NoError(t, err)
+		require.Equal(t, claim.ReleaseFailed, postponed.State)
+
+		released, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, released.State)
+		require.Contains(t, awaitDestroyed(h, c.Container), "too old")
+	})
+}

@@ -107,4 +107,16 @@ var channels = []mutation{
 		old:  `[]byte("hostler session " + containerID)`,
 		new:  `[]byte("hostler session " + containerID[:0])`,
 	},
+	{
+		desc: "a reset without a reason is sent as it is", test: "TestStreamResetWithoutReason",
+		file: "runtime/shim/stream.go",
+		old:  `	if reason == nil {`,
+		new:  `	if reason == errNoReason {`,
+	},
+	{
+		desc: "a container that the kubelet does not restart is waited for as long as the caller likes", test: "TestCrashLoopIsNotAwaitedIndefinitely",
+		file: "runtime/kubernetes/lifecycle.go",
+		old:  `	err := r.awaitPod(bounded, pod, func(now *corev1.Pod) (bool, error) {`,
+		new:  `	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {`,
+	},
 }

@@ -190,4 +190,13 @@ var releases = []mutation{
 		old: `			c.Warnings = append(c.Warnings, op.warnings...)
 `,
 	},
+	{
+		desc: "a container that is too old is started for its pre_destroy hooks", test: "TestProtocolTooOldCanBeDiscarded",
+		file: "release/steps.go",
+		old: ` &&
+		!op.rt.Protocols().IsTooOld(op.container.Protocol) // this server cannot start it
+`,
+		new: `
+`,
+	},
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // flakyServer is an API server with one pod, which changes once, and that is away now
@@ -145,4 +147,54 @@ func TestRetryErrorNotRepeated(t *testing.T) {
 	cancel(fmt.Errorf("%w: the node is silent", runtime.ErrUnavailable))
 	err := withRetry(ctx, time.Minute, func() (bool, error) { return false, context.Cause(ctx) })
 	require.EqualError(t, err, context.Cause(ctx).Error())
+}
+
+// podServer is a flakyServer that also answers for its pod alone.
+type podServer struct{ *flakyServer }
+
+func (s podServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/pods/"+s.pod.Name) {
+		return jsonResponse(http.StatusOK, s.pod)
+	}
+	return s.flakyServer.RoundTrip(r)
+}
+
+// A container that the kubelet does not restart is not waited for indefinitely:
+// a tenant can fill the volumes in memory, which outlive the container, so that
+// each start of process 1 fails.
+func TestCrashLoopIsNotAwaitedIndefinitely(t *testing.T) {
+	for name, waiting := range map[string]string{"crash loop": "CrashLoopBackOff", "it cannot be run": "RunContainerError"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &flakyServer{start: time.Now()}
+				r := newFlakyRuntime(t, server)
+				r.instance = "test"
+				server.pod = &corev1.Pod{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+					ObjectMeta: metav1.ObjectMeta{
+						Name: podName("c"), UID: "u", ResourceVersion: "7",
+						Labels:      map[string]string{labelManaged: "true", labelInstance: "test", labelContainer: "c"},
+						Annotations: map[string]string{annotationProtocol: shim.Protocols().Format()},
+					},
+					Status: corev1.PodStatus{
+						Phase:      corev1.PodRunning,
+						Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse}},
+						ContainerStatuses: []corev1.ContainerStatus{{
+							Name: mainContainer, RestartCount: 7,
+							State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: waiting}},
+							LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+								ExitCode: 137, Reason: "OOMKilled",
+							}},
+						}},
+					},
+				}
+				r.client.Client.Transport = podServer{server}
+				r.sessions = shim.NewSessions(shim.Options{CheckRunning: r.checkRunning, Dial: r.dial})
+				err := r.Start(t.Context(), "c")
+				require.ErrorIs(t, err, runtime.ErrNotRunning)
+				require.ErrorContains(t, err, waiting)
+				require.Equal(t, restartTimeout, time.Since(server.start))
+			})
+		})
+	}
 }

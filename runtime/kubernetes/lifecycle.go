@@ -158,6 +158,28 @@ func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Po
 	return pod, err
 }
 
+// restartTimeout is for how long the kubelet may not have restarted a container:
+// twice its longest backoff. A tenant can make every start fail, for example by
+// filling the volumes in memory, which outlive the container.
+const restartTimeout = 10 * time.Minute
+
+// errNotRestarted is the cause when restartTimeout has passed.
+var errNotRestarted = errors.New("not restarted in time")
+
+// notRestarted is the error of a container that was not restarted within
+// restartTimeout: the cluster's when that cannot be asked.
+func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
+	now, err := r.lookup(ctx, pod.Labels[labelContainer])
+	if err != nil {
+		return err
+	}
+	reason := "its pod reports no reason"
+	if c := containerStatus(now); c != nil && c.State.Waiting != nil {
+		reason = c.State.Waiting.Reason + " " + c.State.Waiting.Message
+	}
+	return fmt.Errorf("%w: the kubelet has not restarted it within %s: %s", runtime.ErrNotRunning, restartTimeout, reason)
+}
+
 // restartExited starts the main process of a container that has ended. The kubelet
 // has started the shim again, or will; the later that is, the more often the
 // container has ended of late.
@@ -166,7 +188,9 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
 	}
 	var exits int
-	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {
+	bounded, cancel := context.WithTimeoutCause(ctx, restartTimeout, errNotRestarted)
+	defer cancel()
+	err := r.awaitPod(bounded, pod, func(now *corev1.Pod) (bool, error) {
 		if now == nil {
 			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
 		}
@@ -177,6 +201,9 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
 		exits = history.exits
 		return history.running, nil
 	})
+	if context.Cause(bounded) == errNotRestarted && err != nil { //nolint:errorlint // the cause that was set
+		return r.notRestarted(ctx, pod)
+	}
 	if err != nil {
 		return err
 	}

@@ -73,17 +73,23 @@ func (s *responsiveness) recordLost(lastSeen time.Time) {
 // since then. It returns the resulting error, if any.
 func (s *responsiveness) recordUnanswered(since time.Time) error {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.unansweredSince.IsZero() || since.Before(s.unansweredSince) {
 		s.unansweredSince = since
 	}
-	s.mu.Unlock()
-	return s.check()
+	return s.checkLocked()
 }
 
 // check returns ErrTainted permanently once the timeout has passed, else nil.
 func (s *responsiveness) check() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	return s.checkLocked()
+}
+
+// checkLocked is check with s.mu held: a response between the note and the
+// check of a request that timed out would leave it without an error.
+func (s *responsiveness) checkLocked() error {
 	for _, since := range []time.Time{s.openFailedSince, s.unansweredSince} {
 		if s.tainted == nil && !since.IsZero() && time.Since(since) >= s.timeout {
 			s.tainted = fmt.Errorf("%w: the engine reports it as running, but it has not answered for %s",

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -226,5 +227,27 @@ func TestMayChangeCheckedOnRetry(t *testing.T) {
 				require.NoError(t, s.Close())
 			})
 		})
+	}
+}
+
+// A request that timed out has an error, also when another one is answered at
+// that moment.
+func TestUnansweredRequestAlwaysHasAnError(t *testing.T) {
+	t.Parallel()
+	r := newResponsiveness(time.Nanosecond)
+	var stopped atomic.Bool
+	done := make(chan struct{})
+	go func() { // ends when stopped is set
+		defer close(done)
+		for !stopped.Load() {
+			r.recordResponse()
+		}
+	}()
+	defer func() { stopped.Store(true); <-done }()
+	for range 100_000 {
+		r.mu.Lock()
+		r.tainted = nil
+		r.mu.Unlock()
+		require.ErrorIs(t, r.recordUnanswered(time.Now().Add(-time.Hour)), runtime.ErrTainted)
 	}
 }

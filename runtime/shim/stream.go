@@ -134,6 +134,9 @@ func (s *Stream) CloseWrite() error {
 // Reset immediately ends both directions and sends the reason to the peer. Read
 // and Write return the reason from then on. Unread bytes are dropped.
 func (s *Stream) Reset(reason error) {
+	if reason == nil {
+		reason = errNoReason
+	}
 	s.mu.Lock()
 	if s.resetSent || s.peerReset {
 		s.mu.Unlock()
@@ -148,6 +151,9 @@ func (s *Stream) Reset(reason error) {
 	}
 	_ = s.send(KindReset, body) // an error means that the connection or the request has ended, so the stream has, too
 }
+
+// errNoReason stands for the reason of a reset that has none.
+var errNoReason = errors.New("the stream was reset")
 
 // maxResetSize bounds the encoded reason of a reset, in bytes.
 const maxResetSize = 4 << 10

@@ -247,3 +247,17 @@ func TestConcurrentResetAndResponse(t *testing.T) {
 		})
 	}
 }
+
+// A reset without a reason is a reset, and not the end of the server.
+func TestStreamResetWithoutReason(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		out, in := newStreams(t, 1)
+		out.Stream(0).Reset(nil)
+		_, err := out.Stream(0).Read(make([]byte, 1))
+		require.ErrorContains(t, err, "was reset")
+		synctest.Wait()
+		_, err = in.Stream(0).Read(make([]byte, 1))
+		require.ErrorContains(t, err, "was reset")
+	})
+}
