@@ -25,8 +25,8 @@ func TestDemo(t *testing.T) {
 		require.NoError(t, c.Run(), "%s%s", out.text.String(), errOut.String())
 		require.Empty(t, errOut.String())
 		for _, shown := range []string{
-			`index +attempt 2 +succeeded`, `the hook timed_out, killed: true`, `with 0 warnings`,
-			`workload\.deleted +notes`, `everything that the demo made is gone`,
+			`index +attempt 2 +succeeded`, `hook state timed_out, killed: true`, `with 0 warnings`,
+			`workload\.deleted +notes`, `everything that the demo created is removed`,
 		} {
 			require.Regexp(t, shown, out.text.String())
 		}
@@ -50,7 +50,7 @@ type demoOutput struct {
 	instances map[string]bool
 }
 
-var demoImage = regexp.MustCompile(`making the image (hostler-demo:\w+)`)
+var demoImage = regexp.MustCompile(`building the image (hostler-demo:\w+) from`)
 
 // Write is called by the demonstration's own output, which waits for it.
 func (o *demoOutput) Write(p []byte) (int, error) {

@@ -92,7 +92,7 @@ func (f *fleet) remove() {
 }
 
 // isLeaderLine says whether a line of a server's log says that it leads.
-func isLeaderLine(l logLine) bool { return l.hasMessage("this server keeps the pools now") }
+func isLeaderLine(l logLine) bool { return l.hasMessage("became leader") }
 
 // leader is the server that leads, and the others. It waits until one does.
 func (f *fleet) leader() (leader *server, others []*server) {

@@ -68,7 +68,7 @@ func (s *server) claimByCommandLine() claim.Claim {
 	require.Len(s.t, c.Hooks, 2)
 	again := mustRunJSON[claim.Claim](s, "claim", "life", "--tenant", "ada")
 	require.Equal(s.t, c.ID, again.ID)
-	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada"), c.ID+" (active, held already)")
+	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada"), c.ID+" (active, already held)")
 	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada", "-o", "yaml"), "\nstate: active\n")
 	return c
 }

@@ -75,7 +75,7 @@ func TestWorkloadDirectory(t *testing.T) {
 
 		write("first.yaml", one+"nonsense: true\n")
 		s.log.await(t, "that the file is faulty", func(l logLine) bool {
-			return l.hasMessage("a workload file is not applied") && l.errorContains("first.yaml:6:1: nonsense: ")
+			return l.hasMessage("workload file not applied") && l.errorContains("first.yaml:6:1: nonsense: ")
 		})
 		require.NoError(t, os.Remove(filepath.Join(dir, "second.yaml")))
 		s.log.await(t, "that the file is gone", func(l logLine) bool { return l["workload"] == "second" && l["level"] == "WARN" })

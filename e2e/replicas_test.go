@@ -176,8 +176,8 @@ func TestStalledReplicaIsFenced(t *testing.T) {
 	<-stalled.ended
 	end()
 	require.Equal(t, 1, stalled.cmd.ProcessState.ExitCode())
-	line, _, _ := stalled.log.find(func(l logLine) bool { return strings.HasPrefix(fmt.Sprint(l["msg"]), "this server ends at once") })
-	require.NotNil(t, line, "it says why")
+	line, _, _ := stalled.log.find(func(l logLine) bool { return l.hasMessage("fenced by another server; exiting") })
+	require.NotNil(t, line, "it logs the reason")
 	requireScenarios(t, others[0], all)
 	stalled.start()
 	stalled.requireEngineMatchesRecords()
@@ -255,7 +255,7 @@ func TestReplicaStopDuringHook(t *testing.T) {
 	told := time.Now()
 	require.Zero(t, leader.stopWith(syscall.SIGTERM))
 	others[0].log.await(t, "that it takes over", func(l logLine) bool {
-		return l.hasMessage("taking over from a server that has ended or was not heard of")
+		return l.hasMessage("taking over from expired server")
 	})
 	require.Greater(t, time.Since(told), 40*time.Second, "it was thought to be dead")
 	others[0].awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)

@@ -108,7 +108,7 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	bob.mustRun("append", "/state/note", "bob's")
 	bob.release()
 	by.stop()
-	require.Contains(t, by.restore(), "1 claims ended, 1 claims stand")
+	require.Contains(t, by.restore(), "1 claims ended, 1 claims kept")
 	was := rt.incarnation(t, s, ada.Container)
 	by.start()
 
@@ -132,7 +132,7 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	require.False(t, s.claimAs("wiped", "eve").run("read", "/state/note").OK(), "eve reads what is bob's")
 	ada.release()
 	require.Equal(t, "ada's", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
-	require.Contains(t, s.mustCLI("doctor"), "nothing is wrong")
+	require.Contains(t, s.mustCLI("doctor"), "no problems found")
 }
 
 // awaitIdle is a container that is idle, as soon as there is one.

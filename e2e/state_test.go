@@ -137,7 +137,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		require.Equal(t, "the last copy", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
 		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob has given it up")
 		require.NotContains(t, s.mustCLI("get", "claims", "--failed"), ada.ID)
-		require.Contains(t, s.mustCLI("doctor"), "nothing is wrong")
+		require.Contains(t, s.mustCLI("doctor"), "no problems found")
 	})
 }
 

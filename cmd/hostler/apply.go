@@ -66,7 +66,7 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 	})
 }
 
-// applySummary says what applying did.
+// applySummary returns what applying did, in one word.
 func applySummary(a api.AppliedWorkload) string {
 	if a.Created {
 		return "created"
@@ -85,7 +85,7 @@ func newDeleteWorkloadCmd() *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use:   "workload WORKLOAD",
-		Short: "Delete a workload: its pool is drained, and it goes with its last claim",
+		Short: "Delete a workload: its pool is drained, and it is deleted with its last claim",
 		Args:  cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			gone, err := c.DeleteWorkload(ctx, args[0])

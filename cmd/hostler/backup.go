@@ -18,12 +18,12 @@ func newBackupCmd() *cobra.Command {
 	var data string
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the SQLite database of a server, also of one that runs",
-		Long: `Copy the database in the data directory into a new file, whole and of one moment,
-also while a server uses it. It needs no server, and a user who may write in the
-data directory. The copy holds the installation's secret: only its owner can read
-it. "hostler restore" puts it in the place of the database again. A PostgreSQL
-database is copied with pg_dump.`,
+		Short: "Copy the SQLite database of a server, also while it runs",
+		Long: `Copy the database in the data directory into a new file. The copy is consistent,
+also while a server uses the database. The command needs no server, but write
+access to the data directory. The copy holds the installation's secret: only its
+owner can read it. "hostler restore" replaces the database with it. Use pg_dump
+for a PostgreSQL database.`,
 		Example: "  hostler backup /backup/hostler-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -32,14 +32,14 @@ database is copied with pg_dump.`,
 				return &exitError{exitNotFound, fmt.Errorf("%w; name the server's data directory with --data", err)}
 			}
 			if errors.Is(err, os.ErrExist) {
-				return fmt.Errorf("%s is there already; name another file", args[0])
+				return fmt.Errorf("%s already exists; name another file", args[0])
 			}
 			if err != nil {
 				return err
 			}
 			info, err := os.Stat(args[0])
 			if err != nil {
-				return fmt.Errorf("look at the copy: %w", err)
+				return fmt.Errorf("stat the copy: %w", err)
 			}
 			done := map[string]any{"file": args[0], "bytes": info.Size()}
 			return r.printResult(cmd.OutOrStdout(), done, func(w io.Writer) error {

@@ -25,12 +25,12 @@ func newClaimCmd() *cobra.Command {
 		Use:   "claim WORKLOAD --tenant TENANT",
 		Short: "Claim a container for a tenant",
 		Long: `Claim a container of a workload for a tenant, and return when its hooks have
-run. Claiming what the tenant holds already shows that claim and runs nothing.`,
+run. If the tenant already holds a claim, show it and run nothing.`,
 		Example: "  hostler claim greeter --tenant alice --wait 10s",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if tenant == "" {
-				return usagef(cmd, "say for whom with --tenant")
+				return usagef(cmd, "name the tenant with --tenant")
 			}
 			stop := startSpinner(cmd.ErrOrStderr(), "waiting for a container of "+args[0])
 			got, created, err := c.Claim(ctx, args[0], tenant, wait)
@@ -42,14 +42,14 @@ run. Claiming what the tenant holds already shows that claim and runs nothing.`,
 		}),
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
-	cmd.Flags().StringVar(&tenant, "tenant", "", "for whom")
-	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait when every container is taken, 5m at most")
+	cmd.Flags().StringVar(&tenant, "tenant", "", "the tenant that gets the container")
+	cmd.Flags().DurationVar(&wait, "wait", 0, "how long to wait while every container is claimed, 5m at most")
 	r.flags(cmd)
 	return cmd
 }
 
 func printClaim(w io.Writer, c claim.Claim, created bool) error {
-	how := "held already"
+	how := "already held"
 	if created {
 		how = string(c.Source)
 	}
@@ -78,15 +78,15 @@ func newReleaseCmd() *cobra.Command {
 	var discard bool
 	cmd := &cobra.Command{
 		Use:   "release [CLAIM]",
-		Short: "Give a container back",
+		Short: "Release a claim and its container",
 		Long: `Release a claim, named by its id or by --workload and --tenant. Releasing twice
-is no error.
+is not an error.
 
-Where the workload keeps its tenants' state, it is taken into a snapshot first.
-When that fails the exit status is 7 and the claim is release_failed: it keeps
-its container, which holds the last copy of the state, and the server tries again
-by itself, later and later. Releasing it again tries at once; --discard ends it
-and loses what has changed since the last snapshot. See them all with
+If the workload keeps its tenants' state, a snapshot is taken first. When that
+fails the exit status is 7 and the claim is release_failed: it keeps its
+container, which holds the last copy of the state, and the server retries with
+backoff. Releasing it again retries at once; --discard ends it and loses what has
+changed since the last snapshot. List such claims with
 "hostler get claims --failed".`,
 		Example: "  hostler release --workload greeter --tenant alice",
 		Args:    cobra.MaximumNArgs(1),
@@ -106,23 +106,23 @@ and loses what has changed since the last snapshot. See them all with
 		ValidArgsFunction: r.complete(claimIDs),
 	}
 	name.flags(cmd)
-	cmd.Flags().BoolVar(&discard, "discard", false, "destroy the container with all that the tenant left in it, and take no snapshot")
+	cmd.Flags().BoolVar(&discard, "discard", false, "destroy the container with all of the tenant's files, and take no snapshot")
 	r.flags(cmd)
 	return cmd
 }
 
-// retainedError says of a release that failed because the tenant's state could not be
-// kept, what becomes of it.
+// retainedError returns the error of a failed release. If the upload of the
+// tenant's state failed, the error describes what happens next.
 func retainedError(err error, id string) error {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok || e.Code != api.SyncFailed {
 		return err
 	}
-	return &exitError{exitState, fmt.Errorf("%s; nothing is lost: the server tries again in %s, `hostler release %s` tries now, "+
-		"and with --discard it gives the state up", strings.TrimSpace(e.Detail), e.RetryAfter, id)}
+	return &exitError{exitState, fmt.Errorf("%s; nothing is lost: the server retries in %s, `hostler release %s` retries now, "+
+		"and --discard gives up the state", strings.TrimSpace(e.Detail), e.RetryAfter, id)}
 }
 
-// claimName names a claim, by its id or by whose it is.
+// claimName names a claim by its workload and tenant.
 type claimName struct{ workload, tenant string }
 
 func (n *claimName) flags(cmd *cobra.Command) {
@@ -130,11 +130,11 @@ func (n *claimName) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&n.tenant, "tenant", "", "the claim's tenant")
 }
 
-// resolve is the claim's id.
+// resolve returns the id of the claim that the arguments or the flags name.
 func (n *claimName) resolve(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) (string, error) {
 	byName := n.workload != "" && n.tenant != ""
 	if byName == (len(args) == 1) || !byName && n.workload+n.tenant != "" {
-		return "", usagef(cmd, "name either a claim, or --workload and --tenant")
+		return "", usagef(cmd, "name either a claim or --workload and --tenant")
 	}
 	if len(args) == 1 {
 		return args[0], nil

@@ -27,9 +27,9 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-var update = flag.Bool("update", false, "write the golden files and docs/cli.md anew")
+var update = flag.Bool("update", false, "rewrite the golden files and docs/cli.md")
 
-// hostler runs one command line and returns what it printed.
+// hostler runs one command line and returns its exit code and output.
 func hostler(t *testing.T, in string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -37,7 +37,8 @@ func hostler(t *testing.T, in string, args ...string) (code int, out, errOut str
 	return code, o.String(), e.String()
 }
 
-// backend serves one of each thing, and points the command line at it.
+// serveTestBackend serves a backend with objects of each kind, and points the
+// command line at it.
 func serveTestBackend(t *testing.T) *apitest.Backend {
 	t.Helper()
 	t.Setenv("HOSTLER_API_KEY", "")
@@ -82,7 +83,7 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 	return b
 }
 
-// What each command prints, word for word.
+// The output of each command matches its golden file.
 func TestCommandOutput(t *testing.T) {
 	tests := []struct{ name, args string }{
 		{"get-workloads", "get workloads"},
@@ -132,14 +133,14 @@ func golden(t *testing.T, path, got string) {
 	require.Equal(t, string(want), got, path)
 }
 
-// Each kind of fault has its exit code, and one line that says what to do.
+// Each kind of error has its exit code, and is printed in one line with a hint.
 func TestExitCodes(t *testing.T) {
 	hook := &claim.FailedError{Claim: claim.Claim{ID: "c"}, Step: "post_claim", Err: &hooks.Error{Run: hooks.Run{ID: "run-7", Hook: "init", Point: hooks.PostClaim, Error: "it broke\nin two lines"}}}
 	tests := []struct {
 		name, args string
 		fail       error
 		code       int
-		says       string
+		want       string
 	}{
 		{"unknown command", "clame web", nil, exitUsage, "clame"},
 		{"unknown flag", "get pools --nope", nil, exitUsage, "--nope"},
@@ -150,8 +151,8 @@ func TestExitCodes(t *testing.T) {
 		{"bad wait", "claim web --tenant a --wait soon", nil, exitUsage, "soon"},
 		{"nothing to scale", "scale web", nil, exitUsage, "--min-idle"},
 		{"nothing to release", "release", nil, exitUsage, "--workload"},
-		{"half a name", "release claim-alice --tenant alice", nil, exitUsage, "either"},
-		{"both places", "events --after 1 --since 1h", nil, exitUsage, "after"},
+		{"incomplete name", "release claim-alice --tenant alice", nil, exitUsage, "either"},
+		{"after and since", "events --after 1 --since 1h", nil, exitUsage, "after"},
 		{"no file", "apply", nil, exitUsage, "-f"},
 		{"bad server", "get pools --server localhost", nil, exitUsage, "http://"},
 		{"unknown workload", "claim nope --tenant a", nil, exitNotFound, "get workloads"},
@@ -160,10 +161,10 @@ func TestExitCodes(t *testing.T) {
 		{"claimed", "delete container box-1", nil, exitFailure, "--force"},
 		{"exhausted", "claim web --tenant a", &claim.UnavailableError{Workload: "web", Reason: claim.Exhausted, Detail: "5 of 5 are taken"}, exitUnavailable, "5 of 5 are taken"},
 		{"hook", "claim web --tenant a", hook, exitHook, "hostler logs run-7"},
-		{"whose snapshots", "snapshots --tenant a", nil, exitUsage, "--workload"},
+		{"snapshots without workload", "snapshots --tenant a", nil, exitUsage, "--workload"},
 		{"no such snapshot", "snapshots restore x --workload web --tenant a", nil, exitNotFound, "hostler snapshots"},
 		{"nothing to sync", "sync", nil, exitUsage, "--workload"},
-		{"too late to sync", "sync claim-carl", nil, exitFailure, "get claims"},
+		{"sync of a released claim", "sync claim-carl", nil, exitFailure, "get claims"},
 		{"no server", "get pools --server http://127.0.0.1:1", nil, exitUnavailable, "hostler serve"},
 		{"no such file", "apply -f /nowhere.yaml", nil, exitFailure, "/nowhere.yaml"},
 	}
@@ -172,14 +173,14 @@ func TestExitCodes(t *testing.T) {
 			serveTestBackend(t).Fail("claim", test.fail)
 			code, out, errOut := hostler(t, "", strings.Fields(test.args)...)
 			require.Equal(t, test.code, code, errOut)
-			require.Contains(t, errOut, test.says)
+			require.Contains(t, errOut, test.want)
 			require.Equal(t, 1, strings.Count(errOut, "\n"), errOut)
 			require.Empty(t, out)
 		})
 	}
 }
 
-// What is wrong is told with its remedy, and by the exit code.
+// Doctor prints each finding with its hint, and exits with 1.
 func TestDoctorHints(t *testing.T) {
 	b := serveTestBackend(t)
 	b.Report = doctor.Report{
@@ -200,7 +201,7 @@ func TestDoctorHints(t *testing.T) {
 	require.Contains(t, out, `"check": "disk"`)
 }
 
-// A database is copied once, and one that is not there is said to be missing.
+// Backup does not overwrite a copy, and reports a missing database.
 func TestBackup(t *testing.T) {
 	data, into := t.TempDir(), filepath.Join(t.TempDir(), "copy.db")
 	code, _, errOut := hostler(t, "", "backup", into, "--data", data)
@@ -217,8 +218,7 @@ func TestBackup(t *testing.T) {
 	require.Contains(t, errOut, "name another file")
 }
 
-// A release whose state cannot be kept says that nothing is lost, and how to
-// go on.
+// A release whose upload fails prints that nothing is lost, and what to do next.
 func TestReleaseRetained(t *testing.T) {
 	retry := time.Now().Add(time.Minute)
 	serveTestBackend(t).Fail("release", &release.FailedError{
@@ -228,12 +228,13 @@ func TestReleaseRetained(t *testing.T) {
 	code, out, errOut := hostler(t, "", "release", "claim-alice")
 	require.Equal(t, exitState, code)
 	require.Empty(t, out)
-	for _, want := range []string{"keeps its container", "the bucket is not there", "tries again in 1m", "hostler release claim-alice", "--discard"} {
+	for _, want := range []string{"keeps its container", "the bucket is not there", "retries in 1m", "hostler release claim-alice", "--discard"} {
 		require.Contains(t, errOut, want)
 	}
 }
 
-// Faults look like a compiler's, from validate as from apply.
+// Validation errors have the format of a compiler's, from validate and from
+// apply.
 func TestValidationErrors(t *testing.T) {
 	serveTestBackend(t)
 	file := filepath.Join(t.TempDir(), "w.yaml")
@@ -250,7 +251,7 @@ func TestValidationErrors(t *testing.T) {
 	require.Contains(t, out, `"line": 3`)
 	code, out, _ = hostler(t, "", "validate", file)
 	require.Equal(t, exitFailure, code)
-	require.Contains(t, out, "none of volume state is not there")
+	require.Contains(t, out, "none of volume state does not exist")
 	code, out, _ = hostler(t, "id: web\nimage: x\n", "validate", "-")
 	require.Equal(t, exitOK, code)
 	require.Empty(t, out)
@@ -262,7 +263,7 @@ func TestValidationErrors(t *testing.T) {
 	require.Contains(t, out, "$schema")
 }
 
-// Following shows what is there and ends well when it is interrupted.
+// Following shows the existing events, and exits with 0 when it is interrupted.
 func TestEventsFollow(t *testing.T) {
 	serveTestBackend(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -283,7 +284,7 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(p []byte) (int, error) { return f(p) }
 
-// The shell is offered the server's ids.
+// Completion returns the server's ids.
 func TestCompletion(t *testing.T) {
 	serveTestBackend(t)
 	for args, want := range map[string]string{
@@ -294,7 +295,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// A key comes from the environment or from a file like the server's.
+// A key file has the format of the server's.
 func TestKeyFile(t *testing.T) {
 	for text, want := range map[string]string{
 		"# ours\n\nops: 0123456789abcdef\nother\n": "0123456789abcdef", "0123456789abcdef\n": "0123456789abcdef", "": "",

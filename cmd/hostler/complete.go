@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// maxCompletions is how many ids a shell is offered.
+// maxCompletions is the maximum number of ids that a completion returns.
 const maxCompletions = 200
 
 func idsOf[T any](items []T, id func(T) string) []string {

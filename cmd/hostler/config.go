@@ -19,7 +19,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// serveConfig is what a server is told. Every field is a flag of serve, an
+// serveConfig is the configuration of a server. Every field is a flag of serve, an
 // environment variable (HOSTLER_ and the flag's name in capitals) and a key of
 // the config file; the flag wins over the variable, the variable over the file.
 type serveConfig struct {
@@ -38,22 +38,23 @@ type serveConfig struct {
 	logLevel   string
 	logFormat  string
 	retention  time.Duration
-	// unresponsive is for how long a container that runs may not answer.
+	// unresponsive is how long a running container may leave requests
+	// unanswered.
 	unresponsive time.Duration
 
 	// Where tenants' state may be kept, and the secrets for it.
 	stateDir       string
-	stateFolders   []string
+	stateDirs      []string
 	credentialsDir string
 	profilesDir    string
 }
 
-// sqlite is the store that needs nothing but the data directory.
+// sqlite is the name of the default store: a file in the data directory.
 const sqlite = "sqlite"
 
-// checkArguments refuses what may not be among the arguments, which every user
-// of the machine can read. It is called before they are filled up from
-// elsewhere.
+// checkArguments rejects a password in the arguments, which every user of the
+// machine can read. It is called before the environment and the config file
+// are read.
 func (c *serveConfig) checkArguments() error {
 	if store.Redact(c.store) != c.store {
 		return errors.New("--store: a password on the command line can be read by every user of this machine; " +
@@ -62,7 +63,7 @@ func (c *serveConfig) checkArguments() error {
 	return nil
 }
 
-// database is what store.Open is to open.
+// database returns the data source name for store.Open.
 func (c *serveConfig) database() (string, error) {
 	if c.storeFile != "" {
 		text, err := os.ReadFile(c.storeFile)
@@ -80,31 +81,31 @@ func (c *serveConfig) database() (string, error) {
 // flags defines the flags of serve.
 func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.StringVar(&c.listen, "listen", "127.0.0.1:8700", "address to serve the API on")
-	f.StringVar(&c.data, "data", defaultData(), "directory for the database and everything else that is kept")
-	f.StringVar(&c.runtime, "runtime", "auto", "what runs the containers: auto (docker), docker, kubernetes, or process (no isolation: for trying only)")
-	f.StringVar(&c.store, "store", sqlite, "where records are kept: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
-	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for one that has a password in it")
-	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and follow")
-	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key a line; without it only this machine is served")
-	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: beside this program)")
-	f.StringVar(&c.shimImage, "shim-image", "", "on kubernetes, the image from which the nodes get hostler-shim: this program's own")
-	f.StringVar(&c.kubeconfig, "kubeconfig", "", "on kubernetes, the file that says how to reach the cluster (default: KUBECONFIG, or the pod's service account)")
+	f.StringVar(&c.data, "data", defaultData(), "directory of the database and all other files of the server")
+	f.StringVar(&c.runtime, "runtime", "auto", "container runtime: auto (docker), docker, kubernetes, or process (no isolation: for testing only)")
+	f.StringVar(&c.store, "store", sqlite, "where records are stored: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
+	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for a URL with a password")
+	f.StringVar(&c.workloads, "workloads", "", "directory of workload files to load and watch")
+	f.StringVar(&c.apiKeyFile, "api-key-file", "", "file with one API key per line; without it only loopback addresses are served")
+	f.StringVar(&c.shim, "shim", "", "the hostler-shim binary (default: next to this program)")
+	f.StringVar(&c.shimImage, "shim-image", "", "on kubernetes, the image that has hostler-shim: this program's own")
+	f.StringVar(&c.kubeconfig, "kubeconfig", "", "on kubernetes, the kubeconfig file (default: KUBECONFIG, or the pod's service account)")
 	f.StringVar(&c.namespace, "namespace", "", "on kubernetes, the namespace of the containers (default: the kubeconfig's, or the pod's own)")
 	f.BoolVar(&c.nonRoot, "non-root", false, "on kubernetes, run nothing as root, for namespaces of the Pod Security level restricted")
 	f.StringVar(&c.logLevel, "log-level", "info", "debug, info, warn or error")
 	f.StringVar(&c.logFormat, "log-format", "auto", "text, json, or auto: text on a terminal")
-	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long events, hook runs and what has ended are kept; 0 for ever")
+	f.DurationVar(&c.retention, "retention", 30*24*time.Hour, "how long to keep events, hook runs, ended claims and destroyed containers; 0 keeps them forever")
 	f.DurationVar(&c.unresponsive, "unresponsive-timeout", shim.DefaultUnresponsiveTimeout,
-		"how long a container that runs may leave requests unanswered before it is destroyed")
-	f.StringVar(&c.stateDir, "state-dir", "", "folder of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
-	f.StringSliceVar(&c.stateFolders, "state-folders", nil, "folders that sinks of type file may name")
-	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "folder of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
-	f.StringVar(&c.credentialsDir, "credentials-dir", "", "folder of the files that sinks' credentials may name")
+		"how long a running container may leave requests unanswered before it is destroyed")
+	f.StringVar(&c.stateDir, "state-dir", "", "directory of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
+	f.StringSliceVar(&c.stateDirs, "state-folders", nil, "directories that sinks of type file may name")
+	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "directory of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
+	f.StringVar(&c.credentialsDir, "credentials-dir", "", "directory of the files that sinks' credentials may name")
 	f.String("config", "", "YAML file with any of these flags as keys")
 }
 
-// defaultData is where records are kept when nobody says: the machine's place
-// for root, the user's for others.
+// defaultData returns the default data directory: the system's for root, the
+// user's state directory otherwise.
 func defaultData() string {
 	if os.Geteuid() == 0 {
 		return "/var/lib/hostler"
@@ -119,8 +120,8 @@ func defaultData() string {
 	return filepath.Join(home, ".local", "state", "hostler")
 }
 
-// fillFlags sets the flags that were not given from the environment and the config
-// file.
+// fillFlags sets the flags that were not given, from the environment and the
+// config file.
 func fillFlags(cmd *cobra.Command, getenv func(string) string) error {
 	var validationErrors error
 	set := func(f *pflag.Flag, value, from string) {
@@ -170,7 +171,7 @@ func readConfig(path string) (map[string]string, error) {
 	return values, nil
 }
 
-// check refuses what no server can do.
+// check reports invalid values, all of them at once.
 func (c *serveConfig) check() error {
 	var validationErrors error
 	oneOf := func(flag, value string, allowed ...string) {
@@ -179,20 +180,20 @@ func (c *serveConfig) check() error {
 		}
 	}
 	if c.retention < 0 {
-		validationErrors = errors.Join(validationErrors, fmt.Errorf("--retention %s: it takes 0, for ever, or more", c.retention))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--retention %s: it takes 0 (forever) or more", c.retention))
 	}
 	if c.unresponsive <= 0 {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
 	}
 	oneOf("runtime", c.runtime, "auto", "docker", "kubernetes", "process")
 	if c.runtime == "kubernetes" && c.shimImage == "" {
-		validationErrors = errors.Join(validationErrors, errors.New("--runtime kubernetes needs --shim-image: the image from which the nodes get hostler-shim"))
+		validationErrors = errors.Join(validationErrors, errors.New("--runtime kubernetes needs --shim-image: the image that has hostler-shim"))
 	}
 	if c.store != sqlite && !strings.HasPrefix(c.store, "postgres://") && !strings.HasPrefix(c.store, "postgresql://") {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store: it takes sqlite, or the URL of a PostgreSQL database"))
 	}
 	if c.storeFile != "" && c.store != sqlite {
-		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store and --store-file: one of them, please"))
+		validationErrors = errors.Join(validationErrors, fmt.Errorf("--store and --store-file: use only one of them"))
 	}
 	oneOf("log-level", c.logLevel, "debug", "info", "warn", "error")
 	oneOf("log-format", c.logFormat, "auto", "text", "json")

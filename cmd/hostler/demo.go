@@ -30,18 +30,18 @@ func newDemoCmd() *cobra.Command {
 	var rt string
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show all of it in a minute, and clean up",
-		Long: `Start a server of its own on a free port with a temporary data directory,
-apply an example workload, claim, release, show what the hooks did and every
-event of it, and leave nothing behind.
+		Short: "Demonstrate Hostler in a minute, and clean up",
+		Long: `Start a temporary server on a free port, apply an example workload, claim and
+release a container, show the hook runs and all events, and remove everything
+again.
 
-It runs on Docker when an engine answers, with an image made of this very
-program, and as plain processes of this machine when none does.`,
+The demo runs on Docker, with an image built from this program. Without a Docker
+engine it runs plain processes on this machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
-			// Whoever stops reading must not keep the demo from cleaning up.
+			// The demo cleans up even if its output is no longer read.
 			signal.Ignore(syscall.SIGPIPE)
 			return runDemo(ctx, rt, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -50,19 +50,19 @@ program, and as plain processes of this machine when none does.`,
 	return cmd
 }
 
-// demo is a demonstration under way.
+// demo is a running demonstration.
 type demo struct {
 	out     io.Writer
 	client  *client.Client
-	image   string // made for the demo; empty for none
-	program string // this program, as the containers see it
+	image   string // built for the demo; empty on the process runtime
+	program string // path of this program in the containers
 	user    string
 }
 
-// demoWait bounds each thing that the demo waits for.
+// demoWait is the timeout of each wait of the demo.
 const demoWait = time.Minute
 
-// runDemo shows everything and cleans up, whatever happens.
+// runDemo runs the demonstration, and cleans up also after an error.
 func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) {
 	data, err := os.MkdirTemp("", "hostler-demo-")
 	if err != nil {
@@ -95,19 +95,19 @@ func runDemo(ctx context.Context, rt string, out, errOut io.Writer) (err error) 
 	if d.client, err = client.New(base, ""); err != nil {
 		return err
 	}
-	d.printf("a server is listening on %s, with its data in %s", base, data)
+	d.printf("the server is listening on %s; its data directory is %s", base, data)
 	serving, stop := context.WithCancel(clean)
 	var g errgroup.Group
 	g.Go(func() error { return s.serve(serving, config, listener, nil) })
 	err = errors.Join(d.show(ctx), d.clean(clean))
 	stop()
 	if err = errors.Join(err, g.Wait()); err == nil {
-		d.printf("everything that the demo made is gone; next: README.md, docs/workload-file.md")
+		d.printf("everything that the demo created is removed; next: README.md, docs/workload-file.md")
 	}
 	return err
 }
 
-// wireDemo builds a server on the best runtime there is.
+// wireDemo builds a server on Docker, or on processes when there is no engine.
 func wireDemo(ctx context.Context, c serveConfig, log *slog.Logger, out io.Writer) (*server, error) {
 	if c.runtime != "auto" {
 		return wire(ctx, c, log)
@@ -116,12 +116,12 @@ func wireDemo(ctx context.Context, c serveConfig, log *slog.Logger, out io.Write
 	if !errors.Is(err, runtime.ErrUnavailable) {
 		return s, err
 	}
-	fmt.Fprintln(out, "No Docker engine answers: the demo runs plain processes of this machine, without isolation.")
+	fmt.Fprintln(out, "No Docker engine is available: the demo runs plain processes on this machine, without isolation.")
 	c.runtime = "process"
 	return wire(ctx, c, log)
 }
 
-// prepare makes the image that the demo's containers run, where there are
+// prepare builds the image of the demo's containers, if the runtime has
 // images.
 func (d *demo) prepare(ctx context.Context, s *server) error {
 	self, err := os.Executable()
@@ -134,7 +134,7 @@ func (d *demo) prepare(ctx context.Context, s *server) error {
 		return nil
 	}
 	d.image, d.program, d.user = "hostler-demo:"+shortID(uuid.NewString()), "/hostler", "1000:1000"
-	d.printf("making the image %s out of this program", d.image)
+	d.printf("building the image %s from this program", d.image)
 	r, w := io.Pipe()
 	var g errgroup.Group
 	g.Go(func() error {
@@ -147,7 +147,7 @@ func (d *demo) prepare(ctx context.Context, s *server) error {
 	return errors.Join(err, g.Wait())
 }
 
-// packProgram writes a root filesystem that holds one program.
+// packProgram writes a root filesystem with one program as a tar archive.
 func packProgram(w io.Writer, path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -168,7 +168,7 @@ func packProgram(w io.Writer, path string) error {
 	return t.Close()
 }
 
-// workload is the demo's workload file.
+// workload returns a workload file of the demo.
 func (d *demo) workload(id, hooks string) string {
 	image, user := d.image, ""
 	if image == "" {
@@ -195,12 +195,12 @@ const notesHooks = `  post_create: [{ name: warm, command: [APP, warm], timeout:
   pre_destroy: [{ name: deregister, command: [APP, deregister], on_error: continue }]
 `
 
-// A hook that does all that a hook must not: it is deaf to SIGTERM, leaves a
-// daemon behind and writes without end.
-const misbehavingHooks = `  post_claim: [{ name: stubborn, command: [APP, stubborn], timeout: 2s }]
+// misbehavingHooks has a hook that ignores SIGTERM, leaves a daemon running and
+// writes endlessly.
+const misbehavingHooks = `  post_claim: [{ name: runaway, command: [APP, runaway], timeout: 2s }]
 `
 
-// show is the demonstration.
+// show runs the steps of the demonstration.
 func (d *demo) show(ctx context.Context) error {
 	file := d.workload("notes", notesHooks)
 	d.printf("applying a workload:\n\n%s", indent(file))
@@ -210,7 +210,7 @@ func (d *demo) show(ctx context.Context) error {
 	if err := d.await(ctx, "notes", activity.ContainerCreated); err != nil {
 		return err
 	}
-	d.printf("a container waits, warmed by post_create; tenant ada claims it")
+	d.printf("an idle container is ready, warmed by post_create; tenant ada claims it")
 	c, _, err := d.client.Claim(ctx, "notes", "ada", demoWait)
 	if err != nil {
 		return err
@@ -223,7 +223,7 @@ func (d *demo) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.printf("asking again returns the same claim and runs nothing: %s, new: %t", shortID(again.ID), created)
+	d.printf("claiming again returns the same claim and runs nothing: %s, new: %t", shortID(again.ID), created)
 	if err := d.showMisbehaving(ctx); err != nil {
 		return err
 	}
@@ -236,29 +236,29 @@ func (d *demo) show(ctx context.Context) error {
 	return nil
 }
 
-// showMisbehaving shows what becomes of a hook that will not end.
+// showMisbehaving shows how a hook that does not end is killed.
 func (d *demo) showMisbehaving(ctx context.Context) error {
-	file := d.workload("stubborn", misbehavingHooks)
-	d.printf("now a hook that is deaf to SIGTERM, leaves a daemon behind and writes without end, with a timeout of 2 s")
-	if _, err := d.client.Apply(ctx, "stubborn", []byte(file)); err != nil {
+	file := d.workload("runaway", misbehavingHooks)
+	d.printf("now a hook that ignores SIGTERM, leaves a daemon running and writes endlessly, with a timeout of 2 s")
+	if _, err := d.client.Apply(ctx, "runaway", []byte(file)); err != nil {
 		return err
 	}
-	if err := d.await(ctx, "stubborn", activity.ContainerCreated); err != nil {
+	if err := d.await(ctx, "runaway", activity.ContainerCreated); err != nil {
 		return err
 	}
 	begin := time.Now()
-	_, _, err := d.client.Claim(ctx, "stubborn", "bob", demoWait)
+	_, _, err := d.client.Claim(ctx, "runaway", "bob", demoWait)
 	refused, ok := errors.AsType[*client.Error](err)
 	if !ok || refused.Run == nil {
-		return fmt.Errorf("the stubborn hook should have failed the claim: %w", err)
+		return fmt.Errorf("claim for bob: want a failed hook: %w", err)
 	}
 	r := refused.Run
-	d.printf("bob's claim failed after %.1f s, with code %q: the hook %s, killed: %t; all of it is gone; it had written %d MB",
+	d.printf("bob's claim failed after %.1f s with code %q: hook state %s, killed: %t, output: %d MB; its processes and the container are destroyed",
 		time.Since(begin).Seconds(), refused.Code, r.State, r.Killed, r.Stdout.Total>>20)
 	return nil
 }
 
-// await returns when an event of a type has happened to a workload.
+// await waits for an event of type t of a workload. A pool warning is an error.
 func (d *demo) await(ctx context.Context, workload string, t activity.Type) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("no %s of %s within %s", t, workload, demoWait))
 	defer cancel()
@@ -276,7 +276,7 @@ func (d *demo) await(ctx context.Context, workload string, t activity.Type) erro
 	return errors.Join(err, context.Cause(ctx))
 }
 
-// runs shows what the hooks of a claim did.
+// runs shows the hook runs of a claim.
 func (d *demo) runs(ctx context.Context, claim string) error {
 	runs, err := d.client.Runs(ctx, hooks.RunFilter{Claim: claim})
 	if err != nil {
@@ -289,16 +289,16 @@ func (d *demo) runs(ctx context.Context, claim string) error {
 	return nil
 }
 
-// clean deletes the workloads, waits for the last container to go, and shows
-// the whole log.
+// clean deletes the workloads, waits until their containers are destroyed, and
+// shows the event log.
 func (d *demo) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, demoWait)
 	defer cancel()
 	var all error
-	for _, id := range []string{"notes", "stubborn"} {
+	for _, id := range []string{"notes", "runaway"} {
 		_, err := d.client.DeleteWorkload(ctx, id)
 		if problem, ok := errors.AsType[*client.Error](err); ok && problem.Status == 404 {
-			continue // it did not come to that
+			continue // it was not applied
 		}
 		if err == nil {
 			err = d.await(ctx, id, activity.WorkloadDeleted)
@@ -309,7 +309,7 @@ func (d *demo) clean(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(all, err)
 	}
-	d.printf("all that happened, as `hostler events` shows it")
+	d.printf("all events, as `hostler events` shows them")
 	for _, e := range page.Items {
 		fmt.Fprintf(d.out, "    %4d  %-21s %-8s %-8s %s\n", e.Seq, e.Type, e.Workload, shortID(e.Container), shortText(e.Message))
 	}
@@ -320,7 +320,7 @@ func (d *demo) printf(format string, args ...any) {
 	fmt.Fprintf(d.out, "\n==> "+format+"\n", args...)
 }
 
-// total is how long the steps took together, in milliseconds.
+// total returns the sum of the steps' durations, in milliseconds.
 func total(timings map[string]float64) float64 {
 	sum := 0.0
 	for _, ms := range timings {
@@ -333,7 +333,7 @@ func indent(text string) string {
 	return "    " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n    ")
 }
 
-// shortText is the beginning of a text, without its line breaks.
+// shortText returns the first 100 characters of a text, without line breaks.
 func shortText(text string) string {
 	const width = 100
 	r := []rune(strings.Join(strings.Fields(text), " "))

@@ -18,9 +18,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newDemoAppCmd is the program that runs inside the demo's containers: a small
-// server that keeps a tenant's notes, and the commands of its hooks. It is part
-// of this binary so that the demo needs no other image.
+// newDemoAppCmd returns the program that runs inside the demo's containers: a
+// small server that keeps a tenant's notes, and the commands of its hooks. It is
+// part of this binary so that the demo needs no other image.
 func newDemoAppCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "demo-app", Short: "The program of the demo's containers", Hidden: true}
 	for _, sub := range []struct {
@@ -34,7 +34,7 @@ func newDemoAppCmd() *cobra.Command {
 		{"index", appIndex},
 		{"flush", appFlush},
 		{"deregister", appDeregister},
-		{"stubborn", appMisbehave},
+		{"runaway", appMisbehave},
 		{"daemon", appDaemon},
 	} {
 		cmd.AddCommand(&cobra.Command{
@@ -47,20 +47,20 @@ func newDemoAppCmd() *cobra.Command {
 	return cmd
 }
 
-// appDir is the volume with the tenant's files. On the process backend the
-// container's root is a folder of this machine.
+// appDir returns the volume with the tenant's files. On the process backend the
+// container's root is a directory of this machine.
 func appDir() string { return filepath.Join(os.Getenv("HOSTLER_ROOT"), "/state") }
 
 func appSocket() string { return filepath.Join(appDir(), "app.sock") }
 
-// appServe answers on a socket in its volume until it is told to end.
+// appServe serves HTTP on a socket in its volume until it gets SIGTERM.
 func appServe(ctx context.Context, out io.Writer) error {
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if err := os.Remove(appSocket()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	// The path may be longer than a socket's name can be; relative it is not.
+	// The absolute path may exceed the maximum length of a socket address.
 	if err := os.Chdir(appDir()); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func appServe(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		owner, _ := os.ReadFile("owner") //nolint:errcheck // nobody yet
+		owner, _ := os.ReadFile("owner") //nolint:errcheck // there is no owner yet
 		fmt.Fprintf(w, "notes of %q\n", owner)
 	})}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
@@ -80,7 +80,7 @@ func appServe(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// appCheck is the health check: does the server answer?
+// appCheck is the health check. It fails if the server does not answer.
 func appCheck(ctx context.Context, out io.Writer) error {
 	logged, err := askApp(ctx)
 	if err != nil {
@@ -90,7 +90,7 @@ func appCheck(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// askApp asks the server in this container.
+// askApp sends a request to the server in this container.
 func askApp(ctx context.Context) (string, error) {
 	if err := os.Chdir(appDir()); err != nil {
 		return "", err
@@ -112,13 +112,14 @@ func askApp(ctx context.Context) (string, error) {
 	return string(body), err
 }
 
-// appWarm is a post_create hook: once for each container, nobody's yet.
+// appWarm is a post_create hook. It runs once for each container, before the
+// container has a tenant.
 func appWarm(_ context.Context, out io.Writer) error {
 	fmt.Fprintf(out, "warmed the caches of container %s\n", shortID(os.Getenv("HOSTLER_CONTAINER")))
 	return nil
 }
 
-// appMigrate is a post_claim hook: it makes the container the tenant's.
+// appMigrate is a post_claim hook. It prepares the container for the tenant.
 func appMigrate(ctx context.Context, out io.Writer) error {
 	tenant := os.Getenv("HOSTLER_TENANT")
 	if err := os.WriteFile(filepath.Join(appDir(), "owner"), []byte(tenant), 0o600); err != nil {
@@ -128,11 +129,11 @@ func appMigrate(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "a %s container is %s's now; the app says: %s\n", os.Getenv("HOSTLER_CLAIM_SOURCE"), tenant, strings.TrimSpace(logged))
+	fmt.Fprintf(out, "%s container assigned to %s; the app answered: %s\n", os.Getenv("HOSTLER_CLAIM_SOURCE"), tenant, strings.TrimSpace(logged))
 	return nil
 }
 
-// appIndex is a post_claim hook that fails the first time, to be retried.
+// appIndex is a post_claim hook. Its first attempt fails, the retry succeeds.
 func appIndex(_ context.Context, out io.Writer) error {
 	if os.Getenv("HOSTLER_ATTEMPT") == "1" {
 		return errors.New("the index is locked, try again")
@@ -153,18 +154,19 @@ func appFlush(_ context.Context, out io.Writer) error {
 
 // appDeregister is a pre_destroy hook.
 func appDeregister(_ context.Context, out io.Writer) error {
-	fmt.Fprintf(out, "container %s says goodbye\n", shortID(os.Getenv("HOSTLER_CONTAINER")))
+	fmt.Fprintf(out, "deregistered container %s\n", shortID(os.Getenv("HOSTLER_CONTAINER")))
 	return nil
 }
 
-// appMisbehave is a hook that does all that a hook must not.
+// appMisbehave is a hook that ignores SIGTERM, leaves a daemon running and
+// writes endlessly.
 func appMisbehave(ctx context.Context, out io.Writer) error {
 	signal.Ignore(syscall.SIGTERM)
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	daemon := exec.Command(self, "demo-app", "daemon") //nolint:noctx // it is meant to outlive this
+	daemon := exec.Command(self, "demo-app", "daemon") //nolint:noctx // the daemon outlives the hook
 	daemon.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := daemon.Start(); err != nil {
 		return err
@@ -178,14 +180,14 @@ func appMisbehave(ctx context.Context, out io.Writer) error {
 	return ctx.Err()
 }
 
-// appDaemon is what the stubborn hook leaves behind.
+// appDaemon is the daemon that appMisbehave leaves running.
 func appDaemon(ctx context.Context, _ io.Writer) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 	<-ctx.Done()
 	return ctx.Err()
 }
 
-// shortID is the part of an id that tells it apart: the end of it.
+// shortID returns the last 8 characters of an id, which distinguish it.
 func shortID(id string) string {
 	if len(id) <= 8 {
 		return id

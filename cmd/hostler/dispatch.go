@@ -8,15 +8,15 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// eventBatch is how many events are looked at in one go.
+// eventBatch is the maximum number of events that are read at once.
 const eventBatch = 500
 
-// followEvents wakes those who wait here when something has changed anywhere: claims
-// that wait for a container, and the loops of whoever leads.
+// followEvents reads the events of all servers and handles them, until ctx ends.
+// It wakes claims that wait for a container, and the leader's loops.
 func (s *server) followEvents(ctx context.Context) error {
 	after, err := s.db.LastSeq(ctx)
 	for ; err != nil; after, err = s.db.LastSeq(ctx) {
-		s.log.Warn("the end of the log was not found, and is looked for again", "error", err)
+		s.log.Warn("reading last event sequence failed; retrying", "error", err)
 		if flow.Sleep(ctx, time.Second) != nil {
 			return nil
 		}
@@ -25,7 +25,7 @@ func (s *server) followEvents(ctx context.Context) error {
 		changed := s.db.Changed()
 		page, err := s.db.Events(ctx, activity.Filter{}, after, eventBatch)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("what other servers do was not heard of, and is asked for again", "error", err)
+			s.log.Warn("event follow failed; retrying", "error", err)
 			if flow.Sleep(ctx, time.Second) != nil {
 				return nil
 			}
@@ -46,11 +46,12 @@ func (s *server) followEvents(ctx context.Context) error {
 	}
 }
 
-// fillDelay is how long after a container was claimed its pool is looked at:
-// making another takes the engine a hundred times what a claim takes.
+// fillDelay is the time between a claim of a container and the refill of its
+// pool: creating a container costs the engine a hundred times what a claim costs.
 const fillDelay = 100 * time.Millisecond
 
-// handleEvents does what events, this server's own and those of others, ask for.
+// handleEvents runs the handlers of events, this server's own and those of
+// others, and wakes the pools that they concern.
 func (s *server) handleEvents(events []activity.Event) {
 	served := map[string]bool{} // the claims that got a container
 	for _, e := range events {
@@ -78,7 +79,7 @@ func (s *server) handleEvents(events []activity.Event) {
 	}
 }
 
-// eventHandlers are what is to be done here at once about what happened anywhere.
+// eventHandlers are the actions of this server on an event of any server.
 var eventHandlers = map[activity.Type]func(*server, activity.Event){
 	activity.WorkloadApplied:    func(s *server, e activity.Event) { s.pools.Catalog.Invalidate(e.Workload) },
 	activity.ContainerClaimed:   func(s *server, e activity.Event) { s.pools.Health.MarkStarting(e.Container) },
@@ -93,8 +94,8 @@ var eventHandlers = map[activity.Type]func(*server, activity.Event){
 	activity.ClaimFailed:        func(s *server, e activity.Event) { s.claims.AbortLocal(e.Claim) },
 }
 
-// wakeEvents are the events after which a pool may have something to do, or
-// something to give.
+// wakeEvents are the events after which a pool may have work to do, or an idle
+// container for a waiting claim.
 var wakeEvents = map[activity.Type]bool{
 	activity.ClaimRequested: true, activity.ClaimFailed: true,
 	activity.ContainerCreated: true, activity.ContainerReleased: true, activity.ContainerDied: true,

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// A server that has read a revision takes seeds from where another server has
-// applied the workload since.
+// A server that has cached a revision uses the seed directory of a later apply
+// on another server.
 func TestSeedDirFollowsApply(t *testing.T) {
 	t.Parallel()
 	db, err := store.Open(t.Context(), filepath.Join(t.TempDir(), "hostler.db"))
@@ -39,7 +39,7 @@ func TestSeedDirFollowsApply(t *testing.T) {
 	}
 }
 
-// closableRuntime is a runtime in memory, which has nothing to close.
+// closableRuntime is a runtime in memory, with a Close that does nothing.
 type closableRuntime struct{ *fake.Runtime }
 
 func (closableRuntime) Close() error { return nil }

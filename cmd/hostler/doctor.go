@@ -16,12 +16,12 @@ func newDoctorCmd() *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say what is wrong with the installation, and what to do about it",
-		Long: `Have the server look itself over, and say what is wrong with what to do about it:
-containers that the engine has and the database does not, or the other way round,
-containers, claims and hooks that have been on their way for too long, releases
-that fail, pools that cannot be filled, the engine, the database, the disk. It
-changes nothing. The exit status is 0 when nothing is wrong, and 1 otherwise.`,
+		Short: "Check the installation, and report problems with hints",
+		Long: `Have the server check itself, and report each problem with a hint: containers
+that only the engine or only the database has, containers, claims and hooks that
+are stuck in transition, failing releases, pools that cannot be filled, the
+engine, the database, the disk. The command changes nothing. The exit status is 0
+when there is no problem, and 1 otherwise.`,
 		Args: cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
 			report, err := c.Doctor(ctx)
@@ -41,10 +41,10 @@ changes nothing. The exit status is 0 when nothing is wrong, and 1 otherwise.`,
 
 func printReport(w io.Writer, r doctor.Report) error {
 	marks := map[doctor.Severity]string{doctor.Error: "error:  ", doctor.Warning: "warning:"}
-	if hasColours(w) {
-		marks = map[doctor.Severity]string{doctor.Error: red + "error:  " + resetColour, doctor.Warning: yellow + "warning:" + resetColour}
+	if hasColors(w) {
+		marks = map[doctor.Severity]string{doctor.Error: red + "error:  " + resetColor, doctor.Warning: yellow + "warning:" + resetColor}
 	}
-	engine := "does not answer"
+	engine := "unavailable"
 	if r.Engine.Reachable {
 		engine = fmt.Sprintf("answers in %.0f ms, has %d containers", r.Engine.Duration, r.Engine.Containers)
 	}
@@ -54,20 +54,20 @@ func printReport(w io.Writer, r doctor.Report) error {
 		fmt.Sprintf("disk      %s: %s of %s free", r.Disk.Path, formatSize(r.Disk.Free), formatSize(r.Disk.Total)),
 	}
 	for _, f := range r.Findings {
-		// A message may hold what a hook has printed, of many lines.
+		// A message may have a hook's output, which may have many lines.
 		lines = append(lines, "", marks[f.Severity]+" "+sanitize(strings.Join(strings.Fields(f.Message), " ")), "         "+f.Hint)
 	}
-	verdict := "nothing is wrong"
+	result := "no problems found"
 	if n := len(r.Findings); n == 1 {
-		verdict = "1 thing is wrong"
+		result = "1 problem found"
 	} else if n > 1 {
-		verdict = fmt.Sprintf("%d things are wrong", n)
+		result = fmt.Sprintf("%d problems found", n)
 	}
-	_, err := fmt.Fprintln(w, strings.Join(append(lines, "", verdict), "\n"))
+	_, err := fmt.Fprintln(w, strings.Join(append(lines, "", result), "\n"))
 	return err
 }
 
-// formatSize is a number of bytes, for people.
+// formatSize formats a number of bytes for people.
 func formatSize(n uint64) string {
 	const step = 1024
 	if n < step {

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/api/client"
 )
 
-// eventPage is how many events are asked for at once.
+// eventPage is the maximum number of events in one request.
 const eventPage = 500
 
 func newEventsCmd() *cobra.Command {
@@ -26,11 +26,11 @@ func newEventsCmd() *cobra.Command {
 	var follow bool
 	cmd := &cobra.Command{
 		Use:   "events",
-		Short: "Show what happened, and with -f what happens",
-		Long: `Show the activity log, oldest event first: since an hour ago, unless --since or
---after say otherwise. With -f it goes on; a lost connection is made again, and
-no event is missed or shown twice. With -o json or yaml each event is a document
-of its own.`,
+		Short: "Show the event log, and follow it with -f",
+		Long: `Show the event log, oldest event first: the last hour by default, see --since
+and --after. With -f the command follows the log: it reconnects after a lost
+connection, and no event is missed or shown twice. With -o json or yaml each
+event is a document of its own.`,
 		Example: "  hostler events -f --type hook,claim.failed --workload greeter",
 		Args:    cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -52,16 +52,16 @@ of its own.`,
 			return eachEvent(ctx, c, q, show)
 		}),
 	}
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens")
-	cmd.Flags().StringVar(&q.After, "after", "", "events after this place in the log; 0 for all")
-	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or since so long ago, such as 10m")
-	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or of these things: hook.failed, claim")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "follow the log")
+	cmd.Flags().StringVar(&q.After, "after", "", "events after this sequence number; 0 for all")
+	cmd.Flags().StringVar(&q.Since, "since", "", "events since a time (RFC 3339) or a duration ago, such as 10m")
+	cmd.Flags().StringSliceVar(&types, "type", nil, "only events of these types, or about these objects: hook.failed, claim")
 	f.flags(cmd, "workload", "tenant", "container", "claim", "point")
 	r.flags(cmd)
 	return cmd
 }
 
-// eachEvent reads the log to its present end.
+// eachEvent calls show for each event up to the present end of the log.
 func eachEvent(ctx context.Context, c *client.Client, q client.EventQuery, show func(api.FollowedEvent) error) error {
 	for {
 		page, err := c.Events(ctx, q, eventPage)
@@ -87,8 +87,8 @@ func eachEvent(ctx context.Context, c *client.Client, q client.EventQuery, show 
 	}
 }
 
-// colours are those of the verbs that stand out.
-var colours = map[string]string{
+// colors are the colors of event types, by the verb at their end.
+var colors = map[string]string{
 	"failed": red, "unhealthy": red, "died": red, "warning": yellow, "skipped": yellow, "cut": yellow,
 	"completed": green, "activated": green,
 }
@@ -102,8 +102,8 @@ func (r *remote) printEvent(w io.Writer, e api.FollowedEvent) error {
 		return printYAML(w, e)
 	}
 	kind := fmt.Sprintf("%-21s", e.Type)
-	if _, verb, ok := strings.Cut(string(e.Type), "."); ok && hasColours(w) && colours[verb] != "" {
-		kind = colours[verb] + kind + resetColour
+	if _, verb, ok := strings.Cut(string(e.Type), "."); ok && hasColors(w) && colors[verb] != "" {
+		kind = colors[verb] + kind + resetColor
 	}
 	about := strings.Join(strings.Fields(strings.Join([]string{e.Workload, e.Tenant, e.Container}, " ")), " ")
 	_, err := fmt.Fprintf(w, "%6d  %s  %s  %-30s  %s\n", e.Seq, timestamp(e.Time), kind, sanitize(about), oneLine(e.Message))

@@ -6,7 +6,7 @@ import (
 	"github.com/hostler/hostler/doctor"
 )
 
-// doctor looks over what this server keeps in data.
+// doctor returns the doctor of this server, whose data directory is data.
 func (s *server) doctor(data string) *doctor.Doctor {
 	return &doctor.Doctor{
 		Engine: s.rt, Records: s.db, Pools: s.pools, Catalog: s.pools.Catalog,

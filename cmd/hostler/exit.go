@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/api/client"
 )
 
-// How commands end.
+// Exit codes.
 const (
 	exitOK          = 0
 	exitFailure     = 1
@@ -27,14 +27,14 @@ const (
 )
 
 const exitHelp = `Exit status:
-  0    it is done
-  1    it failed, or a workload file has faults
-  2    the command line makes no sense
-  3    there is no such workload, claim, container, run or snapshot
-  4    no container is to be had now, or the server does not answer: try again
+  0    success
+  1    failure, or a workload file has errors
+  2    usage error
+  3    no such workload, claim, container, run or snapshot
+  4    no container available, or the server is unavailable: try again
   5    a hook failed
-  6    the API key is missing, wrong, or not enough
-  7    a tenant's files could not be moved; a claim that was to be released keeps its container
+  6    the API key is missing, invalid or not allowed to do this
+  7    upload or download of a tenant's state failed; a failed release keeps its container
   130  interrupted`
 
 // exitCodes are the exit codes of the server's errors; others are exitFailure.
@@ -55,7 +55,7 @@ var exitCodes = map[api.Code]int{
 	api.Forbidden:          exitRefused,
 }
 
-// hints say what to do about the server's errors.
+// hints are the hints that are printed with the server's errors.
 var hints = map[api.Code]string{
 	api.WorkloadNotFound:  "see `hostler get workloads`",
 	api.ClaimNotFound:     "see `hostler get claims`",
@@ -63,10 +63,10 @@ var hints = map[api.Code]string{
 	api.RunNotFound:       "see `hostler get runs`",
 	api.SnapshotNotFound:  "see `hostler snapshots`",
 	api.ClaimNotActive:    "see `hostler get claims`",
-	api.ClaimReleasing:    "see `hostler get claims --failed` for why it takes long",
+	api.ClaimReleasing:    "see `hostler get claims --failed` for the reason of a delay",
 	api.NoSync:            "see sync in the workload file",
 	api.PoolExhausted:     "wait for one with --wait 30s, or raise max_size with `hostler scale`",
-	api.PoolNotReady:      "see `hostler get pools` for what the pool does, and wait with --wait 30s",
+	api.PoolNotReady:      "see the pool's state with `hostler get pools`, and wait with --wait 30s",
 	api.HookFailed:        "see its whole output with `hostler logs RUN`",
 	api.Unauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
 	api.ContainerInUse:    "release its claim, or destroy it with --force",
@@ -74,7 +74,7 @@ var hints = map[api.Code]string{
 }
 
 // exitError ends the command with a code. Without an error nothing is printed:
-// the command has said what is wrong.
+// the command has printed what is wrong.
 type exitError struct {
 	code int
 	err  error
@@ -83,13 +83,13 @@ type exitError struct {
 func (e *exitError) Error() string { return fmt.Sprint(e.err) }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usagef is what is wrong with the command line.
+// usagef returns a usage error.
 func usagef(cmd *cobra.Command, format string, args ...any) error {
 	text := fmt.Sprintf(format, args...)
 	return &exitError{exitUsage, fmt.Errorf("%s; see `%s --help`", text, cmd.CommandPath())}
 }
 
-// reportError says what went wrong in one line, and returns the exit code.
+// reportError prints an error in one line, and returns the exit code.
 func reportError(errOut io.Writer, err error) int {
 	if err == nil {
 		return exitOK
@@ -97,16 +97,16 @@ func reportError(errOut io.Writer, err error) int {
 	code, text := classify(err)
 	if text != "" {
 		mark := "error:"
-		if hasColours(errOut) {
-			mark = red + mark + resetColour
+		if hasColors(errOut) {
+			mark = red + mark + resetColor
 		}
-		// A hook's output may be in it, of many lines.
+		// The text may have a hook's output, which may have many lines.
 		fmt.Fprintln(errOut, mark, sanitize(strings.Join(strings.Fields(text), " ")))
 	}
 	return code
 }
 
-// classify is the exit code of an error and what to print of it.
+// classify returns the exit code of an error and the text to print.
 func classify(err error) (int, string) {
 	if e, ok := errors.AsType[*exitError](err); ok {
 		if e.err == nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// filters are the flags that narrow a list. Each list has those that it needs.
+// filters are the flags that filter a list. Each list has a subset of them.
 type filters struct {
 	workload, tenant, container, claim, point string
 	states                                    []string
@@ -33,13 +33,13 @@ func (f *filters) flags(cmd *cobra.Command, names ...string) {
 	}
 }
 
-// listFlags adds those that lists with states share.
+// listFlags adds the flags that lists with states share.
 func (f *filters) listFlags(cmd *cobra.Command, states string) {
 	cmd.Flags().StringSliceVar(&f.states, "state", nil, "only those in these states: "+states)
-	cmd.Flags().IntVar(&f.limit, "limit", 0, "how many at most (default all)")
+	cmd.Flags().IntVar(&f.limit, "limit", 0, "maximum number of results (default all)")
 }
 
-// kind is one kind of thing to get.
+// kind is a kind of object that get shows.
 type kind[T any] struct {
 	name, one, short string
 	header           string
@@ -47,11 +47,11 @@ type kind[T any] struct {
 	list             func(context.Context, *client.Client, filters) ([]T, error)
 	get              func(context.Context, *client.Client, string) ([]T, error)
 	row              func(T) []string
-	other            func(filters) (header string, row func(T) []string) // nil: always these
+	other            func(filters) (header string, row func(T) []string) // nil: always header and row
 	ids              func(context.Context, *client.Client) ([]string, error)
 }
 
-// command is the command that gets things of a kind.
+// command returns the command that gets objects of this kind.
 func (k kind[T]) command() *cobra.Command {
 	var r remote
 	var f filters
@@ -94,7 +94,7 @@ func (k kind[T]) fetch(ctx context.Context, c *client.Client, f filters, args []
 	return k.list(ctx, c, f)
 }
 
-// getOne turns a call for one thing into a list of one.
+// getOne turns a call that returns one object into one that returns a list.
 func getOne[T any](get func(*client.Client, context.Context, string) (T, error)) func(context.Context, *client.Client, string) ([]T, error) {
 	return func(ctx context.Context, c *client.Client, id string) ([]T, error) {
 		item, err := get(c, ctx, id)
@@ -102,12 +102,12 @@ func getOne[T any](get func(*client.Client, context.Context, string) (T, error))
 	}
 }
 
-// unfiltered turns a call for a list without filters into one with them.
+// unfiltered turns a list call without filters into one that ignores them.
 func unfiltered[T any](list func(*client.Client, context.Context) ([]T, error)) func(context.Context, *client.Client, filters) ([]T, error) {
 	return func(ctx context.Context, c *client.Client, _ filters) ([]T, error) { return list(c, ctx) }
 }
 
-// newGetCmd has a command for each kind of thing.
+// newGetCmd returns get, with a command for each kind of object.
 func newGetCmd() *cobra.Command {
 	return newGroupCmd("get", "Show workloads, pools, containers, claims or hook runs",
 		kind[api.Workload]{
@@ -116,12 +116,12 @@ func newGetCmd() *cobra.Command {
 			list:   unfiltered((*client.Client).Workloads), get: getOne((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
 		}.command(),
 		kind[pool.Status]{
-			name: "pools", one: "pool", short: "Show pools: how many containers are in each state, and what the fill loop does",
+			name: "pools", one: "pool", short: "Show pools: the containers in each state, and the state of the fill loop",
 			header: "WORKLOAD IDLE CLAIMED CREATING DESTROYING MIN_IDLE MAX_SIZE WAITING FILL LAST_ERROR",
 			list:   unfiltered((*client.Client).Pools), get: getOne((*client.Client).Pool), ids: workloadIDs, row: poolRow,
 		}.command(),
 		kind[pool.Container]{
-			name: "containers", one: "container", short: "Show containers that exist, or those in --state destroyed",
+			name: "containers", one: "container", short: "Show existing containers, or destroyed ones with --state destroyed",
 			header: "ID WORKLOAD STATE HEALTH TENANT CLAIM CREATED REASON",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant")
@@ -136,7 +136,7 @@ func newGetCmd() *cobra.Command {
 			name: "claims", one: "claim", short: "Show live claims, or those in other states",
 			other: claimColumns,
 			flags: func(cmd *cobra.Command, f *filters) {
-				cmd.Flags().BoolVar(&f.failed, "failed", false, "those whose release failed, how often, when it is tried again, and why")
+				cmd.Flags().BoolVar(&f.failed, "failed", false, "claims whose release failed, with the failures, the next retry and the reason")
 				f.flags(cmd, "workload", "tenant", "container")
 				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
 			},
@@ -168,7 +168,7 @@ func newGetCmd() *cobra.Command {
 	)
 }
 
-// typedAs gives words the type of a state.
+// typedAs converts words to a string type.
 func typedAs[S ~string](words []string) []S {
 	out := make([]S, len(words))
 	for i, w := range words {
@@ -193,7 +193,7 @@ func containerRow(c pool.Container) []string {
 	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, timestamp(c.CreatedAt), oneLine(c.Reason)}
 }
 
-// claimColumns are what a table of claims shows.
+// claimColumns returns the columns of a table of claims.
 func claimColumns(f filters) (string, func(claim.Claim) []string) {
 	if f.failed {
 		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow

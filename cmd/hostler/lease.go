@@ -11,17 +11,17 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// lease is what a server knows of its own life: until when the others believe
-// that it is alive, as far as its own clocks can tell.
+// lease is this server's view of its own lease: how long the other servers
+// treat it as alive, by its own clocks.
 type lease struct {
-	previous    previousServer            // locked for as long as this server lives
-	lastRenewed atomic.Pointer[time.Time] // when the last renewal that was answered had begun
-	graceUntil  atomic.Pointer[time.Time] // until then this server thinks nobody dead
+	previous    previousServer            // locked while this process exists
+	lastRenewed atomic.Pointer[time.Time] // start of the last successful renewal
+	graceUntil  atomic.Pointer[time.Time] // no server is treated as expired before
 }
 
-// renewed notes that a renewal which began at that moment was answered. A
-// server that was cut off from the database, or was stopped, cannot tell
-// whether the others were too: it gives them time to say that they are alive.
+// renewed records a successful renewal that began at startedAt. A server that
+// was suspended, or disconnected from the database, does not know whether the
+// others were too. It gives them time to renew their leases.
 func (l *lease) renewed(startedAt time.Time) {
 	if last := l.lastRenewed.Load(); last != nil && elapsed(*last) > store.LeaseTime {
 		until := time.Now().Add(store.LeaseTime * 2 / 3)
@@ -30,29 +30,29 @@ func (l *lease) renewed(startedAt time.Time) {
 	l.lastRenewed.Store(&startedAt)
 }
 
-// isHeld says whether nobody can have taken over from this server.
+// isHeld reports whether the lease is held: no other server can have taken over
+// from this one.
 func (l *lease) isHeld() bool {
 	last := l.lastRenewed.Load()
 	return last != nil && elapsed(*last) < store.LeaseTime
 }
 
-// inGrace says whether it is too early to think that others are dead.
+// inGrace reports whether it is too early to treat other servers as expired.
 func (l *lease) inGrace() bool {
 	until := l.graceUntil.Load()
 	return until != nil && time.Now().Before(*until)
 }
 
-// elapsed is how long ago a moment was, by that clock of the machine which says
-// more: one stands still while the machine is suspended, the other can be set.
+// elapsed returns the time since t, by the clock that shows more: the monotonic
+// clock stops while the machine is suspended, and the wall clock can be set.
 func elapsed(t time.Time) time.Duration {
 	return max(time.Since(t), time.Now().Round(0).Sub(t.Round(0)))
 }
 
-// fencedRuntime is a backend that changes nothing once this server may have been
-// taken over from. The database refuses what such a server still writes; an
-// engine does not know of it, and what was this server's container may be
-// somebody else's. To its callers the engine does not answer: they undo
-// nothing for that, and give nothing up.
+// fencedRuntime is a backend that changes nothing unless the lease is held. The
+// database rejects the writes of a server that was taken over from. An engine
+// does not, and this server's container may belong to another server by then.
+// Callers get runtime.ErrUnavailable, so they undo nothing and discard nothing.
 type fencedRuntime struct {
 	backend
 	lease *lease
@@ -105,16 +105,17 @@ func (l fencedRuntime) guard(change func() error) error {
 	return change()
 }
 
-// checkHeld is an error when this server may have been taken over from.
+// checkHeld returns an error if another server may have taken over from this
+// one.
 func (l *lease) checkHeld() error {
 	if !l.isHeld() {
-		return fmt.Errorf("%w: this server cannot say that it is alive, and leaves the engine alone", runtime.ErrUnavailable)
+		return fmt.Errorf("%w: this server's lease has expired, so it does not use the engine", runtime.ErrUnavailable)
 	}
 	return nil
 }
 
-// leaseGate lets a backend look at the lease again before each attempt of a call
-// that takes several. It is open on a database that this server has for itself.
+// leaseGate lets a backend check the lease again before each attempt of a call
+// that is retried. Without a shared database it is always open.
 type leaseGate struct{ lease atomic.Pointer[lease] }
 
 func (g *leaseGate) checkHeld() error {

@@ -12,16 +12,16 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// A server that has not said in time that it is alive leaves the engine alone,
-// and when it can say so again thinks nobody else dead for a while.
+// A server whose lease has expired does not use the engine. After the next
+// renewal it treats no other server as expired during a grace period.
 func TestExpiredLeaseBlocksEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &lease{}
-		rt := fencedRuntime{nil, l} // what is let through would not end well
+		rt := fencedRuntime{nil, l} // a call that is not blocked panics
 		require.ErrorIs(t, rt.Restart(t.Context(), "k", 1), runtime.ErrUnavailable)
 		l.renewed(time.Now())
 		require.True(t, l.isHeld())
-		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k", 1) }, "it is let through")
+		require.Panics(t, func() { _ = rt.Restart(t.Context(), "k", 1) }, "the call is not blocked")
 
 		require.NoError(t, flow.Sleep(t.Context(), heartbeatInterval))
 		require.True(t, l.isHeld())
@@ -34,7 +34,7 @@ func TestExpiredLeaseBlocksEngine(t *testing.T) {
 		_, err := rt.Exec(t.Context(), "k", runtime.Command{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		l.renewed(startedAt)
-		require.False(t, l.isHeld(), "the renewal began long before it was answered")
+		require.False(t, l.isHeld(), "the renewal began a lease time before its response")
 
 		require.NoError(t, flow.Sleep(t.Context(), store.LeaseTime))
 		l.renewed(time.Now())

@@ -18,17 +18,17 @@ func newLogsCmd() *cobra.Command {
 	var tail int64
 	cmd := &cobra.Command{
 		Use:   "logs RUN | --container CONTAINER",
-		Short: "Print what a hook, or a container, printed",
-		Long: `Print what a hook run printed: its standard output here, its standard error on
-the standard error, for each attempt. With --container, what the main process of
-a container printed last.
+		Short: "Print the output of a hook run or a container",
+		Long: `Print the output of each attempt of a hook run: its standard output on the
+standard output, its standard error on the standard error. With --container,
+print the last output of a container's main process.
 
-On a terminal, control characters are shown and not obeyed: what a tenant prints
-must not control the reader's terminal. Files and pipes get what was printed.`,
+On a terminal, control characters are escaped: a tenant's output must not control
+the reader's terminal. Files and pipes get the output unchanged.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			if (container != "") == (len(args) == 1) {
-				return usagef(cmd, "name either a hook run, or a container with --container")
+				return usagef(cmd, "name either a hook run or a container with --container")
 			}
 			if container != "" {
 				return containerLogs(ctx, cmd.OutOrStdout(), c, container, tail)
@@ -45,7 +45,7 @@ must not control the reader's terminal. Files and pipes get what was printed.`,
 		ValidArgsFunction: r.complete(runIDs),
 	}
 	cmd.Flags().StringVar(&container, "container", "", "print the log of this container instead")
-	cmd.Flags().Int64Var(&tail, "tail", 64<<10, "how many bytes of a container's log at most")
+	cmd.Flags().Int64Var(&tail, "tail", 64<<10, "maximum number of bytes of a container's log")
 	must(cmd.RegisterFlagCompletionFunc("container", r.complete(containerIDs)))
 	r.flags(cmd)
 	return cmd
@@ -65,8 +65,9 @@ func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id stri
 	return nil
 }
 
-// printOutput keeps the streams apart, so that a hook's output can be piped.
-// What is said about the attempts goes with the errors.
+// printOutput prints the output of each attempt on out and errOut, so that a
+// hook's standard output can be piped. The header of each attempt goes to
+// errOut.
 func printOutput(out, errOut io.WriteCloser, attempts []hooks.Run) error {
 	for _, a := range attempts {
 		how := string(a.State)

@@ -1,9 +1,9 @@
-// Command hostler is Hostler: the server, and the command line that speaks to
-// it. Each command is a file.
+// Command hostler is Hostler: the server, and its command line client. Each
+// command is a file.
 //
-// A command takes its context, arguments and streams from cobra, says what
-// went wrong in one line with a remedy, and ends with a code that tells scripts
-// what kind of fault it was (exit.go). Only this package wires the others.
+// A command takes its context, arguments and streams from cobra. It reports an
+// error in one line with a hint, and exits with a code for the kind of error
+// (exit.go). Only this package wires the others.
 package main
 
 import (

@@ -14,27 +14,28 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// leaderLease is the name of the lease of whoever keeps the pools.
+// leaderLease is the name of the lease that the leader holds.
 const leaderLease = "pools"
 
-// heartbeatInterval is how often a server says that it is alive, and looks for the dead.
+// heartbeatInterval is how often a server renews its lease and the leader checks
+// for expired servers.
 const heartbeatInterval = store.LeaseTime / 3
 
-// runShared is a server's life among others on one database, until ctx ends: it
-// says that it is alive, hears what the others do, and leads when nobody else
-// does. A server that another one has begun to lead for ends: it can no longer
-// know what is its own to do, and starts again with nothing in memory.
+// runShared runs a server that shares its database with others, until ctx ends:
+// it renews its lease, follows the events of the others, and becomes the leader
+// when there is none. A leader that another server has replaced returns an
+// error: its memory is outdated, so the process has to be started again.
 func (s *server) runShared(ctx context.Context, c serveConfig) error {
-	if c.workloads != "" { // it is to be missed at once, and not when this server comes to lead
+	if c.workloads != "" { // a missing directory is an error at once, not only when this server leads
 		if _, err := os.ReadDir(c.workloads); err != nil {
 			return fmt.Errorf("read the directory of workloads: %w", err)
 		}
 	}
 	g, ctx := errgroup.WithContext(ctx)
-	var work sync.WaitGroup // of whoever leads, or may come to
+	var work sync.WaitGroup // the loops that end before the lease does
 	work.Add(2)
 	g.Go(func() error { defer work.Done(); return s.followEvents(ctx) })
-	elected := make(chan struct{}) // closed when this server leads
+	elected := make(chan struct{}) // closed when this server becomes leader
 	g.Go(func() error {
 		defer work.Done()
 		select {
@@ -44,30 +45,30 @@ func (s *server) runShared(ctx context.Context, c serveConfig) error {
 			return s.runAsLeader(ctx, c)
 		}
 	})
-	// It keeps the lead until it has ended what it began as the leader: with
-	// another one it would remove the same containers, and run their hooks.
+	// The leader keeps its lease until the work that it began as leader has
+	// ended: two leaders would remove the same containers and run their hooks.
 	renewCtx, stopRenewing := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopRenewing()
 	g.Go(func() error { return s.renewLease(renewCtx, func() bool { return ctx.Err() != nil }, elected) })
 	work.Wait()
 	stopRenewing()
 	err := g.Wait()
-	// The next one need not wait until this one is thought to be dead.
+	// The next leader need not wait until this one's lease expires.
 	resignCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.LeaseTime)
 	defer cancel()
 	return errors.Join(err, s.db.Resign(resignCtx, leaderLease))
 }
 
-// renewWhileStopping goes on to say that this server is alive while it stops, until the
-// function that it returns is called: what it has begun would be taken over
-// before it has ended.
+// renewWhileStopping keeps renewing the lease while this server stops, until the
+// returned function is called. Otherwise another server would take over work
+// that is still running.
 func (s *server) renewWhileStopping() (stop func()) {
 	if !s.db.IsShared() {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
-	go func() { // it ends when it is told to
+	go func() { // it ends when stop is called, which waits for it
 		defer close(done)
 		for flow.Sleep(ctx, heartbeatInterval) == nil {
 			startedAt := time.Now()
@@ -81,19 +82,21 @@ func (s *server) renewWhileStopping() (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// deregister is the last that a server does: what it leaves is taken over at once,
-// and so is the lead, if it was not given up for something did not end.
+// deregister is the last step of a server. Its remaining work is taken over at
+// once, and so is the leader's lease if it still holds it, which it does when
+// something did not end before the deadline.
 func (s *server) deregister(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), store.LeaseTime)
 	defer cancel()
 	return errors.Join(s.db.Resign(ctx, leaderLease), s.db.Deregister(ctx))
 }
 
-// errLostLeadership ends a server that is no longer what it thought it was.
-var errLostLeadership = errors.New("another server keeps the pools now")
+// errLostLeadership ends a server that another one has replaced as leader.
+var errLostLeadership = errors.New("another server became leader")
 
-// renewLease says that this server is alive, and asks to lead, again and again until
-// ctx ends. When it is stopping, it keeps the lead and does not come to it.
+// renewLease renews this server's lease and campaigns for leadership at every
+// heartbeat, until ctx ends. A server that is stopping keeps its leadership but
+// does not acquire it.
 func (s *server) renewLease(ctx context.Context, stopping func() bool, elected chan struct{}) error {
 	isLeader := false
 	for {
@@ -110,7 +113,7 @@ func (s *server) renewLease(ctx context.Context, stopping func() bool, elected c
 			return err
 		}
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("this server could not say that it is alive, and tries again", "error", err)
+			s.log.Warn("lease renewal failed; retrying", "error", err)
 		}
 		if flow.Sleep(ctx, heartbeatInterval) != nil {
 			return nil
@@ -118,15 +121,16 @@ func (s *server) renewLease(ctx context.Context, stopping func() bool, elected c
 	}
 }
 
-// exitFenced ends a server that was taken over from, as if it were killed. Whatever it
-// did on its way out, undoing what is half made above all, it would do to what
-// is another's: it would cut off hooks that the other waits for.
+// exitFenced ends the process at once, as if it were killed, because another
+// server has taken over from it. Cleanup would damage the other server's work:
+// for example it would kill hooks that the other server waits for.
 func (s *server) exitFenced(err error) {
-	s.log.Error("this server ends at once, and has to be started again", "error", err)
+	s.log.Error("fenced by another server; exiting", "error", err)
 	os.Exit(exitFailure)
 }
 
-// campaign asks to lead, and says whether this server does.
+// campaign tries to acquire or renew leadership, and reports whether this server
+// is the leader.
 func (s *server) campaign(ctx context.Context, wasLeader bool, stopping func() bool, elected chan struct{}) (bool, error) {
 	if !wasLeader && (s.lease.inGrace() || stopping()) {
 		return false, nil
@@ -143,29 +147,29 @@ func (s *server) campaign(ctx context.Context, wasLeader bool, stopping func() b
 	return isLeader, nil
 }
 
-// runAsLeader keeps the pools from now on. First of all it takes over from those
-// who have died, and so from who led before: as long as that one is not fenced,
-// both would destroy the same containers, and run their hooks.
+// runAsLeader runs the leader's loops until ctx ends. It first takes over from
+// expired servers, and so from the last leader: until that one is fenced, both
+// would destroy the same containers and run their hooks.
 func (s *server) runAsLeader(ctx context.Context, c serveConfig) error {
 	for s.takeOverExpired(ctx, true) != nil {
 		if flow.Sleep(ctx, time.Second) != nil {
 			return nil
 		}
 	}
-	s.log.Info("this server keeps the pools now")
+	s.log.Info("became leader")
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runLeaderLoops(ctx, c) })
 	g.Go(func() error {
 		for flow.Sleep(ctx, heartbeatInterval) == nil {
-			_ = s.takeOverExpired(ctx, false) // it has said what is wrong, and tries again
+			_ = s.takeOverExpired(ctx, false) // it logs the error, and the next heartbeat retries
 		}
 		return nil
 	})
 	return g.Wait()
 }
 
-// takeOverExpired takes over from the servers that have died, and at first also what is
-// nobody's. What goes wrong it logs, and returns.
+// takeOverExpired takes over from expired servers, and the first time also the
+// work that has no owner. It logs an error and returns it.
 func (s *server) takeOverExpired(ctx context.Context, first bool) error {
 	if !first && s.lease.inGrace() {
 		return nil
@@ -175,22 +179,22 @@ func (s *server) takeOverExpired(ctx context.Context, first bool) error {
 		err = s.recoverWork(ctx, "")
 	}
 	if err != nil && ctx.Err() == nil {
-		s.log.Warn("what other servers have left could not be taken over, and is tried again", "error", err)
+		s.log.Warn("takeover failed; retrying", "error", err)
 	}
 	return err
 }
 
-// errStale keeps a server that was silent itself from burying others.
-var errStale = errors.New("this server was not heard of either for a while")
+// errStale keeps a server whose own lease lapsed from taking over from others.
+var errStale = errors.New("this server's own lease lapsed recently")
 
-// takeOver finishes or undoes what servers that have died were doing.
+// takeOver fences expired servers, and finishes or undoes their work.
 func (s *server) takeOver(ctx context.Context) error {
 	expired, err := s.db.Expired(ctx)
 	if err != nil {
 		return err
 	}
-	// The answer may have been long in coming: after an outage of the database
-	// every server has been silent, this one too.
+	// The query may have taken long: during an outage of the database no server
+	// could renew its lease, nor could this one.
 	if len(expired) > 0 && (!s.lease.isHeld() || s.lease.inGrace()) {
 		return errStale
 	}
@@ -202,7 +206,7 @@ func (s *server) takeOver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.log.Warn("taking over from a server that has ended or was not heard of", "server", replica.ID, "host", replica.Host)
+		s.log.Warn("taking over from expired server", "server", replica.ID, "host", replica.Host)
 		if err := s.recoverWork(ctx, replica.ID); err != nil {
 			return fmt.Errorf("take over from server %s: %w", replica.ID, err)
 		}

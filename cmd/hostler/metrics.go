@@ -17,8 +17,9 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// metrics counts what the flows do, from outside: no flow knows of it. Labels
-// are workloads, points and outcomes, never a tenant or an id.
+// metrics counts claims, releases and hook runs. It wraps the services, which
+// do not know of it. Labels are workloads, points and outcomes, never a tenant
+// or an id.
 type metrics struct {
 	registry *prometheus.Registry
 	claims   *prometheus.HistogramVec
@@ -29,11 +30,11 @@ type metrics struct {
 	inflight *prometheus.GaugeVec
 }
 
-// latencies are the buckets of everything that a tenant waits for, in seconds:
-// from a warm claim to a hook at its longest timeout.
+// latencies are the histogram buckets in seconds, from a warm claim to a hook
+// with the maximum timeout.
 var latencies = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120, 600}
 
-// containerCounter is the part of storage that a scrape reads.
+// containerCounter is the part of the store that a scrape reads.
 type containerCounter interface {
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
 }
@@ -44,17 +45,17 @@ func newMetrics(db containerCounter) *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		claims:   histogram("hostler_claim_duration_seconds", "Time from asking for a claim to its answer.", "workload", "outcome"),
-		releases: histogram("hostler_release_duration_seconds", "Time from asking for a release to its answer.", "workload", "outcome"),
+		claims:   histogram("hostler_claim_duration_seconds", "Time from the request of a claim to its response.", "workload", "outcome"),
+		releases: histogram("hostler_release_duration_seconds", "Time from the request of a release to its response.", "workload", "outcome"),
 		runs:     histogram("hostler_hook_duration_seconds", "Time of one attempt of a hook.", "workload", "point", "action", "outcome"),
 		leaked: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "hostler_hook_leaked_processes_total", Help: "Processes that outlived their hook and were killed.",
 		}, []string{"workload", "point"}),
 		cut: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hostler_hook_output_truncated_total", Help: "Streams of hooks of which bytes were dropped.",
+			Name: "hostler_hook_output_truncated_total", Help: "Output streams of hooks that were truncated.",
 		}, []string{"workload", "point"}),
 		inflight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "hostler_hook_inflight", Help: "Hooks that run at this moment.",
+			Name: "hostler_hook_inflight", Help: "Hooks that are running.",
 		}, []string{"point"}),
 	}
 	m.registry.MustRegister(
@@ -64,12 +65,12 @@ func newMetrics(db containerCounter) *metrics {
 	return m
 }
 
-// handler serves the metrics.
+// handler returns the handler that serves the metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// containerGauge counts containers when it is asked, in the database.
+// containerGauge counts the containers in the database at each scrape.
 type containerGauge struct{ db containerCounter }
 
 var containersDesc = prometheus.NewDesc("hostler_containers", "Containers by state.", []string{"workload", "state"}, nil)
@@ -93,7 +94,7 @@ func (g containerGauge) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// recorder counts the runs that rec records.
+// recorder returns a recorder that also counts the runs that rec records.
 func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder {
 	return countedRuns{rec, m, new(sync.Map)}
 }
@@ -101,7 +102,7 @@ func (m *metrics) recorder(rec hooks.Recorder) hooks.Recorder {
 type countedRuns struct {
 	hooks.Recorder
 	m       *metrics
-	started *sync.Map // the runs of this server that have not ended, by id
+	started *sync.Map // runs of this server that have not ended, by id
 }
 
 func (c countedRuns) RunStarted(ctx context.Context, r hooks.Run) error {
@@ -145,7 +146,7 @@ func (c countedClaims) Claim(ctx context.Context, r claim.Request) (claim.Claim,
 	case isUnavailable:
 		outcome = string(unavailable.Reason)
 	case errors.Is(err, pool.ErrWorkloadNotFound), errors.Is(err, claim.ErrInvalidTenant):
-		return k, created, err // a label must not hold what a caller made up
+		return k, created, err // a label must not have a value that the caller chose
 	case err != nil:
 		outcome = "failed"
 	case !created:

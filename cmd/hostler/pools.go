@@ -16,9 +16,9 @@ func newScaleCmd() *cobra.Command {
 	var minIdle, maxSize int
 	cmd := &cobra.Command{
 		Use:   "scale WORKLOAD [--min-idle N] [--max-size N]",
-		Short: "Change how many containers wait, and how many there may be",
-		Long: `Change the bounds of a pool until its file is applied with others. Idle
-containers above them are destroyed, claims are not disturbed, and a drained
+		Short: "Change the bounds of a pool",
+		Long: `Change the bounds of a pool until a workload file with other bounds is applied.
+Idle containers above them are destroyed, claims are not affected, and a drained
 pool fills again.`,
 		Example: "  hostler scale greeter --min-idle 5",
 		Args:    cobra.ExactArgs(1),
@@ -44,8 +44,8 @@ pool fills again.`,
 		}),
 		ValidArgsFunction: r.complete(workloadIDs),
 	}
-	cmd.Flags().IntVar(&minIdle, "min-idle", 0, "how many containers wait")
-	cmd.Flags().IntVar(&maxSize, "max-size", 0, "how many there may be at once")
+	cmd.Flags().IntVar(&minIdle, "min-idle", 0, "number of idle containers to keep")
+	cmd.Flags().IntVar(&maxSize, "max-size", 0, "maximum number of containers")
 	r.flags(cmd)
 	return cmd
 }
@@ -54,7 +54,7 @@ func newDrainCmd() *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use:   "drain WORKLOAD",
-		Short: "Destroy a pool's idle containers and make no more, until it is scaled",
+		Short: "Destroy a pool's idle containers and create no more until it is scaled",
 		Args:  cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
 			status, err := c.Drain(ctx, args[0])

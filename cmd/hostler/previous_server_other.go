@@ -2,10 +2,12 @@
 
 package main
 
-// predecessor is known on Unix only: elsewhere a server that has died is taken
-// over when its lease is over.
-type predecessor struct{}
+// previousServer is implemented on Unix only. Elsewhere a server that crashed is
+// taken over from when its lease expires.
+type previousServer struct{}
 
-func findPredecessor(_, _ string) (predecessor, string, error) { return predecessor{}, "", nil }
+func findPreviousServer(_, _ string) (previousServer, string, error) {
+	return previousServer{}, "", nil
+}
 
-func (predecessor) become(_, _ string) error { return nil }
+func (previousServer) record(_, _ string) error { return nil }

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// Only a server whose process has ended, on this host, is said to be dead.
+// The previous server is reported only if its process on this host has exited.
 func TestPreviousServer(t *testing.T) {
 	data := t.TempDir()
 	find := func(host string) (previousServer, string) {
@@ -27,8 +27,8 @@ func TestPreviousServer(t *testing.T) {
 	require.Empty(t, id)
 	require.NoError(t, first.record("a-long-id", "here"))
 	second, id := find("here")
-	require.Empty(t, id, "it lives")
-	require.NoError(t, second.record("two", "here"), "and stays the one that is found")
+	require.Empty(t, id, "it is alive")
+	require.NoError(t, second.record("two", "here"), "without the lock nothing is recorded")
 	require.NoError(t, first.file.Close())
 
 	third, id := find("elsewhere")
@@ -43,8 +43,8 @@ func TestPreviousServer(t *testing.T) {
 	require.NoError(t, fifth.file.Close())
 }
 
-// A copy of a data directory does not say that the server of the original is
-// dead, also on a machine that has the same name, or after a restart of it.
+// A copy of a data directory does not show that the server of the original has
+// exited, also on a machine with the same name or after a reboot.
 func TestPreviousServerOfCopiedDirectory(t *testing.T) {
 	data, other := t.TempDir(), t.TempDir()
 	living, _, err := findPreviousServer(data, "here")
@@ -52,8 +52,8 @@ func TestPreviousServerOfCopiedDirectory(t *testing.T) {
 	require.NoError(t, living.record("alive", "here"))
 	text, err := os.ReadFile(filepath.Join(data, "server"))
 	require.NoError(t, err)
-	// The file of the copy is there already: a file that was removed may leave
-	// its inode number to the next one.
+	// The copy's file is created while the original exists: a removed file's inode
+	// number may be reused.
 	require.NoError(t, os.WriteFile(filepath.Join(other, "server"), text, 0o600))
 	_, id, err := findPreviousServer(other, "here")
 	require.NoError(t, err)
@@ -70,8 +70,8 @@ func TestPreviousServerOfCopiedDirectory(t *testing.T) {
 	require.Empty(t, id)
 }
 
-// A data directory that cannot be written keeps no server from serving whose
-// records are elsewhere.
+// A server whose records are elsewhere starts also if its data directory cannot
+// be written.
 func TestRegisterWithoutPreviousServer(t *testing.T) {
 	data := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(data, "server"), 0o700)) // where the file should be

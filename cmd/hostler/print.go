@@ -11,7 +11,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// printResult writes v as the flags say; table writes it for people.
+// printResult writes v in the format of the flags; table writes it for people.
 func (r *remote) printResult(w io.Writer, v any, table func(io.Writer) error) error {
 	switch r.output {
 	case "json":
@@ -29,11 +29,11 @@ func (r *remote) printResult(w io.Writer, v any, table func(io.Writer) error) er
 func printYAML(w io.Writer, v any) error {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return fmt.Errorf("print the answer: %w", err)
+		return fmt.Errorf("print the response: %w", err)
 	}
 	var node yaml.Node
 	if err := yaml.Unmarshal(text, &node); err != nil {
-		return fmt.Errorf("print the answer: %w", err)
+		return fmt.Errorf("print the response: %w", err)
 	}
 	toBlockStyle(&node)
 	e := yaml.NewEncoder(w)
@@ -41,7 +41,7 @@ func printYAML(w io.Writer, v any) error {
 	return e.Encode(&node)
 }
 
-// toBlockStyle takes away the style of JSON.
+// toBlockStyle replaces the flow style, which JSON is in, with block style.
 func toBlockStyle(n *yaml.Node) {
 	n.Style = 0
 	for _, c := range n.Content {
@@ -65,15 +65,15 @@ func writeTable(w io.Writer, header string, rows [][]string) error {
 	return t.Flush()
 }
 
-// timestamp writes a time in the zone of the reader's machine.
+// timestamp formats a time in the local time zone.
 func timestamp(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// oneLine is text that fits into a cell.
+// oneLine returns a text as one line that fits into a table cell.
 func oneLine(s string) string {
-	const most = 80
+	const width = 80
 	line := []rune(sanitize(strings.Join(strings.Fields(s), " ")))
-	if len(line) > most {
-		return string(line[:most-1]) + "…"
+	if len(line) > width {
+		return string(line[:width-1]) + "…"
 	}
 	return string(line)
 }

@@ -15,14 +15,14 @@ import (
 
 const defaultServer = "http://127.0.0.1:8700"
 
-// remote is the server that a command speaks to, and how it prints answers.
+// remote is the server that a command calls, and its output format.
 type remote struct {
 	server  string
 	keyFile string
 	output  string
 }
 
-// flags adds the flags that all commands with a server share.
+// flags adds the flags that all client commands share.
 func (r *remote) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&r.server, "server", "", "address of the server (default $HOSTLER_SERVER, else "+defaultServer+")")
@@ -31,21 +31,22 @@ func (r *remote) flags(cmd *cobra.Command) {
 }
 
 func (r *remote) outputFlag(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&r.output, "output", "o", "table", "how to print: table, json or yaml")
+	cmd.Flags().StringVarP(&r.output, "output", "o", "table", "output format: table, json or yaml")
 	must(cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"table", "json", "yaml"}, cobra.ShellCompDirectiveNoFileComp)))
 }
 
-// must is for mistakes in this program that show at once.
+// must panics on an error that only a mistake in this program can cause.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// client is the client of the server that the flags and the environment name.
+// client returns the client of the server that the flags and the environment
+// name.
 func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
 	if !slices.Contains([]string{"", "table", "json", "yaml"}, r.output) {
-		return nil, usagef(cmd, "-o %q is none of table, json, yaml", r.output)
+		return nil, usagef(cmd, "-o %q is not table, json or yaml", r.output)
 	}
 	server := firstOf(r.server, os.Getenv("HOSTLER_SERVER"), defaultServer)
 	key := os.Getenv("HOSTLER_API_KEY")
@@ -63,7 +64,7 @@ func (r *remote) client(cmd *cobra.Command) (*client.Client, error) {
 	return c, nil
 }
 
-// firstKey is the first key of a file like the server's.
+// firstKey returns the first key of a file in the format of the server's.
 func firstKey(text string) string {
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -87,7 +88,7 @@ func firstOf(values ...string) string {
 	return ""
 }
 
-// wrapErrors wraps what a command asks the server.
+// wrapErrors returns a command's RunE, which calls do with a client.
 func (r *remote) wrapErrors(do func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		c, err := r.client(cmd)
@@ -98,10 +99,10 @@ func (r *remote) wrapErrors(do func(ctx context.Context, cmd *cobra.Command, c *
 	}
 }
 
-// completeTimeout bounds how long a shell waits for a completion.
+// completeTimeout is the timeout of a shell completion.
 const completeTimeout = 2 * time.Second
 
-// complete completes a first argument with ids of the server.
+// complete returns a completion of the first argument with ids of the server.
 func (r *remote) complete(ids func(ctx context.Context, c *client.Client) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {

@@ -24,17 +24,17 @@ func newRestoreDatabaseCmd() *cobra.Command {
 	var c serveConfig
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
-		Short: "Put a copy of the database in the place of the one that is there",
-		Long: `Put a copy that "hostler backup" made in the place of the database in the data
-directory; the one that is there is kept beside it. No server may run. Without
-FILE the database stays as it is, and was restored by other means, such as
-pg_restore, to the store that --store or --store-file names.
+		Short: "Replace the database with a copy",
+		Long: `Replace the database in the data directory with a copy from "hostler backup". The
+replaced database is kept next to it. No server may run. Without FILE the
+database is not replaced: it was restored by other means, such as pg_restore, to
+the store that --store or --store-file names.
 
-A copy does not know what has happened since. So the containers that waited when
-it was made are given up, and claims on pools with reuse: wipe end: another
-tenant may have their containers by now. Claims on other pools stand, with their
-containers. When the server starts, it removes containers that were made since,
-notices those that are gone, and fills the pools.`,
+A copy has no records of later changes. So the containers that were idle when it
+was made are discarded, and claims on pools with reuse: wipe end: another tenant
+may have had their containers since. Claims on other pools are kept, with their
+containers. When the server starts, it removes containers that were created
+later, detects those that no longer exist, and fills the pools.`,
 		Example: "  hostler restore /backup/hostler-2026-01-02.db",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +42,7 @@ notices those that are gone, and fills the pools.`,
 				return usagef(cmd, "%v", err)
 			}
 			if len(args) == 1 && (c.store != sqlite || c.storeFile != "") {
-				return usagef(cmd, "a FILE takes the place of an SQLite database only")
+				return usagef(cmd, "FILE can replace only a SQLite database")
 			}
 			dsn, err := c.database()
 			if err != nil {
@@ -57,13 +57,13 @@ notices those that are gone, and fills the pools.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&c.data, "data", firstOf(os.Getenv("HOSTLER_DATA"), defaultData()), "the server's data directory")
-	f.StringVar(&c.store, "store", sqlite, "where records are kept: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
-	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for one that has a password in it")
+	f.StringVar(&c.store, "store", sqlite, "where records are stored: sqlite, a file in the data directory, or postgres://USER@HOST/DATABASE")
+	f.StringVar(&c.storeFile, "store-file", "", "file with the store's URL, for a URL with a password")
 	r.outputFlag(cmd)
 	return cmd
 }
 
-// restoreResult is what a restore has done.
+// restoreResult is the result of a restore.
 type restoreResult struct {
 	Replaced            string `json:"replaced,omitempty"`
 	ContainersDiscarded int    `json:"containers_given_up"`
@@ -73,16 +73,16 @@ type restoreResult struct {
 
 func printRestored(w io.Writer, done restoreResult) error {
 	if done.Replaced != "" {
-		if _, err := fmt.Fprintf(w, "what was there is kept as %s\n", done.Replaced); err != nil {
+		if _, err := fmt.Fprintf(w, "the replaced database is kept as %s\n", done.Replaced); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(w, "restored: %d waiting containers given up, %d claims ended, %d claims stand\n", done.ContainersDiscarded, done.ClaimsEnded, done.ClaimsKept)
+	_, err := fmt.Fprintf(w, "restored: %d containers discarded, %d claims ended, %d claims kept\n", done.ContainersDiscarded, done.ClaimsEnded, done.ClaimsKept)
 	return err
 }
 
-// restore puts the copy in place, if one is named, and makes the database fit
-// to be served from. It can be done again after any of it.
+// restore replaces the database with the copy, if there is one, and invalidates
+// the records that may be outdated. It can be repeated after an interruption.
 func restore(ctx context.Context, dsn string, copies []string) (done restoreResult, err error) {
 	for _, from := range copies {
 		if done.Replaced, err = store.Restore(ctx, from, dsn); err != nil {
@@ -90,9 +90,9 @@ func restore(ctx context.Context, dsn string, copies []string) (done restoreResu
 		}
 	}
 	if path := strings.TrimPrefix(dsn, "sqlite:"); !strings.Contains(path, "://") {
-		// Opening would make a new one.
+		// Opening would create a new one.
 		if _, err := os.Stat(path); err != nil {
-			return done, &exitError{exitNotFound, fmt.Errorf("look for the database: %w", err)}
+			return done, &exitError{exitNotFound, fmt.Errorf("find the database: %w", err)}
 		}
 	}
 	db, err := store.Open(ctx, dsn)
@@ -110,8 +110,9 @@ func restore(ctx context.Context, dsn string, copies []string) (done restoreResu
 	return done, invalidateContainers(ctx, db, &done)
 }
 
-// checkUnused is nil when no server uses the database. That of a file has been
-// locked already; in a copy of one, servers seem to live that do not.
+// checkUnused returns an error if a server uses the database. A database file is
+// locked already by Open. Its replica records do not count: in a copy, servers
+// that have exited look alive.
 func checkUnused(ctx context.Context, db *store.DB) error {
 	if !db.IsShared() {
 		return nil
@@ -121,15 +122,16 @@ func checkUnused(ctx context.Context, db *store.DB) error {
 	}
 	n, err := db.CountLive(ctx)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%w: %d of them; stop them, and wait for %s when one was killed", store.ErrInUse, n, store.LeaseTime)
+		err = fmt.Errorf("%w: %d servers; stop them, and wait %s if one was killed", store.ErrInUse, n, store.LeaseTime)
 	}
 	return err
 }
 
-// restoredReason is why something is given up.
-const restoredReason = "the database was restored from a copy, and what happened since is not known"
+// restoredReason is the reason of destroyed containers and ended claims.
+const restoredReason = "the database was restored from a copy, which has no later changes"
 
-// invalidateContainers gives up what waits: it may have had any tenant since.
+// invalidateContainers discards containers that are idle or being created in the
+// copy: they may have had any tenant since.
 func invalidateContainers(ctx context.Context, db *store.DB, done *restoreResult) error {
 	from := []pool.State{pool.Creating, pool.Idle}
 	waiting, err := db.Containers(ctx, pool.ContainerFilter{States: from})
@@ -138,15 +140,15 @@ func invalidateContainers(ctx context.Context, db *store.DB, done *restoreResult
 	}
 	for _, c := range waiting {
 		if _, err := db.UpdateContainer(ctx, pool.BeginDestroy(c.ID, from, restoredReason)); err != nil {
-			return fmt.Errorf("give container %s up: %w", c.ID, err)
+			return fmt.Errorf("discard container %s: %w", c.ID, err)
 		}
 		done.ContainersDiscarded++
 	}
 	return nil
 }
 
-// invalidateClaims ends the claims whose containers another tenant may have by
-// now. Where no other tenant ever gets a container, they stand.
+// invalidateClaims ends the claims whose containers another tenant may have had
+// since. Where no other tenant ever gets a container, it keeps them.
 func invalidateClaims(ctx context.Context, db *store.DB, done *restoreResult) error {
 	live, err := db.Claims(ctx, claim.Filter{})
 	if err != nil {
@@ -170,8 +172,8 @@ func invalidateClaims(ctx context.Context, db *store.DB, done *restoreResult) er
 	return nil
 }
 
-// endClaim ends a claim with its container. Nobody waits for the answer of one
-// that was being made.
+// endClaim ends a claim with its container. A pending claim fails: no caller
+// waits for its response any more.
 func endClaim(ctx context.Context, db *store.DB, c claim.Claim) error {
 	to, event := claim.Released, activity.ClaimReleased
 	if c.State == claim.Pending {
@@ -182,7 +184,7 @@ func endClaim(ctx context.Context, db *store.DB, c claim.Claim) error {
 	_, err := db.UpdateClaim(ctx, claim.Transition{
 		ID: c.ID, From: []claim.State{c.State}, To: to, Container: &destroy,
 		Set:    func(c *claim.Claim) { c.Reason, c.ReleasedAt, c.RetryAt = restoredReason, &now, nil },
-		Events: []activity.Event{{Type: event, Message: "claim is ended: " + restoredReason}},
+		Events: []activity.Event{{Type: event, Message: "claim ended: " + restoredReason}},
 	})
 	return err
 }

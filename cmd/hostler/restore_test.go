@@ -12,9 +12,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// A database that was put in place by other means is not believed either: what
-// waited is given up, and a claim stands only where no other tenant can have
-// its container.
+// Restore without a file invalidates the records of a database that was restored
+// by other means: idle containers are discarded, and a claim is kept only where
+// no other tenant can have had its container.
 func TestRestoreInvalidatesRecords(t *testing.T) {
 	data := t.TempDir()
 	t.Chdir(data)
@@ -37,8 +37,8 @@ func TestRestoreInvalidatesRecords(t *testing.T) {
 	require.NoError(t, db.Close())
 
 	for _, want := range []string{
-		"2 waiting containers given up, 1 claims ended, 1 claims stand",
-		"0 waiting containers given up, 0 claims ended, 1 claims stand",
+		"2 containers discarded, 1 claims ended, 1 claims kept",
+		"0 containers discarded, 0 claims ended, 1 claims kept",
 	} {
 		code, out, errOut := hostler(t, "", "restore", "--data", data)
 		require.Equal(t, exitOK, code, errOut)
@@ -56,8 +56,8 @@ func TestRestoreInvalidatesRecords(t *testing.T) {
 	}
 }
 
-// prepareClaim makes a workload with a container that is claimed and one that
-// waits. Its name is its policy of reuse.
+// prepareClaim adds a workload with a claimed container and one that is being
+// created. The workload's id is its reuse policy.
 func prepareClaim(t *testing.T, db *store.DB, id string) {
 	t.Helper()
 	w, err := workload.Parse([]byte("id: "+id+"\nimage: x\npool: { reuse: "+id+" }\n"), "w.yaml")

@@ -4,14 +4,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// newRoot is the whole command line.
+// newRoot returns the root command with all others.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hostler",
-		Short: "Pools of warm containers: claim one, use it, give it back",
-		Long: `Hostler keeps pools of warm containers, hands one to a tenant in milliseconds,
-runs the workload author's hooks inside it at every point of its life, takes it
-back, and records all that happened.
+		Short: "Pools of warm containers: claim one, use it, release it",
+		Long: `Hostler keeps pools of warm containers, assigns one to a tenant in milliseconds,
+runs the workload author's hooks in it at every point of its lifecycle, reclaims
+it at the release, and records every event.
 
 ` + exitHelp,
 		SilenceUsage:      true,
@@ -48,7 +48,7 @@ back, and records all that happened.
 	return root
 }
 
-// useUsageErrors makes what is wrong with flags and arguments a usage error in every
+// useUsageErrors turns errors in flags and arguments into usage errors, in every
 // command.
 func useUsageErrors(cmd *cobra.Command) {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usagef(cmd, "%v", err) })
@@ -65,11 +65,11 @@ func useUsageErrors(cmd *cobra.Command) {
 	}
 }
 
-// newGroupCmd is a command that only holds others.
+// newGroupCmd returns a command that only has subcommands.
 func newGroupCmd(use, short string, subs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return usagef(cmd, "say what: see the commands below it") },
+		RunE: func(cmd *cobra.Command, _ []string) error { return usagef(cmd, "name a subcommand") },
 	}
 	cmd.AddCommand(subs...)
 	return cmd

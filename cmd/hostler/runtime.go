@@ -14,9 +14,8 @@ import (
 )
 
 // openRuntime opens the backend that the configuration names. With auto it is
-// the Docker engine, and nothing else by accident: a server without isolation
-// must be asked for, and so must one that fills the cluster it happens to run
-// in.
+// the Docker engine and never another: a server without isolation must be
+// requested explicitly, and so must one that fills the cluster that it runs in.
 func openRuntime(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
 	if c.runtime == "kubernetes" {
 		return openKubernetes(ctx, c, id, checkLease, log)
@@ -26,7 +25,7 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, checkLease fun
 		return nil, err
 	}
 	if c.runtime == "process" {
-		log.Warn("the process runtime isolates nothing: every tenant's program runs as this user, on this machine; use it for trying only")
+		log.Warn("the process runtime provides no isolation: every tenant's program runs as this user on this machine; use it for testing only")
 		return process.New(process.Options{
 			Dir: filepath.Join(c.data, "process"), ShimPath: shim, Secret: id.secret,
 			UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
@@ -41,15 +40,16 @@ func openRuntime(ctx context.Context, c serveConfig, id identity, checkLease fun
 	}
 	if err := rt.Ping(ctx); err != nil {
 		if c.runtime == "auto" {
-			return nil, errors.Join(fmt.Errorf("no container engine was found: %w; "+
+			return nil, errors.Join(fmt.Errorf("no container engine found: %w; "+
 				"start Docker, set DOCKER_HOST, or try Hostler without isolation with --runtime process", err), rt.Close())
 		}
-		log.Error("the container engine does not answer; serving all the same, and trying again", "error", err)
+		log.Error("container engine unavailable; serving and retrying", "error", err)
 	}
 	return rt, nil
 }
 
-// openKubernetes needs no shim on this machine: the nodes get it from an image.
+// openKubernetes opens the Kubernetes backend. It needs no shim on this machine:
+// the nodes get it from an image.
 func openKubernetes(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
 	rt, err := kubernetes.New(kubernetes.Options{
 		Instance: id.id, Secret: id.secret, ShimImage: c.shimImage,
@@ -60,13 +60,13 @@ func openKubernetes(ctx context.Context, c serveConfig, id identity, checkLease 
 		return nil, err
 	}
 	if err := rt.Ping(ctx); err != nil {
-		log.Error("the cluster does not answer; serving all the same, and trying again", "error", err)
+		log.Error("cluster unavailable; serving and retrying", "error", err)
 	}
 	return rt, nil
 }
 
-// findShim finds the program that goes into containers: where the
-// configuration says, or beside this one.
+// findShim returns the path of the program that is copied into containers: the
+// configured one, or the one next to this program.
 func findShim(path string) (string, error) {
 	if path == "" {
 		self, err := os.Executable()
@@ -76,7 +76,7 @@ func findShim(path string) (string, error) {
 		path = filepath.Join(filepath.Dir(self), "hostler-shim")
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("find hostler-shim: %w; put it beside hostler, or say where it is with --shim", err)
+		return "", fmt.Errorf("find hostler-shim: %w; put it next to hostler, or name its path with --shim", err)
 	}
 	return path, nil
 }

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// sanitize is text that changes nothing of a terminal but what is on the next
-// lines of it. Tenants choose what their programs print: an escape sequence
-// could rename the window, hide lines, or type what the operator's shell runs.
-// Control characters, and those that reverse the direction of text, are shown
-// as in a Go string; newlines and tabs stay.
+// sanitize returns text that a terminal can print safely. Tenants choose what
+// their programs print: an escape sequence could rename the window, hide lines,
+// or type a command into the operator's shell. Control characters, and those
+// that reverse the direction of text, are escaped as in a Go string; newlines
+// and tabs are kept.
 func sanitize(s string) string {
 	if !strings.ContainsFunc(s, isUnsafe) && utf8.ValidString(s) {
 		return s
@@ -36,8 +36,8 @@ func isUnsafe(r rune) bool {
 	return r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r))
 }
 
-// sanitizeFor is a writer for what tenants have printed: harmless on a terminal, as
-// it is elsewhere.
+// sanitizeFor returns a writer for the output of tenants: it is sanitized on a
+// terminal, and unchanged elsewhere.
 func sanitizeFor(w io.Writer, terminal bool) io.WriteCloser {
 	if terminal {
 		return &sanitizingWriter{to: w}
@@ -45,14 +45,14 @@ func sanitizeFor(w io.Writer, terminal bool) io.WriteCloser {
 	return nopCloser{w}
 }
 
-// nopCloser stays open.
+// nopCloser is a writer whose Close does nothing.
 type nopCloser struct{ io.Writer }
 
 func (nopCloser) Close() error { return nil }
 
-// sanitizingWriter writes harmless text. A carriage return before a newline is
-// dropped. A character that is cut in two by writes is put together; what is
-// left of one at the end is shown by Close.
+// sanitizingWriter sanitizes what it writes. It drops a carriage return before a
+// newline, and joins a character that two writes split. Close writes an
+// incomplete character at the end.
 type sanitizingWriter struct {
 	to   io.Writer
 	rest []byte
@@ -66,18 +66,18 @@ func (w *sanitizingWriter) Write(p []byte) (int, error) {
 	return len(p), err
 }
 
-// Close writes what was kept back.
+// Close writes the incomplete character at the end.
 func (w *sanitizingWriter) Close() error {
 	_, err := io.WriteString(w.to, sanitizeLines(string(w.rest)))
 	w.rest = nil
 	return err
 }
 
-// sanitizeLines is harmless for text of many lines.
+// sanitizeLines is sanitize for text whose lines may end with "\r\n".
 func sanitizeLines(s string) string { return sanitize(strings.ReplaceAll(s, "\r\n", "\n")) }
 
-// incompleteSuffix is how many bytes at the end of text may be the beginning of a
-// character, or of a line's end.
+// incompleteSuffix returns how many bytes at the end of text may be the
+// beginning of a character or of a line break.
 func incompleteSuffix(text []byte) int {
 	for n := 1; n <= min(len(text), utf8.UTFMax); n++ {
 		b := text[len(text)-n]

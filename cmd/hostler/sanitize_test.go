@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// What tenants print cannot do anything to the terminal of who reads it.
+// The output of tenants cannot control the reader's terminal.
 func TestSanitize(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain\ttext\nüñ 漢 👍\n": "plain\ttext\nüñ 漢 👍\n",
@@ -31,7 +31,7 @@ func TestSanitize(t *testing.T) {
 	}
 }
 
-// The same is shown, however the text is cut into writes.
+// The result does not depend on how the text is split into writes.
 func TestSanitizingWriter(t *testing.T) {
 	text := "a\r\nb\x1b[1mü漢👍\r\xe6\xbc"
 	want := "a\nb" + `\x1b[1m` + "ü漢👍" + `\r\xe6\xbc`
@@ -48,8 +48,8 @@ func TestSanitizingWriter(t *testing.T) {
 	}
 }
 
-// Tables, events, errors and findings are harmless wherever they go; what
-// tenants print is on a terminal, and is as it was elsewhere.
+// Tables, events, errors and findings are always sanitized. The output of
+// tenants is sanitized on a terminal, and unchanged elsewhere.
 func TestOutputIsSanitized(t *testing.T) {
 	const evil = "x\x1b]0;y\a"
 	var out bytes.Buffer

@@ -28,18 +28,18 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// How a server ends. Answers, releases and uploads under way get drain; then
-// claims in the making are told to undo what they did, releases and uploads are
-// cut off, and get settle for that. What has not ended after parting is left as
-// it is.
+// Shutdown timeouts. Requests, releases and uploads in progress get drainTimeout
+// to finish. Then pending claims are undone, releases and uploads are canceled,
+// and get undoTimeout for that. What has not ended after exitTimeout is
+// abandoned; the next server resumes it.
 const (
 	drainTimeout = 20 * time.Second
 	undoTimeout  = 20 * time.Second
 	exitTimeout  = 5 * time.Second
 )
 
-// errStopped is why a claim fails that was in the making when the server was
-// told to stop, and why a release is not finished by this one.
+// errStopped is the cause when a pending claim or a release is canceled because
+// the server stops.
 var errStopped = errors.New("the server is stopping")
 
 func newServeCmd() *cobra.Command {
@@ -47,11 +47,11 @@ func newServeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the server",
-		Long: `Run the server: keep the pools, serve the API, follow the workload files.
+		Long: `Run the server: fill the pools, serve the API, follow the workload files.
 
 Every flag is also an environment variable (HOSTLER_LISTEN for --listen) and a
 key of the file given with --config. SIGTERM and SIGINT stop the server; its
-containers and claims stay, and the next server takes them up again.`,
+containers and claims are kept, and the next server resumes them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.checkArguments(); err != nil {
@@ -72,7 +72,7 @@ containers and claims stay, and the next server takes them up again.`,
 	return cmd
 }
 
-// newLogger writes for people on a terminal and for machines elsewhere.
+// newLogger returns a logger that writes text on a terminal and JSON elsewhere.
 func newLogger(w io.Writer, c serveConfig) *slog.Logger {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.logLevel)); err != nil {
@@ -103,28 +103,28 @@ func serve(ctx context.Context, c serveConfig, log *slog.Logger) error {
 	return errors.Join(err, s.closeAll())
 }
 
-// keysFor reads the API keys. Without any, only this machine may be served.
+// keysFor reads the API keys. Without keys the server must listen on a loopback
+// address.
 func keysFor(c serveConfig, addr net.Addr, log *slog.Logger) (*api.Keys, error) {
 	if c.apiKeyFile != "" {
 		return api.ReadKeys(c.apiKeyFile)
 	}
 	if tcp, ok := addr.(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("serving on %s without API keys would give everybody in reach every container: "+
+		return nil, fmt.Errorf("listening on %s without API keys would give every client in the network every container: "+
 			"name a file of keys with --api-key-file, or listen on 127.0.0.1", addr)
 	}
-	log.Warn("no API keys: every program and user of this machine may use the API; name keys with --api-key-file")
+	log.Warn("no API keys: every program and user of this machine can use the API; name a file of keys with --api-key-file")
 	return nil, nil
 }
 
-// serve runs the loops and the API until ctx ends, and then ends in order:
-// no new requests, the answers under way, the claims in the making and the
-// releases, the loops.
+// serve runs the loops and the API until ctx ends, and then stops in order: new
+// requests, requests in progress, pending claims and releases, the loops.
 func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener, keys *api.Keys) error {
-	defer listener.Close() // it may come to an end before anybody serves
+	defer listener.Close() // for a return before Serve, which closes it too
 	if !s.db.IsShared() {
-		// Whoever had the file before has let go of it, and of all it was doing.
+		// The database file is locked, so an earlier server has exited.
 		if err := s.recoverWork(ctx, s.db.Self()); err != nil {
-			return fmt.Errorf("take up what an earlier server left: %w", err)
+			return fmt.Errorf("resume the work of an earlier server: %w", err)
 		}
 	}
 	handler := api.New(s.apiOptions(keys, c.data))
@@ -162,31 +162,32 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	if s.db.IsShared() {
 		err = errors.Join(err, s.deregister(ctx))
 	}
-	// The database comes first: what a runtime that is let go of says of a hook
-	// under way is not how that hook ended.
+	// The database is closed first: a closed runtime reports an outcome of a
+	// running hook that is not the hook's, which must not be recorded.
 	return errors.Join(err, s.db.Close())
 }
 
-// stopAPI ends the API: streams at once, answers when they are given, or too late.
+// stopAPI stops the API: streams at once, requests when they are answered or the
+// timeout expires.
 func (s *server) stopAPI(ctx context.Context, handler *api.API, server *http.Server) error {
-	s.log.Info("stopping; containers and claims stay")
+	s.log.Info("stopping; containers and claims are kept")
 	handler.Close()
 	ctx, cancel := context.WithTimeout(ctx, drainTimeout+undoTimeout)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
-		s.log.Warn("requests under way did not end, and have no answer", "error", err)
+		s.log.Warn("requests did not finish before the shutdown deadline", "error", err)
 		return server.Close()
 	}
 	return nil
 }
 
-// awaitStopped returns when all that the server does has ended, and soon after it is
-// stopping in any case. A hook may take longer than anybody waits for a server:
-// it runs on in its container, as if the server were killed, and the next one
-// asks for its outcome.
+// awaitStopped waits until all goroutines of the server have ended, or until the
+// shutdown timeouts have expired. A hook may take longer than that: it continues
+// in its container, as if the server were killed, and the next server requests
+// its outcome.
 func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error {
 	all := make(chan error, 1)
-	go func() { all <- g.Wait() }() // it ends with the process at the latest
+	go func() { all <- g.Wait() }() // it ends with the group, or with the process
 	<-stopping
 	defer s.renewWhileStopping()()
 	select {
@@ -201,20 +202,20 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 		return err
 	case <-time.After(undoTimeout + exitTimeout):
 	}
-	s.log.Warn("not all that was under way has ended; the next server takes it up")
+	s.log.Warn("shutdown deadline exceeded; remaining work will be resumed")
 	return nil
 }
 
-// apiOptions is what the API serves.
+// apiOptions returns the options of the API.
 func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	return api.Options{
 		Workloads: s.pools, Pools: s.pools, Containers: s.pools,
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
-		// Fenced, closed or stopped, another server answers, or this one when it is back.
+		// A caller retries: another server answers, or this one after its restart.
 		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
-			// Of no container there is: what it costs does not grow with the pools.
+			// The container does not exist, so the cost does not grow with the pools.
 			if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				return err
 			}
@@ -225,10 +226,10 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 	}
 }
 
-// followWorkloads loads the workload files of a directory and applies their changes,
-// until ctx ends. A directory that cannot be followed is tried again: a lost
-// mount must neither stop the server nor drain a pool, so that a file which is
-// removed leaves its workload as it is.
+// followWorkloads loads the workload files of a directory and applies their
+// changes, until ctx ends. It retries after an error: a lost mount must neither
+// stop the server nor drain a pool. For the same reason a removed file does not
+// change its workload.
 func (s *server) followWorkloads(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -243,45 +244,45 @@ func (s *server) followWorkloads(ctx context.Context, dir string) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		s.log.Error("the directory of workloads cannot be followed and is tried again", "wait", retryDelay, "error", err)
+		s.log.Error("watching the workload directory failed; retrying", "wait", retryDelay, "error", err)
 		if flow.Sleep(ctx, retryDelay) != nil {
 			return nil
 		}
 	}
 }
 
-// retryDelay is how long to wait before what failed is tried once more.
+// retryDelay is the time between attempts to follow or apply workload files.
 const retryDelay = 5 * time.Second
 
-// applyChange does what a change of a workload file asks for. Faults are the
-// author's to mend; anything else is tried again until it is done.
+// applyChange applies a change of a workload file. Validation errors are logged,
+// because only the author can fix them; other errors are retried.
 func (s *server) applyChange(ctx context.Context, dir string, c workload.Change) {
 	log := s.log.With("file", c.File)
 	if c.Err != nil {
-		log.Error("a workload file is not applied", "error", c.Err)
+		log.Error("workload file not applied", "error", c.Err)
 		return
 	}
 	if c.Workload == nil {
-		log.Warn("a workload file is gone; its workload stays until it is deleted", "workload", c.ID)
+		log.Warn("workload file removed; its workload is kept until it is deleted", "workload", c.ID)
 		return
 	}
 	for {
 		err := s.applyFile(ctx, dir, c, log)
-		if _, faulty := errors.AsType[workload.ValidationErrors](err); err == nil || faulty || ctx.Err() != nil {
+		if _, invalid := errors.AsType[workload.ValidationErrors](err); err == nil || invalid || ctx.Err() != nil {
 			if err != nil {
-				log.Error("a workload file is not applied", "error", err)
+				log.Error("workload file not applied", "error", err)
 			}
 			return
 		}
-		log.Error("a workload file is not applied yet", "wait", retryDelay, "error", err)
+		log.Error("workload file not applied; retrying", "wait", retryDelay, "error", err)
 		if flow.Sleep(ctx, retryDelay) != nil {
 			return
 		}
 	}
 }
 
-// applyFile applies a file, unless it is what is applied already: a server
-// that starts again must not undo a drain.
+// applyFile applies a file, unless it is applied already: a restart of the
+// server must not undo a drain.
 func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, log *slog.Logger) error {
 	record, err := s.pools.Workload(ctx, c.Workload.ID)
 	if err == nil && record.Dir == dir && bytes.Equal(record.Source, c.Workload.Source) {
@@ -297,10 +298,11 @@ func (s *server) applyFile(ctx context.Context, dir string, c workload.Change, l
 	return err
 }
 
-// pruneInterval is how often what is too old is removed.
+// pruneInterval is the time between removals of old records.
 const pruneInterval = time.Hour
 
-// prune removes what is older than the retention, now and then, until ctx ends.
+// prune removes records that are older than the retention at every
+// pruneInterval, until ctx ends.
 func (s *server) prune(ctx context.Context, retention time.Duration) error {
 	if retention == 0 {
 		return nil
@@ -310,7 +312,7 @@ func (s *server) prune(ctx context.Context, retention time.Duration) error {
 	for {
 		before := time.Now().Add(-retention)
 		if _, err := s.db.Prune(ctx, store.Retention{Before: before}); err != nil && ctx.Err() == nil {
-			s.log.Error("remove what is older than the retention", "error", err)
+			s.log.Error("pruning old records failed; retrying", "wait", pruneInterval, "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -10,32 +10,33 @@ import (
 	"github.com/mattn/go-isatty"
 )
 
-// Colours of a terminal.
+// Terminal colors.
 const (
-	red         = "\x1b[31m"
-	green       = "\x1b[32m"
-	yellow      = "\x1b[33m"
-	resetColour = "\x1b[0m"
+	red        = "\x1b[31m"
+	green      = "\x1b[32m"
+	yellow     = "\x1b[33m"
+	resetColor = "\x1b[0m"
 )
 
-// isTerminal says whether people read w as it is written.
+// isTerminal reports whether w is a terminal.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
 }
 
-// hasColours says whether w shows colours and wants them.
-func hasColours(w io.Writer) bool {
+// hasColors reports whether w is a terminal that shows colors, and the user has
+// not disabled them.
+func hasColors(w io.Writer) bool {
 	return isTerminal(w) && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 }
 
-// spinnerDelay is how long a command may take without a word.
+// spinnerDelay is the time before a spinner appears.
 const spinnerDelay = 300 * time.Millisecond
 
-// startSpinner shows on a terminal that something goes on, and for how long. The
-// function that it returns ends it and takes the line away.
+// startSpinner shows text and the elapsed time on a terminal. The returned
+// function stops it and clears the line.
 func startSpinner(w io.Writer, text string) (stop func()) {
-	if !hasColours(w) {
+	if !hasColors(w) {
 		return func() {}
 	}
 	end := make(chan struct{})

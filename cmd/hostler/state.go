@@ -17,10 +17,10 @@ func newSyncCmd() *cobra.Command {
 	var name claimName
 	cmd := &cobra.Command{
 		Use:   "sync [CLAIM]",
-		Short: "Take a tenant's state into a snapshot now",
-		Long: `Take the state of an active claim, named by its id or by --workload and --tenant,
-into a snapshot at once. The container goes on meanwhile. The workload must allow
-it (sync.policy.manual).`,
+		Short: "Take a snapshot of a tenant's state now",
+		Long: `Take a snapshot of the state of an active claim, named by its id or by --workload
+and --tenant. The container keeps running. The workload must allow it
+(sync.policy.manual).`,
 		Example: "  hostler sync --workload greeter --tenant alice",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
@@ -28,14 +28,14 @@ it (sync.policy.manual).`,
 			if err != nil {
 				return err
 			}
-			stop := startSpinner(cmd.ErrOrStderr(), "taking the state of "+id)
+			stop := startSpinner(cmd.ErrOrStderr(), "taking a snapshot of "+id)
 			got, err := c.Sync(ctx, id)
 			stop()
 			if err != nil {
 				return err
 			}
 			return r.printResult(cmd.OutOrStdout(), got, func(w io.Writer) error {
-				what := fmt.Sprintf("%d bytes sent in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
+				what := fmt.Sprintf("%d bytes uploaded in %.0f ms", got.Transfer.Sent, got.Transfer.Duration)
 				if got.Transfer.Unchanged {
 					what = "unchanged"
 				}
@@ -50,17 +50,17 @@ it (sync.policy.manual).`,
 	return cmd
 }
 
-// ownerFlags are the flags that say whose snapshots are meant.
+// ownerFlags are the flags that name the owner of snapshots.
 type ownerFlags struct{ workload, tenant string }
 
 func (o *ownerFlags) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&o.workload, "workload", "", "of which workload")
-	cmd.Flags().StringVar(&o.tenant, "tenant", "", "of which tenant")
+	cmd.Flags().StringVar(&o.workload, "workload", "", "the snapshots' workload")
+	cmd.Flags().StringVar(&o.tenant, "tenant", "", "the snapshots' tenant")
 }
 
 func (o *ownerFlags) check(cmd *cobra.Command) error {
 	if o.workload == "" || o.tenant == "" {
-		return usagef(cmd, "say whose with --workload and --tenant")
+		return usagef(cmd, "name the owner with --workload and --tenant")
 	}
 	return nil
 }
@@ -71,8 +71,8 @@ func newSnapshotsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshots --workload WORKLOAD --tenant TENANT",
 		Short: "Show a tenant's snapshots, or restore one",
-		Long: `Show the snapshots of a tenant's state that are kept, newest first. The current
-one, marked with a star, is what the tenant's next claim begins with.`,
+		Long: `Show the stored snapshots of a tenant's state, newest first. The tenant's next
+claim starts with the current one, which is marked with a star.`,
 		Example: "  hostler snapshots --workload greeter --tenant alice",
 		Args:    cobra.NoArgs,
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, _ []string) error {
@@ -112,8 +112,8 @@ func newRestoreCmd() *cobra.Command {
 		Use:   "restore SNAPSHOT --workload WORKLOAD --tenant TENANT",
 		Short: "Make an older snapshot the current one again",
 		Long: `Make an older snapshot the current one again, under a new id: the tenant's next
-claim begins with it. What was current stays in the list, as far as the
-workload's sync.keep reaches. The tenant must hold no claim.`,
+claim starts with it. The previous current one stays in the list, within the
+limit of the workload's sync.keep. The tenant must not hold a claim.`,
 		Example: "  hostler snapshots restore 0199c2a4-7d1e-7c5e-9f3a-2b1c4d5e6f70 --workload greeter --tenant alice",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {

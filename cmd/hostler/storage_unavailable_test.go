@@ -17,8 +17,8 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// A server whose database is away, and one that was taken over from and has
-// not noticed yet, have callers ask again, and made no mistake.
+// A server whose database is unavailable, and a fenced server that has not
+// noticed yet, answer 503 with Retry-After.
 func TestStorageUnavailable(t *testing.T) {
 	t.Parallel()
 	target := postgrestest.Schema(t)
@@ -28,8 +28,8 @@ func TestStorageUnavailable(t *testing.T) {
 		disrupt func(self store.Replica)
 		want    error
 	}{
-		"away": {proxy.URL(), func(store.Replica) { proxy.Cut() }, store.ErrUnavailable},
-		"taken over": {target, func(self store.Replica) {
+		"unavailable": {proxy.URL(), func(store.Replica) { proxy.Cut() }, store.ErrUnavailable},
+		"fenced": {target, func(self store.Replica) {
 			postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET epoch = epoch + 1 WHERE id = '%s'`, self.ID))
 		}, store.ErrFenced},
 	} {
@@ -37,7 +37,7 @@ func TestStorageUnavailable(t *testing.T) {
 			t.Parallel()
 			db, err := store.Open(t.Context(), c.dsn)
 			require.NoError(t, err)
-			defer db.Close() //nolint:errcheck // it may be away
+			defer db.Close() //nolint:errcheck // the database may be unavailable
 			self, err := db.Register(t.Context(), "here")
 			require.NoError(t, err)
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))

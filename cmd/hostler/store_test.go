@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A password is not taken from where every user of the machine can read it,
-// and is not shown when it is refused.
+// A password in the arguments, which every user of the machine can read, is
+// rejected and not printed.
 func TestStorePassword(t *testing.T) {
 	code, out, errOut := hostler(t, "", "serve", "--store", "postgres://me:swordfish@127.0.0.1:1/hostler")
 	require.Equal(t, exitUsage, code)
@@ -27,7 +27,7 @@ func TestStorePassword(t *testing.T) {
 	require.Contains(t, errOut, "one of them")
 }
 
-// Where the records are is said in one of three ways.
+// The store is the default, a URL, or a URL in a file.
 func TestStoreChoice(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "url")
 	require.NoError(t, os.WriteFile(file, []byte("postgres://me:pw@db/hostler\n"), 0o600))

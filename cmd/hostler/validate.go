@@ -12,17 +12,18 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// maxFile bounds what is read of a workload file; no valid one is longer.
+// maxFile is the maximum number of bytes that are read of a workload file. It is
+// one more than a valid file can have.
 const maxFile = 1<<20 + 1
 
 func newValidateCmd() *cobra.Command {
 	var r remote
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Say what is wrong with workload files",
-		Long: `Say all that is wrong with workload files, one fault a line, as compilers do:
-file:line:column: field: message (remedy). "-" is the standard input. No server
-is needed. The exit status is 1 when a file has faults.`,
+		Short: "Check workload files, and report their errors",
+		Long: `Report all errors in workload files, one per line, in the format of a compiler:
+file:line:column: field: message (hint). "-" is the standard input. No server is
+needed. The exit status is 1 when a file has errors.`,
 		Example: "  hostler validate workload.yaml",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -49,7 +50,8 @@ is needed. The exit status is 1 when a file has faults.`,
 	return cmd
 }
 
-// validateFile is what is wrong with a file, also with what only its folder knows.
+// validateFile returns the errors in a file, also those that only its directory
+// shows.
 func validateFile(source []byte, name string) (workload.ValidationErrors, error) {
 	w, err := workload.Parse(source, name)
 	if validationErrors, ok := errors.AsType[workload.ValidationErrors](err); ok {
@@ -66,8 +68,8 @@ func validateFile(source []byte, name string) (workload.ValidationErrors, error)
 		seed := filepath.Join(filepath.Dir(name), v.Seed)
 		if _, err := os.Stat(seed); err != nil {
 			validationErrors = append(validationErrors, workload.ValidationError{
-				File: name, Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s is not there", seed, v.Name),
-				Hint: "make the folder, or take the seed out",
+				File: name, Field: "volumes", Message: fmt.Sprintf("the seed %s of volume %s does not exist", seed, v.Name),
+				Hint: "create the directory, or remove the seed",
 			})
 		}
 	}

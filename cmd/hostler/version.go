@@ -12,7 +12,8 @@ import (
 // built is set when a release is built: -ldflags "-X main.built=v1.2.3".
 var built string
 
-// version is that of this program: the release, or the commit it is built of.
+// version returns the version of this program: the release, or the commit that
+// it is built from.
 func version() string {
 	if built != "" {
 		return built

@@ -23,7 +23,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// server is everything that serves, wired.
+// server has the services of a server, wired together.
 type server struct {
 	db       *store.DB
 	rt       backend
@@ -32,15 +32,15 @@ type server struct {
 	claims   *claim.Service
 	releases *release.Service
 	metrics  *metrics
-	lease    *lease // on a database that servers share
+	lease    *lease // nil without a shared database
 	log      *slog.Logger
 }
 
 // wire opens the database and the runtime and builds the services on them.
-// Nothing is changed before recover and run.
+// It changes no container and no claim: recoverWork and the loops do.
 func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error) {
 	if err := os.MkdirAll(c.data, 0o700); err != nil {
-		return nil, fmt.Errorf("make the data directory: %w", err)
+		return nil, fmt.Errorf("create the data directory: %w", err)
 	}
 	dsn, err := c.database()
 	if err != nil {
@@ -50,7 +50,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, err
 	}
-	log.Info("the database is open", "store", store.Redact(dsn))
+	log.Info("database opened", "store", store.Redact(dsn))
 	id, err := loadIdentity(ctx, db)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -75,25 +75,25 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	return s, nil
 }
 
-// registerReplica makes this server one of those that use the database. It comes last of
-// what may take long: from here on the server has to say that it is alive.
+// registerReplica registers this server as a replica of the database. It is the
+// last slow step of wire, because from here on the server has to renew its lease.
 //
-// Plain processes are on one machine, below the data directory of one server:
-// then there may be no other.
+// The process runtime allows only one server: its processes are on one machine,
+// below the data directory of one server.
 func registerReplica(ctx context.Context, c serveConfig, db *store.DB, log *slog.Logger) (*lease, error) {
 	if c.runtime == "process" {
 		if err := db.LockExclusive(ctx); err != nil {
-			return nil, fmt.Errorf("the process runtime is for one server, and another one uses the database: %w", err)
+			return nil, fmt.Errorf("the process runtime allows only one server, and another one uses the database: %w", err)
 		}
 	}
-	host, _ := os.Hostname() //nolint:errcheck // without it every wait is a little longer
-	// A data directory that cannot be written costs the same, and no more.
-	previous, dead, err := findPreviousServer(c.data, host)
+	host, _ := os.Hostname() //nolint:errcheck // without it a takeover waits until a lease expires
+	// So does a takeover if the data directory cannot be written.
+	previous, exited, err := findPreviousServer(c.data, host)
 	if err != nil {
-		log.Warn("which server used the data directory last is not known: what it had begun waits until its lease is over", "error", err)
+		log.Warn("previous server unknown; its work is taken over when its lease expires", "error", err)
 	}
-	if dead != "" {
-		if err := db.MarkDead(ctx, dead); err != nil {
+	if exited != "" {
+		if err := db.MarkDead(ctx, exited); err != nil {
 			return nil, err
 		}
 	}
@@ -105,20 +105,20 @@ func registerReplica(ctx context.Context, c serveConfig, db *store.DB, log *slog
 	}
 	l.renewed(startedAt)
 	if err := previous.record(self.ID, host); err != nil {
-		log.Warn("after a crash, what this server had begun will wait until its lease is over", "error", err)
+		log.Warn("recording this server failed; after a crash its work is taken over when its lease expires", "error", err)
 	}
 	return l, nil
 }
 
-// pathPolicy are where workloads may keep tenants' state. Servers that share a
-// database have no folder of their own: what one of them kept there the others
-// would not find.
+// pathPolicy returns the directories in which workloads may keep tenants' state.
+// Servers that share a database have no default directory: the others would not
+// find the state that one of them keeps there.
 func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 	state := c.stateDir
 	if state == "" && !shared {
 		state = filepath.Join(c.data, "state")
 	}
-	return snapshot.PathPolicy{State: state, Dirs: c.stateFolders, Credentials: c.credentialsDir}
+	return snapshot.PathPolicy{State: state, Dirs: c.stateDirs, Credentials: c.credentialsDir}
 }
 
 // assemble builds the services on a database and a runtime.
@@ -132,15 +132,15 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	return s
 }
 
-// identity is what tells this installation's containers from others': the id
-// is on their labels, the secret is the key to their shims.
+// identity distinguishes this installation's containers from others': the id is
+// in their labels, the secret is the key to their shims.
 type identity struct {
 	id     string
 	secret []byte
 }
 
-// loadIdentity returns the database's identity, made when it is new. It lives
-// in the database, so that a label and the database always agree.
+// loadIdentity returns the database's identity, which it creates in a new
+// database. It is in the database, so that labels and database always agree.
 func loadIdentity(ctx context.Context, db *store.DB) (identity, error) {
 	id, err := db.MetaOr(ctx, "installation", uuid.NewString())
 	if err != nil {
@@ -152,7 +152,7 @@ func loadIdentity(ctx context.Context, db *store.DB) (identity, error) {
 	}
 	key, err := hex.DecodeString(secret)
 	if err != nil {
-		return identity{}, fmt.Errorf("the secret in the database is broken: %w", err)
+		return identity{}, fmt.Errorf("decode the secret in the database: %w", err)
 	}
 	return identity{id: id, secret: key}, nil
 }
@@ -163,8 +163,8 @@ func randomBytes(n int) []byte {
 	return b
 }
 
-// recoverWork takes up what a server that is no more left. What needs the engine
-// or may take long is left to run.
+// recoverWork resumes the work of a server that has exited. Work that needs the
+// engine or may take long is left to the loops.
 func (s *server) recoverWork(ctx context.Context, replica string) error {
 	owned, err := s.db.OwnedBy(ctx, replica)
 	if err != nil {
@@ -179,8 +179,9 @@ func (s *server) recoverWork(ctx context.Context, replica string) error {
 	return s.releases.TakeOver(ctx, owned.Claims, owned.Runs)
 }
 
-// runLeaderLoops does what one server is enough for, until ctx ends: it keeps the pools,
-// releases idle claims, follows the files of workloads, and removes what is old.
+// runLeaderLoops runs the loops of which only one server's may run, until ctx
+// ends: it fills the pools, releases idle claims, follows the workload files, and
+// prunes old records.
 func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
@@ -195,10 +196,11 @@ func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	return g.Wait()
 }
 
-// closeAll lets go of the runtime and the database. Containers and claims stay.
+// closeAll closes the runtime, the sinks and the database. Containers and claims
+// are kept.
 func (s *server) closeAll() error { return errors.Join(s.rt.Close(), s.sinks.Close(), s.db.Close()) }
 
-// backend is a runtime that this server opened.
+// backend is a runtime that can be closed.
 type backend interface {
 	runtime.Runtime
 	Close() error
