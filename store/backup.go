@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// ErrFileNotFound says that there is no database file to be copied.
+// ErrNoDatabase indicates that there is no database file to copy.
 var ErrNoDatabase = errors.New("there is no database")
 
-// Backup copies the SQLite database at path into a new file, whole and of one
-// moment, also while a server uses it and writes. The copy appears under its
-// name only when it is complete and on the disk, readable by its owner only: it
-// holds the installation's secret. A file that is there is os.ErrExist.
+// Backup copies the SQLite database at path into a new file. The copy is
+// complete and consistent, also while a server uses the database and writes. It
+// appears under its name only when it is complete and on the disk, and only its
+// owner can read it, because it holds the installation's secret. An existing
+// file is os.ErrExist.
 func Backup(ctx context.Context, path, dest string) error {
 	if err := backup(ctx, path, dest); err != nil {
 		return fmt.Errorf("copy database %s into %s: %w", path, dest, translateError(err))
@@ -36,14 +37,14 @@ func backup(ctx context.Context, path, dest string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.Close()) }()
-	// SQLite makes the file with the rights that the process leaves to
-	// everybody: within a folder of ours nobody else can open it.
-	folder, err := os.MkdirTemp(filepath.Dir(dest), ".backup-")
+	// SQLite creates the file with the permissions of the process's umask. No
+	// other user can open it within a private directory.
+	dir, err := os.MkdirTemp(filepath.Dir(dest), ".backup-")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	part := filepath.Join(folder, "hostler.db")
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	part := filepath.Join(dir, "hostler.db")
 	if _, err := db.ExecContext(ctx, `VACUUM INTO $1`, part); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func backup(ctx context.Context, path, dest string) (err error) {
 	return syncToDisk(filepath.Dir(dest))
 }
 
-// syncToDisk has a file, or the names in a folder, written to the disk.
+// syncToDisk flushes a file, or the entries of a directory, to the disk.
 func syncToDisk(path string) error {
 	f, err := os.Open(path)
 	if err != nil {
@@ -68,9 +69,9 @@ func syncToDisk(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// Restore puts a copy in the place of the SQLite database at path. What was
-// there stays beside it, under the name that is returned. The copy stays as it
-// is. With a server that uses the database it is ErrInUse.
+// Restore replaces the SQLite database at path with a copy of from. It keeps
+// the replaced database next to it, under the name that it returns. The source
+// stays unchanged. If a server uses the database, the error is ErrInUse.
 func Restore(ctx context.Context, from, path string) (replaced string, err error) {
 	replaced, err = restore(ctx, from, path)
 	if err != nil {
@@ -105,13 +106,14 @@ func restore(ctx context.Context, from, path string) (replaced string, err error
 	return replaced, syncToDisk(filepath.Dir(path))
 }
 
-// sideFiles are the files that SQLite keeps beside a database while it is open, and
-// leaves behind when its process is killed.
+// sideFiles are the suffixes of the files that SQLite keeps next to a database
+// while it is open, and leaves behind when its process is killed.
 var sideFiles = []string{"-wal", "-shm"}
 
 // moveAside gives the database at path a second name and leaves it without side
-// files: those would be taken for a new file's. Whoever is killed in it, or
-// before the new file is there, leaves the old one whole.
+// files, because SQLite would apply those to the new file. A process that is
+// killed here, or before the new file is in place, leaves the old database
+// complete.
 func moveAside(ctx context.Context, path, name string) error {
 	for _, side := range append([]string{""}, sideFiles...) {
 		if err := os.Link(path+side, name+side); err != nil && (side == "" || !errors.Is(err, os.ErrNotExist)) {
@@ -122,8 +124,8 @@ func moveAside(ctx context.Context, path, name string) error {
 		return err
 	}
 	names := []string{path}
-	// A file that cannot be read any more is what many a copy is put back for:
-	// that one keeps its side files, as they are.
+	// A damaged database is a common reason to restore a copy. If it cannot be
+	// read, it keeps its side files unchanged.
 	if checkpoint(ctx, path) == nil {
 		names = append(names, name)
 	}
@@ -137,7 +139,7 @@ func moveAside(ctx context.Context, path, name string) error {
 	return syncToDisk(filepath.Dir(path))
 }
 
-// checkpoint writes what is in the side files of a database into its file.
+// checkpoint copies the side files of a database into its main file.
 func checkpoint(ctx context.Context, path string) (err error) {
 	db, err := sql.Open("sqlite", uri(path, []string{"mode=rw"}))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// A copy that is made while a server writes is whole, private, and opens; what
-// is there is not overwritten.
+// A copy that is made while a server writes is complete and private, and can be
+// opened. Existing files are not overwritten.
 func TestBackup(t *testing.T) {
 	dir := t.TempDir()
 	path, into := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
@@ -68,8 +68,8 @@ func TestBackup(t *testing.T) {
 	require.NoError(t, restored.Close())
 }
 
-// A copy takes the place of a database that no server uses, with all that
-// belongs to it, and what was there is kept whole.
+// A copy replaces a database that no server uses, with its side files, and the
+// replaced database is kept complete.
 func TestRestore(t *testing.T) {
 	dir := t.TempDir()
 	path, from := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
@@ -94,21 +94,22 @@ func TestRestore(t *testing.T) {
 		require.Equal(t, want, got, file)
 		require.NoError(t, db.Close())
 	}
-	// Where there is none, it is put all the same.
+	// It is also restored where there is no database.
 	replaced, err = Restore(t.Context(), from, filepath.Join(dir, "new", "hostler.db"))
 	require.NoError(t, err)
 	require.Empty(t, replaced)
 }
 
-// A database that is displaced by a process that is killed before the copy is in
-// its place is still there, whole, with what was in its side files.
+// When a process is killed between moving a database aside and putting the copy
+// in its place, the database still exists, complete with the contents of its
+// side files.
 func TestRestoreKilled(t *testing.T) {
 	dir := t.TempDir()
 	live, path := filepath.Join(dir, "live.db"), filepath.Join(dir, "hostler.db")
 	db, err := Open(t.Context(), live)
 	require.NoError(t, err)
 	require.NoError(t, db.SetMeta(t.Context(), "time", "now"))
-	for _, side := range []string{"", "-wal"} { // as if its server had been killed
+	for _, side := range []string{"", "-wal"} { // as after its server was killed
 		data, err := os.ReadFile(live + side)
 		require.NoError(t, err)
 		require.NotEmpty(t, data)
@@ -129,8 +130,8 @@ func TestRestoreKilled(t *testing.T) {
 	}
 }
 
-// A copy takes the place of a file that is no database any more, which is kept
-// as it is, side files and all.
+// A copy replaces a file that is not a valid database. That file and its side
+// files are kept unchanged.
 func TestRestoreDamaged(t *testing.T) {
 	dir := t.TempDir()
 	path, from := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")

@@ -19,7 +19,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// databases are the databases, to be measured side by side in one run.
+// databases are the databases, measured in the same run for comparison.
 var databases = []struct {
 	name string
 	dsn  func(tb testing.TB) string
@@ -28,9 +28,9 @@ var databases = []struct {
 	{"postgres", postgrestest.Schema},
 }
 
-// BenchmarkClaimRelease is a whole claim and its release as the flows record
+// BenchmarkClaimRelease measures a claim and its release as the flows record
 // them: reserve, active, releasing, released; four changes, five events. An
-// operation is one such pair, durable.
+// operation is one such durable pair.
 func BenchmarkClaimRelease(b *testing.B) {
 	for _, e := range databases {
 		for _, history := range []int{0, 10_000, 100_000} {
@@ -45,7 +45,7 @@ func BenchmarkClaimRelease(b *testing.B) {
 	}
 }
 
-// runClaimCycles makes b.N claims and releases, so many at a time.
+// runClaimCycles makes b.N claims and releases, with the given concurrency.
 func runClaimCycles(b *testing.B, db *DB, parallel int) {
 	name := uuid.NewString() // a workload without earlier claims
 	for range parallel {
@@ -71,7 +71,7 @@ func runClaimCycles(b *testing.B, db *DB, parallel int) {
 }
 
 // BenchmarkAppendFollow appends events from eight writers while followers read
-// all of them. An operation is one event that every follower has seen.
+// all of them. An operation is one event that every follower has read.
 func BenchmarkAppendFollow(b *testing.B) {
 	for _, e := range databases {
 		for _, followers := range []int{0, 1, 50} {
@@ -106,7 +106,7 @@ func appendAndFollow(b *testing.B, db *DB, followers int) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "events/s")
 }
 
-// followEvents reads until it has seen n events, and fails when one is missing.
+// followEvents reads until it has read n events, and fails when one is missing.
 func followEvents(ctx context.Context, db *DB, n int) error {
 	var after int64
 	for after < int64(n) {
@@ -132,11 +132,11 @@ func openBench(b *testing.B, dsn string) *DB {
 	b.Helper()
 	db, err := Open(b.Context(), dsn)
 	require.NoError(b, err)
-	b.Cleanup(func() { _ = db.Close() }) // it was only measured
+	b.Cleanup(func() { _ = db.Close() }) // only used for the benchmark
 	return db
 }
 
-// addIdleContainer adds a container that waits.
+// addIdleContainer adds an idle container.
 func addIdleContainer(tb testing.TB, db *DB, workload, id string) {
 	tb.Helper()
 	ctx := tb.Context()
@@ -152,7 +152,7 @@ func addIdleContainer(tb testing.TB, db *DB, workload, id string) {
 	require.NoError(tb, err)
 }
 
-// claimCycle is a claim and its release.
+// claimCycle makes a claim and releases it.
 func claimCycle(ctx context.Context, db *DB, id, name, tenant string) error {
 	_, err := db.Reserve(ctx, claim.Reservation{
 		Claim: id, Workload: name, Tenant: tenant, Revision: "r", Reuse: workload.ReuseWipe,
@@ -187,8 +187,7 @@ func claimCycle(ctx context.Context, db *DB, id, name, tenant string) error {
 	return nil
 }
 
-// addHistory gives the database a history: n ended claims with their events, n gone
-// containers.
+// addHistory adds n ended claims with their events, and n destroyed containers.
 func addHistory(tb testing.TB, db *DB, n int) {
 	tb.Helper()
 	ctx := tb.Context()

@@ -14,11 +14,11 @@ import (
 
 var _ claim.Store = (*DB)(nil)
 
-// liveCondition is the condition of the indexes on live claims, word for word: only
-// then are they used.
+// liveCondition is the condition of the indexes on live claims, word for word.
+// The database uses them only then.
 const liveCondition = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 
-// A claim's health is its container's.
+// A claim's health is the health of its container.
 const (
 	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
 		warnings, reason, discard, created_at, active_at, touched_at, released_at,
@@ -27,7 +27,7 @@ const (
 	fenceColumn  = `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`
 	selectClaims = `SELECT ` + claimColumns + `, owner, ` + healthColumn + `, ` + fenceColumn + ` FROM claims`
 	selectClaim  = selectClaims + ` WHERE id = $1`
-	// The fence is the one given, unless the clock has been set back since an
+	// The fence is the given one, unless the clock was set back since an
 	// earlier claim of the tenant.
 	insertClaim = `INSERT INTO claims (` + claimColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
@@ -45,7 +45,7 @@ const (
 		WHERE id = $1`
 )
 
-// UpdateClaim makes a change of one claim and of its container.
+// UpdateClaim changes one claim and its container.
 func (db *DB) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
 	var c claim.Claim
 	err := db.update(ctx, func(t *tx) (err error) {
@@ -53,7 +53,7 @@ func (db *DB) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim,
 		return err
 	})
 	if err != nil {
-		return claim.Claim{}, fmt.Errorf("move claim %s to %s: %w", m.ID, m.To, err)
+		return claim.Claim{}, fmt.Errorf("update claim %s to %s: %w", m.ID, m.To, err)
 	}
 	return c, nil
 }
@@ -69,9 +69,9 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 	if m.If != nil && !m.If(before) {
 		return before, fmt.Errorf("%w: it is %s, and has changed", pool.ErrConflict, before.State)
 	}
-	owner, remark := t.owner, m.To == ""
-	if remark {
-		m.To, owner = before.State, before.Owner // a remark is not a step
+	owner, isNote := t.owner, m.To == ""
+	if isNote {
+		m.To, owner = before.State, before.Owner // a note is not a transition
 	}
 	after := updatedClaim(t, before, m)
 	after.Owner = owner
@@ -98,8 +98,8 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 			return before, fmt.Errorf("its container %s to %s: %w", id, move.To, err)
 		}
 		after.Health, after.ContainerFence = string(k.Health), k.Fence
-	} else if id != "" && !remark && (m.To == claim.Pending || m.To == claim.Releasing) {
-		// A flow begins, or another server goes on with it.
+	} else if id != "" && !isNote && (m.To == claim.Pending || m.To == claim.Releasing) {
+		// A flow begins, or another server resumes it.
 		var protocol int
 		if err := t.query(raiseFence, id).Scan(&after.ContainerFence, &protocol); err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return before, translateError(err)
@@ -109,15 +109,15 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 		}
 	}
 	if before.State.IsLive() && !after.State.IsLive() {
-		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before it was heard how it ended"); err != nil {
+		if err := endRuns(t, runningOfClaim, before.ID, "its claim ended before its outcome was known"); err != nil {
 			return before, err
 		}
 	}
 	return normalized(after), saveClaim(t, after)
 }
 
-// updatedClaim is the record as the move makes it. What before and after share is
-// not looked at in before any more.
+// updatedClaim returns the record after the transition. It shares slices and
+// maps with before, which must not be read afterwards.
 func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	after := before
 	if m.Set != nil {
@@ -136,7 +136,7 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	return normalized(after)
 }
 
-// saveClaim writes what may change of a record.
+// saveClaim writes the mutable columns of a record.
 func saveClaim(t *tx, c claim.Claim) error {
 	texts, err := claimJSONColumns(c)
 	if err != nil {
@@ -147,7 +147,7 @@ func saveClaim(t *tx, c claim.Claim) error {
 		c.Snapshot, c.Failures, toNullNanos(c.RetryAt), toNullNanos(c.SyncedAt), string(c.FailureReason), toNullNanos(c.FailedAt), c.Owner)
 }
 
-// addClaim writes a new record, and returns it with its fence.
+// addClaim inserts a record and returns it with its fence.
 func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	texts, err := claimJSONColumns(c)
 	if err != nil {
@@ -161,7 +161,7 @@ func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	return c, translateError(err)
 }
 
-// claimJSONColumns are the columns endpoint, hooks, timings and warnings.
+// claimJSONColumns returns the columns endpoint, hooks, timings and warnings.
 func claimJSONColumns(c claim.Claim) (texts [4]string, err error) {
 	for i, v := range []any{c.Endpoint, c.Hooks, c.Timings, c.Warnings} {
 		if texts[i], err = encode(v); err != nil {
@@ -171,7 +171,7 @@ func claimJSONColumns(c claim.Claim) (texts [4]string, err error) {
 	return texts, nil
 }
 
-// Claim is one record.
+// Claim returns one record.
 func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 	c, err := queryRow(ctx, db, scanClaim, selectClaim, sanitizeText(id))
 	if err != nil {
@@ -180,7 +180,7 @@ func (db *DB) Claim(ctx context.Context, id string) (claim.Claim, error) {
 	return c, nil
 }
 
-// Claims lists the records that match, in order of id.
+// Claims lists the matching records, in order of id.
 func (db *DB) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
 	query, args := claimQuery(f)
 	return queryAll(ctx, db, "claims", query, args, scanClaim)
@@ -229,9 +229,9 @@ func scanClaim(r row) (claim.Claim, error) {
 	return normalized(c), err
 }
 
-// normalized is the record as every reader gets it: lists that are empty instead
-// of missing, times as they are stored, and neither health nor the container's fence
-// once nothing is held.
+// normalized returns the record as every reader gets it: lists are empty
+// instead of nil, times are as stored, and a claim that holds nothing has
+// neither health nor a container fence.
 func normalized(c claim.Claim) claim.Claim {
 	if c.Hooks == nil {
 		c.Hooks = []claim.HookSummary{}
@@ -251,19 +251,19 @@ func normalized(c claim.Claim) claim.Claim {
 	return c
 }
 
-// requestedEvent is the event of a new claim.
+// requestedEvent returns the event of a new claim.
 func requestedEvent(c claim.Claim) activity.Event {
 	return activity.Event{
 		Type: activity.ClaimRequested, Workload: c.Workload, Tenant: c.Tenant, Claim: c.ID,
-		Message: fmt.Sprintf("tenant %q asks for a container of %s", c.Tenant, c.Workload),
+		Message: fmt.Sprintf("tenant %q requested a container of %s", c.Tenant, c.Workload),
 	}
 }
 
-// countRetainedClaims counts what the index on releases that have failed holds.
+// countRetainedClaims counts the entries of the index on failed releases.
 const countRetainedClaims = `SELECT count(*) FROM claims
 	WHERE workload = $1 AND state IN ('releasing', 'release_failed') AND failures > 0`
 
-// Kept is how many containers of a workload releases that have failed hold.
+// Kept returns how many containers of a workload are held by failed releases.
 func (db *DB) Kept(ctx context.Context, workload string) (int, error) {
 	n, err := queryRow(ctx, db, scanNumber, countRetainedClaims, workload)
 	if err != nil {
@@ -272,7 +272,7 @@ func (db *DB) Kept(ctx context.Context, workload string) (int, error) {
 	return int(n), nil
 }
 
-// Waiting is how many claims of a workload wait for a container with other
+// Waiting returns how many claims of a workload wait for a container on other
 // servers.
 func (db *DB) Waiting(ctx context.Context, workload string) (int, error) {
 	if !db.IsShared() {
@@ -280,7 +280,7 @@ func (db *DB) Waiting(ctx context.Context, workload string) (int, error) {
 	}
 	n, err := queryRow(ctx, db, scanNumber, countWaitingClaims, workload, db.Self())
 	if err != nil {
-		return 0, fmt.Errorf("count the claims of %s that wait: %w", workload, err)
+		return 0, fmt.Errorf("count the waiting claims of %s: %w", workload, err)
 	}
 	return int(n), nil
 }

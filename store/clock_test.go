@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/store/storetest"
 )
 
-// A clock that was set back, by decades here, takes nothing from the order of
-// events, from that of a tenant's claims, or from a server's right to lead.
+// A clock that was set back, here by decades, does not change the order of
+// events, the order of a tenant's claims, or a server's right to lead.
 func TestClockSetBackKeepsOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	db := openURL(t, path)
@@ -46,21 +46,21 @@ func TestClockSetBackKeepsOrder(t *testing.T) {
 		kept, err := db.Claim(t.Context(), second.ID)
 		require.NoError(t, err)
 		require.Equal(t, second.Fence, kept.Fence)
-		require.Less(t, addEndedClaim(t, db, "cyd").Fence, before[0].Fence, "only the tenant's own count")
+		require.Less(t, addEndedClaim(t, db, "cyd").Fence, before[0].Fence, "only the tenant's own claims count")
 
 		p, err := db.Events(t.Context(), activity.Filter{}, last, 0)
 		require.NoError(t, err)
 		require.NotEmpty(t, p.Items)
 		require.NoError(t, storetest.Follow(t.Context(), db, p.Next))
 
-		// What is old by the clock as it is now goes, and no more.
+		// Only records that are old by the current clock are removed.
 		pruned, err := db.Prune(t.Context(), store.Retention{Before: time.Now().Add(-time.Hour)})
 		require.NoError(t, err)
 		require.Zero(t, pruned)
 	})
 }
 
-// addEndedClaim is a claim that has come and gone without a container.
+// addEndedClaim adds a claim that ended without a container.
 func addEndedClaim(t *testing.T, db *store.DB, tenant string) claim.Claim {
 	t.Helper()
 	r := reservation(tenant)
@@ -72,6 +72,6 @@ func addEndedClaim(t *testing.T, db *store.DB, tenant string) claim.Claim {
 	})
 	require.NoError(t, err)
 	_, err = db.Reserve(t.Context(), r)
-	require.ErrorIs(t, err, pool.ErrConflict, "its id is used up")
+	require.ErrorIs(t, err, pool.ErrConflict, "its id was already used")
 	return c
 }

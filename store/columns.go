@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// toNanos is how a time is stored: 0 for none.
+// toNanos returns how a time is stored: in nanoseconds, or 0 for the zero time.
 func toNanos(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -15,7 +15,7 @@ func toNanos(t time.Time) int64 {
 	return t.UnixNano()
 }
 
-// fromNanos is the time that nanos stored.
+// fromNanos returns the time that toNanos stored.
 func fromNanos(n int64) time.Time {
 	if n == 0 {
 		return time.Time{}
@@ -23,7 +23,7 @@ func fromNanos(n int64) time.Time {
 	return time.Unix(0, n).UTC()
 }
 
-// toNullNanos stores a time that there may be none of.
+// toNullNanos returns how an optional time is stored: 0 for nil.
 func toNullNanos(t *time.Time) int64 {
 	if t == nil {
 		return 0
@@ -31,7 +31,7 @@ func toNullNanos(t *time.Time) int64 {
 	return toNanos(*t)
 }
 
-// fromNullNanos is the time that maybe stored.
+// fromNullNanos returns the time that toNullNanos stored.
 func fromNullNanos(n int64) *time.Time {
 	if n == 0 {
 		return nil
@@ -40,7 +40,7 @@ func fromNullNanos(n int64) *time.Time {
 	return &t
 }
 
-// boolToInt is how a truth is stored.
+// boolToInt returns how a bool is stored.
 func boolToInt(b bool) int {
 	if b {
 		return 1
@@ -48,7 +48,7 @@ func boolToInt(b bool) int {
 	return 0
 }
 
-// encode stores an object of ours, made of what JSON can hold.
+// encode returns v as JSON. It is for types that JSON can represent.
 func encode(v any) (string, error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -57,7 +57,7 @@ func encode(v any) (string, error) {
 	return string(b), nil
 }
 
-// decode reads what encode stored.
+// decode reads what encode returned.
 func decode(s string, v any) error {
 	if err := json.Unmarshal([]byte(s), v); err != nil {
 		return fmt.Errorf("decode %T: %w", v, err)
@@ -65,22 +65,22 @@ func decode(s string, v any) error {
 	return nil
 }
 
-// sanitizeText takes out of a text what not every database can keep: bytes that are
-// no UTF-8, and NUL.
+// sanitizeText removes what not every database can store: bytes that are not
+// UTF-8, and NUL.
 func sanitizeText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "")
 }
 
-// byID and sortedByID are the same order. With the first, SQLite walks the whole
-// table by its key; with the second it cannot, takes the index on the few rows
-// that are live, and sorts those.
+// byID and sortedByID are the same order. With the first, SQLite scans the
+// whole table by its key. With the second it cannot, so it uses the index on
+// the few live rows and sorts those.
 const (
 	byID       = ` ORDER BY id`
 	sortedByID = ` ORDER BY id || ''`
 )
 
-// where gathers the conditions of a query and their arguments. Conditions are
-// texts of ours; whatever a caller gives goes into the arguments.
+// where collects the conditions of a query and their arguments. Conditions are
+// constant texts of this package; values from callers are passed as arguments.
 type where struct {
 	conditions []string
 	args       []any
@@ -92,11 +92,11 @@ func (w *where) arg(v any) string {
 	return fmt.Sprintf("$%d", len(w.args))
 }
 
-// add adds a condition that holds for every row.
+// add adds a condition that every row must meet.
 func (w *where) add(condition string) { w.conditions = append(w.conditions, condition) }
 
-// equal asks for rows with the value in the column, if it is not empty. The
-// second condition is the one of the partial indexes on such columns.
+// equal requires the value in the column, unless the value is empty. The second
+// condition is the one of the partial indexes on such columns.
 func (w *where) equal(column, value string) {
 	if value != "" {
 		w.add(column + " = " + w.arg(sanitizeText(value)))
@@ -104,7 +104,7 @@ func (w *where) equal(column, value string) {
 	}
 }
 
-// oneOf asks for rows with one of the values in the column.
+// oneOf requires one of the values in the column.
 func oneOf[T ~string](w *where, column string, values []T) {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -113,7 +113,7 @@ func oneOf[T ~string](w *where, column string, values []T) {
 	w.add(column + " IN (" + strings.Join(names, ", ") + ")")
 }
 
-// String is the WHERE clause.
+// String returns the WHERE clause.
 func (w *where) String() string {
 	if len(w.conditions) == 0 {
 		return ""
@@ -121,7 +121,7 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.conditions, " AND ")
 }
 
-// limit is the LIMIT clause, empty for none.
+// limit returns the LIMIT clause, empty for none.
 func (w *where) limit(n int) string {
 	if n <= 0 {
 		return ""

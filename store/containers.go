@@ -20,7 +20,7 @@ const (
 	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'destroyed'`
 	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
-	// The claim stays that of the server that makes it, whoever makes the
+	// The claim keeps its owner, even when another server creates the
 	// container.
 	assignClaim     = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	updateContainer = `UPDATE containers
@@ -28,7 +28,7 @@ const (
 			wiped_at = $11, owner = $12
 		WHERE id = $1`
 	// raiseFence is for a flow that becomes responsible for a container and
-	// changes nothing else of its record.
+	// changes nothing else in its record.
 	raiseFence = `UPDATE containers SET fence = fence + 1 WHERE id = $1 RETURNING fence, protocol`
 )
 
@@ -42,7 +42,7 @@ func (db *DB) AddContainer(ctx context.Context, c pool.Container, maxSize int) e
 }
 
 func addContainer(t *tx, c pool.Container, maxSize int) error {
-	if err := t.lockWorkload(c.Workload); err != nil { // or two would count the same
+	if err := t.lockWorkload(c.Workload); err != nil { // two concurrent calls would count the same
 		return err
 	}
 	var n int
@@ -50,7 +50,7 @@ func addContainer(t *tx, c pool.Container, maxSize int) error {
 		return translateError(err)
 	}
 	if n >= maxSize {
-		// Only then it matters how many there are that do not count.
+		// Only a full pool needs the number of containers that do not count.
 		var kept int
 		if err := t.query(countRetainedClaims, c.Workload).Scan(&kept); err != nil {
 			return translateError(err)
@@ -80,21 +80,21 @@ func addContainer(t *tx, c pool.Container, maxSize int) error {
 	}))
 }
 
-// assignContainer gives a container that is about to be created to the pending claim
-// which it is created for.
+// assignContainer assigns a container that is about to be created to the
+// pending claim that it is created for.
 func assignContainer(t *tx, c *pool.Container) error {
 	k, err := scanClaim(t.query(selectClaim+forUpdate, c.Claim))
 	if err != nil {
 		return err
 	}
 	if k.State != claim.Pending || k.Container != "" || k.Workload != c.Workload {
-		return pool.ErrConflict // it has a container by now, or wants none any more
+		return pool.ErrConflict // it already has a container, or no longer needs one
 	}
 	c.Tenant = k.Tenant
 	return t.execLater(assignClaim, k.ID, c.ID, c.Revision, string(claim.Fresh))
 }
 
-// UpdateContainer makes a change of one container.
+// UpdateContainer changes one container.
 func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Container, error) {
 	var c pool.Container
 	err := db.update(ctx, func(t *tx) (err error) {
@@ -102,7 +102,7 @@ func (db *DB) UpdateContainer(ctx context.Context, m pool.Transition) (pool.Cont
 		return err
 	})
 	if err != nil {
-		return pool.Container{}, fmt.Errorf("move container %s to %s: %w", m.ID, m.To, err)
+		return pool.Container{}, fmt.Errorf("update container %s to %s: %w", m.ID, m.To, err)
 	}
 	return c, nil
 }
@@ -129,11 +129,11 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 		after.ChangedAt = t.now
 	}
 	if after.State == pool.Idle || after.State == pool.Destroyed {
-		after.Claim = "" // nobody can hold it
+		after.Claim = "" // no claim can hold it
 	}
 	after.Fence = before.Fence
 	if after.State != before.State || after.Claim != before.Claim {
-		after.Fence++ // it is another flow's from here on
+		after.Fence++ // another flow owns it from here on
 	}
 	if err := saveContainer(t, &after); err != nil {
 		return before, err
@@ -144,12 +144,12 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 		}
 	}
 	if after.State == pool.Destroyed && before.State != pool.Destroyed {
-		return after, endRuns(t, runningInContainer, before.ID, "its container was destroyed before it was heard how it ended")
+		return after, endRuns(t, runningInContainer, before.ID, "its container was destroyed before its outcome was known")
 	}
 	return after, nil
 }
 
-// saveContainer writes what may change of a record.
+// saveContainer writes the mutable columns of a record.
 func saveContainer(t *tx, c *pool.Container) error {
 	endpoint, err := encode(c.Endpoint)
 	if err != nil {
@@ -160,7 +160,7 @@ func saveContainer(t *tx, c *pool.Container) error {
 		c.Reason, c.Snapshot, c.Fence, toNanos(c.ChangedAt), toNullNanos(c.WipedAt), t.owner)
 }
 
-// fillFromContainer fills in what the event left out, from the record.
+// fillFromContainer fills the event's empty fields from the record.
 func fillFromContainer(c pool.Container, e activity.Event) activity.Event {
 	e.Container = c.ID
 	setIfEmpty(&e.Workload, c.Workload)
@@ -176,7 +176,7 @@ func setIfEmpty(field *string, value string) {
 	}
 }
 
-// Container is one record.
+// Container returns one record.
 func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) {
 	c, err := queryRow(ctx, db, scanContainer, selectContainer, sanitizeText(id))
 	if err != nil {
@@ -185,7 +185,7 @@ func (db *DB) Container(ctx context.Context, id string) (pool.Container, error) 
 	return c, nil
 }
 
-// Containers lists the records that match, in order of id.
+// Containers lists the matching records, in order of id.
 func (db *DB) Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error) {
 	query, args := containerQuery(f)
 	return queryAll(ctx, db, "containers", query, args, scanContainer)
@@ -200,7 +200,7 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	}
 	order := byID
 	if !slices.Contains(f.States, pool.Destroyed) {
-		w.add("state <> 'destroyed'") // as the index on what exists says it
+		w.add("state <> 'destroyed'") // word for word the condition of the index
 		order = sortedByID
 	}
 	if f.After != "" {
@@ -213,15 +213,15 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 const countByKind = `SELECT revision, protocol, state, tenant <> '', health IN ('', 'healthy'), count(*)
 	FROM containers WHERE workload = $1 AND state <> 'destroyed' GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5`
 
-// Counts counts the workload's containers that are not gone.
+// Counts counts the workload's containers that are not destroyed.
 func (db *DB) Counts(ctx context.Context, workload string) ([]pool.Count, error) {
 	return queryAll(ctx, db, "counts of containers of "+workload, countByKind, []any{workload}, scanCount)
 }
 
 const countByState = `SELECT workload, state, count(*) FROM containers WHERE state <> 'destroyed' GROUP BY workload, state`
 
-// CountContainers counts the containers of every workload by state, those that
-// are gone left out.
+// CountContainers counts the containers of every workload by state, except the
+// destroyed ones.
 func (db *DB) CountContainers(ctx context.Context) (map[string]map[pool.State]int, error) {
 	type count struct {
 		workload string

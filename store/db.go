@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// DB is the store. It is safe for many goroutines.
+// DB is the store. It is safe for concurrent use.
 type DB struct {
 	dialect       dialect
 	writer        writer
@@ -26,35 +26,36 @@ type DB struct {
 	lockExclusive func(context.Context) error // nil where opening is enough
 	closed        atomic.Bool
 	protocols     runtime.Protocols
-	closers       []func() error // close what was opened, in its order
+	closers       []func() error // close what was opened, in the order of opening
 }
 
-// dialect is in what the databases differ for those who read and write them;
+// dialect describes how the databases differ for readers and writers;
 // sqlite*.go and postgres*.go have the rest.
 type dialect struct {
 	goose             goose.Dialect
-	migrations        string             // their folder
-	snapshotIsolation sql.IsolationLevel // at which a read transaction sees one moment
+	migrations        string             // their directory
+	snapshotIsolation sql.IsolationLevel // at which a read transaction sees one snapshot
 	singleServer      bool               // whether an open database has no other server
-	readTimeout       time.Duration      // after which a read is not waited for, if not 0
-	clockQuery        string             // asks for its time, if servers are told by it who lives
+	readTimeout       time.Duration      // of one read; 0 for none
+	clockQuery        string             // reads the database's clock; empty where leases do not depend on clocks
 }
 
-// Open opens the database, makes its tables when there are none, and brings
-// its schema up to date. A schema from the future is ErrNewer.
+// Open opens the database, creates its tables if there are none, and migrates
+// its schema to the current version. A schema of a newer Hostler is
+// ErrSchemaTooNew.
 //
-// The dsn is the path of an SQLite file, or "sqlite:" and the path: the file
-// and its folder are made, and one process at a time can have it open
-// (ErrInUse). Or it is the URL of a PostgreSQL database, "postgres://...",
-// which any number of processes may have open. No error has the URL's password
-// in it.
+// The dsn is the path of an SQLite file, or "sqlite:" and the path. Open
+// creates the file and its directory, and one process at a time can have it
+// open (ErrInUse). Or the dsn is the URL of a PostgreSQL database,
+// "postgres://...", which any number of processes may have open. No error
+// contains the URL's password.
 func Open(ctx context.Context, dsn string) (*DB, error) {
 	open := (*DB).openPostgres
 	if !isPostgres(dsn) {
 		open = (*DB).openSQLite
 		dsn = strings.TrimPrefix(dsn, "sqlite:")
 		if scheme, _, found := strings.Cut(dsn, "://"); found {
-			return nil, fmt.Errorf("open database: %q is no kind of store", scheme)
+			return nil, fmt.Errorf("open database: unknown scheme %q", scheme)
 		}
 	}
 	db := &DB{buffer: newEventBuffer()}
@@ -64,27 +65,28 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	return db, nil
 }
 
-// LockExclusive keeps the database for this process, for as long as it is open: with
-// another one that has it, it is ErrInUse. It is called once, before anything
-// is changed, by who relies on no other server taking up or undoing what this
-// one has begun.
+// LockExclusive locks the database for this process, until it is closed. If
+// another process has the lock, the error is ErrInUse. A caller that relies on
+// no other server resuming or undoing its work calls it once, before it changes
+// anything.
 func (db *DB) LockExclusive(ctx context.Context) error {
 	if db.lockExclusive == nil {
 		return nil // Open has locked the file
 	}
 	if err := db.lockExclusive(ctx); err != nil {
-		return fmt.Errorf("keep the database for this server: %w", err)
+		return fmt.Errorf("lock the database for this server: %w", err)
 	}
 	return nil
 }
 
-// SetProtocols says which containers this server can speak to. It is called once,
-// before anything is changed. The containers that are added are of the current
-// version; those of a newer one are not reserved, and every change of them, or
-// of a claim's flow that has one, is runtime.ErrNewer.
+// SetProtocols sets the protocol versions of the containers that this server
+// supports. It is called once, before any change. Containers that are added
+// have the current version. Containers of a newer version are not reserved, and
+// every change of such a container, or of a claim whose flow has one, is
+// runtime.ErrNewer.
 func (db *DB) SetProtocols(p runtime.Protocols) { db.protocols = p }
 
-// update makes a change that has to do with containers.
+// update makes a change that concerns containers.
 func (db *DB) update(ctx context.Context, f func(*tx) error) error {
 	return db.writer.update(ctx, func(t *tx) error {
 		t.protocols = db.protocols
@@ -92,8 +94,8 @@ func (db *DB) update(ctx context.Context, f func(*tx) error) error {
 	})
 }
 
-// Close finishes the writes that are under way, refuses later ones with
-// ErrClosed and lets go of the database. Closing twice is nil.
+// Close finishes the writes in progress, refuses later ones with ErrClosed and
+// closes the database. A second call returns nil.
 func (db *DB) Close() error {
 	db.closed.Store(true)
 	err := db.writer.stop()
@@ -101,7 +103,7 @@ func (db *DB) Close() error {
 	return errors.Join(err, db.closeAll())
 }
 
-// closeAll closes what has been opened, what came first last.
+// closeAll closes what was opened, in reverse order.
 func (db *DB) closeAll() error {
 	var errs []error
 	for _, c := range slices.Backward(db.closers) {
@@ -111,7 +113,7 @@ func (db *DB) closeAll() error {
 	return errors.Join(errs...)
 }
 
-// primeBuffer fills the tail with the newest events of the log.
+// primeBuffer fills the event buffer with the newest events of the log.
 func (db *DB) primeBuffer(ctx context.Context) error {
 	last, err := db.LastSeq(ctx)
 	if err != nil {

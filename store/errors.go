@@ -8,36 +8,39 @@ import (
 
 // Errors of this package.
 var (
-	// ErrClosed says that the database has been closed.
+	// ErrClosed indicates that the database is closed.
 	ErrClosed = errors.New("the database is closed")
-	// ErrInUse says that another server has the database open.
+	// ErrInUse indicates that another server has the database open.
 	ErrInUse = errors.New("another server uses the database")
-	// ErrSchemaTooNew says that a newer Hostler has changed the database's schema.
-	ErrSchemaTooNew = errors.New("the database is of a newer Hostler")
-	// ErrDiskFull says that there is no room for the change.
+	// ErrSchemaTooNew indicates that a newer Hostler has migrated the
+	// database's schema.
+	ErrSchemaTooNew = errors.New("the database was migrated by a newer Hostler")
+	// ErrDiskFull indicates that the disk has no space for the change.
 	ErrDiskFull = errors.New("the disk that holds the database is full")
-	// ErrLocked says that another program has held the database for long.
+	// ErrLocked indicates that another program has locked the database for
+	// longer than the busy timeout.
 	ErrLocked = errors.New("another program has locked the database")
-	// ErrReadOnly says that the file, or its disk, may not be written.
+	// ErrReadOnly indicates that the file, or its disk, is not writable.
 	ErrReadOnly = errors.New("the database cannot be written")
-	// ErrCorrupt says that the file is no sound database.
+	// ErrCorrupt indicates that the file is not a valid database.
 	ErrCorrupt = errors.New("the database file is damaged")
-	// ErrClockSkew says that this machine's clock and the database's disagree by
-	// more than servers can that share a database.
+	// ErrClockSkew indicates that this machine's clock and the database's
+	// differ by more than servers that share a database can tolerate.
 	ErrClockSkew = errors.New("this machine's clock and the database's are too far apart")
-	// ErrUnavailable says that the database's server cannot be reached.
+	// ErrUnavailable indicates that the database server is unreachable.
 	ErrUnavailable = errors.New("the database cannot be reached")
-	// ErrExists says that there is a record of that id already.
-	ErrExists = errors.New("there is such a record already")
-	// ErrRunNotFound says that there is no record of the hook run.
+	// ErrExists indicates that a record of that id already exists.
+	ErrExists = errors.New("the record already exists")
+	// ErrRunNotFound indicates that there is no record of the hook run.
 	ErrRunNotFound = errors.New("no such hook run")
 )
 
-// errSerialization says that another change came between what this one read and what
-// it wrote, and that it has to be made again.
-var errSerialization = errors.New("another change came in between")
+// errSerialization indicates that another change was committed between this
+// change's reads and its writes, and that this change must be retried.
+var errSerialization = errors.New("conflict with a concurrent change")
 
-// translateError turns an error of a database into one of ours, keeping its text.
+// translateError turns an error of a database into one of this package, and
+// keeps its text.
 func translateError(err error) error {
 	if foreign, ok := errors.AsType[*sqlite.Error](err); ok {
 		return translateSQLite(err, foreign)

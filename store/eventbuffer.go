@@ -9,19 +9,20 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// eventBufferLength is how many of the newest events are kept in memory at least.
+// eventBufferLength is the minimum number of the newest events that are kept in
+// memory.
 const eventBufferLength = 2048
 
-// eventBuffer is the newest end of the log, kept in memory so that followers, who
-// nearly always want what has just been written, cost the database nothing.
-// The database stays the truth: whoever asks for what the tail has dropped, or
-// does not have yet, reads it there.
+// eventBuffer holds the newest events of the log in memory. Followers nearly
+// always read what was just written, and so cost the database nothing. The
+// database stays authoritative: events that the buffer has dropped, or does not
+// have yet, are read from there.
 type eventBuffer struct {
 	mu        sync.RWMutex     // guards what follows
 	events    []activity.Event // without a gap, up to last
 	last      int64
-	pending   map[int64]activity.Event // committed here before what comes before them was heard of
-	lastKnown int64                    // the newest event that was heard of, maybe after a gap
+	pending   map[int64]activity.Event // committed here before the preceding events were received
+	lastKnown int64                    // the newest event that was received, perhaps after a gap
 	changed   chan struct{}            // closed and replaced when events come
 	closed    bool
 }
@@ -30,13 +31,13 @@ func newEventBuffer() *eventBuffer {
 	return &eventBuffer{pending: map[int64]activity.Event{}, changed: make(chan struct{})}
 }
 
-// reset sets the tail to the end of the log: the number of the last event, and
-// the newest ones. A tail that has come further stays as it is.
+// reset sets the buffer to the end of the log: the number of the last event,
+// and the newest events. A buffer that is further ahead stays unchanged.
 func (t *eventBuffer) reset(last int64, newest []activity.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if n := len(newest); n > 0 {
-		last = max(last, newest[n-1].Seq) // some may have come after the number was read
+		last = max(last, newest[n-1].Seq) // some may have been added after the number was read
 	}
 	if last <= t.last {
 		return
@@ -47,19 +48,19 @@ func (t *eventBuffer) reset(last int64, newest []activity.Event) {
 	t.notify()
 }
 
-// add takes committed events, in order of their numbers, and wakes the
-// followers if it did not know of them. With one server that makes one change
-// at a time there are no gaps; others commit in between, and two transactions
-// may be told of in another order than that of their commits.
+// add appends committed events, in order of their numbers, and wakes the
+// followers if any of the events is new. With one server that makes one change
+// at a time there are no gaps. Other servers commit in between, and two
+// transactions may be reported in another order than that of their commits.
 func (t *eventBuffer) add(events []activity.Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	news := false
+	added := false
 	for _, e := range events {
 		if _, early := t.pending[e.Seq]; early || e.Seq <= t.last {
 			continue
 		}
-		news = true
+		added = true
 		if e.Seq == t.last+1 {
 			t.events, t.last = append(t.events, e), e.Seq
 			continue
@@ -67,14 +68,14 @@ func (t *eventBuffer) add(events []activity.Event) {
 		t.pending[e.Seq] = e
 		t.lastKnown = max(t.lastKnown, e.Seq)
 	}
-	if news {
+	if added {
 		t.appendPending()
 		t.notify()
 	}
 }
 
-// appendPending appends what waited for the events before it, and forgets what is old.
-// It is called with mu held.
+// appendPending appends the events that waited for a predecessor, and drops the
+// oldest. The caller holds mu.
 func (t *eventBuffer) appendPending() {
 	for e, ok := t.pending[t.last+1]; ok; e, ok = t.pending[t.last+1] {
 		delete(t.pending, e.Seq)
@@ -89,14 +90,14 @@ func (t *eventBuffer) appendPending() {
 	}
 }
 
-// lastContiguous is the number of the last event without a gap before it.
+// lastContiguous returns the number of the last event without a gap before it.
 func (t *eventBuffer) lastContiguous() int64 {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.last
 }
 
-// discard forgets the events up to seq: retention has removed them.
+// discard drops the events up to seq, which retention has removed.
 func (t *eventBuffer) discard(seq int64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,21 +118,22 @@ func (t *eventBuffer) stop() {
 	}
 }
 
-// notify is called with mu held.
+// notify wakes the followers. The caller holds mu.
 func (t *eventBuffer) notify() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// subscribe returns a channel that is closed when events come after this call.
+// subscribe returns a channel that is closed when events are added after this
+// call.
 func (t *eventBuffer) subscribe() <-chan struct{} {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.changed
 }
 
-// page is the page of matching events after seq; ok is false when the tail
-// does not reach back so far, or knows that it misses some.
+// page returns the page of matching events after seq. It returns ok false when
+// the buffer does not reach back to seq, or knows that it misses events.
 func (t *eventBuffer) page(f activity.Filter, after int64, limit int) (p activity.Page, ok bool, err error) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -159,8 +161,8 @@ func (t *eventBuffer) page(f activity.Filter, after int64, limit int) (p activit
 	return p, true, nil
 }
 
-// matchesFilter says whether f asks for e: what conditions (events.go) asks of the
-// database.
+// matchesFilter reports whether f selects e. It is the counterpart of the
+// conditions in events.go.
 func matchesFilter(f activity.Filter, e activity.Event) bool {
 	for _, field := range []struct{ want, have string }{
 		{f.Workload, e.Workload},

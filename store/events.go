@@ -13,7 +13,7 @@ import (
 
 var _ pool.EventLog = (*DB)(nil)
 
-// maxEvents is how long a page of events is that is not limited.
+// maxEvents is the length of a page of events when the caller sets no limit.
 const maxEvents = 1000
 
 // Append writes events that belong to no change, all or none.
@@ -32,17 +32,17 @@ func (db *DB) Changed() <-chan struct{} { return db.buffer.subscribe() }
 
 const selectLast = `SELECT last FROM log WHERE id = 1`
 
-// LastSeq is the number of the newest event, 0 before the first.
+// LastSeq returns the number of the newest event, 0 before the first.
 func (db *DB) LastSeq(ctx context.Context) (int64, error) {
 	last, err := queryRow(ctx, db, scanNumber, selectLast)
 	if err != nil {
-		return 0, fmt.Errorf("read the log's end: %w", err)
+		return 0, fmt.Errorf("read the last event's number: %w", err)
 	}
 	return last, nil
 }
 
-// Events is the page of matching events after a number, at most limit of them
-// (0: a thousand).
+// Events returns the page of matching events after a number, at most limit of
+// them (0: 1000).
 func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
 	if limit <= 0 {
 		limit = maxEvents
@@ -93,7 +93,7 @@ func (db *DB) readStoredOnce(ctx context.Context, f activity.Filter, after int64
 	return p, err
 }
 
-// eventQuery is the query for a page.
+// eventQuery returns the query for a page.
 func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 	var w where
 	w.add("seq > " + w.arg(after))

@@ -38,9 +38,9 @@ func setPragma(t *testing.T, db *DB, pragma string) {
 	}))
 }
 
-// A full disk is said to be full, to everybody whose change is lost, and when
-// there is room again the store goes on. SQLite undoes a whole transaction by
-// itself here, with everybody's changes in it.
+// Every caller whose change is lost to a full disk gets ErrDiskFull, and the
+// store continues when there is space again. SQLite undoes the whole
+// transaction by itself here, with the changes of all callers.
 func TestDiskFullIsReported(t *testing.T) {
 	db := openTest(t)
 	var pages int
@@ -67,7 +67,7 @@ func TestDiskFullIsReported(t *testing.T) {
 	require.Less(t, kept, int64(100))
 	last, err := db.LastSeq(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, kept, last, "as many events as were said to be durable")
+	require.Equal(t, kept, last, "as many events as were acknowledged")
 
 	setPragma(t, db, `PRAGMA max_page_count = 1000000`)
 	require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: long}))
@@ -76,18 +76,18 @@ func TestDiskFullIsReported(t *testing.T) {
 	require.Len(t, p.Items, int(kept)+1)
 }
 
-// A batch that cannot be committed is lost as a whole, and everybody is told
-// so: who was refused because of what another change of the same batch did was
-// refused because of nothing.
+// A batch that cannot be committed is lost as a whole, and every caller gets
+// the error, also one that was refused because of another change of the same
+// batch, which was undone.
 func TestFailedBatchCommitIsReported(t *testing.T) {
 	db := openTest(t)
 	w := db.writer.(*sqliteWriter)
-	begun, goOn := make(chan struct{}), make(chan struct{})
+	begun, proceed := make(chan struct{}), make(chan struct{})
 	var first, batch errgroup.Group
 	first.Go(func() error {
 		return w.update(context.Background(), func(*tx) error {
 			close(begun)
-			<-goOn
+			<-proceed
 			return nil
 		})
 	})
@@ -98,7 +98,7 @@ func TestFailedBatchCommitIsReported(t *testing.T) {
 		func(t *tx) error {
 			var there int
 			if err := t.query(`SELECT count(*) FROM meta WHERE key = 'k'`).Scan(&there); err != nil || there == 0 {
-				return errors.Join(err, errors.New("the one before has not been made"))
+				return errors.Join(err, errors.New("the previous change was not made"))
 			}
 			return pool.ErrConflict
 		},
@@ -116,7 +116,7 @@ func TestFailedBatchCommitIsReported(t *testing.T) {
 			return len(w.queue) == i+1
 		}, time.Minute, time.Millisecond)
 	}
-	close(goOn)
+	close(proceed)
 	require.NoError(t, first.Wait())
 	require.NoError(t, batch.Wait())
 	for _, err := range answers {
@@ -128,8 +128,8 @@ func TestFailedBatchCommitIsReported(t *testing.T) {
 	require.Empty(t, v)
 }
 
-// Another program that holds the file is named as the reason, and no change is
-// half done.
+// When another program has locked the file, the error is ErrLocked, and no
+// change is half done.
 func TestLockedByAnotherProgram(t *testing.T) {
 	db := openTest(t)
 	setPragma(t, db, `PRAGMA busy_timeout = 10`)
@@ -137,7 +137,7 @@ func TestLockedByAnotherProgram(t *testing.T) {
 	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
 	other, err := sql.Open("sqlite", path)
 	require.NoError(t, err)
-	defer other.Close() //nolint:errcheck // a test's
+	defer other.Close() //nolint:errcheck // only for the test
 	conn, err := other.Conn(t.Context())
 	require.NoError(t, err)
 	_, err = conn.ExecContext(t.Context(), `BEGIN IMMEDIATE`)
@@ -151,8 +151,8 @@ func TestLockedByAnotherProgram(t *testing.T) {
 	require.NoError(t, db.SetMeta(t.Context(), "k", "v"))
 }
 
-// Followers can read an event before the call that made it returns: whoever
-// acts on the answer finds the log complete.
+// Followers can read an event before the call that wrote it returns: a caller
+// that acts on the result finds the log complete.
 func TestEventsVisibleBeforeReturn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openTest(t)
@@ -161,7 +161,7 @@ func TestEventsVisibleBeforeReturn(t *testing.T) {
 		writer := db.writer.(*sqliteWriter)
 		publish := writer.publish
 		writer.publish = func(events []activity.Event) {
-			synctest.Wait() // until everybody else waits for this
+			synctest.Wait() // until all other goroutines wait for this one
 			require.False(t, returned.Load())
 			published += len(events)
 			publish(events)
@@ -172,8 +172,8 @@ func TestEventsVisibleBeforeReturn(t *testing.T) {
 	})
 }
 
-// What was answered survives a power failure only with these settings. Each
-// connection that may write has them, and not only the first.
+// Acknowledged changes survive a power failure only with these settings. Every
+// connection that may write has them, not only the first.
 func TestSQLiteDurabilitySettings(t *testing.T) {
 	db := openTest(t)
 	want := map[string]string{
@@ -197,7 +197,7 @@ func TestSQLiteDurabilitySettings(t *testing.T) {
 	require.NoError(t, db.read.QueryRow(`SELECT file FROM pragma_database_list`).Scan(&path))
 	write, err := sql.Open("sqlite", uri(path, writerSettings))
 	require.NoError(t, err)
-	defer write.Close() //nolint:errcheck // a test's
+	defer write.Close() //nolint:errcheck // only for the test
 	for range 3 {
 		conn, err := write.Conn(t.Context())
 		require.NoError(t, err)

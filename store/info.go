@@ -8,15 +8,15 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// Info is what there is to know of a database.
+// Info describes a database.
 type Info struct {
 	Kind    string // SQLite or PostgreSQL
 	Version string // of SQLite, or of the server
 	Schema  int64  // of the tables
-	Bytes   int64  // on the disk, without what is not copied back yet
+	Bytes   int64  // on the disk, without the write-ahead log
 }
 
-// infoQueries are the questions that each kind of database understands.
+// infoQueries are the queries for Info, by kind of database.
 var infoQueries = map[goose.Dialect]struct{ kind, query string }{
 	goose.DialectSQLite3: {"SQLite", `SELECT sqlite_version(), (SELECT max(version_id) FROM goose_db_version),
 		(SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size())`},
@@ -24,23 +24,24 @@ var infoQueries = map[goose.Dialect]struct{ kind, query string }{
 		pg_database_size(current_database())`},
 }
 
-// Info tells of the database.
+// Info returns the kind, version and size of the database.
 func (db *DB) Info(ctx context.Context) (Info, error) {
-	ask := infoQueries[db.dialect.goose]
+	q := infoQueries[db.dialect.goose]
 	a, err := queryRow(ctx, db, func(r row) (a Info, err error) {
 		err = r.Scan(&a.Version, &a.Schema, &a.Bytes)
 		return a, err
-	}, ask.query)
+	}, q.query)
 	if err != nil {
-		return a, fmt.Errorf("ask the database about itself: %w", err)
+		return a, fmt.Errorf("read the database's version and size: %w", err)
 	}
-	a.Kind = ask.kind
+	a.Kind = q.kind
 	return a, nil
 }
 
 const countLiveReplicas = `SELECT count(*) FROM replicas WHERE expires_at > $1`
 
-// CountLive is how many servers have said lately that they use the database.
+// CountLive returns how many servers that use the database have a lease that
+// has not expired.
 func (db *DB) CountLive(ctx context.Context) (int64, error) {
 	n, err := queryRow(ctx, db, scanNumber, countLiveReplicas, toNanos(time.Now()))
 	if err != nil {

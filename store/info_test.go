@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// Each kind of database can tell of itself.
+// Each kind of database returns its version, schema and size.
 func TestDatabaseInfo(t *testing.T) {
 	for kind, dsn := range map[string]func(*testing.T) string{
 		"SQLite":     func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Lease says who leads in something: does what one server is enough for.
-// Leading saves work, and nothing more: two may believe for a moment that they
-// lead, and all that they do must stand that.
+// Lease is the leadership of one task that needs only one server. Leadership
+// saves work and guarantees nothing: two servers may briefly believe that they
+// lead, and all that a leader does must be correct then too.
 type Lease struct {
 	Name      string
 	Holder    string // a Replica's id
@@ -23,8 +23,8 @@ const (
 	saveLease   = `UPDATE leases SET holder = $2, epoch = $3, expires_at = $4 WHERE name = $1`
 )
 
-// TryAcquireLease asks to lead, or to go on leading, for LeaseTime, and says whether this
-// server does. It returns the lease of whoever does.
+// TryAcquireLease acquires the lease, or extends it, for LeaseTime, and reports
+// whether this server is the leader. It returns the lease of the leader.
 func (db *DB) TryAcquireLease(ctx context.Context, name string) (Lease, bool, error) {
 	self, err := db.replica()
 	if err != nil {
@@ -48,17 +48,17 @@ func (db *DB) TryAcquireLease(ctx context.Context, name string) (Lease, bool, er
 		return t.execLater(saveLease, l.Name, l.Holder, l.Epoch, toNanos(l.ExpiresAt))
 	})
 	if err != nil {
-		return Lease{}, false, fmt.Errorf("ask to lead in %s: %w", name, err)
+		return Lease{}, false, fmt.Errorf("acquire lease %s: %w", name, err)
 	}
 	return l, l.Holder == self.ID, nil
 }
 
-// Resign ends this server's leading, so that another one may begin at once.
-// One that does not lead has nothing to give up.
+// Resign gives up this server's lease, so that another server can acquire it at
+// once. It does nothing if this server is not the leader.
 func (db *DB) Resign(ctx context.Context, name string) error {
 	err := db.writer.update(ctx, func(t *tx) error { return t.execLater(endLease, name, db.Self()) })
 	if err != nil {
-		return fmt.Errorf("resign from leading in %s: %w", name, err)
+		return fmt.Errorf("resign lease %s: %w", name, err)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ const (
 		ON CONFLICT (key) DO UPDATE SET value = excluded.value`
 )
 
-// Meta is a value that this installation remembers about itself, empty when it
-// has none of that key.
+// Meta returns a value that this installation stores about itself, or "" if
+// there is none for the key.
 func (db *DB) Meta(ctx context.Context, key string) (string, error) {
 	value, err := queryRow(ctx, db, scanText, selectMeta, key)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -27,8 +27,8 @@ func (db *DB) Meta(ctx context.Context, key string) (string, error) {
 	return value, nil
 }
 
-// MetaOr is such a value, which is set to the given one when there is none. Of
-// several who ask at once all get the same.
+// MetaOr returns such a value, and sets it to the given one if there is none.
+// Concurrent callers all get the same value.
 func (db *DB) MetaOr(ctx context.Context, key, fresh string) (value string, err error) {
 	err = db.writer.update(ctx, func(t *tx) error {
 		if err := t.execLater(addMeta, key, fresh); err != nil {

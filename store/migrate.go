@@ -14,8 +14,9 @@ import (
 //go:embed migrations
 var migrations embed.FS
 
-// migrate brings the schema up to what this program knows. A schema of a newer
-// program is left alone: what it means is not known here.
+// migrate brings the schema to the version that this program knows. It leaves a
+// schema of a newer program unchanged, because this program does not know what
+// it means.
 func migrate(ctx context.Context, db *sql.DB, d dialect) error {
 	files, err := fs.Sub(migrations, d.migrations)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// migrated are the databases whose schemas are migrated.
+// migrated lists the databases whose schemas are migrated.
 var migrated = map[string]struct {
 	dialect dialect
 	dsn     func(t *testing.T) string
@@ -40,8 +40,7 @@ var migrated = map[string]struct {
 		}},
 }
 
-// A database that any earlier version has left is brought up to date, with
-// what was in it.
+// A database of any earlier version is migrated, with its contents.
 func TestMigratesFromEveryVersion(t *testing.T) {
 	for name, c := range migrated {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +63,7 @@ func TestMigratesFromEveryVersion(t *testing.T) {
 	}
 }
 
-// writeOldDatabase makes a database as a version has left it, and closes it.
+// writeOldDatabase creates a database as a version leaves it, and closes it.
 func writeOldDatabase(t *testing.T, db *sql.DB, d dialect, files fs.FS, version int64) {
 	t.Helper()
 	p, err := goose.NewProvider(d.goose, db, files, goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()))
@@ -76,8 +75,7 @@ func writeOldDatabase(t *testing.T, db *sql.DB, d dialect, files fs.FS, version 
 	require.NoError(t, db.Close())
 }
 
-// The values that got another name are migrated, and the constraints on them
-// still hold.
+// Renamed values are migrated, and the constraints on them still hold.
 func TestMigratesRenamedValues(t *testing.T) {
 	for name, c := range migrated {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// openRaw opens the file beside the store.
+// openRaw opens the file next to the store's own connections.
 func openRaw(t *testing.T, path string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -23,7 +23,7 @@ func openRaw(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-// Two servers on one file would each believe what the other has changed.
+// Two servers on one file would each work on state that the other has changed.
 func TestOpenTwice(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	first, err := store.Open(t.Context(), path)
@@ -37,7 +37,7 @@ func TestOpenTwice(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-// All that was written is there after a restart, and the log goes on.
+// All that was written exists after a restart, and the log continues.
 func TestReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a ?#%20folder", "hostler.db")
 	for n := int64(1); n <= 3; n++ {
@@ -51,15 +51,15 @@ func TestReopen(t *testing.T) {
 		require.NoError(t, db.Close())
 	}
 	_, err := os.Stat(path)
-	require.NoError(t, err, "the file is where it was asked for")
+	require.NoError(t, err, "the file is at the given path")
 }
 
-// The file holds what tenants' hooks have printed.
+// The file holds the output of tenants' hooks.
 func TestFileIsPrivate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	db, err := store.Open(t.Context(), filepath.Join(dir, "hostler.db"))
 	require.NoError(t, err)
-	defer db.Close() //nolint:errcheck // it was only looked at
+	defer db.Close() //nolint:errcheck // it only reads
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, 4, "the database, its log and index, and the lock")
@@ -70,7 +70,7 @@ func TestFileIsPrivate(t *testing.T) {
 	}
 }
 
-// What cannot be opened is refused with the reason.
+// A database that cannot be opened is refused with the reason.
 func TestOpenRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(t *testing.T, path string)
@@ -83,12 +83,12 @@ func TestOpenRefuses(t *testing.T) {
 			_, err = openRaw(t, path).Exec(`INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)`)
 			require.NoError(t, err)
 		}, store.ErrSchemaTooNew},
-		"another kind of file": {func(t *testing.T, path string) {
+		"not a database": {func(t *testing.T, path string) {
 			text := make([]byte, 8192)
-			copy(text, "this is a text and no database at all, and it is long enough to be looked at")
+			copy(text, "this is a text and not a database, and it is long enough to be checked")
 			require.NoError(t, os.WriteFile(path, text, 0o600))
 		}, store.ErrCorrupt},
-		"a folder": {func(t *testing.T, path string) {
+		"a directory": {func(t *testing.T, path string) {
 			require.NoError(t, os.Mkdir(path, 0o700))
 		}, nil},
 	} {
@@ -101,7 +101,7 @@ func TestOpenRefuses(t *testing.T) {
 				require.ErrorIs(t, err, c.want)
 			}
 			_, err = store.Open(t.Context(), path)
-			require.NotErrorIs(t, err, store.ErrInUse, "the lock was given back")
+			require.NotErrorIs(t, err, store.ErrInUse, "the lock was released")
 		})
 	}
 	_, err := store.Open(t.Context(), "mysql://localhost/hostler")

@@ -8,11 +8,11 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// What hooks print is kept with their runs. A tenant who claims and releases
-// all the time, and has what its hooks run print as much as is kept, must not
-// fill the database: of the attempts of a tenant on a workload that printed
-// more than largeOutputSize, the newest maxKeptOutputs keep it all. Of those before
-// them an excerpt of each stream stays.
+// The output of hooks is stored with their runs. A tenant that claims and
+// releases continuously, with hooks that print as much as is stored, must not
+// fill the database. Of a tenant's attempts on a workload that printed more
+// than largeOutputSize, the newest maxKeptOutputs keep their whole output.
+// Earlier ones keep an excerpt of each stream.
 const (
 	largeOutputSize = 4 << 10
 	maxKeptOutputs  = 100
@@ -24,11 +24,11 @@ const (
 	truncateRun = `UPDATE runs SET stdout = $3, stderr = $4, large = 0 WHERE id = $1 AND attempt = $2`
 )
 
-// isLarge reports whether a run's texts are much output.
+// isLarge reports whether a run's output is larger than largeOutputSize.
 func isLarge(texts [3]string) bool { return len(texts[1])+len(texts[2]) > largeOutputSize }
 
-// truncateOutputs shortens what is beyond maxKeptOutputs, after one more has come:
-// two at a time, so that what was beyond it before becomes less.
+// truncateOutputs truncates the outputs beyond maxKeptOutputs, after one more
+// was added. It truncates two at a time, so that an existing surplus shrinks.
 func truncateOutputs(t *tx, workload, tenant string) error {
 	for range 2 {
 		r, err := scanRun(t.query(selectSurplus, workload, tenant, maxKeptOutputs))
@@ -50,10 +50,10 @@ func truncateOutputs(t *tx, workload, tenant string) error {
 	return nil
 }
 
-// truncated is an output of which an excerpt is left.
+// truncated returns an excerpt of an output.
 func truncated(o runtime.Output) runtime.Output {
-	text, cut := o.Excerpt(hooks.ExcerptBytes)
-	if !cut {
+	text, shortened := o.Excerpt(hooks.ExcerptBytes)
+	if !shortened {
 		return o
 	}
 	return runtime.Output{Tail: text, Total: o.Total, Truncated: true}

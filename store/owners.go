@@ -4,21 +4,22 @@ import (
 	"context"
 )
 
-// OwnedRecords is what a server was doing: the ids of the records that it changed
-// last, and whose flows are under way. What has to do with a container of a
-// newer server than this one is left out: such a server takes it over.
+// OwnedRecords lists the work of a server: the ids of the records that it
+// changed last and whose flows are in progress. Records that concern a
+// container of a newer server are left out: such a server takes them over.
 type OwnedRecords struct {
 	Containers []string // creating or destroying
 	Claims     []string // pending or releasing
 	Runs       []string // running
 }
 
-// ownedByCondition is the condition for what is a server's, or of none that uses the
-// database: what a server that is forgotten has left with a record that another
-// one took over and did not live to end.
+// ownedByCondition is the condition for the records of a server, or of a server
+// that no longer uses the database. Such a record remains when a server took
+// over from its owner and exited before it finished.
 const ownedByCondition = `(owner = $1 OR owner NOT IN (SELECT id FROM replicas))`
 
-// newerProtocolCondition is the condition for a container that this server cannot speak to.
+// newerProtocolCondition is the condition for a container whose protocol this
+// server does not support.
 const newerProtocolCondition = `EXISTS (SELECT 1 FROM containers WHERE id = container AND protocol > $2)`
 
 // ownedQueries are the queries for each kind of record.
@@ -40,9 +41,9 @@ var ownedQueries = []struct {
 	},
 }
 
-// OwnedBy lists what a server was doing, and what is nobody's: once it was taken
-// over, what is to be finished. The id is empty for one that had not
-// registered.
+// OwnedBy lists the work of a server, and the work without a registered owner.
+// After a takeover the caller finishes it. The id is empty for a server that
+// had not registered.
 func (db *DB) OwnedBy(ctx context.Context, replica string) (OwnedRecords, error) {
 	var o OwnedRecords
 	for _, kind := range ownedQueries {

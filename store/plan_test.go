@@ -16,8 +16,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// What runs for every claim, event or hook finds its rows by an index, so that
-// it takes as long with a hundred thousand rows of history as with none.
+// A query that runs for every claim, event or hook finds its rows by an index,
+// so that it takes as long with a hundred thousand rows of history as with
+// none.
 func TestHotQueriesUseIndexes(t *testing.T) {
 	db := openTest(t)
 	queries := hotQueries()
@@ -30,12 +31,12 @@ func TestHotQueriesUseIndexes(t *testing.T) {
 		}
 	}
 	for _, p := range preferences[:3] {
-		require.NotContains(t, explain(t, db, p.query), "TEMP B-TREE", "the longest idle is the index's first")
+		require.NotContains(t, explain(t, db, p.query), "TEMP B-TREE", "the index is sorted by idle time")
 		require.NotNil(t, p.args(claim.Reservation{Reuse: workload.ReuseWipe}, runtime.Protocols{}))
 	}
 }
 
-// hotQuery is what runs for every claim, event or hook.
+// hotQuery is a query that runs for every claim, event or hook.
 type hotQuery struct {
 	text  string
 	index string // that SQLite's plan must name
@@ -98,12 +99,13 @@ func hotQueries() map[string]hotQuery {
 }
 
 // PostgreSQL has the same indexes, and all of these queries can use one. With
-// tables as small as a test's it would rather not: it is told to.
+// tables as small as a test's it would not, so the test disables sequential
+// scans.
 func TestHotQueriesCanUseIndexesOfPostgres(t *testing.T) {
 	target := postgrestest.Schema(t)
 	db, err := Open(t.Context(), target+"&enable_seqscan=off&plan_cache_mode=force_generic_plan")
 	require.NoError(t, err)
-	defer db.Close() //nolint:errcheck // it was only asked
+	defer db.Close() //nolint:errcheck // it only reads
 	conn, err := db.read.Conn(t.Context())
 	require.NoError(t, err)
 	defer conn.Close() //nolint:errcheck // the same
@@ -124,7 +126,7 @@ func TestHotQueriesCanUseIndexesOfPostgres(t *testing.T) {
 	}
 }
 
-// maxParameter is the number of a query's last parameter.
+// maxParameter returns the number of a query's last parameter.
 func maxParameter(text string) (n int) {
 	for i := 1; strings.Contains(text, fmt.Sprintf("$%d", i)); i++ {
 		n = i
@@ -137,7 +139,7 @@ func eventQueryText(f activity.Filter) string {
 	return text
 }
 
-// explain is the plan of a query, a step a line.
+// explain returns the plan of a query, one step per line.
 func explain(t *testing.T, db *DB, text string) string {
 	t.Helper()
 	args := make([]any, strings.Count(text, "$"))

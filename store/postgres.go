@@ -20,13 +20,14 @@ import (
 
 // How PostgreSQL is used.
 const (
-	// minPostgresVersion is the first version that can be asked what became of a
+	// minPostgresVersion is the first version that reports the status of a
 	// transaction whose answer was lost.
 	minPostgresVersion = 130000
-	// poolSize is how many connections there are for changes, and how many for
-	// reads, unless the URL says so with pool_max_conns.
+	// poolSize is the number of connections for changes, and of those for
+	// reads, unless the URL sets pool_max_conns.
 	poolSize = 8
-	// connectTimeout bounds one attempt to connect, unless the URL says so.
+	// connectTimeout bounds one attempt to connect, unless the URL sets
+	// connect_timeout.
 	connectTimeout = 5 * time.Second
 )
 
@@ -36,13 +37,13 @@ var postgresDialect = dialect{
 	clockQuery: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
 }
 
-// isPostgres says whether the dsn is the URL of a PostgreSQL database.
+// isPostgres reports whether the dsn is the URL of a PostgreSQL database.
 func isPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// openPostgres opens the database behind the URL. What has been opened when it
-// fails, Close closes.
+// openPostgres opens the database at the URL. When it fails, closeAll closes
+// what it has opened.
 func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 	db.dialect = postgresDialect
 	config, err := postgresConfig(dsn)
@@ -77,7 +78,7 @@ func (db *DB) openPostgres(ctx context.Context, dsn string) error {
 }
 
 // connect opens a pool of connections, each prepared with the statement, and
-// makes sure that one can be had.
+// checks that one is available.
 func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare string) (*pgxpool.Pool, error) {
 	config = config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
@@ -92,20 +93,20 @@ func (db *DB) connect(ctx context.Context, config *pgxpool.Config, prepare strin
 	return pool, pool.Ping(ctx)
 }
 
-// How connections are prepared. Whatever the server's defaults are, what was
-// answered is on its disk, and a server of ours that is stopped in the middle
-// of a change does not stop the others for longer than this.
+// How connections are prepared. Whatever the database server's defaults are, an
+// acknowledged commit is on its disk, and a Hostler server that is stopped in
+// the middle of a change does not block the others for longer than this.
 const (
 	durableCommits = `SET synchronous_commit = on; SET idle_in_transaction_session_timeout = '10s'`
 	readOnly       = `SET default_transaction_read_only = on; SET idle_in_transaction_session_timeout = '60s'`
 )
 
-// postgresConfig reads the URL. Its password is taken out first, so that no
-// parser's complaint can have it in it.
+// postgresConfig parses the URL. It removes the password first, so that no
+// parse error can contain it.
 func postgresConfig(dsn string) (*pgxpool.Config, error) {
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return nil, fmt.Errorf("it is no URL; are the password's special characters percent-encoded?")
+		return nil, fmt.Errorf("not a URL; are the password's special characters percent-encoded?")
 	}
 	query := u.Query()
 	password, given := u.User.Password()
@@ -117,7 +118,7 @@ func postgresConfig(dsn string) (*pgxpool.Config, error) {
 		u.User = url.User(u.User.Username())
 	}
 	sized := query.Has("pool_max_conns")
-	hurried := query.Has("connect_timeout")
+	hasTimeout := query.Has("connect_timeout")
 	u.RawQuery = query.Encode()
 	config, err := pgxpool.ParseConfig(u.String())
 	if err != nil {
@@ -129,11 +130,11 @@ func postgresConfig(dsn string) (*pgxpool.Config, error) {
 	if !sized {
 		config.MaxConns = poolSize
 	}
-	if !hurried {
+	if !hasTimeout {
 		config.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	// Of a URL with several hosts the one that can be written is meant; and
-	// after a failover the old one is none any more.
+	// Of a URL with several hosts, the writable one is used. After a failover
+	// the old one is no longer writable.
 	if config.ConnConfig.ValidateConnect == nil {
 		config.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
@@ -143,7 +144,7 @@ func postgresConfig(dsn string) (*pgxpool.Config, error) {
 	return config, nil
 }
 
-// Redact is the dsn as it may be shown: without a password.
+// Redact returns the dsn without passwords, for display.
 func Redact(dsn string) string {
 	if !isPostgres(dsn) {
 		return dsn
@@ -162,21 +163,21 @@ func Redact(dsn string) string {
 	return u.Redacted()
 }
 
-// schemaRef is where in the database the tables are: several installations may
-// share one, each in a schema of its own.
+// schemaRef identifies the schema that holds the tables. Several installations
+// may share a database, each with its own schema.
 type schemaRef struct {
 	schema int64
-	server string // which of the servers that use it we are
+	server string // this server's id among those that use it
 }
 
-// channel is what changes are announced on.
+// channel returns the name of the channel on which changes are announced.
 func (p schemaRef) channel() string { return fmt.Sprintf("hostler_%d", p.schema) }
 
-// key is the number of an advisory lock. Two things with one number would
-// only wait for each other without need.
+// key returns the number of an advisory lock. Two locks with the same number
+// would only wait for each other unnecessarily.
 func (p schemaRef) key(kind, name string) int64 {
 	h := fnv.New64a()
-	_, _ = fmt.Fprintf(h, "hostler %d %s %s", p.schema, kind, name) // a hash takes anything
+	_, _ = fmt.Fprintf(h, "hostler %d %s %s", p.schema, kind, name) // a hash never fails
 	return int64(h.Sum64())                                         //nolint:gosec // any number will do
 }
 
@@ -184,7 +185,7 @@ const selectSchemaRef = `SELECT current_setting('server_version_num')::bigint, c
 	current_setting('server_encoding'),
 	coalesce((SELECT oid::bigint FROM pg_namespace WHERE nspname = current_schema()), 0)`
 
-// checkPostgres refuses a server that cannot do what is needed.
+// checkPostgres refuses a database server that lacks what is needed.
 func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (schemaRef, error) {
 	p := schemaRef{server: uuid.NewString()}
 	var number int64
@@ -193,25 +194,25 @@ func checkPostgres(ctx context.Context, pool *pgxpool.Pool) (schemaRef, error) {
 		return p, fmt.Errorf("read the server's version: %w", err)
 	}
 	if number < minPostgresVersion {
-		return p, fmt.Errorf("PostgreSQL %s is too old: %d is the oldest that will do", version, minPostgresVersion/10000)
+		return p, fmt.Errorf("PostgreSQL %s is too old: version %d or newer is required", version, minPostgresVersion/10000)
 	}
 	if encoding != "UTF8" {
-		return p, fmt.Errorf("the database's encoding is %s: it has to be UTF8", encoding)
+		return p, fmt.Errorf("the database's encoding is %s: UTF8 is required", encoding)
 	}
 	if p.schema == 0 {
-		return p, fmt.Errorf("no schema of the connection's search_path is there to make tables in")
+		return p, fmt.Errorf("no schema of the connection's search_path exists")
 	}
 	return p, nil
 }
 
-// migratePostgres brings the schema up to date, one server after another.
+// migratePostgres migrates the schema, one server at a time.
 func migratePostgres(ctx context.Context, config *pgx.ConnConfig, p schemaRef, d dialect) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
 	}
-	// The lock is given back with the connection, however this ends.
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing is left to be lost
+	// Closing the connection releases the lock.
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // nothing can be lost any more
 	if _, err := conn.Exec(ctx, `SELECT pg_advisory_lock($1)`, p.key("migrate", "")); err != nil {
 		return fmt.Errorf("wait for another server's migration: %w", err)
 	}

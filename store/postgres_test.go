@@ -33,9 +33,9 @@ func warning(message string) activity.Event {
 	return activity.Event{Type: activity.PoolWarning, Message: message}
 }
 
-// A kill at any moment loses nothing that was answered.
+// A kill at any moment loses no change that was acknowledged.
 func TestPostgresCrash(t *testing.T) {
-	const named = "STORE_TEST_CRASH_URL" // how the process that is killed finds it
+	const named = "STORE_TEST_CRASH_URL" // how the killed process finds it
 	if os.Getenv(named) == "" {
 		t.Setenv(named, postgrestest.Schema(t)+"&application_name=crash"+uuid.NewString())
 	}
@@ -45,7 +45,8 @@ func TestPostgresCrash(t *testing.T) {
 		func(t *testing.T, _ string) { awaitDisconnected(t, target) })
 }
 
-// awaitDisconnected waits until the server has noticed that a client is dead.
+// awaitDisconnected waits until the database server has noticed that a client
+// has disconnected.
 func awaitDisconnected(t *testing.T, target string) {
 	t.Helper()
 	u, err := url.Parse(target)
@@ -56,8 +57,8 @@ func awaitDisconnected(t *testing.T, target string) {
 		30*time.Second, 20*time.Millisecond)
 }
 
-// Events of every server reach the followers of every server, none is missed
-// and none comes out of order.
+// Events of every server reach the followers of every server. None is missed,
+// and none arrives out of order.
 func TestFollowersOnSeveralServers(t *testing.T) {
 	target := postgrestest.Schema(t)
 	servers := []*store.DB{openDB(t, target), openDB(t, target), openDB(t, target)}
@@ -80,8 +81,8 @@ func TestFollowersOnSeveralServers(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
-// A follower whose server has lost its connection hears what was committed
-// meanwhile, and what is committed later.
+// A follower whose server has lost its connection receives what was committed
+// in the meantime, and what is committed later.
 func TestFollowerAfterLostConnection(t *testing.T) {
 	t.Parallel()
 	target := postgrestest.Schema(t)
@@ -90,14 +91,14 @@ func TestFollowerAfterLostConnection(t *testing.T) {
 	require.NoError(t, near.Append(t.Context(), warning("before")))
 	require.NoError(t, storetest.Follow(t.Context(), far, 1))
 	proxy.Cut()
-	require.NoError(t, near.Append(t.Context(), warning("meanwhile")))
+	require.NoError(t, near.Append(t.Context(), warning("during")))
 	proxy.Restore()
 	require.NoError(t, storetest.Follow(t.Context(), far, 2))
 	require.NoError(t, near.Append(t.Context(), warning("after")))
 	require.NoError(t, storetest.Follow(t.Context(), far, 3))
 }
 
-// Connections that break are nothing that a caller has to know of.
+// Callers do not notice broken connections.
 func TestBrokenConnectionsAreRetried(t *testing.T) {
 	target := postgrestest.Schema(t)
 	proxy := postgrestest.NewProxy(t, target)
@@ -133,8 +134,8 @@ func TestBrokenConnectionsAreRetried(t *testing.T) {
 	require.Len(t, seen, writers*each)
 }
 
-// A change whose answer is lost was made or not, and the caller is told which:
-// it is made exactly once.
+// A change whose answer was lost is made exactly once, and the caller gets its
+// result.
 func TestLostCommitReply(t *testing.T) {
 	for name, c := range map[string]struct {
 		lose func(*postgrestest.Proxy)
@@ -160,8 +161,8 @@ func TestLostCommitReply(t *testing.T) {
 					Events: []activity.Event{{Type: activity.ContainerCreated, Message: "idle"}},
 				})
 			}
-			// The first has its statements prepared, so that of the second
-			// nothing but the commit is on the way.
+			// The first call prepares the statements, so that only the commit
+			// of the second is in flight.
 			_, err := idle("first")
 			require.NoError(t, err)
 			k, err := idle("second")
@@ -176,8 +177,8 @@ func TestLostCommitReply(t *testing.T) {
 	}
 }
 
-// A database that cannot be reached is said to be away, to readers and to
-// writers, and when it is back the store goes on.
+// Readers and writers get ErrUnavailable while the database is unreachable, and
+// the store continues when it is back.
 func TestDatabaseUnavailable(t *testing.T) {
 	t.Parallel()
 	proxy := postgrestest.NewProxy(t, postgrestest.Schema(t))
@@ -201,8 +202,8 @@ func TestDatabaseUnavailable(t *testing.T) {
 	require.Equal(t, "w", v)
 }
 
-// A database that a server keeps for itself is not for another one to keep,
-// until it is closed.
+// A database that a server has locked exclusively cannot be locked by another
+// one until it is closed.
 func TestLockExclusive(t *testing.T) {
 	target := postgrestest.Schema(t)
 	first, second := openURL(t, target), openDB(t, target)
@@ -212,7 +213,7 @@ func TestLockExclusive(t *testing.T) {
 	require.NoError(t, second.LockExclusive(t.Context()))
 }
 
-// Many servers that start at once on an empty database make one schema.
+// Many servers that start concurrently on an empty database create one schema.
 func TestConcurrentOpen(t *testing.T) {
 	target := postgrestest.Schema(t)
 	var g errgroup.Group
@@ -228,7 +229,7 @@ func TestConcurrentOpen(t *testing.T) {
 	require.NoError(t, g.Wait())
 }
 
-// What cannot be opened is refused with the reason.
+// A database that cannot be opened is refused with the reason.
 func TestPostgresRefuses(t *testing.T) {
 	target := postgrestest.Schema(t)
 	require.NoError(t, openURL(t, target).Close())
@@ -242,7 +243,7 @@ func TestPostgresRefuses(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrUnavailable)
 }
 
-// A password is shown to nobody, whatever is wrong with the URL.
+// No error contains the password, whatever is wrong with the URL.
 func TestPasswordIsSecret(t *testing.T) {
 	const secret = "swordfish"
 	for _, target := range []string{

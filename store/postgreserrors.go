@@ -13,8 +13,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// sqlStates says what PostgreSQL's error codes mean to us, the first that
-// begins the code.
+// sqlStates maps PostgreSQL's error codes to errors of this package. The first
+// prefix that matches counts.
 var sqlStates = []struct {
 	prefix string
 	err    error
@@ -22,18 +22,17 @@ var sqlStates = []struct {
 	{"08", ErrUnavailable},    // the connection
 	{"57P", ErrUnavailable},   // the server is stopping or starting
 	{"53300", ErrUnavailable}, // it has too many connections
-	{"25P03", ErrUnavailable}, // it did not hear of us for too long within a change
-	{"25006", ErrUnavailable}, // it is a standby now, and another one is the server
+	{"25P03", ErrUnavailable}, // the session was idle in a transaction for too long
+	{"25006", ErrUnavailable}, // it is a standby now, and another server is the primary
 	{"53100", ErrDiskFull},
 	{"55P03", ErrLocked},
-	{"42501", ErrReadOnly}, // we may not
+	{"42501", ErrReadOnly}, // permission denied
 	{"XX001", ErrCorrupt},
 	{"XX002", ErrCorrupt},
-	{"40", errSerialization}, // two changes waited for each other, and this one was given up
+	{"40", errSerialization}, // serialization failure or deadlock
 }
 
-// constraints says what it means that a row would have been the second of its
-// kind, by the index that forbids it.
+// constraints maps unique indexes to the error of a row that violates them.
 var constraints = map[string]error{
 	"claims_live":      pool.ErrConflict, // the tenant has another live claim
 	"claims_container": pool.ErrInUse,
@@ -45,8 +44,8 @@ var constraints = map[string]error{
 
 const uniqueViolation = "23505"
 
-// translatePostgres turns an error of PostgreSQL, or of the way there, into
-// one of ours, keeping its text.
+// translatePostgres turns an error of PostgreSQL, or of the connection to it,
+// into one of this package, and keeps its text.
 func translatePostgres(err error) error {
 	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return translateServerError(err, foreign)
@@ -69,8 +68,9 @@ func translateServerError(err error, foreign *pgconn.PgError) error {
 	return err
 }
 
-// isConnectionError says whether a connection could not be had, or was lost. A context
-// that has ended breaks connections too; then that is what is to be said.
+// isConnectionError reports whether a connection could not be established, or
+// was lost. An ended context breaks connections too; that is not a connection
+// error.
 func isConnectionError(err error) bool {
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
 		return true

@@ -7,10 +7,10 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lockPostgres keeps a connection that holds a lock. The server gives the lock
-// back when the connection ends, however it ends. There is no fence: a server
-// of ours that loses this connection goes on, and another one may start. So it
-// keeps a second one from being started by mistake, and no more.
+// lockPostgres opens a connection that holds a lock. The database releases the
+// lock when the connection ends, however it ends. There is no fence: a server
+// that loses this connection continues, and another one may start. The lock
+// only prevents that a second server is started by mistake.
 func (db *DB) lockPostgres(ctx context.Context, config *pgx.ConnConfig, p schemaRef) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -11,18 +11,19 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// How changes of other servers are heard of.
+// How changes of other servers are observed.
 const (
-	// recheckInterval is how long the log's end is believed that has not moved. What is
-	// announced arrives at once, but a connection can be lost without a word.
+	// recheckInterval is how often the log's end is read without a
+	// notification. Notifications arrive at once, but a connection can be lost
+	// silently.
 	recheckInterval = 5 * time.Second
-	// reconnectDelay is how long to wait before connecting again.
+	// reconnectDelay is the delay before connecting again.
 	reconnectDelay = 500 * time.Millisecond
 )
 
-// listener hears of events that any server has committed, and has the tail
-// read them. What it hears is only that there is something: the table is the
-// truth.
+// listener receives notifications of events that any server has committed, and
+// makes the event buffer read them. A notification only reports that there are
+// events: the table is authoritative.
 type listener struct {
 	db     *DB
 	config *pgx.ConnConfig
@@ -31,7 +32,7 @@ type listener struct {
 	done   chan struct{} // closed when the goroutine has ended
 }
 
-// startListener starts the listener's goroutine, which ends when close is
+// startListener starts the listener's goroutine, which ends when stop is
 // called.
 func startListener(db *DB, config *pgx.ConnConfig, p schemaRef) *listener {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -46,9 +47,8 @@ func (l *listener) stop() error {
 	return nil
 }
 
-// run listens until ctx ends, with a new connection whenever one is lost.
-// Nobody is told why it was: those who read and write are told, by the calls
-// that fail.
+// run listens until ctx ends, with a new connection whenever one is lost. It
+// does not report why: readers and writers get the error from their own calls.
 func (l *listener) run(ctx context.Context) {
 	defer close(l.done)
 	for ctx.Err() == nil {
@@ -57,18 +57,18 @@ func (l *listener) run(ctx context.Context) {
 	}
 }
 
-// listen listens with one connection, for as long as it lasts.
+// listen listens on one connection, for as long as it lasts.
 func (l *listener) listen(ctx context.Context) error {
 	conn, err := pgx.ConnectConfig(ctx, l.config)
 	if err != nil {
 		return err
 	}
-	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only listened to
+	defer conn.Close(context.WithoutCancel(ctx)) //nolint:errcheck // it was only used for notifications
 	if _, err := conn.Exec(ctx, `LISTEN `+l.schema.channel()); err != nil {
 		return err
 	}
 	for {
-		// First of all, for what was announced before we listened.
+		// First of all, for events that were announced before LISTEN.
 		if err := l.poll(ctx, conn); err != nil {
 			return err
 		}
@@ -78,8 +78,8 @@ func (l *listener) listen(ctx context.Context) error {
 	}
 }
 
-// poll reads the events that the tail does not have. It asks for the log's end
-// on the connection that it listens with: one that is dead says so.
+// poll reads the events that the buffer does not have. It reads the log's end
+// on the connection that it listens on, so that a dead connection is detected.
 func (l *listener) poll(ctx context.Context, conn *pgx.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, readRetryTimeout)
 	defer cancel()
@@ -93,8 +93,8 @@ func (l *listener) poll(ctx context.Context, conn *pgx.Conn) error {
 	return l.db.catchUp(ctx)
 }
 
-// waitNotification returns when an event is announced that the tail does not have, or when
-// nothing was for a while.
+// waitNotification returns when an event is announced that the buffer does not
+// have, or after recheckInterval.
 func (l *listener) waitNotification(ctx context.Context, conn *pgx.Conn) error {
 	quiet, cancel := context.WithTimeout(ctx, recheckInterval)
 	defer cancel()
@@ -109,14 +109,14 @@ func (l *listener) waitNotification(ctx context.Context, conn *pgx.Conn) error {
 		var last int64
 		var server string
 		_, err = fmt.Sscan(n.Payload, &last, &server)
-		// What this server commits, it need not read.
+		// This server need not read what it commits itself.
 		if err != nil || server != l.schema.server && l.db.buffer.lastContiguous() < last {
 			return nil
 		}
 	}
 }
 
-// catchUp reads into the tail what it does not have.
+// catchUp reads the events that the buffer does not have.
 func (db *DB) catchUp(ctx context.Context) error {
 	last, err := db.LastSeq(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (db *DB) catchUp(ctx context.Context) error {
 	}
 	from := db.buffer.lastContiguous()
 	if last-from > eventBufferLength {
-		return db.primeBuffer(ctx) // the newest end will do
+		return db.primeBuffer(ctx) // the newest events are enough
 	}
 	page, err := db.readStored(ctx, activity.Filter{}, from, eventBufferLength)
 	if err != nil {

@@ -11,19 +11,20 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// postgresSession runs the statements of one change. It gathers them until an
-// answer is needed, and sends them together: of the time that a change takes
-// most is spent on the way.
+// postgresSession runs the statements of one change. It collects them until an
+// answer is needed, and sends them together, because most of the time of a
+// change is network latency.
 type postgresSession struct {
 	ctx    context.Context //nolint:containedctx // the session is one call's
 	conn   *pgx.Conn
 	schema schemaRef
-	batch  *pgx.Batch // what was not sent yet
-	id     txID       // the transaction's, once there was an answer
+	batch  *pgx.Batch // statements not sent yet
+	id     txID       // the transaction's, once there is an answer
 }
 
-// txID names a transaction. After a failover the new server may give a number
-// again that the old one gave to what it has lost: its timeline is another.
+// txID identifies a transaction. After a failover the new server may reuse a
+// number that the old one gave to a transaction that was lost, but its timeline
+// differs.
 type txID struct{ number, timeline string }
 
 const (
@@ -33,10 +34,10 @@ const (
 	txStatus = `SELECT CASE WHEN ` + timeline + ` = $2 THEN pg_xact_status($1::text::xid8) END`
 )
 
-// newPostgresSession returns a session that begins with a transaction.
-// Whatever the server's default is, each statement is to see what others have
-// committed before it. The first answer, which comes before the commit is sent,
-// says whether self may still write, if there is one.
+// newPostgresSession returns a session that begins with a transaction. Whatever
+// the database server's default is, each statement must see what others
+// committed before it. If self is set, the first answer, which arrives before
+// the commit is sent, reports whether self may still write.
 func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *Replica) *postgresSession {
 	s := &postgresSession{ctx: ctx, conn: conn, schema: p, batch: &pgx.Batch{}}
 	s.batch.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
@@ -47,7 +48,7 @@ func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *
 	return s
 }
 
-// isUnfenced says whether the server's row is as it was.
+// isUnfenced returns ErrFenced if the server's row has changed.
 func isUnfenced(r pgx.Row) error {
 	var epoch int64
 	err := r.Scan(&epoch)
@@ -74,7 +75,7 @@ func (s *postgresSession) query(query string, args ...any) row {
 	return postgresRow{s, query, args}
 }
 
-// postgresRow is asked for when it is scanned.
+// postgresRow is a row that is queried when it is scanned.
 type postgresRow struct {
 	session *postgresSession
 	query   string
@@ -85,8 +86,8 @@ func (r postgresRow) Scan(dest ...any) error {
 	s := r.session
 	var scanned error
 	s.batch.Queue(r.query, r.args...).QueryRow(func(row pgx.Row) error {
-		// That there is no row fails the query and not the batch, of which the
-		// driver would forget all that it has prepared.
+		// A missing row fails the query and not the batch: the driver would
+		// discard all that it has prepared for the batch.
 		if scanned = row.Scan(dest...); errors.Is(scanned, pgx.ErrNoRows) {
 			return nil
 		}
@@ -102,7 +103,7 @@ func (s *postgresSession) lockWorkload(workload string) error {
 	return s.execLater(`SELECT pg_advisory_xact_lock($1)`, s.schema.key("workload", workload))
 }
 
-// flush sends what was gathered and waits for the answers.
+// flush sends the collected statements and waits for the answers.
 func (s *postgresSession) flush() error {
 	batch := s.batch
 	s.batch = &pgx.Batch{}
@@ -113,17 +114,17 @@ func (s *postgresSession) flush() error {
 	return translateError(err)
 }
 
-// errCommitUnknown says that a commit was sent and its answer lost.
-var errCommitUnknown = errors.New("whether the change was made is not known")
+// errCommitUnknown indicates that a commit was sent and its answer was lost.
+var errCommitUnknown = errors.New("the outcome of the commit is unknown")
 
-// notifyCommit says up to where the log goes now, and which server says it.
+// notifyCommit announces the new end of the log, and which server committed it.
 const notifyCommit = `SELECT pg_notify($1, last || ' ' || $2) FROM log WHERE id = 1`
 
 // commit numbers the events, appends them to the log, announces them and ends
-// the transaction, in one message: whoever holds the log's row makes all others
-// wait.
+// the transaction, in one message, because the transaction that holds the log's
+// row blocks all others.
 func (s *postgresSession) commit(events []activity.Event) error {
-	if s.id.number == "" { // without it nobody could find out whether the commit was made
+	if s.id.number == "" { // without it the outcome of the commit could not be determined
 		if err := s.flush(); err != nil {
 			return err
 		}
@@ -142,7 +143,7 @@ func (s *postgresSession) commit(events []activity.Event) error {
 		numberEvents(events, last)
 		return nil
 	}
-	// A fatal one may have come after the commit.
+	// A fatal error may have occurred after the commit.
 	if foreign, ok := errors.AsType[*pgconn.PgError](err); ok && foreign.SeverityUnlocalized == "ERROR" {
 		return err
 	}
@@ -150,7 +151,7 @@ func (s *postgresSession) commit(events []activity.Event) error {
 }
 
 // rollback ends a transaction that is open. When that fails the connection is
-// lost, and the server undoes what has none.
+// lost, and the database undoes the transaction.
 func (s *postgresSession) rollback() {
 	const idle = 'I'
 	if s.conn.IsClosed() || s.conn.PgConn().TxStatus() == idle {

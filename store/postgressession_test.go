@@ -8,12 +8,12 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// The server knows what became of its own transactions, and is not believed
-// about those of the one that it has replaced.
+// The database server knows the outcome of its own transactions, and its answer
+// about those of the server that it replaced is not trusted.
 func TestTxStatus(t *testing.T) {
 	db, err := Open(t.Context(), postgrestest.Schema(t))
 	require.NoError(t, err)
-	defer db.Close() //nolint:errcheck // it was only asked
+	defer db.Close() //nolint:errcheck // it only reads
 	w := db.writer.(*postgresWriter)
 	id, err := w.transact(t.Context(), func(t *tx) error { return t.execLater(putMeta, "k", "v") })
 	require.NoError(t, err)

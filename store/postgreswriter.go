@@ -15,38 +15,39 @@ import (
 
 // How changes of a PostgreSQL database are made.
 const (
-	// txTimeout bounds a transaction, which takes milliseconds: a server that is
-	// out of reach does not always say so.
+	// txTimeout bounds a transaction, which normally takes milliseconds. An
+	// unreachable server does not always cause an error.
 	txTimeout = 15 * time.Second
-	// maxSerializationRetries is how often a change is made again that others came in between of.
+	// maxSerializationRetries is how often a change is retried after conflicts
+	// with concurrent changes.
 	maxSerializationRetries = 20
 )
 
 // postgresWriter makes changes of a PostgreSQL database, as many at once as
 // there are connections, each in a transaction of its own. They wait for each
-// other where they change the same rows, and, if they tell of something, for
-// the log's row: from the numbering of their events, which is sent together
-// with the commit, to the commit's end.
+// other where they change the same rows, and, if they have events, for the
+// log's row: from the numbering of their events, which is sent together with
+// the commit, to the end of the commit.
 //
-// Measured against one writer that commits what has queued up together, as
-// SQLite's does, in claims and releases a second with a hundred at a time: as
-// many (420) with the database on the same machine, thirteen times as many
-// (270 to 21) with 2 ms to it and back, for one writer also waits for the
-// answers of all changes one after another. Several that commit together were
-// faster on one machine only (770), and with many rows in a transaction two
-// servers could wait for each other's.
+// Measured in claims and releases a second with a hundred at a time, against
+// one writer that commits queued changes together, as SQLite's does: the same
+// rate (420) with the database on the same machine, and 13 times the rate (270
+// to 21) with a round trip of 2 ms, because a single writer also waits for the
+// answers of all changes one after another. Several writers that commit
+// together were faster on one machine only (770), and with many rows in a
+// transaction two servers could wait for each other.
 type postgresWriter struct {
 	pool    *pgxpool.Pool
 	schema  schemaRef
-	self    *atomic.Pointer[Replica]    // who has to be allowed to write still
-	publish func([]activity.Event)      // told of committed events, before their callers are
+	self    *atomic.Pointer[Replica]    // the server whose fence is checked
+	publish func([]activity.Event)      // receives committed events, before update returns
 	catchUp func(context.Context) error // reads events that were committed and not published
-	mu      sync.RWMutex                // held for reading by changes under way; guards closed
+	mu      sync.RWMutex                // held for reading by changes in progress; guards closed
 	closed  bool
 }
 
-// update makes a change. It is made again when the connection was lost before it
-// was durable, or when others came in between.
+// update makes a change. It retries when the connection was lost before the
+// commit, and after a conflict with a concurrent change.
 func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -70,7 +71,7 @@ func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
 	}
 }
 
-// stop waits for the changes under way and refuses further ones.
+// stop waits for the changes in progress and refuses further ones.
 func (w *postgresWriter) stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -78,7 +79,7 @@ func (w *postgresWriter) stop() error {
 	return nil
 }
 
-// tryOnce makes one attempt of a change.
+// tryOnce makes one attempt at a change.
 func (w *postgresWriter) tryOnce(ctx context.Context, f func(*tx) error) error {
 	id, err := w.transact(ctx, f)
 	if errors.Is(err, errCommitUnknown) {
@@ -87,8 +88,8 @@ func (w *postgresWriter) tryOnce(ctx context.Context, f func(*tx) error) error {
 	return err
 }
 
-// transact makes a change in a transaction, whose id it returns. From its begin
-// on the end of ctx does not stop it.
+// transact makes a change in a transaction, and returns its id. Once the
+// transaction has begun, the end of ctx does not stop it.
 func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id txID, err error) {
 	conn, err := w.pool.Acquire(ctx)
 	if err != nil {
@@ -118,8 +119,9 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 	return s.id, nil
 }
 
-// resolveUnknownCommit finds out what became of a transaction whose commit was sent and not
-// answered, for as long as it takes the server to come back, in reason.
+// resolveUnknownCommit determines the outcome of a transaction whose commit was
+// sent and not answered. It retries until the server answers, at most for
+// txTimeout.
 func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
 	defer cancel()
@@ -128,12 +130,12 @@ func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, caus
 		err := w.pool.QueryRow(ctx, txStatus, id.number, id.timeline).Scan(&status)
 		switch {
 		case err == nil && status != nil && *status == "committed":
-			_ = w.catchUp(ctx) // followers are told later, if this is too early
+			_ = w.catchUp(ctx) // if it fails, followers are notified later
 			return nil
 		case err == nil && status != nil && *status == "aborted":
-			return fmt.Errorf("%w: its connection was lost", errSerialization) // nothing has happened
+			return fmt.Errorf("%w: its connection was lost", errSerialization) // the change was not made
 		case err == nil && status == nil, err != nil && !errors.Is(translateError(err), ErrUnavailable):
-			return errors.Join(cause, err) // another server, which does not know
+			return errors.Join(cause, err) // another server, which has no record of it
 		}
 		if sleep(ctx, backoff) != nil {
 			return cause

@@ -8,16 +8,16 @@ import (
 	"time"
 )
 
-// pruneChunk is how many rows one change removes: few enough that no claim
-// waits long behind it.
+// pruneChunk is the number of rows that one change removes: few enough that no
+// claim waits long behind it.
 const pruneChunk = 500
 
-// Retention says what Prune may remove.
+// Retention selects what Prune may remove.
 type Retention struct {
-	// Before is the time before which what has ended is removed.
+	// Before is the time before which ended records are removed.
 	Before time.Time
-	// Events is how many of the newest events stay at most, however young they
-	// are. 0: as many as there are.
+	// Events is the maximum number of events to keep, regardless of their age.
+	// 0 means no limit.
 	Events int64
 }
 
@@ -26,9 +26,9 @@ type Pruned struct {
 	Events, Containers, Claims, Runs, Revisions int64
 }
 
-// prunable are the kinds of records that end. What belongs to a live claim or
-// to a container that exists stays, for whoever has to finish it after a
-// crash; so does what a live claim holds.
+// prunable are the kinds of records that end. Records of a live claim, or of a
+// container that exists, stay, because a server may have to finish their work
+// after a crash. So does what a live claim holds.
 var prunable = []struct {
 	table string
 	ended string // $1 is Retention.Before
@@ -53,8 +53,8 @@ var prunable = []struct {
 	},
 }
 
-// Prune removes events, and records that have ended, as r says. It may be
-// called again at any time, and be cut off at any time.
+// Prune removes events and ended records as r selects. It may be called again
+// at any time, and may be interrupted at any time.
 func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	var p Pruned
 	err := db.pruneEvents(ctx, r, &p)
@@ -72,8 +72,8 @@ func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	return p, nil
 }
 
-// pruneEvents removes the oldest events. Only a beginning of the log is ever
-// removed, so that one number says what is missing.
+// pruneEvents removes the oldest events. It only ever removes a prefix of the
+// log, so that one number describes what is missing.
 func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	var last, pruned int64
 	err := db.read.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)
@@ -112,21 +112,21 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	return nil
 }
 
-// pruneEnded removes ended records. They are looked for outside the writer, by
-// whom they are looked at again.
+// pruneEnded removes ended records. It selects them outside the writer, and the
+// writer checks the condition again.
 func (db *DB) pruneEnded(ctx context.Context, table, ended string, before time.Time, count *int64) error {
 	for {
 		rows, err := db.read.QueryContext(ctx,
 			`SELECT DISTINCT id FROM `+table+` WHERE `+ended+` LIMIT $2`, toNanos(before), pruneChunk)
 		if err != nil {
-			return fmt.Errorf("look for ended %s: %w", table, translateError(err))
+			return fmt.Errorf("find ended %s: %w", table, translateError(err))
 		}
 		ids, err := collectRows(rows, func(r row) (id string, err error) {
 			err = r.Scan(&id)
 			return id, err
 		})
 		if err != nil {
-			return fmt.Errorf("look for ended %s: %w", table, translateError(err))
+			return fmt.Errorf("find ended %s: %w", table, translateError(err))
 		}
 		if len(ids) == 0 {
 			return nil
@@ -135,11 +135,11 @@ func (db *DB) pruneEnded(ctx context.Context, table, ended string, before time.T
 		err = db.writer.update(ctx, func(t *tx) error {
 			n = 0
 			for _, id := range ids {
-				gone, err := t.exec(`DELETE FROM `+table+` WHERE id = $2 AND `+ended, toNanos(before), id)
+				removed, err := t.exec(`DELETE FROM `+table+` WHERE id = $2 AND `+ended, toNanos(before), id)
 				if err != nil {
 					return err
 				}
-				n += gone
+				n += removed
 			}
 			return nil
 		})
@@ -160,7 +160,8 @@ const unusedRevisions = `DELETE FROM revisions WHERE updated_at < $1
 		WHERE containers.workload = revisions.workload AND containers.revision = revisions.revision
 			AND containers.state <> 'destroyed')`
 
-// pruneRevisions removes the sources that nothing is made of any more.
+// pruneRevisions removes the revisions that no workload or container uses any
+// more.
 func (db *DB) pruneRevisions(ctx context.Context, before time.Time, p *Pruned) error {
 	err := db.writer.update(ctx, func(t *tx) (err error) {
 		p.Revisions, err = t.exec(unusedRevisions, toNanos(before))

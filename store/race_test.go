@@ -29,7 +29,7 @@ const (
 
 func TestSQLiteRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	defer db.Close() //nolint:errcheck // it was raced on
+	defer db.Close() //nolint:errcheck // only used for the race
 	storetest.Race(t, raceContainers, raceClaims, db)
 }
 
@@ -41,7 +41,7 @@ func TestPostgresRace(t *testing.T) {
 
 func TestSQLiteRepeatedRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
-	defer db.Close() //nolint:errcheck // it was raced on
+	defer db.Close() //nolint:errcheck // only used for the race
 	raceRepeatedly(t, db)
 }
 
@@ -50,16 +50,16 @@ func TestPostgresRepeatedRace(t *testing.T) {
 	raceRepeatedly(t, openDB(t, target), openDB(t, target))
 }
 
-// raceRepeatedly has few tenants claim and release fewer containers again and
-// again, each on all servers at once: a tenant never has two claims, a
-// container never two holders.
+// raceRepeatedly makes a few tenants claim and release fewer containers
+// repeatedly, each on all servers concurrently. A tenant never has two claims,
+// and a container never two holders.
 func raceRepeatedly(t *testing.T, servers ...*store.DB) {
 	ctx := t.Context()
 	const containers, tenants, turns = 4, 8, 40
 	for range containers {
 		idleContainer(t, servers[0])
 	}
-	var held sync.Map // containers, by who holds them
+	var held sync.Map // claims, by container
 	var turn atomic.Int64
 	var g errgroup.Group
 	for i := range tenants {
@@ -84,8 +84,8 @@ func raceRepeatedly(t *testing.T, servers ...*store.DB) {
 	require.Len(t, idleCount, containers)
 }
 
-// claimAndRelease claims for a tenant and, if the claim is this call's and has got
-// a container, holds it for a moment; then it ends the claim.
+// claimAndRelease claims for a tenant and, if it created the claim and got a
+// container, holds it briefly. Then it ends the claim.
 func claimAndRelease(ctx context.Context, db *store.DB, tenant string, held *sync.Map, turn *atomic.Int64) error {
 	asked := reservation(tenant)
 	c, err := db.Reserve(ctx, asked)
@@ -93,7 +93,7 @@ func claimAndRelease(ctx context.Context, db *store.DB, tenant string, held *syn
 		return err
 	}
 	if c.ID != asked.Claim {
-		return nil // somebody else holds it for this tenant
+		return nil // another call holds it for this tenant
 	}
 	end := claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Failed,

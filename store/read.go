@@ -8,16 +8,17 @@ import (
 	"time"
 )
 
-// readRetryTimeout is how long a database that is away is asked again.
+// readRetryTimeout is how long a read is retried while the database is
+// unavailable.
 const readRetryTimeout = 5 * time.Second
 
-// Between two attempts of the same there is a pause, twice as long each time.
+// The delay between two attempts doubles each time.
 const (
 	minBackoff = 10 * time.Millisecond
 	maxBackoff = 500 * time.Millisecond
 )
 
-// queryRow reads the row that a query finds.
+// queryRow reads the row that a query returns.
 func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), query string, args ...any) (T, error) {
 	return withRetry(ctx, db, func(ctx context.Context) (T, error) {
 		v, err := scan(db.read.QueryRowContext(ctx, query, args...))
@@ -25,7 +26,8 @@ func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), que
 	})
 }
 
-// queryAll reads all that a query finds. What names it, for errors.
+// queryAll reads all rows that a query returns. The argument what names them in
+// errors.
 func queryAll[T any](ctx context.Context, db *DB, what, query string, args []any, scan func(row) (T, error)) ([]T, error) {
 	all, err := withRetry(ctx, db, func(ctx context.Context) ([]T, error) {
 		rows, err := db.read.QueryContext(ctx, query, args...)
@@ -43,7 +45,7 @@ func queryAll[T any](ctx context.Context, db *DB, what, query string, args []any
 
 // collectRows scans all rows and closes them.
 func collectRows[T any](rows *sql.Rows, scan func(row) (T, error)) ([]T, error) {
-	defer rows.Close() //nolint:errcheck // Err says what went wrong
+	defer rows.Close() //nolint:errcheck // Err returns what went wrong
 	var all []T
 	for rows.Next() {
 		v, err := scan(rows)
@@ -66,8 +68,9 @@ func scanText(r row) (s string, err error) {
 	return s, err
 }
 
-// withRetry reads, and reads again when the database was away, until it has
-// been for too long: a server that is replaced by another is back in seconds.
+// withRetry reads, and retries while the database is unavailable, up to
+// readRetryTimeout: a server that is replaced by another is back within
+// seconds.
 func withRetry[T any](ctx context.Context, db *DB, read func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(readRetryTimeout)
 	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
@@ -84,8 +87,8 @@ func withRetry[T any](ctx context.Context, db *DB, read func(context.Context) (T
 	}
 }
 
-// withReadTimeout reads, and says that the database is away when it says nothing for
-// too long.
+// withReadTimeout reads, and returns ErrUnavailable when there is no answer
+// within the timeout.
 func withReadTimeout[T any](ctx context.Context, timeout time.Duration, read func(context.Context) (T, error)) (T, error) {
 	if timeout == 0 {
 		return read(ctx)
@@ -99,7 +102,7 @@ func withReadTimeout[T any](ctx context.Context, timeout time.Duration, read fun
 	return v, err
 }
 
-// sleep waits, or returns why ctx has ended.
+// sleep waits for d, or returns the cause of the end of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -11,55 +11,56 @@ import (
 )
 
 // Several servers may use one PostgreSQL database. Each has a row that it
-// renews; who does not is taken for dead, and another one finishes what it has
-// begun. It may be alive all the same, and only slow: so taking over raises the
-// epoch in its row, and every change of a server first looks whether its row
-// still has the epoch that it knows, and keeps the row from being taken over
-// until the change is durable or undone. What a server that was taken over
-// still tries is ErrFenced: nothing of it happens after the taking over.
+// renews. A server that does not renew its row is considered dead, and another
+// one finishes its work. It may still be alive and only slow. Therefore a
+// takeover raises the epoch in the row, and every change of a server first
+// checks that its row still has the epoch that it knows, and locks the row
+// against a takeover until the change is durable or undone. A change by a
+// fenced server is ErrFenced and has no effect.
 //
-// Times are those of the servers' own clocks, and margin is how far these may
-// be apart. The database's clock would need no margin, but would have to be
-// asked, and is not the one that tests can turn. A clock that is wrong by more
-// makes a server be taken over too early or too late: that costs time, and
-// never correctness, which rests on epochs alone.
+// Times are those of the servers' own clocks, and takeOverMargin is how much
+// they may differ. The database's clock would need no margin, but would cost a
+// query, and tests cannot set it. A clock that is wrong by more causes a
+// takeover that is too early or too late. That costs time, and never
+// correctness, which depends on epochs alone.
 //
-// An SQLite file has one server, and its lock says that all others are dead.
+// An SQLite file has one server, and its lock proves that all others are dead.
 
 const (
-	// LeaseTime is how long a server is believed to be alive after it has
-	// registered or renewed, and a leader to lead. Renew at a third of it.
+	// LeaseTime is how long a server is considered alive after it has
+	// registered or renewed, and how long a lease lasts. Renew at a third of
+	// it.
 	LeaseTime = 15 * time.Second
-	// takeOverMargin is how much later others think so.
+	// takeOverMargin is how much later other servers consider a lease expired.
 	takeOverMargin = 5 * time.Second
-	// maxClockSkew is how far a server's clock may be from the database's. Of one that
-	// is wrong by more than a lease the others think that it is dead whenever
-	// they look, and it would be taken over from for ever.
+	// maxClockSkew is the maximum difference between a server's clock and the
+	// database's. If it is larger than a lease, the other servers always
+	// consider the server dead, and would take over from it indefinitely.
 	maxClockSkew = 2 * takeOverMargin
 )
 
 // Errors about the servers that use a database.
 var (
-	// ErrFenced says that another server has taken over from this one, which
-	// can write no more and has to end.
+	// ErrFenced indicates that another server has taken over from this one,
+	// which can no longer write and must exit.
 	ErrFenced = errors.New("another server has taken over from this one")
-	// ErrNotExpired says that a server has been heard of lately, or that another one
-	// takes over from it already.
-	ErrNotExpired = errors.New("the server is not to be taken over")
-	// ErrReplicaNotFound says that there is no such server, or not any more.
+	// ErrNotExpired indicates that a server has renewed its lease recently, or
+	// that another server is already taking over from it.
+	ErrNotExpired = errors.New("the server's lease has not expired")
+	// ErrReplicaNotFound indicates that there is no such server, or no longer.
 	ErrReplicaNotFound = errors.New("no such server")
 )
 
 // Replica is a server that uses the database.
 type Replica struct {
 	ID        string
-	Host      string // for people
+	Host      string // for display
 	Epoch     int64
 	StartedAt time.Time
 	ExpiresAt time.Time
 }
 
-// id is the server's, empty without one.
+// id returns the server's id, "" for nil.
 func (r *Replica) id() string {
 	if r == nil {
 		return ""
@@ -75,7 +76,7 @@ const (
 	renewReplica    = `UPDATE replicas SET expires_at = $3 WHERE id = $1 AND epoch = $2`
 	fenceReplica    = `UPDATE replicas SET epoch = $2, expires_at = $3 WHERE id = $1`
 	deleteReplica   = `DELETE FROM replicas WHERE id = $1 AND epoch = $2`
-	// deregisterReplica forgets a server that leaves nothing to be finished.
+	// deregisterReplica removes a server that leaves no unfinished work.
 	deregisterReplica = deleteReplica + `
 		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + liveCondition + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
@@ -83,14 +84,14 @@ const (
 	expireReplica   = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
 	markReplicaDead = `UPDATE replicas SET expires_at = 0 WHERE id = $1`
 	expireLeases    = `UPDATE leases SET expires_at = 0 WHERE holder = $1`
-	// checkFence locks against taking over (forUpdate), not against renewing
+	// checkFence locks against a takeover (forUpdate), not against a renewal
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
 )
 
-// Register makes this server one of those that use the database. Every change
-// that is begun later is fenced. It is called once. On a machine whose clock is
-// far from the database's it is ErrClockSkew.
+// Register adds this server to those that use the database. Every later change
+// is fenced. It is called once. On a machine whose clock is far from the
+// database's it returns ErrClockSkew.
 func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
 	if err := db.compareClocks(ctx); err != nil {
 		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
@@ -107,8 +108,8 @@ func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
 	return r, nil
 }
 
-// compareClocks asks the database what time it is. The answer was given some
-// time between the question and its arrival.
+// compareClocks compares this machine's clock with the database's. The answer
+// was given at some time between the query and its arrival.
 func (db *DB) compareClocks(ctx context.Context) error {
 	if db.dialect.clockQuery == "" {
 		return nil
@@ -116,7 +117,7 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	asked := time.Now()
 	theirs, err := queryRow(ctx, db, scanNumber, db.dialect.clockQuery)
 	if err != nil {
-		return fmt.Errorf("ask the database what time it is: %w", err)
+		return fmt.Errorf("read the database's clock: %w", err)
 	}
 	behind, ahead := time.Until(fromNanos(theirs)), asked.Sub(fromNanos(theirs))
 	switch {
@@ -128,8 +129,7 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	return nil
 }
 
-// Renew says that this server is alive. Once it has been taken over it is
-// ErrFenced.
+// Renew extends this server's lease. After a takeover it returns ErrFenced.
 func (db *DB) Renew(ctx context.Context) error {
 	self, err := db.replica()
 	if err != nil {
@@ -148,7 +148,7 @@ func (db *DB) Renew(ctx context.Context) error {
 	return nil
 }
 
-// Expired lists the other servers that are taken for dead.
+// Expired lists the other servers whose leases have expired.
 func (db *DB) Expired(ctx context.Context) ([]Replica, error) {
 	self, err := db.replica()
 	if err != nil {
@@ -157,10 +157,10 @@ func (db *DB) Expired(ctx context.Context) ([]Replica, error) {
 	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(time.Now()))}, scanReplica)
 }
 
-// Fence fences a server that is taken for dead, for whoever is to finish
-// what it has begun, and then to Dismiss it. It returns the record as it is
-// now. For LeaseTime nobody else takes over from it: then it is to be thought
-// that the taker is dead too.
+// Fence fences a server whose lease has expired. The caller finishes its work
+// and then calls RemoveReplica. Fence returns the updated record. For LeaseTime
+// no other server can take over from it; after that the caller itself is
+// considered dead.
 func (db *DB) Fence(ctx context.Context, id string) (Replica, error) {
 	var r Replica
 	err := db.writer.update(ctx, func(t *tx) (err error) {
@@ -183,9 +183,9 @@ func (db *DB) Fence(ctx context.Context, id string) (Replica, error) {
 	return r, nil
 }
 
-// RemoveReplica forgets a server of which nothing is left to be finished: one that
-// was taken over, by who took over. It is
-// ErrReplicaNotFound when somebody else has taken over meanwhile.
+// RemoveReplica removes a server whose work is finished. The server that took
+// over from it calls it. It returns ErrReplicaNotFound when another server has
+// taken over since.
 func (db *DB) RemoveReplica(ctx context.Context, r Replica) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		n, err := t.exec(deleteReplica, r.ID, r.Epoch)
@@ -195,13 +195,14 @@ func (db *DB) RemoveReplica(ctx context.Context, r Replica) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("dismiss server %s: %w", r.ID, err)
+		return fmt.Errorf("remove server %s: %w", r.ID, err)
 	}
 	return nil
 }
 
-// Deregister says that this server has come to its end, and changes nothing any
-// more. When it leaves something to be finished it is to be taken over at once.
+// Deregister removes this server at its shutdown. It changes nothing
+// afterwards. When it leaves unfinished work, another server can take over at
+// once.
 func (db *DB) Deregister(ctx context.Context) error {
 	self, err := db.replica()
 	if err != nil {
@@ -215,13 +216,13 @@ func (db *DB) Deregister(ctx context.Context) error {
 		return err
 	})
 	if err != nil && !errors.Is(err, ErrFenced) {
-		return fmt.Errorf("leave the database as server %s: %w", self.ID, err)
+		return fmt.Errorf("deregister server %s: %w", self.ID, err)
 	}
 	return nil
 }
 
-// MarkDead says that another server is dead, by who knows it for certain: it is to
-// be taken over at once.
+// MarkDead records that another server is dead, so that a takeover is possible
+// at once. The caller must know it for certain.
 func (db *DB) MarkDead(ctx context.Context, id string) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		if err := t.execLater(markReplicaDead, sanitizeText(id)); err != nil {
@@ -235,7 +236,7 @@ func (db *DB) MarkDead(ctx context.Context, id string) error {
 	return nil
 }
 
-// replica is this server.
+// replica returns this server.
 func (db *DB) replica() (Replica, error) {
 	if r := db.self.Load(); r != nil {
 		return *r, nil
@@ -243,11 +244,11 @@ func (db *DB) replica() (Replica, error) {
 	return Replica{}, errors.New("this server has not registered with the database")
 }
 
-// expiryDeadline is the time that a lease of another server must have ended before,
-// to be over now.
+// expiryDeadline returns the time before which a lease of another server must
+// have ended to count as expired.
 func (db *DB) expiryDeadline(now time.Time) time.Time {
 	if db.dialect.singleServer {
-		return time.Unix(0, 1<<62) // they are dead, whatever they have promised
+		return time.Unix(0, 1<<62) // they are dead, regardless of their leases
 	}
 	return now.Add(-takeOverMargin)
 }
@@ -260,9 +261,9 @@ func scanReplica(r row) (Replica, error) {
 	return v, err
 }
 
-// IsShared says whether several servers may use the database at once. Then each
-// has to Register.
+// IsShared reports whether several servers may use the database concurrently.
+// Then each must call Register.
 func (db *DB) IsShared() bool { return !db.dialect.singleServer }
 
-// Self is this server's id, empty when it has not registered.
+// Self returns this server's id, or "" when it has not registered.
 func (db *DB) Self() string { return db.self.Load().id() }

@@ -25,13 +25,13 @@ func register(t *testing.T, db *store.DB) store.Replica {
 	return r
 }
 
-// makeExpired has a server not have been heard of for long.
+// makeExpired sets a server's lease to have expired long ago.
 func makeExpired(t *testing.T, target string, r store.Replica) {
 	t.Helper()
 	postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET expires_at = 1 WHERE id = '%s'`, r.ID))
 }
 
-// A server is taken over when it is silent, once, and can do nothing any more.
+// A server whose lease has expired is taken over once, and can no longer write.
 func TestFenceExpiredReplica(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
@@ -45,7 +45,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.Empty(t, expired)
 
 	makeExpired(t, target, s)
-	require.NoError(t, slow.Renew(ctx), "in time after all")
+	require.NoError(t, slow.Renew(ctx), "before the deadline")
 	_, err = quick.Fence(ctx, s.ID)
 	require.ErrorIs(t, err, store.ErrNotExpired)
 
@@ -57,7 +57,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.Epoch+1, taken.Epoch)
 	_, err = quick.Fence(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrNotExpired, "one takes over")
+	require.ErrorIs(t, err, store.ErrNotExpired, "only one server takes over")
 
 	for name, write := range map[string]func() error{
 		"renew":  func() error { return slow.Renew(ctx) },
@@ -80,8 +80,8 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrReplicaNotFound)
 }
 
-// Nothing that a server does comes after it was taken over: what the taker
-// finds is what stays.
+// A server changes nothing after it was taken over: what the server that takes
+// over finds is final.
 func TestFencedReplicaWritesNothing(t *testing.T) {
 	target := postgrestest.Schema(t)
 	quick := openDB(t, target)
@@ -117,7 +117,8 @@ func TestFencedReplicaWritesNothing(t *testing.T) {
 	}
 }
 
-// One leads, goes on leading, and another one does when it is silent.
+// One server leads and extends its lease, and another one leads when the lease
+// has expired.
 func TestLeaderLease(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
@@ -141,10 +142,11 @@ func TestLeaderLease(t *testing.T) {
 	lead(a, rb, 2, false)
 	_, leads, err := a.TryAcquireLease(ctx, "prune")
 	require.NoError(t, err)
-	require.True(t, leads, "in other things others lead")
+	require.True(t, leads, "leases are independent")
 }
 
-// Of a file that this process has locked every other server is dead at once.
+// On a file that this process has locked, every other server counts as dead at
+// once.
 func TestFileReplicasExpireAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	first := openURL(t, path)
@@ -169,8 +171,8 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	require.NoError(t, second.Renew(t.Context()))
 }
 
-// What a server has begun is its own until another one goes on with it, on
-// both databases.
+// A server owns what it has begun until another one resumes it, on both
+// databases.
 func TestOwnedRecords(t *testing.T) {
 	for name, dsn := range map[string]func(*testing.T) string{
 		"sqlite":   func(t *testing.T) string { return filepath.Join(t.TempDir(), "hostler.db") },
@@ -194,11 +196,11 @@ func TestOwnedRecords(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, store.OwnedRecords{
 				Containers: []string{"k"}, Claims: []string{early.Claim, late.Claim}, Runs: []string{"run"},
-			}, mine, "its own, and nobody's")
+			}, mine, "its own, and those without an owner")
 			before, err := db.OwnedBy(ctx, "")
 			require.NoError(t, err)
 			require.Equal(t, store.OwnedRecords{Claims: []string{early.Claim}}, before,
-				"a claim is not of who makes a container for it")
+				"creating a container for a claim does not change its owner")
 
 			_, err = db.UpdateContainer(ctx, pool.Transition{ID: "k", From: []pool.State{pool.Creating}, To: pool.Claimed})
 			require.NoError(t, err)
@@ -211,8 +213,8 @@ func TestOwnedRecords(t *testing.T) {
 	}
 }
 
-// A server that ends is forgotten when it leaves nothing, and else taken over
-// without waiting; what was left with a server that is forgotten is found.
+// A server that exits is removed when it leaves no unfinished work, and
+// otherwise taken over without waiting. Work of a removed server is found.
 func TestDeregister(t *testing.T) {
 	ctx := t.Context()
 	target := postgrestest.Schema(t)
@@ -237,7 +239,7 @@ func TestDeregister(t *testing.T) {
 	require.NoError(t, third.MarkDead(ctx, busy.ID))
 	_, leads, err = third.TryAcquireLease(ctx, "l")
 	require.NoError(t, err)
-	require.True(t, leads, "the dead lead in nothing")
+	require.True(t, leads, "a dead server holds no lease")
 	_, err = third.Fence(ctx, idle.ID)
 	require.ErrorIs(t, err, store.ErrReplicaNotFound)
 
@@ -250,10 +252,10 @@ func TestDeregister(t *testing.T) {
 	require.NoError(t, second.Deregister(ctx), "it was taken over")
 }
 
-// A server whose clock is far from the database's is not let in: the others
-// would take over from it whenever they look.
+// A server whose clock is far from the database's cannot register, because the
+// others would always take over from it.
 func TestClockSkewIsRefused(t *testing.T) {
-	for skew, says := range map[string]string{
+	for skew, reason := range map[string]string{
 		"- interval '4 seconds'": "", "+ interval '4 seconds'": "",
 		"+ interval '60 seconds'": "this one is 1m0s behind", "- interval '60 seconds'": "this one is 1m0s ahead",
 	} {
@@ -261,17 +263,18 @@ func TestClockSkewIsRefused(t *testing.T) {
 		require.NoError(t, err)
 		query := u.Query()
 		schema := query.Get("search_path")
-		// So what the schema has comes before what every database has.
+		// So objects in the schema take precedence over those of the system
+		// catalog.
 		query.Set("search_path", schema+",pg_catalog")
 		u.RawQuery = query.Encode()
 		postgrestest.Exec(t, u.String(), `CREATE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz
 			LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() `+strings.ReplaceAll(skew, "'", "''")+`'`)
 		_, err = openDB(t, u.String()).Register(t.Context(), "here")
-		if says == "" {
+		if reason == "" {
 			require.NoError(t, err)
 			continue
 		}
 		require.ErrorIs(t, err, store.ErrClockSkew)
-		require.ErrorContains(t, err, says)
+		require.ErrorContains(t, err, reason)
 	}
 }

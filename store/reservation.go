@@ -19,23 +19,24 @@ const (
 	selectCandidates = `SELECT ` + containerColumns + ` FROM containers
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
 	longestIdle = ` ORDER BY changed_at LIMIT 1`
-	// Of containers that are all the same one that somebody else is taking is
-	// passed over.
+	// Fresh containers are interchangeable: one that another transaction has
+	// locked is skipped.
 	longestFree = longestIdle + skipLocked
 )
 
 // preference is one kind of container that a claim may get.
 type preference struct {
 	source claim.Source
-	// query looks for the longest idle one.
+	// query selects the one that has been idle longest.
 	query string
-	// args are the query's; nil when this reservation wants none of the kind.
+	// args returns the query's arguments; nil when this reservation does not
+	// accept the kind.
 	args func(claim.Reservation, runtime.Protocols) []any
 }
 
 // preferences are in the order in which they are tried.
 var preferences = []preference{
-	{ // The tenant's own, as it was left. It is waited for, not passed over.
+	{ // The tenant's own, as it was left. If locked, it is waited for, not skipped.
 		claim.Affinity,
 		selectCandidates + ` AND tenant = $2 AND revision = $3 AND protocol = $4` + longestIdle + forUpdate,
 		func(r claim.Reservation, p runtime.Protocols) []any {
@@ -60,7 +61,7 @@ var preferences = []preference{
 			return []any{r.Workload, r.Tenant, r.Revision, p.Current}
 		},
 	},
-	{ // Outdated but never claimed: better than none.
+	{ // Outdated but never claimed.
 		claim.Fresh,
 		selectCandidates + ` AND tenant = '' AND (revision <> $2 OR protocol <> $4) AND protocol BETWEEN $3 AND $4` + longestFree,
 		func(r claim.Reservation, p runtime.Protocols) []any {
@@ -69,7 +70,7 @@ var preferences = []preference{
 	},
 }
 
-// Reserve finds or makes the tenant's claim and a container for it.
+// Reserve finds or creates the tenant's claim and reserves a container for it.
 func (db *DB) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, error) {
 	var c claim.Claim
 	err := db.update(ctx, func(t *tx) (err error) {
@@ -80,7 +81,7 @@ func (db *DB) Reserve(ctx context.Context, r claim.Reservation) (claim.Claim, er
 		return claim.Claim{}, fmt.Errorf("reserve a container of %s: %w", r.Workload, err)
 	}
 	if c.ID == r.Claim && c.Container == "" {
-		// Said only now: as an error within the change it would undo the claim.
+		// As an error within the change it would undo the claim.
 		return c, claim.ErrNoIdleContainer
 	}
 	return c, nil
@@ -113,9 +114,9 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	return c, saveClaim(t, c)
 }
 
-// addPendingClaim adds the claim before a container is looked for: if somebody else is
-// just making one for this tenant, it waits for them with no container in its
-// hands that others would pass over.
+// addPendingClaim adds the claim before a container is picked. If another
+// transaction is creating a claim for this tenant, this one waits for it
+// without a locked container that others would skip.
 func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	c, err := addClaim(t, c)
 	if errors.Is(err, ErrExists) {
@@ -130,7 +131,8 @@ func addPendingClaim(t *tx, c claim.Claim) (claim.Claim, error) {
 	return c, t.addEvents(requestedEvent(c))
 }
 
-// pickContainer reserves the best container there is for the claim, if there is any.
+// pickContainer reserves the most preferred container for the claim, if there
+// is one.
 func pickContainer(t *tx, r claim.Reservation, c *claim.Claim) error {
 	for _, p := range preferences {
 		args := p.args(r, t.protocols)
@@ -149,8 +151,9 @@ func pickContainer(t *tx, r claim.Reservation, c *claim.Claim) error {
 	return nil
 }
 
-// claimContainer makes the container the claim's. What is in one that is to be wiped is
-// its last tenant's until that is done.
+// claimContainer assigns the container to the claim. The contents of a
+// container that must be wiped belong to its last tenant until the wipe is
+// done.
 func claimContainer(t *tx, k pool.Container, source claim.Source, c *claim.Claim) error {
 	k.State, k.Claim, k.ChangedAt = pool.Claimed, c.ID, t.now
 	if source != claim.Recycled {

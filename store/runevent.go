@@ -8,8 +8,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// runStateEvents say, for each state of a run, with which event it enters the log
-// and how a person would put it.
+// runStateEvents maps each state of a run to its event type and to the text of
+// the message.
 var runStateEvents = map[hooks.RunState]struct {
 	event activity.Type
 	words func(hooks.Run) string
@@ -20,7 +20,7 @@ var runStateEvents = map[hooks.RunState]struct {
 	}},
 	hooks.Failed: {activity.HookFailed, func(r hooks.Run) string {
 		if r.Signal != "" {
-			return "was ended by " + r.Signal
+			return "was terminated by " + r.Signal
 		}
 		if r.ExitCode != nil {
 			return fmt.Sprintf("failed with exit code %d", *r.ExitCode)
@@ -28,12 +28,12 @@ var runStateEvents = map[hooks.RunState]struct {
 		return "failed"
 	}},
 	hooks.TimedOut: {activity.HookFailed, func(r hooks.Run) string {
-		return fmt.Sprintf("ran longer than its timeout and was ended after %.1f ms", r.Duration)
+		return fmt.Sprintf("timed out and was killed after %.1f ms", r.Duration)
 	}},
 	hooks.StartFailed: {activity.HookFailed, withReason("could not be started")},
-	hooks.Lost:        {activity.HookFailed, withReason("was lost with its container")},
-	hooks.Cancelled:   {activity.HookFailed, withReason("was cancelled")},
-	hooks.Unknown:     {activity.HookFailed, withReason("ended in a way that nobody knows")},
+	hooks.Lost:        {activity.HookFailed, withReason("failed: container exited")},
+	hooks.Cancelled:   {activity.HookFailed, withReason("was canceled")},
+	hooks.Unknown:     {activity.HookFailed, withReason("outcome unknown")},
 	hooks.Skipped:     {activity.HookSkipped, withReason("was skipped")},
 }
 
@@ -41,7 +41,7 @@ func withText(words string) func(hooks.Run) string {
 	return func(hooks.Run) string { return words }
 }
 
-// withReason adds the run's own reason.
+// withReason appends the run's error.
 func withReason(words string) func(hooks.Run) string {
 	return func(r hooks.Run) string {
 		if r.Error == "" {
@@ -51,7 +51,7 @@ func withReason(words string) func(hooks.Run) string {
 	}
 }
 
-// runEvent is the event of a run that has come into its state.
+// runEvent returns the event of a run that has reached its state.
 func runEvent(r hooks.Run) activity.Event {
 	state := runStateEvents[r.State]
 	subject := fmt.Sprintf("%s hook %q", r.Point, r.Hook)
@@ -66,7 +66,8 @@ func runEvent(r hooks.Run) activity.Event {
 	}
 }
 
-// runDetails is the data of a hook event. What does not apply is left out.
+// runDetails returns the data of a hook event. It leaves out what does not
+// apply.
 func runDetails(r hooks.Run) map[string]any {
 	d := map[string]any{
 		"point": r.Point, "hook": r.Hook, "index": r.Index, "attempt": r.Attempt,
@@ -90,8 +91,9 @@ func runDetails(r hooks.Run) map[string]any {
 	return d
 }
 
-// excerpt is what an event shows of a stream; the run's record has the rest.
+// excerpt returns what an event shows of a stream; the run's record has the
+// rest.
 func excerpt(o runtime.Output) map[string]any {
-	text, cut := o.Excerpt(hooks.ExcerptBytes)
-	return map[string]any{"excerpt": text, "total": o.Total, "truncated": cut}
+	text, truncated := o.Excerpt(hooks.ExcerptBytes)
+	return map[string]any{"excerpt": text, "total": o.Total, "truncated": truncated}
 }

@@ -17,21 +17,23 @@ const (
 	runColumns = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
 		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
 	selectRuns = `SELECT ` + runColumns + ` FROM runs`
-	// runColumnsWithoutOutput are the columns without what the attempts have printed.
+	// runColumnsWithoutOutput are the columns without the output of the
+	// attempts.
 	runColumnsWithoutOutput = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
 		state, exit_code, signal, timed_out, killed, leaked, '{}', '{}', error, started_at, ended_at, duration`
 	orderRuns = ` ORDER BY id, attempt`
 	insertRun = `INSERT INTO runs (` + runColumns + `, owner)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
-	// endRun changes nothing when the run has ended before.
+	// endRun changes nothing when the run has already ended.
 	endRun = `UPDATE runs
 		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
 			stderr = $10, error = $11, ended_at = $12, duration = $13, large = $14
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
-	// What a run is for cannot end while one is added, nor the other way round.
+	// A claim or container cannot end while a run is added to it, nor the
+	// reverse.
 	claimEnded     = `SELECT NOT (` + liveCondition + `) FROM claims WHERE id = $1` + forShare
 	containerEnded = `SELECT state = 'destroyed' FROM containers WHERE id = $1` + forShare
-	// The attempts under way of a claim, or of a container, the first of them.
+	// The first running attempt of a claim, or of a container.
 	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
 	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
 	hasRun             = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
@@ -67,11 +69,12 @@ func (db *DB) RunSkipped(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
-// RunEnded ends a record, with hook.completed or hook.failed. One that has
-// ended before stays as it is; one that was never started is ErrNoRun.
+// RunEnded ends a record, with hook.completed or hook.failed. A record that has
+// already ended stays unchanged; a run that was never started is
+// ErrRunNotFound.
 func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 	if r.State == hooks.Running || r.State == hooks.Skipped {
-		return fmt.Errorf("record the end of run %s attempt %d: %s is no end", r.ID, r.Attempt, r.State)
+		return fmt.Errorf("record the end of run %s attempt %d: %s is not an end state", r.ID, r.Attempt, r.State)
 	}
 	err := db.writer.update(ctx, func(t *tx) error {
 		if r.EndedAt == nil {
@@ -85,8 +88,9 @@ func (db *DB) RunEnded(ctx context.Context, r hooks.Run) error {
 	return nil
 }
 
-// checkNotEnded is an error when what the run is for has ended: nobody would end the
-// run. What is not on record cannot have ended.
+// checkNotEnded returns an error when the claim or container of the run has
+// ended, because then no flow would end the run. One without a record cannot
+// have ended.
 func checkNotEnded(t *tx, r hooks.Run) error {
 	query, id := claimEnded, r.Claim
 	if id == "" {
@@ -98,13 +102,13 @@ func checkNotEnded(t *tx, r hooks.Run) error {
 		return nil
 	}
 	if err == nil && ended {
-		return fmt.Errorf("%w: what it is for has ended", pool.ErrConflict)
+		return fmt.Errorf("%w: its claim or container has ended", pool.ErrConflict)
 	}
 	return translateError(err)
 }
 
 // endRuns ends the attempts that the query finds, one at a time, as unknown:
-// what they were for ends in this transaction.
+// their claim or container ends in this transaction.
 func endRuns(t *tx, query, id, reason string) error {
 	for {
 		r, err := scanRun(t.query(query, id))
@@ -166,7 +170,7 @@ func finishRun(t *tx, r hooks.Run) error {
 	return nil
 }
 
-// runTextColumns are the columns command, stdout and stderr.
+// runTextColumns returns the columns command, stdout and stderr.
 func runTextColumns(r hooks.Run) (texts [3]string, err error) {
 	if r.Command == nil {
 		r.Command = []string{}
@@ -179,7 +183,7 @@ func runTextColumns(r hooks.Run) (texts [3]string, err error) {
 	return texts, nil
 }
 
-// exitCode is the column of that name: NULL when there is none.
+// exitCode returns the column of that name: NULL when there is none.
 func exitCode(r hooks.Run) any {
 	if r.ExitCode == nil {
 		return nil
@@ -187,7 +191,7 @@ func exitCode(r hooks.Run) any {
 	return *r.ExitCode
 }
 
-// Runs lists the attempts that match, in order of id and attempt.
+// Runs lists the matching attempts, in order of id and attempt.
 func (db *DB) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
 	return queryAll(ctx, db, "hook runs", query, args, scanRun)
@@ -217,7 +221,7 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	return query, w.args
 }
 
-// Run is every attempt of one id, the first first; none when there is no such
+// Run returns every attempt of one id in order, or none when there is no such
 // run.
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
 	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+orderRuns, []any{sanitizeText(id)}, scanRun)
@@ -226,8 +230,8 @@ func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
 // runningCondition is the condition of the index on running attempts, word for word.
 const runningCondition = `state = 'running'`
 
-// UnfinishedRuns lists the attempts that have started and not ended: right
-// after a start of the server, those that the last one left behind.
+// UnfinishedRuns lists the attempts that have started and not ended. Right
+// after a server start these are the attempts that an earlier server left.
 func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
 	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE `+runningCondition+orderRuns, nil, scanRun)
 }

@@ -16,19 +16,19 @@ import (
 
 // How SQLite is used.
 const (
-	// minSQLiteVersion is the first one without a fault that could corrupt a
+	// minSQLiteVersion is the first version without a bug that could corrupt a
 	// database when its write-ahead log was reset.
 	minSQLiteVersion = "3.51.3"
-	// busyTimeout is how long to wait for another program, such as a backup, that
-	// holds the database.
+	// busyTimeout is how long to wait for another program, such as a backup,
+	// that has locked the database.
 	busyTimeout = 5 * time.Second
-	// sqliteReaders is how many reads go on at once.
+	// sqliteReaders is the number of concurrent reads.
 	sqliteReaders = 4
 )
 
 var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite", singleServer: true}
 
-// openSQLite opens the file. What has been opened when it fails, Close closes.
+// openSQLite opens the file. When it fails, closeAll closes what it has opened.
 func (db *DB) openSQLite(ctx context.Context, path string) error {
 	db.dialect = sqliteDialect
 	path, err := filepath.Abs(path)
@@ -67,14 +67,14 @@ func (db *DB) openSQLite(ctx context.Context, path string) error {
 	if err := db.primeBuffer(ctx); err != nil {
 		return err
 	}
-	// This process alone writes: what it commits is all that there is.
+	// Only this process writes: all events are those that it commits.
 	db.writer, err = startSQLiteWriter(ctx, write, &db.self, db.buffer.add)
 	return err
 }
 
-// writerSettings and reading are the settings of the two kinds of connections.
-// synchronous FULL has every commit on disk before it is answered. A larger
-// write-ahead log (pages of 4 KiB) is copied back less often.
+// writerSettings and readerSettings are the settings of the two kinds of
+// connections. With synchronous FULL every commit is on disk before it returns.
+// A larger write-ahead log (pages of 4 KiB) is checkpointed less often.
 var (
 	writerSettings = []string{
 		"_txlock=immediate",
@@ -89,7 +89,7 @@ var (
 
 func pragma(name, value string) string { return "_pragma=" + name + "(" + value + ")" }
 
-// uri is the driver's name for the file with settings.
+// uri returns the driver's name for the file with settings.
 func uri(path string, settings []string) string {
 	u := url.URL{Scheme: "file", Path: path}
 	all := append([]string{
@@ -99,8 +99,8 @@ func uri(path string, settings []string) string {
 	return u.String()
 }
 
-// createPrivate makes the file, readable by its owner only: it holds what hooks have
-// printed. SQLite gives its side files the same mode.
+// createPrivate creates the file, readable by its owner only, because it holds
+// the output of hooks. SQLite gives its side files the same mode.
 func createPrivate(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -109,25 +109,25 @@ func createPrivate(path string) error {
 	return f.Close()
 }
 
-// checkVersion refuses an SQLite that may damage the file.
+// checkVersion refuses an SQLite version that may damage the file.
 func checkVersion(ctx context.Context, db *sql.DB) error {
 	var version string
 	if err := db.QueryRowContext(ctx, `SELECT sqlite_version()`).Scan(&version); err != nil {
 		return fmt.Errorf("read SQLite's version: %w", err)
 	}
 	if isOlder(version, minSQLiteVersion) {
-		return fmt.Errorf("SQLite %s may damage the database: %s is the oldest that does not", version, minSQLiteVersion)
+		return fmt.Errorf("SQLite %s may damage the database: version %s or newer is required", version, minSQLiteVersion)
 	}
 	return nil
 }
 
-// isOlder compares versions of three numbers.
+// isOlder reports whether version a is older than b; both are three numbers.
 func isOlder(a, b string) bool {
 	var x, y [3]int
 	_, errA := fmt.Sscanf(a, "%d.%d.%d", &x[0], &x[1], &x[2])
 	_, errB := fmt.Sscanf(b, "%d.%d.%d", &y[0], &y[1], &y[2])
 	if errA != nil || errB != nil {
-		return true // what cannot be read is not trusted
+		return true // an unreadable version counts as older
 	}
 	for i := range x {
 		if x[i] != y[i] {

@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// sqliteCodes says what SQLite's primary result codes mean to us.
+// sqliteCodes maps SQLite's primary result codes to errors of this package.
 var sqliteCodes = map[int]error{
 	sqlite3.SQLITE_FULL:     ErrDiskFull,
 	sqlite3.SQLITE_BUSY:     ErrLocked,
@@ -21,8 +21,8 @@ var sqliteCodes = map[int]error{
 	sqlite3.SQLITE_NOTADB:   ErrCorrupt,
 }
 
-// sqliteUniques says what it means that a row would have been the second of its
-// kind, by the columns that SQLite names.
+// sqliteUniques maps the columns that SQLite names in a uniqueness violation to
+// the error of this package.
 var sqliteUniques = []struct {
 	columns string
 	err     error
@@ -36,7 +36,7 @@ var sqliteUniques = []struct {
 }
 
 func translateSQLite(err error, foreign *sqlite.Error) error {
-	const primary = 0xff // the low byte; the rest says more precisely
+	const primary = 0xff // the low byte; the rest is the extended code
 	if foreign.Code()&primary == sqlite3.SQLITE_CONSTRAINT {
 		for _, u := range sqliteUniques {
 			if strings.Contains(foreign.Error(), "UNIQUE constraint failed: "+u.columns+" (") {

@@ -13,9 +13,9 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// On a disk that is really full, changes fail and say so, reads go on, and all
-// that was answered is there: at once, after a restart on the full disk, and
-// when there is room again.
+// On a disk that is really full, changes fail with ErrDiskFull, reads continue,
+// and all acknowledged changes exist: at once, after a restart on the full
+// disk, and when there is space again.
 func TestSQLiteOnFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=1m"); err != nil {
@@ -50,15 +50,15 @@ func TestSQLiteOnFullDisk(t *testing.T) {
 		t.Helper()
 		p, err := db.Events(t.Context(), activity.Filter{}, 0, 0)
 		require.NoError(t, err)
-		require.Len(t, p.Items, kept, "as many as were said to be durable")
+		require.Len(t, p.Items, kept, "as many as were acknowledged")
 	}
 	whole(db)
-	_ = db.Close() // there may be no room to tidy up
+	_ = db.Close() // there may be no space for the checkpoint
 
 	db = openURL(t, path)
 	whole(db)
 	if err := db.Append(t.Context(), warning(message)); err == nil {
-		kept++ // the restart has made room
+		kept++ // the restart has freed space
 	} else {
 		require.ErrorIs(t, err, store.ErrDiskFull)
 	}
@@ -70,7 +70,7 @@ func TestSQLiteOnFullDisk(t *testing.T) {
 	require.NoError(t, db.Append(t.Context(), warning(message)))
 	kept++
 	whole(db)
-	var verdict string
-	require.NoError(t, openRaw(t, path).QueryRow(`PRAGMA integrity_check`).Scan(&verdict))
-	require.Equal(t, "ok", verdict)
+	var result string
+	require.NoError(t, openRaw(t, path).QueryRow(`PRAGMA integrity_check`).Scan(&result))
+	require.Equal(t, "ok", result)
 }

@@ -8,8 +8,8 @@ import (
 	goruntime "runtime"
 )
 
-// lock refuses: without a lock that ends with its process, two servers could
-// write one database.
-func lock(string) (io.Closer, error) {
+// lockFile returns an error, because without a lock that ends with its process
+// two servers could write one database.
+func lockFile(string) (io.Closer, error) {
 	return nil, fmt.Errorf("a server cannot run on %s: it has no flock", goruntime.GOOS)
 }

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock file for as long as the returned file is open, so that
-// two servers never write one database. The kernel gives it back when the
+// lockFile locks the file until the returned file is closed, so that two
+// servers never write one database. The kernel releases the lock when the
 // process ends, however it ends.
 func lockFile(path string) (io.Closer, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -21,14 +21,15 @@ func lockFile(path string) (io.Closer, error) {
 	}
 	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		owner, _ := io.ReadAll(io.LimitReader(f, 32)) // only to name it
+		owner, _ := io.ReadAll(io.LimitReader(f, 32)) // only for the error text
 		return nil, errors.Join(fmt.Errorf("%w: %s is held by process %s", ErrInUse, path,
 			strings.TrimSpace(string(owner))), f.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	// Who holds it is only for the error above: failing to say so harms nobody.
+	// The process id is only for the error above: failing to write it is
+	// harmless.
 	if f.Truncate(0) == nil {
 		_, _ = fmt.Fprintln(f, os.Getpid())
 	}

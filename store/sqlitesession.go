@@ -42,8 +42,8 @@ func (s *sqliteSession) execLater(query string, args ...any) error {
 // lockWorkload does nothing: changes are made one at a time.
 func (s *sqliteSession) lockWorkload(string) error { return nil }
 
-// prepare compiles a statement once. The texts are a closed set: none is made
-// of what a caller asks for.
+// prepare compiles a statement once. The texts are a closed set: none contains
+// a caller's value.
 func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {
 	if stmt, ok := s.stmts[query]; ok {
 		return stmt, nil
@@ -56,7 +56,7 @@ func (s *sqliteSession) prepare(query string) (*sql.Stmt, error) {
 	return stmt, nil
 }
 
-// withoutLocks is the query without its locks: there is nothing to lock where
+// withoutLocks returns the query without its locks, which are unnecessary where
 // changes are made one at a time.
 func withoutLocks(query string) string {
 	text, _, _ := strings.Cut(query, forUpdate)

@@ -14,17 +14,17 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// batchLimit bounds how many changes share a transaction, and with it how long
-// the first of them waits for the last.
+// batchLimit bounds how many changes share a transaction, and so how long the
+// first of them waits for the last.
 const batchLimit = 256
 
 // sqliteWriter runs all changes of an SQLite database, one after another, and
-// commits all that have queued up together: a flush to disk costs the same for
-// one change as for a hundred.
+// commits all queued changes together: a flush to disk costs the same for one
+// change as for a hundred.
 type sqliteWriter struct {
 	*sqliteSession
-	self    *atomic.Pointer[Replica] // whose changes they are
-	publish func([]activity.Event)   // told of committed events, before their callers are
+	self    *atomic.Pointer[Replica] // the owner of the changes
+	publish func([]activity.Event)   // receives committed events, before update returns
 	wake    chan struct{}            // holds a token when the queue may have changes
 	done    chan struct{}            // closed when the goroutine has ended
 	mu      sync.Mutex               // guards the two fields below
@@ -32,18 +32,18 @@ type sqliteWriter struct {
 	closed  bool
 }
 
-// change is a closure that waits for its turn, and then for its answer.
+// change is a function in the queue, and its result.
 type change struct {
 	fn    func(*tx) error
-	taken atomic.Bool // by the writer, or by a caller who no longer waits
-	err   error       // the answer; read after done is closed
+	taken atomic.Bool // by the writer, or by a caller that no longer waits
+	err   error       // the result; read after done is closed
 	done  chan struct{}
 }
 
-// errPanic says that a change panicked. It has changed nothing.
+// errPanic indicates that a change panicked. It was undone.
 var errPanic = errors.New("a change of a record panicked")
 
-// startSQLiteWriter starts the writer's goroutine, which ends when close is
+// startSQLiteWriter starts the writer's goroutine, which ends when stop is
 // called.
 func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[Replica], publish func([]activity.Event)) (*sqliteWriter, error) {
 	conn, err := db.Conn(ctx)
@@ -58,8 +58,9 @@ func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[Rep
 	return w, nil
 }
 
-// update runs a change and waits until it is durable. The change is done or not
-// done at all; an end of ctx is an error only as long as it has not begun.
+// update runs a change and waits until it is durable. The change is made
+// completely or not at all. The end of ctx is an error only if the change has
+// not begun.
 func (w *sqliteWriter) update(ctx context.Context, f func(*tx) error) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -89,7 +90,7 @@ func (w *sqliteWriter) update(ctx context.Context, f func(*tx) error) error {
 func (w *sqliteWriter) signal() {
 	select {
 	case w.wake <- struct{}{}:
-	default: // there is a token already
+	default: // there is already a token
 	}
 }
 
@@ -113,8 +114,9 @@ func (w *sqliteWriter) run() {
 	defer close(w.done)
 	for range w.wake {
 		for {
-			// Those who have just been answered often come with their next
-			// change: let them, and it shares this flush instead of the next.
+			// Callers that just got a result often queue their next change at
+			// once. Yield to them, so that it shares this flush instead of the
+			// next.
 			goruntime.Gosched()
 			batch, closed := w.nextBatch()
 			if len(batch) == 0 && closed {
@@ -128,8 +130,8 @@ func (w *sqliteWriter) run() {
 	}
 }
 
-// nextBatch removes the next batch from the queue, leaving out the changes that
-// nobody waits for any more.
+// nextBatch removes the next batch from the queue, and drops the changes whose
+// callers no longer wait.
 func (w *sqliteWriter) nextBatch() (batch []*change, closed bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -144,13 +146,14 @@ func (w *sqliteWriter) nextBatch() (batch []*change, closed bool) {
 	return batch, w.closed
 }
 
-// commit runs a batch in one transaction and answers each of its changes.
+// commit runs a batch in one transaction and sets the result of each of its
+// changes.
 func (w *sqliteWriter) commit(batch []*change) {
 	events, err := w.transact(batch)
 	if err != nil {
-		// What one of them did is undone as well, so none may be told that it
-		// succeeded, nor that it was refused: what it met may be what another one
-		// did, which has not happened.
+		// All changes are undone, so none may report success. None may report a
+		// refusal either, because its cause may be another change of the batch,
+		// which was undone.
 		w.rollback()
 		for _, c := range batch {
 			c.err = err
@@ -164,9 +167,9 @@ func (w *sqliteWriter) commit(batch []*change) {
 	}
 }
 
-// transact runs the changes, each undone by itself if it fails, then appends
-// the events of those that succeeded and commits. Its own error means that all
-// of it is to be undone.
+// transact runs the changes and undoes each that fails, then appends the events
+// of those that succeeded and commits. If it returns an error, the whole
+// transaction must be undone.
 func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	if err := w.execLater("BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("begin a transaction: %w", err)
@@ -174,7 +177,7 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	t := &tx{session: w.sqliteSession, owner: w.self.Load().id()}
 	var events []activity.Event
 	for _, c := range batch {
-		// Alone in its transaction a change needs no savepoint.
+		// The only change in a transaction needs no savepoint.
 		if err := w.apply(t, c, len(batch) > 1); err != nil {
 			return nil, err
 		}
@@ -194,7 +197,7 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	return events, nil
 }
 
-// apply runs one change. Its error means that the transaction is lost.
+// apply runs one change. If it returns an error, the transaction is lost.
 func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
 	t.reset()
 	if shared {
@@ -207,8 +210,8 @@ func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
 		return nil
 	}
 	if c.err != nil {
-		// A full disk makes SQLite undo the whole transaction by itself: then
-		// there is no savepoint any more, and nothing to go on with.
+		// On a full disk SQLite undoes the whole transaction by itself. Then
+		// there is no savepoint any more, and the batch cannot continue.
 		if err := w.execLater("ROLLBACK TO change"); err != nil {
 			if isStorageError(c.err) {
 				return c.err
@@ -222,15 +225,15 @@ func (w *sqliteWriter) apply(t *tx, c *change, shared bool) error {
 	return nil
 }
 
-// isStorageError reports whether the error is the database's own, and not of what
-// is in it.
+// isStorageError reports whether the error comes from the database itself, and
+// not from its contents.
 func isStorageError(err error) bool {
 	return slices.ContainsFunc([]error{ErrDiskFull, ErrLocked, ErrReadOnly, ErrCorrupt},
 		func(storage error) bool { return errors.Is(err, storage) })
 }
 
-// callRecovering turns a panic of a change into an error: the writer serves everybody
-// and must outlive a mistake in one caller's function.
+// callRecovering turns a panic of a change into an error: the writer serves all
+// callers and must survive a bug in one caller's function.
 func callRecovering(f func(*tx) error, t *tx) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -240,8 +243,8 @@ func callRecovering(f func(*tx) error, t *tx) (err error) {
 	return f(t)
 }
 
-// rollback ends the transaction. It fails when SQLite has ended it already,
-// and then there is nothing to undo.
+// rollback ends the transaction. It fails when SQLite has already ended it, and
+// then there is nothing to undo.
 func (w *sqliteWriter) rollback() { _ = w.execLater("ROLLBACK") }
 
 // appendEvents numbers the events and appends them to the log.

@@ -11,12 +11,12 @@ import (
 	"github.com/hostler/hostler/store/storetest"
 )
 
-// SQLite keeps the contract.
+// SQLite fulfills the contract.
 func TestSQLite(t *testing.T) {
 	storetest.Run(t, func(t *testing.T) storetest.Store { return openIn(t, t.TempDir()) })
 }
 
-// PostgreSQL keeps the same contract.
+// PostgreSQL fulfills the same contract.
 func TestPostgres(t *testing.T) {
 	postgrestest.Server(t)
 	storetest.Run(t, func(t *testing.T) storetest.Store { return openURL(t, postgrestest.Schema(t)) })

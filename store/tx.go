@@ -13,58 +13,60 @@ import (
 
 // writer makes changes of the database.
 type writer interface {
-	// update runs f in a transaction, with the events that f asks for, and returns
-	// when all of it is durable, or an error when none of it has happened. An
-	// end of ctx is an error only as long as f has not begun. f may run more
-	// than once, each time as if it had never run before, and may not block.
+	// update runs f in a transaction, with the events that f adds. It returns
+	// nil when all of it is durable, or an error when none of it was done. The
+	// end of ctx is an error only if f has not begun. f may run more than once,
+	// each time as if it had never run before, and must not block.
 	update(ctx context.Context, f func(*tx) error) error
-	// stop finishes the changes that were asked for, and refuses later ones
-	// with ErrClosed. Closing twice is nil.
+	// stop finishes the queued changes, and refuses later ones with ErrClosed.
+	// A second call returns nil.
 	stop() error
 }
 
-// session runs statements in the transaction of a change. They take no
-// context: the end of one caller's must not spoil what others share.
+// session runs statements in the transaction of a change. They take no context:
+// the end of one caller's context must not break a transaction that others
+// share.
 type session interface {
 	// exec runs a statement and returns how many rows it changed.
 	exec(query string, args ...any) (int64, error)
-	// execLater runs a statement at the latest when the transaction ends, and
-	// before any other that comes after it. Whatever it returns, the
-	// transaction fails if the statement does. A database that is not in this
-	// process is told of it together with what comes next.
+	// execLater runs a statement before the next one, and at the latest when
+	// the transaction ends. Whatever it returns, the transaction fails if the
+	// statement does. A remote database gets it together with the next
+	// statement.
 	execLater(query string, args ...any) error
-	// query runs a query for one row, whose Scan is sql.ErrNoRows without one.
+	// query runs a query for one row. If there is none, Scan returns
+	// sql.ErrNoRows.
 	query(query string, args ...any) row
-	// lockWorkload lets no two changes that ask for it with the same workload go on
-	// at once: what rests on a row that is not there, or on a count of rows,
-	// finds no row to lock.
+	// lockWorkload serializes the changes that call it with the same workload.
+	// It is for changes that depend on the absence of a row or on a count of
+	// rows, because these have no row to lock.
 	lockWorkload(workload string) error
 }
 
-// How queries lock what they find until the end of the transaction. A change
-// locks in this order, so that no two wait for each other: workload, claim,
-// container, log. SQLite, which makes one change at a time, is not told.
+// How queries lock the rows that they return until the end of the transaction.
+// A change locks in this order, so that no two deadlock: workload, claim,
+// container, log. SQLite makes one change at a time and needs no locks.
 const (
-	// forUpdate waits for whoever changes the row, and then sees what became
-	// of it.
+	// forUpdate waits for other transactions that change the row, and then sees
+	// the result.
 	forUpdate = ` FOR UPDATE`
-	// forShare waits as forUpdate does, and for nobody else who waits like this.
+	// forShare waits as forUpdate does, but not for other holders of forShare.
 	forShare = ` FOR KEY SHARE`
-	// skipLocked passes over rows that somebody else has locked.
+	// skipLocked skips rows that another transaction has locked.
 	skipLocked = forUpdate + ` SKIP LOCKED`
 )
 
-// tx is what a change sees of the transaction that it is part of.
+// tx is the transaction of a change, as the change sees it.
 type tx struct {
 	session
 	protocols runtime.Protocols
-	owner     string // the server whose change it is, empty if it has not registered
+	owner     string // the server that makes the change, empty if it has not registered
 	now       time.Time
 	events    []activity.Event
 }
 
-// checkProtocol refuses to change what has to do with a container of that version
-// when a newer server made it: this one cannot know how.
+// checkProtocol refuses to change a container of a protocol version newer than
+// this server's, because this server cannot know how.
 func (t *tx) checkProtocol(protocol int) error {
 	if t.protocols.IsNewer(protocol) {
 		return t.protocols.Check(protocol)
@@ -72,7 +74,7 @@ func (t *tx) checkProtocol(protocol int) error {
 	return nil
 }
 
-// reset makes it ready for the next change.
+// reset prepares t for the next change.
 func (t *tx) reset() {
 	t.now = time.Unix(0, time.Now().UnixNano()).UTC() // as it will be read back
 	t.events = t.events[:0]
@@ -81,16 +83,16 @@ func (t *tx) reset() {
 // row is what both *sql.Row and *sql.Rows offer.
 type row interface{ Scan(dest ...any) error }
 
-// failedRow is a row that could not be asked for.
+// failedRow is a row whose query failed.
 type failedRow struct{ err error }
 
 func (r failedRow) Scan(...any) error { return r.err }
 
-// addEvents has the events written with the change.
+// addEvents adds events that are written with the change.
 func (t *tx) addEvents(events ...activity.Event) error {
 	for _, e := range events {
 		if len(e.Data) > 0 && !json.Valid(e.Data) {
-			return fmt.Errorf("event %s: its data is no JSON", e.Type)
+			return fmt.Errorf("event %s: its data is not valid JSON", e.Type)
 		}
 		e.Time = t.now
 		e.Message = sanitizeText(truncateMessage(e.Message))
@@ -100,7 +102,7 @@ func (t *tx) addEvents(events ...activity.Event) error {
 	return nil
 }
 
-// maxMessage bounds an event's message, which may tell what a container answered.
+// maxMessage bounds an event's message, which may contain a container's answer.
 const maxMessage = 8 << 10
 
 func truncateMessage(s string) string {
@@ -110,17 +112,18 @@ func truncateMessage(s string) string {
 	return s[:maxMessage] + "…"
 }
 
-// The numbers of a transaction's events are taken all at once, last of all:
-// whoever holds the log's row commits next, so that numbers grow in the order
-// of commits and have no gaps. An event says how far before the last of them
-// its own number is, so that it can be sent before that is known.
+// The numbers of a transaction's events are reserved together, as its last
+// step. The transaction that holds the log's row commits next, so that numbers
+// grow in the order of commits and have no gaps. An event is inserted with its
+// distance from the last number, so that it can be sent before that number is
+// known.
 const (
 	reserveSeqs = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
 	insertEvent = `INSERT INTO events (` + eventColumns + `)
 		VALUES ((SELECT last FROM log WHERE id = 1) - $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
 )
 
-// eventArgs are the arguments of insertEvent for the i-th of n events.
+// eventArgs returns the arguments of insertEvent for the i-th of n events.
 func eventArgs(e activity.Event, i, n int) []any {
 	return []any{
 		n - 1 - i, toNanos(e.Time), string(e.Type), e.Workload, e.Container,
@@ -128,19 +131,19 @@ func eventArgs(e activity.Event, i, n int) []any {
 	}
 }
 
-// numberEvents gives the events their numbers, of which the last is known.
+// numberEvents sets the numbers of the events, given the last one.
 func numberEvents(events []activity.Event, last int64) {
 	for i := range events {
 		events[i].Seq = last - int64(len(events)-1-i)
 	}
 }
 
-// readTx runs f in a read transaction: all that f reads is of one moment.
+// readTx runs f in a read transaction: all reads of f see one snapshot.
 func (db *DB) readTx(ctx context.Context, f func(*sql.Tx) error) error {
 	tx, err := db.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: db.dialect.snapshotIsolation})
 	if err != nil {
 		return translateError(err)
 	}
-	defer tx.Rollback() //nolint:errcheck // it has read only
+	defer tx.Rollback() //nolint:errcheck // it only reads
 	return translateError(f(tx))
 }

@@ -25,18 +25,19 @@ const (
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (workload, revision) DO UPDATE SET source = excluded.source, dir = excluded.dir,
 			updated_at = excluded.updated_at`
-	// touchOldRevision notes when a revision was current for the last time.
+	// touchOldRevision records when a revision was last current.
 	touchOldRevision = `UPDATE revisions SET updated_at = $2
 		WHERE workload = $1 AND revision = (SELECT revision FROM workloads WHERE id = $1)`
 	selectRevision = `SELECT source, dir, updated_at FROM revisions WHERE workload = $1 AND revision = $2`
-	// One that was applied again meanwhile is not being deleted any more.
+	// A workload that was applied again in the meantime is no longer being
+	// deleted.
 	deleteWorkload  = `DELETE FROM workloads WHERE id = $1 AND deleting = 1`
 	selectUpdatedAt = `SELECT updated_at FROM workloads WHERE id = $1`
 	deleteRevisions = `DELETE FROM revisions WHERE workload = $1`
 )
 
 // PutWorkload adds or replaces the record. A revision's source stays when
-// another becomes current, until it has no container and retention ends it.
+// another becomes current, until it has no container and retention removes it.
 func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity.Event) error {
 	if r.Source == nil {
 		r.Source = []byte{}
@@ -64,8 +65,8 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 	return nil
 }
 
-// checkUnchanged says whether the record is still as the caller read it, and keeps
-// others from changing it.
+// checkUnchanged returns an error if the record has changed since the caller
+// read it, and locks it against other changes.
 func checkUnchanged(t *tx, r pool.Record) error {
 	if err := t.lockWorkload(r.ID); err != nil {
 		return err
@@ -76,12 +77,12 @@ func checkUnchanged(t *tx, r pool.Record) error {
 		return translateError(err)
 	}
 	if at != toNanos(r.UpdatedAt) {
-		return fmt.Errorf("%w: somebody else has written it", pool.ErrConflict)
+		return fmt.Errorf("%w: it was changed concurrently", pool.ErrConflict)
 	}
 	return nil
 }
 
-// Workload is one record.
+// Workload returns one record.
 func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
 	r, err := queryRow(ctx, db, scanWorkload, selectWorkload, sanitizeText(id))
 	if err != nil {
@@ -95,7 +96,7 @@ func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
 	return queryAll(ctx, db, "workloads", selectWorkloads, nil, scanWorkload)
 }
 
-// Revision is the source and the seed folder of a revision.
+// Revision returns the source and the seed directory of a revision.
 func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Record, error) {
 	r, err := queryRow(ctx, db, scanRevision, selectRevision, sanitizeText(workload), sanitizeText(revision))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -111,7 +112,7 @@ func (db *DB) Revision(ctx context.Context, workload, revision string) (pool.Rec
 // RemoveWorkload removes the record of a workload that has no container.
 func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error {
 	err := db.writer.update(ctx, func(t *tx) error {
-		if err := t.lockWorkload(id); err != nil { // nobody adds a container meanwhile
+		if err := t.lockWorkload(id); err != nil { // no container is added concurrently
 			return err
 		}
 		var left int
@@ -139,7 +140,7 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 	return nil
 }
 
-// addWorkloadEvents has events written that are about the workload.
+// addWorkloadEvents adds events about the workload to the change.
 func addWorkloadEvents(t *tx, id string, events []activity.Event) error {
 	for _, e := range events {
 		setIfEmpty(&e.Workload, id)

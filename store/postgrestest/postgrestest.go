@@ -1,7 +1,6 @@
-// Package postgrestest gives tests a PostgreSQL schema of their own. It knows
-// where .ci/postgres keeps the URL of the server that it has started; another
-// server is named by HOSTLER_TEST_POSTGRES. It leaves to others what is in a
-// schema.
+// Package postgrestest provides each test with its own PostgreSQL schema. It
+// uses the server that .ci/postgres has started, or the one at
+// HOSTLER_TEST_POSTGRES. The contents of the schema are up to the test.
 package postgrestest
 
 import (
@@ -20,11 +19,11 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// timeout bounds what is asked of the server.
+// timeout bounds each request to the server.
 const timeout = 30 * time.Second
 
-// Server is the URL of a server for tests. Without one the test is skipped, or
-// fails when REQUIRE names postgres.
+// Server returns the URL of a server for tests. Without one the test is
+// skipped, or fails when REQUIRE names postgres.
 func Server(tb testing.TB) string {
 	tb.Helper()
 	server := serverURL()
@@ -58,8 +57,8 @@ func serverURL() string {
 	return strings.TrimSpace(string(text))
 }
 
-// Schema is the URL of a new and empty schema, which is dropped with all that
-// is in it when the test has ended.
+// Schema returns the URL of a new, empty schema, which is dropped with its
+// contents when the test has ended.
 func Schema(tb testing.TB) string {
 	tb.Helper()
 	server := Server(tb)
@@ -74,7 +73,7 @@ func Schema(tb testing.TB) string {
 	return u.String()
 }
 
-// Exec runs statements that must succeed, on a connection of its own.
+// Exec runs statements that must succeed, on a separate connection.
 func Exec(tb testing.TB, server, statements string) {
 	tb.Helper()
 	withConn(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
@@ -83,7 +82,7 @@ func Exec(tb testing.TB, server, statements string) {
 	})
 }
 
-// QueryInt is what a query for a number finds.
+// QueryInt returns the result of a query for a number.
 func QueryInt(tb testing.TB, server, query string) (n int64) {
 	tb.Helper()
 	withConn(tb, server, func(ctx context.Context, conn *pgx.Conn) error {
@@ -98,6 +97,6 @@ func withConn(tb testing.TB, server string, f func(context.Context, *pgx.Conn) e
 	defer cancel()
 	conn, err := pgx.Connect(ctx, server)
 	require.NoError(tb, err)
-	defer conn.Close(ctx) //nolint:errcheck // it was only used
+	defer conn.Close(ctx) //nolint:errcheck // nothing can be lost any more
 	require.NoError(tb, f(ctx, conn))
 }

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// Proxy stands between a program and its database, and breaks what is between
-// them in one of the ways in which a network does.
+// Proxy is a proxy between a program and its database. It breaks their
+// connections in the ways in which a network does.
 type Proxy struct {
 	server   *url.URL
 	listener net.Listener
-	group    errgroup.Group // what copies, until both ends of a link are closed
+	group    errgroup.Group // the copying goroutines, until both ends of a link are closed
 
 	mu    sync.Mutex // guards what follows
 	links map[*link]fault
@@ -30,7 +30,7 @@ func (l *link) closeBoth() {
 	_ = l.server.Close()
 }
 
-// fault is what happens to the next message on a link.
+// fault is the failure that is injected at the next message on a link.
 type fault int
 
 const (
@@ -49,39 +49,39 @@ func NewProxy(tb testing.TB, server string) *Proxy {
 	p := &Proxy{server: u, listener: listener, links: map[*link]fault{}}
 	p.group.Go(p.accept)
 	tb.Cleanup(func() {
-		_ = listener.Close() // it listens to nobody any more
+		_ = listener.Close() // stop accepting connections
 		p.Cut()
 		_ = p.group.Wait() // copies end with an error when they are cut
 	})
 	return p
 }
 
-// URL is the server's, by way of the proxy.
+// URL returns the server's URL through the proxy.
 func (p *Proxy) URL() string {
 	u := *p.server
 	u.Host = p.listener.Addr().String()
 	return u.String()
 }
 
-// Cut breaks all connections and lets none through until Mend.
+// Cut breaks all connections and refuses new ones until Restore.
 func (p *Proxy) Cut() { p.breakAll(true) }
 
-// BreakConnections breaks all connections; new ones are let through.
+// BreakConnections breaks all connections and accepts new ones.
 func (p *Proxy) BreakConnections() { p.breakAll(false) }
 
-// Restore lets new connections through again.
+// Restore accepts new connections again.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = false
 }
 
-// DropReplies breaks the connections that there are as soon as the server
-// answers: it has done what it was asked for, and nobody hears of it.
+// DropReplies breaks the existing connections as soon as the server answers: it
+// has executed the request, and the answer is lost.
 func (p *Proxy) DropReplies() { p.set(dropReply) }
 
-// DropRequests breaks the connections that there are as soon as the server is
-// asked: nothing of it gets there.
+// DropRequests breaks the existing connections at the next request, which does
+// not reach the server.
 func (p *Proxy) DropRequests() { p.set(dropRequest) }
 
 func (p *Proxy) breakAll(down bool) {
@@ -107,7 +107,7 @@ func (p *Proxy) takeFault(l *link) fault {
 	return p.links[l]
 }
 
-// accept lets connections through until the listener is closed.
+// accept accepts connections until the listener is closed.
 func (p *Proxy) accept() error {
 	for {
 		client, err := p.listener.Accept()
@@ -135,8 +135,8 @@ func (p *Proxy) serveLink(l *link) {
 	p.group.Go(func() error { return p.forward(l, l.client, l.server, dropReply) })
 }
 
-// forward copies one direction of a link until it breaks, or is to be broken by
-// the fault.
+// forward copies one direction of a link until it breaks, or until the fault
+// breaks it.
 func (p *Proxy) forward(l *link, to, from net.Conn, by fault) error {
 	defer func() {
 		l.closeBoth()

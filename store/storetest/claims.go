@@ -12,7 +12,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Either both records move or neither does.
+// Either both records change or neither does.
 func claimTransitions(t *testing.T, s Store) {
 	ctx := t.Context()
 	id := addIdleContainer(t, s, rev, "")
@@ -27,7 +27,7 @@ func claimTransitions(t *testing.T, s Store) {
 	late.If = func(now claim.Claim) bool { return now.ID == c.ID && now.State != claim.Active }
 	from := lastSeq(t, s)
 	_, err = s.UpdateClaim(ctx, late)
-	require.ErrorIs(t, err, pool.ErrConflict, "it is not as whoever moves it wants it")
+	require.ErrorIs(t, err, pool.ErrConflict, "the condition of the transition is not met")
 	require.Equal(t, from, lastSeq(t, s))
 	c = mustUpdateClaim(t, s, releasingTransition(c.ID))
 	wrong := releasedTransition(c.ID)
@@ -37,13 +37,13 @@ func claimTransitions(t *testing.T, s Store) {
 	require.ErrorIs(t, err, pool.ErrConflict)
 	kept, err := s.Claim(ctx, c.ID)
 	require.NoError(t, err)
-	require.Equal(t, c, kept, "the claim did not move without its container")
+	require.Equal(t, c, kept, "the claim did not change without its container")
 	require.Equal(t, from, lastSeq(t, s))
 
 	c = mustUpdateClaim(t, s, releasedTransition(c.ID))
 	require.Equal(t, claim.Released, c.State)
 	require.NotNil(t, c.ReleasedAt)
-	require.Empty(t, c.Health, "it holds nothing any more")
+	require.Empty(t, c.Health, "it no longer holds a container")
 	kept, err = s.Claim(ctx, c.ID)
 	require.NoError(t, err)
 	require.Equal(t, kept, c)
@@ -57,7 +57,7 @@ func claimTransitions(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// What a flow writes into a claim is read back as it was.
+// What a flow writes into a claim is read back unchanged.
 func claimRoundTrip(t *testing.T, s Store) {
 	ctx := t.Context()
 	addIdleContainer(t, s, rev, "")
@@ -76,7 +76,7 @@ func claimRoundTrip(t *testing.T, s Store) {
 			c.Tenant, c.Health = "eve", "splendid"
 		},
 	})
-	require.Equal(t, "ann", c.Tenant, "whose it is never changes")
+	require.Equal(t, "ann", c.Tenant, "its tenant never changes")
 	require.True(t, c.ActiveAt.Equal(now))
 	kept, err := s.Claim(ctx, c.ID)
 	require.NoError(t, err)
@@ -89,10 +89,10 @@ func claimRoundTrip(t *testing.T, s Store) {
 	})
 	kept, err = s.Claim(ctx, c.ID)
 	require.NoError(t, err)
-	require.Equal(t, string(pool.Exited), kept.Health, "its container's")
+	require.Equal(t, string(pool.Exited), kept.Health, "the health of its container")
 }
 
-// A claim whose container proved unfit goes on with another.
+// A claim whose container is tainted continues with another.
 func claimReplacesContainer(t *testing.T, s Store) {
 	ctx := t.Context()
 	bad, good := addIdleContainer(t, s, rev, ""), addIdleContainer(t, s, rev, "")
@@ -106,7 +106,7 @@ func claimReplacesContainer(t *testing.T, s Store) {
 		Set: func(c *claim.Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
 	})
 	require.Empty(t, c.Container)
-	require.Empty(t, destroy.ID, "the caller's move is left as it was")
+	require.Empty(t, destroy.ID, "the caller's transition stays unchanged")
 	k, err := s.Container(ctx, bad)
 	require.NoError(t, err)
 	require.Equal(t, pool.Destroying, k.State)
@@ -114,7 +114,7 @@ func claimReplacesContainer(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, good, c.Container)
 
-	// Taking what another claim holds is refused by the schema.
+	// The schema refuses a container that another claim holds.
 	addIdleContainer(t, s, rev, "")
 	other := addActiveClaim(t, s, "bob")
 	_, err = s.UpdateClaim(ctx, claim.Transition{

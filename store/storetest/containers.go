@@ -10,8 +10,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// A move happens only from the states that it names, and what is returned is
-// what is kept.
+// A transition happens only from the states that it names, and the returned
+// record is the stored one.
 func containerTransitions(t *testing.T, s Store) {
 	ctx := t.Context()
 	id := addContainer(t, s, rev)
@@ -42,12 +42,12 @@ func containerTransitions(t *testing.T, s Store) {
 		Set: func(c *pool.Container) { c.Health, c.ID, c.Workload = pool.Unhealthy, "other", "other" },
 	})
 	require.Equal(t, pool.Unhealthy, same.Health)
-	require.Equal(t, moved.ChangedAt, same.ChangedAt, "its state is the same since then")
-	require.Equal(t, id, same.ID, "what a record is about never changes")
+	require.Equal(t, moved.ChangedAt, same.ChangedAt, "its state has not changed since")
+	require.Equal(t, id, same.ID, "a record's id never changes")
 	require.Equal(t, web, same.Workload)
 
 	mustUpdateContainer(t, s, destroyingTransition(id))
-	mustUpdateContainer(t, s, goneTransition(id))
+	mustUpdateContainer(t, s, destroyedTransition(id))
 	gone, err := s.Container(ctx, id)
 	require.NoError(t, err, "a record outlives its container")
 	require.Equal(t, pool.Destroyed, gone.State)
@@ -55,8 +55,8 @@ func containerTransitions(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// Events say what the record said before: who held it is what a reader of
-// "released" wants to know.
+// Events have the values of the record before the change: a reader of
+// "released" needs to know which claim held it.
 func containerEvents(t *testing.T, s Store) {
 	addIdleContainer(t, s, rev, "")
 	c := addActiveClaim(t, s, "ann")
@@ -70,25 +70,25 @@ func containerEvents(t *testing.T, s Store) {
 	require.False(t, e.Time.IsZero())
 }
 
-// max_size counts all that exist, and is no matter of races.
+// max_size counts all containers that exist, and does not depend on races.
 func poolFull(t *testing.T, s Store) {
 	ctx := t.Context()
 	first := addContainer(t, s, rev)
 	second := pool.Container{ID: newID(), Workload: web, Revision: rev}
 	from := lastSeq(t, s)
 	require.ErrorIs(t, s.AddContainer(ctx, second, 1), pool.ErrFull)
-	require.Equal(t, from, lastSeq(t, s), "no event of what did not happen")
+	require.Equal(t, from, lastSeq(t, s), "no event for a change that was refused")
 
 	mustUpdateContainer(t, s, destroyingTransition(first))
 	require.ErrorIs(t, s.AddContainer(ctx, second, 1), pool.ErrFull, "it still exists")
-	mustUpdateContainer(t, s, goneTransition(first))
+	mustUpdateContainer(t, s, destroyedTransition(first))
 	require.NoError(t, s.AddContainer(ctx, second, 1))
 	require.Error(t, s.AddContainer(ctx, second, 5), "there is one of that id")
 	other := pool.Container{ID: newID(), Workload: "other", Revision: rev}
-	require.NoError(t, s.AddContainer(ctx, other, 1), "the bound is the workload's own")
+	require.NoError(t, s.AddContainer(ctx, other, 1), "each workload has its own bound")
 }
 
-// A container may be created for a claim that waits.
+// A container may be created for a waiting claim.
 func containerForClaim(t *testing.T, s Store) {
 	ctx := t.Context()
 	r := newReservation("ann")
@@ -114,7 +114,7 @@ func containerLists(t *testing.T, s Store) {
 	a, b := addIdleContainer(t, s, rev, "ann"), addContainer(t, s, rev)
 	gone := addIdleContainer(t, s, rev, "")
 	mustUpdateContainer(t, s, destroyingTransition(gone))
-	mustUpdateContainer(t, s, goneTransition(gone))
+	mustUpdateContainer(t, s, destroyedTransition(gone))
 	other := newID()
 	require.NoError(t, s.AddContainer(ctx, pool.Container{ID: other, Workload: "other", Revision: rev}, 1))
 
@@ -155,7 +155,7 @@ func containerCounts(t *testing.T, s Store) {
 	addContainer(t, s, oldRev)
 	gone := addIdleContainer(t, s, rev, "")
 	mustUpdateContainer(t, s, destroyingTransition(gone))
-	mustUpdateContainer(t, s, goneTransition(gone))
+	mustUpdateContainer(t, s, destroyedTransition(gone))
 
 	counts, err := s.Counts(ctx, web)
 	require.NoError(t, err)
@@ -169,8 +169,8 @@ func containerCounts(t *testing.T, s Store) {
 	require.Equal(t, map[string]map[pool.State]int{web: {pool.Idle: 4, pool.Creating: 1}}, byState)
 }
 
-// What the schema forbids is an error, and leaves neither the change nor its
-// event.
+// What the schema forbids is an error, and neither the change nor its event is
+// stored.
 func containerConstraints(t *testing.T, s Store) {
 	ctx := t.Context()
 	id := addIdleContainer(t, s, rev, "")
@@ -178,9 +178,9 @@ func containerConstraints(t *testing.T, s Store) {
 	require.NoError(t, err)
 	from := lastSeq(t, s)
 	for name, m := range map[string]pool.Transition{
-		"no such health":    {To: pool.Idle, Set: func(c *pool.Container) { c.Health = "splendid" }},
-		"no such state":     {To: "somewhere"},
-		"claimed by nobody": {To: pool.Claimed},
+		"unknown health":          {To: pool.Idle, Set: func(c *pool.Container) { c.Health = "splendid" }},
+		"unknown state":           {To: "somewhere"},
+		"claimed without a claim": {To: pool.Claimed},
 	} {
 		m.ID, m.From = id, []pool.State{pool.Idle}
 		m.Events = []activity.Event{{Type: activity.ContainerCreated, Message: "never"}}

@@ -20,14 +20,15 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// crashDir names the store's folder to the process that is to be killed.
+// crashDir names the environment variable with the store's directory for the
+// process that is killed.
 const crashDir = "STORETEST_CRASH_DIR"
 
-// Crash kills a process in the middle of its writes, again and again, and
-// checks each time that nothing which was answered is lost and that records
-// and log agree. open opens the store of a folder; sound checks what lies there
-// by the database's own means. The test that calls it is what the killed
-// process runs.
+// Crash kills a process in the middle of its writes, repeatedly, and checks
+// each time that no acknowledged change is lost and that records and log agree.
+// The function open opens the store of a directory; sound checks the directory
+// with the database's own tools. The killed process runs the test that calls
+// Crash.
 func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t *testing.T, dir string)) {
 	if dir := os.Getenv(crashDir); dir != "" {
 		require.NoError(t, writeForever(t.Context(), open(t, dir)))
@@ -50,7 +51,8 @@ func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t
 				continue
 			}
 			answered[id] = true
-			// What it says between the signal and its death counts as well.
+			// What it acknowledges between the signal and its exit counts as
+			// well.
 			if n++; n == answers {
 				require.NoError(t, child.Process.Kill())
 			}
@@ -61,15 +63,15 @@ func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t
 	}
 }
 
-// afterCrash checks what a new process finds.
+// afterCrash checks the state that a new process finds.
 func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir string, answered map[string]bool) {
 	t.Helper()
 	s := open(t, dir)
-	defer s.Close() //nolint:errcheck // it was only read
+	defer s.Close() //nolint:errcheck // it only reads
 	requireLogMatchesRecords(t, s)
 	for id := range answered {
 		c, err := s.Claim(t.Context(), id)
-		require.NoError(t, err, "an answered claim is lost")
+		require.NoError(t, err, "an acknowledged claim is lost")
 		require.Equal(t, claim.Released, c.State)
 	}
 	started, ends := map[string]int{}, map[string]int{}
@@ -79,7 +81,7 @@ func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir str
 		switch e.Type {
 		case activity.HookStarted:
 			started[e.Run]++
-		case activity.HookCompleted, activity.HookFailed: // of a claim that went on without it
+		case activity.HookCompleted, activity.HookFailed: // of a claim that continued without it
 			ends[e.Run]++
 		}
 	}
@@ -112,12 +114,13 @@ func writeForever(ctx context.Context, s Store) error {
 	return g.Wait()
 }
 
-// runClaimLife takes one claim of the tenant through its life, a new one or what an
-// earlier process left of one, and makes or destroys a container now and then.
+// runClaimLife takes one claim of the tenant through its life, a new one or one
+// that an earlier process left, and occasionally creates or destroys a
+// container.
 func runClaimLife(ctx context.Context, s Store, tenant string, n int) error {
 	asked := newReservation(tenant)
 	c, err := s.Reserve(ctx, asked)
-	if err == nil && c.Container == "" { // it waits since an earlier turn
+	if err == nil && c.Container == "" { // it has waited since an earlier call
 		asked.Claim = c.ID
 		c, err = s.Reserve(ctx, asked)
 	}
@@ -151,15 +154,15 @@ func runClaimLife(ctx context.Context, s Store, tenant string, n int) error {
 	}
 	_, err = s.UpdateContainer(ctx, pool.BeginDestroy(c.Container, []pool.State{pool.Idle}, "test"))
 	if errors.Is(err, pool.ErrConflict) {
-		return nil // somebody has it by now
+		return nil // another claim has it now
 	}
 	if err == nil {
-		_, err = s.UpdateContainer(ctx, goneTransition(c.Container))
+		_, err = s.UpdateContainer(ctx, destroyedTransition(c.Container))
 	}
 	return err
 }
 
-// addContainerForWaiting makes a container for whoever waits.
+// addContainerForWaiting adds a container for a waiting claim.
 func addContainerForWaiting(ctx context.Context, s Store) error {
 	id := newID()
 	err := s.AddContainer(ctx, pool.Container{ID: id, Workload: web, Revision: rev}, unlimited)

@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// Filters mean the same for the newest events as for those long past, wherever
-// a store keeps either.
+// Filters mean the same for the newest events as for old ones, wherever a store
+// keeps them.
 func eventFilters(t *testing.T, s Store) {
 	ctx := t.Context()
 	from := int64(0)
@@ -50,7 +50,7 @@ func eventFilters(t *testing.T, s Store) {
 	}
 }
 
-// addEvents lets n events pass, so that what came before is not new any more.
+// addEvents adds n events, so that earlier events are no longer recent.
 func addEvents(t *testing.T, s Store, n int) {
 	t.Helper()
 	all := make([]activity.Event, n)
@@ -60,8 +60,8 @@ func addEvents(t *testing.T, s Store, n int) {
 	require.NoError(t, s.Append(t.Context(), all...))
 }
 
-// Pages join without a gap and without a double, with the numbers that they
-// say; a page without a match says how far the reading came.
+// Consecutive pages have neither gaps nor duplicates when each continues at the
+// Next of the last. A page without a match returns how far the read came.
 func eventPages(t *testing.T, s Store) {
 	ctx := t.Context()
 	const n = 6000
@@ -84,14 +84,14 @@ func eventPages(t *testing.T, s Store) {
 		}
 	}
 	for _, after := range []int64{0, n - 1, n, n + 10} {
-		p, err := s.Events(ctx, activity.Filter{Tenant: "nobody"}, after, 10)
+		p, err := s.Events(ctx, activity.Filter{Tenant: "none"}, after, 10)
 		require.NoError(t, err)
 		require.Empty(t, p.Items)
 		require.Equal(t, max(after, n), p.Next, "after %d", after)
 	}
 }
 
-// A reader must be able to decode what the log holds.
+// A reader must be able to decode every event in the log.
 func eventData(t *testing.T, s Store) {
 	ctx := t.Context()
 	bad := activity.Event{Type: activity.PoolWarning, Message: "m", Data: json.RawMessage(`{"a":`)}
@@ -106,9 +106,9 @@ func eventData(t *testing.T, s Store) {
 	require.Equal(t, int64(1), all[0].Seq)
 }
 
-// Follow reads as a follower does until it has seen n events, and fails at the
-// first that is missing or out of order. How long all may take is the machine's
-// to say; how long nothing may come is not.
+// Follow reads as a follower does until it has read n events, and fails at the
+// first that is missing or out of order. It does not bound the total time,
+// which depends on the machine, but the time without an event.
 func Follow(ctx context.Context, s Reader, n int64) error {
 	var after int64
 	for after < n {
@@ -120,9 +120,9 @@ func Follow(ctx context.Context, s Reader, n int64) error {
 	return nil
 }
 
-// follow reads what there is after an event, or waits until there is more.
+// follow reads the events after a number, or waits until there are more.
 func follow(ctx context.Context, s Reader, after int64) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*hangTimeout) // of servers on one machine several are slower
+	ctx, cancel := context.WithTimeout(ctx, 2*hangTimeout) // several servers on one machine are slower
 	defer cancel()
 	changed := s.Changed()
 	p, err := s.Events(ctx, activity.Filter{}, after, 0)
@@ -149,7 +149,7 @@ func follow(ctx context.Context, s Reader, after int64) (int64, error) {
 // No event ever appears behind a follower's cursor.
 func followerSeesAllEvents(t *testing.T, s Store) {
 	const writers, each = 8, 250
-	g, ctx := errgroup.WithContext(t.Context()) // ends with a follower that hears nothing
+	g, ctx := errgroup.WithContext(t.Context()) // ends with a follower that receives nothing
 	for range 4 {
 		g.Go(func() error { return Follow(ctx, s, writers*each) })
 	}
@@ -167,8 +167,8 @@ func followerSeesAllEvents(t *testing.T, s Store) {
 	require.NoError(t, g.Wait())
 }
 
-// A follower that took the channel before it read to the end is woken by
-// whatever came after.
+// A follower that took the channel before it read to the end is woken by every
+// later event.
 func noLostWakeup(t *testing.T, s Store) {
 	ctx, cancel := context.WithTimeout(t.Context(), hangTimeout)
 	defer cancel()

@@ -15,7 +15,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// reasonTransition is a move that changes an idle container's reason.
+// reasonTransition returns a transition that changes an idle container's
+// reason.
 func reasonTransition(id, reason string, then func()) pool.Transition {
 	return pool.Transition{
 		ID: id, From: []pool.State{pool.Idle}, To: pool.Idle,
@@ -70,8 +71,8 @@ func isolation(t *testing.T, s Store) {
 	}
 }
 
-// A change that fails after half of its writes leaves none of them, though its
-// neighbours in the transaction stay.
+// A change that fails after half of its writes leaves none of them, though the
+// other changes in its transaction stay.
 func isolationHalfway(t *testing.T, s Store) {
 	const n = 40
 	claims := make([]claim.Claim, n)
@@ -85,7 +86,8 @@ func isolationHalfway(t *testing.T, s Store) {
 		g.Go(func() error {
 			m := releasedTransition(c.ID)
 			if i%2 == 1 {
-				// The container is moved first; then the schema refuses the claim.
+				// The container is changed first; then the schema refuses the
+				// claim.
 				m.Set = func(c *claim.Claim) { c.Source = "nowhere" }
 			}
 			_, err := s.UpdateClaim(t.Context(), m)
@@ -108,7 +110,7 @@ func isolationHalfway(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// A mistake in a caller's function is that caller's.
+// A panic in a caller's function affects that caller only.
 func panics(t *testing.T, s Store) {
 	id := addIdleContainer(t, s, rev, "")
 	from := lastSeq(t, s)
@@ -119,8 +121,8 @@ func panics(t *testing.T, s Store) {
 	require.NoError(t, err)
 }
 
-// A call that says that its context has ended has changed nothing; a change
-// that has begun is finished and answered.
+// A call that returns the end of its context has changed nothing. A change that
+// has begun is finished and acknowledged.
 func endedContext(t *testing.T, s Store) {
 	id := addIdleContainer(t, s, rev, "")
 	from := lastSeq(t, s)
@@ -137,8 +139,7 @@ func endedContext(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, "begun", c.Reason)
 
-	// With others before it in the queue a call may end either way, but says
-	// which.
+	// A queued call may end either way, but its result is correct.
 	ctx, cancel = context.WithCancelCause(t.Context())
 	defer cancel(why)
 	var g errgroup.Group
@@ -177,7 +178,7 @@ func meta(t *testing.T, s Store) {
 	}
 }
 
-// Of all that are set at once, one stays, and everybody is told which.
+// Of all values that are set concurrently, one stays, and every caller gets it.
 func metaOnce(t *testing.T, s Store) {
 	values := make([]string, 20)
 	var g errgroup.Group
@@ -196,8 +197,8 @@ func metaOnce(t *testing.T, s Store) {
 	require.Equal(t, values[0], kept)
 }
 
-// What was queued when the store is closed is finished, what comes later is
-// refused, and whoever waits for events is woken.
+// Changes that are queued when the store is closed are finished, later ones are
+// refused, and followers that wait for events are woken.
 func closeFinishesQueued(t *testing.T, s Store) {
 	changed := s.Changed()
 	var g errgroup.Group

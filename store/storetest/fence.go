@@ -9,21 +9,21 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Whoever becomes responsible for a container has a greater fence than all
-// before, and reads it in the answer of the change that made it so.
+// Each flow that becomes responsible for a container has a greater fence than
+// all before it, and gets it from the change that made it responsible.
 func fenceGrows(t *testing.T, s Store) {
 	ctx := t.Context()
 	id := addContainer(t, s, rev)
 	k, err := s.Container(ctx, id)
 	require.NoError(t, err)
-	require.EqualValues(t, pool.FirstFence, k.Fence, "the flow that makes it")
+	require.EqualValues(t, pool.FirstFence, k.Fence, "the flow that creates it")
 	before := k.Fence
 	grows := func(what string, fence int64) {
 		t.Helper()
 		require.Greater(t, fence, before, what)
 		k, err := s.Container(ctx, id)
 		require.NoError(t, err)
-		require.Equal(t, fence, k.Fence, "%s: what the record has", what)
+		require.Equal(t, fence, k.Fence, "%s: the fence of the record", what)
 		before = fence
 	}
 	grows("idle", mustUpdateContainer(t, s, idleTransition(id, "")).Fence)
@@ -33,11 +33,11 @@ func fenceGrows(t *testing.T, s Store) {
 	grows("reserved", c.ContainerFence)
 	read, err := s.Claim(ctx, c.ID)
 	require.NoError(t, err)
-	require.Equal(t, c.ContainerFence, read.ContainerFence, "as it is read")
+	require.Equal(t, c.ContainerFence, read.ContainerFence, "as read back")
 	c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}, To: claim.Pending})
 	grows("a claim in the making is taken over", c.ContainerFence)
 	c = mustUpdateClaim(t, s, claim.Transition{ID: c.ID, From: []claim.State{claim.Pending}})
-	require.Equal(t, before, c.ContainerFence, "a remark changes nothing")
+	require.Equal(t, before, c.ContainerFence, "a note changes nothing")
 	mustUpdateContainer(t, s, pool.Transition{ID: id, From: []pool.State{pool.Claimed}, To: pool.Claimed,
 		Set: func(c *pool.Container) { c.Health, c.Fence = pool.Healthy, 1 }})
 	c = mustUpdateClaim(t, s, activeTransition(c.ID))

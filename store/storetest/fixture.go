@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// The names that most tests use.
+// Names that most tests use.
 const (
 	web       = "web" // a workload
 	rev       = "r1"  // its current revision
@@ -34,7 +34,7 @@ func addContainer(t *testing.T, s Store, revision string) string {
 	return id
 }
 
-// addIdleContainer adds a container of web that waits; tenant is whose data is in it.
+// addIdleContainer adds an idle container of web that holds the tenant's data.
 func addIdleContainer(t *testing.T, s Store, revision, tenant string) string {
 	t.Helper()
 	id := addContainer(t, s, revision)
@@ -43,7 +43,7 @@ func addIdleContainer(t *testing.T, s Store, revision, tenant string) string {
 	return id
 }
 
-// idleTransition moves a new container to the idle.
+// idleTransition makes a new container idle.
 func idleTransition(id, tenant string) pool.Transition {
 	return pool.Transition{
 		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
@@ -52,14 +52,15 @@ func idleTransition(id, tenant string) pool.Transition {
 	}
 }
 
-// newReservation is a reservation of web for a tenant, with a new claim.
+// newReservation returns a reservation of web for a tenant, with a new claim.
 func newReservation(tenant string) claim.Reservation {
 	return claim.Reservation{
 		Claim: newID(), Workload: web, Tenant: tenant, Revision: rev, Reuse: workload.ReuseWipe,
 	}
 }
 
-// activeTransition, releasing and release are the moves of a claim's life.
+// activeTransition, releasingTransition and releasedTransition are the
+// transitions of a claim's life.
 func activeTransition(id string) claim.Transition {
 	return claim.Transition{
 		ID: id, From: []claim.State{claim.Pending}, To: claim.Active,
@@ -86,19 +87,20 @@ func releasedTransition(id string) claim.Transition {
 	}
 }
 
-// destroyingTransition and bury are the moves at the end of a container's life.
+// destroyingTransition and destroyedTransition are the transitions at the end
+// of a container's life.
 func destroyingTransition(id string) pool.Transition {
 	return pool.BeginDestroy(id, []pool.State{pool.Creating, pool.Idle, pool.Claimed}, "test")
 }
 
-func goneTransition(id string) pool.Transition {
+func destroyedTransition(id string) pool.Transition {
 	return pool.Transition{
 		ID: id, From: []pool.State{pool.Destroying}, To: pool.Destroyed,
 		Events: []activity.Event{{Type: activity.ContainerDestroyed, Message: "gone"}},
 	}
 }
 
-// addActiveClaim is a claim that has become active.
+// addActiveClaim adds a claim and makes it active.
 func addActiveClaim(t *testing.T, s Store, tenant string) claim.Claim {
 	t.Helper()
 	c, err := s.Reserve(t.Context(), newReservation(tenant))
@@ -108,7 +110,7 @@ func addActiveClaim(t *testing.T, s Store, tenant string) claim.Claim {
 	return c
 }
 
-// mustUpdateClaim makes a change of a claim that must succeed.
+// mustUpdateClaim makes a change to a claim that must succeed.
 func mustUpdateClaim(t *testing.T, s Store, m claim.Transition) claim.Claim {
 	t.Helper()
 	c, err := s.UpdateClaim(t.Context(), m)
@@ -116,7 +118,7 @@ func mustUpdateClaim(t *testing.T, s Store, m claim.Transition) claim.Claim {
 	return c
 }
 
-// mustUpdateContainer makes a change of a container that must succeed.
+// mustUpdateContainer makes a change to a container that must succeed.
 func mustUpdateContainer(t *testing.T, s Store, m pool.Transition) pool.Container {
 	t.Helper()
 	c, err := s.UpdateContainer(t.Context(), m)
@@ -124,7 +126,7 @@ func mustUpdateContainer(t *testing.T, s Store, m pool.Transition) pool.Containe
 	return c
 }
 
-// events are all events after a number.
+// events returns all events after a number.
 func events(t *testing.T, s Store, f activity.Filter, after int64) []activity.Event {
 	t.Helper()
 	all, err := eventsAfter(t.Context(), s, f, after)
@@ -143,7 +145,7 @@ func eventsAfter(ctx context.Context, s Store, f activity.Filter, after int64) (
 	}
 }
 
-// eventTypes are the types of events.
+// eventTypes returns the types of events.
 func eventTypes(all []activity.Event) []activity.Type {
 	var ts []activity.Type
 	for _, e := range all {
@@ -152,7 +154,7 @@ func eventTypes(all []activity.Event) []activity.Type {
 	return ts
 }
 
-// lastSeq is the newest number.
+// lastSeq returns the newest number.
 func lastSeq(t *testing.T, s Store) int64 {
 	t.Helper()
 	n, err := s.LastSeq(t.Context())
@@ -160,9 +162,9 @@ func lastSeq(t *testing.T, s Store) int64 {
 	return n
 }
 
-// requireLogMatchesRecords checks that the records are what the log tells: the state that the
-// last event of each container and each claim speaks of is its state, and
-// nothing is on one side only.
+// requireLogMatchesRecords checks that the records and the log agree: the last
+// event of each container and each claim matches its state, and nothing is on
+// one side only.
 func requireLogMatchesRecords(t *testing.T, s Store) {
 	t.Helper()
 	stateInLog := map[string]string{}
@@ -185,7 +187,7 @@ func requireLogMatchesRecords(t *testing.T, s Store) {
 	for _, c := range claims {
 		have[c.ID] = string(c.State)
 	}
-	require.Equal(t, stateInLog, have, "what the log tells, and the records")
+	require.Equal(t, stateInLog, have, "the log, and the records")
 }
 
 var containerStateOf = map[activity.Type]pool.State{

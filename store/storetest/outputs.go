@@ -12,9 +12,9 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A tenant whose hooks print much fills the database with no more than the
-// newest hundred of their outputs; of older ones an excerpt is left. Nobody
-// else loses anything, and little output is always kept. Lists have none.
+// A tenant whose hooks print much fills the database with at most the newest
+// hundred of their outputs; older ones are reduced to an excerpt. Other tenants
+// lose nothing, and small outputs are always kept. Lists have no output.
 func runOutputs(t *testing.T, s Store) {
 	ctx := t.Context()
 	end := func(id, tenant string, stdout runtime.Output) {

@@ -12,15 +12,15 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// setProtocol has the store be that of a server of a version, which speaks the one
-// before as well.
+// setProtocol makes the store that of a server of a protocol version, which
+// also supports the previous one.
 func setProtocol(s Store, version int) {
 	s.SetProtocols(runtime.Protocols{Oldest: version - 1, Current: version})
 }
 
-// A claim gets what its server can speak to. What is of an older version is
-// outdated: only what nobody has had is taken, and only where there is nothing
-// better.
+// A claim gets a container whose protocol its server supports. A container of
+// an older version is outdated: it is used only if it was never claimed, and
+// only where there is no current one.
 func reserveProtocols(t *testing.T, s Store) {
 	made := map[int]map[string]string{} // ids by version and tenant
 	for version := 2; version <= 5; version++ {
@@ -63,8 +63,8 @@ func reserveProtocols(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// A server changes nothing of a container that a newer one made, and begins
-// and takes over no flow that has one.
+// A server does not change a container that a newer one created, and neither
+// begins nor takes over a flow that has one.
 func newerProtocolUnchanged(t *testing.T, s Store) {
 	ctx := t.Context()
 	setProtocol(s, 4)
@@ -90,7 +90,7 @@ func newerProtocolUnchanged(t *testing.T, s Store) {
 
 	setProtocol(s, 3)
 	for state, id := range ids {
-		for _, m := range []pool.Transition{destroyingTransition(id), idleTransition(id, ""), goneTransition(id)} {
+		for _, m := range []pool.Transition{destroyingTransition(id), idleTransition(id, ""), destroyedTransition(id)} {
 			m.From = []pool.State{state}
 			_, err := s.UpdateContainer(ctx, m)
 			require.ErrorIs(t, err, runtime.ErrNewer, state)
@@ -111,12 +111,12 @@ func newerProtocolUnchanged(t *testing.T, s Store) {
 	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 	held, err := s.Reserve(ctx, newReservation(string(claim.Active)))
 	require.NoError(t, err)
-	require.Equal(t, claims[claim.Active].ID, held.ID, "what a tenant holds it still holds")
-	mustUpdateClaim(t, s, claim.Transition{ID: held.ID, From: []claim.State{claim.Active}, To: claim.Active}) // it was touched
+	require.Equal(t, claims[claim.Active].ID, held.ID, "the tenant keeps its claim")
+	mustUpdateClaim(t, s, claim.Transition{ID: held.ID, From: []claim.State{claim.Active}, To: claim.Active}) // a touch
 
 	after, err := s.Containers(ctx, pool.ContainerFilter{})
 	require.NoError(t, err)
-	require.Equal(t, before, after, "fences and all")
+	require.Equal(t, before, after, "with their fences")
 	require.Equal(t, []activity.Type{activity.ClaimRequested}, eventTypes(events(t, s, activity.Filter{}, from)))
 
 	setProtocol(s, 4)

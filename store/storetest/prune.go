@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// A reader whose cursor points to what retention has removed is told so, and
-// numbers are never given twice.
+// A reader whose cursor points to removed events gets the oldest remaining
+// number, and numbers are never reused.
 func pruneLog(t *testing.T, s Store) {
 	ctx := t.Context()
 	addEvents(t, s, 1200)
@@ -46,7 +46,7 @@ func pruneLog(t *testing.T, s Store) {
 	require.EqualValues(t, 1203, page.OldestSeq)
 }
 
-// Retention takes what has ended, and nothing that somebody may still need.
+// Retention removes ended records, and nothing that may still be needed.
 func pruneRecords(t *testing.T, s Store) {
 	ctx := t.Context()
 	future := store.Retention{Before: time.Now().Add(time.Hour)}
@@ -71,14 +71,14 @@ func pruneRecords(t *testing.T, s Store) {
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Events: p.Events}, p, "the run belongs to a live claim")
 
-	mustUpdateContainer(t, s, goneTransition(outdated))
+	mustUpdateContainer(t, s, destroyedTransition(outdated))
 	mustUpdateClaim(t, s, releasingTransition(c.ID))
 	mustUpdateClaim(t, s, releasedTransition(c.ID))
 	mustUpdateContainer(t, s, destroyingTransition(c.Container))
-	mustUpdateContainer(t, s, goneTransition(c.Container))
+	mustUpdateContainer(t, s, destroyedTransition(c.Container))
 	p, err = s.Prune(ctx, store.Retention{Before: time.Now().Add(-time.Hour)})
 	require.NoError(t, err)
-	require.Equal(t, store.Pruned{Runs: 1}, p, "only the run ended so long ago")
+	require.Equal(t, store.Pruned{Runs: 1}, p, "only the run ended before the limit")
 	p, err = s.Prune(ctx, future)
 	require.NoError(t, err)
 	require.Equal(t, store.Pruned{Events: p.Events, Containers: 2, Claims: 1, Revisions: 1}, p)

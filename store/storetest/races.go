@@ -14,14 +14,14 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// A thousand tenants on fifty containers: fifty are served, each with its own.
+// Of a thousand tenants on fifty containers, fifty get one each.
 func manyTenants(t *testing.T, s Store) {
 	Race(t, 50, 1000, s)
 	requireLogMatchesRecords(t, s)
 }
 
-// Race has so many tenants ask for so many containers at once, on all servers
-// of one database. No container goes to two of them, and none is left over.
+// Race makes the given number of tenants claim concurrently on all servers of
+// one database. No container goes to two of them, and none is left over.
 func Race(t *testing.T, containers, tenants int, servers ...Store) {
 	t.Helper()
 	for range containers {
@@ -55,7 +55,7 @@ func Race(t *testing.T, containers, tenants int, servers ...Store) {
 	require.EqualValues(t, tenants-containers, refused.Load())
 }
 
-// However often one tenant asks at once, it gets one claim.
+// However many concurrent requests a tenant makes, it gets one claim.
 func oneTenantRace(t *testing.T, s Store) {
 	for range 20 {
 		addIdleContainer(t, s, rev, "")
@@ -80,7 +80,7 @@ func oneTenantRace(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// max_size is never exceeded, however many fill at once.
+// max_size is never exceeded, however many servers fill concurrently.
 func maxSizeInRace(t *testing.T, s Store) {
 	const bound = 7
 	var full atomic.Int64

@@ -11,7 +11,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Both records name each other, and the log tells of both.
+// Both records refer to each other, and the log has events of both.
 func reserveLinksRecords(t *testing.T, s Store) {
 	ctx := t.Context()
 	id := addIdleContainer(t, s, rev, "")
@@ -38,7 +38,8 @@ func reserveLinksRecords(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// The order of preference, and within one kind the longest idle.
+// Containers are reserved in the order of preference, and within one kind the
+// longest idle first.
 func reservePrefers(t *testing.T, s Store) {
 	outdated := addIdleContainer(t, s, oldRev, "")
 	addIdleContainer(t, s, oldRev, "ann") // another revision's files: never reused
@@ -100,7 +101,7 @@ func reserveHealthy(t *testing.T, s Store) {
 	}
 }
 
-// Reserving twice for one claim is reserving once, whenever the second comes.
+// A second reservation for a claim changes nothing, whenever it is made.
 func reserveAgain(t *testing.T, s Store) {
 	ctx := t.Context()
 	addIdleContainer(t, s, rev, "")
@@ -116,16 +117,17 @@ func reserveAgain(t *testing.T, s Store) {
 	again, err = s.Reserve(ctx, r)
 	require.NoError(t, err)
 	require.Equal(t, active, again)
-	require.Len(t, events(t, s, activity.Filter{}, from), 1, "only that it is active")
+	require.Len(t, events(t, s, activity.Filter{}, from), 1, "only the event that it is active")
 
 	mustUpdateClaim(t, s, releasingTransition(r.Claim))
 	mustUpdateClaim(t, s, releasedTransition(r.Claim))
 	_, err = s.Reserve(ctx, r)
-	require.ErrorIs(t, err, pool.ErrConflict, "an ended claim does not live again")
+	require.ErrorIs(t, err, pool.ErrConflict, "an ended claim stays ended")
 	requireLogMatchesRecords(t, s)
 }
 
-// One live claim of a tenant on a workload; on others it is free.
+// A tenant has one live claim on a workload, and may have others on other
+// workloads.
 func reserveOneLiveClaim(t *testing.T, s Store) {
 	ctx := t.Context()
 	addIdleContainer(t, s, rev, "")
@@ -150,7 +152,8 @@ func reserveOneLiveClaim(t *testing.T, s Store) {
 	require.ErrorIs(t, err, claim.ErrNoIdleContainer)
 }
 
-// A claim that finds nothing is recorded once, and served when it asks again.
+// A claim that finds no container is recorded once, and gets one when it
+// retries.
 func reserveWaits(t *testing.T, s Store) {
 	ctx := t.Context()
 	r := newReservation("ann")

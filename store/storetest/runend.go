@@ -12,7 +12,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// addRunningRun is an attempt on record as running.
+// addRunningRun adds a running attempt.
 func addRunningRun(t *testing.T, s Store, c, container string, n int) hooks.Run {
 	t.Helper()
 	r := newAttempt(newID(), n)
@@ -21,7 +21,7 @@ func addRunningRun(t *testing.T, s Store, c, container string, n int) hooks.Run 
 	return r
 }
 
-// endsAfter are the runs whose ends the log tells of after a number.
+// endsAfter returns the runs whose ends the log has after a number.
 func endsAfter(t *testing.T, s Store, after int64) map[string]int {
 	t.Helper()
 	ends := map[string]int{}
@@ -31,8 +31,8 @@ func endsAfter(t *testing.T, s Store, after int64) map[string]int {
 	return ends
 }
 
-// requireUnknown checks that a run has ended as unknown, with a reason and one event,
-// and that its end cannot be told another time.
+// requireUnknown checks that a run has ended as unknown, with a reason and one
+// event, and that its end cannot be recorded again.
 func requireUnknown(t *testing.T, s Store, r hooks.Run, after int64) {
 	t.Helper()
 	require.Equal(t, 1, endsAfter(t, s, after)[r.ID])
@@ -47,16 +47,16 @@ func requireUnknown(t *testing.T, s Store, r hooks.Run, after int64) {
 	require.Equal(t, 1, endsAfter(t, s, after)[r.ID])
 }
 
-// Whatever ends a claim ends what is on record as running for it, in the same
-// transaction, and nothing else.
+// Every end of a claim ends its running attempts, in the same transaction, and
+// nothing else.
 func runEndsWithClaim(t *testing.T, s Store) {
-	condemned := destroyingTransition("") // the claim knows which
+	destroying := destroyingTransition("") // the claim has the id
 	for name, end := range map[string]func(id string) claim.Transition{
 		"released": releasedTransition,
 		"failed": func(id string) claim.Transition {
 			return claim.Transition{
 				ID: id, From: []claim.State{claim.Pending}, To: claim.Failed,
-				Container: &condemned,
+				Container: &destroying,
 				Events:    []activity.Event{{Type: activity.ClaimFailed, Message: "failed"}},
 			}
 		},
@@ -64,7 +64,7 @@ func runEndsWithClaim(t *testing.T, s Store) {
 		addIdleContainer(t, s, rev, "")
 		c, err := s.Reserve(t.Context(), newReservation(name))
 		require.NoError(t, err)
-		other := addRunningRun(t, s, "", c.Container, 1) // of no claim: it is not this one's to end
+		other := addRunningRun(t, s, "", c.Container, 1) // of no claim: the claim's end must not end it
 		first, second := addRunningRun(t, s, c.ID, c.Container, 1), addRunningRun(t, s, c.ID, c.Container, 2)
 		done := addRunningRun(t, s, c.ID, c.Container, 1)
 		require.NoError(t, s.RunEnded(t.Context(), endedRun(done, hooks.Succeeded, 0)))
@@ -91,7 +91,7 @@ func runEndsWithClaim(t *testing.T, s Store) {
 	requireLogMatchesRecords(t, s)
 }
 
-// Whoever buries a container ends what is on record as running in it.
+// The end of a container ends its running attempts.
 func runEndsWithContainer(t *testing.T, s Store) {
 	k := addContainer(t, s, rev)
 	r := addRunningRun(t, s, "", k, 1)
@@ -99,15 +99,15 @@ func runEndsWithContainer(t *testing.T, s Store) {
 	from := lastSeq(t, s)
 	mustUpdateContainer(t, s, destroyingTransition(k))
 	require.Empty(t, endsAfter(t, s, from), "it may still run")
-	mustUpdateContainer(t, s, goneTransition(k))
+	mustUpdateContainer(t, s, destroyedTransition(k))
 	requireUnknown(t, s, r, from)
 	runs, err := s.UnfinishedRuns(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, []hooks.Run{elsewhere}, runs)
 }
 
-// An attempt that would begin after the end of what it is for has no end, and
-// so no start.
+// An attempt cannot start after its claim or container has ended, because no
+// flow would end it.
 func runAfterEnd(t *testing.T, s Store) {
 	addIdleContainer(t, s, rev, "")
 	c := addActiveClaim(t, s, "ann")
@@ -119,7 +119,7 @@ func runAfterEnd(t *testing.T, s Store) {
 	require.ErrorIs(t, s.RunStarted(t.Context(), r), pool.ErrConflict)
 	r.Claim = ""
 	mustUpdateContainer(t, s, destroyingTransition(c.Container))
-	mustUpdateContainer(t, s, goneTransition(c.Container))
+	mustUpdateContainer(t, s, destroyedTransition(c.Container))
 	require.ErrorIs(t, s.RunStarted(t.Context(), r), pool.ErrConflict)
 	require.Empty(t, endsAfter(t, s, from))
 	runs, err := s.Run(t.Context(), r.ID)
@@ -127,8 +127,8 @@ func runAfterEnd(t *testing.T, s Store) {
 	require.Empty(t, runs)
 }
 
-// Containers that hold what could not be kept leave room for as many others,
-// up to the pool's bound, also while their release is tried again.
+// Containers that are retained after a failed release leave room for as many
+// others, up to the pool's bound, also while their release is retried.
 func retainedCounts(t *testing.T, s Store) {
 	ctx := t.Context()
 	const max = 2
@@ -153,7 +153,7 @@ func retainedCounts(t *testing.T, s Store) {
 		err = s.AddContainer(ctx, k, max)
 		if err == nil {
 			mustUpdateContainer(t, s, destroyingTransition(k.ID))
-			mustUpdateContainer(t, s, goneTransition(k.ID))
+			mustUpdateContainer(t, s, destroyedTransition(k.ID))
 			return false
 		}
 		require.ErrorIs(t, err, pool.ErrFull)
@@ -170,10 +170,10 @@ func retainedCounts(t *testing.T, s Store) {
 	require.Zero(t, other)
 
 	mustUpdateClaim(t, s, releasingTransition(first.ID))
-	require.True(t, full(3), "its release is tried again, and may fail again")
+	require.True(t, full(3), "its release is retried, and may fail again")
 	mustUpdateClaim(t, s, releasedTransition(first.ID))
 	require.True(t, full(2), "it is idle, and counts")
 	mustUpdateContainer(t, s, destroyingTransition(first.Container))
-	mustUpdateContainer(t, s, goneTransition(first.Container))
+	mustUpdateContainer(t, s, destroyedTransition(first.Container))
 	require.False(t, full(2))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// newAttempt is a run that is about to start.
+// newAttempt returns a run that is about to start.
 func newAttempt(id string, n int) hooks.Run {
 	return hooks.Run{
 		ID: id, Attempt: n, Point: hooks.PostClaim, Hook: "migrate", Index: 1, Action: "exec",
@@ -23,7 +23,7 @@ func newAttempt(id string, n int) hooks.Run {
 	}
 }
 
-// endedRun is the run as it ended.
+// endedRun returns the run as it ended.
 func endedRun(r hooks.Run, state hooks.RunState, code int) hooks.Run {
 	at := r.StartedAt.Add(time.Second)
 	r.State, r.ExitCode, r.EndedAt, r.Duration = state, &code, &at, 1000
@@ -41,7 +41,7 @@ func runLife(t *testing.T, s Store) {
 	require.Equal(t, []hooks.Run{first}, unfinished)
 
 	require.ErrorIs(t, s.RunEnded(ctx, endedRun(second, hooks.Failed, 1)), store.ErrRunNotFound)
-	require.Error(t, s.RunEnded(ctx, first), "running is no end")
+	require.Error(t, s.RunEnded(ctx, first), "running is not an end state")
 	failed := endedRun(first, hooks.Failed, 3)
 	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
 	require.NoError(t, s.RunEnded(ctx, failed))
@@ -65,7 +65,7 @@ func runLife(t *testing.T, s Store) {
 }
 
 // The event of an end has all that a reader needs to understand it, and
-// excerpts of what was printed that do not blow up the log.
+// excerpts of the output that are small enough for the log.
 func runEventData(t *testing.T, s Store) {
 	ctx := t.Context()
 	r := newAttempt("x", 2)
@@ -81,7 +81,7 @@ func runEventData(t *testing.T, s Store) {
 	e := all[0]
 	require.Equal(t, []string{web, "k1", "ann", "c1", "x", "post_claim"},
 		[]string{e.Workload, e.Container, e.Tenant, e.Claim, e.Run, e.Point})
-	require.Contains(t, e.Message, `post_claim hook "migrate" (attempt 2) ran longer than its timeout`)
+	require.Contains(t, e.Message, `post_claim hook "migrate" (attempt 2) timed out`)
 	var data map[string]any
 	require.NoError(t, json.Unmarshal(e.Data, &data))
 	require.Equal(t, map[string]any{
@@ -95,7 +95,7 @@ func runEventData(t *testing.T, s Store) {
 	require.Equal(t, `post_claim hook "migrate" (attempt 2) started`, started[0].Message)
 	runs, err := s.Run(ctx, "x")
 	require.NoError(t, err)
-	require.Equal(t, []hooks.Run{r}, runs, "the record has all that was kept")
+	require.Equal(t, []hooks.Run{r}, runs, "the record has the whole output")
 }
 
 // Every way to end has its event.

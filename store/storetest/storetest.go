@@ -1,7 +1,7 @@
-// Package storetest is the contract of storage as a suite of tests: whatever
-// database Hostler keeps its records in must pass it. It says with code what
-// pool.Containers, pool.Workloads, pool.Log, claim.Store and hooks.Recorder
-// say with words, and what the readers of package store promise.
+// Package storetest is the contract of storage as a test suite, which every
+// database that Hostler supports must pass. It tests what pool.Containers,
+// pool.Workloads, pool.EventLog, claim.Store and hooks.Recorder specify, and
+// what the read methods of package store promise.
 package storetest
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// Store is all that a database is used for.
+// Store has all methods that the suite tests.
 type Store interface {
 	pool.Containers
 	pool.Workloads
@@ -28,7 +28,7 @@ type Store interface {
 	Admin
 }
 
-// Reader is what is read for people and followers.
+// Reader has the methods that read for users and followers.
 type Reader interface {
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
 	Changed() <-chan struct{}
@@ -39,7 +39,7 @@ type Reader interface {
 	LastSeq(ctx context.Context) (int64, error)
 }
 
-// Admin looks after the database itself.
+// Admin has the methods about the database itself.
 type Admin interface {
 	Meta(ctx context.Context, key string) (string, error)
 	MetaOr(ctx context.Context, key, fresh string) (string, error)
@@ -72,47 +72,47 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"reserve keeps a claim that waits", reserveWaits},
 		{"claim and container move together", claimTransitions},
 		{"claim keeps what the flow adds", claimRoundTrip},
-		{"claim gives up its container and takes another", claimReplacesContainer},
+		{"claim replaces its container", claimReplacesContainer},
 		{"claims are listed by filter", claimLists},
 		{"fence grows with each flow", fenceGrows},
-		{"when a container was emptied is on record", wipedAt},
+		{"time of the last wipe is recorded", wipedAt},
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
 		{"run has one start and one end", runLife},
-		{"run event tells all", runEventData},
+		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
 		{"outputs of runs", runOutputs},
 		{"run ends with its claim", runEndsWithClaim},
 		{"run ends with its container", runEndsWithContainer},
-		{"no run starts for what has ended", runAfterEnd},
-		{"what could not be kept does not count twice", retainedCounts},
+		{"no run starts after the end of its claim", runAfterEnd},
+		{"retained containers do not count twice", retainedCounts},
 		{"runs are listed by filter", runLists},
 		{"events are filtered", eventFilters},
 		{"events are paged", eventPages},
 		{"event data must be JSON", eventData},
 		{"follower misses nothing", followerSeesAllEvents},
-		{"waking is never lost", noLostWakeup},
-		{"many claim at once", manyTenants},
-		{"one tenant claims at once", oneTenantRace},
-		{"bound holds in a race", maxSizeInRace},
-		{"failing change spoils no neighbour", isolation},
+		{"no wakeup is lost", noLostWakeup},
+		{"many tenants claim concurrently", manyTenants},
+		{"one tenant claims concurrently", oneTenantRace},
+		{"max_size holds in a race", maxSizeInRace},
+		{"failing change does not affect others", isolation},
 		{"change that fails halfway leaves nothing", isolationHalfway},
 		{"panic is contained", panics},
 		{"ended context changes nothing", endedContext},
 		{"meta", meta},
 		{"meta is set once", metaOnce},
-		{"retention cuts the log", pruneLog},
-		{"retention leaves what is in use", pruneRecords},
-		{"close finishes what is queued", closeFinishesQueued},
+		{"retention truncates the log", pruneLog},
+		{"retention keeps what is in use", pruneRecords},
+		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			s := open(t)
-			t.Cleanup(func() { _ = s.Close() }) // one test closes it by itself
+			t.Cleanup(func() { _ = s.Close() }) // one test closes it itself
 			c.test(t, s)
 		})
 	}
 }
 
-// hangTimeout bounds what must not hang.
+// hangTimeout bounds operations that must not hang.
 const hangTimeout = 30 * time.Second

@@ -9,8 +9,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// When a container was emptied last is on record, to the microsecond, and stays
-// there through all that follows: its log is shown from then on.
+// The time of a container's last wipe is recorded, to the microsecond, and
+// later changes keep it: its log is shown from that time on.
 func wipedAt(t *testing.T, s Store) {
 	id := addIdleContainer(t, s, rev, "ann")
 	k, err := s.Container(t.Context(), id)
@@ -33,5 +33,5 @@ func wipedAt(t *testing.T, s Store) {
 	require.Len(t, all, 1)
 	require.True(t, at.Equal(*all[0].WipedAt), "in a list")
 	mustUpdateContainer(t, s, destroyingTransition(id))
-	check("condemned")
+	check("destroying")
 }

@@ -26,7 +26,7 @@ func workloads(t *testing.T, s Store) {
 
 	require.ErrorIs(t, s.RemoveWorkload(ctx, web), pool.ErrWorkloadNotFound, "it is not being deleted")
 	r.Draining, r.Deleting, r.MaxSize = true, true, 9
-	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrConflict, "it was written since the caller looked")
+	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrConflict, "it was written since the caller read it")
 	r.UpdatedAt = first.UpdatedAt
 	require.NoError(t, s.PutWorkload(ctx, r))
 	require.ErrorIs(t, s.PutWorkload(ctx, r), pool.ErrConflict)
@@ -45,7 +45,7 @@ func workloads(t *testing.T, s Store) {
 	require.ErrorIs(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted}), pool.ErrInUse)
 	require.Equal(t, from, lastSeq(t, s))
 	mustUpdateContainer(t, s, destroyingTransition(id))
-	mustUpdateContainer(t, s, goneTransition(id))
+	mustUpdateContainer(t, s, destroyedTransition(id))
 	require.NoError(t, s.RemoveWorkload(ctx, web, activity.Event{Type: activity.WorkloadDeleted, Message: "deleted"}))
 	_, err = s.Workload(ctx, web)
 	require.ErrorIs(t, err, pool.ErrWorkloadNotFound)
@@ -55,7 +55,7 @@ func workloads(t *testing.T, s Store) {
 		eventTypes(events(t, s, activity.Filter{Types: []activity.Type{"workload"}, Workload: web}, 0)))
 }
 
-// putWorkload replaces the record, whatever it was.
+// putWorkload replaces the record unconditionally.
 func putWorkload(t *testing.T, s Store, r pool.Record) {
 	t.Helper()
 	before, err := s.Workload(t.Context(), r.ID)
@@ -66,7 +66,8 @@ func putWorkload(t *testing.T, s Store, r pool.Record) {
 	require.NoError(t, s.PutWorkload(t.Context(), r))
 }
 
-// Containers of an older revision are destroyed by its file, not the new one.
+// Containers of an older revision are destroyed with that revision's file, not
+// the new one.
 func revisions(t *testing.T, s Store) {
 	ctx := t.Context()
 	require.NoError(t, s.PutWorkload(ctx, pool.Record{ID: web, Revision: oldRev, Source: []byte("old"), Dir: "/old"}))
