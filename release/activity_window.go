@@ -3,23 +3,24 @@ package release
 import "time"
 
 const (
-	// minGrace is how long tenants have at the least to show themselves once they
-	// can be heard again.
+	// minGrace is the minimum time that tenants have to show activity once the
+	// server can observe it again.
 	minGrace = time.Minute
-	// maxPollGap is how late a look for idle claims is when it was kept from
-	// coming: more than what the loop waits by itself.
+	// maxPollGap is the longest regular interval between two polls. A longer one
+	// means that the loop was interrupted.
 	maxPollGap = 2 * max(maxPollInterval, maxBackoff)
 )
 
-// activityWindow knows since when tenants can be heard. They could not while the
-// server was down, stood still with its machine, or had no database; and a clock
-// that is put forward looks the same. Not to have heard of them in that time
-// says nothing about them. The zero value has heard of nobody.
+// activityWindow records since when the server can observe the activity of
+// tenants. It cannot while it is down, suspended with its machine, or without a
+// database; a clock that is set forward looks the same. The absence of activity
+// in that time does not make a tenant idle. The zero value has observed
+// nothing.
 type activityWindow struct {
-	lastPoll, since time.Time // by the clock on the wall, as what claims say
+	lastPoll, since time.Time // wall clock, as in the claims
 }
 
-// recordPoll notes a look at now.
+// recordPoll records a poll at now.
 func (w *activityWindow) recordPoll(now time.Time) {
 	now = now.Round(0)
 	if now.Sub(w.lastPoll) > maxPollGap {
@@ -28,7 +29,8 @@ func (w *activityWindow) recordPoll(now time.Time) {
 	w.lastPoll = now
 }
 
-// releaseAt is when a claim is released whose tenant is idle at a time.
+// releaseAt returns when to release a claim whose tenant is idle at the given
+// time.
 func (w *activityWindow) releaseAt(idle time.Time, ttl time.Duration) time.Time {
 	if earliest := w.since.Add(min(ttl, minGrace)); idle.Before(earliest) {
 		return earliest

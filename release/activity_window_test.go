@@ -7,16 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A clock that is put forward, or a machine that stood still, takes no claim
-// from a tenant that had no chance to show itself; one that is put back takes
-// none either.
+// After a clock jump forward or a suspended machine, tenants have minGrace to
+// show activity before their claims are released. A clock that is set back
+// releases no claim either.
 func TestActivityWindowAcrossClockJumps(t *testing.T) {
 	const ttl = 15 * time.Minute
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var w activityWindow
 	w.recordPoll(start)
 	require.Equal(t, start.Add(minGrace), w.releaseAt(start.Add(-time.Hour), ttl), "the server was down")
-	require.Equal(t, start.Add(2*time.Second), w.releaseAt(start.Add(-time.Hour), 2*time.Second), "who may be idle for less has less")
+	require.Equal(t, start.Add(2*time.Second), w.releaseAt(start.Add(-time.Hour), 2*time.Second), "a shorter ttl has a shorter grace")
 
 	now := start
 	for range 10 {
@@ -24,7 +24,7 @@ func TestActivityWindowAcrossClockJumps(t *testing.T) {
 		w.recordPoll(now)
 	}
 	idle := now.Add(-time.Second)
-	require.Equal(t, idle, w.releaseAt(idle, ttl), "it has been heard all the time")
+	require.Equal(t, idle, w.releaseAt(idle, ttl), "it was observed without interruption")
 
 	now = now.Add(time.Hour)
 	w.recordPoll(now)

@@ -10,9 +10,9 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// BenchmarkClaimRelease is a warm claim and its release, through the flows and
-// a durable database, on the runtime in memory: what Hostler itself costs. The
-// tenants come back to the containers that they had.
+// BenchmarkClaimRelease measures a warm claim and its release through the flows
+// and a durable database, on the in-memory runtime: the overhead of Hostler
+// itself. The tenants get their previous containers again.
 func BenchmarkClaimRelease(b *testing.B) {
 	for _, parallel := range []int{1, 10, 100} {
 		for _, hooks := range []int{0, 1} {
@@ -21,7 +21,7 @@ func BenchmarkClaimRelease(b *testing.B) {
 				h.Apply(benchWorkload(parallel, hooks))
 				h.AwaitIdle("w", parallel)
 				var tenant atomic.Int64
-				b.SetParallelism((parallel + 1) / 2) // of two processors
+				b.SetParallelism((parallel + 1) / 2) // for two processors
 				b.ResetTimer()
 				b.RunParallel(func(pb *testing.PB) {
 					name := fmt.Sprintf("t%d", tenant.Add(1))
@@ -43,7 +43,7 @@ func BenchmarkClaimRelease(b *testing.B) {
 	}
 }
 
-// benchWorkload is a workload with a container for everybody.
+// benchWorkload returns a workload with a container for every tenant.
 func benchWorkload(size, hooks int) string {
 	file := fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d, reuse: wipe }\n", size, size+4)
 	if hooks > 0 {

@@ -18,12 +18,12 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// errStopping is why the releases of these tests are cut off.
-var errStopping = errors.New("the server stops")
+// errStopping is the cause with which these tests close the services.
+var errStopping = errors.New("the server is stopping")
 
-// A release that is cut off, for the server stops, leaves the claim and its
-// container as they are, and the next server finishes it: what is over is not
-// done again, and every byte is kept. A hook that runs is let run to its end.
+// A release that is canceled because the server stops leaves the claim and its
+// container unchanged, and the next server completes it: completed steps are
+// not repeated, and no data is lost. A running hook runs to its end.
 func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 	for blockedCall, snapshots := range map[string]int{"status": 0, "exec": 0, "get": 0, "restart": 1} {
 		t.Run(blockedCall, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 				unblock()
 				require.NoError(t, g.Wait())
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
-				require.ErrorIs(t, err, errStopping, "nothing is begun any more")
+				require.ErrorIs(t, err, errStopping, "no release is started anymore")
 				require.Equal(t, blockedCall == "status", len(h.Events(activity.HookStarted)) == 0)
 
 				current, err := h.DB.Claim(t.Context(), c.ID)
@@ -69,7 +69,7 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 				require.Len(t, h.Events(activity.HookCompleted), 1)
 				h.Apply(strings.Replace(syncedWorkload, "command: [box, idle]", "command: [box, idle, again]", 1))
 				again := h.Claim("w", "ada")
-				require.NotEqual(t, c.Container, again.Container, "of another revision")
+				require.NotEqual(t, c.Container, again.Container, "the revision differs")
 				require.Equal(t, "the last copy", execTestprog(h, again, "read", "/data/note"))
 				require.Equal(t, "y", execTestprog(h, again, "read", "/data/flushed"))
 			})
@@ -77,8 +77,8 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 	}
 }
 
-// The loops end though a release that they have begun, or an upload that
-// somebody asked for, would take for ever.
+// The loops end even if a release that they started, or a manual upload, would
+// never end.
 func TestCloseEndsLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -98,7 +98,7 @@ func TestCloseEndsLoops(t *testing.T) {
 			require.ErrorIs(t, err, errStopping)
 			return nil
 		})
-		<-time.After(150 * time.Second) // less than a container is waited for
+		<-time.After(150 * time.Second) // less than the timeout of a container
 		require.Len(t, h.Events(activity.ClaimReleasing), 1)
 		stop()
 		h.Releases.Close(errStopping)

@@ -22,8 +22,8 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// A wish that comes with the release is one change with it: no crash comes
-// between the two.
+// A discard that is requested with the release is recorded in the same
+// transaction.
 func TestDiscardIsRecordedWithRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -33,13 +33,13 @@ func TestDiscardIsRecordedWithRelease(t *testing.T) {
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{Discard: true})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 		require.True(t, currentClaim(h, c).Discard)
-		require.Empty(t, h.Events(activity.ClaimDiscarded), "there was no second change")
+		require.Empty(t, h.Events(activity.ClaimDiscarded), "there was no second transaction")
 		require.Contains(t, string(h.Events(activity.ClaimReleasing)[0].Data), `"discard":true`)
 		repair()
 	})
 }
 
-// A release touches no container that is another claim's by now.
+// A release does not touch a container that belongs to another claim.
 func TestReleaseRejectsContainerOfAnotherClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -60,7 +60,7 @@ func TestReleaseRejectsContainerOfAnotherClaim(t *testing.T) {
 	})
 }
 
-// A container of an older revision is never idle again.
+// A container of an older revision does not return to the pool.
 func TestOutdatedContainerIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -73,8 +73,8 @@ func TestOutdatedContainerIsDestroyed(t *testing.T) {
 	})
 }
 
-// A wish that is recorded in the moment in which the upload fails counts: the
-// release is not kept back for what nobody wants.
+// A discard that is recorded while the upload fails counts: the claim is
+// released, not retained.
 func TestDiscardRacesFailedUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -85,9 +85,9 @@ func TestDiscardRacesFailedUpload(t *testing.T) {
 		h.Bucket.Before(func(call snapshottest.Call) error {
 			if call.Op != "list" {
 				failed.Store(true)
-				return errors.New("the sink is unplugged")
+				return errors.New("sink unavailable")
 			}
-			// What is done after a failure, before the release is kept back.
+			// This call follows a failure, before the claim is retained.
 			if failed.Load() && recorded.CompareAndSwap(false, true) {
 				_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{
 					ID: c.ID, From: []claim.State{claim.Releasing}, Set: func(c *claim.Claim) { c.Discard = true },
@@ -105,8 +105,8 @@ func TestDiscardRacesFailedUpload(t *testing.T) {
 	})
 }
 
-// listHookStore is storage in which something happens after the releases that failed
-// were listed.
+// listHookStore is a store that calls a function after the failed releases were
+// listed.
 type listHookStore struct {
 	claim.Store
 	after func([]claim.Claim)
@@ -120,8 +120,8 @@ func (l listHookStore) Claims(ctx context.Context, f claim.Filter) ([]claim.Clai
 	return list, err
 }
 
-// A state that its tenant made unreadable is not given up when that has changed
-// meanwhile: a sink is waited for.
+// A claim that is retained because of its tenant is not released without its
+// state when the reason has changed to the sink in the meantime.
 func TestSinkFailureIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -133,7 +133,7 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 			if len(list) == 0 || time.Since(start) < time.Hour {
 				return
 			}
-			_, err := h.DB.UpdateClaim(context.WithoutCancel(t.Context()), claim.Transition{ // the last list may come as the test ends
+			_, err := h.DB.UpdateClaim(context.WithoutCancel(t.Context()), claim.Transition{ // the last list may overlap the end of the test
 				ID: c.ID, From: []claim.State{claim.ReleaseFailed}, Set: func(c *claim.Claim) {
 					later := time.Now().Add(100 * time.Hour)
 					c.FailureReason, c.RetryAt = claim.FailedBySink, &later
@@ -151,8 +151,8 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 	})
 }
 
-// A container that has disappeared is not waited for: its claim ends, and the
-// log says what is lost.
+// A release does not wait for a missing container: the claim ends, and an event
+// records the lost changes.
 func TestReleaseOfMissingContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -170,8 +170,8 @@ func TestReleaseOfMissingContainer(t *testing.T) {
 	})
 }
 
-// A container that had to be started again to read what it holds is not handed
-// out again: nobody knows why it had ended.
+// A container that was started for the upload is not reused, because the reason
+// of its exit is unknown.
 func TestContainerStartedForUploadIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -180,13 +180,13 @@ func TestContainerStartedForUploadIsDestroyed(t *testing.T) {
 		execTestprog(h, c, "write", "/data/note", "x")
 		h.RT.BreakOnce("get", runtime.ErrNotRunning)
 		h.Release(c)
-		require.Contains(t, awaitDestroyed(h, c.Container), "had ended before its tenant left")
+		require.Contains(t, awaitDestroyed(h, c.Container), "exited before its release")
 		require.Equal(t, "x", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
 	})
 }
 
-// The fence of a container grows from one flow to the next: each release goes
-// through, and what an earlier flow still asks for is refused.
+// The fence of a container grows with each flow: each release succeeds, and
+// requests of an earlier flow are rejected.
 func TestFenceGrowsWithEachFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -14,30 +14,30 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// How the loops of this package wait: after a failure, and at most between two
-// looks for idle claims, for a workload may be applied at any time.
+// The waits of the loops: after an error, and at most between two polls for
+// idle claims, because a workload can be applied at any time.
 const (
 	minBackoff      = time.Second
 	maxBackoff      = time.Minute
 	maxPollInterval = 30 * time.Second
-	// When a thousand claims end together, not each end is worth a look at all.
+	// When a thousand claims end together, one poll serves many ends.
 	coalesceDelay = 100 * time.Millisecond
 )
 
-// How many releases are finished at once, and how many idle claims released or
-// releases that were kept back tried again; of one workload, half as many.
+// The limits of concurrent releases: resumed ones, and idle ones together with
+// retries of failed ones. One workload gets at most half of each.
 const (
 	parallelReleases     = 32
 	parallelIdleReleases = 16
 )
 
 // Run releases claims whose tenants have been idle for the claim_idle_ttl of
-// their pool, tries releases again that were kept back, and takes the state of
-// claims into snapshots at their workloads' intervals, until ctx ends. One
-// server is enough for it. Being active is: the claim becoming active, its
-// tenant asking for it again, Touch, and a change of the files that are the
-// tenant's state. Nothing else is: what a container does besides, and who looks
-// at a claim, says nothing about its tenant.
+// their pool, retries failed releases, and uploads the state of claims at their
+// workloads' intervals, until ctx ends. One server is enough for it. These
+// count as activity: the claim becoming active, a repeated claim by the tenant,
+// Touch, and a change of the files of the tenant's state. Other processes in
+// the container and reads of the claim do not count: they are not evidence of
+// the tenant.
 func (s *Service) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.runReleases(ctx) })
@@ -52,14 +52,14 @@ func (s *Service) runReleases(ctx context.Context) error {
 	return s.pollLoop(ctx, tasks, s.retrySignal, func() (time.Time, error) { return s.startDue(ctx, tasks, &window) })
 }
 
-// pollLoop has look begin what is due, again and again until ctx ends: at the time
-// that it says, when there is room again, and when wake tells of something new.
+// pollLoop calls poll until ctx ends: at the time that poll returns, when a
+// task slot becomes free, and when wake signals.
 func (s *Service) pollLoop(ctx context.Context, tasks *keyedTasks, wake <-chan struct{}, poll func() (time.Time, error)) error {
 	for backoff := minBackoff; ; {
 		next, err := poll()
 		wait := max(time.Until(next), 0)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("claims to be released could not be listed, and are looked for again", "wait", backoff, "error", err)
+			s.log.Warn("listing claims to release failed; retrying", "wait", backoff, "error", err)
 			wait, backoff = backoff, min(2*backoff, maxBackoff)
 		} else {
 			backoff = minBackoff
@@ -84,7 +84,7 @@ func (s *Service) pollLoop(ctx context.Context, tasks *keyedTasks, wake <-chan s
 	}
 }
 
-// startDue begins the releases whose time has come, and says when to look again.
+// startDue starts the releases that are due, and returns the next poll time.
 func (s *Service) startDue(ctx context.Context, tasks *keyedTasks, window *activityWindow) (time.Time, error) {
 	listed := map[string]bool{}
 	next, err := s.releaseIdle(ctx, tasks, window, listed)
@@ -98,8 +98,8 @@ func (s *Service) startDue(ctx context.Context, tasks *keyedTasks, window *activ
 	return next, err
 }
 
-// releaseIdle begins to release the idle claims of all pools and returns when to look
-// again. It adds the claims that may be idle to those that are listed.
+// releaseIdle starts to release the idle claims of all pools, and returns the
+// next poll time. It adds the claims that may become idle to listed.
 func (s *Service) releaseIdle(ctx context.Context, tasks *keyedTasks, window *activityWindow, listed map[string]bool) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(maxPollInterval)
@@ -115,14 +115,14 @@ func (s *Service) releaseIdle(ctx context.Context, tasks *keyedTasks, window *ac
 			ttl = w.Pool.ClaimIdleTTL
 		}
 		if ttl <= 0 {
-			continue // gone since, or nobody is idle there
+			continue // deleted, or without a claim_idle_ttl
 		}
 		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
 		if err != nil {
 			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
 		}
 		if soon := now.Add(ttl); soon.Before(next) {
-			next = soon // a claim may have become active just now
+			next = soon // a claim may just have become active
 		}
 		for _, c := range claims {
 			listed[c.ID] = true
@@ -137,36 +137,36 @@ func (s *Service) releaseIdle(ctx context.Context, tasks *keyedTasks, window *ac
 	return next, nil
 }
 
-// logFailure tells of a release that these loops have tried in vain. One that is
-// kept back has been told of, and has its next time; one from a newer server's
-// container is left to such a server.
+// logFailure logs a failed release of these loops. A retained one is already
+// recorded with its next retry, and one with a newer server's container is left
+// to such a server.
 func (s *Service) logFailure(ctx context.Context, c claim.Claim, err error) {
 	_, retained := errors.AsType[*FailedError](err)
 	if err == nil || retained || errors.Is(err, errNotIdle) || errors.Is(err, runtime.ErrNewer) || ctx.Err() != nil {
 		return
 	}
-	s.log.Warn("a claim could not be released, and that is tried again", "claim", c.ID, "error", err)
+	s.log.Warn("claim release failed; retrying", "claim", c.ID, "error", err)
 }
 
-// releaseIfIdle releases a claim, unless its tenant has shown itself after all.
+// releaseIfIdle releases a claim, unless its tenant has become active.
 func (s *Service) releaseIfIdle(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
 	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
 		return err
 	}
-	// It may have waited long for its turn, and its tenant was told that the
-	// claim stands: by this look, or while it was on its way.
+	// The tenant may have been active in the meantime: the release may have
+	// waited for a slot, and the scan may have recorded activity.
 	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastSeen(c).Add(ttl).After(now) }
 	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), onlyIf: idle})
+	_, err = s.Release(ctx, c.ID, Request{Reason: "tenant idle for " + ttl.String(), onlyIf: idle})
 	return err
 }
 
-// stateChangedSince says whether the tenant's state has been changed since a moment, and
-// notes when it was. Where that took too long to find out it counts as changed
-// just now.
+// stateChangedSince reports whether the tenant's state has changed since the
+// given time, and records the time of the change. A state that takes too long
+// to scan counts as changed now.
 func (s *Service) stateChangedSince(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
 	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
 	if err != nil || len(w.StateDirs()) == 0 {
@@ -177,35 +177,35 @@ func (s *Service) stateChangedSince(ctx context.Context, c claim.Claim, since ti
 		return false, nil
 	}
 	if errors.Is(err, runtime.ErrScanIncomplete) {
-		s.log.Warn("a tenant has more files than can be looked at, and counts as active", "claim", c.ID, "error", err)
+		s.log.Warn("tenant has too many files to scan; treating it as active", "claim", c.ID, "error", err)
 		at, err = time.Now(), nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look whether the tenant of claim %s is idle: %w", c.ID, err)
+		return false, fmt.Errorf("check whether the tenant of claim %s is idle: %w", c.ID, err)
 	}
 	if !at.After(since) {
 		return false, nil
 	}
 	if now := time.Now(); at.After(now) {
-		at = now // its clock is ahead
+		at = now // the container's clock is ahead
 	}
 	_, err = s.store.UpdateClaim(ctx, claim.Transition{
 		ID: c.ID, From: []claim.State{claim.Active},
 		Set: func(c *claim.Claim) {
-			if at.After(c.LastActive()) { // its tenant may have asked for it since
+			if at.After(c.LastActive()) { // the tenant may have claimed or touched it since
 				c.TouchedAt = &at
 			}
 		},
 	})
 	if errors.Is(err, pool.ErrConflict) {
-		err = nil // it has ended meanwhile
+		err = nil // it has ended in the meantime
 	}
 	return true, err
 }
 
-// isContainerEnded says that the error is of a container in which its tenant can
-// do nothing that counts any more. Of any other we do not know what it means
-// for the tenant, so it makes nobody idle.
+// isContainerEnded reports whether the error is of a container in which its
+// tenant can no longer be active. No other error makes a tenant idle, because
+// it does not show what the tenant does.
 func isContainerEnded(err error) bool {
 	return errors.Is(err, runtime.ErrNotFound) || errors.Is(err, runtime.ErrNotRunning) ||
 		errors.Is(err, runtime.ErrContainerExited) || errors.Is(err, runtime.ErrTainted)

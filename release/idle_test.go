@@ -21,7 +21,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// startLoops has the loops of releases run until the test ends.
+// startLoops runs the loops of releases until the test ends.
 func startLoops(t *testing.T, h *flowtest.Harness) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -36,8 +36,8 @@ func startLoops(t *testing.T, h *flowtest.Harness) {
 	})
 }
 
-// A claim whose tenant shows no sign of life is released after the pool's
-// claim_idle_ttl, hooks and all; asking for it again, and Touch, are such signs.
+// An idle claim is released after the pool's claim_idle_ttl, including its
+// hooks. A repeated claim and Touch count as activity.
 func TestIdleClaimsAreReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -59,7 +59,7 @@ func TestIdleClaimsAreReleased(t *testing.T) {
 		<-time.After(9 * time.Minute)
 		held, err := h.DB.Claim(t.Context(), busy.ID)
 		require.NoError(t, err)
-		require.Equal(t, claim.Active, held.State, "asked for nine minutes ago")
+		require.Equal(t, claim.Active, held.State, "claimed again nine minutes ago")
 		<-time.After(2 * time.Minute)
 		held, err = h.DB.Claim(t.Context(), busy.ID)
 		require.NoError(t, err)
@@ -67,8 +67,8 @@ func TestIdleClaimsAreReleased(t *testing.T) {
 	})
 }
 
-// An engine that goes away in the middle of a release costs nothing: the claim
-// stays releasing, with its container as it is, and is finished by itself.
+// When the engine becomes unavailable during a release, the claim stays
+// releasing with its container unchanged, and is completed automatically.
 func TestEngineUnavailableAtRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -84,12 +84,11 @@ func TestEngineUnavailableAtRelease(t *testing.T) {
 		h.Until("the release to be finished", func() bool { return len(h.Events(activity.ClaimReleased)) == 1 })
 		require.Len(t, h.Events(activity.HookStarted), 1, "pre_release does not run again")
 		again := h.Claim("w", "ada")
-		require.Equal(t, c.Container, again.Container, "and what is in the container is kept")
+		require.Equal(t, c.Container, again.Container, "the container and its files are kept")
 	})
 }
 
-// A second caller who wants the container discarded gets that, though the
-// first did not ask for it.
+// A second caller's discard applies to the release in progress.
 func TestDiscardJoinsRunningRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -110,12 +109,12 @@ func TestDiscardJoinsRunningRelease(t *testing.T) {
 		unblock()
 		require.NoError(t, g.Wait())
 		require.Contains(t, awaitDestroyed(h, c.Container), "discarded")
-		require.Empty(t, h.Events(activity.ContainerReleased), "it is never anybody's in between")
+		require.Empty(t, h.Events(activity.ContainerReleased), "it never returned to the pool")
 	})
 }
 
-// Who wants a release to discard while another one is about to begin it has that
-// as well.
+// A discard applies when it is requested while another caller is about to start
+// the release.
 func TestDiscardRacesReleaseStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -142,8 +141,8 @@ func TestDiscardRacesReleaseStart(t *testing.T) {
 	})
 }
 
-// Tenants whom nobody could hear, for the server was down, have time to show
-// themselves to the next one; those who do not are idle since they were.
+// After a server downtime, tenants have a grace period to show activity. Those
+// without activity count as idle since their last one.
 func TestIdleGraceAfterServerDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -184,17 +183,17 @@ func TestWritingTenantIsNotIdle(t *testing.T) {
 	})
 }
 
-// Nobody is idle whose files could not be looked at; those of a container that
-// has ended change no more.
+// A claim whose files cannot be read counts as active. The files of an exited
+// container no longer change.
 func TestUnreadableStateIsNotIdle(t *testing.T) {
 	for err, want := range map[error]claim.State{
-		runtime.ErrScanIncomplete:      claim.Active,
-		runtime.ErrUnavailable:         claim.Active,
-		errors.New("not heard before"): claim.Active,
-		runtime.ErrNotFound:            claim.Released,
-		runtime.ErrNotRunning:          claim.Released,
-		runtime.ErrContainerExited:     claim.Released,
-		runtime.ErrTainted:             claim.Released,
+		runtime.ErrScanIncomplete:   claim.Active,
+		runtime.ErrUnavailable:      claim.Active,
+		errors.New("unknown error"): claim.Active,
+		runtime.ErrNotFound:         claim.Released,
+		runtime.ErrNotRunning:       claim.Released,
+		runtime.ErrContainerExited:  claim.Released,
+		runtime.ErrTainted:          claim.Released,
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)
@@ -216,8 +215,8 @@ func TestUnreadableStateIsNotIdle(t *testing.T) {
 	}
 }
 
-// A tenant that shows itself while the reaper looks at its files, or waits for
-// its turn, keeps its claim, and the time at which it did so.
+// A tenant that is active while its files are scanned, or while its release
+// waits for a slot, keeps its claim and the time of that activity.
 func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -248,8 +247,7 @@ func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 	}
 }
 
-// While the engine is away, releases that cannot be finished are tried ever
-// more seldom.
+// While the engine is unavailable, releases are retried with backoff.
 func TestReleaseBacksOffWhileEngineUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -268,7 +266,7 @@ func TestReleaseBacksOffWhileEngineUnavailable(t *testing.T) {
 	})
 }
 
-// hookedStore is storage in which something happens before a release begins.
+// hookedStore is a store that calls a function before a release starts.
 type hookedStore struct {
 	claim.Store
 	before func()
@@ -281,8 +279,8 @@ func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim
 	return s.Store.UpdateClaim(ctx, m)
 }
 
-// A tenant that shows itself at the very moment at which its claim would be
-// released keeps it; one that asks for the release at that moment has it.
+// A tenant that is active just before its idle release keeps its claim. One
+// that requests the release at that time gets it.
 func TestTouchRacesIdleRelease(t *testing.T) {
 	for _, tenantReleases := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

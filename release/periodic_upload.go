@@ -12,18 +12,18 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// parallelUploads bounds how many uploads at intervals are under way at once.
+// parallelUploads is the limit of concurrent periodic uploads.
 const parallelUploads = 8
 
-// runPeriodicUploads takes the state of active claims into snapshots, as often as
-// their workloads say, until ctx ends.
+// runPeriodicUploads uploads the state of active claims at their workloads'
+// intervals, until ctx ends.
 func (s *Service) runPeriodicUploads(ctx context.Context) error {
 	tasks := newKeyedTasks(parallelUploads)
 	defer tasks.wait()
 	for {
 		next, err := s.startDueUploads(ctx, tasks)
 		if err != nil && ctx.Err() == nil {
-			s.log.Warn("claims whose state is to be taken could not be listed", "error", err)
+			s.log.Warn("listing claims for periodic upload failed; retrying", "error", err)
 		}
 		timer := time.NewTimer(max(time.Until(next), 0))
 		select {
@@ -40,8 +40,8 @@ func (s *Service) runPeriodicUploads(ctx context.Context) error {
 	}
 }
 
-// startDueUploads begins the uploads whose time has come, the longest due first, and
-// says when to look again.
+// startDueUploads starts the uploads that are due, the longest overdue first,
+// and returns the next poll time.
 func (s *Service) startDueUploads(ctx context.Context, tasks *keyedTasks) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(maxPollInterval)
@@ -54,11 +54,11 @@ func (s *Service) startDueUploads(ctx context.Context, tasks *keyedTasks) (time.
 	for _, r := range records {
 		w, _, err := s.pools.Catalog.Current(ctx, r.ID)
 		if err != nil || w.Sync == nil || w.Sync.Policy.Interval <= 0 {
-			continue // gone since, or only at other times
+			continue // deleted, or without an interval
 		}
 		interval := w.Sync.Policy.Interval
 		if soon := now.Add(interval); soon.Before(next) {
-			next = soon // a claim may have become active just now
+			next = soon // a claim may just have become active
 		}
 		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
 		if err != nil {
@@ -87,22 +87,22 @@ func (s *Service) startDueUploads(ctx context.Context, tasks *keyedTasks) (time.
 	return next, nil
 }
 
-// uploadClaim takes the state of a claim. What goes wrong is on record.
+// uploadClaim uploads the state of a claim. An error is recorded as an event.
 func (s *Service) uploadClaim(ctx context.Context, c claim.Claim, w *workload.Workload) {
 	_, _, err := s.claims.StateSync.Upload(ctx, c, w, "interval")
 	if err != nil && !errors.Is(err, claim.ErrNotActive) && ctx.Err() == nil {
-		s.log.Warn("the state of a claim was not taken and is tried again", "claim", c.ID, "error", err)
+		s.log.Warn("periodic upload failed; retrying", "claim", c.ID, "error", err)
 	}
 }
 
-// overdue is a claim whose state is to be taken.
+// overdue is a claim whose upload is due.
 type overdue struct {
 	claim claim.Claim
 	since time.Time
 }
 
-// lastUploadAt is when the state of an active claim was last taken, or was tried
-// to be, or when it began.
+// lastUploadAt returns when the state of an active claim was last uploaded,
+// when that was last tried, or when the claim began.
 func lastUploadAt(c claim.Claim, lastAttempt time.Time) time.Time {
 	last := c.CreatedAt
 	for _, t := range []*time.Time{c.ActiveAt, c.SyncedAt, &lastAttempt} {

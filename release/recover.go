@@ -11,23 +11,22 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// TakeOver makes the releases among the claims with these ids, which a server
-// that is no more has begun, this one's to finish, and ends those of the hook
-// runs that it left running which no flow takes up again. It is called after
-// the claims and the pools have recovered: what they gave up is on record then.
+// TakeOver makes this server the owner of the releases among the given claims
+// of a terminated server, and ends those of its hook runs that no flow resumes.
+// It is called after the claims and the pools have recovered, because their
+// failed claims and containers are recorded by then.
 func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 	for _, id := range claims {
 		_, err := s.store.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing})
 		if err != nil && !errors.Is(err, pool.ErrConflict) {
-			return fmt.Errorf("take the release of claim %s over: %w", id, err)
+			return fmt.Errorf("take over the release of claim %s: %w", id, err)
 		}
 	}
 	s.wake()
 	return s.runner.MarkUnknown(ctx, runs, s.willResume)
 }
 
-// willResume says whether the flow of a hook run is gone on with, which takes the
-// run up.
+// willResume reports whether the flow of a hook run will resume the run.
 func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
 	switch r.Point {
 	case hooks.PostClaim, hooks.PreRelease:
@@ -44,32 +43,32 @@ func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
 		}
 		return c.State == pool.Destroying, err
 	}
-	return false, nil // a container that was being made is given up
+	return false, nil // a container in creation is discarded
 }
 
-// RunResumes finishes the releases of this server that could not be finished when
-// they were asked for, and those that it took over, until ctx ends: each beside
-// the others, and again and again, ever more seldom, until it is done.
+// RunResumes completes the interrupted releases of this server, including those
+// that it took over, until ctx ends. They run concurrently, and each is retried
+// with backoff until it completes.
 func (s *Service) RunResumes(ctx context.Context) error {
 	tasks := newKeyedTasks(parallelReleases)
 	defer tasks.wait()
 	return s.pollLoop(ctx, tasks, s.resumeSignal, func() (time.Time, error) { return s.resumeDue(ctx, tasks) })
 }
 
-// resumeDue begins to finish the releases that nobody is at, and says when to look
-// again.
+// resumeDue starts the interrupted releases that are due, and returns the next
+// poll time.
 func (s *Service) resumeDue(ctx context.Context, tasks *keyedTasks) (time.Time, error) {
 	now := time.Now()
 	next := now.Add(maxPollInterval)
 	releasing, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
 	if err != nil {
-		return next, fmt.Errorf("list the releases under way: %w", err)
+		return next, fmt.Errorf("list the releases in progress: %w", err)
 	}
 	listed := map[string]bool{}
 	for _, c := range releasing {
 		listed[c.ID] = true
 		if s.claims.IsOwnedByPeer(c) || s.isInProgress(c.ID) {
-			continue // who is at it says so if it fails
+			continue // the owner or the running call reports its errors
 		}
 		if at := tasks.dueAt(c.ID, time.Time{}); at.After(now) {
 			if at.Before(next) {

@@ -14,15 +14,15 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// A hook run of a server that is no more is left to the flow that goes on with
-// it, and ended where none does: only a claim that is pending has its post_claim
-// gone on with, only one that is releasing its pre_release, only a container
-// that is being destroyed its pre_destroy.
+// The hook run of a terminated server is left to the flow that resumes it, and
+// ended when there is none: post_claim resumes only for a pending claim,
+// pre_release only for a releasing one, pre_destroy only for a container that
+// is being destroyed.
 func TestTakeOverResumesHookRuns(t *testing.T) {
 	h := flowtest.NewStopped(t)
 	revision := h.Apply(hookedWorkload).Record.Revision
 	ctx := t.Context()
-	// What has ended by now had not when the runs began.
+	// The runs are started before the claims and containers change state.
 	claimOf := func(state claim.State) (string, string, func()) {
 		id := "claim-" + string(state)
 		require.NoError(t, h.DB.AddContainer(ctx, pool.Container{ID: "of-" + id, Workload: "w", Revision: revision, State: pool.Creating}, 100))

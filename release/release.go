@@ -1,11 +1,10 @@
-// Package release takes containers back from tenants.
+// Package release returns containers from tenants to their pools.
 //
-// It promises that a release which has begun comes to an end, whoever asked
-// for it and whether or not they wait; that pre_release hooks run at most once
-// for a claim, and that their failure does not keep the tenant from leaving;
-// that releasing twice is harmless; and that a container goes back to the pool
-// only when nothing of its tenant runs in it any more, else it is destroyed.
-// The steps are in steps.go, in order.
+// It promises that a started release completes, even if its caller does not
+// wait; that pre_release hooks run at most once for a claim, and that their
+// failure does not block the release; that a repeated release is harmless; and
+// that a container returns to the pool only when no process of its tenant runs
+// in it, and is destroyed otherwise. The steps are in steps.go, in order.
 package release
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Service takes containers back.
+// Service releases claims.
 type Service struct {
 	store        claim.Store
 	claims       *claim.Service
@@ -31,27 +30,29 @@ type Service struct {
 	rt           runtime.Runtime
 	runner       *hooks.Runner
 	log          *slog.Logger
-	resumeSignal chan struct{} // holds one signal: a release is to be finished
-	retrySignal  chan struct{} // holds one signal: a release was kept back
+	resumeSignal chan struct{} // holds one signal: an interrupted release exists
+	retrySignal  chan struct{} // holds one signal: a release has failed
 
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	inflight map[string]*inflightCall
-	closed   error // why nothing is begun any more
+	closed   error // why no release is started anymore
 }
 
-// inflightCall is a release under way. Callers who ask for the same one wait for it.
+// inflightCall is a release in progress. Other callers for the same claim wait
+// for it.
 type inflightCall struct {
-	cancel context.CancelCauseFunc // cuts the work off
+	cancel context.CancelCauseFunc // cancels the work
 	done   chan struct{}           // closed when c and err are set
 	c      claim.Claim
 	err    error
-	// discard is set by whoever wants that, first of all: either the release
-	// sees it when it begins, or who set it finds that it has begun.
+	// discard is set by callers with Request.Discard before anything else.
+	// Either the release reads it when it starts, or the caller finds that it
+	// has started.
 	discard atomic.Bool
 }
 
-// NewService returns a service. Releases that an earlier server left half done
-// are finished by Finish.
+// NewService returns a service. RunResumes completes the releases that an
+// earlier server left unfinished.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, resumeSignal: make(chan struct{}, 1),
@@ -60,27 +61,26 @@ func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt 
 	}
 }
 
-// Request says how to release.
+// Request holds the options of a release.
 type Request struct {
-	// Discard has the container destroyed, so that nothing of what the tenant
-	// left in it remains.
+	// Discard destroys the container, so that no files of the tenant remain.
 	Discard bool
-	Reason  string // for the log; empty: the tenant asked for it
-	// onlyIf says which claim is to be released, as it is when that begins: that
-	// of a tenant who is idle, or one that is to be given up. Any other is
-	// errNotIdle. nil: whoever asks does so for the tenant.
+	Reason  string // for the events; empty: requested
+	// onlyIf reports whether a claim is to be released, given its record at that
+	// time: an idle one, or one whose retention has expired. Any other claim is
+	// errNotIdle. nil: the release is requested for the tenant.
 	onlyIf func(claim.Claim) bool
-	// skipUpload has a claim released whose tenant's state cannot be taken, without
-	// another try to take it.
+	// skipUpload releases a claim whose state cannot be uploaded, without
+	// another attempt.
 	skipUpload bool
 }
 
-// Release ends a claim and returns it, released. One that is being made is
-// aborted first; one that has ended is returned as it is; one that is being
-// released is waited for. The work goes on when ctx ends. Errors:
-// claim.ErrClaimNotFound, those of storage and of the engine, and what Close is called
-// with: the claim then stays releasing with its container as it is, and is gone
-// on with by and by, or by calling again.
+// Release ends a claim and returns it, released. A pending claim is aborted
+// first; an ended claim is returned unchanged; a release in progress is waited
+// for. The work continues when ctx ends. Errors: claim.ErrClaimNotFound, those
+// of storage and of the engine, and the cause given to Close: the claim then
+// stays releasing with its container unchanged, and the release is resumed
+// later or by another call.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	for {
 		workCtx, call, first := s.joinOrStart(ctx, id)
@@ -102,15 +102,15 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 			continue
 		}
 		if _, retained := errors.AsType[*FailedError](call.err); retained && r.Discard {
-			continue // the wish came when the release had failed already
+			continue // the release failed before it could read the discard
 		}
 		return call.c, call.err
 	}
 }
 
-// runCall makes the release of flight f and tells those who wait for it.
+// runCall runs an inflight call and publishes its result to the waiters.
 func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id string, r Request) (claim.Claim, error) {
-	call.err = errors.New("the release was cut off") // unless it ends
+	call.err = errors.New("the release was interrupted") // replaced by the result
 	defer func() {
 		call.cancel(nil)
 		s.mu.Lock()
@@ -122,8 +122,8 @@ func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id s
 	defer cancelWait(nil)
 	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
 	for {
-		// It is read within the flight: what was read before may have come to its
-		// end since, and the container may be somebody else's.
+		// The claim is read within the call: an earlier record may be outdated,
+		// and its container assigned to another tenant.
 		if call.c, call.err = s.awaitSettled(waitCtx, id, r); call.err != nil || !call.c.State.IsLive() {
 			return call.c, call.err
 		}
@@ -143,17 +143,17 @@ func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id s
 }
 
 var (
-	// errAlreadyReleasing says that another server has begun the release, or that the
-	// tenant has shown itself.
-	errAlreadyReleasing = errors.New("another server has begun the release")
-	// errNotIdle says that the claim is not released, for it is none of those that
-	// Request.only is for.
+	// errAlreadyReleasing is returned when another server has started the
+	// release, or when the tenant has become active.
+	errAlreadyReleasing = errors.New("another server has started the release")
+	// errNotIdle is returned when Request.onlyIf excludes the claim.
 	errNotIdle = errors.New("the claim is not idle")
-	// errCallerCanceled says that whoever asked first did not wait for its turn.
-	errCallerCanceled = errors.New("the caller left while waiting")
+	// errCallerCanceled is returned when the first caller canceled while
+	// waiting.
+	errCallerCanceled = errors.New("canceled by the caller while waiting")
 )
 
-// wake has Finish and Run look soon.
+// wake makes RunResumes and Run poll soon.
 func (s *Service) wake() {
 	select {
 	case s.resumeSignal <- struct{}{}:
@@ -162,7 +162,7 @@ func (s *Service) wake() {
 	s.WakeRetries()
 }
 
-// WakeRetries has Run look soon for releases that some server has kept back.
+// WakeRetries makes Run poll soon for failed releases, of any server.
 func (s *Service) WakeRetries() {
 	select {
 	case s.retrySignal <- struct{}{}:
@@ -170,8 +170,8 @@ func (s *Service) WakeRetries() {
 	}
 }
 
-// awaitSettled is a claim that is not being made any more: one that is, is aborted.
-// One that another server releases is waited for.
+// awaitSettled returns a claim that is no longer pending: a pending claim is
+// aborted. It waits for a release on another server.
 func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	c, err := s.store.Claim(ctx, id)
 	if err == nil && c.State == claim.Pending {
@@ -195,7 +195,7 @@ func (s *Service) awaitSettled(ctx context.Context, id string, r Request) (claim
 	return c, nil
 }
 
-// addDiscard adds what a second caller wants to the release that is under way.
+// addDiscard adds the discard of a second caller to the release in progress.
 func (s *Service) addDiscard(ctx context.Context, id string, r Request) error {
 	if !r.Discard {
 		return nil
@@ -203,19 +203,19 @@ func (s *Service) addDiscard(ctx context.Context, id string, r Request) error {
 	return s.recordDiscard(ctx, id)
 }
 
-// recordDiscard records that nothing of a claim is to be kept whose release has begun.
-// From then on that stands: every step that takes or gives back asks again.
+// recordDiscard records that the state of a releasing claim is discarded. That
+// is final: every later step of the release reads it again.
 func (s *Service) recordDiscard(ctx context.Context, id string) error {
 	_, err := s.store.UpdateClaim(ctx, claim.Transition{
-		ID: id, From: []claim.State{claim.Releasing, claim.ReleaseFailed}, // and it stays with whoever is at it
+		ID: id, From: []claim.State{claim.Releasing, claim.ReleaseFailed}, // the owner does not change
 		If:  func(c claim.Claim) bool { return !c.Discard },
 		Set: func(c *claim.Claim) { c.Discard = true },
 		Events: []activity.Event{{
-			Type: activity.ClaimDiscarded, Message: "nothing of what the tenant left is to be kept",
+			Type: activity.ClaimDiscarded, Message: "state of the tenant discarded",
 		}},
 	})
 	if errors.Is(err, pool.ErrConflict) {
-		return nil // it is on record, or the release has ended, or will see the wish when it begins
+		return nil // it is recorded, or the release has ended, or will read it when it starts
 	}
 	if err == nil {
 		s.claims.StateSync.AbortUpload(id)
@@ -223,14 +223,15 @@ func (s *Service) recordDiscard(ctx context.Context, id string) error {
 	return err
 }
 
-// isInProgress says whether this server is at the release of a claim.
+// isInProgress reports whether this server is releasing a claim.
 func (s *Service) isInProgress(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inflight[id] != nil
 }
 
-// joinOrStart joins the flight of a claim, or begins one, whose work outlives ctx.
+// joinOrStart joins the inflight call for a claim, or starts one whose work
+// outlives ctx.
 func (s *Service) joinOrStart(ctx context.Context, id string) (workCtx context.Context, call *inflightCall, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,11 +247,11 @@ func (s *Service) joinOrStart(ctx context.Context, id string) (workCtx context.C
 	return workCtx, call, true
 }
 
-// Close cuts off the releases under way, and those that are asked for later:
-// the server stops. Their claims stay releasing, with their containers as they
-// are, and the next server goes on with them. The hooks of a point that has
-// begun are not cut off: what a tenant's state depends on must not be left half
-// done, and what still runs when the process ends runs on in its container.
+// Close cancels the releases in progress, and later ones, because the server
+// stops. Their claims stay releasing, with their containers unchanged, and the
+// next server resumes them. The hooks of a point that has started are not
+// canceled, because the tenant's state may depend on their completion. A hook
+// that still runs when the process exits continues in its container.
 func (s *Service) Close(cause error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,11 +28,11 @@ hooks:
   pre_release: [{ name: flush, command: [box, echo, flushed] }]
 `
 
-// awaitDestroyed waits until a container is destroyed, and returns why it was.
+// awaitDestroyed waits until a container is destroyed, and returns the reason.
 func awaitDestroyed(h *flowtest.Harness, id string) string {
 	h.T.Helper()
 	var c pool.Container
-	h.Until("the container to go", func() bool {
+	h.Until("the container to be destroyed", func() bool {
 		var err error
 		c, err = h.Pools.Container(h.T.Context(), id)
 		require.NoError(h.T, err)
@@ -41,8 +41,9 @@ func awaitDestroyed(h *flowtest.Harness, id string) string {
 	return c.Reason
 }
 
-// A release runs pre_release, ends what the tenant left running, and gives the
-// container back; releasing twice is the same answer and runs nothing.
+// A release runs pre_release, ends the tenant's processes, and returns the
+// container to the pool. A repeated release returns the same result and runs
+// nothing.
 func TestRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -62,17 +63,17 @@ func TestRelease(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, pool.Idle, k.State)
 		require.Empty(t, k.Claim)
-		require.Equal(t, "ada", k.Tenant, "whose data is in it is not forgotten")
+		require.Equal(t, "ada", k.Tenant, "the owner of the data is still recorded")
 
 		h.RT.ForgetCalls()
 		require.Equal(t, r, h.Release(c))
 		require.Empty(t, h.RT.Calls())
-		_, err = h.Releases.Release(t.Context(), "nobody", release.Request{})
+		_, err = h.Releases.Release(t.Context(), "unknown", release.Request{})
 		require.ErrorIs(t, err, claim.ErrClaimNotFound)
 	})
 }
 
-// Ten releases at once run the hook once, and all get the same answer.
+// Ten concurrent releases run the hook once, and all return the same result.
 func TestConcurrentReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -94,9 +95,9 @@ func TestConcurrentReleases(t *testing.T) {
 	})
 }
 
-// Whatever pre_release does, the tenant leaves; what failed is a warning, the
-// rest of the point is skipped, and a container of which nobody knows whether
-// a hook still runs is destroyed.
+// A pre_release hook does not block the release: its failure is a warning, the
+// rest of the point is skipped, and a container in which a hook may still run
+// is destroyed.
 func TestPreReleaseFails(t *testing.T) {
 	tests := map[string]struct {
 		hook      string
@@ -110,8 +111,8 @@ func TestPreReleaseFails(t *testing.T) {
 		"continue":       {"command: [box, exit, '3'], on_error: continue", nil, pool.Idle, false, 0, ""},
 		"retry":          {"command: [box, exit, '3'], on_error: retry, retries: 2", nil, pool.Idle, true, 1, ""},
 		"timeout":        {"command: [box, ignore-term], timeout: 1s", nil, pool.Idle, true, 1, ""},
-		"not begun":      {"command: [nothing]", nil, pool.Idle, true, 1, ""},
-		"doomed":         {"command: [box, exit, '3'], on_error: continue", runtime.ErrTainted, pool.Destroyed, true, 1, "may still run"},
+		"not started":    {"command: [nothing]", nil, pool.Idle, true, 1, ""},
+		"tainted":        {"command: [box, exit, '3'], on_error: continue", runtime.ErrTainted, pool.Destroyed, true, 1, "may still run"},
 		"engine off":     {"command: [box, exit, '3'], on_error: continue", runtime.ErrUnavailable, pool.Destroyed, true, 1, `hook "flush" ended as unknown`},
 		"container lost": {"command: [box, exit, '3'], on_error: continue", runtime.ErrContainerExited, pool.Destroyed, true, 1, `hook "flush" ended as lost`},
 	}
@@ -143,8 +144,8 @@ func TestPreReleaseFails(t *testing.T) {
 	}
 }
 
-// While the engine is away nothing of a release is begun, however long that is:
-// what pre_release is to save is saved when the engine is back.
+// While the engine is unavailable, a release runs no hook, however long that
+// takes: pre_release runs when the engine is available again.
 func TestPreReleaseWaitsForEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -166,7 +167,7 @@ func TestPreReleaseWaitsForEngine(t *testing.T) {
 	})
 }
 
-// What cannot or must not be reused is destroyed, with a reason.
+// A container that cannot or must not be reused is destroyed, with a reason.
 func TestDestroyedInsteadOfReused(t *testing.T) {
 	tests := map[string]struct {
 		file    string
@@ -177,7 +178,7 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 		"reuse never":     {strings.Replace(hookedWorkload, "reuse: wipe", "reuse: never", 1), release.Request{}, nil, "reuse is never"},
 		"discarded":       {hookedWorkload, release.Request{Discard: true}, nil, "discarded"},
 		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "could not be restarted"},
-		"dead":            {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is exited"},
+		"exited":          {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is exited"},
 		"pool is drained": {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { drain(h) }, "draining"},
 	}
 	for name, tt := range tests {
@@ -193,7 +194,7 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, claim.Released, r.State)
 				require.Contains(t, awaitDestroyed(h, c.Container), tt.reason)
-				require.Equal(t, name == "dead", strings.Contains(strings.Join(r.Warnings, " "), "pre_release did not run"))
+				require.Equal(t, name == "exited", strings.Contains(strings.Join(r.Warnings, " "), "pre_release did not run"))
 			})
 		})
 	}
@@ -201,7 +202,7 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 
 func kill(h *flowtest.Harness, c claim.Claim) {
 	h.RT.Kill(c.Container)
-	h.Until("the death to be noticed", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
+	h.Until("the exit to be recorded", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
 }
 
 func drain(h *flowtest.Harness) {
@@ -209,8 +210,8 @@ func drain(h *flowtest.Harness) {
 	require.NoError(h.T, err)
 }
 
-// reuse: same_tenant keeps a container for its tenant, and gives it up only
-// when another tenant finds no room.
+// With reuse: same_tenant a container is kept for its tenant, and destroyed
+// only when the pool has no room for another tenant.
 func TestReuseSameTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -228,8 +229,8 @@ func TestReuseSameTenant(t *testing.T) {
 	})
 }
 
-// A claim that is released while its hook runs is aborted: the hook ends, the
-// container is destroyed, pre_release does not run.
+// A claim that is released during its hook is aborted: the hook ends, the
+// container is destroyed, and pre_release does not run.
 func TestReleasePending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -251,8 +252,8 @@ func TestReleasePending(t *testing.T) {
 	})
 }
 
-// A release that a killed server has begun is finished by the next, and a hook
-// that has begun does not run again.
+// The next server completes the release of a killed server, and does not repeat
+// a hook that was started.
 func TestCrashDuringRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -266,12 +267,12 @@ func TestCrashDuringRelease(t *testing.T) {
 		require.Equal(t, claim.Released, r.State)
 		require.Len(t, h.Events(activity.HookCompleted), 1)
 
-		// A hook that had begun, and of which the container knows nothing.
+		// A hook that was started and is unknown to the container.
 		c = h.Claim("w", "ada")
 		_, err = h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
 		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
-			ID: "begun", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Action: "exec", Command: []string{"box"},
+			ID: "started", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Action: "exec", Command: []string{"box"},
 			Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada", State: hooks.Running, StartedAt: time.Now(),
 		}))
 		h.Restart()
@@ -279,14 +280,14 @@ func TestCrashDuringRelease(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, r.State)
 		require.Len(t, r.Warnings, 1)
-		require.Len(t, h.Events(activity.HookStarted), 2, "begun before: not again")
+		require.Len(t, h.Events(activity.HookStarted), 2, "a started hook is not repeated")
 		require.Len(t, h.Events(activity.HookFailed), 1)
 		require.Contains(t, awaitDestroyed(h, c.Container), "ended as unknown")
 	})
 }
 
-// Whoever releases a claim that has ended does nothing to its container, which
-// is another tenant's by now.
+// The release of an ended claim does not touch its former container, which may
+// belong to another tenant.
 func TestStaleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -23,7 +23,7 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// currentClaim is a claim as it is on record.
+// currentClaim returns the record of a claim.
 func currentClaim(h *flowtest.Harness, c claim.Claim) claim.Claim {
 	h.T.Helper()
 	c, err := h.DB.Claim(h.T.Context(), c.ID)
@@ -31,9 +31,9 @@ func currentClaim(h *flowtest.Harness, c claim.Claim) claim.Claim {
 	return c
 }
 
-// A wish that nothing be kept counts in every state of a release, also when it
-// comes to another server or after a restart: it is on record with an event
-// once it is accepted, nothing is uploaded, and the container goes.
+// A discard counts in every state of a release, also on another server or after
+// a restart. Once accepted it is recorded with an event, nothing is uploaded,
+// and the container is destroyed.
 func TestDiscardIsDurable(t *testing.T) {
 	discard := func(h *flowtest.Harness, c claim.Claim) {
 		r, err := h.Releases.Release(h.T.Context(), c.ID, release.Request{Discard: true})
@@ -41,16 +41,16 @@ func TestDiscardIsDurable(t *testing.T) {
 		require.True(h.T, r.Discard)
 	}
 	for name, tt := range map[string]struct {
-		first error // of the restart that ends the first release
-		wish  func(h *flowtest.Harness, c claim.Claim, repair func())
+		first   error // of the restart that ends the first release
+		discard func(h *flowtest.Harness, c claim.Claim, repair func())
 	}{
-		"waits for its next try": {runtime.ErrUnavailable, func(h *flowtest.Harness, c claim.Claim, repair func()) {
+		"waits for its retry": {runtime.ErrUnavailable, func(h *flowtest.Harness, c claim.Claim, repair func()) {
 			repair()
 			discard(h, c)
 		}},
 		"the server is killed right after": {runtime.ErrUnavailable, func(h *flowtest.Harness, c claim.Claim, repair func()) {
 			_, err := h.Releases.Release(h.T.Context(), c.ID, release.Request{Discard: true})
-			require.NoError(h.T, err, "nothing is restarted of what is discarded")
+			require.NoError(h.T, err, "a discarded container is not restarted")
 			h.Restart()
 			repair()
 		}},
@@ -72,7 +72,7 @@ func TestDiscardIsDurable(t *testing.T) {
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.ErrorIs(t, err, runtime.ErrUnavailable)
 				require.Equal(t, claim.Releasing, currentClaim(h, c).State)
-				tt.wish(h, c, repair)
+				tt.discard(h, c, repair)
 				require.Equal(t, claim.Released, currentClaim(h, c).State)
 				require.True(t, currentClaim(h, c).Discard)
 				require.Contains(t, awaitDestroyed(h, c.Container), "discarded")
@@ -82,8 +82,8 @@ func TestDiscardIsDurable(t *testing.T) {
 	}
 }
 
-// While the engine is away for the whole container, the wish is accepted all
-// the same, and stands when the engine is back.
+// A discard is recorded while the engine is unavailable, and applies when it is
+// available again.
 func TestDiscardIsRecordedBeforeAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -101,14 +101,14 @@ func TestDiscardIsRecordedBeforeAction(t *testing.T) {
 	})
 }
 
-// Who wants nothing kept does not wait for an upload under way, and no snapshot
-// is made current after that.
+// A discard does not wait for an upload in progress, and no snapshot is made
+// current after it.
 func TestDiscardDuringUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
-		execTestprog(h, c, "write", "/data/note", "nobody shall read this")
+		execTestprog(h, c, "write", "/data/note", "must not be uploaded")
 		reached, unblock := h.RT.Block("get")
 		defer unblock()
 		first := make(chan error, 1)
@@ -128,13 +128,13 @@ func TestDiscardDuringUpload(t *testing.T) {
 	})
 }
 
-// A wish that comes as an upload has just failed is not forgotten.
+// A discard that is requested just after a failed upload applies.
 func TestDiscardAfterFailedUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
-		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("the sink is unplugged") })
+		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("sink unavailable") })
 		reached, unblock := h.RT.Block("get")
 		first := make(chan error, 1)
 		go func() {
@@ -153,10 +153,10 @@ func TestDiscardAfterFailedUpload(t *testing.T) {
 	})
 }
 
-// What a tenant has made unreadable is tried five times, then kept, and given
-// up in the end with an event that says what is lost; the last good snapshot
-// stays. A sink is tried for as long as it takes, and what is stale is left to
-// whoever releases it.
+// A state that the tenant made unreadable is tried five times, retained, and
+// finally dropped with an event about the lost changes; the last good snapshot
+// remains. A failing sink is retried indefinitely, and a stale state is left to
+// an explicit release.
 func TestReleaseFailureReasons(t *testing.T) {
 	unreadable := func(h *flowtest.Harness) func() { return h.RT.Break("get", runtime.ErrTainted) }
 	noStart := func(why error) func(h *flowtest.Harness) func() {
@@ -175,15 +175,15 @@ func TestReleaseFailureReasons(t *testing.T) {
 	for name, tt := range map[string]struct {
 		breaks func(h *flowtest.Harness) func()
 		reason claim.FailureReason
-		tries  int // in an hour; 0: many
+		tries  int // in an hour; 0: more than 10
 		lost   bool
 	}{
-		"out of control": {unreadable, claim.FailedByTenant, 5, true},
-		"breaks off":     {func(h *flowtest.Harness) func() { return h.RT.Break("get", errors.New("a leaf cannot be read")) }, claim.FailedByTenant, 5, true},
+		"tainted":        {unreadable, claim.FailedByTenant, 5, true},
+		"interrupted":    {func(h *flowtest.Harness) func() { return h.RT.Break("get", errors.New("unreadable file")) }, claim.FailedByTenant, 5, true},
 		"does not start": {noStart(runtime.ErrNotRunning), claim.FailedByTenant, 5, true},
-		"is refused":     {noStart(runtime.ErrInvalid), claim.FailedByTenant, 5, true},
+		"is rejected":    {noStart(runtime.ErrInvalid), claim.FailedByTenant, 5, true},
 		"has no program": {noStart(&runtime.StartError{Reason: runtime.StartBinaryNotFound, Detail: "/app"}), claim.FailedByTenant, 5, true},
-		"sink":           {sink(errors.New("the sink is unplugged")), claim.FailedBySink, 0, false},
+		"sink":           {sink(errors.New("sink unavailable")), claim.FailedBySink, 0, false},
 		"stale":          {sink(fmt.Errorf("put: %w", snapshot.ErrStale)), claim.FailedStale, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -228,7 +228,7 @@ func TestReleaseFailureReasons(t *testing.T) {
 				require.Len(t, lost, 1)
 				require.Contains(t, lost[0].Message, "since snapshot "+currentClaim(h, c).Snapshot)
 				require.Contains(t, currentClaim(h, c).Warnings, lost[0].Message)
-				require.Contains(t, awaitDestroyed(h, c.Container), "could not be kept")
+				require.Contains(t, awaitDestroyed(h, c.Container), "state upload failed")
 				repair()
 				require.Equal(t, "good", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
 			})
@@ -236,8 +236,8 @@ func TestReleaseFailureReasons(t *testing.T) {
 	}
 }
 
-// A pool says for how long what is unreadable is kept: 0 is for ever. And a try
-// that is due later than that is not waited for.
+// release_failed_ttl limits how long a container with an unreadable state is
+// retained; 0 is indefinitely. A retry that is due later does not extend it.
 func TestReleaseFailedTTL(t *testing.T) {
 	for ttl, left := range map[string]bool{"0": false, "7s": true} {
 		t.Run(ttl, func(t *testing.T) {
@@ -256,8 +256,8 @@ func TestReleaseFailedTTL(t *testing.T) {
 	}
 }
 
-// Failures are counted for one reason at a time: a sink that was away a hundred
-// times leaves a tenant's fault its tries.
+// Failures are counted per reason: failures of the sink do not use up the
+// retries after an error of the tenant.
 func TestFailureCountResetsOnNewReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -281,9 +281,9 @@ func TestFailureCountResetsOnNewReason(t *testing.T) {
 	})
 }
 
-// Containers of releases that have failed leave their places to others, as many
-// as the pool may have; those beyond that do not. Nothing idle is given up when
-// their release is tried again.
+// Retained containers do not occupy slots of the pool, up to max_size of them;
+// those beyond that do. A retry of their release does not evict idle
+// containers.
 func TestRetainedContainersFreeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -301,7 +301,7 @@ func TestRetainedContainersFreeSlots(t *testing.T) {
 		<-time.After(time.Hour)
 		h.AwaitIdle("w", 1)
 		require.Equal(t, 2, h.Count("w", pool.Claimed))
-		stuck("c") // the third of two counts
+		stuck("c") // beyond max_size, it occupies a slot
 		h.AwaitIdle("w", 1)
 		stuck("d")
 		<-time.After(time.Hour)
@@ -322,8 +322,8 @@ func TestRetainedContainersFreeSlots(t *testing.T) {
 	})
 }
 
-// A container that dies or falls ill while its claim is being released does not
-// go back to the pool.
+// A container that exits or becomes unhealthy during its release does not
+// return to the pool.
 func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 	for _, health := range []pool.Health{pool.Unhealthy, pool.Exited} {
 		t.Run(string(health), func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A release that takes for ever holds up neither those of other idle claims nor
-// those that were kept back.
+// A release that never ends does not block those of other idle claims or
+// retries.
 func TestStuckReleasesDoNotBlockIdleOrRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -48,7 +48,7 @@ func TestStuckReleasesDoNotBlockIdleOrRetried(t *testing.T) {
 	})
 }
 
-// Nor do those of two workloads.
+// Stuck releases of two workloads do not block those of others.
 func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -72,8 +72,7 @@ func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 	})
 }
 
-// Releases that take for ever, whoever began them, hold up no other that is to
-// be finished.
+// Releases that never end, of any caller, do not block other resumed releases.
 func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -21,7 +21,7 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// syncedWorkload is a workload whose tenants' state outlives its containers.
+// syncedWorkload is a workload with sync.
 const syncedWorkload = `
 id: w
 image: box
@@ -31,7 +31,8 @@ pool: { min_idle: 0, max_size: 2, reuse: never }
 sync: { sink: { type: file } }
 `
 
-// execTestprog runs box in a claim's container, and returns what it prints.
+// execTestprog runs the test program in a claim's container, and returns its
+// output.
 func execTestprog(h *flowtest.Harness, c claim.Claim, args ...string) string {
 	h.T.Helper()
 	result, err := h.RT.Exec(h.T.Context(), c.Container, runtime.Command{Args: append([]string{"box"}, args...)})
@@ -53,12 +54,12 @@ func breakSink(h *flowtest.Harness) func() {
 		if back.Load() {
 			return nil
 		}
-		return errors.New("the sink is unplugged")
+		return errors.New("sink unavailable")
 	})
 	return func() { back.Store(true) }
 }
 
-// A tenant finds its state in another container, and nobody else does.
+// A tenant finds its state in another container, and no other tenant does.
 func TestStateFollowsTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -73,14 +74,14 @@ func TestStateFollowsTenant(t *testing.T) {
 		bob := h.Claim("w", "bob")
 		result, err := h.RT.Exec(t.Context(), bob.Container, runtime.Command{Args: []string{"box", "read", "/data/note"}})
 		require.NoError(t, err)
-		require.False(t, result.OK(), "bob reads what is ada's")
+		require.False(t, result.OK(), "bob must not read ada's state")
 		require.Len(t, h.Events(activity.SyncStarted), 4)
 		require.Len(t, h.Events(activity.SyncCompleted), 4)
 	})
 }
 
-// The main process is started on the files that were put in, unless there are
-// none or the workload wants no restart.
+// The main process is restarted after a download, unless no files changed or
+// the workload disables it.
 func TestRestartAfterDownload(t *testing.T) {
 	for _, tt := range []struct {
 		policy string
@@ -101,8 +102,8 @@ func TestRestartAfterDownload(t *testing.T) {
 	}
 }
 
-// A container that still holds its tenant's latest state is taken as it is; one
-// whose tenant has moved on meanwhile is emptied first.
+// A container that holds its tenant's latest state is used unchanged; one with
+// an outdated state is wiped first.
 func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -133,8 +134,8 @@ func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
 	})
 }
 
-// When the state cannot be kept, the claim keeps its container with all that
-// is in it, and its release is tried again until the state is safe.
+// When the upload fails, the claim retains its container with all files, and
+// its release is retried until the upload succeeds.
 func TestFailedUploadRetainsContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -150,7 +151,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		require.NotNil(t, failed.Claim.RetryAt)
 		_, err = tryClaim(h, "ada")
 		require.ErrorIs(t, err, claim.ErrReleasing)
-		<-time.After(time.Minute) // the bubble's clock: a few tries
+		<-time.After(time.Minute) // fake time: a few retries
 		current, err := h.DB.Claim(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Greater(t, current.Failures, 1)
@@ -168,8 +169,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 	})
 }
 
-// Whoever says that the state need not be kept ends a release that fails; so
-// does a server that is killed in it, by trying again.
+// A failed release ends by a discard, or by a retry after a server restart.
 func TestFailedReleaseCanEnd(t *testing.T) {
 	for name, end := range map[string]func(h *flowtest.Harness, c claim.Claim){
 		"discard": func(h *flowtest.Harness, c claim.Claim) {
@@ -204,8 +204,7 @@ func TestFailedReleaseCanEnd(t *testing.T) {
 	}
 }
 
-// A claim whose state cannot be fetched fails, and costs no container that
-// nothing was done to.
+// A claim whose download fails returns its unmodified container to the pool.
 func TestFailedDownloadReturnsContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -224,7 +223,7 @@ func TestFailedDownloadReturnsContainer(t *testing.T) {
 	})
 }
 
-// A container that ended before its tenant left is read all the same.
+// The state of a container that exited before its release is uploaded.
 func TestUploadFromExitedContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -237,7 +236,7 @@ func TestUploadFromExitedContainer(t *testing.T) {
 	})
 }
 
-// The state of an active claim is taken at intervals, and when somebody asks.
+// The state of an active claim is uploaded at intervals and on request.
 func TestPeriodicAndManualUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -245,7 +244,7 @@ func TestPeriodicAndManualUploads(t *testing.T) {
 		startLoops(t, h)
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "1")
-		h.Until("the state to be taken", func() bool {
+		h.Until("the state to be uploaded", func() bool {
 			current, err := h.DB.Claim(t.Context(), c.ID)
 			require.NoError(t, err)
 			return current.SyncedAt != nil
@@ -262,12 +261,12 @@ func TestPeriodicAndManualUploads(t *testing.T) {
 		require.ErrorIs(t, err, claim.ErrNotActive)
 		list, err := h.Claims.Snapshots(t.Context(), "w", "ada")
 		require.NoError(t, err)
-		require.Len(t, list, 2, "an unchanged state is not kept twice")
+		require.Len(t, list, 2, "an unchanged state makes no second snapshot")
 	})
 }
 
-// Where releases take no snapshot, the container holds what no snapshot does,
-// and its tenant finds that again, however often it comes back.
+// Without uploads on release, the container holds changes that no snapshot has,
+// and its tenant finds them at every later claim.
 func TestAffinityWithoutUploadOnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -287,8 +286,8 @@ func TestAffinityWithoutUploadOnRelease(t *testing.T) {
 	})
 }
 
-// A container that was emptied, for a tenant that has no state to put in, is
-// not emptied again and again.
+// A container that was wiped for a tenant without state is not wiped again at
+// the tenant's next claim.
 func TestNoRepeatedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -308,7 +307,7 @@ func TestNoRepeatedWipe(t *testing.T) {
 	})
 }
 
-// When uploads take longer than their interval, every claim has its turn.
+// When uploads take longer than their interval, every claim is still uploaded.
 func TestPeriodicUploadsAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -329,6 +328,6 @@ func TestPeriodicUploadsAreFair(t *testing.T) {
 				delete(claims, e.Claim)
 			}
 		}
-		require.Empty(t, claims, "never taken")
+		require.Empty(t, claims, "never uploaded")
 	})
 }

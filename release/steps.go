@@ -17,27 +17,27 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// operation is a release under way: what its steps share.
+// operation is the state that the steps of a release share.
 type operation struct {
 	*Service
 	claim          claim.Claim
 	request        Request
-	discard        *atomic.Bool // somebody who asks for the release wants that
+	discard        *atomic.Bool // set by any caller of the release
 	w              *workload.Workload
 	container      pool.Container
 	timings        flow.Timings
 	runs           []hooks.Run // of pre_release
 	warnings       []string
-	disposeReason  string // why the container cannot go back to the pool
-	processesEnded bool   // its processes were ended, for the state to be read
-	lossReason     string // why what the tenant changed since its last snapshot is lost
+	disposeReason  string // why the container is not returned to the pool
+	processesEnded bool   // its processes were stopped for the upload
+	lossReason     string // why the changes since the last snapshot are lost
 }
 
-// run does all that a release does, in order. There is nothing to undo: each
-// step is safe to do again, and a release only goes forward.
+// run runs the steps of a release in order. There is no undo: each step can be
+// repeated, and a release only moves forward.
 func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r Request) (claim.Claim, error) {
 	if r.Reason == "" {
-		r.Reason = "the tenant released it"
+		r.Reason = "requested"
 	}
 	op := &operation{Service: s, claim: c, request: r, discard: &call.discard, timings: flow.Timings{}}
 	timings, err := flow.Run(ctx, "release",
@@ -51,7 +51,7 @@ func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r 
 		return op.retainForRetry(ctx, syncErr)
 	}
 	if err == nil {
-		// It records how long the others took.
+		// This step records the timings of the others.
 		_, err = flow.Run(ctx, "release", flow.Step{Name: "released", Do: op.markReleased})
 	}
 	if err != nil {
@@ -61,7 +61,8 @@ func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r 
 	return op.claim, nil
 }
 
-// markReleasing stops new work: from here on the claim is not the tenant's to use.
+// markReleasing records that the claim is releasing: from here on the tenant
+// must not use it.
 func (op *operation) markReleasing(ctx context.Context) error {
 	discard := op.discard.Load()
 	if op.claim.State == claim.Active || op.claim.State == claim.ReleaseFailed {
@@ -87,12 +88,12 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		}
 		op.claim = c
 		if op.request.skipUpload {
-			op.disposeReason, op.lossReason = "its tenant's state could not be kept", failed
+			op.disposeReason, op.lossReason = "the state upload failed", failed
 		}
 	}
 	if discard && !op.claim.Discard {
-		// The release was begun without that wish, and whoever comes after this
-		// server must know of it.
+		// The release was started without discard, and a server that resumes it
+		// must read it.
 		if err := op.recordDiscard(ctx, op.claim.ID); err != nil {
 			return err
 		}
@@ -103,7 +104,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		return fmt.Errorf("container %s: %w", op.claim.Container, err)
 	}
 	if op.container.Claim != op.claim.ID {
-		return fmt.Errorf("container %s is not claim %s's: %w", op.claim.Container, op.claim.ID, pool.ErrConflict)
+		return fmt.Errorf("container %s does not belong to claim %s: %w", op.claim.Container, op.claim.ID, pool.ErrConflict)
 	}
 	op.w, _, err = op.pools.Catalog.Revision(ctx, op.claim.Workload, op.claim.Revision)
 	if err != nil {
@@ -112,9 +113,10 @@ func (op *operation) markReleasing(ctx context.Context) error {
 	return op.checkProtocol()
 }
 
-// checkProtocol is an error when this server cannot speak to the container's program,
-// and that is to be waited for: a newer server made it, or it is too old, and
-// holds the only copy of its tenant's state, which another server can take.
+// checkProtocol returns an error when this server does not support the protocol
+// of the container and the release must wait for another server: a newer server
+// created the container, or the protocol is too old and the container holds the
+// only copy of its tenant's state.
 func (op *operation) checkProtocol() error {
 	err := op.rt.Protocols().Check(op.container.Protocol)
 	if !errors.Is(err, runtime.ErrTooOld) {
@@ -127,9 +129,9 @@ func (op *operation) checkProtocol() error {
 	return nil
 }
 
-// preRelease runs the hooks of that point, each once for a claim however often
-// its release is begun. What fails is a warning. They are not cut off with the
-// release: they would be killed, and never run again.
+// preRelease runs the pre_release hooks, each once for a claim however often
+// its release is started. A failure is a warning. The hooks are not canceled
+// with the release: they would be killed, and never run again.
 func (op *operation) preRelease(ctx context.Context) error {
 	hs := op.w.Hooks[hooks.PreRelease]
 	if len(hs) == 0 {
@@ -138,12 +140,12 @@ func (op *operation) preRelease(ctx context.Context) error {
 	skipReason := "" // why they cannot run
 	switch {
 	case op.container.Health == pool.Exited:
-		skipReason = "the container is dead"
+		skipReason = "the container has exited"
 	case op.rt.Protocols().IsTooOld(op.container.Protocol):
 		skipReason = runtime.ErrTooOld.Error()
 	default:
-		// An engine that is away is waited for by the release, not by its hooks,
-		// whose time would run out.
+		// The release waits for an unavailable engine, not its hooks, which would
+		// time out.
 		_, err := op.rt.Status(ctx, op.claim.Container)
 		if errors.Is(err, runtime.ErrUnavailable) {
 			return err
@@ -170,14 +172,14 @@ func (op *operation) preRelease(ctx context.Context) error {
 	}
 	failed := claim.Warnings(op.runs)
 	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError {
-		failed, err = append(failed[:max(len(failed)-1, 0)], err.Error()), nil // it says more of the one that failed the point
+		failed, err = append(failed[:max(len(failed)-1, 0)], err.Error()), nil // it has more details of the hook that failed the point
 	}
 	op.warnings = append(op.warnings, failed...)
 	return err
 }
 
-// restartOrDispose decides whether the container may go back to the pool, and ends
-// everything in it that the tenant has left running.
+// restartOrDispose decides whether the container can return to the pool, and
+// ends all processes that the tenant left in it.
 func (op *operation) restartOrDispose(ctx context.Context) error {
 	if op.disposeReason == "" {
 		reason, err := op.checkReuse(ctx)
@@ -195,26 +197,26 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 		return context.Cause(ctx)
 	}
 	if errors.Is(err, runtime.ErrUnavailable) {
-		// Nothing is known of the container. The claim stays as it is, with all
-		// that is in it, until the engine answers.
-		return fmt.Errorf("end what the tenant left running: %w", err)
+		// The state of the container is unknown. The claim stays as it is, with
+		// all files, until the engine is available.
+		return fmt.Errorf("restart container: %w", err)
 	}
 	if err != nil && op.disposeReason == "" {
-		op.log.Info("a released container could not be restarted and is destroyed", "container", op.claim.Container, "error", err)
+		op.log.Info("restart of released container failed; destroying it", "container", op.claim.Container, "error", err)
 		op.disposeReason = "it could not be restarted: " + err.Error()
 	}
 	return nil
 }
 
-// needsMain reports whether a container that is going to be destroyed has
-// pre_destroy hooks and no main process, because its state was to be read, now or
-// at an earlier try.
+// needsMain reports whether a container that will be destroyed has pre_destroy
+// hooks but no main process, because it was stopped for the upload, now or in
+// an earlier attempt.
 func (op *operation) needsMain() bool {
 	return (op.processesEnded || op.claim.Failures > 0) && len(op.w.Hooks[hooks.PreDestroy]) > 0 && op.container.Health != pool.Exited &&
 		!op.rt.Protocols().IsTooOld(op.container.Protocol) // this server cannot start it
 }
 
-// checkReuse says why the container is of no more use, if it is not.
+// checkReuse returns why the container cannot be reused, or "".
 func (op *operation) checkReuse(ctx context.Context) (string, error) {
 	current, record, err := op.pools.Catalog.Current(ctx, op.claim.Workload)
 	if errors.Is(err, pool.ErrWorkloadNotFound) {
@@ -241,20 +243,20 @@ func (op *operation) checkReuse(ctx context.Context) (string, error) {
 	return "", nil
 }
 
-// markReleased gives the container back and ends the claim, together. What others
-// have recorded of the claim until that moment counts: that its tenant wants
-// the container discarded, or that its state was taken.
+// markReleased releases the container and ends the claim in one transaction.
+// Changes that others recorded in the claim until then count: a discard, or an
+// upload.
 func (op *operation) markReleased(ctx context.Context) error {
 	var snapshotID string
 	transition := pool.Transition{
 		From: []pool.State{pool.Claimed}, To: pool.Idle,
 		Set: func(c *pool.Container) {
 			c.Claim = ""
-			if snapshotID != "" { // else it holds what it held before
+			if snapshotID != "" { // otherwise it is unchanged
 				c.Snapshot = snapshotID
 			}
 		},
-		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container is idle again"}},
+		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container returned to the pool"}},
 	}
 	destroy := func(why string) { transition = pool.BeginDestroy("", []pool.State{pool.Claimed}, why) }
 	if op.disposeReason != "" {
@@ -292,5 +294,5 @@ func (op *operation) markReleased(ctx context.Context) error {
 	return nil
 }
 
-// discardedReason is why a container goes whose tenant wants nothing of it kept.
+// discardedReason is why the container of a discarded claim is destroyed.
 const discardedReason = "its tenant discarded it"

@@ -22,8 +22,8 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// twoVolumeWorkload is a workload whose main process writes the same number into two
-// files, again and again, each of which is read by itself.
+// twoVolumeWorkload is a workload whose main process repeatedly writes the same
+// number into two files, which are read separately.
 const twoVolumeWorkload = `
 id: w
 image: box
@@ -34,7 +34,7 @@ sync: { sink: { type: file }, mappings: [{ path: /data }, { path: /more }], poli
 hooks: { pre_release: [{ command: [box, echo, flushed] }] }
 `
 
-// writerProgram writes until it is dead, or the test is over.
+// writerProgram writes until its process or the test ends.
 func writerProgram(done context.Context) fake.Program {
 	return func(_ context.Context, p *fake.Proc) int {
 		go func() {
@@ -53,7 +53,8 @@ func writerProgram(done context.Context) fake.Program {
 	}
 }
 
-// fileAndProcessCalls are the calls that concern files and processes, without the ids.
+// fileAndProcessCalls returns the calls for files and processes, without the
+// IDs.
 func fileAndProcessCalls(h *flowtest.Harness) []string {
 	var ops []string
 	for _, call := range h.RT.Calls() {
@@ -65,10 +66,9 @@ func fileAndProcessCalls(h *flowtest.Harness) []string {
 	return ops
 }
 
-// No process of the tenant runs while its state is read, once pre_release is
-// over: what is kept is the state of one moment, and nothing of the tenant's can
-// hold up or end what reads it. A state that is taken while the claim is active
-// ends nothing.
+// No process of the tenant runs during the upload after pre_release: the
+// snapshot is consistent, and no process of the tenant can block or end the
+// upload. The upload of an active claim ends no process.
 func TestUploadAfterProcessesEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -88,13 +88,13 @@ func TestUploadAfterProcessesEnded(t *testing.T) {
 		require.Equal(t, []string{"exec", "stop", "get", "get", "restart"}, fileAndProcessCalls(h))
 		h.Apply(strings.Replace(twoVolumeWorkload, "command: [writer]", "command: [box, idle]", 1))
 		next := h.Claim("w", "ada")
-		require.NotEqual(t, c.Container, next.Container, "of another revision")
+		require.NotEqual(t, c.Container, next.Container, "the revision differs")
 		require.Equal(t, execTestprog(h, next, "read", "/data/n"), execTestprog(h, next, "read", "/more/n"))
 	})
 }
 
-// The hooks before a container's removal run beside its main process, also where
-// that was ended for its state to be read.
+// The pre_destroy hooks run next to the main process, also when it was stopped
+// for the upload.
 func TestPreDestroyAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -103,7 +103,7 @@ func TestPreDestroyAfterStop(t *testing.T) {
 		h.RT.ForgetCalls()
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
-		h.Until("it to be gone", func() bool { return len(h.Events(activity.ContainerDestroyed)) > 0 })
+		h.Until("it to be destroyed", func() bool { return len(h.Events(activity.ContainerDestroyed)) > 0 })
 		require.Contains(t, fileAndProcessCalls(h), "stop")
 		runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Point: hooks.PreDestroy})
 		require.NoError(t, err)
@@ -112,7 +112,7 @@ func TestPreDestroyAfterStop(t *testing.T) {
 	})
 }
 
-// containerState is what the runtime says of a claim's container.
+// containerState returns the runtime's state of a claim's container.
 func containerState(h *flowtest.Harness, c claim.Claim) runtime.State {
 	h.T.Helper()
 	s, err := h.RT.Status(h.T.Context(), c.Container)
@@ -120,8 +120,8 @@ func containerState(h *flowtest.Harness, c claim.Claim) runtime.State {
 	return s.State
 }
 
-// A container that has ended is started to be read, and what that has started
-// is ended too.
+// An exited container is started for the upload, and the processes of that
+// start are stopped too.
 func TestUploadFromExitedContainerAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -136,18 +136,18 @@ func TestUploadFromExitedContainerAfterStop(t *testing.T) {
 	})
 }
 
-// A release whose tenant's processes cannot be ended takes no state. An engine
-// or a container that does not answer now leaves the claim as it is, to be tried
-// again; one that is out of control is the tenant's doing.
+// A release that cannot stop the tenant's processes uploads no state. If the
+// engine or the container is unavailable, the claim is unchanged and the
+// release is resumed. A tainted container counts as an error of the tenant.
 func TestStopFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
 		state claim.State
 	}{
-		"the engine is away":           {runtime.ErrUnavailable, claim.Releasing},
-		"the container does not reply": {runtime.ErrUnresponsive, claim.Releasing},
-		"another server is at it":      {runtime.ErrStaleFence, claim.Releasing},
-		"out of control":               {runtime.ErrTainted, claim.ReleaseFailed},
+		"engine unavailable":     {runtime.ErrUnavailable, claim.Releasing},
+		"container unresponsive": {runtime.ErrUnresponsive, claim.Releasing},
+		"another server owns it": {runtime.ErrStaleFence, claim.Releasing},
+		"tainted":                {runtime.ErrTainted, claim.ReleaseFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,7 @@ func TestStopFails(t *testing.T) {
 				_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 				require.ErrorIs(t, err, tt.err)
 				require.NotContains(t, fileAndProcessCalls(h), "get")
-				require.Empty(t, h.Events(activity.SyncStarted)[1:], "but for the claim's own")
+				require.Empty(t, h.Events(activity.SyncStarted)[1:], "except for the claim's own")
 				require.Equal(t, tt.state, currentClaim(h, c).State)
 				if tt.state == claim.ReleaseFailed {
 					require.Equal(t, claim.FailedByTenant, currentClaim(h, c).FailureReason)
@@ -173,9 +173,8 @@ func TestStopFails(t *testing.T) {
 	}
 }
 
-// What a release that failed leaves can be read and tried again: the container
-// is there with its log. When it has succeeded, the container serves its tenant
-// as before.
+// After a failed release the container and its log are still available. When a
+// retry succeeds, the container serves its tenant as before.
 func TestRetryAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -204,8 +203,7 @@ func TestRetryAfterStop(t *testing.T) {
 	})
 }
 
-// An upload on request ends with an error, because the release has overtaken it,
-// before anything is ended in the container.
+// The release cancels a manual upload before it stops any process.
 func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -232,8 +230,8 @@ func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 	})
 }
 
-// A check of the container's health that the release has cut off says nothing
-// about the container.
+// A health check that the release interrupts does not change the container's
+// health.
 func TestHealthCheckDuringStopIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -7,24 +7,23 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// keyedTasks are what a loop of this package does for claims, again and again:
-// each beside the others, and none waited for, so that one which takes hours
-// holds up nobody else's.
+// keyedTasks are the tasks that a loop runs for claims, at most one per claim.
+// They run concurrently, so that one which takes hours does not block others.
 type keyedTasks struct {
-	// limit is how many there are at once. One workload has half of it at most,
-	// and the last quarter is for those who have none.
+	// limit is the number of concurrent tasks. One workload gets at most half of
+	// it, and the last quarter is for workloads without a task.
 	limit    int
 	group    errgroup.Group
-	slotFree chan struct{} // holds one signal: who found none may begin
+	slotFree chan struct{} // holds one signal: a task that found no slot can start
 
-	mu         sync.Mutex         // guards what follows
-	running    map[string]string  // the claims that something is done for now, with their workloads
-	last       map[string]lastRun // what was done last, whatever became of it
-	atCapacity bool               // somebody found no room
+	mu         sync.Mutex         // guards the fields below
+	running    map[string]string  // the claims with a running task, with their workloads
+	last       map[string]lastRun // the last run per claim, whatever its result
+	atCapacity bool               // a task found no slot
 }
 
-// lastRun is when something was done for a claim, and for how many times since
-// it was due.
+// lastRun is the time of the last run for a claim, and the number of runs since
+// it became due.
 type lastRun struct {
 	at    time.Time
 	count int
@@ -37,8 +36,7 @@ func newKeyedTasks(limit int) *keyedTasks {
 	}
 }
 
-// start does something for a claim, if nothing is being done for it and there
-// is room.
+// start starts a task for a claim, if it has none and a slot is free.
 func (t *keyedTasks) start(id, workload string, do func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,7 +61,7 @@ func (t *keyedTasks) start(id, workload string, do func()) {
 	})
 }
 
-// finish makes room.
+// finish frees the slot of a task.
 func (t *keyedTasks) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -78,15 +76,15 @@ func (t *keyedTasks) finish(id string) {
 	}
 }
 
-// lastAttempt is when something was last done for the claim.
+// lastAttempt returns the time of the last run for the claim.
 func (t *keyedTasks) lastAttempt(id string) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.last[id].at
 }
 
-// dueAt is when to begin with what a claim wants done at a time. What has been
-// tried since then has failed, and is tried again ever more seldom.
+// dueAt returns when to start a task that is due at the given time. If it has
+// run since then, it has failed, and is retried with backoff.
 func (t *keyedTasks) dueAt(id string, at time.Time) time.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -101,7 +99,7 @@ func (t *keyedTasks) dueAt(id string, at time.Time) time.Time {
 	return last.at.Add(min(minBackoff<<min(last.count-1, 10), maxBackoff))
 }
 
-// retain forgets the claims that are not listed.
+// retain removes the claims that are not listed.
 func (t *keyedTasks) retain(listed map[string]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -112,5 +110,5 @@ func (t *keyedTasks) retain(listed map[string]bool) {
 	}
 }
 
-// wait returns when nothing is being done any more.
+// wait waits for all tasks.
 func (t *keyedTasks) wait() { _ = t.group.Wait() } // the functions return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// readOnlyStore is storage that can be read and, while it is full, not written.
+// readOnlyStore is a store that rejects updates while it is full.
 type readOnlyStore struct {
 	claim.Store
 	full *atomic.Bool
@@ -31,7 +31,7 @@ func (s readOnlyStore) UpdateClaim(ctx context.Context, m claim.Transition) (cla
 	return s.Store.UpdateClaim(ctx, m)
 }
 
-// A tenant that shows itself while that cannot be recorded is not idle for it.
+// A tenant whose touches cannot be stored is not idle.
 func TestTouchRememberedWhenStoreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -19,12 +19,12 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// taintTimeout is for how long a container may be silent, as the sessions of a backend
-// have it.
+// taintTimeout is how long a container may be unresponsive, as in the backends'
+// sessions.
 const taintTimeout = 2 * time.Minute
 
-// makeUnresponsive has a claim's container answer nothing, while the engine says that it
-// runs; from the limit on it is tainted.
+// makeUnresponsive makes a claim's container unresponsive while the engine
+// reports it as running. After taintTimeout it is tainted.
 func makeUnresponsive(h *flowtest.Harness, c claim.Claim) {
 	start := time.Now()
 	for _, op := range []string{"exec", "outcome", "restart", "stop", "get"} {
@@ -42,9 +42,9 @@ func makeUnresponsive(h *flowtest.Harness, c claim.Claim) {
 	}
 }
 
-// A container that does not answer holds its claim and its place no longer than
-// until it is tainted, also where hooks are to run in it: it is destroyed, or
-// kept for the state that could not be read, in a place of its own.
+// An unresponsive container holds its claim and its slot only until it is
+// tainted, also when hooks must run in it. Then it is destroyed, or retained
+// for its unread state without occupying a slot.
 func TestReleaseOfUnresponsiveContainer(t *testing.T) {
 	hook := "hooks: { pre_release: [{ command: [box, echo, flushed], timeout: 30s }] }"
 	for name, tt := range map[string]struct {
@@ -71,27 +71,27 @@ func TestReleaseOfUnresponsiveContainer(t *testing.T) {
 				}
 				h.Until("the release to end", func() bool { return currentClaim(h, c).State == tt.state })
 				require.Less(t, time.Since(start), 2*taintTimeout)
-				h.Claim("w", "bob") // it does not wait for long
+				h.Claim("w", "bob") // it does not wait long
 				require.Less(t, time.Since(start), 3*taintTimeout)
 				if tt.state == claim.Released {
 					require.Equal(t, pool.Destroyed, claimContainer(h, c).State)
 					return
 				}
 				require.Equal(t, claim.FailedByTenant, currentClaim(h, c).FailureReason)
-				require.Equal(t, pool.Claimed, claimContainer(h, c).State, "it holds the last copy")
+				require.Equal(t, pool.Claimed, claimContainer(h, c).State, "it holds the only copy")
 				<-time.After(time.Hour)
 				require.Equal(t, pool.Claimed, claimContainer(h, c).State)
-				h.Until("it to be given up", func() bool { return currentClaim(h, c).State == claim.Released })
+				h.Until("the retention to expire", func() bool { return currentClaim(h, c).State == claim.Released })
 				require.Len(t, h.Events(activity.ClaimStateLost), 1)
 				runs, err := h.DB.Runs(t.Context(), hooks.RunFilter{Claim: c.ID})
 				require.NoError(t, err)
-				require.LessOrEqual(t, len(runs), 1, "a hook is not begun again")
+				require.LessOrEqual(t, len(runs), 1, "a hook is not started again")
 			})
 		})
 	}
 }
 
-// claimContainer is that of a claim, as it is on record.
+// claimContainer returns the record of a claim's container.
 func claimContainer(h *flowtest.Harness, c claim.Claim) pool.Container {
 	h.T.Helper()
 	k, err := h.Pools.Container(h.T.Context(), c.Container)

@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// upgradeWorkload is a workload whose containers have something to lose.
+// upgradeWorkload is a workload with sync and hooks.
 const upgradeWorkload = `
 id: w
 image: box
@@ -31,10 +31,10 @@ hooks:
   pre_destroy: [{ name: bye, command: [box, write, /data/bye, "yes"] }]
 `
 
-// unsyncedWorkload is upgraded without anywhere to keep what its tenants have.
+// unsyncedWorkload is upgradeWorkload without sync.
 var unsyncedWorkload = strings.Replace(upgradeWorkload, "sync: { sink: { type: file } }\n", "", 1)
 
-// protocols are those of the workload's containers in a state.
+// protocols returns the protocols of the workload's containers in a state.
 func protocols(h *flowtest.Harness, s pool.State) []int {
 	h.T.Helper()
 	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{s}})
@@ -46,7 +46,7 @@ func protocols(h *flowtest.Harness, s pool.State) []int {
 	return list
 }
 
-// hookRuns are the attempts of the hooks of a point.
+// hookRuns returns the attempts of the hooks of a point.
 func hookRuns(h *flowtest.Harness, p hooks.Point) []hooks.Run {
 	h.T.Helper()
 	all, err := h.DB.Runs(h.T.Context(), hooks.RunFilter{Point: p})
@@ -64,8 +64,9 @@ func runLoops(h *flowtest.Harness) (end func()) {
 	return func() { cancel(); <-done; <-done }
 }
 
-// After an upgrade what is idle is replaced, the new containers first, kept
-// ones too; what is claimed works on, and is replaced when it is released.
+// After an upgrade idle containers are replaced, including those kept for a
+// tenant; the new ones are created first. A claimed container keeps working,
+// and is replaced when it is released.
 func TestUpgradeReplacesContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -79,7 +80,7 @@ func TestUpgradeReplacesContainers(t *testing.T) {
 
 		h.RT.ForgetCalls()
 		h.Upgrade(3)
-		h.Until("the old ones are gone", func() bool {
+		h.Until("the old ones to be destroyed", func() bool {
 			return len(protocols(h, pool.Destroying)) == 0 && len(protocols(h, pool.Idle)) == 2
 		})
 		require.Equal(t, []int{3, 3}, protocols(h, pool.Idle))
@@ -109,28 +110,29 @@ func TestUpgradeReplacesContainers(t *testing.T) {
 		require.Equal(t, "ada was here", execTestprog(h, again, "read", "/data/note"))
 		require.Equal(t, "yes", execTestprog(h, again, "read", "/data/flushed"))
 		h.Release(again)
-		h.Until("what is of this version is kept", func() bool { return len(protocols(h, pool.Idle)) == 3 })
+		h.Until("containers of this version to be kept", func() bool { return len(protocols(h, pool.Idle)) == 3 })
 	})
 }
 
-// Where there is no room for a new container, an old one makes it.
+// In a full pool an old container is destroyed before its replacement is
+// created.
 func TestUpgradeOfFullPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 2", 1))
 		h.AwaitIdle("w", 2)
 		h.Upgrade(3)
-		h.Until("all are new", func() bool {
+		h.Until("all to be new", func() bool {
 			idle := protocols(h, pool.Idle)
 			return len(idle) == 2 && idle[0] == 3 && idle[1] == 3
 		})
 	})
 }
 
-// A container whose version is not spoken any more is destroyed when it is
-// idle, and when it is released with nothing to keep. The last copy of a
-// tenant's state stays in it until a server comes that can read it, which runs
-// the hooks that had to wait, once.
+// A container with an unsupported protocol is destroyed when it is idle, and
+// when it is released without state. One that holds the only copy of a tenant's
+// state is retained until a server can read it. That server runs the pending
+// hooks, once.
 func TestProtocolTooOldRetainsState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -140,12 +142,12 @@ func TestProtocolTooOldRetainsState(t *testing.T) {
 		h.AwaitIdle("w", 2)
 
 		h.Upgrade(4)
-		h.Until("idle ones are replaced", func() bool {
+		h.Until("idle ones to be replaced", func() bool {
 			idle := protocols(h, pool.Idle)
 			return len(idle) == 2 && idle[0] == 4 && idle[1] == 4 && len(protocols(h, pool.Destroying)) == 0
 		})
 		for _, r := range hookRuns(h, hooks.PreDestroy) {
-			require.Equal(t, hooks.Skipped, r.State, "nobody can speak to it")
+			require.Equal(t, hooks.Skipped, r.State, "its protocol is not supported")
 		}
 		_, _, err := h.Claims.Sync(t.Context(), ada.ID)
 		require.ErrorIs(t, err, runtime.ErrTooOld)
@@ -157,18 +159,18 @@ func TestProtocolTooOldRetainsState(t *testing.T) {
 		require.Equal(t, claim.ReleaseFailed, kept.State)
 		require.Equal(t, claim.FailedByVersion, kept.FailureReason)
 		require.Contains(t, kept.Reason, "too old for this one")
-		require.NotNil(t, kept.RetryAt, "it is never given up")
-		require.Empty(t, hookRuns(h, hooks.PreRelease), "they run where they can")
+		require.NotNil(t, kept.RetryAt, "it is retried indefinitely")
+		require.Empty(t, hookRuns(h, hooks.PreRelease), "they run only on a server that supports it")
 		_, err = h.Releases.Release(t.Context(), bob.ID, release.Request{Discard: true})
 		require.NoError(t, err)
-		require.Equal(t, claim.Released, currentClaim(h, bob).State, "its tenant wants nothing kept")
+		require.Equal(t, claim.Released, currentClaim(h, bob).State, "its state is discarded")
 		require.Contains(t, awaitDestroyed(h, bob.Container), "too old")
 		end()
 
 		h.Upgrade(3)
 		end = runLoops(h)
 		defer end()
-		h.Until("it is released", func() bool { return currentClaim(h, ada).State == claim.Released })
+		h.Until("it to be released", func() bool { return currentClaim(h, ada).State == claim.Released })
 		require.Equal(t, "ada was here", execTestprog(h, h.Claim("w", "ada"), "read", "/data/note"))
 		ran := 0
 		for _, r := range hookRuns(h, hooks.PreRelease) {
@@ -181,7 +183,7 @@ func TestProtocolTooOldRetainsState(t *testing.T) {
 	})
 }
 
-// Without a place to keep it, nothing is promised of what a container holds.
+// Without sync, a container with an unsupported protocol is not retained.
 func TestProtocolTooOldWithoutState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -195,15 +197,15 @@ func TestProtocolTooOldWithoutState(t *testing.T) {
 	})
 }
 
-// A server of an older version leaves alone what a newer one made, whatever is
-// asked of it, says so, and serves its tenants from containers of its own. The
-// newer one goes on where it was.
+// An older server does not touch the containers of a newer one: every request
+// for them is ErrNewer, and tenants get containers of its own version. The
+// newer server resumes its work afterwards.
 func TestNewerProtocolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 9", 1))
 		h.Upgrade(3)
-		h.Until("all are new", func() bool { return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0 })
+		h.Until("all to be new", func() bool { return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0 })
 		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
 		execTestprog(h, ada, "write", "/data/note", "ada was here")
 		h.AwaitIdle("w", 2)
@@ -211,11 +213,11 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 		require.NoError(t, err)
 		repair := h.RT.Break("destroy", runtime.ErrUnavailable)
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-		h.Until("it is replaced", func() bool { return len(protocols(h, pool.Idle)) == 2 })
+		h.Until("it to be replaced", func() bool { return len(protocols(h, pool.Idle)) == 2 })
 		repairGet := h.RT.Break("get "+bob.Container, runtime.ErrUnavailable)
 		_, err = h.Releases.Release(t.Context(), bob.ID, release.Request{})
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
-		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{ID: "making", Workload: "w", Revision: idle[0].Revision}, 10))
+		require.NoError(t, h.DB.AddContainer(t.Context(), pool.Container{ID: "creating", Workload: "w", Revision: idle[0].Revision}, 10))
 		before := containersByProtocol(h, 3)
 
 		h.RT.SetProtocols(runtime.Protocols{Oldest: 1, Current: 2})
@@ -234,15 +236,15 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrNewer)
 		require.ErrorIs(t, h.Pools.DestroyContainer(t.Context(), idle[1].ID, true), runtime.ErrNewer)
 		require.ErrorIs(t, h.Pools.DestroyContainer(t.Context(), ada.Container, true), runtime.ErrNewer)
-		require.Equal(t, ada.ID, h.Claim("w", "ada").ID, "it stands")
+		require.Equal(t, ada.ID, h.Claim("w", "ada").ID, "it is still active")
 		joe := h.Claim("w", "joe")
 		require.Equal(t, 2, containerRecord(h, joe.Container).Protocol)
 		h.Release(joe)
-		h.RT.Kill(idle[1].ID) // a newer server finds it dead, too
+		h.RT.Kill(idle[1].ID) // a newer server detects its exit, too
 		start := time.Now()
 		h.RT.Kill(joe.Container)
 		awaitDestroyed(h, joe.Container)
-		require.Less(t, time.Since(start), time.Minute, "the death of one holds up no other's")
+		require.Less(t, time.Since(start), time.Minute, "the exit of one does not block another's")
 		_, err = h.Pools.Drain(t.Context(), "w")
 		require.NoError(t, err)
 		<-time.After(time.Hour)
@@ -266,7 +268,7 @@ func TestNewerProtocolIsLeftAlone(t *testing.T) {
 	})
 }
 
-// containersByProtocol are those of the containers of a version that are there.
+// containersByProtocol returns the containers of a protocol version, by ID.
 func containersByProtocol(h *flowtest.Harness, protocol int) map[string]pool.Container {
 	h.T.Helper()
 	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{})
@@ -280,7 +282,7 @@ func containersByProtocol(h *flowtest.Harness, protocol int) map[string]pool.Con
 	return found
 }
 
-// containerRecord is the record of a container.
+// containerRecord returns the record of a container.
 func containerRecord(h *flowtest.Harness, id string) pool.Container {
 	h.T.Helper()
 	c, err := h.DB.Container(h.T.Context(), id)

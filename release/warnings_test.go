@@ -14,9 +14,8 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// A pre_release that fails costs the tenant nothing that it has written: its
-// state is kept all the same, and the failure is told in the answer, in the
-// record and in the event.
+// After a failed pre_release the state is uploaded anyway, and the failure is
+// in the response, in the record and in the event.
 func TestUploadAfterFailedPreRelease(t *testing.T) {
 	for _, policy := range []string{"fail", "continue"} {
 		t.Run(policy, func(t *testing.T) {
@@ -39,7 +38,7 @@ func TestUploadAfterFailedPreRelease(t *testing.T) {
 	}
 }
 
-// A release whose hooks go well warns of nothing.
+// A release whose hooks succeed has no warnings.
 func TestNoWarnings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -49,14 +48,14 @@ func TestNoWarnings(t *testing.T) {
 	})
 }
 
-// A wish that another server has recorded while this one reads the state counts
-// when it has read it all: no snapshot is made current.
+// A discard that another server records during the upload applies: no snapshot
+// is made current.
 func TestDiscardOnPeerDuringUpload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(syncedWorkload)
 		c := h.Claim("w", "ada")
-		execTestprog(h, c, "write", "/data/note", strings.Repeat("nobody shall read this", 10))
+		execTestprog(h, c, "write", "/data/note", strings.Repeat("must not be uploaded", 10))
 		reached, unblock := h.RT.Block("get")
 		ended := make(chan error, 1)
 		go func() {

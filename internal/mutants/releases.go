@@ -136,7 +136,7 @@ var releases = []mutation{
 	{
 		desc: "a container that was started to read its files goes back to the pool", test: "TestContainerStartedForUploadIsDestroyed",
 		file: "release/upload.go",
-		old: `		op.disposeReason = "it had ended before its tenant left"
+		old: `		op.disposeReason = "it exited before its release"
 `,
 	},
 	{
@@ -162,14 +162,14 @@ var releases = []mutation{
 	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String(), onlyIf: idle})
+	_, err = s.Release(ctx, c.ID, Request{Reason: "tenant idle for " + ttl.String(), onlyIf: idle})
 `,
 		new: `	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	_ = idle
-	_, err = s.Release(ctx, c.ID, Request{Reason: "its tenant was idle for " + ttl.String()})
+	_, err = s.Release(ctx, c.ID, Request{Reason: "tenant idle for " + ttl.String()})
 `,
 	},
 	{
