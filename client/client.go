@@ -1,0 +1,203 @@
+// Package client speaks to Hostler's API.
+//
+// It promises that a call whose connection breaks is made again where that is
+// safe; that an answer which is an error is an *Error with the server's code;
+// and that following the activity log neither misses an event nor shows one
+// twice, however often the connection breaks.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Client speaks to one server. It may be used by many goroutines at once.
+type Client struct {
+	base string
+	key  string
+	http *http.Client
+}
+
+// New returns a client of the server at base, such as http://127.0.0.1:8700.
+// The key may be empty.
+func New(base, key string) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return nil, fmt.Errorf("read the server's address %q: it is written like http://127.0.0.1:8700", base)
+	}
+	return &Client{base: strings.TrimRight(base, "/"), key: key, http: &http.Client{}}, nil
+}
+
+// Calls whose connection breaks are made again this often. Nearly each call of
+// this API may be: asking twice for a claim, a release or a change of a pool
+// does what asking once does.
+const (
+	maxAttempts = 3
+	minBackoff  = 100 * time.Millisecond
+)
+
+// call is one request.
+type call struct {
+	method, path string
+	query        url.Values
+	header       http.Header
+	body         []byte
+	// noRetry says that it is not to be made again: by then somebody else's
+	// change may be what the second call would undo.
+	noRetry bool
+}
+
+// do makes the call and returns an answer that is no error.
+func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
+	wait := minBackoff
+	for try := 1; ; try++ {
+		resp, err := c.doOnce(ctx, req)
+		if err == nil {
+			return resp, nil
+		}
+		if _, answered := err.(*Error); answered || req.noRetry || try == maxAttempts || ctx.Err() != nil { //nolint:errorlint // once wraps none
+			return nil, err
+		}
+		if err := sleep(ctx, wait); err != nil {
+			return nil, err
+		}
+		wait *= 2
+	}
+}
+
+func (c *Client) doOnce(ctx context.Context, req call) (*http.Response, error) {
+	target := c.base + req.path
+	if len(req.query) > 0 {
+		target += "?" + req.query.Encode()
+	}
+	r, err := http.NewRequestWithContext(ctx, req.method, target, bytes.NewReader(req.body))
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	for k, v := range req.header {
+		r.Header[k] = v
+	}
+	if c.key != "" {
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		if u, ok := errors.AsType[*url.Error](err); ok {
+			err = u.Err // the method and the address are no news to the caller
+		}
+		return nil, fmt.Errorf("%w from the server at %s: %w", ErrNoResponse, c.base, err)
+	}
+	if resp.StatusCode < 300 {
+		return resp, nil
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	return nil, decodeProblem(resp)
+}
+
+// decodeProblem reads an answer that is an error, also one of a proxy's.
+func decodeProblem(resp *http.Response) *Error {
+	e := &Error{}
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+		e.RetryAfter = time.Duration(seconds) * time.Second
+	}
+	text, err := io.ReadAll(io.LimitReader(resp.Body, 4<<20))
+	if err == nil && json.Unmarshal(text, e) == nil && e.Code != "" {
+		return e
+	}
+	return &Error{
+		Status: resp.StatusCode, Title: resp.Status, RetryAfter: e.RetryAfter,
+		Detail: "the server answered " + resp.Status + ", and not as Hostler does",
+	}
+}
+
+// doJSON makes a call and decodes its answer.
+func doJSON[T any](ctx context.Context, c *Client, req call) (T, int, error) {
+	var out T
+	resp, err := c.do(ctx, req)
+	if err != nil {
+		return out, 0, err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	if resp.StatusCode == http.StatusNoContent {
+		return out, resp.StatusCode, nil
+	}
+	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+		return out, 0, fmt.Errorf("read the answer of %s: %w", c.base, err)
+	}
+	return out, resp.StatusCode, nil
+}
+
+func get[T any](ctx context.Context, c *Client, path string) (T, error) {
+	out, _, err := doJSON[T](ctx, c, call{method: http.MethodGet, path: path})
+	return out, err
+}
+
+// post sends v as JSON.
+func post[T any](ctx context.Context, c *Client, path string, v any) (T, int, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		var none T
+		return none, 0, fmt.Errorf("write the request: %w", err)
+	}
+	return doJSON[T](ctx, c, call{
+		method: http.MethodPost, path: path, body: body,
+		header: http.Header{"Content-Type": {"application/json"}},
+	})
+}
+
+// listAll reads a list page by page, to its end or until there are limit items.
+func listAll[T any](ctx context.Context, c *Client, path string, query url.Values, limit int) ([]T, error) {
+	items := []T{}
+	for {
+		page, _, err := doJSON[page[T]](ctx, c, call{method: http.MethodGet, path: path, query: query})
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if limit > 0 && len(items) >= limit {
+			return items[:limit], nil
+		}
+		if page.Next == "" {
+			return items, nil
+		}
+		query.Set("after", page.Next)
+	}
+}
+
+// page is one page of a list.
+type page[T any] struct {
+	Items []T    `json:"items"`
+	Next  string `json:"next"` // where the next page begins; empty at the end
+}
+
+// values makes a query of names and values, without the empty ones.
+func values(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}
+
+// sleep waits, or says why ctx ended.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,197 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// EventType names what happened: the thing, a dot, the verb. docs/api.md lists
+// the types.
+type EventType string
+
+// LogTruncated is the type of a line of a stream that stands for events that
+// retention has deleted.
+const LogTruncated EventType = "log.truncated"
+
+// Event is one entry of the activity log.
+type Event struct {
+	Seq       int64           `json:"seq"` // its place in the log, which only grows
+	Time      time.Time       `json:"time"`
+	Type      EventType       `json:"type"`
+	Workload  string          `json:"workload,omitempty"`
+	Container string          `json:"container,omitempty"`
+	Tenant    string          `json:"tenant,omitempty"`
+	Claim     string          `json:"claim,omitempty"`
+	Run       string          `json:"run,omitempty"`
+	Point     string          `json:"point,omitempty"`
+	Message   string          `json:"message"`
+	Data      json.RawMessage `json:"data,omitempty"` // details, by type
+}
+
+// FollowedEvent is one line of a stream of events.
+type FollowedEvent struct {
+	Event
+	OldestSeq int64 `json:"oldest_seq,omitempty"` // of LogTruncated: the oldest event that is left
+}
+
+// EventPage is a page of events.
+type EventPage struct {
+	Items     []Event `json:"items"`
+	Next      int64   `json:"next"`                 // read on after this place
+	OldestSeq int64   `json:"oldest_seq,omitempty"` // the oldest event that is left, when earlier ones were asked for
+}
+
+// EventFilter selects events; empty fields match all.
+type EventFilter struct {
+	Types     []EventType // a type, or a thing such as "hook" for all of its types
+	Workload  string
+	Container string
+	Tenant    string
+	Claim     string
+	Point     string
+}
+
+// EventQuery says which events to read, and from where. Without After and
+// Since a page begins at the beginning, and following with what is new.
+type EventQuery struct {
+	EventFilter
+	After string // a place in the log
+	Since string // a time (RFC 3339) or how long ago
+}
+
+func (q EventQuery) values() url.Values {
+	return values("type", joined(q.Types), "workload", q.Workload, "container", q.Container,
+		"tenant", q.Tenant, "claim", q.Claim, "point", q.Point, "after", q.After, "since", q.Since)
+}
+
+// Events reads one page of events, of limit items at most.
+func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage, error) {
+	query := q.values()
+	query.Set("limit", strconv.Itoa(limit))
+	out, _, err := doJSON[EventPage](ctx, c, call{method: http.MethodGet, path: "/v1/events", query: query})
+	return out, err
+}
+
+// How a follower copes with a lost connection.
+const (
+	readTimeout = 45 * time.Second // three heartbeats of the server
+	maxBackoff  = 5 * time.Second
+	maxLine     = 16 << 20
+)
+
+// errReadTimeout says that the server stopped sending, and its heartbeats too.
+var errReadTimeout = errors.New("the server has fallen silent")
+
+// Follow calls each with every event, in order, until ctx ends (nil), each
+// returns an error (that error), or the server refuses (*Error). Only the first
+// connection must succeed: later ones are made again and again, and resume
+// where the last one broke. Deleted events are told by one of type LogTruncated.
+func (c *Client) Follow(ctx context.Context, q EventQuery, each func(FollowedEvent) error) error {
+	f := follower{c: c, query: q.values(), each: each}
+	wait := minBackoff
+	for {
+		err := f.read(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if stop, ok := errors.AsType[*stopError](err); ok {
+			return stop.err
+		}
+		refused, answered := errors.AsType[*Error](err)
+		if !f.connected || answered && refused.Status < 500 {
+			return err
+		}
+		if f.progress {
+			wait, f.progress = minBackoff, false
+		}
+		if sleep(ctx, wait) != nil {
+			return nil
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+// follower is where following has got to.
+type follower struct {
+	c         *Client
+	query     url.Values
+	each      func(FollowedEvent) error
+	last      string // where to resume
+	pending   string // where to resume once the empty line has come
+	seq       int64  // of the last event
+	connected bool   // once
+	progress  bool   // something came through the last connection
+}
+
+// stopError is the caller's own, to tell it from those of the connection.
+type stopError struct{ err error }
+
+func (e *stopError) Error() string { return e.err.Error() }
+
+// read follows through one connection. It returns why that ended.
+func (f *follower) read(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	header := http.Header{"Accept": {"text/event-stream"}}
+	if f.last != "" {
+		header.Set("Last-Event-ID", f.last)
+	}
+	resp, err := f.c.doOnce(ctx, call{method: http.MethodGet, path: "/v1/events", query: f.query, header: header})
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close() //nolint:errcheck // it was only read
+	f.connected, f.pending = true, f.last
+	alive := time.AfterFunc(readTimeout, func() { cancel(errReadTimeout) })
+	defer alive.Stop()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		alive.Reset(readTimeout)
+		f.progress = true
+		if err := f.handleLine(lines.Text()); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("follow events: %w", err)
+	}
+	return io.ErrUnexpectedEOF
+}
+
+// handleLine takes one line of the stream. An event's id comes before its data, and
+// counts from the empty line after both: what breaks off in between is sent
+// again, and told from what has been seen by its place in the log.
+func (f *follower) handleLine(text string) error {
+	name, value, _ := strings.Cut(text, ": ")
+	switch name {
+	case "id":
+		f.pending = value
+	case "":
+		f.last = f.pending
+	case "data":
+		var e FollowedEvent
+		if err := json.Unmarshal([]byte(value), &e); err != nil {
+			return fmt.Errorf("read an event: %w", err)
+		}
+		if e.Type != LogTruncated {
+			if e.Seq <= f.seq {
+				return nil
+			}
+			f.seq = e.Seq
+		}
+		if err := f.each(e); err != nil {
+			return &stopError{err}
+		}
+	}
+	return nil
+}

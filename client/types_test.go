@@ -1,0 +1,101 @@
+package client_test
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/doctor"
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
+)
+
+// The client has types of its own, so that a program with it has nothing of the
+// server. In JSON they are the server's.
+func TestTypesAreTheServers(t *testing.T) {
+	for _, pair := range []struct{ client, server any }{
+		{client.Workload{}, api.Workload{}},
+		{client.AppliedWorkload{}, api.AppliedWorkload{}},
+		{client.Pool{}, pool.Status{}},
+		{client.Scale{}, pool.Scale{}},
+		{client.Container{}, pool.Container{}},
+		{client.Claim{}, claim.Claim{}},
+		{client.Run{}, hooks.Run{}},
+		{client.Event{}, activity.Event{}},
+		{client.FollowedEvent{}, api.FollowedEvent{}},
+		{client.EventPage{}, api.EventPage{}},
+		{client.Synced{}, api.Synced{}},
+		{client.Snapshot{}, api.Snapshot{}},
+		{client.Report{}, doctor.Report{}},
+		{client.ServerHealth{}, api.Health{}},
+		{client.Error{}, api.Problem{}},
+		{client.ValidationError{}, workload.ValidationError{}},
+	} {
+		require.Equal(t, shape(reflect.TypeOf(pair.server)), shape(reflect.TypeOf(pair.client)), "%T", pair.client)
+	}
+}
+
+// shape describes a type as it is in JSON: its fields' names, options and kinds.
+func shape(t reflect.Type) any {
+	switch {
+	case t == reflect.TypeFor[time.Time]():
+		return "time"
+	case t.Kind() == reflect.Pointer:
+		return shape(t.Elem())
+	case t.Kind() == reflect.Slice:
+		return []any{shape(t.Elem())}
+	case t.Kind() == reflect.Map:
+		return fmt.Sprintf("map of %v", shape(t.Elem()))
+	case t.Kind() != reflect.Struct:
+		return t.Kind().String()
+	}
+	fields := map[string]any{}
+	for _, f := range reflect.VisibleFields(t) {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "" || name == "-" || !f.IsExported() {
+			continue
+		}
+		fields[name+" "+options] = shape(f.Type)
+	}
+	return fields
+}
+
+// The constants are the server's values.
+func TestConstantsAreTheServers(t *testing.T) {
+	require.Equal(t, texts(pool.States()), texts([]client.ContainerState{
+		client.ContainerCreating, client.ContainerIdle, client.ContainerClaimed, client.ContainerDestroying, client.ContainerDestroyed,
+	}))
+	require.Equal(t, texts(claim.States()), texts([]client.ClaimState{
+		client.ClaimPending, client.ClaimActive, client.ClaimReleasing, client.ClaimReleaseFailed, client.ClaimReleased, client.ClaimFailed,
+	}))
+	require.Equal(t, texts([]hooks.RunState{
+		hooks.Running, hooks.Succeeded, hooks.Failed, hooks.TimedOut, hooks.StartFailed, hooks.Lost, hooks.Cancelled, hooks.Unknown, hooks.Skipped,
+	}), texts([]client.RunState{
+		client.RunRunning, client.RunSucceeded, client.RunFailed, client.RunTimedOut, client.RunStartFailed, client.RunLost,
+		client.RunCancelled, client.RunUnknown, client.RunSkipped,
+	}))
+	require.Equal(t, texts([]hooks.Point{hooks.PostCreate, hooks.PostClaim, hooks.PreRelease, hooks.PreDestroy}),
+		texts([]client.Point{client.PostCreate, client.PostClaim, client.PreRelease, client.PreDestroy}))
+	require.Equal(t, texts([]claim.Source{claim.Fresh, claim.Affinity, claim.Recycled}),
+		texts([]client.Source{client.SourceFresh, client.SourceAffinity, client.SourceRecycled}))
+	require.Equal(t, texts([]pool.Health{pool.Healthy, pool.Unhealthy, pool.Exited}),
+		texts([]client.Health{client.Healthy, client.Unhealthy, client.Exited}))
+	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
+}
+
+func texts[S ~string](values []S) []string {
+	list := make([]string, len(values))
+	for i, v := range values {
+		list[i] = string(v)
+	}
+	return list
+}
