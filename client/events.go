@@ -18,6 +18,42 @@ import (
 // the types.
 type EventType string
 
+// The types of events.
+const (
+	EventWorkloadApplied     EventType = "workload.applied"
+	EventWorkloadDeleted     EventType = "workload.deleted"
+	EventPoolCreated         EventType = "pool.created"
+	EventPoolScaled          EventType = "pool.scaled"
+	EventPoolDrained         EventType = "pool.drained"
+	EventPoolWarning         EventType = "pool.warning"
+	EventPoolRecovered       EventType = "pool.recovered"
+	EventPoolDestroyed       EventType = "pool.destroyed"
+	EventContainerCreating   EventType = "container.creating"
+	EventContainerCreated    EventType = "container.created"
+	EventContainerClaimed    EventType = "container.claimed"
+	EventContainerWiped      EventType = "container.wiped"
+	EventContainerReleased   EventType = "container.released"
+	EventContainerUnhealthy  EventType = "container.unhealthy"
+	EventContainerDied       EventType = "container.died"
+	EventContainerDestroying EventType = "container.destroying"
+	EventContainerDestroyed  EventType = "container.destroyed"
+	EventClaimRequested      EventType = "claim.requested"
+	EventClaimActivated      EventType = "claim.activated"
+	EventClaimFailed         EventType = "claim.failed"
+	EventClaimReleasing      EventType = "claim.releasing"
+	EventClaimDiscarded      EventType = "claim.discarded"
+	EventClaimStateLost      EventType = "claim.state_lost"
+	EventClaimReleased       EventType = "claim.released"
+	EventClaimReleaseFailed  EventType = "claim.release_failed"
+	EventHookStarted         EventType = "hook.started"
+	EventHookCompleted       EventType = "hook.completed"
+	EventHookFailed          EventType = "hook.failed"
+	EventHookSkipped         EventType = "hook.skipped"
+	EventSyncStarted         EventType = "sync.started"
+	EventSyncCompleted       EventType = "sync.completed"
+	EventSyncFailed          EventType = "sync.failed"
+)
+
 // LogTruncated is the type of a line of a stream that stands for events that
 // retention has deleted.
 const LogTruncated EventType = "log.truncated"

@@ -2,7 +2,12 @@ package client_test
 
 import (
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -90,6 +95,40 @@ func TestConstantsAreTheServers(t *testing.T) {
 	require.Equal(t, texts([]pool.Health{pool.Healthy, pool.Unhealthy, pool.Exited}),
 		texts([]client.Health{client.Healthy, client.Unhealthy, client.Exited}))
 	require.Equal(t, string(api.LogTruncated), string(client.LogTruncated))
+}
+
+// The client has every type of event and every code of an error.
+func TestConstantsAreComplete(t *testing.T) {
+	require.ElementsMatch(t, append(constants(t, "../activity", "Type"), string(api.LogTruncated)), constants(t, ".", "EventType"))
+	require.ElementsMatch(t, constants(t, "../api", "Code"), constants(t, ".", "Code"))
+}
+
+// constants are the values of the constants of a type in a package's source.
+func constants(t *testing.T, dir, typeName string) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
+	require.NoError(t, err)
+	values := []string{}
+	for _, name := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 {
+				return true
+			}
+			ident, typed := spec.Type.(*ast.Ident)
+			value, literal := spec.Values[0].(*ast.BasicLit)
+			if typed && literal && ident.Name == typeName {
+				text, err := strconv.Unquote(value.Value)
+				require.NoError(t, err)
+				values = append(values, text)
+			}
+			return true
+		})
+	}
+	require.NotEmpty(t, values)
+	return values
 }
 
 func texts[S ~string](values []S) []string {

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -67,7 +66,7 @@ func applyFile(ctx context.Context, cmd *cobra.Command, c *client.Client, r *rem
 }
 
 // applySummary returns what applying did, in one word.
-func applySummary(a api.AppliedWorkload) string {
+func applySummary(a client.AppliedWorkload) string {
 	if a.Created {
 		return "created"
 	}

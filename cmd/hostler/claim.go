@@ -12,9 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 )
 
 func newClaimCmd() *cobra.Command {
@@ -48,7 +46,7 @@ run. If the tenant already holds a claim, show it and run nothing.`,
 	return cmd
 }
 
-func printClaim(w io.Writer, c claim.Claim, created bool) error {
+func printClaim(w io.Writer, c client.Claim, created bool) error {
 	how := "already held"
 	if created {
 		how = string(c.Source)
@@ -115,7 +113,7 @@ changed since the last snapshot. List such claims with
 // tenant's state failed, the error describes what happens next.
 func retainedError(err error, id string) error {
 	e, ok := errors.AsType[*client.Error](err)
-	if !ok || e.Code != api.SyncFailed {
+	if !ok || e.Code != client.CodeSyncFailed {
 		return err
 	}
 	return &exitError{exitState, fmt.Errorf("%s; nothing is lost: the server retries in %s, `hostler release %s` retries now, "+
@@ -139,7 +137,7 @@ func (n *claimName) resolve(ctx context.Context, cmd *cobra.Command, c *client.C
 	if len(args) == 1 {
 		return args[0], nil
 	}
-	live, err := c.Claims(ctx, claim.Filter{Workload: n.workload, Tenant: n.tenant, Limit: 1})
+	live, err := c.Claims(ctx, client.ClaimFilter{Workload: n.workload, Tenant: n.tenant, Limit: 1})
 	if err != nil {
 		return "", err
 	}
@@ -149,7 +147,7 @@ func (n *claimName) resolve(ctx context.Context, cmd *cobra.Command, c *client.C
 	return live[0].ID, nil
 }
 
-func printReleased(w io.Writer, c claim.Claim) error {
+func printReleased(w io.Writer, c client.Claim) error {
 	if _, err := fmt.Fprintf(w, "claim %s %s\n", c.ID, c.State); err != nil {
 		return err
 	}

@@ -3,11 +3,7 @@ package main
 import (
 	"context"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // maxCompletions is the maximum number of ids that a completion returns.
@@ -23,20 +19,20 @@ func idsOf[T any](items []T, id func(T) string) []string {
 
 func workloadIDs(ctx context.Context, c *client.Client) ([]string, error) {
 	items, err := c.Workloads(ctx)
-	return idsOf(items, func(w api.Workload) string { return w.ID }), err
+	return idsOf(items, func(w client.Workload) string { return w.ID }), err
 }
 
 func containerIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Containers(ctx, pool.ContainerFilter{Limit: maxCompletions})
-	return idsOf(items, func(b pool.Container) string { return b.ID }), err
+	items, err := c.Containers(ctx, client.ContainerFilter{Limit: maxCompletions})
+	return idsOf(items, func(b client.Container) string { return b.ID }), err
 }
 
 func claimIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Claims(ctx, claim.Filter{Limit: maxCompletions})
-	return idsOf(items, func(c claim.Claim) string { return c.ID }), err
+	items, err := c.Claims(ctx, client.ClaimFilter{Limit: maxCompletions})
+	return idsOf(items, func(c client.Claim) string { return c.ID }), err
 }
 
 func runIDs(ctx context.Context, c *client.Client) ([]string, error) {
-	items, err := c.Runs(ctx, hooks.RunFilter{Limit: maxCompletions, NoOutput: true})
-	return idsOf(items, func(r hooks.Run) string { return r.ID }), err
+	items, err := c.Runs(ctx, client.RunFilter{Limit: maxCompletions, NoOutput: true})
+	return idsOf(items, func(r client.Run) string { return r.ID }), err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/hostler/hostler/hooks"
 	"io"
 	"log/slog"
 	"net"
@@ -19,9 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/docker"
 )
@@ -207,7 +204,7 @@ func (d *demo) show(ctx context.Context) error {
 	if _, err := d.client.Apply(ctx, "notes", []byte(file)); err != nil {
 		return err
 	}
-	if err := d.await(ctx, "notes", activity.ContainerCreated); err != nil {
+	if err := d.await(ctx, "notes", client.EventContainerCreated); err != nil {
 		return err
 	}
 	d.printf("an idle container is ready, warmed by post_create; tenant ada claims it")
@@ -243,7 +240,7 @@ func (d *demo) showMisbehaving(ctx context.Context) error {
 	if _, err := d.client.Apply(ctx, "runaway", []byte(file)); err != nil {
 		return err
 	}
-	if err := d.await(ctx, "runaway", activity.ContainerCreated); err != nil {
+	if err := d.await(ctx, "runaway", client.EventContainerCreated); err != nil {
 		return err
 	}
 	begin := time.Now()
@@ -259,13 +256,13 @@ func (d *demo) showMisbehaving(ctx context.Context) error {
 }
 
 // await waits for an event of type t of a workload. A pool warning is an error.
-func (d *demo) await(ctx context.Context, workload string, t activity.Type) error {
+func (d *demo) await(ctx context.Context, workload string, t client.EventType) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, demoWait, fmt.Errorf("no %s of %s within %s", t, workload, demoWait))
 	defer cancel()
 	seen := errors.New("seen")
-	query := client.EventQuery{Filter: activity.Filter{Workload: workload, Types: []activity.Type{t, activity.PoolWarning}}, After: "0"}
-	err := d.client.Follow(ctx, query, func(e api.FollowedEvent) error {
-		if e.Type == activity.PoolWarning {
+	query := client.EventQuery{EventFilter: client.EventFilter{Workload: workload, Types: []client.EventType{t, client.EventPoolWarning}}, After: "0"}
+	err := d.client.Follow(ctx, query, func(e client.FollowedEvent) error {
+		if e.Type == client.EventPoolWarning {
 			return errors.New(e.Message)
 		}
 		return seen
@@ -278,7 +275,7 @@ func (d *demo) await(ctx context.Context, workload string, t activity.Type) erro
 
 // runs shows the hook runs of a claim.
 func (d *demo) runs(ctx context.Context, claim string) error {
-	runs, err := d.client.Runs(ctx, hooks.RunFilter{Claim: claim})
+	runs, err := d.client.Runs(ctx, client.RunFilter{Claim: claim})
 	if err != nil {
 		return err
 	}
@@ -301,7 +298,7 @@ func (d *demo) clean(ctx context.Context) error {
 			continue // it was not applied
 		}
 		if err == nil {
-			err = d.await(ctx, id, activity.WorkloadDeleted)
+			err = d.await(ctx, id, client.EventWorkloadDeleted)
 		}
 		all = errors.Join(all, err)
 	}

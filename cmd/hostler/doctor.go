@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/doctor"
+	"github.com/hostler/hostler/client"
 )
 
 func newDoctorCmd() *cobra.Command {
@@ -39,10 +38,10 @@ when there is no problem, and 1 otherwise.`,
 	return cmd
 }
 
-func printReport(w io.Writer, r doctor.Report) error {
-	marks := map[doctor.Severity]string{doctor.Error: "error:  ", doctor.Warning: "warning:"}
+func printReport(w io.Writer, r client.Report) error {
+	marks := map[client.Severity]string{client.SeverityError: "error:  ", client.SeverityWarning: "warning:"}
 	if hasColors(w) {
-		marks = map[doctor.Severity]string{doctor.Error: red + "error:  " + resetColor, doctor.Warning: yellow + "warning:" + resetColor}
+		marks = map[client.Severity]string{client.SeverityError: red + "error:  " + resetColor, client.SeverityWarning: yellow + "warning:" + resetColor}
 	}
 	engine := "unavailable"
 	if r.Engine.Reachable {

@@ -10,9 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 // eventPage is the maximum number of events in one request.
@@ -40,12 +38,12 @@ event is a document of its own.`,
 			if q.After == "" && q.Since == "" {
 				q.Since = "1h"
 			}
-			q.Filter = activity.Filter{
-				Types: typedAs[activity.Type](types), Workload: f.workload, Container: f.container,
+			q.EventFilter = client.EventFilter{
+				Types: typedAs[client.EventType](types), Workload: f.workload, Container: f.container,
 				Tenant: f.tenant, Claim: f.claim, Point: f.point,
 			}
 			out := cmd.OutOrStdout()
-			show := func(e api.FollowedEvent) error { return r.printEvent(out, e) }
+			show := func(e client.FollowedEvent) error { return r.printEvent(out, e) }
 			if follow {
 				return c.Follow(ctx, q, show)
 			}
@@ -62,20 +60,20 @@ event is a document of its own.`,
 }
 
 // eachEvent calls show for each event up to the present end of the log.
-func eachEvent(ctx context.Context, c *client.Client, q client.EventQuery, show func(api.FollowedEvent) error) error {
+func eachEvent(ctx context.Context, c *client.Client, q client.EventQuery, show func(client.FollowedEvent) error) error {
 	for {
 		page, err := c.Events(ctx, q, eventPage)
 		if err != nil {
 			return err
 		}
 		if page.OldestSeq != 0 {
-			cut := activity.Event{Type: api.LogTruncated, Message: fmt.Sprintf("events before %d were deleted", page.OldestSeq)}
-			if err := show(api.FollowedEvent{Event: cut, OldestSeq: page.OldestSeq}); err != nil {
+			cut := client.Event{Type: client.LogTruncated, Message: fmt.Sprintf("events before %d were deleted", page.OldestSeq)}
+			if err := show(client.FollowedEvent{Event: cut, OldestSeq: page.OldestSeq}); err != nil {
 				return err
 			}
 		}
 		for _, e := range page.Items {
-			if err := show(api.FollowedEvent{Event: e}); err != nil {
+			if err := show(client.FollowedEvent{Event: e}); err != nil {
 				return err
 			}
 		}
@@ -93,7 +91,7 @@ var colors = map[string]string{
 	"completed": green, "activated": green,
 }
 
-func (r *remote) printEvent(w io.Writer, e api.FollowedEvent) error {
+func (r *remote) printEvent(w io.Writer, e client.FollowedEvent) error {
 	switch r.output {
 	case "json":
 		return json.NewEncoder(w).Encode(e)

@@ -9,8 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 // Exit codes.
@@ -38,39 +37,39 @@ const exitHelp = `Exit status:
   130  interrupted`
 
 // exitCodes are the exit codes of the server's errors; others are exitFailure.
-var exitCodes = map[api.Code]int{
-	api.WorkloadNotFound:   exitNotFound,
-	api.ClaimNotFound:      exitNotFound,
-	api.ContainerNotFound:  exitNotFound,
-	api.RunNotFound:        exitNotFound,
-	api.SnapshotNotFound:   exitNotFound,
-	api.SyncFailed:         exitState,
-	api.PoolExhausted:      exitUnavailable,
-	api.PoolNotReady:       exitUnavailable,
-	api.NotReady:           exitUnavailable,
-	api.EngineUnavailable:  exitUnavailable,
-	api.StorageUnavailable: exitUnavailable,
-	api.HookFailed:         exitHook,
-	api.Unauthorized:       exitRefused,
-	api.Forbidden:          exitRefused,
+var exitCodes = map[client.Code]int{
+	client.CodeWorkloadNotFound:   exitNotFound,
+	client.CodeClaimNotFound:      exitNotFound,
+	client.CodeContainerNotFound:  exitNotFound,
+	client.CodeRunNotFound:        exitNotFound,
+	client.CodeSnapshotNotFound:   exitNotFound,
+	client.CodeSyncFailed:         exitState,
+	client.CodePoolExhausted:      exitUnavailable,
+	client.CodePoolNotReady:       exitUnavailable,
+	client.CodeNotReady:           exitUnavailable,
+	client.CodeEngineUnavailable:  exitUnavailable,
+	client.CodeStorageUnavailable: exitUnavailable,
+	client.CodeHookFailed:         exitHook,
+	client.CodeUnauthorized:       exitRefused,
+	client.CodeForbidden:          exitRefused,
 }
 
 // hints are the hints that are printed with the server's errors.
-var hints = map[api.Code]string{
-	api.WorkloadNotFound:  "see `hostler get workloads`",
-	api.ClaimNotFound:     "see `hostler get claims`",
-	api.ContainerNotFound: "see `hostler get containers`",
-	api.RunNotFound:       "see `hostler get runs`",
-	api.SnapshotNotFound:  "see `hostler snapshots`",
-	api.ClaimNotActive:    "see `hostler get claims`",
-	api.ClaimReleasing:    "see `hostler get claims --failed` for the reason of a delay",
-	api.NoSync:            "see sync in the workload file",
-	api.PoolExhausted:     "wait for one with --wait 30s, or raise max_size with `hostler scale`",
-	api.PoolNotReady:      "see the pool's state with `hostler get pools`, and wait with --wait 30s",
-	api.HookFailed:        "see its whole output with `hostler logs RUN`",
-	api.Unauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
-	api.ContainerInUse:    "release its claim, or destroy it with --force",
-	api.Internal:          "see the server's log",
+var hints = map[client.Code]string{
+	client.CodeWorkloadNotFound:  "see `hostler get workloads`",
+	client.CodeClaimNotFound:     "see `hostler get claims`",
+	client.CodeContainerNotFound: "see `hostler get containers`",
+	client.CodeRunNotFound:       "see `hostler get runs`",
+	client.CodeSnapshotNotFound:  "see `hostler snapshots`",
+	client.CodeClaimNotActive:    "see `hostler get claims`",
+	client.CodeClaimReleasing:    "see `hostler get claims --failed` for the reason of a delay",
+	client.CodeNoSync:            "see sync in the workload file",
+	client.CodePoolExhausted:     "wait for one with --wait 30s, or raise max_size with `hostler scale`",
+	client.CodePoolNotReady:      "see the pool's state with `hostler get pools`, and wait with --wait 30s",
+	client.CodeHookFailed:        "see its whole output with `hostler logs RUN`",
+	client.CodeUnauthorized:      "name a key with --api-key-file or HOSTLER_API_KEY",
+	client.CodeContainerInUse:    "release its claim, or destroy it with --force",
+	client.CodeInternal:          "see the server's log",
 }
 
 // exitError ends the command with a code. Without an error nothing is printed:

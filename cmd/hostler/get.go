@@ -8,11 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // filters are the flags that filter a list. Each list has a subset of them.
@@ -110,29 +106,29 @@ func unfiltered[T any](list func(*client.Client, context.Context) ([]T, error)) 
 // newGetCmd returns get, with a command for each kind of object.
 func newGetCmd() *cobra.Command {
 	return newGroupCmd("get", "Show workloads, pools, containers, claims or hook runs",
-		kind[api.Workload]{
+		kind[client.Workload]{
 			name: "workloads", one: "workload", short: "Show workloads",
 			header: "ID REVISION MIN_IDLE MAX_SIZE IMAGE UPDATED",
 			list:   unfiltered((*client.Client).Workloads), get: getOne((*client.Client).Workload), ids: workloadIDs, row: workloadRow,
 		}.command(),
-		kind[pool.Status]{
+		kind[client.Pool]{
 			name: "pools", one: "pool", short: "Show pools: the containers in each state, and the state of the fill loop",
 			header: "WORKLOAD IDLE CLAIMED CREATING DESTROYING MIN_IDLE MAX_SIZE WAITING FILL LAST_ERROR",
 			list:   unfiltered((*client.Client).Pools), get: getOne((*client.Client).Pool), ids: workloadIDs, row: poolRow,
 		}.command(),
-		kind[pool.Container]{
+		kind[client.Container]{
 			name: "containers", one: "container", short: "Show existing containers, or destroyed ones with --state destroyed",
 			header: "ID WORKLOAD STATE HEALTH TENANT CLAIM CREATED REASON",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant")
 				f.listFlags(cmd, "creating, idle, claimed, destroying, destroyed")
 			},
-			list: func(ctx context.Context, c *client.Client, f filters) ([]pool.Container, error) {
-				return c.Containers(ctx, pool.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: typedAs[pool.State](f.states), Limit: f.limit})
+			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Container, error) {
+				return c.Containers(ctx, client.ContainerFilter{Workload: f.workload, Tenant: f.tenant, States: typedAs[client.ContainerState](f.states), Limit: f.limit})
 			},
 			get: getOne((*client.Client).Container), ids: containerIDs, row: containerRow,
 		}.command(),
-		kind[claim.Claim]{
+		kind[client.Claim]{
 			name: "claims", one: "claim", short: "Show live claims, or those in other states",
 			other: claimColumns,
 			flags: func(cmd *cobra.Command, f *filters) {
@@ -140,29 +136,29 @@ func newGetCmd() *cobra.Command {
 				f.flags(cmd, "workload", "tenant", "container")
 				f.listFlags(cmd, "pending, active, releasing, release_failed, released, failed")
 			},
-			list: func(ctx context.Context, c *client.Client, f filters) ([]claim.Claim, error) {
+			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Claim, error) {
 				if f.failed {
-					f.states = append(f.states, string(claim.ReleaseFailed))
+					f.states = append(f.states, string(client.ClaimReleaseFailed))
 				}
-				return c.Claims(ctx, claim.Filter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[claim.State](f.states), Limit: f.limit})
+				return c.Claims(ctx, client.ClaimFilter{Workload: f.workload, Tenant: f.tenant, Container: f.container, States: typedAs[client.ClaimState](f.states), Limit: f.limit})
 			},
 			get: getOne((*client.Client).GetClaim), ids: claimIDs,
 		}.command(),
-		kind[hooks.Run]{
+		kind[client.Run]{
 			name: "runs", one: "run", short: "Show hook runs, one line for each attempt",
 			header: "RUN ATTEMPT POINT HOOK STATE EXIT MS WORKLOAD TENANT STARTED",
 			flags: func(cmd *cobra.Command, f *filters) {
 				f.flags(cmd, "workload", "tenant", "container", "claim", "point")
 				f.listFlags(cmd, "running, succeeded, failed, timed_out, ...")
 			},
-			list: func(ctx context.Context, c *client.Client, f filters) ([]hooks.Run, error) {
-				return c.Runs(ctx, hooks.RunFilter{
+			list: func(ctx context.Context, c *client.Client, f filters) ([]client.Run, error) {
+				return c.Runs(ctx, client.RunFilter{
 					Workload: f.workload, Tenant: f.tenant, Container: f.container, Claim: f.claim,
-					Point: hooks.Point(f.point), States: typedAs[hooks.RunState](f.states), Limit: f.limit,
+					Point: client.Point(f.point), States: typedAs[client.RunState](f.states), Limit: f.limit,
 					NoOutput: true,
 				})
 			},
-			get: func(ctx context.Context, c *client.Client, id string) ([]hooks.Run, error) { return c.Run(ctx, id) },
+			get: func(ctx context.Context, c *client.Client, id string) ([]client.Run, error) { return c.Run(ctx, id) },
 			ids: runIDs, row: runRow,
 		}.command(),
 	)
@@ -177,31 +173,31 @@ func typedAs[S ~string](words []string) []S {
 	return out
 }
 
-func workloadRow(w api.Workload) []string {
+func workloadRow(w client.Workload) []string {
 	return []string{w.ID, w.Revision, strconv.Itoa(w.Pool.MinIdle), strconv.Itoa(w.Pool.MaxSize), w.Image, timestamp(w.UpdatedAt)}
 }
 
-func poolRow(s pool.Status) []string {
+func poolRow(s client.Pool) []string {
 	row := []string{s.Workload}
-	for _, state := range []pool.State{pool.Idle, pool.Claimed, pool.Creating, pool.Destroying} {
+	for _, state := range []client.ContainerState{client.ContainerIdle, client.ContainerClaimed, client.ContainerCreating, client.ContainerDestroying} {
 		row = append(row, strconv.Itoa(s.Containers[state]))
 	}
 	return append(row, strconv.Itoa(s.MinIdle), strconv.Itoa(s.MaxSize), strconv.Itoa(s.Waiting), string(s.Fill.State), oneLine(s.Fill.LastError))
 }
 
-func containerRow(c pool.Container) []string {
+func containerRow(c client.Container) []string {
 	return []string{c.ID, c.Workload, string(c.State), string(c.Health), c.Tenant, c.Claim, timestamp(c.CreatedAt), oneLine(c.Reason)}
 }
 
 // claimColumns returns the columns of a table of claims.
-func claimColumns(f filters) (string, func(claim.Claim) []string) {
+func claimColumns(f filters) (string, func(client.Claim) []string) {
 	if f.failed {
 		return "ID WORKLOAD TENANT STATE CONTAINER FAILURES CAUSE RETRY_AT REASON", failedClaimRow
 	}
 	return "ID WORKLOAD TENANT STATE SOURCE CONTAINER CREATED REASON", claimRow
 }
 
-func failedClaimRow(c claim.Claim) []string {
+func failedClaimRow(c client.Claim) []string {
 	retry := ""
 	if c.RetryAt != nil {
 		retry = timestamp(*c.RetryAt)
@@ -209,11 +205,11 @@ func failedClaimRow(c claim.Claim) []string {
 	return []string{c.ID, c.Workload, c.Tenant, string(c.State), c.Container, strconv.Itoa(c.Failures), string(c.FailureReason), retry, oneLine(c.Reason)}
 }
 
-func claimRow(c claim.Claim) []string {
+func claimRow(c client.Claim) []string {
 	return []string{c.ID, c.Workload, c.Tenant, string(c.State), string(c.Source), c.Container, timestamp(c.CreatedAt), oneLine(c.Reason)}
 }
 
-func runRow(r hooks.Run) []string {
+func runRow(r client.Run) []string {
 	exit := ""
 	if r.ExitCode != nil {
 		exit = strconv.Itoa(*r.ExitCode)

@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 func newLogsCmd() *cobra.Command {
@@ -68,7 +67,7 @@ func containerLogs(ctx context.Context, out io.Writer, c *client.Client, id stri
 // printOutput prints the output of each attempt on out and errOut, so that a
 // hook's standard output can be piped. The header of each attempt goes to
 // errOut.
-func printOutput(out, errOut io.WriteCloser, attempts []hooks.Run) error {
+func printOutput(out, errOut io.WriteCloser, attempts []client.Run) error {
 	for _, a := range attempts {
 		how := string(a.State)
 		if a.ExitCode != nil {

@@ -7,8 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 func newScaleCmd() *cobra.Command {
@@ -23,7 +22,7 @@ pool fills again.`,
 		Example: "  hostler scale greeter --min-idle 5",
 		Args:    cobra.ExactArgs(1),
 		RunE: r.wrapErrors(func(ctx context.Context, cmd *cobra.Command, c *client.Client, args []string) error {
-			var s pool.Scale
+			var s client.Scale
 			if cmd.Flags().Changed("min-idle") {
 				s.MinIdle = &minIdle
 			}
@@ -62,7 +61,7 @@ func newDrainCmd() *cobra.Command {
 				return err
 			}
 			return r.printResult(cmd.OutOrStdout(), status, func(w io.Writer) error {
-				_, err := fmt.Fprintf(w, "pool %s drained: %d claimed\n", status.Workload, status.Containers[pool.Claimed])
+				_, err := fmt.Fprintf(w, "pool %s drained: %d claimed\n", status.Workload, status.Containers[client.ContainerClaimed])
 				return err
 			})
 		}),

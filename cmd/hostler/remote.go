@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 const defaultServer = "http://127.0.0.1:8700"

@@ -8,12 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/doctor"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/client"
 )
 
 // The output of tenants cannot control the reader's terminal.
@@ -54,15 +49,15 @@ func TestOutputIsSanitized(t *testing.T) {
 	const evil = "x\x1b]0;y\a"
 	var out bytes.Buffer
 	require.NoError(t, writeTable(&out, "A B", [][]string{{"1", evil}}))
-	require.NoError(t, (&remote{}).printEvent(&out, api.FollowedEvent{Event: activity.Event{Tenant: evil, Message: evil}}))
-	require.NoError(t, printReport(&out, doctor.Report{Findings: []doctor.Finding{{Message: evil}}}))
-	require.NoError(t, printClaim(&out, claim.Claim{Warnings: []string{evil}, Hooks: []claim.HookSummary{{Hook: evil}}}, true))
-	require.NoError(t, printReleased(&out, claim.Claim{Warnings: []string{evil}}))
+	require.NoError(t, (&remote{}).printEvent(&out, client.FollowedEvent{Event: client.Event{Tenant: evil, Message: evil}}))
+	require.NoError(t, printReport(&out, client.Report{Findings: []client.Finding{{Message: evil}}}))
+	require.NoError(t, printClaim(&out, client.Claim{Warnings: []string{evil}, Hooks: []client.HookSummary{{Hook: evil}}}, true))
+	require.NoError(t, printReleased(&out, client.Claim{Warnings: []string{evil}}))
 	reportError(&out, errors.New(evil))
 	require.Equal(t, 8, strings.Count(out.String(), `x\x1b]0;y\a`), out.String())
 	require.NotContains(t, out.String(), "\x1b")
 
-	runs := []hooks.Run{{Hook: evil, Error: evil, Stdout: runtime.Output{Head: evil}, Stderr: runtime.Output{Head: evil}}}
+	runs := []client.Run{{Hook: evil, Error: evil, Stdout: client.Output{Head: evil}, Stderr: client.Output{Head: evil}}}
 	for _, terminal := range []bool{true, false} {
 		var out, errOut bytes.Buffer
 		require.NoError(t, printOutput(sanitizeFor(&out, terminal), sanitizeFor(&errOut, terminal), runs))

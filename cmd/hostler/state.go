@@ -8,8 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 func newSyncCmd() *cobra.Command {
@@ -98,7 +97,7 @@ claim starts with the current one, which is marked with a star.`,
 	return cmd
 }
 
-func snapshotRow(s api.Snapshot) []string {
+func snapshotRow(s client.Snapshot) []string {
 	return []string{
 		s.ID, map[bool]string{true: "*"}[s.Current], timestamp(s.Time), s.Reason, strconv.Itoa(s.Files),
 		strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Stored, 10), s.RestoredFrom,
