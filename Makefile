@@ -63,7 +63,7 @@ demo: build ## a whole life of a container before your eyes; cleans up after its
 	bin/hostler demo
 
 .PHONY: check
-check: tidy vet lint build ## everything that needs no running: format, vet, lint, modules, build
+check: tidy vet lint build cross ## everything that needs no running: format, vet, lint, modules, build
 
 .PHONY: tidy
 tidy: # formatted, and go.mod as the imports need it
@@ -75,6 +75,11 @@ tidy: # formatted, and go.mod as the imports need it
 .PHONY: vet
 vet: # the compiler's own doubts
 	go vet ./...
+
+.PHONY: cross
+cross: # the command line builds where no server runs
+	GOOS=darwin GOARCH=arm64 CGO_ENABLED=0 go build -o /dev/null ./cmd/hostler
+	GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/hostler
 
 .PHONY: lint
 lint: $(LINT) ## run the linter; builds it the first time, which takes minutes

@@ -21,9 +21,6 @@ it at the release, and records every event.
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(
-		newServeCmd(),
-		newDemoCmd(),
-		newDemoAppCmd(),
 		newValidateCmd(),
 		newSchemaCmd(),
 		newApplyCmd(),
@@ -38,10 +35,9 @@ it at the release, and records every event.
 		newEventsCmd(),
 		newLogsCmd(),
 		newDoctorCmd(),
-		newBackupCmd(),
-		newRestoreDatabaseCmd(),
 		newVersionCmd(),
 	)
+	root.AddCommand(newServerCommands()...)
 	root.InitDefaultHelpCmd()
 	root.InitDefaultCompletionCmd()
 	useUsageErrors(root)
