@@ -53,6 +53,9 @@ var layers = []layer{
 	{"api/...", append([]string{"api/...", "web", "doctor"}, flows...)},
 	{"web", nil},
 
+	// What programs of others import: it stands on the standard library.
+	{"client", nil},
+
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
 	{"cmd/hostler-shim", []string{"runtime", "runtime/shim/..."}},
@@ -98,6 +101,7 @@ var minimalPackages = []owner{
 	{"runtime/shim/...", []string{"golang.org/x/sys"}, "the shim goes into every container"},
 	{"runtime", nil, "the contract of the backends stands on nothing"},
 	{"activity", nil, "events stand on nothing"},
+	{"client", nil, "programs of others import it"},
 	{"internal/flow", nil, "flows stand on nothing"},
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }
