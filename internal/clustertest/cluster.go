@@ -1,9 +1,9 @@
-// Package clustertest is a Kubernetes cluster for tests: it finds the one whose
-// only node is this machine, asks its API server in plain HTTP, and has a
-// registry from which that node can pull.
+// Package clustertest provides a Kubernetes cluster for tests: it finds the one
+// whose only node is this machine, sends requests to its API server in plain
+// HTTP, and runs a registry from which that node can pull.
 //
-// It knows nothing of Hostler, and leaves it to .ci/cluster to start the
-// cluster and to its callers to say what a missing one means.
+// It does not depend on Hostler. .ci/cluster starts the cluster, and the
+// callers decide what a missing one means.
 package clustertest
 
 import (
@@ -23,19 +23,19 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// timeout bounds what is asked of the API server.
+// timeout bounds a request to the API server.
 const timeout = time.Minute
 
-// Cluster is a cluster that was there when it was looked for. Its methods may
-// be called by many goroutines at once.
+// Cluster is a cluster that was available when Find was called. Its methods are
+// safe for concurrent use.
 type Cluster struct {
-	Dir    string       // its folder
-	Config *rest.Config // whose holder may do everything
+	Dir    string       // its directory
+	Config *rest.Config // with administrator rights
 	http   *http.Client
 }
 
-// Find finds the cluster of this machine, or says why there is none. It is in
-// the folder HOSTLER_TEST_CLUSTER, or where .ci/cluster puts it.
+// Find returns the cluster of this machine, or an error. The cluster is in the
+// directory HOSTLER_TEST_CLUSTER, or in the default one of .ci/cluster.
 func Find() (*Cluster, error) {
 	c := &Cluster{Dir: os.Getenv("HOSTLER_TEST_CLUSTER")}
 	if c.Dir == "" {
@@ -57,11 +57,11 @@ func Find() (*Cluster, error) {
 	return c, nil
 }
 
-// Kubeconfig is the file that says how to reach it.
+// Kubeconfig returns the path of the cluster's kubeconfig.
 func (c *Cluster) Kubeconfig() string { return filepath.Join(c.Dir, "kubeconfig") }
 
-// WriteKubeconfig writes a kubeconfig of the same cluster and rights that leads
-// to another address.
+// WriteKubeconfig writes a kubeconfig with the same cluster and credentials but
+// another server address.
 func (c *Cluster) WriteKubeconfig(path, server string) error {
 	config, err := clientcmd.LoadFromFile(c.Kubeconfig())
 	if err != nil {
@@ -80,12 +80,12 @@ func (c *Cluster) WriteKubeconfig(path, server string) error {
 	return nil
 }
 
-// MakeNamespace makes a namespace and returns when pods can be made in it: it
-// refuses them before it has its service account.
+// MakeNamespace creates a namespace and returns when pods can be created in it,
+// which requires its default service account.
 func (c *Cluster) MakeNamespace(ctx context.Context, name string) error {
 	object := map[string]any{"metadata": map[string]any{"name": name}}
 	if err := c.Do(ctx, http.MethodPost, "/api/v1/namespaces", object, nil); err != nil {
-		return fmt.Errorf("make the namespace %s: %w", name, err)
+		return fmt.Errorf("create the namespace %s: %w", name, err)
 	}
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()
@@ -102,13 +102,14 @@ func (c *Cluster) MakeNamespace(ctx context.Context, name string) error {
 	}
 }
 
-// RemoveNamespace has a namespace and all that is in it removed.
+// RemoveNamespace deletes a namespace and everything in it.
 func (c *Cluster) RemoveNamespace(ctx context.Context, name string) error {
 	return c.Do(ctx, http.MethodDelete, "/api/v1/namespaces/"+name, nil, nil)
 }
 
-// Do asks the API server for something. What is nil is not sent, or not read; a
-// string is sent as it is, as YAML, which JSON is too.
+// Do sends a request to the API server. A nil object is not sent, and with a
+// nil answer the response is not decoded. A string object is sent as YAML, of
+// which JSON is a subset.
 func (c *Cluster) Do(ctx context.Context, method, path string, object, answer any) error {
 	body, kind, err := encode(object)
 	if err != nil {
@@ -140,7 +141,7 @@ func (c *Cluster) Do(ctx context.Context, method, path string, object, answer an
 	return json.Unmarshal(text, answer)
 }
 
-// encode is an object as it travels, and what that is.
+// encode returns the request body of an object and its content type.
 func encode(object any) (body, kind string, err error) {
 	kind = "application/json"
 	if object == nil {

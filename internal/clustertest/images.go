@@ -20,25 +20,25 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// Registry is one in this process's memory.
+// Registry is an in-memory image registry.
 type Registry struct{ server *httptest.Server }
 
-// NewRegistry starts a registry on this machine. Close it.
+// NewRegistry starts a registry on this machine. The caller must close it.
 func NewRegistry() *Registry {
 	quiet := registry.Logger(log.New(io.Discard, "", 0))
 	return &Registry{httptest.NewServer(registry.New(quiet))}
 }
 
-// Close ends the registry.
+// Close stops the registry.
 func (r *Registry) Close() { r.server.Close() }
 
-// Ref is what an image of this registry is called, whether it is there or not.
+// Ref returns the reference of an image of this registry, existing or not.
 func (r *Registry) Ref(image string) string {
 	return strings.TrimPrefix(r.server.URL, "http://") + "/" + image
 }
 
-// Push makes an image that holds nothing but some programs: where each is in
-// it, and on this machine.
+// Push pushes an image that contains only the given programs, as a map from the
+// path in the image to the path on this machine.
 func (r *Registry) Push(image string, files map[string]string) (ref string, err error) {
 	rootfs, err := Pack(files)
 	if err != nil {
@@ -47,8 +47,8 @@ func (r *Registry) Push(image string, files map[string]string) (ref string, err 
 	return r.PushRootfs(image, v1.Config{}, rootfs)
 }
 
-// PushRootfs makes an image of a configuration and a root filesystem, which is a
-// tar stream.
+// PushRootfs pushes an image with a configuration and a root filesystem, which
+// is a tar stream.
 func (r *Registry) PushRootfs(image string, config v1.Config, rootfs []byte) (ref string, err error) {
 	ref = r.Ref(image)
 	if err := push(ref, config, rootfs); err != nil {
@@ -84,7 +84,7 @@ func push(ref string, config v1.Config, rootfs []byte) error {
 	return remote.Write(to, image)
 }
 
-// Pack makes a root filesystem, as a tar stream, of some programs.
+// Pack returns a root filesystem of the given programs as a tar stream.
 func Pack(files map[string]string) ([]byte, error) {
 	var rootfs bytes.Buffer
 	w := tar.NewWriter(&rootfs)

@@ -2,7 +2,6 @@
 
 package flow
 
-// Failpoint is nothing but in programs that are built with the tag
-// crashpoints: tests kill those at every step of a flow, and at places within
-// one that it names.
+// Failpoint does nothing without the build tag crashpoints. With it, tests kill
+// the program at every step of a flow, and at named places within a step.
 func Failpoint(_, _, _ string) {}

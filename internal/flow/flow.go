@@ -1,10 +1,9 @@
-// Package flow runs the flows of Hostler: lists of steps, done in order, each
-// timed, undone in reverse when one fails.
+// Package flow runs the flows of Hostler: lists of steps that run in order, are
+// timed, and are undone in reverse order when one fails.
 //
-// It promises that after a step has failed no later step is done, that the
-// Undo of every step that was done, and of the one that failed, has been
-// called once, last first, and that undoing goes on when the flow's context
-// has ended.
+// It promises that no step runs after a failed one, that the Undo of the failed
+// step and of every completed step is called once, last first, and that undo
+// continues when the flow's context has ended.
 package flow
 
 import (
@@ -14,21 +13,21 @@ import (
 	"time"
 )
 
-// Step is one thing that a flow does. Do must be safe to be cut off at any
-// line by the death of the process: what it intends is recorded before.
+// Step is one step of a flow. Do must be safe if the process is killed at any
+// line: it records what it intends first.
 type Step struct {
 	Name string
-	// When says whether there is anything to do, at its turn. Without it there
-	// is. A step that is left out has no timing.
+	// When reports whether the step runs. It is called at the step's turn. nil
+	// means always. A skipped step has no timing.
 	When func() bool
-	// Do does it.
+	// Do runs the step.
 	Do func(ctx context.Context) error
-	// Undo takes back what Do did, or may have half done. nil: nothing to undo.
+	// Undo reverts Do, including a partial Do. nil: nothing to undo.
 	Undo func(ctx context.Context, cause error) error
 }
 
-// Error says which step failed. It unwraps to the step's own error; what went
-// wrong while undoing is joined to it.
+// Error is the error of a failed step. It wraps the step's own error, joined
+// with the errors of undo.
 type Error struct {
 	Step string
 	Err  error
@@ -38,11 +37,11 @@ func (e *Error) Error() string { return fmt.Sprintf("%s: %v", e.Step, e.Err) }
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timings are the milliseconds that each step took.
+// Timings maps each step to its duration in milliseconds.
 type Timings map[string]float64
 
-// Run does the steps of the flow of that name in order. It returns how long
-// each took, those undone included, and an *Error when one failed.
+// Run runs the steps of the named flow in order. It returns the duration of
+// each step, including a failed one, and an *Error when one failed.
 func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 	timings := make(Timings, len(steps))
 	for i, s := range steps {
@@ -65,7 +64,7 @@ func Run(ctx context.Context, name string, steps ...Step) (Timings, error) {
 	return timings, nil
 }
 
-// undo calls the Undo of the steps, last first, and joins what they say.
+// undo calls the Undo of the steps, last first, and joins their errors.
 func undo(ctx context.Context, steps []Step, cause error) error {
 	var errs error
 	for i := len(steps) - 1; i >= 0; i-- {

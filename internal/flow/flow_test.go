@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A flow that fails at any step does nothing after it and undoes everything
-// before it, and the step itself, last first.
+// A flow that fails at any step runs no later step, and undoes that step and
+// all before it, last first.
 func TestRunUndoesInReverse(t *testing.T) {
 	errStep := errors.New("broken")
 	for fail := range 4 {
@@ -52,10 +52,10 @@ func TestRunUndoesInReverse(t *testing.T) {
 	}
 }
 
-// Undoing goes on when the caller has gone, and what it says is not lost.
+// Undo continues after the flow is canceled, and its errors are returned.
 func TestRunUndoesAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
-	errCanceled, errUndo := errors.New("the caller left"), errors.New("worse")
+	errCanceled, errUndo := errors.New("canceled by the caller"), errors.New("undo failed")
 	_, err := Run(ctx, "test",
 		Step{
 			Name: "first",
@@ -65,7 +65,7 @@ func TestRunUndoesAfterCancel(t *testing.T) {
 				return errUndo
 			},
 		},
-		Step{Name: "second", Do: func(context.Context) error { t.Error("done after the end"); return nil }},
+		Step{Name: "second", Do: func(context.Context) error { t.Error("a step ran after the cancellation"); return nil }},
 	)
 	require.ErrorIs(t, err, errCanceled)
 	require.ErrorIs(t, err, errUndo)

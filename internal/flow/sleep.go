@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Sleep waits for d, or until ctx ends: then it is the context's cause.
+// Sleep waits for d and returns nil, or returns the context's cause when ctx
+// ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()

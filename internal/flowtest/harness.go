@@ -1,6 +1,6 @@
-// Package flowtest is a whole yard for tests of the flows: a real database, a
-// runtime in memory that can be broken, and the services on them. It is used
-// inside testing/synctest bubbles, so that backoffs and timeouts cost nothing.
+// Package flowtest is a harness for tests of the flows: a real database, an
+// in-memory runtime with fault injection, and the services on them. It is used
+// inside testing/synctest bubbles, where backoffs and timeouts take no time.
 package flowtest
 
 import (
@@ -26,15 +26,15 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Harness is one server's services.
+// Harness holds the services of one server.
 type Harness struct {
 	T        testing.TB
-	RT       *fake.Runtime // nil when the yard is on another runtime
+	RT       *fake.Runtime // nil when the harness has another runtime
 	DB       *store.DB
 	Pools    *pool.Pools
 	Claims   *claim.Service
 	Releases *release.Service
-	// Bucket is where every workload's sink is. It outlives a Crash.
+	// Bucket holds the sink of every workload. It survives Restart.
 	Bucket *snapshottest.Memory
 
 	runtime runtime.Runtime
@@ -42,7 +42,7 @@ type Harness struct {
 	stop    func()
 }
 
-// New opens a yard on an empty database and starts its loops. It is closed
+// New returns a harness on an empty database and starts its loops. It is closed
 // when the test ends.
 func New(t testing.TB) *Harness {
 	t.Helper()
@@ -51,7 +51,7 @@ func New(t testing.TB) *Harness {
 	return h
 }
 
-// NewOn is New on another runtime, which stays the caller's to close.
+// NewOn is New on another runtime, which the caller closes.
 func NewOn(t testing.TB, rt runtime.Runtime) *Harness {
 	t.Helper()
 	h := newHarness(t, rt)
@@ -59,8 +59,8 @@ func NewOn(t testing.TB, rt runtime.Runtime) *Harness {
 	return h
 }
 
-// NewStopped is New without the loops: nothing is filled, removed or noticed
-// until Start.
+// NewStopped is New without the loops: no container is created, removed or
+// watched until Start.
 func NewStopped(t testing.TB) *Harness {
 	t.Helper()
 	rt := fake.New()
@@ -106,9 +106,9 @@ func (h *Harness) Start() {
 	})
 }
 
-// Restart throws everything in memory away and opens the database anew, as a
-// server that was killed and started again: recovered, and with its loops
-// running. The containers stay as they are.
+// Restart drops everything in memory and reopens the database, like a server
+// that was killed and started again: recovered, with its loops running. The
+// containers stay unchanged.
 func (h *Harness) Restart() {
 	h.T.Helper()
 	h.RestartUnfinished()
@@ -121,7 +121,7 @@ func (h *Harness) Restart() {
 	}
 }
 
-// RestartUnfinished is Crash for a server that does not finish the releases.
+// RestartUnfinished is Restart without completing the interrupted releases.
 func (h *Harness) RestartUnfinished() {
 	h.T.Helper()
 	h.stop()
@@ -136,15 +136,15 @@ func (h *Harness) RestartUnfinished() {
 	h.Start()
 }
 
-// Upgrade is a Crash whose next server is of another version: it speaks that
-// version of the protocol, and the one before.
+// Upgrade is a Restart with another protocol version. The new server supports
+// that version and the one before.
 func (h *Harness) Upgrade(version int) {
 	h.T.Helper()
 	h.RT.SetProtocols(runtime.Protocols{Oldest: version - 1, Current: version})
 	h.Restart()
 }
 
-// Apply applies a workload file and returns what became of it.
+// Apply applies a workload file and returns the result.
 func (h *Harness) Apply(source string) pool.Applied {
 	h.T.Helper()
 	applied, err := h.Pools.Apply(h.T.Context(), []byte(source), "workload.yaml", "")
@@ -168,8 +168,8 @@ func (h *Harness) Release(c claim.Claim) claim.Claim {
 	return c
 }
 
-// Until returns when cond holds. It looks again whenever something has been
-// written to the log.
+// Until returns when condition holds. It checks again after each write to the
+// event log.
 func (h *Harness) Until(what string, condition func() bool) {
 	h.T.Helper()
 	for {
@@ -180,12 +180,12 @@ func (h *Harness) Until(what string, condition func() bool) {
 		select {
 		case <-changed:
 		case <-h.T.Context().Done():
-			require.FailNow(h.T, "waited in vain", what)
+			require.FailNow(h.T, "timed out waiting for", what)
 		}
 	}
 }
 
-// Count is how many containers of a workload are in a state.
+// Count returns how many containers of a workload are in a state.
 func (h *Harness) Count(workload string, s pool.State) int {
 	h.T.Helper()
 	status, err := h.Pools.Status(h.T.Context(), workload)
@@ -193,8 +193,8 @@ func (h *Harness) Count(workload string, s pool.State) int {
 	return status.Containers[s]
 }
 
-// AwaitIdle returns when exactly n containers are idle, and none is being made or
-// destroyed.
+// AwaitIdle returns when exactly n containers are idle, and none is being
+// created or destroyed.
 func (h *Harness) AwaitIdle(workload string, n int) {
 	h.T.Helper()
 	h.Until("containers to be idle", func() bool {
@@ -203,7 +203,7 @@ func (h *Harness) AwaitIdle(workload string, n int) {
 	})
 }
 
-// Events are those of a type so far, in order.
+// Events returns the events of the given types so far, in order.
 func (h *Harness) Events(types ...activity.Type) []activity.Event {
 	h.T.Helper()
 	page, err := h.DB.Events(h.T.Context(), activity.Filter{Types: types}, 0, 100000)
@@ -211,7 +211,7 @@ func (h *Harness) Events(types ...activity.Type) []activity.Event {
 	return page.Items
 }
 
-// sinks keeps what every workload keeps in one bucket.
+// sinks opens the sinks of all workloads in one bucket.
 type sinks struct{ bucket snapshot.Bucket }
 
 func (s sinks) Open(_ context.Context, cfg *workload.Sync) (*snapshot.Sink, error) {

@@ -1,6 +1,7 @@
-// Package gcstest is an emulator of Google Cloud Storage for tests, in memory.
-// It knows nothing of Hostler, and lets in anybody. `make gcs-tool` builds it;
-// where it was not built the test is skipped, or fails if REQUIRE names gcs.
+// Package gcstest runs an in-memory emulator of Google Cloud Storage for tests.
+// It does not depend on Hostler, and accepts every client. `make gcs-tool`
+// builds it; where it is not built the test is skipped, or fails if REQUIRE
+// names gcs.
 package gcstest
 
 import (
@@ -13,15 +14,15 @@ import (
 	"github.com/hostler/hostler/internal/servertest"
 )
 
-// The one bucket that there is at first, and the name under which the emulator
-// is asked for objects, as those who ask Google do.
+// The initial bucket of the emulator, and the host name that clients send, as
+// in requests to Google.
 const (
 	Bucket = "bucket"
 	Host   = "storage.googleapis.com"
 )
 
-// Start starts an emulator, which lives as long as the test, and says where it
-// listens: a host and a port, without TLS. The test's package lies directly
+// Start starts an emulator that runs until the test ends, and returns its
+// address: host and port, without TLS. The test's package must be directly
 // below the module's root.
 func Start(tb testing.TB) string {
 	tb.Helper()

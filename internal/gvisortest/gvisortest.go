@@ -1,7 +1,6 @@
 // Package gvisortest finds the Docker engine of this machine whose containers
-// run under gVisor. It knows where .ci/gvisor keeps the socket of the one that
-// it has started; another one is named by HOSTLER_GVISOR_HOST. It leaves to
-// others what runs there.
+// run under gVisor: the one that .ci/gvisor has started, or the one in
+// HOSTLER_GVISOR_HOST. It runs no containers itself.
 package gvisortest
 
 import (
@@ -19,11 +18,11 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// timeout bounds what is asked of the engine.
+// timeout bounds a request to the engine.
 const timeout = 10 * time.Second
 
-// Host is the address of the engine. Without one the test is skipped, or fails
-// when REQUIRE names gvisor.
+// Host returns the address of the engine. Without one it skips the test, or
+// fails it when REQUIRE names gvisor.
 func Host(tb testing.TB) string {
 	tb.Helper()
 	host := address()
@@ -44,9 +43,8 @@ func address() string {
 	return "unix://" + filepath.Join(dir, "docker.sock")
 }
 
-// check returns an error unless an engine answers whose containers run under
-// gVisor when nobody says how they should: a test that runs under another
-// runtime by mistake proves nothing.
+// check returns an error unless the engine is available and its default runtime
+// is gVisor: a test that runs under another runtime by mistake has no value.
 func check(ctx context.Context, host string) error {
 	network, path, _ := strings.Cut(host, "://")
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -66,7 +64,7 @@ func check(ctx context.Context, host string) error {
 	defer answer.Body.Close()
 	var info struct{ DefaultRuntime string }
 	if err := json.NewDecoder(answer.Body).Decode(&info); err != nil {
-		return fmt.Errorf("read what the engine says of itself: %w", err)
+		return fmt.Errorf("decode the engine's info: %w", err)
 	}
 	if info.DefaultRuntime != "runsc" {
 		return fmt.Errorf("the default runtime of the engine at %s is %q, not runsc", host, info.DefaultRuntime)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The address comes from the environment, or is where .ci/gvisor puts it.
+// The address comes from the environment, or is the default of .ci/gvisor.
 func TestAddress(t *testing.T) {
 	t.Setenv("HOSTLER_GVISOR_DIR", "")
 	t.Setenv("HOSTLER_GVISOR_HOST", "")
@@ -22,13 +22,13 @@ func TestAddress(t *testing.T) {
 	require.Equal(t, "tcp://127.0.0.1:1", address())
 }
 
-// An engine that runs containers in another way is not what is looked for.
+// An engine with another default runtime is rejected.
 func TestCheckDefaultRuntime(t *testing.T) {
 	dir, err := os.MkdirTemp("", "gvisor") // a socket's path is short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	host := filepath.Join(dir, "sock")
-	require.Error(t, check(t.Context(), "unix://"+host), "nobody listens")
+	require.Error(t, check(t.Context(), "unix://"+host), "no process listens")
 
 	listener, err := net.Listen("unix", host)
 	require.NoError(t, err)

@@ -1,15 +1,15 @@
-// Command mutants changes the program in one place at a time and runs the unit
-// test that notices: a change that no test notices is a promise that no test
-// holds. The changes are the tables of this package. No file of the tree is
-// changed.
+// Command mutants applies one mutation of the program at a time and runs the
+// unit test that detects it: a mutation that no test detects means that a
+// promise is untested. The mutations are the tables of this package. No file of
+// the tree is changed.
 //
 //	mutants [-l] [PATTERN]
 //
-// PATTERN is a regular expression that the table's title, the file or the text
-// of a change matches; without it all are made. What became of each is printed
-// as Markdown; -l prints the tables and runs nothing. It fails when a change was
-// not noticed, or could not be made: its text is not in its file any more, or the
-// program does not build with it.
+// PATTERN is a regular expression that matches the table's title, the file or
+// the description of a mutation; without it all are applied. The results are
+// printed as Markdown; -l prints the tables and runs nothing. The command fails
+// when a mutation was not detected or could not be applied: its text is not in
+// its file, or the program does not build with it.
 package main
 
 import (
@@ -23,16 +23,16 @@ import (
 	"slices"
 )
 
-// mutation is one change of the program.
+// mutation is one incorrect change of the program.
 type mutation struct {
-	desc string // for people: what is wrong with it
+	desc string // description for people
 	file string
 	old  string // occurs once in file
 	new  string
-	pkg  string // the package of the test, where it is another than the file's
-	test string // that notices it; empty: all of the package are run
-	// equivalent is why the program does the same with the change, so that no test can
-	// notice it.
+	pkg  string // the package of the test, if it differs from the file's
+	test string // the test that detects it; empty: all of the package
+	// equivalent is why the mutation does not change the behavior, so that no
+	// test can detect it.
 	equivalent string
 }
 
@@ -42,7 +42,7 @@ type group struct {
 	list  []mutation
 }
 
-// groups are all there are.
+// groups are the tables of mutations.
 var groups = []group{
 	{"The flows: the order and the effect of their steps", steps},
 	{"claim", claims},
@@ -67,8 +67,8 @@ func main() {
 	}
 }
 
-// errUnexpected is that not all is well with the tests, or with the tables.
-var errUnexpected = errors.New("not every change could be made and was noticed")
+// errUnexpected is returned when a test or a table is incomplete.
+var errUnexpected = errors.New("not every mutation was applied and detected")
 
 func run(ctx context.Context, pattern string, apply func(context.Context, mutation) result) error {
 	match, err := regexp.Compile(pattern)
@@ -83,7 +83,7 @@ func run(ctx context.Context, pattern string, apply func(context.Context, mutati
 		if len(list) == 0 {
 			continue
 		}
-		fmt.Printf("\n## %s\n\n| file | what is changed | the test that notices it |\n|---|---|---|\n", g.title)
+		fmt.Printf("\n## %s\n\n| file | mutation | detected by |\n|---|---|---|\n", g.title)
 		for _, m := range list {
 			r := apply(ctx, m)
 			if ctx.Err() != nil {
@@ -96,7 +96,7 @@ func run(ctx context.Context, pattern string, apply func(context.Context, mutati
 			fmt.Printf("| `%s` | %s | %s |\n", m.file, m.desc, r.text(m))
 		}
 	}
-	fmt.Printf("\n%d changes, %d of them not as they should be\n", total, unexpected)
+	fmt.Printf("\n%d mutations, %d with unexpected results\n", total, unexpected)
 	if unexpected > 0 {
 		return errUnexpected
 	}

@@ -15,33 +15,33 @@ import (
 	"strings"
 )
 
-// result is what became of a mutation.
+// result is the result of a mutation.
 type result struct {
-	test string // that has noticed it; empty: none has
-	err  error  // why it could not be tried
+	test string // the test that detected it; empty: none
+	err  error  // why it could not be applied
 }
 
-// isExpected reports whether it was noticed, or is known to be no mutation.
+// isExpected reports whether it was detected, or is equivalent as declared.
 func (r result) isExpected(m mutation) bool {
 	return r.err == nil && (r.test != "") == (m.equivalent == "")
 }
 
-// text is for people.
+// text returns the result for people.
 func (r result) text(m mutation) string {
 	switch {
 	case r.err != nil:
 		return "NOT TRIED: " + strings.ReplaceAll(strings.TrimSpace(r.err.Error()), "\n", " ")
 	case r.test != "" && m.equivalent != "":
-		return "NOT THE SAME: " + r.test
+		return "NOT EQUIVALENT: " + r.test
 	case r.test != "":
 		return "`" + r.test + "`"
 	case m.equivalent != "":
-		return "none can: " + m.equivalent
+		return "equivalent: " + m.equivalent
 	}
 	return "SURVIVED"
 }
 
-// noEngineEnv keeps tests from an engine, so that unit tests alone are asked.
+// noEngineEnv hides the engines from tests, so that only unit tests run.
 var noEngineEnv = []string{"DOCKER_HOST=unix:///nonexistent", "KUBECONFIG=/nonexistent", "REQUIRE="}
 
 // try builds the tests of the mutation's package with it, and runs them.
@@ -59,7 +59,7 @@ func try(ctx context.Context, m mutation) result {
 	program := filepath.Join(dir, "test")
 	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay", overlayFile, "-vet=off", "-ldflags=-s -w", "-o", program, "./"+pkg)
 	if text, err := build.CombinedOutput(); err != nil {
-		return result{err: fmt.Errorf("it does not build: %s", text)}
+		return result{err: fmt.Errorf("build failed: %s", text)}
 	}
 	pattern := "."
 	if m.test != "" {
@@ -68,7 +68,7 @@ func try(ctx context.Context, m mutation) result {
 	c := exec.CommandContext(ctx, program, "-test.failfast", "-test.timeout=3m", "-test.run", pattern)
 	c.Dir = pkg
 	c.Env = append(os.Environ(), noEngineEnv...)
-	c.Env = append(c.Env, "GOFLAGS=-overlay="+overlayFile) // of what a test builds
+	c.Env = append(c.Env, "GOFLAGS=-overlay="+overlayFile) // for programs that a test builds
 	text, err := c.CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && !failed {
 		return result{err: err}
@@ -76,8 +76,8 @@ func try(ctx context.Context, m mutation) result {
 	return parseResult(string(text), err == nil)
 }
 
-// overlay writes the file with the mutation, and what has the compiler take that
-// one.
+// overlay writes the mutated file and the overlay configuration for the
+// compiler, and returns the path of the latter.
 func overlay(dir string, m mutation) (string, error) {
 	text, err := os.ReadFile(m.file)
 	if err != nil {
@@ -102,19 +102,19 @@ func overlay(dir string, m mutation) (string, error) {
 	return name, os.WriteFile(name, rules, 0o600)
 }
 
-// testNames find a test in what its program prints: one that has failed, one
-// that took too long, and one that has panicked.
+// testNames find the name of a test in the output: of one that failed, one that
+// timed out, and one that panicked.
 var testNames = []*regexp.Regexp{
 	regexp.MustCompile(`(?m)^\s*--- FAIL: (\w+)`),
 	regexp.MustCompile(`(?m)running tests:\n\s*(\w+)`),
 	regexp.MustCompile(`\.(Test[A-Z]\w*)[.(]`),
 }
 
-// parseResult reads which test has failed.
+// parseResult returns the test that failed.
 func parseResult(text string, passed bool) result {
 	switch {
 	case strings.Contains(text, "no tests to run"):
-		return result{err: errors.New("its test is not there")}
+		return result{err: errors.New("its test does not exist")}
 	case passed:
 		return result{}
 	}
@@ -123,5 +123,5 @@ func parseResult(text string, passed bool) result {
 			return result{test: found[1]}
 		}
 	}
-	return result{err: fmt.Errorf("no test has failed, and yet: %s", text[max(0, len(text)-2000):])}
+	return result{err: fmt.Errorf("no failed test found in: %s", text[max(0, len(text)-2000):])}
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A change is made in a copy, and only where its text is in the file once.
+// A mutation is applied to a copy, and only if its text occurs once in the
+// file.
 func TestOverlay(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "x.go")
 	require.NoError(t, os.WriteFile(file, []byte("a b b"), 0o600))
@@ -31,7 +32,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// Whichever way a test fails, its name is read from what is printed.
+// The name of a failed test is found in the output of each kind of failure.
 func TestParseResult(t *testing.T) {
 	for text, want := range map[string]string{
 		"--- FAIL: TestA (0.00s)\n    --- FAIL: TestA/x (0.00s)\nFAIL\n":                             "TestA",
@@ -45,7 +46,7 @@ func TestParseResult(t *testing.T) {
 	require.Error(t, parseResult("exit status 2", false).err)
 }
 
-// The tables say of each change what it is, and which test notices it or why
+// Every mutation has a description, and a test that detects it or a reason why
 // none can.
 func TestMutationsAreComplete(t *testing.T) {
 	seen := map[string]bool{}

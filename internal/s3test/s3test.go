@@ -1,5 +1,5 @@
-// Package s3test is a real S3 server for tests, on a folder of the test's own.
-// It knows nothing of Hostler. `make s3-tool` builds the server; where it was
+// Package s3test runs a real S3 server for tests, in a directory of the test.
+// It does not depend on Hostler. `make s3-tool` builds the server; where it is
 // not built the test is skipped, or fails if REQUIRE names s3.
 package s3test
 
@@ -14,20 +14,19 @@ import (
 	"github.com/hostler/hostler/internal/servertest"
 )
 
-// What the server lets in, and the one bucket that it has at first.
+// The credentials and the initial bucket of the server.
 const (
 	Key    = "key"
-	Secret = "a-secret-that-nobody-may-see" //nolint:gosec // of servers that live as long as a test
+	Secret = "a-secret-that-must-not-leak" //nolint:gosec // for servers of tests only
 	Bucket = "bucket"
 )
 
-// Start starts a server, which lives as long as the test, and says where it
-// listens: a host and a port. The test's package lies directly below the
-// module's root.
+// Start starts a server that runs until the test ends, and returns its address:
+// host and port. The test's package must be directly below the module's root.
 func Start(tb testing.TB) string {
 	tb.Helper()
 	home := tb.TempDir()
-	buckets := filepath.Join(home, "s3") // a folder each
+	buckets := filepath.Join(home, "s3") // one directory per bucket
 	require.NoError(tb, os.MkdirAll(filepath.Join(buckets, Bucket), 0o700))
 	return servertest.Start(tb, servertest.Server{
 		Name: "s3", Tool: "versitygw",

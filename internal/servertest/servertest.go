@@ -1,6 +1,6 @@
 // Package servertest starts a server that `make` builds into bin/tools, for one
-// test. It knows nothing of what the servers do. Where the server was not built
-// the test is skipped, or fails if REQUIRE names it.
+// test. It does not depend on what the servers do. Where the server is not
+// built the test is skipped, or fails if REQUIRE names it.
 package servertest
 
 import (
@@ -28,12 +28,11 @@ type Server struct {
 	Args func(host, port string) []string
 }
 
-// startTimeout bounds the start of a server, on a busy machine too.
+// startTimeout bounds the start of a server, also on a busy machine.
 const startTimeout = time.Minute
 
-// Start starts a server, which lives as long as the test, and says where it
-// listens: a host and a port. The test's package lies directly below the
-// module's root.
+// Start starts a server that runs until the test ends, and returns its address:
+// host and port. The test's package must be directly below the module's root.
 func Start(tb testing.TB, s Server) string {
 	tb.Helper()
 	found, err := filepath.Glob("../bin/tools/" + s.Tool + "-*")
@@ -44,7 +43,8 @@ func Start(tb testing.TB, s Server) string {
 	address := freeAddress(tb)
 	host, port, err := net.SplitHostPort(address)
 	require.NoError(tb, err)
-	// The context outlives the test's own: what is cleaned up later uses it.
+	// The context outlives the test's own, because later cleanups use the
+	// server.
 	ctx, cancel := context.WithCancel(context.Background())
 	c := exec.CommandContext(ctx, found[0], s.Args(host, port)...) //nolint:gosec // our own tool
 	c.Env = s.Env
@@ -58,15 +58,15 @@ func Start(tb testing.TB, s Server) string {
 		cancel()
 		_ = c.Wait() // it was killed
 		if tb.Failed() {
-			tb.Logf("the %s server said: %s", s.Name, output.String())
+			tb.Logf("output of the %s server: %s", s.Name, output.String())
 		}
 	})
 	require.Eventually(tb, func() bool { return isListening(address) }, startTimeout, 20*time.Millisecond, "the %s server does not answer", s.Name)
 	return address
 }
 
-// freeAddress is an address that nobody listens on, and stays so until the server
-// does: it is one of this machine that nobody else uses.
+// freeAddress returns a loopback address without a listener. It stays free
+// until the server listens, because no other process uses that IP address.
 func freeAddress(tb testing.TB) string {
 	tb.Helper()
 	own := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))

@@ -1,7 +1,6 @@
-// Package required says what becomes of a test whose engine, server or program
-// is not here: it is skipped with the reason, or fails where the environment's
-// REQUIRE, a list such as docker,postgres, names what is missing. So nothing is
-// skipped unseen where all of it has to be.
+// Package testenv skips a test whose engine, server or program is missing, with
+// the reason. The test fails instead where the environment variable REQUIRE, a
+// list such as docker,postgres, names it. So CI cannot skip tests unnoticed.
 package testenv
 
 import (
@@ -11,13 +10,13 @@ import (
 	"testing"
 )
 
-// IsRequired says whether REQUIRE names it.
+// IsRequired reports whether REQUIRE contains name.
 func IsRequired(name string) bool {
 	return slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), name)
 }
 
-// Skip ends a test that cannot be done without what name stands for, with
-// the reason why that is not here.
+// Skip skips a test that needs name, with the reason why that is missing. It
+// fails the test if REQUIRE contains name.
 func Skip(tb testing.TB, name, format string, args ...any) {
 	tb.Helper()
 	if IsRequired(name) {
@@ -26,11 +25,11 @@ func Skip(tb testing.TB, name, format string, args ...any) {
 	tb.Skipf(format, args...)
 }
 
-// SkipShort skips a test that takes minutes where -short is given, unless REQUIRE
-// names what it tests.
+// SkipShort skips a test that takes minutes when -short is set, unless REQUIRE
+// contains name.
 func SkipShort(tb testing.TB, name string) {
 	tb.Helper()
 	if testing.Short() && !IsRequired(name) {
-		tb.Skip("it takes minutes: not with -short")
+		tb.Skip("takes minutes; skipped with -short")
 	}
 }

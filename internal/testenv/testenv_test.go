@@ -14,7 +14,7 @@ func TestIsRequired(t *testing.T) {
 	require.False(t, IsRequired("postgres"))
 }
 
-// recordingTB is a test that notes how it ended.
+// recordingTB is a testing.TB that records its outcome.
 type recordingTB struct {
 	testing.TB
 	outcome string
@@ -25,13 +25,13 @@ func (e *recordingTB) Skip(...any)           { e.outcome = "skipped" }
 func (e *recordingTB) Skipf(string, ...any)  { e.outcome += "skipped" }
 func (e *recordingTB) Fatalf(string, ...any) { e.outcome += "failed"; panic(e) }
 
-// What REQUIRE names fails, never skips.
+// Skip fails a test that REQUIRE names.
 func TestSkipFailsWhenRequired(t *testing.T) {
 	t.Setenv("REQUIRE", "docker")
 	tb := &recordingTB{}
-	require.Panics(t, func() { Skip(tb, "docker", "no engine answers") })
+	require.Panics(t, func() { Skip(tb, "docker", "no engine available") })
 	require.Equal(t, "failed", tb.outcome)
 	tb = &recordingTB{}
-	Skip(tb, "postgres", "no server answers")
+	Skip(tb, "postgres", "no server available")
 	require.Equal(t, "skipped", tb.outcome)
 }
