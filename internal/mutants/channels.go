@@ -3,7 +3,7 @@ package main
 // channels are changes of the handshake and of what a session carries.
 var channels = []mutation{
 	{
-		desc: "the server proves itself to a program that has not", test: "TestUnauthenticatedProgramLearnsNothing",
+		desc: "the server sends its proof to a program without one", test: "TestUnauthenticatedProgramLearnsNothing",
 		file: "runtime/shim/channel.go",
 		old: `	if err := verifyProof(stream, key, Program, digest); err != nil {
 		return nil, reply, err
@@ -21,19 +21,19 @@ var channels = []mutation{
 `,
 	},
 	{
-		desc: "the program's own proof sent back is the server's", test: "TestUnauthenticatedServerIsRefused",
+		desc: "the program's own proof is accepted as the server's", test: "TestUnauthenticatedServerIsRefused",
 		file: "runtime/shim/channel.go",
 		old:  `"hostler proof of the " + end.name + "\x00"`,
 		new:  `"hostler proof of the " + end.name[:0] + "\x00"`,
 	},
 	{
-		desc: "any proof is good", test: "TestUnauthenticatedProgramIsTainted",
+		desc: "any proof is accepted", test: "TestUnauthenticatedProgramIsTainted",
 		file: "runtime/shim/channel.go",
 		old:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, digest)) {`,
 		new:  `	if err == nil && !hmac.Equal(p.MAC, proof(key, end, digest)) && len(p.MAC) == 0 {`,
 	},
 	{
-		desc: "a program that cannot prove itself is asked again", test: "TestUnauthenticatedProgramIsTainted",
+		desc: "a program with a wrong proof is retried", test: "TestUnauthenticatedProgramIsTainted",
 		file: "runtime/shim/channel.go",
 		old: `	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
@@ -43,25 +43,25 @@ var channels = []mutation{
 `,
 	},
 	{
-		desc: "a program of another version than the record's is believed", test: "TestVersionMismatchTaints",
+		desc: "a program with a version other than the recorded one is accepted", test: "TestVersionMismatchTaints",
 		file: "runtime/shim/channel.go",
 		old:  `	if reply.Version != version {`,
 		new:  `	if reply.Version < 0 {`,
 	},
 	{
-		desc: "a program proves itself to a server of another version", test: "TestProgramRefusesOtherVersion",
+		desc: "a program sends its proof to a server of another version", test: "TestProgramRefusesOtherVersion",
 		file: "runtime/shim/channel.go",
 		old:  `	if received.Version != Version {`,
 		new:  `	if received.Version == Version+100 {`,
 	},
 	{
-		desc: "what the program says of itself is not proven", test: "TestHandshakeIsAuthenticated",
+		desc: "the proof does not cover the program's handshake", test: "TestHandshakeIsAuthenticated",
 		file: "runtime/shim/channel.go",
 		old:  `[][]byte{request, reply} {`,
 		new:  `[][]byte{request} {`,
 	},
 	{
-		desc: "what the server says of itself is not proven", test: "TestHandshakeIsAuthenticated",
+		desc: "the proof does not cover the server's handshake", test: "TestHandshakeIsAuthenticated",
 		file: "runtime/shim/channel.go",
 		old:  `[][]byte{request, reply} {`,
 		new:  `[][]byte{reply} {`,
@@ -79,14 +79,14 @@ var channels = []mutation{
 		new:  `"hostler frames of the "+end.name[:0]`,
 	},
 	{
-		desc: "the kind of a frame can be changed", test: "TestChannelIntegrity",
+		desc: "the kind of a frame is not authenticated", test: "TestChannelIntegrity",
 		file: "runtime/shim/channel.go",
 		old:  `	f.Body, err = c.in.Open(`,
 		new: `	header[4] = byte(KindRequest)
 	f.Body, err = c.in.Open(`,
 	},
 	{
-		desc: "a frame can be repeated", test: "TestChannelIntegrity",
+		desc: "a replayed frame is accepted", test: "TestChannelIntegrity",
 		file: "runtime/shim/channel.go",
 		old: `	c.received++
 `,
@@ -108,13 +108,13 @@ var channels = []mutation{
 		new:  `[]byte("hostler session " + containerID[:0])`,
 	},
 	{
-		desc: "a reset without a reason is sent as it is", test: "TestStreamResetWithoutReason",
+		desc: "a reset without a reason is sent unchanged", test: "TestStreamResetWithoutReason",
 		file: "runtime/shim/stream.go",
 		old:  `	if reason == nil {`,
 		new:  `	if reason == errNoReason {`,
 	},
 	{
-		desc: "a container that the kubelet does not restart is waited for as long as the caller likes", test: "TestCrashLoopIsNotAwaitedIndefinitely",
+		desc: "the wait for a container that the kubelet does not restart has no limit", test: "TestCrashLoopIsNotAwaitedIndefinitely",
 		file: "runtime/kubernetes/lifecycle.go",
 		old:  `	err := r.awaitPod(bounded, pod, func(now *corev1.Pod) (bool, error) {`,
 		new:  `	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {`,

@@ -11,14 +11,14 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "a container whose wipe broke off goes back to the pool when the engine is away", test: "TestInterruptedStepDestroysContainer",
+		desc: "a container with an interrupted wipe returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
 		file: "claim/prepare.go",
 		old: `	a.changed = true
 	if err := a.rt.Wipe`,
 		new: `	if err := a.rt.Wipe`,
 	},
 	{
-		desc: "a container whose restart broke off goes back to the pool when the engine is away", test: "TestInterruptedStepDestroysContainer",
+		desc: "a container with an interrupted restart returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
 		file: "claim/prepare.go",
 		old: `	a.changed = true
 	a.pools.Health.MarkRestarted(a.claim.Container)
@@ -27,7 +27,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "a used container that is put back counts as never used", test: "TestEngineUnavailableAtClaim",
+		desc: "a used container that is returned counts as never used", test: "TestEngineUnavailableAtClaim",
 		file: "claim/steps.go",
 		old: `	isFresh := a.claim.Source == Fresh
 `,
@@ -35,7 +35,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "a fresh container that is put back counts as used", test: "TestReturnedContainerIsFresh",
+		desc: "a fresh container that is returned counts as used", test: "TestReturnedContainerIsFresh",
 		file: "claim/steps.go",
 		old: `	isFresh := a.claim.Source == Fresh
 `,
@@ -64,7 +64,7 @@ var claims = []mutation{
 		new:  `a.rt.Restart(ctx, a.claim.Container, 1)`,
 	},
 	{
-		desc: "a snapshot that became current after the seed was chosen is put over it", test: "TestSnapshotChangedAfterSeed",
+		desc: "a snapshot that became current after seeding is downloaded over the seed", test: "TestSnapshotChangedAfterSeed",
 		file: "claim/prepare.go",
 		old:  `	if err == nil && a.needsCompare() && transfer.Snapshot.ID != a.latest.ID {`,
 		new:  `	if err == nil && a.needsCompare() && transfer.Snapshot.ID == "none" {`,
@@ -78,7 +78,7 @@ var claims = []mutation{
 		covered =`,
 	},
 	{
-		desc: "what a volume is seeded with does not restart the main process", test: "TestRestartAfterSeeding",
+		desc: "the main process is not restarted after seeding", test: "TestRestartAfterSeeding",
 		file: "claim/prepare.go",
 		old: `	a.changed = a.changed || seeded || err != nil
 `,
@@ -86,19 +86,19 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "an upload counts though the claim has another container by then", test: "TestUploadRejectsAnotherContainer",
+		desc: "an upload counts although the claim has another container by then", test: "TestUploadRejectsAnotherContainer",
 		file: "claim/statesync.go",
 		old:  `(current.State != c.State || current.Container != c.Container)`,
 		new:  `(current.State != c.State)`,
 	},
 	{
-		desc: "an upload counts though nothing is to be kept any more", test: "TestDiscardOnPeerDuringUpload",
+		desc: "an upload counts although the state is discarded", test: "TestDiscardOnPeerDuringUpload",
 		file: "claim/statesync.go", pkg: "release",
 		old: `	if err == nil && current.Discard && !c.Discard {`,
 		new: `	if err == nil && current.Discard && c.Discard {`,
 	},
 	{
-		desc: "an archive counts without a look at the claim when it was read", test: "TestDiscardOnPeerDuringUpload",
+		desc: "an archive counts without a check of the claim after it was read", test: "TestDiscardOnPeerDuringUpload",
 		file: "claim/statesync.go", pkg: "release",
 		old: `		if verifyErr := r.verify(); verifyErr != nil {
 			return n, verifyErr
@@ -106,13 +106,13 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "a state that is too large is the sink's fault", test: "TestUploadFailureReason",
+		desc: "a state that is too large counts as an error of the sink", test: "TestUploadFailureReason",
 		file: "claim/errors.go",
 		old:  `snapshot.ErrContainer, snapshot.ErrTooLarge, `,
 		new:  `snapshot.ErrContainer, `,
 	},
 	{
-		desc: "a newcomer overtakes the claims that wait", test: "TestWaitQueueNoOvertaking",
+		desc: "a new claim overtakes the waiting ones", test: "TestWaitQueueNoOvertaking",
 		file: "claim/reserve.go",
 		old: `	queued := a.pools.Queue.Waiting(a.claim.Workload) > 0
 `,
@@ -132,13 +132,13 @@ var claims = []mutation{
 		new:  `attempts+1 == maxContainers ||`,
 	},
 	{
-		desc: "the sweep ends claims that other servers make", test: "TestSweepReadsAllPages",
+		desc: "the sweep fails claims of other servers", test: "TestSweepReadsAllPages",
 		file: "claim/sweep.go",
 		old:  `!s.IsOwnedByPeer(c) && !s.isAcquiring(c.ID)`,
 		new:  `!s.isAcquiring(c.ID)`,
 	},
 	{
-		desc: "a claim that was taken over runs its hooks though none had begun", test: "TestCrashBeforeHooks",
+		desc: "a claim that was taken over runs its hooks although none had started", test: "TestCrashBeforeHooks",
 		file: "claim/recover.go",
 		old: `	if !hooksStarted {
 `,
@@ -146,7 +146,7 @@ var claims = []mutation{
 `,
 	},
 	{
-		desc: "what a container holds is not noted when its claim becomes active", test: "TestContainerRecordsSnapshot",
+		desc: "the snapshot of a container is not recorded when its claim becomes active", test: "TestContainerRecordsSnapshot",
 		file: "claim/prepare.go",
 		old: `			if snapshotID != "" {
 				c.Snapshot`,
@@ -154,7 +154,7 @@ var claims = []mutation{
 				c.Snapshot`,
 	},
 	{
-		desc: "an abort does not wait for the end of the making", test: "TestAbortRecordsEndOfClaim",
+		desc: "an abort does not wait for the claim in progress", test: "TestAbortRecordsEndOfClaim",
 		file: "claim/service.go",
 		old: `		select {
 		case <-call.done: // if its end was not recorded, it is below

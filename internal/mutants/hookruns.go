@@ -21,7 +21,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "hooks after one that failed leave no record", test: "TestErrorPolicies",
+		desc: "hooks after a failed one are not recorded", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old: `			return append(runs, skipped...), errors.Join(err, skipErr)
 `,
@@ -29,13 +29,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "a command that was lost sight of is begun again when its time is over", test: "TestExecWhileEngineUnavailable",
+		desc: "a command with an unknown result is started again after its timeout", test: "TestExecWhileEngineUnavailable",
 		file: "hooks/runner.go",
 		old:  `errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {`,
 		new:  `errors.Is(err, runtime.ErrUnknownRun) {`,
 	},
 	{
-		desc: "an outcome that could not be recorded is not written again", test: "TestRecorderErrors",
+		desc: "recording an outcome is not retried", test: "TestRecorderErrors",
 		file: "hooks/runner.go",
 		old: `		if flow.Sleep(ctx, backoff(attempt)) != nil {
 			return err
@@ -51,19 +51,19 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "the hook after one that was lost runs", test: "TestErrorPolicies",
+		desc: "the hook after a lost one runs", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old:  `func hasEndedCleanly(s RunState) bool { return s == Failed || s == TimedOut || s == StartFailed }`,
 		new:  `func hasEndedCleanly(s RunState) bool { return s != Cancelled }`,
 	},
 	{
-		desc: "a hook is retried once more than it may be", test: "TestErrorPolicies",
+		desc: "a hook is retried once too often", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old:  `run.Attempt > h.Retries ||`,
 		new:  `run.Attempt > h.Retries+1 ||`,
 	},
 	{
-		desc: "a container of which a hook may still run is not given up", test: "TestErrorPolicies",
+		desc: "a container in which a hook may still run is not discarded", test: "TestErrorPolicies",
 		file: "hooks/runner.go",
 		old: `	if errors.Is(err, runtime.ErrTainted) {
 		return errors.Join(&Error{Run: run}, err)
@@ -74,13 +74,13 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "an attempt that may still run counts as cancelled when its flow was stopped", test: "TestTaintedRunIsUnknownNotCancelled",
+		desc: "an attempt that may still run counts as canceled when its flow was stopped", test: "TestTaintedRunIsUnknownNotCancelled",
 		file: "hooks/runner.go",
 		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrTainted):`,
 		new:  `	case ctx.Err() != nil:`,
 	},
 	{
-		desc: "a hook's own environment replaces what Hostler says", test: "TestHostlerVariablesTakePrecedence",
+		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
 		file: "hooks/exec.go",
 		old: `	maps.Copy(env, e.Environment)
 	maps.Copy(env, c.Environment)
@@ -98,7 +98,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "a hook that begun in an earlier server runs again", test: "TestResumePriorRuns",
+		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/resume.go",
 		old: `	res, err := r.waitResult(ctx, h, run)
 	mayStillRun`,
@@ -106,19 +106,19 @@ var hookRuns = []mutation{
 	mayStillRun`,
 	},
 	{
-		desc: "an outcome is asked for no longer than the attempt could have lasted", test: "TestSkipWaitsForEngine",
+		desc: "an outcome is requested only for as long as the attempt could have lasted", test: "TestSkipWaitsForEngine",
 		file: "hooks/resume.go",
 		old:  `context.WithTimeout(ctx, h.Timeout+resumeTimeout)`,
 		new:  `context.WithTimeout(ctx, h.Timeout)`,
 	},
 	{
-		desc: "a hook that is not idempotent is run again when its end is unknown", test: "TestResumePriorRuns",
+		desc: "a hook that is not idempotent runs again when its outcome is unknown", test: "TestResumePriorRuns",
 		file: "hooks/runner.go",
 		old:  `h.Idempotent && len(prior) == 1`,
 		new:  `len(prior) == 1`,
 	},
 	{
-		desc: "an idempotent hook is run again though something of it is left", test: "TestResumePriorRuns",
+		desc: "an idempotent hook runs again although a process of it may remain", test: "TestResumePriorRuns",
 		file: "hooks/resume.go",
 		old: `	mayStillRun := err != nil && !errors.Is(err, runtime.ErrUnknownRun)
 `,
@@ -132,7 +132,7 @@ var hookRuns = []mutation{
 		new:  `		if slices.Contains(ids, "none") {`,
 	},
 	{
-		desc: "runs that somebody goes on with are ended", test: "TestMarkUnknown",
+		desc: "runs that a flow will resume are ended", test: "TestMarkUnknown",
 		file: "hooks/resume.go",
 		old: `		if resumes {
 			continue
@@ -142,7 +142,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "the point goes on though the records of what has run cannot be read", test: "TestNoHookRunsIfRecordsAreUnreadable",
+		desc: "the point continues although the records of earlier runs cannot be read", test: "TestNoHookRunsIfRecordsAreUnreadable",
 		file: "hooks/resume.go",
 		old: `	if err != nil {
 		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
@@ -154,7 +154,7 @@ var hookRuns = []mutation{
 `,
 	},
 	{
-		desc: "hooks of a stopped flow leave no record", test: "TestSkipIsRecordedAfterCancel",
+		desc: "hooks of a stopped flow are not recorded", test: "TestSkipIsRecordedAfterCancel",
 		file: "hooks/runner.go",
 		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()

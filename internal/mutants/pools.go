@@ -3,7 +3,7 @@ package main
 // pools are changes of package pool.
 var pools = []mutation{
 	{
-		desc: "a container whose making failed is not given up", test: "TestCreateFailureIsRolledBack",
+		desc: "a container whose creation failed is not destroyed", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
 		old: `				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
 `,
@@ -11,7 +11,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a container that died before it was idle is handed out", test: "TestUnobservedExitBeforeIdle",
+		desc: "a container that exited before it was idle is assigned", test: "TestUnobservedExitBeforeIdle",
 		file: "pool/provisioner.go",
 		old: `			case status.State != runtime.Running:
 				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
@@ -58,7 +58,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a removal whose engine is away skips pre_destroy", test: "TestPreDestroyWaitsForTheEngine",
+		desc: "a removal skips pre_destroy when the engine is unavailable", test: "TestPreDestroyWaitsForTheEngine",
 		file: "pool/provisioner.go",
 		old: `	case errors.Is(err, runtime.ErrUnavailable):
 		return err
@@ -66,13 +66,13 @@ var pools = []mutation{
 		new: `	case err == nil && p.rt.Protocols()`,
 	},
 	{
-		desc: "a server that stops cuts pre_destroy off", test: "TestPreDestroySurvivesShutdown",
+		desc: "a stopping server cancels pre_destroy", test: "TestPreDestroySurvivesShutdown",
 		file: "pool/provisioner.go",
 		old:  `p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)`,
 		new:  `p.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
 	},
 	{
-		desc: "a container that cannot be removed is recorded as gone", test: "TestDestroyBacksOff",
+		desc: "a container that cannot be removed is recorded as destroyed", test: "TestDestroyBacksOff",
 		file: "pool/provisioner.go",
 		old: `			return p.rt.Destroy(ctx, c.ID)
 `,
@@ -81,14 +81,14 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "what only its last tenant may have counts as min_idle", test: "TestIdleTimeoutOfTenantBoundContainers",
+		desc: "a container reserved for its last tenant counts towards min_idle", test: "TestIdleTimeoutOfTenantBoundContainers",
 		file: "pool/scaledown.go",
 		old: `		case k.Used && reuse != workload.ReuseWipe:
 			t.tenantBound += k.N
 `,
 	},
 	{
-		desc: "room is made by the container that was used last", test: "TestLeastRecentlyUsedIsEvicted",
+		desc: "the most recently used container is evicted", test: "TestLeastRecentlyUsedIsEvicted",
 		file: "pool/scaledown.go",
 		old: `return a.ChangedAt.Compare(b.ChangedAt) })
 	for _, c := range idle {`,
@@ -96,19 +96,19 @@ var pools = []mutation{
 	for _, c := range idle {`,
 	},
 	{
-		desc: "more room is made though what was given up still leaves", test: "TestOneEvictionPerWaitingClaim",
+		desc: "another container is evicted while one is being destroyed", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
 		old:  `	shortfall := missing - max(room, 0) - t.destroying //`,
 		new:  `	shortfall := missing - max(room, 0) //`,
 	},
 	{
-		desc: "room is made by one container too many", test: "TestOneEvictionPerWaitingClaim",
+		desc: "one container too many is evicted", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
 		old:  `		return f.evict(ctx, r.ID, shortfall, matchIf("the pool`,
 		new:  `		return f.evict(ctx, r.ID, shortfall+1, matchIf("the pool`,
 	},
 	{
-		desc: "what is kept for tenants is given up though no other can be made", test: "TestNoEvictionWhileCreateFails",
+		desc: "a container kept for its tenant is evicted although creation fails", test: "TestNoEvictionWhileCreateFails",
 		file: "pool/scaledown.go",
 		old:  `	case t.tenantBound > 0 && shortfall > 0 && !isFailing:`,
 		new:  `	case t.tenantBound > 0 && shortfall > 0:`,
@@ -130,7 +130,7 @@ var pools = []mutation{
 		delete`,
 	},
 	{
-		desc: "a container is removed before the log says why", test: "TestDestroyIsRecordedFirst",
+		desc: "a container is removed before its event is recorded", test: "TestDestroyIsRecordedFirst",
 		file: "pool/orphans.go",
 		old: `	if !o.recorded {
 		if err`,
@@ -141,13 +141,13 @@ var pools = []mutation{
 		if err`,
 	},
 	{
-		desc: "a death is reported again of what is dead already", test: "TestExitReportedOnce",
+		desc: "the exit of an exited container is reported again", test: "TestExitReportedOnce",
 		file: "pool/watcher.go",
 		old:  ` || c.Health == Exited {`,
 		new:  ` {`,
 	},
 	{
-		desc: "a container of which the engine says nothing counts as dead", test: "TestUnlistedContainerIsProbed",
+		desc: "a container without a status from the engine counts as exited", test: "TestUnlistedContainerIsProbed",
 		file: "pool/watcher.go",
 		old: `			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				errs`,
@@ -155,7 +155,7 @@ var pools = []mutation{
 				errs`,
 	},
 	{
-		desc: "containers that fail together count as failures in a row", test: "TestBreakerCountsABurstOnce",
+		desc: "containers that fail together count as consecutive failures", test: "TestBreakerCountsABurstOnce",
 		file: "pool/breaker.go",
 		old: `	if now.Before(k.retryAt) {
 		k.lastError, k.lastErrorAt = err.Error(), now
@@ -164,7 +164,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "containers that hold what could not be kept never count against max_size", test: "TestRetainedContainersFreeSlots",
+		desc: "retained containers never count against max_size", test: "TestRetainedContainersFreeSlots",
 		file: "pool/store.go", pkg: "release",
 		old: `return total - min(kept, maxSize) }`,
 		new: `return total - min(kept, 10*maxSize) }`,
@@ -181,19 +181,19 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a check counts that was made while the container changed hands", test: "TestHealthCheckDuringReleaseIsIgnored",
+		desc: "a health check counts although the container changed owners during it", test: "TestHealthCheckDuringReleaseIsIgnored",
 		file: "pool/health.go",
 		old:  `	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {`,
 		new:  `	if err != nil {`,
 	},
 	{
-		desc: "a removal that fails is tried each second", test: "TestDestroyBacksOff",
+		desc: "a failed removal is retried every second", test: "TestDestroyBacksOff",
 		file: "pool/reaper.go",
 		old:  `time.Now().Add(min(minBackoff<<min(k.failures-1, 16), maxBackoff))`,
 		new:  `time.Now().Add(minBackoff)`,
 	},
 	{
-		desc: "a container that was being made by a server that is no more is left", test: "TestInterruptedCreateIsDestroyed",
+		desc: "a container in creation by a terminated server is not destroyed", test: "TestInterruptedCreateIsDestroyed",
 		file: "pool/pool.go",
 		old:  `BeginDestroy(id, []State{Creating}, "the server stopped while it was being made"))`,
 		new:  `BeginDestroy(id, []State{Gone}, "the server stopped while it was being made"))`,

@@ -3,13 +3,13 @@ package main
 // releases are changes of package release.
 var releases = []mutation{
 	{
-		desc: "a wish to discard that comes with the release is not recorded with it", test: "TestDiscardIsRecordedWithRelease",
+		desc: "a discard with the release is not recorded with it", test: "TestDiscardIsRecordedWithRelease",
 		file: "release/steps.go",
 		old: `				c.Discard = c.Discard || op.discard.Load()
 `,
 	},
 	{
-		desc: "a wish to discard that comes later is obeyed and not recorded", test: "TestDiscardIsDurable",
+		desc: "a later discard is applied but not recorded", test: "TestDiscardIsDurable",
 		file: "release/steps.go",
 		old: `		if err := op.recordDiscard(ctx, op.claim.ID); err != nil {
 			return err
@@ -20,27 +20,27 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "a container is released that is another claim's by now", test: "TestReleaseRejectsContainerOfAnotherClaim",
+		desc: "a container is released although it belongs to another claim", test: "TestReleaseRejectsContainerOfAnotherClaim",
 		file: "release/steps.go",
 		old:  `	if op.container.Claim != op.claim.ID {`,
 		new:  `	if op.container.Claim == "nobody" {`,
 	},
 	{
-		desc: "a discarded container goes back to the pool when the wish came last", test: "TestDiscardJoinsRunningRelease",
+		desc: "a discarded container returns to the pool when the discard came last", test: "TestDiscardJoinsRunningRelease",
 		file: "release/steps.go",
 		old: `			case c.Discard:
 				destroy(discardedReason)
 `,
 	},
 	{
-		desc: "a container that fell ill during its release goes back to the pool", test: "TestUnhealthyDuringReleaseIsDestroyed",
+		desc: "a container that became unhealthy during its release returns to the pool", test: "TestUnhealthyDuringReleaseIsDestroyed",
 		file: "release/steps.go",
 		old: `			case c.Health == string(pool.Exited), c.Health == string(pool.Unhealthy):
 				destroy("it is " + c.Health)
 `,
 	},
 	{
-		desc: "a container whose engine is away is given up", test: "TestEngineUnavailableAtRelease",
+		desc: "a container is destroyed when its engine is unavailable", test: "TestEngineUnavailableAtRelease",
 		file: "release/steps.go",
 		old: `	if errors.Is(err, runtime.ErrUnavailable) {
 		// Nothing is known`,
@@ -48,14 +48,14 @@ var releases = []mutation{
 		// Nothing is known`,
 	},
 	{
-		desc: "a container of an old revision goes back to the pool", test: "TestOutdatedContainerIsDestroyed",
+		desc: "a container of an old revision returns to the pool", test: "TestOutdatedContainerIsDestroyed",
 		file: "release/steps.go",
 		old: `	case pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current) != "":
 		return pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current), nil
 `,
 	},
 	{
-		desc: "a container of which a hook may still run goes back to the pool", test: "TestPreReleaseFails",
+		desc: "a container in which a hook may still run returns to the pool", test: "TestPreReleaseFails",
 		file: "release/steps.go",
 		old: `	if errors.Is(err, runtime.ErrTainted) {
 		op.disposeReason = "a process of a hook may still run"
@@ -69,7 +69,7 @@ var releases = []mutation{
 		new:  `op.rt.Restart(ctx, op.claim.Container, 1)`,
 	},
 	{
-		desc: "a release that succeeds leaves the failures before it on record", test: "TestFailedUploadRetainsContainer",
+		desc: "a successful release does not reset its failures", test: "TestFailedUploadRetainsContainer",
 		file: "release/steps.go",
 		old: `			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
 `,
@@ -77,7 +77,7 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "a container does not know which snapshot it holds after its release", test: "TestOutdatedAffinityContainerIsWiped",
+		desc: "the snapshot of a container is not recorded at its release", test: "TestOutdatedAffinityContainerIsWiped",
 		file: "release/steps.go",
 		old: `				c.Snapshot = snapshotID
 `,
@@ -85,18 +85,18 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "a tenant's fault is tried once more than it may be", test: "TestReleaseFailureReasons",
+		desc: "a release that fails because of its tenant is retried once too often", test: "TestReleaseFailureReasons",
 		file: "release/upload.go",
 		old:  `failures >= maxTenantAttempts`,
 		new:  `failures > maxTenantAttempts`,
 	},
 	{
-		desc: "what is stale is tried again", test: "TestReleaseFailureReasons",
+		desc: "a stale state is retried", test: "TestReleaseFailureReasons",
 		file: "release/upload.go",
 		old:  `reason == claim.FailedStale || `,
 	},
 	{
-		desc: "a release that failed is kept back though its tenant wants nothing kept", test: "TestDiscardRacesFailedUpload",
+		desc: "a claim is retained although its state is discarded", test: "TestDiscardRacesFailedUpload",
 		file: "release/upload.go",
 		old: `		If: func(c claim.Claim) bool { return !c.Discard },
 		Set: func(c *claim.Claim) {
@@ -105,7 +105,7 @@ var releases = []mutation{
 			c.Reason, c.RetryAt`,
 	},
 	{
-		desc: "each failure starts the time anew after which the state is given up", test: "TestReleaseFailureReasons",
+		desc: "each failure restarts release_failed_ttl", test: "TestReleaseFailureReasons",
 		file: "release/upload.go",
 		old: `op.claim.Failures+1, op.claim.FailedAt
 `,
@@ -113,13 +113,13 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "the state is given up though its failure is the sink's by then", test: "TestSinkFailureIsNotGivenUp",
+		desc: "a state is dropped although the failure is the sink's by then", test: "TestSinkFailureIsNotGivenUp",
 		file: "release/upload.go",
 		old:  `now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures`,
 		new:  `now.State == claim.ReleaseFailed && now.Failures`,
 	},
 	{
-		desc: "a container that disappeared is tried again", test: "TestReleaseOfMissingContainer",
+		desc: "the upload from a missing container is retried", test: "TestReleaseOfMissingContainer",
 		file: "release/upload.go",
 		old: `		op.disposeReason, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
@@ -128,19 +128,19 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "a container that ended is not started to read its files", test: "TestUploadFromExitedContainer",
+		desc: "an exited container is not started for the upload", test: "TestUploadFromExitedContainer",
 		file: "release/upload.go",
 		old:  `	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {`,
 		new:  `	if errors.Is(err, runtime.ErrContainerExited) && err == nil {`,
 	},
 	{
-		desc: "a container that was started to read its files goes back to the pool", test: "TestContainerStartedForUploadIsDestroyed",
+		desc: "a container that was started for the upload returns to the pool", test: "TestContainerStartedForUploadIsDestroyed",
 		file: "release/upload.go",
 		old: `		op.disposeReason = "it exited before its release"
 `,
 	},
 	{
-		desc: "nobody is told that a tenant's state is lost", test: "TestReleaseFailureReasons",
+		desc: "the loss of a tenant's state has no event", test: "TestReleaseFailureReasons",
 		file: "release/upload.go",
 		old: `	return []activity.Event{{
 		Type: activity.ClaimStateLost,`,
@@ -148,7 +148,7 @@ var releases = []mutation{
 		Type: activity.ClaimReleasing,`,
 	},
 	{
-		desc: "hook runs of a removal under way are abandoned", test: "TestPreDestroyIsResumed",
+		desc: "hook runs of a removal in progress are ended", test: "TestPreDestroyIsResumed",
 		file: "release/recover.go", pkg: "pool",
 		old: `		return c.State == pool.Destroying, err
 `,
@@ -156,7 +156,7 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "a claim is released though its tenant showed itself while the reaper was on its way", test: "TestTouchRacesIdleRelease",
+		desc: "a claim is released although its tenant was active just before", test: "TestTouchRacesIdleRelease",
 		file: "release/idle.go",
 		old: `	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
@@ -173,19 +173,19 @@ var releases = []mutation{
 `,
 	},
 	{
-		desc: "one workload may take all the places of a loop", test: "TestStuckReleasesDoNotBlockIdleOrRetried",
+		desc: "one workload can use all slots of a loop", test: "TestStuckReleasesDoNotBlockIdleOrRetried",
 		file: "release/tasks.go",
 		old:  ` || ofWorkload >= t.limit/2 || ofWorkload > 0 && len(t.running) >= t.limit-t.limit/4 {`,
 		new:  ` {`,
 	},
 	{
-		desc: "one workload may take one place too many of a loop", test: "TestKeyedTasksFairness",
+		desc: "one workload can use one slot too many of a loop", test: "TestKeyedTasksFairness",
 		file: "release/tasks.go",
 		old:  `ofWorkload >= t.limit/2 ||`,
 		new:  `ofWorkload > t.limit/2 ||`,
 	},
 	{
-		desc: "the answer of a release does not have its warnings", test: "TestUploadAfterFailedPreRelease",
+		desc: "the response of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
 		old: `			c.Warnings = append(c.Warnings, op.warnings...)
 `,

@@ -29,7 +29,7 @@ func field(name, old, replacement string) mutation {
 // shimFiles are changes of the program in containers.
 var shimFiles = []mutation{
 	{
-		desc: "what besides a file's state is compared is left out", test: "TestFingerprint",
+		desc: "the additional facts of a file are not compared", test: "TestFingerprint",
 		file: "cmd/hostler-shim/filestate.go",
 		old: `	buf = append(buf, details...)
 `,
@@ -61,7 +61,7 @@ var shimFiles = []mutation{
 		new:  `syscall.Setresuid(shim.UID, shim.UID, 0)`,
 	},
 	{
-		desc: "workers hand their capabilities on", test: "TestSwitchToShimUser",
+		desc: "workers pass on their capabilities", test: "TestSwitchToShimUser",
 		file: "cmd/hostler-shim/shim_user.go",
 		old:  `	if h == inheritAllCaps {`,
 		new:  `	if h != inheritAllCaps || true {`,
@@ -73,7 +73,7 @@ var shimFiles = []mutation{
 		new:  `	if h == inheritAllCaps && false {`,
 	},
 	{
-		desc: "a program that may not change its user can be looked into", test: "TestSwitchToShimUser",
+		desc: "a program that cannot change its user can be inspected", test: "TestSwitchToShimUser",
 		file: "cmd/hostler-shim/shim_user.go",
 		old: `		disableDump()
 		return nil
@@ -156,7 +156,7 @@ var shimFiles = []mutation{
 		new:  `fmt.Sprintf("%d", limit.Cur)`,
 	},
 	{
-		desc: "the last kind of limits is not compared", test: "TestLimitFacts",
+		desc: "the last resource limit is not compared", test: "TestLimitFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old: `const resourceLimits = 16
 `,
@@ -164,7 +164,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "what an init left of a process's state is not compared", test: "TestProcessFacts",
+		desc: "the inherited process state is not compared", test: "TestProcessFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `		if slices.Contains(statusFields, name) {`,
 		new:  `		if slices.Contains(statusFields, name) && name == "" {`,
@@ -180,25 +180,25 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a fact that is new is not noticed", test: "TestFactsCompare",
+		desc: "a new fact is not detected", test: "TestFactsCompare",
 		file: "cmd/hostler-shim/facts.go",
 		old: `	maps.Copy(all, now)
 `,
 	},
 	{
-		desc: "the owners of what /proc shows of the network are not compared", test: "TestMachineFacts",
+		desc: "the owners of the network files in /proc are not compared", test: "TestMachineFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `"%s %o %d %d\n", path, st.Mode, st.Uid, st.Gid)`,
 		new:  `"%s %o\n", path, st.Mode)`,
 	},
 	{
-		desc: "an older server is not refused", test: "TestOlderClaimLoses",
+		desc: "an older server is not rejected", test: "TestOlderClaimLoses",
 		file: "cmd/hostler-shim/fence.go",
 		old:  `	case number < f.current:`,
 		new:  `	case number < f.current-1:`,
 	},
 	{
-		desc: "a fence counts before it is on the disk", test: "TestFencePersistedBeforeUse",
+		desc: "a fence counts before it is on disk", test: "TestFencePersistedBeforeUse",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
@@ -207,7 +207,7 @@ var shimFiles = []mutation{
 		if err`,
 	},
 	{
-		desc: "a fence that cannot be read counts as none", test: "TestFenceUnreadable",
+		desc: "an unreadable fence counts as none", test: "TestFenceUnreadable",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if err != nil {
 		return f, fmt.Errorf("read the fence: %w", err)
@@ -225,7 +225,7 @@ var shimFiles = []mutation{
 // admit`,
 	},
 	{
-		desc: "a fence does not outlive init", test: "TestOlderClaimLoses",
+		desc: "a fence does not survive init", test: "TestOlderClaimLoses",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if f.path != "" {
 		if err`,
@@ -233,13 +233,13 @@ var shimFiles = []mutation{
 		if err`,
 	},
 	{
-		desc: "what is left of a fence that was half written stays in it", test: "TestFenceHalfWritten",
+		desc: "the rest of a partly written fence stays in the file", test: "TestFenceHalfWritten",
 		file: "cmd/hostler-shim/fence.go",
 		old:  `os.O_CREATE|os.O_TRUNC|os.O_WRONLY`,
 		new:  `os.O_CREATE|os.O_WRONLY`,
 	},
 	{
-		desc: "what the probe found is dropped", test: "TestBaselineNeedsReliableCtime",
+		desc: "the result of the probe is dropped", test: "TestBaselineNeedsReliableCtime",
 		file: "cmd/hostler-shim/baseline.go",
 		old: `	probeErr := s.probeTimestamps()
 `,
@@ -277,7 +277,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a wipe forgets why files could not be compared", test: "TestBaselineNeedsReliableCtime",
+		desc: "a wipe drops the reason why files could not be compared", test: "TestBaselineNeedsReliableCtime",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline.files.err != nil {
 		return s.baseline.files.err
@@ -285,7 +285,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a container that was never sealed is clean", test: "TestWipeWithoutBaseline",
+		desc: "a container without a baseline counts as clean", test: "TestWipeWithoutBaseline",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline == nil {
 		return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
@@ -297,7 +297,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a file that is missing is not missed", test: "TestScanCompareMissing",
+		desc: "a missing file is not detected", test: "TestScanCompareMissing",
 		file: "cmd/hostler-shim/rootfs_scan.go",
 		old: `	case count != len(c.fingerprints):
 		return fmt.Errorf("%w: a file of the image is missing", runtime.ErrWipeUnverified)
@@ -307,7 +307,7 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a census looks at one file more than it may", test: "TestScanTooLarge",
+		desc: "a scan reads one file too many", test: "TestScanTooLarge",
 		file: "cmd/hostler-shim/rootfs_scan.go",
 		old:  `	if w.filesLeft--; w.filesLeft < 0 {`,
 		new:  `	if w.filesLeft--; w.filesLeft < -1 {`,

@@ -65,19 +65,19 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "no upload after a pre_release that has failed", test: "TestUploadAfterFailedPreRelease",
+		desc: "there is no upload after a failed pre_release", test: "TestUploadAfterFailedPreRelease",
 		file: "release/upload.go",
 		old:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" {`,
 		new:  `	if err := op.refreshDiscard(ctx); err != nil || op.claim.Discard || op.lossReason != "" || len(op.warnings) > 0 {`,
 	},
 	{
-		desc: "the event of a release does not have its warnings", test: "TestUploadAfterFailedPreRelease",
+		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
 		old:  `"reason": op.request.Reason, "warnings": op.warnings, `,
 		new:  `"reason": op.request.Reason, `,
 	},
 	{
-		desc: "what a hook prints is thrown away", test: "TestRunRecordIsComplete",
+		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",
 		file: "hooks/runner.go",
 		old: `	run.Stdout, run.Stderr = res.Stdout, res.Stderr
 `,
@@ -123,7 +123,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "the container of a claim that failed is idle again", test: "TestPostClaimFails",
+		desc: "the container of a failed claim becomes idle", test: "TestPostClaimFails",
 		file: "claim/steps.go",
 		old: `	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 `,
@@ -137,13 +137,13 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "a claim does not look at the health of its container", test: "TestClaimStepOrder",
+		desc: "a claim does not check the health of its container", test: "TestClaimStepOrder",
 		file: "claim/steps.go",
 		old:  `			if a.pools.Health.IsRecentlyHealthy(a.w, a.claim.Container) {`,
 		new:  `			if a.w != nil {`,
 	},
 	{
-		desc: "nobody is told that pre_destroy was skipped", test: "TestPreDestroySkippedAfterExit",
+		desc: "the skipped pre_destroy has no event", test: "TestPreDestroySkippedAfterExit",
 		file: "pool/provisioner.go",
 		old: `		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
 `,
@@ -161,7 +161,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "the seed goes over what was downloaded", test: "TestSeedAndState",
+		desc: "the seed overwrites the download", test: "TestSeedAndState",
 		file: "claim/steps.go",
 		old: `		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
 		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
