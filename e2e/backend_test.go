@@ -19,39 +19,41 @@ import (
 	"github.com/hostler/hostler/runtime/process"
 )
 
-// backend is one that servers are tested on.
+// backend is a runtime that servers are tested on.
 type backend interface {
-	// name is what serve calls it.
+	// name returns its name for serve --runtime.
 	name() string
-	// unavailable is why it cannot be had here; nil when it can.
+	// unavailable returns why it is not available here, or nil.
 	unavailable() error
-	// args are what serve needs to find it.
+	// args returns the arguments with which serve finds it.
 	args(t testing.TB) []string
-	// image is what its containers are made of, with all programs in it.
+	// image returns the image of its containers, with all programs in it.
 	image(t testing.TB) string
-	// program is where its containers see a program.
+	// program returns the path of a program in its containers.
 	program(t testing.TB, name string) string
-	// open opens it beside the server.
+	// open opens it for the test, next to the server.
 	open(t testing.TB, instance, data string, secret []byte) runtime.Runtime
-	// proxyEngine makes a way to it that can be cut, and is, and says how serve is
-	// told to go there. A backend that can never be away has none.
-	proxyEngine(t testing.TB) (way *proxy, args, env []string)
-	// incarnation tells a container from another that took its place.
+	// proxyEngine returns a proxy to it, which is cut, and the arguments and the
+	// environment with which serve uses the proxy. A backend that is always
+	// available has none.
+	proxyEngine(t testing.TB) (p *proxy, args, env []string)
+	// incarnation returns a value that distinguishes a container from another
+	// with the same id.
 	incarnation(t testing.TB, s *server, id string) string
-	// hasProcess says whether a process with a marker among its arguments runs in a
-	// container.
+	// hasProcess reports whether a process with a marker among its arguments
+	// runs in a container.
 	hasProcess(t testing.TB, id, marker string) bool
-	// leftovers is everything that there is of an installation's containers.
+	// leftovers returns all that is left of an installation's containers.
 	leftovers(t testing.TB, s *server) []string
 }
 
-// forEachBackend runs a test on each backend, at the same time as others.
+// forEachBackend runs a test on each backend, in parallel with others.
 func forEachBackend(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
 	forBackends(t, []backend{dockerBackend{}, processBackend{}, kubernetesBackend{}}, test)
 }
 
-// forEachEngine is forEachBackend without the backend that can never be away.
+// forEachEngine runs a test on each backend whose engine can be unavailable.
 func forEachEngine(t *testing.T, test func(t *testing.T, rt backend)) {
 	t.Helper()
 	forBackends(t, []backend{dockerBackend{}, kubernetesBackend{}}, test)
@@ -68,8 +70,8 @@ func forBackends(t *testing.T, all []backend, test func(t *testing.T, rt backend
 	}
 }
 
-// requireBackend skips, loudly, where the backend is not to be had, and fails where it
-// has to be.
+// requireBackend skips the test if the backend is not available, and fails it if
+// the backend is required.
 func requireBackend(t testing.TB, rt backend) {
 	t.Helper()
 	err := rt.unavailable()
@@ -79,8 +81,8 @@ func requireBackend(t testing.TB, rt backend) {
 	testenv.Skip(t, rt.name(), "there is no %s: %v", rt.name(), err)
 }
 
-// workload is a workload file of a backend. In what follows the head, BOX and
-// APP are the programs.
+// workload returns a workload file for a backend. In rest, BOX and APP are
+// replaced with the paths of the programs.
 func workload(t testing.TB, rt backend, id, rest string) string {
 	t.Helper()
 	container, app := rt.program(t, "box"), rt.program(t, "app")
@@ -108,11 +110,11 @@ func (dockerBackend) image(t testing.TB) string {
 	return ref
 }
 
-// importedImage makes the image of the tests on the engine of this machine.
+// importedImage creates the image of the tests on the engine of this machine.
 var importedImage = sync.OnceValues(func() (string, error) { return importImage("") })
 
-// importImage makes the image of the tests, out of nothing but our programs. An
-// empty host is the engine of this machine.
+// importImage creates the image of the tests, which has only the test programs.
+// An empty host is the engine of this machine.
 func importImage(host string) (string, error) {
 	dir, err := builtPrograms()
 	if err != nil {
@@ -135,9 +137,9 @@ func importImage(host string) (string, error) {
 	return ref, rt.Import(context.Background(), ref, bytes.NewReader(rootfs))
 }
 
-// openDocker opens the engine on behalf of an instance. What the instance has
-// made besides containers is removed when all tests have ended: tests share
-// the network and the shim.
+// openDocker opens the engine for an instance. Except for containers, what the
+// instance has created is removed after all tests, because they share the
+// network and the shim.
 func openDocker(host, instance string, secret []byte) (*docker.Runtime, error) {
 	dir, err := builtPrograms()
 	if err != nil {
@@ -163,14 +165,14 @@ func (dockerBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) {
 	t.Helper()
 	e, err := localEngine()
 	require.NoError(t, err)
-	dir, err := os.MkdirTemp("", "e2e-") // a socket's path is short
+	dir, err := os.MkdirTemp("", "e2e-") // short, for the path of a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	p := newProxy(t, "unix", filepath.Join(dir, "sock"), e.dial)
 	return p, nil, []string{"DOCKER_HOST=unix://" + p.address}
 }
 
-// incarnation is the engine's own id.
+// incarnation returns the engine's own id.
 func (dockerBackend) incarnation(t testing.TB, _ *server, id string) string {
 	t.Helper()
 	var c struct{ ID string }
@@ -190,7 +192,7 @@ func (dockerBackend) leftovers(t testing.TB, s *server) []string {
 	return ofInstance(t, s.instance)
 }
 
-// processBackend is plain processes.
+// processBackend is the process runtime.
 type processBackend struct{}
 
 func (processBackend) name() string                             { return "process" }
@@ -208,11 +210,11 @@ func (processBackend) open(t testing.TB, _, data string, secret []byte) runtime.
 
 func (processBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) {
 	t.Helper()
-	require.FailNow(t, "nothing is between a server and its processes")
+	require.FailNow(t, "the process runtime has no engine")
 	return nil, nil, nil
 }
 
-// incarnation is the record of its process.
+// incarnation returns the record of its process.
 func (processBackend) incarnation(t testing.TB, s *server, id string) string {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(s.data, "process", "run", id))
@@ -231,7 +233,7 @@ func (processBackend) hasProcess(t testing.TB, id, marker string) bool {
 	return false
 }
 
-// leftovers is folders and processes.
+// leftovers returns directories and processes.
 func (processBackend) leftovers(t testing.TB, s *server) []string {
 	t.Helper()
 	var all []string

@@ -18,13 +18,13 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// requireOwnCluster lets only those tests run that take down parts of the cluster when
-// REQUIRE says so: whatever else is on the cluster goes down as well. They run
-// before all others of the package, for they are not parallel.
+// requireOwnCluster skips a test that takes down parts of the cluster, unless
+// REQUIRE names outages: everything else on the cluster goes down as well. Such
+// tests run before all others of the package, because they are not parallel.
 func requireOwnCluster(t *testing.T) {
 	t.Helper()
 	if !testenv.IsRequired("outages") {
-		t.Skip("needs a cluster that nobody else uses at the time: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
+		t.Skip("needs a cluster without other users: REQUIRE=kubernetes,outages go test ./e2e -run Outage")
 	}
 	requireBackend(t, kubernetesBackend{})
 }
@@ -43,14 +43,14 @@ func clusterPart(ctx context.Context, verb string) error {
 	return nil
 }
 
-// withPartDown does something while a part of the cluster is down, and returns when
-// the part is back.
+// withPartDown calls do while a part of the cluster is down, and returns when the
+// part is available again.
 func withPartDown(t *testing.T, part string, do func()) {
 	t.Helper()
 	back := func() error { return clusterPart(context.Background(), "start-"+part) }
 	t.Cleanup(func() {
 		if t.Failed() {
-			require.NoError(t, back(), "when the test failed the part may have been down")
+			require.NoError(t, back(), "start the part again after a failure")
 		}
 	})
 	require.NoError(t, clusterPart(t.Context(), "stop-"+part))
@@ -67,39 +67,40 @@ hooks:
   pre_release: [{ name: show, command: [APP, read, /state/log] }]
 `
 
-// outageScenario is what goes on when a part of the cluster is taken down: a claim that
-// is held, and one whose hook is under way.
+// outageScenario is the state when a part of the cluster is taken down: an active
+// claim, and one whose hook is running.
 type outageScenario struct {
 	*server
 	held        claim.Claim
-	incarnation string // the incarnation of what is held
+	incarnation string // of the container of held
 	hooked      activity.Event
 	answer      errgroup.Group
 	made        claim.Claim
 }
 
-// startOutageScenario gets a server into the middle of things. The hook takes so long.
+// startOutageScenario starts a server with an active claim, and one whose hook
+// takes as long as pause.
 func startOutageScenario(t *testing.T, pause time.Duration) *outageScenario {
 	t.Helper()
 	o := &outageScenario{server: serve(t, kubernetesBackend{})}
-	marker := "outed-" + uuid.NewString()[:8]
+	marker := "outage-" + uuid.NewString()[:8]
 	o.apply("quick", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_release: [{ name: show, command: [BOX, echo, hi] }] }\n")
-	o.apply("outed", withMarker(fmt.Sprintf(clusterOutageHooks, pause.Milliseconds()), marker))
+	o.apply("outage", withMarker(fmt.Sprintf(clusterOutageHooks, pause.Milliseconds()), marker))
 	var err error
 	o.held, _, err = o.Claim(t.Context(), "quick", "ada", waitTimeout)
 	require.NoError(t, err)
 	o.incarnation = o.rt.incarnation(t, o.server, o.held.Container)
-	o.awaitEvent(eventsOf("outed", activity.ContainerCreated), 2)
+	o.awaitEvent(eventsOf("outage", activity.ContainerCreated), 2)
 	o.answer.Go(func() (err error) {
-		o.made, _, err = o.Claim(t.Context(), "outed", "bob", waitTimeout)
+		o.made, _, err = o.Claim(t.Context(), "outage", "bob", waitTimeout)
 		return err
 	})
-	o.hooked = o.awaitEvent(eventsOf("outed", activity.HookStarted), 2) // the one that pauses
+	o.hooked = o.awaitEvent(eventsOf("outage", activity.HookStarted), 2) // the one that pauses
 	o.awaitProcess(o.hooked.Container, marker)
 	return o
 }
 
-// idleContainer is an idle container of a workload.
+// idleContainer returns an idle container of a workload.
 func (s *server) idleContainer(workload string) string {
 	s.t.Helper()
 	waiting, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: workload, States: []pool.State{pool.Idle}})
@@ -108,7 +109,7 @@ func (s *server) idleContainer(workload string) string {
 	return waiting[0].ID
 }
 
-// requireHeld checks that the claim of before is held, on the same container.
+// requireHeld checks that the claim is still active, on the same container.
 func (o *outageScenario) requireHeld() {
 	o.t.Helper()
 	again, created, err := o.Claim(o.t.Context(), "quick", "ada", 0)
@@ -118,11 +119,12 @@ func (o *outageScenario) requireHeld() {
 	require.Equal(o.t, o.held.Container, again.Container)
 }
 
-// requireUnharmed checks that after the outage all is as if it had not been.
+// requireUnharmed checks that the outage has had no effect on claims, hooks and
+// containers.
 func (o *outageScenario) requireUnharmed() {
 	t := o.t
 	t.Helper()
-	require.NoError(t, o.answer.Wait(), "a claim whose hook was under way")
+	require.NoError(t, o.answer.Wait(), "a claim whose hook was running")
 	require.Equal(t, claim.Active, o.made.State)
 	for _, r := range o.runsOf(hooks.RunFilter{Claim: o.made.ID}) {
 		require.Equal(t, hooks.Succeeded, r.State, "%s: %s", r.Hook, r.Error)
@@ -135,12 +137,12 @@ func (o *outageScenario) requireUnharmed() {
 		require.Empty(t, released.Warnings)
 		require.Equal(t, id, outputsByHook(o.runsOf(hooks.RunFilter{Claim: c.ID}))["show"])
 	}
-	require.Empty(t, o.events(eventsOf("", activity.ContainerDied)), "nothing has died")
-	next, _, err := o.Claim(t.Context(), "outed", "cleo", waitTimeout)
+	require.Empty(t, o.events(eventsOf("", activity.ContainerDied)), "no container has exited")
+	next, _, err := o.Claim(t.Context(), "outage", "cleo", waitTimeout)
 	require.NoError(t, err)
 	require.NotEmpty(t, next.Container)
-	o.releaseAll("outed")
-	for _, id := range []string{"quick", "outed"} {
+	o.releaseAll("outage")
+	for _, id := range []string{"quick", "outage"} {
 		o.deleteWorkload(id)
 		o.requireOnce(id)
 	}
@@ -148,38 +150,37 @@ func (o *outageScenario) requireUnharmed() {
 	o.server.requireNothingLeft()
 }
 
-// A kubelet that is away for half a minute costs nobody anything: what is held
-// stays held, hooks that are under way go on and are asked for how they ended,
-// and what could not be made or removed meanwhile is when it is back.
+// An outage of the kubelet for 30 s has no lasting effect: claims stay active,
+// running hooks continue and their outcome is known, and containers are created
+// and removed when it is available again.
 func TestOutageOfKubelet(t *testing.T) {
 	requireOwnCluster(t)
 	o := startOutageScenario(t, 10*time.Second)
-	waiting := o.idleContainer("outed")
+	waiting := o.idleContainer("outage")
 	withPartDown(t, "kubelet", func() {
 		o.requireHeld()
 		_, err := o.DestroyContainer(t.Context(), waiting, false)
 		require.NoError(t, err)
-		<-time.After(30 * time.Second) // the hook ends meanwhile, unheard
+		<-time.After(30 * time.Second) // the hook ends, and the server does not notice
 		o.requireHeld()
 	})
-	f := eventsOf("outed", activity.ContainerDestroyed)
+	f := eventsOf("outage", activity.ContainerDestroyed)
 	f.Container = waiting
 	o.awaitEvent(f, 1)
 	o.requireUnharmed()
 }
 
-// An API server that is started again while claims and hooks are under way
-// costs nobody anything.
+// A restart of the API server has no effect on active claims and running hooks.
 func TestOutageOfAPIServer(t *testing.T) {
 	requireOwnCluster(t)
 	o := startOutageScenario(t, 15*time.Second)
-	waiting := o.idleContainer("outed")
+	waiting := o.idleContainer("outage")
 	withPartDown(t, "apiserver", func() {
 		o.requireHeld()
 		_, err := o.DestroyContainer(t.Context(), waiting, false)
 		require.NoError(t, err)
 	})
-	f := eventsOf("outed", activity.ContainerDestroyed)
+	f := eventsOf("outage", activity.ContainerDestroyed)
 	f.Container = waiting
 	o.awaitEvent(f, 1)
 	o.requireUnharmed()

@@ -12,9 +12,9 @@ import (
 	"github.com/hostler/hostler/internal/clustertest"
 )
 
-// localCluster is the cluster of this machine, or why there is none: what Hostler
-// says that it did there is not believed but looked up. All servers of a run
-// share a namespace, so that each is the others' foreigner.
+// localCluster returns the cluster of this machine, or why there is none. The
+// tests use it to verify what Hostler reports. All servers of a run share a
+// namespace, so that each must ignore the containers of the others.
 var localCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	c, err := clustertest.Find()
 	if err != nil {
@@ -29,7 +29,7 @@ var localCluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	return c, nil
 })
 
-// askCluster asks the cluster for something that has to be possible.
+// askCluster sends a request to the cluster, which has to succeed.
 func askCluster(t testing.TB, method, path string, object, answer any) {
 	t.Helper()
 	c, err := localCluster()
@@ -37,7 +37,7 @@ func askCluster(t testing.TB, method, path string, object, answer any) {
 	require.NoError(t, c.Do(t.Context(), method, path, object, answer))
 }
 
-// pod is what the tests look at of one.
+// pod has the fields of a pod that the tests check.
 type pod struct {
 	Metadata struct {
 		Name, UID string
@@ -48,7 +48,7 @@ type pod struct {
 	}
 }
 
-// podPath is the path of a container's pod.
+// podPath returns the path of a container's pod.
 func podPath(id string) string { return "/api/v1/namespaces/" + runID + "/pods/hostler-" + id }
 
 func podOf(t testing.TB, id string) pod {
@@ -58,7 +58,7 @@ func podOf(t testing.TB, id string) pod {
 	return p
 }
 
-// podsOf are the names of an instance's pods.
+// podsOf returns the names of an instance's pods.
 func podsOf(t testing.TB, instance string) []string {
 	t.Helper()
 	var list struct{ Items []pod }
@@ -71,7 +71,8 @@ func podsOf(t testing.TB, instance string) []string {
 	return names
 }
 
-// kubeconfigFor is a kubeconfig that leads to the cluster by way of an address.
+// kubeconfigFor writes a kubeconfig that reaches the cluster through a server
+// address, and returns its path.
 func kubeconfigFor(t testing.TB, server string) string {
 	t.Helper()
 	c, err := localCluster()

@@ -17,8 +17,8 @@ pool: { min_idle: 0, max_size: 2, reuse: never }
 sync: { sink: { type: file }, mappings: [{ path: /state/a }, { path: /state/b }] }
 `
 
-// A tenant whose processes write all the time, and stop whatever else runs,
-// leaves the state of one moment: none of them runs while it is read.
+// The uploaded state of a tenant is consistent, also if its processes write all
+// the time and stop every other process: none of them runs during the upload.
 func TestUploadIsConsistent(t *testing.T) {
 	t.Parallel()
 	forEachEngine(t, func(t *testing.T, rt backend) {
@@ -29,7 +29,7 @@ func TestUploadIsConsistent(t *testing.T) {
 		require.NoError(t, err)
 		ada := s.claimAs("rest", "ada")
 		s.eventually(func() bool { return ada.run("read", "/state/b/n").OK() })
-		// The command may be among what is stopped: it is not waited for.
+		// The command may be stopped too, so the test does not wait for it.
 		_, _ = s.engine.Exec(t.Context(), ada.Container, runtime.Command{
 			Args: []string{rt.program(t, "app"), "append", "/state/go", "x"}, Timeout: time.Second,
 		})

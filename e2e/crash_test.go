@@ -19,14 +19,14 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// hangingHook is a hook that is still under way when its server is killed.
+// hangingHook is a hook that is still running when its server is killed.
 const hangingHook = "[{ name: hang, command: [BOX, ignore-term, MARKER], timeout: 10s }]"
 
-// pausingHook is one that ends well, before or after the next server is there.
+// pausingHook is a hook that succeeds, before or after the next server starts.
 const pausingHook = "[{ name: pause, command: [BOX, pause, '10000', MARKER], timeout: 30s }, { name: then, command: [APP, append, /state/log, then] }]"
 
-// countingHooks are hooks that tell how often they ran: in the container itself,
-// whatever the records say.
+// countingHooks record in the container how often they ran, independently of the
+// server's records.
 const countingHooks = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 hooks:
@@ -35,7 +35,7 @@ hooks:
   pre_release: [{ name: show, command: [APP, read, /state/log] }]
 `
 
-// crashScenario is what one workload is doing when the server is killed.
+// crashScenario is the state of a workload when the server is killed.
 type crashScenario struct {
 	s           *server
 	id          string
@@ -45,13 +45,13 @@ type crashScenario struct {
 	incarnation string // the container's incarnation
 }
 
-// crashScenarios are the situations: how to get into each, and what must have become
-// of it when the next server has taken over.
+// crashScenarios returns, by workload, how to reach the state, and the check after
+// the next server has taken over.
 func crashScenarios() map[string]struct {
 	file          string
 	before, after func(c *crashScenario)
 } {
-	type situation = struct {
+	type scenario = struct {
 		file          string
 		before, after func(c *crashScenario)
 	}
@@ -59,7 +59,7 @@ func crashScenarios() map[string]struct {
 		return "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { " + point + ": " + hangingHook + " }\n"
 	}
 	ends := func(point string) string { return strings.ReplaceAll(hangs(point), hangingHook, pausingHook) }
-	return map[string]situation{
+	return map[string]scenario{
 		"idle":       {countingHooks, (*crashScenario).prepareIdle, (*crashScenario).requireIdle},
 		"held":       {countingHooks, (*crashScenario).prepareClaimed, (*crashScenario).requireClaimed},
 		"in-create":  {hangs("post_create"), (*crashScenario).prepareCreating, (*crashScenario).requireCreateAborted},
@@ -70,10 +70,10 @@ func crashScenarios() map[string]struct {
 	}
 }
 
-// A server that is killed while containers wait, are claimed, and in the
-// middle of every kind of hook is followed by one that has the same claims on
-// the same containers, goes on with hooks that are under way, gives up what was
-// half made, runs no hook again, and touches nothing of others.
+// A server is killed with idle and claimed containers and during every kind of
+// hook. The next one has the same claims on the same containers, resumes running
+// hooks, discards incomplete containers, runs no hook again, and does not touch
+// the containers of other installations.
 func TestKilledInEveryState(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -84,8 +84,8 @@ func TestKilledInEveryState(t *testing.T) {
 		ended()
 		orphan := makeOrphan(t, s)
 		s.start()
-		for id, situation := range crashScenarios() {
-			situation.after(all[id])
+		for id, scenario := range crashScenarios() {
+			scenario.after(all[id])
 			s.deleteWorkload(id)
 		}
 		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
@@ -95,12 +95,12 @@ func TestKilledInEveryState(t *testing.T) {
 	})
 }
 
-// prepareScenarios gets a server into situations that the next one finds. Containers are
-// made before any hook's time runs: that takes as long as it takes. The situations
-// are over when ended returns.
+// prepareScenarios brings workloads of a server into the states of the scenarios.
+// It creates containers before it starts any hook, because the hooks have
+// timeouts and creating may take long. ended waits for the calls of the scenarios.
 func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*crashScenario, ended func()) {
 	t.Helper()
-	const making = "in-create" // its hook runs as soon as it is applied
+	const creating = "in-create" // its hook runs as soon as it is applied
 	apply := func(id string) {
 		c := &crashScenario{s: s, id: id, marker: id + "-" + uuid.NewString()[:8]}
 		all[id] = c
@@ -108,39 +108,39 @@ func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*c
 	}
 	all = map[string]*crashScenario{}
 	for _, id := range ids {
-		if id != making {
+		if id != creating {
 			apply(id)
 		}
 	}
 	for id := range all {
 		s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
 	}
-	if slices.Contains(ids, making) {
-		apply(making)
-		s.awaitEvent(eventsOf(making, activity.HookStarted), 1)
+	if slices.Contains(ids, creating) {
+		apply(creating)
+		s.awaitEvent(eventsOf(creating, activity.HookStarted), 1)
 	}
-	var underWay errgroup.Group
+	var running errgroup.Group
 	for id, c := range all {
-		underWay.Go(func() error { crashScenarios()[id].before(c); return nil })
+		running.Go(func() error { crashScenarios()[id].before(c); return nil })
 	}
 	for _, c := range all {
 		c.awaitReady()
 	}
-	return all, func() { require.NoError(t, underWay.Wait()) }
+	return all, func() { require.NoError(t, running.Wait()) }
 }
 
-// withMarker puts what tells a test's processes from others into a file.
+// withMarker puts the marker of a test's processes into a workload file.
 func withMarker(text, marker string) string { return strings.ReplaceAll(text, "MARKER", marker) }
 
-// awaitProcess returns when a process with the marker runs in the container. Nobody
-// tells when a hook has got to its own code, so we look.
+// awaitProcess waits until a process with the marker runs in the container. It
+// polls, because no event reports when a hook runs its own code.
 func (s *server) awaitProcess(container, marker string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool { return s.rt.hasProcess(s.t, container, marker) },
-		waitTimeout, 50*time.Millisecond, "nothing with %s runs", marker)
+		waitTimeout, 50*time.Millisecond, "no process with %s runs", marker)
 }
 
-// awaitReady returns when the situation is there to be broken into.
+// awaitReady waits until the state of the scenario is reached.
 func (c *crashScenario) awaitReady() {
 	c.s.t.Helper()
 	switch c.id {
@@ -165,17 +165,17 @@ func (c *crashScenario) prepareClaimed() {
 	}
 }
 
-// prepareClaiming asks for what will not be answered.
+// prepareClaiming sends a claim that will not be answered.
 func (c *crashScenario) prepareClaiming() { c.prepareClaimed() }
 
 func (c *crashScenario) prepareReleasing() {
 	c.prepareClaimed()
-	_, _ = c.s.Release(c.s.t.Context(), c.claim, false) // the server is killed meanwhile
+	_, _ = c.s.Release(c.s.t.Context(), c.claim, false) // the server is killed during the call
 }
 
 func (c *crashScenario) prepareDestroying() {
 	made := c.s.awaitEvent(eventsOf(c.id, activity.ContainerCreated), 1)
-	_, _ = c.s.DestroyContainer(c.s.t.Context(), made.Container, false) // the same
+	_, _ = c.s.DestroyContainer(c.s.t.Context(), made.Container, false) // likewise
 }
 
 func (c *crashScenario) requireIdle() {
@@ -195,8 +195,8 @@ func (c *crashScenario) requireClaimed() {
 	c.requireSameContainer(got)
 }
 
-// requireSameContainer checks that the claim has the container of before, in which each
-// hook has run once.
+// requireSameContainer checks that the claim has the same container as before, in
+// which each hook has run once.
 func (c *crashScenario) requireSameContainer(got claim.Claim) {
 	t := c.s.t
 	require.Equal(t, c.container, got.Container)
@@ -206,34 +206,34 @@ func (c *crashScenario) requireSameContainer(got claim.Claim) {
 	require.Equal(t, "madeclaimed", outputsByHook(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
 }
 
-// requireOneRun checks that the one hook of the container has begun once, and how it
-// has ended.
+// requireOneRun checks that the only hook of the container has started once, and
+// ended in this state.
 func (c *crashScenario) requireOneRun(state hooks.RunState) {
 	runs := c.s.runsOf(hooks.RunFilter{Container: c.container})
 	require.Len(c.s.t, runs, 1)
 	require.Equal(c.s.t, state, runs[0].State)
 }
 
-// awaitGone waits until the container is.
+// awaitGone waits until the container is destroyed.
 func (c *crashScenario) awaitGone() {
 	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
 	c.s.awaitEvent(f, 1)
 	require.NotContains(c.s.t, c.s.rt.leftovers(c.s.t, c.s), "/hostler-"+c.container)
 }
 
-// requireCreateAborted checks a container that was being made.
+// requireCreateAborted checks a container that was being created.
 func (c *crashScenario) requireCreateAborted() {
 	c.awaitGone()
 	c.requireOneRun(hooks.Unknown)
 }
 
-// requireDestroyResumed checks that the last hook of a container was taken up.
+// requireDestroyResumed checks that the last hook of a container was resumed.
 func (c *crashScenario) requireDestroyResumed() {
 	c.awaitGone()
 	c.requireOneRun(hooks.TimedOut)
 }
 
-// requireClaimFailed checks a claim whose hook was taken up and ran into its timeout.
+// requireClaimFailed checks a claim whose hook was resumed and timed out.
 func (c *crashScenario) requireClaimFailed() {
 	c.requireDestroyResumed()
 	failed := c.s.awaitEvent(eventsOf(c.id, activity.ClaimFailed), 1)
@@ -242,13 +242,13 @@ func (c *crashScenario) requireClaimFailed() {
 	require.Equal(c.s.t, claim.Failed, got.State)
 }
 
-// requireClaimResumed checks a claim whose hook was taken up and ended well: the next
-// one has run, and the tenant who asks again has it.
+// requireClaimResumed checks a claim whose hook was resumed and succeeded: the
+// next hook has run, and the tenant gets the claim when it retries.
 func (c *crashScenario) requireClaimResumed() {
 	t := c.s.t
 	got, created, err := c.s.Claim(t.Context(), c.id, "ada", waitTimeout)
 	require.NoError(t, err)
-	require.False(t, created, "the one that was being made")
+	require.False(t, created, "the claim existed already")
 	require.Equal(t, claim.Active, got.State)
 	require.Equal(t, c.container, got.Container)
 	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
@@ -272,11 +272,11 @@ func (c *crashScenario) requireReleased() {
 	require.NotEmpty(t, got.Warnings)
 	container, err := c.s.Container(t.Context(), c.container)
 	require.NoError(t, err)
-	require.Equal(t, pool.Idle, container.State, "the hook is over, and the container fit")
+	require.Equal(t, pool.Idle, container.State, "the hook has ended, and the container is reusable")
 }
 
-// makeOrphan makes a container with the installation's label that its database
-// has never heard of.
+// makeOrphan creates a container with the installation's label that is not in
+// its database.
 func makeOrphan(t *testing.T, s *server) string {
 	t.Helper()
 	id := uuid.NewString()
@@ -287,14 +287,14 @@ func makeOrphan(t *testing.T, s *server) string {
 func makeContainer(t *testing.T, rt backend, in runtime.Runtime, id string) {
 	t.Helper()
 	require.NoError(t, in.Create(t.Context(), runtime.Spec{
-		ID: id, Workload: "somebody", Revision: "1", Image: rt.image(t),
+		ID: id, Workload: "unknown", Revision: "1", Image: rt.image(t),
 		Command: []string{rt.program(t, "box"), "idle"},
 	}))
 	require.NoError(t, in.Start(t.Context(), id))
 }
 
-// makeForeign makes another installation's container. What it returns checks
-// that nobody has touched it.
+// makeForeign creates a container of another installation. The returned function
+// checks that it is unchanged.
 func makeForeign(t *testing.T, s *server) func() {
 	t.Helper()
 	other := install(t, s.rt)
@@ -310,22 +310,22 @@ func makeForeign(t *testing.T, s *server) func() {
 	}
 }
 
-// A server that is told to stop does not wait for a hook of a release that takes
-// longer than it has. The hook runs on to its own end, and the next server knows
-// which that was.
+// A server that gets SIGTERM does not wait for a hook of a release beyond its
+// shutdown timeouts. The hook continues until it ends, and the next server gets
+// its outcome.
 func TestStopDuringHook(t *testing.T) {
 	t.Parallel()
 	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		s.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 		c := &crashScenario{s: s, id: "kept"}
-		var underWay errgroup.Group
-		underWay.Go(func() error { c.prepareReleasing(); return nil })
+		var running errgroup.Group
+		running.Go(func() error { c.prepareReleasing(); return nil })
 		begun := s.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
-		told := time.Now()
+		stopped := time.Now()
 		require.Zero(t, s.stopWith(syscall.SIGTERM))
-		require.Less(t, time.Since(told), 55*time.Second)
-		require.NoError(t, underWay.Wait())
+		require.Less(t, time.Since(stopped), 55*time.Second)
+		require.NoError(t, running.Wait())
 		s.start()
 		s.awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
 		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
@@ -334,8 +334,7 @@ func TestStopDuringHook(t *testing.T) {
 	})
 }
 
-// A server that is told to stop ends well and leaves containers and claims as
-// they are.
+// A server that gets SIGTERM exits with 0 and keeps containers and claims.
 func TestGracefulStop(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {

@@ -11,9 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demonstration works, shows what it promises to show, and leaves nothing
-// on the machine. It makes its image in the engine, which no cluster lets
-// anybody do: there, it does not run.
+// The demo succeeds, shows what it promises, and leaves nothing on the machine.
+// It does not run on Kubernetes, because it imports its image into the engine.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	forBackends(t, []backend{dockerBackend{}, processBackend{}}, func(t *testing.T, rt backend) {
@@ -40,8 +39,8 @@ func TestDemo(t *testing.T) {
 	})
 }
 
-// demoOutput reads along, and looks at the engine while the demonstration's
-// containers are there: afterwards nobody could say which were its own.
+// demoOutput records the demo's output, and lists the demo's containers on the
+// engine while they exist: later they could not be distinguished from others.
 type demoOutput struct {
 	t         *testing.T
 	mu        sync.Mutex // guards what follows
@@ -52,7 +51,7 @@ type demoOutput struct {
 
 var demoImage = regexp.MustCompile(`building the image (hostler-demo:\w+) from`)
 
-// Write is called by the demonstration's own output, which waits for it.
+// Write records output. The demo waits for it, so its containers still exist.
 func (o *demoOutput) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -68,10 +67,10 @@ func (o *demoOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// requireGone checks that the engine has nothing of the demonstration.
+// requireGone checks that the engine has nothing left of the demo.
 func (o *demoOutput) requireGone() {
 	o.t.Helper()
-	require.Len(o.t, o.instances, 1, "the demo's containers bear its label")
+	require.Len(o.t, o.instances, 1, "the demo's containers have its label")
 	var images []struct{ ID string }
 	engineGet(o.t, filtered("/images/json?", "reference", o.image), &images)
 	require.Empty(o.t, images)

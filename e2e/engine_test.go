@@ -16,14 +16,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// engine is a Docker engine, asked in plain HTTP: what Hostler says that it did
-// is not believed but looked up.
+// engine is a client of a Docker engine in plain HTTP, independent of Hostler's:
+// the tests verify what Hostler reports.
 type engine struct {
 	network, address string
 	http             *http.Client
 }
 
-// localEngine is the engine of this machine, or why there is none.
+// localEngine returns the engine of this machine, or why there is none.
 var localEngine = sync.OnceValues(func() (*engine, error) {
 	host := os.Getenv("DOCKER_HOST")
 	if host == "" {
@@ -32,11 +32,11 @@ var localEngine = sync.OnceValues(func() (*engine, error) {
 	return findEngine(host)
 })
 
-// findEngine is the engine at an address, or why there is none.
+// findEngine returns the engine at an address, or why there is none.
 func findEngine(host string) (*engine, error) {
 	network, address, ok := strings.Cut(host, "://")
 	if !ok || os.Getenv("DOCKER_TLS_VERIFY") != "" {
-		return nil, fmt.Errorf("the tests cannot speak to DOCKER_HOST=%s", host)
+		return nil, fmt.Errorf("the tests do not support DOCKER_HOST=%s", host)
 	}
 	e := &engine{network: network, address: address}
 	e.http = &http.Client{Timeout: waitTimeout, Transport: &http.Transport{
@@ -56,18 +56,18 @@ func (e *engine) get(ctx context.Context, path string, v any) error {
 	if err != nil {
 		return err
 	}
-	answer, err := e.http.Do(r)
+	res, err := e.http.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("the engine answers %s to %s", answer.Status, path)
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("get %s from the engine: %s", path, res.Status)
 	}
-	return json.NewDecoder(answer.Body).Decode(v)
+	return json.NewDecoder(res.Body).Decode(v)
 }
 
-// engineGet asks the engine for something that has to be there.
+// engineGet gets an object from the engine, which has to exist.
 func engineGet(t testing.TB, path string, v any) {
 	t.Helper()
 	e, err := localEngine()
@@ -80,16 +80,16 @@ func (e *engine) mustGet(t testing.TB, path string, v any) {
 	require.NoError(t, e.get(t.Context(), path, v))
 }
 
-// filtered is a path with a filter of the engine's.
+// filtered returns a path with a filter in the engine's format.
 func filtered(path, key, value string) string {
 	f, _ := json.Marshal(map[string][]string{key: {value}}) // maps of text are always JSON
 	return path + "filters=" + url.QueryEscape(string(f))
 }
 
-// ofInstance lists the containers of an instance and their volumes. Left out is
-// what belongs to no container: the volume with the shim, and the carrier that
-// filled it, when the server was killed over that: it never runs, and a server
-// that starts ten minutes later removes it.
+// ofInstance lists the containers of an instance and their volumes, without what
+// belongs to no container: the volume with the shim, and the carrier that fills
+// it. A carrier is left when the server is killed while it exists; it never
+// runs, and a server that starts ten minutes later removes it.
 func ofInstance(t testing.TB, instance string) []string {
 	t.Helper()
 	e, err := localEngine()

@@ -17,12 +17,12 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// eventsOf selects events of one type and workload.
+// eventsOf returns a filter for events of a workload and of these types.
 func eventsOf(workload string, types ...activity.Type) activity.Filter {
 	return activity.Filter{Workload: workload, Types: types}
 }
 
-// awaitEvent returns the nth event that matches, as soon as it has happened.
+// awaitEvent waits for the nth event that matches.
 func (s *server) awaitEvent(f activity.Filter, n int) activity.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
@@ -43,7 +43,7 @@ func (s *server) awaitEvent(f activity.Filter, n int) activity.Event {
 	return nth
 }
 
-// events are all that match so far.
+// events returns all events so far that match.
 func (s *server) events(f activity.Filter) []activity.Event {
 	s.t.Helper()
 	var all []activity.Event
@@ -60,7 +60,7 @@ func (s *server) events(f activity.Filter) []activity.Event {
 	}
 }
 
-// eventLog is all that happened, for when a test fails.
+// eventLog returns all events as text, for failure messages.
 func (s *server) eventLog() string {
 	text := ""
 	for _, e := range s.events(activity.Filter{}) {
@@ -69,7 +69,7 @@ func (s *server) eventLog() string {
 	return text
 }
 
-// eventTypes are those of events, in order.
+// eventTypes returns the types of events, in order.
 func eventTypes(events []activity.Event) []activity.Type {
 	all := make([]activity.Type, len(events))
 	for i, e := range events {
@@ -85,7 +85,8 @@ func (s *server) apply(id, rest string) {
 	require.NoError(s.t, err)
 }
 
-// deleteWorkload deletes a workload and returns when its last container is gone.
+// deleteWorkload deletes a workload and waits until its last container is
+// destroyed.
 func (s *server) deleteWorkload(id string) {
 	s.t.Helper()
 	_, err := s.DeleteWorkload(s.t.Context(), id)
@@ -93,7 +94,7 @@ func (s *server) deleteWorkload(id string) {
 	s.awaitEvent(eventsOf(id, activity.WorkloadDeleted), 1)
 }
 
-// runsOf are the records of a workload's hooks.
+// runsOf returns the hook runs that match.
 func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
 	s.t.Helper()
 	runs, err := s.Runs(s.t.Context(), f)
@@ -101,7 +102,7 @@ func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
 	return runs
 }
 
-// outputsByHook are what the runs printed, by the hook's name.
+// outputsByHook returns the output of the runs, by the hook's name.
 func outputsByHook(runs []hooks.Run) map[string]string {
 	all := map[string]string{}
 	for _, r := range runs {
@@ -110,7 +111,7 @@ func outputsByHook(runs []hooks.Run) map[string]string {
 	return all
 }
 
-// requireEnds checks that every attempt that has begun has ended, and once.
+// requireEnds checks that every attempt that has started has ended exactly once.
 func (s *server) requireEnds() {
 	s.t.Helper()
 	begun, ended := map[string]int{}, map[string]int{}
@@ -133,9 +134,9 @@ func (s *server) requireEnds() {
 	require.Equal(s.t, begun, records, "every start has one record")
 }
 
-// requireEngineMatchesRecords checks that the engine comes to have the containers of the
-// database and no others. Those that are on their way in or out are in one of
-// the two only, for a moment.
+// requireEngineMatchesRecords waits until the engine has the containers of the
+// database and no others. Containers that are being created or destroyed are
+// briefly in only one of them.
 func (s *server) requireEngineMatchesRecords() {
 	s.t.Helper()
 	var have, want []string
@@ -158,9 +159,9 @@ func (s *server) requireEngineMatchesRecords() {
 	require.Equal(s.t, want, have, "containers of the engine and of the database")
 }
 
-// requireNothingLeft checks that nothing that the server has made is left, or
-// soon will be: what an engine makes after its caller has given up is removed
-// by the next comparison.
+// requireNothingLeft waits until nothing is left of what the server has created.
+// What an engine creates after the call was abandoned is removed by the next
+// comparison with the database.
 func (s *server) requireNothingLeft() {
 	s.t.Helper()
 	var left []string
@@ -168,7 +169,7 @@ func (s *server) requireNothingLeft() {
 	require.Empty(s.t, left)
 }
 
-// eventually returns when something has come to be so, or there is no patience left.
+// eventually waits until so returns true, at most waitTimeout.
 func (s *server) eventually(so func() bool) {
 	s.t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)

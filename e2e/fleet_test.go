@@ -19,19 +19,19 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// fleet is one installation with several servers on one PostgreSQL database.
+// fleet is an installation with several servers on one PostgreSQL database.
 type fleet struct {
 	t       *testing.T
 	rt      backend
 	store   string
-	args    []string // more of them, for serve
+	args    []string // additional arguments of serve
 	servers []*server
 
 	instance string
 	engine   runtime.Runtime
 }
 
-// serveFleet starts n servers on a database of their own.
+// serveFleet starts n servers on a new database.
 func serveFleet(t *testing.T, n int, args ...string) *fleet {
 	t.Helper()
 	rt := dockerBackend{}
@@ -51,7 +51,7 @@ func serveFleet(t *testing.T, n int, args ...string) *fleet {
 	return f
 }
 
-// add starts one more server, which finds the database there.
+// add starts one more server with this URL of the database.
 func (f *fleet) add(store string) {
 	f.t.Helper()
 	data, err := os.MkdirTemp("", "e2e-")
@@ -64,7 +64,7 @@ func (f *fleet) add(store string) {
 	s.start()
 }
 
-// proxyStore makes a way to the database that can be cut, and the URL that goes by
+// proxyStore returns a proxy to the database, and the URL of the database through
 // it.
 func (f *fleet) proxyStore() (*proxy, string) {
 	f.t.Helper()
@@ -79,7 +79,7 @@ func (f *fleet) proxyStore() (*proxy, string) {
 	return p, u.String()
 }
 
-// remove ends all servers before what they made is removed.
+// remove kills all servers, and then removes what they created.
 func (f *fleet) remove() {
 	for _, s := range f.servers {
 		if s.cmd != nil {
@@ -91,10 +91,11 @@ func (f *fleet) remove() {
 	}
 }
 
-// isLeaderLine says whether a line of a server's log says that it leads.
+// isLeaderLine reports whether a log line reports that the server became leader.
 func isLeaderLine(l logLine) bool { return l.hasMessage("became leader") }
 
-// leader is the server that leads, and the others. It waits until one does.
+// leader returns the leader and the other servers. It waits until there is a
+// leader.
 func (f *fleet) leader() (leader *server, others []*server) {
 	f.t.Helper()
 	require.Eventually(f.t, func() bool {
@@ -109,17 +110,18 @@ func (f *fleet) leader() (leader *server, others []*server) {
 			}
 		}
 		return leader != nil
-	}, waitTimeout, 20*time.Millisecond, "nobody leads")
+	}, waitTimeout, 20*time.Millisecond, "no server leads")
 	return leader, others
 }
 
-// signal sends a server a signal that it does not hear of.
+// signal sends a signal to the server's process.
 func (s *server) signal(signal syscall.Signal) {
 	s.t.Helper()
 	require.NoError(s.t, s.cmd.Process.Signal(signal))
 }
 
-// requireNoGaps checks that the log has each number once, in order.
+// requireNoGaps checks that the event log has each sequence number once, in
+// order.
 func (s *server) requireNoGaps() {
 	s.t.Helper()
 	for i, e := range s.events(activity.Filter{}) {

@@ -23,19 +23,19 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// apiFrontend stands before the cluster's API server, sees every request, and may
-// answer in its stead or change what is asked.
+// apiFrontend is a proxy of the cluster's API server. It sees every request, and
+// may answer it or change it.
 type apiFrontend struct {
-	// intercept is asked before each request is passed on. It says that it has
-	// answered itself.
+	// intercept is called before each request is forwarded. It reports whether
+	// it has answered the request.
 	intercept func(n int, w http.ResponseWriter, r *http.Request) (answered bool)
 
-	mu       sync.Mutex // guards asked
+	mu       sync.Mutex // guards requests
 	requests []string
 }
 
-// newFrontend has an installation's server go by a front. Nil meddles with
-// nothing.
+// newFrontend configures an installation's server to use a new frontend. With a
+// nil intercept the frontend only forwards.
 func newFrontend(t testing.TB, s *server, intercept func(n int, w http.ResponseWriter, r *http.Request) bool) *apiFrontend {
 	t.Helper()
 	c, err := localCluster()
@@ -45,10 +45,10 @@ func newFrontend(t testing.TB, s *server, intercept func(n int, w http.ResponseW
 	tls, err := rest.TLSConfigFor(c.Config)
 	require.NoError(t, err)
 	pass := httputil.NewSingleHostReverseProxy(to)
-	// Without HTTP/2, which cannot carry the sessions.
+	// HTTP/2 is off because it does not support the sessions.
 	pass.Transport = &http.Transport{TLSClientConfig: tls, ForceAttemptHTTP2: false}
 	pass.FlushInterval = -1
-	pass.ErrorLog = log.New(io.Discard, "", 0) // connections that their clients gave up
+	pass.ErrorLog = log.New(io.Discard, "", 0) // connections that their clients closed
 	f := &apiFrontend{intercept: intercept}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := f.record(r); f.intercept != nil && f.intercept(n, w, r) {
@@ -58,13 +58,13 @@ func newFrontend(t testing.TB, s *server, intercept func(n int, w http.ResponseW
 	})}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	go server.Serve(listener) //nolint:errcheck // ends with Close, and says so
+	go server.Serve(listener) //nolint:errcheck // it returns ErrServerClosed
 	t.Cleanup(func() { require.NoError(t, server.Close()) })
 	s.args = append(s.args, "--kubeconfig", kubeconfigFor(t, "http://"+listener.Addr().String()))
 	return f
 }
 
-// record counts a request.
+// record records a request and returns how many there were.
 func (f *apiFrontend) record(r *http.Request) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -72,15 +72,15 @@ func (f *apiFrontend) record(r *http.Request) int {
 	return len(f.requests)
 }
 
-// since are the requests after the first n.
+// since returns the requests after the first n.
 func (f *apiFrontend) since(n int) []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return append([]string{}, f.requests[n:]...)
 }
 
-// awaitQuiet returns, with how many requests there were, when for a while there has
-// been none: what the making of containers has to ask is asked.
+// awaitQuiet waits until there has been no request for a second, so that the
+// creation of containers has ended, and returns the number of requests.
 func (f *apiFrontend) awaitQuiet(t testing.TB) int {
 	t.Helper()
 	last := 0
@@ -88,11 +88,11 @@ func (f *apiFrontend) awaitQuiet(t testing.TB) int {
 		before := last
 		last = len(f.since(0))
 		return last == before
-	}, waitTimeout, time.Second, "the API server is asked for ever")
+	}, waitTimeout, time.Second, "requests to the API server do not end")
 	return last
 }
 
-// respondError answers as an API server does that has too much to do or fails.
+// respondError answers like an API server that is overloaded or fails.
 func respondError(w http.ResponseWriter, code int, reason string, retryAfter int) {
 	if retryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(retryAfter))
@@ -102,7 +102,7 @@ func respondError(w http.ResponseWriter, code int, reason string, retryAfter int
 	fmt.Fprintf(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"message":"so the test wants it"}`, reason, code)
 }
 
-// podCodec reads pods in whatever form they are sent.
+// podCodec decodes pods in any encoding.
 var podCodec = func() k8sruntime.Decoder {
 	scheme := k8sruntime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {
@@ -111,8 +111,8 @@ var podCodec = func() k8sruntime.Decoder {
 	return serializer.NewCodecFactory(scheme).UniversalDeserializer()
 }()
 
-// changePod changes a pod that is about to be made, as a cluster's admission
-// webhooks do.
+// changePod changes a pod in a create request, as a cluster's admission webhooks
+// do.
 func changePod(r *http.Request, change func(*corev1.Pod)) error {
 	if r.Method != http.MethodPost || !strings.HasSuffix(r.URL.Path, "/pods") {
 		return nil

@@ -11,8 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// gvisorBackend is a Docker engine of its own, whose containers run under
-// gVisor.
+// gvisorBackend is a separate Docker engine, whose containers run under gVisor.
 type gvisorBackend struct {
 	dockerBackend
 	host string
@@ -52,9 +51,8 @@ hooks:
 `
 
 // Under gVisor a container is claimed, its hooks run, and it is released and
-// kept for its tenant. Another tenant finds nothing of the first: it gets a
-// container of its own, for no used one can be proven clean. A server that is
-// killed meanwhile changes none of it.
+// kept for its tenant. Another tenant gets a new container, because a used one
+// cannot be proven clean. The same holds when the server is killed in between.
 func TestGVisor(t *testing.T) {
 	t.Parallel()
 	rt := gvisorBackend{host: gvisortest.Host(t)}
@@ -71,7 +69,7 @@ func TestGVisor(t *testing.T) {
 	s.requireNothingLeft()
 }
 
-// claimUnderGVisor are those of two tenants, one after the other.
+// claimUnderGVisor claims and releases for two tenants, one after the other.
 func (s *server) claimUnderGVisor(id string) {
 	t := s.t
 	t.Helper()

@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/api/client"
 )
 
-// invalidFile has faults of several kinds.
+// invalidFile has errors of several kinds.
 const invalidFile = `id: Faulty
 image: x
 comand: [a]
@@ -23,15 +23,15 @@ hooks:
   post_claim: [{ command: [a], timeout: soon }]
 `
 
-// wantErrors are all that is wrong with it, at their places.
+// wantErrors returns the errors of invalidFile with their positions.
 func wantErrors() []string {
 	return []string{
 		":1:5: id: ", ":3:1: comand: ", ":4:19: pool.min_idle: ", ":6:41: hooks.post_claim[0].timeout: ",
 	}
 }
 
-// What is wrong with a file is told all at once, each fault at its place, the
-// same by validate, by apply and by the API.
+// Validate, apply and the API report all errors in a file at once, each with its
+// position.
 func TestInvalidWorkloadFile(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
@@ -44,7 +44,7 @@ func TestInvalidWorkloadFile(t *testing.T) {
 	for _, want := range wantErrors() {
 		require.Contains(t, validated.out, file+want)
 	}
-	require.Contains(t, validated.out, "command", "the remedy of the misspelt field")
+	require.Contains(t, validated.out, "command", "the hint for the misspelt field")
 	require.Equal(t, len(wantErrors()), strings.Count(validated.out, "\n"), validated.out)
 
 	_, err := s.Apply(t.Context(), "faulty", []byte(invalidFile))
@@ -56,7 +56,7 @@ func TestInvalidWorkloadFile(t *testing.T) {
 	require.NotEmpty(t, refused.ValidationErrors[1].Hint)
 }
 
-// Text that is no YAML at all is told with its line, and nothing breaks.
+// Text that is not YAML is rejected, and the server continues.
 func TestInvalidYAML(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
@@ -69,7 +69,7 @@ func TestInvalidYAML(t *testing.T) {
 	}
 }
 
-// problemOf is the server's refusal.
+// problemOf returns the server's error response.
 func problemOf(t testing.TB, err error) *client.Error {
 	t.Helper()
 	var refused *client.Error
@@ -77,15 +77,15 @@ func problemOf(t testing.TB, err error) *client.Error {
 	return refused
 }
 
-// Commands that make no sense, or ask for what there is not, say so in a line
-// that names the remedy, with the exit code that the help promises.
+// Commands that are invalid or name missing objects fail with one line that has a
+// hint, and with the exit code in the help.
 func TestUsageErrors(t *testing.T) {
 	t.Parallel()
 	s := serve(t, processBackend{})
 	for _, test := range []struct {
 		args string
 		code int
-		says string
+		want string
 	}{
 		{"claim nothing --tenant ada", 3, "hostler get workloads"},
 		{"release nothing", 3, "hostler get claims"},
@@ -122,13 +122,13 @@ func TestUsageErrors(t *testing.T) {
 		t.Run(test.args, func(t *testing.T) {
 			got := s.cli(strings.Fields(test.args)...)
 			require.Equal(t, test.code, got.code, got.err)
-			require.Contains(t, got.err, test.says)
+			require.Contains(t, got.err, test.want)
 			require.NotContains(t, got.err, "goroutine ")
 		})
 	}
 }
 
-// With keys everybody needs one, but for the probes.
+// With API keys every request needs one, except the probes.
 func TestAPIKeys(t *testing.T) {
 	t.Parallel()
 	keys := filepath.Join(t.TempDir(), "keys")
@@ -144,23 +144,23 @@ func TestAPIKeys(t *testing.T) {
 		require.Equal(t, test.code, got.code, got.err)
 	}
 	require.Zero(t, s.cli("get", "pools", "--api-key-file", keys).code)
-	anybody, err := client.New(s.base, "")
+	keyless, err := client.New(s.base, "")
 	require.NoError(t, err)
-	_, err = anybody.Health(t.Context())
+	_, err = keyless.Health(t.Context())
 	require.NoError(t, err)
-	_, err = anybody.Pools(t.Context())
+	_, err = keyless.Pools(t.Context())
 	require.Equal(t, http.StatusUnauthorized, problemOf(t, err).Status)
 }
 
-// What a valid file cannot know, that there is no such program or user, is
-// told where the hook was to run.
+// A hook with a missing program or user fails the claim when it starts, because
+// validation cannot detect it.
 func TestHookStartError(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
 		for id, hook := range map[string]string{
 			"program": "command: [/no/such/program]",
-			"user":    "command: [BOX, echo], user: nobody-by-this-name",
+			"user":    "command: [BOX, echo], user: no-such-user",
 		} {
 			s.apply(id, "pool: { min_idle: 0, max_size: 1 }\nhooks: { post_claim: [{ "+hook+", on_error: retry, retries: 3 }] }\n")
 			_, _, err := s.Claim(t.Context(), id, "ada", waitTimeout)
@@ -168,7 +168,7 @@ func TestHookStartError(t *testing.T) {
 			require.Equal(t, api.HookFailed, refused.Code)
 			require.Equal(t, "start_failed", string(refused.Run.State))
 			require.Contains(t, refused.Detail, strings.Trim(strings.Fields(hook)[len(strings.Fields(hook))-1], "[],"))
-			require.Len(t, s.events(eventsOf(id, activity.HookStarted)), 1, "it would not start the next time either")
+			require.Len(t, s.events(eventsOf(id, activity.HookStarted)), 1, "a start error is not retried")
 			s.deleteWorkload(id)
 		}
 		s.requireEnds()
@@ -176,7 +176,7 @@ func TestHookStartError(t *testing.T) {
 	})
 }
 
-// An image that there is not fails the pool and not the server.
+// A missing image fails the pool and not the server.
 func TestMissingImage(t *testing.T) {
 	t.Parallel()
 	forEachEngine(t, func(t *testing.T, rt backend) {

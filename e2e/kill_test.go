@@ -26,8 +26,8 @@ hooks:
   pre_destroy: [{ name: destroy, command: [APP, append, /state/log, d] }]
 `
 
-// crashEvents are the events at which a server is killed: right after each, the
-// deed that it announces is about to be done.
+// crashEvents returns filters for the events at which a server is killed: right
+// after each, the action that the event announces is about to start.
 func crashEvents() []activity.Filter {
 	at := func(t activity.Type, point hooks.Point) activity.Filter {
 		return activity.Filter{Types: []activity.Type{t}, Point: string(point)}
@@ -44,8 +44,8 @@ func crashEvents() []activity.Filter {
 	return all
 }
 
-// A server may be killed at any moment: the next one loses no claim that was
-// answered, begins no hook again, and leaves nothing behind.
+// A server is killed at any event. The next one loses no claim that was answered,
+// starts no hook again, and leaves nothing behind.
 func TestKilledAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -53,14 +53,14 @@ func TestKilledAtEveryEvent(t *testing.T) {
 		for i, moment := range crashEvents() {
 			id := fmt.Sprintf("round-%d", i)
 			moment.Workload = id
-			told := &clientSim{promised: map[string]claim.State{}}
+			sim := &clientSim{promised: map[string]claim.State{}}
 			var busy errgroup.Group
 			busy.Go(func() error { return s.killAtEvent(moment) })
-			busy.Go(func() error { told.run(s, id); return nil })
+			busy.Go(func() error { sim.run(s, id); return nil })
 			require.NoError(t, busy.Wait(), "waiting for %s of %s", moment.Types, moment.Point)
 			<-s.ended
 			s.start()
-			told.check(s)
+			sim.check(s)
 			s.releaseAll(id)
 			s.deleteWorkload(id)
 			s.requireEnds()
@@ -70,7 +70,7 @@ func TestKilledAtEveryEvent(t *testing.T) {
 	})
 }
 
-// killAtEvent kills the server as soon as something has happened.
+// killAtEvent kills the server as soon as an event matches.
 func (s *server) killAtEvent(moment activity.Filter) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
 	defer cancel()
@@ -79,11 +79,11 @@ func (s *server) killAtEvent(moment activity.Filter) error {
 	if errors.Is(err, seen) {
 		return s.cmd.Process.Kill()
 	}
-	return errors.Join(fmt.Errorf("it did not happen within %s", waitTimeout), err)
+	return errors.Join(fmt.Errorf("no matching event within %s", waitTimeout), err)
 }
 
-// clientSim is tenants who come one after the other, until the server dies, and
-// what the server has promised them.
+// clientSim simulates tenants that claim one after the other until the server is
+// killed, and records what the server has promised them.
 type clientSim struct {
 	promised map[string]claim.State
 }
@@ -102,8 +102,8 @@ func (v *clientSim) run(s *server, id string) {
 		if _, err := s.GetClaim(ctx, got.ID); err != nil {
 			return
 		}
-		delete(v.promised, got.ID) // until its release is answered, nobody knows
-		// Bob's container is thrown away, so that all the moments come to pass.
+		delete(v.promised, got.ID) // unknown until its release is answered
+		// Bob's container is discarded, so that all of the events occur.
 		if _, err := s.Release(ctx, got.ID, tenant == "bob"); err != nil {
 			return
 		}
@@ -111,7 +111,7 @@ func (v *clientSim) run(s *server, id string) {
 	}
 }
 
-// check holds the server to what it has promised.
+// check checks that the server has kept its promises.
 func (v *clientSim) check(s *server) {
 	s.t.Helper()
 	for id, state := range v.promised {
@@ -121,7 +121,7 @@ func (v *clientSim) check(s *server) {
 	}
 }
 
-// releaseAll gives back what the tenants of a workload hold.
+// releaseAll releases the live claims of a workload.
 func (s *server) releaseAll(id string) {
 	s.t.Helper()
 	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id})
@@ -130,19 +130,19 @@ func (s *server) releaseAll(id string) {
 		got, err := s.Release(s.t.Context(), c.ID, false)
 		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
 		if c.State == claim.Pending && got.State == claim.Failed {
-			continue // the new server was about to finish it
+			continue // the new server was completing it
 		}
 		require.Equal(s.t, claim.Released, got.State)
 	}
 }
 
-// requireOnce checks that no hook has begun twice for one claim or container.
+// requireOnce checks that no hook has started twice for a claim or container.
 func (s *server) requireOnce(id string) {
 	s.t.Helper()
 	begun := map[string]bool{}
 	for _, r := range s.runsOf(hooks.RunFilter{Workload: id}) {
 		what := strings.Join([]string{r.Hook, r.Container, r.Claim}, " ")
-		require.False(s.t, begun[what], "%s has begun twice", what)
+		require.False(s.t, begun[what], "%s has started twice", what)
 		begun[what] = r.State != hooks.Skipped
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// removals are the ways in which a cluster ends a pod under its owner's hands.
+// removals returns the ways in which someone other than Hostler removes a pod.
 func removals() map[string]struct {
 	path   string
 	object func(id string) any
@@ -40,7 +40,8 @@ func removals() map[string]struct {
 	}
 }
 
-// podRemoval is a workload one of whose pods somebody removes.
+// podRemoval is a workload with a pod that is removed by someone other than
+// Hostler.
 type podRemoval struct {
 	s      *server
 	id     string
@@ -59,7 +60,7 @@ func (r *podRemoval) removePod(container string) {
 	askCluster(r.s.t, method, podPath(container)+how.path, how.object(container), nil)
 }
 
-// awaitDestroyed waits until a container is gone.
+// awaitDestroyed waits until a container is destroyed.
 func (r *podRemoval) awaitDestroyed(container string) {
 	r.s.t.Helper()
 	f := eventsOf(r.id, activity.ContainerDestroyed)
@@ -78,8 +79,8 @@ func (r *podRemoval) whileIdle() {
 	require.NotEqual(r.s.t, container, c.Container)
 }
 
-// A claim stays its tenant's, who is told that the container is dead, and gets
-// another after the release.
+// A claim stays its tenant's. Its container's health is exited, and the tenant
+// gets another container after the release.
 func (r *podRemoval) whileClaimed() {
 	t := r.s.t
 	c, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
@@ -102,15 +103,15 @@ func (r *podRemoval) whileClaimed() {
 	require.Equal(t, claim.Released, got.State)
 	skipped := r.s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
 	require.Len(t, skipped, 1)
-	require.Equal(t, hooks.Skipped, skipped[0].State, "there is nothing to run it in")
+	require.Equal(t, hooks.Skipped, skipped[0].State, "the container has exited")
 	r.awaitDestroyed(c.Container)
 	next, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.NotEqual(t, c.Container, next.Container)
 }
 
-// A hook that was cut off is recorded as that, and its claim fails: it is never
-// made active on a guess.
+// An interrupted hook is recorded as lost or unknown, and its claim fails: a
+// claim never becomes active on an assumption.
 func (r *podRemoval) whileHookRuns() {
 	t := r.s.t
 	answer := make(chan error, 1)
@@ -129,8 +130,8 @@ func (r *podRemoval) whileHookRuns() {
 	r.awaitDestroyed(begun.Container)
 }
 
-// Whoever removes a pod, and whenever, what Hostler knows of it is the truth
-// soon after, and the pool is filled again.
+// When a pod is removed by any means and at any time, Hostler's records are
+// correct soon after, and the pool is filled again.
 func TestPodRemoved(t *testing.T) {
 	t.Parallel()
 	requireBackend(t, kubernetesBackend{})
@@ -160,7 +161,7 @@ func TestPodRemoved(t *testing.T) {
 	s.requireNothingLeft()
 }
 
-// The pool says what the registry said, in the words of the node that asked it.
+// The pool reports the registry's error, in the node's words.
 func TestImagePullError(t *testing.T) {
 	t.Parallel()
 	requireBackend(t, kubernetesBackend{})
@@ -170,24 +171,24 @@ func TestImagePullError(t *testing.T) {
 	}))
 	t.Cleanup(closed.Close)
 	s := serve(t, kubernetesBackend{})
-	for id, test := range map[string]struct{ image, says string }{
+	for id, test := range map[string]struct{ image, want string }{
 		"missing": {images(t).nothing, "not found"},
 		"closed":  {strings.TrimPrefix(closed.URL, "http://") + "/secret:1", "401 Unauthorized"},
 	} {
 		text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/x]\nuser: '1:1'\npool: { min_idle: 1, max_size: 1 }\n", id, test.image)
 		_, err := s.Apply(t.Context(), id, []byte(text))
 		require.NoError(t, err)
-		require.Contains(t, s.awaitEvent(eventsOf(id, activity.PoolWarning), 1).Message, test.says)
+		require.Contains(t, s.awaitEvent(eventsOf(id, activity.PoolWarning), 1).Message, test.want)
 		output := s.mustCLI("get", "pools", "-o", "yaml")
 		require.Contains(t, output, test.image)
-		require.Contains(t, output, test.says)
+		require.Contains(t, output, test.want)
 		s.deleteWorkload(id)
 	}
 	s.requireNothingLeft()
 }
 
-// A pod that no node takes is given up after a while, with the scheduler's
-// words, and the pool tries again.
+// A pod that no node accepts is discarded after a timeout with the scheduler's
+// message, and the pool retries.
 func TestUnschedulablePod(t *testing.T) {
 	t.Parallel()
 	requireBackend(t, kubernetesBackend{})
@@ -200,17 +201,17 @@ func TestUnschedulablePod(t *testing.T) {
 		return err != nil
 	})
 	s.start()
-	s.apply("homeless", "pool: { min_idle: 1, max_size: 1 }\n")
-	warning := s.awaitEvent(eventsOf("homeless", activity.PoolWarning), 1)
+	s.apply("unscheduled", "pool: { min_idle: 1, max_size: 1 }\n")
+	warning := s.awaitEvent(eventsOf("unscheduled", activity.PoolWarning), 1)
 	require.Contains(t, warning.Message, "nodes are available")
 	require.Contains(t, warning.Message, "didn't match Pod's node affinity/selector")
 	require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "nodes are available")
-	s.deleteWorkload("homeless")
+	s.deleteWorkload("unscheduled")
 	s.requireNothingLeft()
 }
 
-// Of an API server that is overloaded, or fails now and then, tenants see no
-// more than that things take longer.
+// If the API server is overloaded or fails occasionally, calls take longer but
+// succeed.
 func TestThrottledAPIServer(t *testing.T) {
 	t.Parallel()
 	requireBackend(t, kubernetesBackend{})
@@ -222,9 +223,9 @@ func TestThrottledAPIServer(t *testing.T) {
 		8: func(w http.ResponseWriter) { respondError(w, http.StatusGatewayTimeout, "Timeout", 0) },
 	}
 	f := newFrontend(t, s, func(n int, w http.ResponseWriter, _ *http.Request) bool {
-		answer, ok := refusals[n%10]
+		refuse, ok := refusals[n%10]
 		if ok {
-			answer(w)
+			refuse(w)
 		}
 		return ok
 	})
@@ -242,8 +243,8 @@ func TestThrottledAPIServer(t *testing.T) {
 	s.requireNothingLeft()
 }
 
-// A warm claim, with its hook, asks nothing of the API server before it is
-// answered: what it costs does not depend on how busy the cluster is.
+// A warm claim with a hook sends no request to the API server, so its duration
+// does not depend on the load of the cluster.
 func TestWarmClaimNeedsNoAPIServer(t *testing.T) {
 	t.Parallel()
 	requireBackend(t, kubernetesBackend{})
@@ -261,5 +262,5 @@ func TestWarmClaimNeedsNoAPIServer(t *testing.T) {
 		require.Equal(t, hooks.Succeeded, c.Hooks[0].State)
 	}
 	asked := slices.DeleteFunc(f.since(before), func(r string) bool { return strings.Contains(r, "/pods?") })
-	require.Empty(t, asked, "but for what compares engine and database now and then")
+	require.Empty(t, asked, "except for the periodic comparison of engine and database")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// longOutput is more than what is kept of the beginning of a hook's output.
+// longOutput is longer than what is kept of the beginning of a hook's output.
 const longOutput = 20_000
 
 const lifeHooks = `
@@ -29,8 +29,8 @@ hooks:
   pre_destroy: [{ name: leave, command: [BOX, echo, bye] }]
 `
 
-// A container's whole life can be led from the command line, and each command
-// says what it did to people and to programs.
+// The command line covers the whole lifecycle of a container, and each command
+// prints its result for people and for programs.
 func TestLifecycleByCommandLine(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -53,7 +53,7 @@ func TestLifecycleByCommandLine(t *testing.T) {
 	})
 }
 
-// mustRunJSON reads what a command prints with -o json.
+// mustRunJSON runs a command with -o json and decodes its output.
 func mustRunJSON[T any](s *server, args ...string) T {
 	s.t.Helper()
 	var v T
@@ -90,13 +90,14 @@ func (s *server) listByCommandLine(c claim.Claim) {
 	require.NotContains(s.t, table, "greet")
 }
 
-// What a hook printed can be had whole, each stream where it belongs.
+// logsByCommandLine checks that logs prints the whole output of a hook, each
+// stream separately.
 func (s *server) logsByCommandLine(c claim.Claim) {
 	s.t.Helper()
 	greeted := s.cli("logs", c.Hooks[0].Run)
 	require.Equal(s.t, commandResult{0, "ada\n", "# post_claim greet, attempt 1: succeeded, exit code 0\n"}, greeted)
 	require.Equal(s.t, strings.Repeat("y", longOutput), s.mustCLI("logs", c.Hooks[1].Run))
-	// Once for each start: the baseline is taken while nothing runs.
+	// Once for each start: the baseline is recorded while the container is stopped.
 	require.Regexp(s.t, `^(idle\n)+$`, s.mustCLI("logs", "--container", c.Container))
 }
 
@@ -105,7 +106,7 @@ func (s *server) releaseByCommandLine(c claim.Claim) {
 	got := mustRunJSON[claim.Claim](s, "release", "--workload", "life", "--tenant", "ada")
 	require.Equal(s.t, claim.Released, got.State)
 	require.Equal(s.t, c.ID, got.ID)
-	require.Contains(s.t, s.mustCLI("release", c.ID), "released", "releasing twice is no fault")
+	require.Contains(s.t, s.mustCLI("release", c.ID), "released", "releasing twice is not an error")
 	require.Equal(s.t, 3, s.cli("release", "--workload", "life", "--tenant", "ada").code)
 	flushed := s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
 	require.Len(s.t, flushed, 1)
@@ -118,7 +119,7 @@ func (s *server) scaleDownByCommandLine() {
 	s.awaitEvent(eventsOf("life", activity.ContainerCreated), 2)
 	require.Contains(s.t, s.mustCLI("drain", "life"), "drained")
 	s.awaitEvent(eventsOf("life", activity.ContainerDestroyed), 2)
-	require.Equal(s.t, 4, s.cli("claim", "life", "--tenant", "ada").code, "a draining pool gives nothing")
+	require.Equal(s.t, 4, s.cli("claim", "life", "--tenant", "ada").code, "a draining pool has no container for claims")
 	left := s.runsOf(hooks.RunFilter{Point: hooks.PreDestroy})
 	require.Len(s.t, left, 2)
 	require.Contains(s.t, s.mustCLI("delete", "workload", "life"), "workload life delet")

@@ -10,30 +10,31 @@ import (
 	"time"
 )
 
-// serverLog takes what a server writes and wakes those who wait for a line.
+// serverLog records the log of a server and wakes goroutines that wait for a
+// line.
 type serverLog struct {
 	mu      sync.Mutex // guards what follows
 	text    bytes.Buffer
 	partial []byte
 	lines   []logLine
 	ended   bool
-	changed chan struct{} // closed with each change, and made anew
+	changed chan struct{} // closed at each change, and replaced
 }
 
-// logLine is one line, as JSON.
+// logLine is a JSON line of a log.
 type logLine map[string]any
 
-// hasMessage tells whether the line has this message.
+// hasMessage reports whether the line has this message.
 func (l logLine) hasMessage(message string) bool { return l["msg"] == message }
 
-// errorContains tells whether the error of the line has a text in it.
+// errorContains reports whether the error of the line contains text.
 func (l logLine) errorContains(text string) bool {
 	return strings.Contains(fmt.Sprint(l["error"]), text)
 }
 
 func newServerLog() *serverLog { return &serverLog{changed: make(chan struct{})} }
 
-// Write takes a part of the log.
+// Write appends a part of the log.
 func (l *serverLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -54,7 +55,7 @@ func (l *serverLog) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// finish says that nothing more will come.
+// finish marks the end of the log.
 func (l *serverLog) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +74,8 @@ func (l *serverLog) String() string {
 	return l.text.String()
 }
 
-// find returns the first line that matches, and else what to wait on for more.
+// find returns the first line that matches, or nil. It also returns whether the
+// log has ended, and a channel that is closed at the next change.
 func (l *serverLog) find(match func(logLine) bool) (logLine, bool, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,7 +87,7 @@ func (l *serverLog) find(match func(logLine) bool) (logLine, bool, <-chan struct
 	return nil, l.ended, l.changed
 }
 
-// await returns the first line that matches as soon as it is written.
+// await waits for the first line that matches.
 func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) logLine {
 	t.Helper()
 	deadline := time.After(waitTimeout)
@@ -95,12 +97,12 @@ func (l *serverLog) await(t testing.TB, what string, match func(logLine) bool) l
 			return line
 		}
 		if ended {
-			t.Fatalf("the server ended before it wrote %s:\n%s", what, l)
+			t.Fatalf("the server ended before it logged %s:\n%s", what, l)
 		}
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("the server did not write %s within %s:\n%s", what, waitTimeout, l)
+			t.Fatalf("the server did not log %s within %s:\n%s", what, waitTimeout, l)
 		}
 	}
 }

@@ -16,20 +16,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waitTimeout bounds whatever is waited for. Nothing takes nearly as long, but
-// machines that test are slow and busy.
+// waitTimeout is the timeout of every wait. Nothing takes nearly as long, but
+// test machines are slow and busy.
 const waitTimeout = 3 * time.Minute
 
-// runID names this run of the tests in what it makes on an engine.
+// runID marks what this run of the tests creates on an engine.
 var runID = "e2e-" + uuid.NewString()[:8]
 
-// cleanups are what is called when all tests have ended.
+// cleanups are the functions that are called after all tests.
 var cleanups struct {
 	sync.Mutex // guards calls
 	calls      []func(context.Context) error
 }
 
-// cleanUpAtEnd has something done when all tests have ended.
+// cleanUpAtEnd registers a function that is called after all tests.
 func cleanUpAtEnd(call func(context.Context) error) {
 	cleanups.Lock()
 	defer cleanups.Unlock()
@@ -51,8 +51,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// builtPrograms is the folder with the programs under test, and those that containers
-// run: static, so that they run in an image that holds nothing else.
+// builtPrograms builds the programs under test and those that containers run, and
+// returns their directory. They are static, so that they run in an image that
+// has nothing else.
 var builtPrograms = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", runID+"-bin-")
 	if err != nil {
@@ -65,11 +66,11 @@ var builtPrograms = sync.OnceValues(func() (string, error) {
 	if out, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build the programs: %w: %s", err, out)
 	}
-	// A container's user may be another than ours.
+	// A container's user may differ from the tests' user.
 	return dir, os.Chmod(dir, 0o755)
 })
 
-// program is the path of a program that was built for the tests.
+// program returns the path of a program that was built for the tests.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := builtPrograms()
@@ -77,13 +78,14 @@ func program(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// commandResult is how a command ended.
+// commandResult is the exit code and the output of a command.
 type commandResult struct {
 	code     int
 	out, err string
 }
 
-// environment is ours without what would change how the programs behave.
+// environment returns the environment of the tests without the variables that
+// configure the programs, and with more.
 func environment(more ...string) []string {
 	var env []string
 	for _, v := range os.Environ() {
@@ -94,7 +96,7 @@ func environment(more ...string) []string {
 	return append(env, more...)
 }
 
-// hostler runs the command line to its end.
+// hostler runs a command line and waits for its end.
 func hostler(t testing.TB, env []string, stdin string, args ...string) commandResult {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)

@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// misbehavingHooks look around first, so that each tenant's hooks tell what the
-// one before has left.
+// misbehavingHooks first print what they find, so that each tenant's hooks show
+// what the tenant before has left.
 const misbehavingHooks = `
 read_only: true
 pool: { min_idle: 0, max_size: 1, reuse: wipe }
@@ -24,34 +24,34 @@ hooks:
     - { name: environment, command: [BOX, env] }
     - { name: note, command: [APP, append, /state/note, secret] }
     - { name: litter, command: [APP, append, /tmp/litter, secret] }
-    - { name: stubborn, command: [APP, stubborn, MARKER], timeout: 3s, on_error: continue }
+    - { name: misbehave, command: [APP, misbehave, MARKER], timeout: 3s, on_error: continue }
 `
 
-// firstTenant is a name that no random id has in it.
+// firstTenant is a name that no random id contains.
 const firstTenant = "the-first-of-them"
 
-// maxGrowthKiB is how much more memory a server may need at its worst for a hook that
-// writes a gigabyte.
+// maxGrowthKiB is the maximum growth of a server's memory for a hook that writes
+// a gigabyte.
 const maxGrowthKiB = 48 << 10 // KiB
 
-// A hook that does all that a hook must not is ended with everything that it
-// started, costs the server nothing, and leaves nothing for the next tenant of
-// the same container.
+// A misbehaving hook is killed with all processes that it started, costs the
+// server little memory, and leaves nothing for the next tenant of the same
+// container.
 func TestMisbehavingHook(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		marker := "stubborn-" + uuid.NewString()[:8]
+		marker := "misbehave-" + uuid.NewString()[:8]
 		text := strings.ReplaceAll(misbehavingHooks, "MARKER", marker)
-		if rt.name() != "process" { // folders of the test are closed to other users
+		if rt.name() != "process" { // directories of the test are closed to other users
 			text += "user: '1000:1000'\n"
 		}
-		s.apply("stubborn", text)
+		s.apply("misbehaving", text)
 
 		before := memory(t, s.cmd.Process.Pid, "VmRSS")
 		first := s.claimAndCheck(firstTenant)
 		require.Less(t, memory(t, s.cmd.Process.Pid, "VmHWM")-before, maxGrowthKiB, "KiB more than before")
-		require.False(t, rt.hasProcess(t, first.Container, marker), "a process of the hook lives")
+		require.False(t, rt.hasProcess(t, first.Container, marker), "a process of the hook is alive")
 		incarnation := rt.incarnation(t, s, first.Container)
 		_, err := s.Release(t.Context(), first.ID, false)
 		require.NoError(t, err)
@@ -64,11 +64,11 @@ func TestMisbehavingHook(t *testing.T) {
 	})
 }
 
-// claimAndCheck claims, and checks what the hooks found and what became of the
-// stubborn one.
+// claimAndCheck claims, and checks what the hooks found and how the misbehaving
+// one ended.
 func (s *server) claimAndCheck(tenant string) claim.Claim {
 	s.t.Helper()
-	c, _, err := s.Claim(s.t.Context(), "stubborn", tenant, waitTimeout)
+	c, _, err := s.Claim(s.t.Context(), "misbehaving", tenant, waitTimeout)
 	require.NoError(s.t, err)
 	require.Len(s.t, c.Warnings, 1)
 	runs := s.runsOf(hooks.RunFilter{Claim: c.ID})
@@ -79,42 +79,42 @@ func (s *server) claimAndCheck(tenant string) claim.Claim {
 	require.Equal(s.t, tenant == firstTenant, strings.Contains(output["environment"], firstTenant), output["environment"])
 
 	last := runs[len(runs)-1]
-	require.Equal(s.t, "stubborn", last.Hook)
+	require.Equal(s.t, "misbehave", last.Hook)
 	require.Equal(s.t, hooks.TimedOut, last.State)
 	require.True(s.t, last.TimedOut)
-	require.True(s.t, last.Killed, "it is deaf to SIGTERM")
+	require.True(s.t, last.Killed, "it ignores SIGTERM")
 	require.True(s.t, last.Stdout.Truncated)
-	require.Greater(s.t, last.Stdout.Total, int64(1<<20), "it was not held up")
-	require.Less(s.t, len(last.Stdout.String()), 100_000, "only its ends are kept")
+	require.Greater(s.t, last.Stdout.Total, int64(1<<20), "its output was not blocked")
+	require.Less(s.t, len(last.Stdout.String()), 100_000, "only its head and tail are kept")
 	return c
 }
 
 const taintingHooks = `
 pool: { min_idle: 0, max_size: 1, reuse: wipe }
 hooks:
-  post_claim: [{ name: spoil, command: [APP, append, /spoilt, x] }]
-  pre_release: [{ name: show, command: [APP, read, /spoilt] }]
+  post_claim: [{ name: taint, command: [APP, append, /tainted, x] }]
+  pre_release: [{ name: show, command: [APP, read, /tainted] }]
 `
 
-// A container whose own files a tenant has changed cannot be proven clean: the
-// next tenant gets another.
+// A container whose root filesystem a tenant has changed cannot be proven clean:
+// the next tenant gets another one.
 func TestUnverifiedWipe(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		s := serve(t, rt)
-		s.apply("spoilt", taintingHooks)
-		first, _, err := s.Claim(t.Context(), "spoilt", "ada", waitTimeout)
+		s.apply("tainted", taintingHooks)
+		first, _, err := s.Claim(t.Context(), "tainted", "ada", waitTimeout)
 		require.NoError(t, err)
 		_, err = s.Release(t.Context(), first.ID, false)
 		require.NoError(t, err)
 
-		second, _, err := s.Claim(t.Context(), "spoilt", "bob", waitTimeout)
+		second, _, err := s.Claim(t.Context(), "tainted", "bob", waitTimeout)
 		require.NoError(t, err)
 		require.Equal(t, claim.Fresh, second.Source)
 		require.NotEqual(t, first.Container, second.Container)
-		f := eventsOf("spoilt", activity.ContainerDestroyed)
+		f := eventsOf("tainted", activity.ContainerDestroyed)
 		f.Container = first.Container
-		require.Contains(t, s.awaitEvent(f, 1).Message, "/spoilt")
+		require.Contains(t, s.awaitEvent(f, 1).Message, "/tainted")
 		_, err = s.Release(t.Context(), second.ID, false)
 		require.NoError(t, err)
 		shown := s.runsOf(hooks.RunFilter{Claim: second.ID, Point: hooks.PreRelease})

@@ -22,24 +22,24 @@ hooks:
   pre_release: [{ name: show, command: [APP, read, /state/log] }]
 `
 
-// A server that starts before its engine says so, and works as soon as the
-// engine is there.
+// A server that starts before its engine reports that, and works as soon as the
+// engine is available.
 func TestEngineUnavailableAtStart(t *testing.T) {
 	t.Parallel()
 	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := startOnProxy(t, s)
+		proxy := startOnProxy(t, s)
 		s.start()
 		_, err := s.Health(t.Context())
 		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 		require.NotEmpty(t, problemOf(t, err).Detail)
 		s.apply("early", outageHooks)
-		require.Contains(t, s.awaitEvent(eventsOf("early", activity.PoolWarning), 1).Message, way.address)
+		require.Contains(t, s.awaitEvent(eventsOf("early", activity.PoolWarning), 1).Message, proxy.address)
 		_, _, err = s.Claim(t.Context(), "early", "ada", 0)
 		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 
-		way.restore(t)
-		require.Eventually(t, func() bool { // what it answers is some seconds old at most
+		proxy.restore(t)
+		require.Eventually(t, func() bool { // the answer is cached for some seconds
 			_, err := s.Health(t.Context())
 			return err == nil
 		}, waitTimeout, 100*time.Millisecond)
@@ -53,15 +53,14 @@ func TestEngineUnavailableAtStart(t *testing.T) {
 	})
 }
 
-// An engine that goes away costs the claims that are in the making, and
-// nothing else: what is held stays held, no hook runs again, and nothing is
-// left of what was half made or half removed.
+// An outage of the engine fails pending claims and nothing else: active claims
+// stay active, no hook runs again, and no incomplete container is left.
 func TestEngineOutage(t *testing.T) {
 	t.Parallel()
 	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := startOnProxy(t, s)
-		way.restore(t)
+		proxy := startOnProxy(t, s)
+		proxy.restore(t)
 		s.start()
 		s.apply("kept", outageHooks)
 		held, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
@@ -73,18 +72,18 @@ func TestEngineOutage(t *testing.T) {
 		require.Len(t, waiting, 1)
 		idle := waiting[0].ID
 
-		way.cut()
+		proxy.cut()
 		_, err = s.DestroyContainer(t.Context(), idle, false)
-		require.NoError(t, err, "it is recorded, and done when it can be")
+		require.NoError(t, err, "it is recorded, and done when the engine is available")
 		again, created, err := s.Claim(t.Context(), "kept", "ada", 0)
-		require.NoError(t, err, "what is held needs no engine")
+		require.NoError(t, err, "an active claim needs no engine")
 		require.False(t, created)
 		require.Equal(t, held.ID, again.ID)
 		_, _, err = s.Claim(t.Context(), "kept", "bob", 0)
 		require.Contains(t, []api.Code{api.EngineUnavailable, api.PoolNotReady}, problemOf(t, err).Code)
 		s.awaitEvent(eventsOf("kept", activity.PoolWarning), 1)
 
-		way.restore(t)
+		proxy.restore(t)
 		f := eventsOf("kept", activity.ContainerDestroyed)
 		f.Container = idle
 		s.awaitEvent(f, 1)
@@ -107,16 +106,16 @@ pool: { min_idle: 1, max_size: 2, reuse: wipe }
 hooks: { post_claim: [{ name: hang, command: [BOX, hang, MARKER], timeout: 5s, on_error: continue }] }
 `
 
-// A hook whose connection breaks is not run again, and its end is known or
-// said to be unknown: a claim is never made active on a guess.
+// A hook whose connection breaks is not run again, and its outcome is known or
+// recorded as unknown: a claim never becomes active on an assumption.
 func TestEngineOutageDuringHook(t *testing.T) {
 	t.Parallel()
 	forEachEngine(t, func(t *testing.T, rt backend) {
 		s := install(t, rt)
-		way := startOnProxy(t, s)
-		way.restore(t)
+		proxy := startOnProxy(t, s)
+		proxy.restore(t)
 		s.start()
-		marker := "cut-" + uuid.NewString()[:8] // not only digits: text needs no quotes then
+		marker := "cut-" + uuid.NewString()[:8] // with letters, so that it needs no quotes in YAML
 		s.apply("cut", withMarker(hookOutageHooks, marker))
 		answer := make(chan error, 1)
 		go func() { // ends with its claim
@@ -125,13 +124,13 @@ func TestEngineOutageDuringHook(t *testing.T) {
 		}()
 		begun := s.awaitEvent(eventsOf("cut", activity.HookStarted), 1)
 		s.awaitProcess(begun.Container, marker)
-		way.cut()
-		way.restore(t)
+		proxy.cut()
+		proxy.restore(t)
 		err := <-answer
 		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
 		require.Len(t, runs, 1)
 		if err == nil {
-			require.Equal(t, hooks.TimedOut, runs[0].State, "the connection was made again")
+			require.Equal(t, hooks.TimedOut, runs[0].State, "the server has reconnected")
 			s.releaseAll("cut")
 		} else {
 			require.Contains(t, []hooks.RunState{hooks.Unknown, hooks.Lost}, runs[0].State)

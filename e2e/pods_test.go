@@ -41,8 +41,8 @@ func (kubernetesBackend) image(t testing.TB) string {
 	return images(t).programs
 }
 
-// pushedImages are images in a registry of this process. The node is this machine,
-// so it can pull from there. One there is not.
+// pushedImages are images in a registry in this process, from which the node can
+// pull because it is this machine. The image nothing does not exist.
 type pushedImages struct{ programs, shim, nothing string }
 
 func images(t testing.TB) pushedImages {
@@ -92,14 +92,14 @@ func (kubernetesBackend) proxyEngine(t testing.TB) (*proxy, []string, []string) 
 	return p, []string{"--kubeconfig", kubeconfigFor(t, "https://"+p.address)}, nil
 }
 
-// incarnation is the pod, and which of the containers that it has had.
+// incarnation returns the pod's UID and its current container.
 func (kubernetesBackend) incarnation(t testing.TB, _ *server, id string) string {
 	t.Helper()
 	p := podOf(t, id)
 	return fmt.Sprint(p.Metadata.UID, p.Status.ContainerStatuses)
 }
 
-// hasProcess looks among this machine's processes, which those of its pods are.
+// hasProcess searches this machine's processes, which include those of its pods.
 func (kubernetesBackend) hasProcess(t testing.TB, id, marker string) bool {
 	t.Helper()
 	uid := podOf(t, id).Metadata.UID

@@ -14,12 +14,12 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// policy is one on_error, with what becomes of a point whose first hook fails
+// policy is an on_error policy, and the outcome of a point whose first hook fails
 // with it.
 type policy struct {
 	name  string
-	hook  string // of the file, with the fields of its policy
-	fails bool   // the point does
+	hook  string // in the workload file, with the fields of the policy
+	fails bool   // whether the point fails
 	runs  []hooks.RunState
 }
 
@@ -34,8 +34,8 @@ func policies() []policy {
 	}
 }
 
-// pointScenarios says how to lead a container to a point, and what the point's failure
-// does to the flow.
+// pointScenarios returns, for each point, a function that runs a flow with the
+// point and checks the effect of its failure.
 func pointScenarios() map[hooks.Point]func(s *server, id string, p policy) {
 	return map[hooks.Point]func(s *server, id string, p policy){
 		hooks.PostCreate: (*server).checkCreateFailure,
@@ -45,8 +45,8 @@ func pointScenarios() map[hooks.Point]func(s *server, id string, p policy) {
 	}
 }
 
-// At each point each policy does what it is documented to do, every attempt
-// that begins has one end, and nothing is left behind.
+// At each point each policy has its documented effect, every attempt that starts
+// ends once, and nothing is left behind.
 func TestErrorPolicies(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -75,8 +75,8 @@ func TestErrorPolicies(t *testing.T) {
 	})
 }
 
-// requireAttempts checks the first container's records of a point against the
-// policy, and its events against the records.
+// requireAttempts checks the runs of a point in the first container against the
+// policy, and its events against the runs.
 func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
 	s.t.Helper()
 	first := s.events(eventsOf(id, activity.ContainerCreating))[0].Container
@@ -98,8 +98,8 @@ func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
 	require.Equal(s.t, want, eventTypes(s.events(f)))
 }
 
-// A container whose post_create fails is destroyed and the pool says why; it
-// never waits.
+// A container whose post_create fails is destroyed and never idle, and the pool
+// reports the error.
 func (s *server) checkCreateFailure(id string, p policy) {
 	s.t.Helper()
 	if !p.fails {
@@ -113,8 +113,8 @@ func (s *server) checkCreateFailure(id string, p policy) {
 	require.Empty(s.t, s.events(eventsOf(id, activity.ContainerCreated)))
 }
 
-// A claim whose post_claim fails tells its caller what failed, and takes its
-// container with it.
+// A claim whose post_claim fails returns the error to its caller, and its
+// container is destroyed.
 func (s *server) checkClaimFailure(id string, p policy) {
 	s.t.Helper()
 	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
@@ -126,7 +126,7 @@ func (s *server) checkClaimFailure(id string, p policy) {
 			require.Len(s.t, c.Warnings, 1)
 			require.Contains(s.t, c.Warnings[0], "exited with code 3")
 		} else {
-			require.Empty(s.t, c.Warnings, "it succeeded in the end")
+			require.Empty(s.t, c.Warnings, "the last attempt succeeded")
 		}
 		_, err = s.Release(s.t.Context(), c.ID, false)
 		require.NoError(s.t, err)
@@ -143,8 +143,8 @@ func (s *server) checkClaimFailure(id string, p policy) {
 	s.awaitEvent(f, 1)
 }
 
-// A release goes on when its pre_release fails, with a warning. A hook that
-// fails and lets the next one run is a warning too.
+// A release continues with a warning when its pre_release fails. A failed hook
+// with on_error continue is a warning too.
 func (s *server) checkReleaseFailure(id string, p policy) {
 	s.t.Helper()
 	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
@@ -161,7 +161,7 @@ func (s *server) checkReleaseFailure(id string, p policy) {
 	s.awaitEvent(eventsOf(id, activity.ContainerReleased), 1)
 }
 
-// A container is destroyed whatever its pre_destroy did.
+// A container is destroyed whether or not its pre_destroy fails.
 func (s *server) checkDestroyFailure(id string, _ policy) {
 	s.t.Helper()
 	c := s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1).Container

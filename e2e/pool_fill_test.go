@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// A workload whose containers can never be made costs ever less, says why, and
-// is mended at once by a file that is mended.
+// A pool whose containers cannot be created backs off and reports the error. A
+// fixed workload file takes effect at once.
 func TestFailingPostCreateBacksOff(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -29,7 +29,7 @@ func TestFailingPostCreateBacksOff(t *testing.T) {
 		require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "box: no such command")
 
 		fourth := s.awaitEvent(eventsOf("broken", activity.PoolWarning), 4)
-		// Two at once, then one after each pause.
+		// Two at once, then one after each backoff.
 		require.LessOrEqual(t, len(s.events(eventsOf("broken", activity.ContainerCreating))), 5)
 		status, err = s.Pool(t.Context(), "broken")
 		require.NoError(t, err)
@@ -39,7 +39,7 @@ func TestFailingPostCreateBacksOff(t *testing.T) {
 		require.Greater(t, created.Seq, fourth.Seq)
 		begun := eventsOf("broken", activity.ContainerCreating)
 		begun.Container = created.Container
-		require.True(t, s.awaitEvent(begun, 1).Time.Before(*status.Fill.NextTry), "not at once, but after the pause of before")
+		require.True(t, s.awaitEvent(begun, 1).Time.Before(*status.Fill.NextTry), "created after the old backoff, not at once")
 		s.awaitEvent(eventsOf("broken", activity.ContainerCreated), 2)
 		s.deleteWorkload("broken")
 		s.requireEnds()
@@ -47,14 +47,15 @@ func TestFailingPostCreateBacksOff(t *testing.T) {
 	})
 }
 
-// A folder of files is loaded and followed: what is added and changed is
-// applied, what is broken or removed leaves what was in force.
+// A directory of workload files is loaded and watched: added and changed files
+// are applied, and an invalid or removed file does not change its workload.
 func TestWorkloadDirectory(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
 		dir := t.TempDir()
 		write := func(name, rest string) {
-			// As editors and configuration management do, so that nobody sees a half.
+			// The file is renamed into place, as editors and configuration management
+			// do, so that a partial file is never read.
 			hidden := filepath.Join(dir, "."+name)
 			require.NoError(t, os.WriteFile(hidden, []byte(workload(t, rt, name[:len(name)-len(".yaml")], rest)), 0o600))
 			require.NoError(t, os.Rename(hidden, filepath.Join(dir, name)))
@@ -74,11 +75,11 @@ func TestWorkloadDirectory(t *testing.T) {
 		require.NoError(t, err)
 
 		write("first.yaml", one+"nonsense: true\n")
-		s.log.await(t, "that the file is faulty", func(l logLine) bool {
+		s.log.await(t, "that the file is invalid", func(l logLine) bool {
 			return l.hasMessage("workload file not applied") && l.errorContains("first.yaml:6:1: nonsense: ")
 		})
 		require.NoError(t, os.Remove(filepath.Join(dir, "second.yaml")))
-		s.log.await(t, "that the file is gone", func(l logLine) bool { return l["workload"] == "second" && l["level"] == "WARN" })
+		s.log.await(t, "that the file was removed", func(l logLine) bool { return l["workload"] == "second" && l["level"] == "WARN" })
 		for id, revision := range map[string]string{"first": changed.Revision, "second": ""} {
 			w, err := s.Workload(t.Context(), id)
 			require.NoError(t, err)

@@ -11,14 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// processes are the folders in /proc of those with a marker in their arguments.
+// processes returns the directories in /proc of the processes with a marker in
+// their arguments.
 func processes(t testing.TB, marker string) []string {
 	t.Helper()
 	return processesWith(t, "cmdline", marker)
 }
 
-// processesOf are the folders in /proc of those that belong to a data
-// directory.
+// processesOf returns the directories in /proc of the processes that belong to a
+// data directory.
 func processesOf(t testing.TB, data string) []string {
 	t.Helper()
 	return processesWith(t, "environ", data+"/")
@@ -30,7 +31,7 @@ func processesWith(t testing.TB, file, marker string) []string {
 	require.NoError(t, err)
 	var found []string
 	for _, p := range all {
-		// One that ends while we look is gone, and another's is not ours.
+		// A process may end during the scan, or belong to another user.
 		b, err := os.ReadFile(filepath.Join(p, file))
 		if err == nil && bytes.Contains(b, []byte(marker)) {
 			found = append(found, p)
@@ -39,8 +40,8 @@ func processesWith(t testing.TB, file, marker string) []string {
 	return found
 }
 
-// memory is a line of a process's status, in KiB: VmRSS is what it has now,
-// VmHWM the most that it ever had.
+// memory returns a value of a process's status, in KiB: VmRSS is its resident
+// memory, VmHWM the peak of it.
 func memory(t testing.TB, pid int, name string) int {
 	t.Helper()
 	status, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/status")

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy is a way to an engine that can be cut: for the server behind it the
-// engine is down then.
+// proxy is a proxy to an engine that can be cut: then the engine is unavailable
+// to the server.
 type proxy struct {
-	network, address string // where the way begins
+	network, address string // where the proxy listens
 	dial             func(context.Context) (net.Conn, error)
 
 	mu       sync.Mutex // guards what follows
@@ -23,7 +23,7 @@ type proxy struct {
 	open     map[net.Conn]bool
 }
 
-// newProxy makes a way that is cut, from an address that is free.
+// newProxy returns a proxy that is cut, on an address that is free.
 func newProxy(t testing.TB, network, address string, dial func(context.Context) (net.Conn, error)) *proxy {
 	t.Helper()
 	listener, err := net.Listen(network, address)
@@ -34,13 +34,13 @@ func newProxy(t testing.TB, network, address string, dial func(context.Context) 
 	return p
 }
 
-// freeAddress is one of this machine that nobody else uses. A port of it stays
-// free while the way that begins there is cut.
+// freeAddress returns a loopback address that no other process uses, so that its
+// port stays free while the proxy is cut.
 func freeAddress() string {
 	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(255), 1+rand.IntN(254))
 }
 
-// startOnProxy has an installation's server go by a way that can be cut.
+// startOnProxy configures an installation's server to use a proxy, which is cut.
 func startOnProxy(t testing.TB, s *server) *proxy {
 	t.Helper()
 	p, args, env := s.rt.proxyEngine(t)
@@ -48,7 +48,7 @@ func startOnProxy(t testing.TB, s *server) *proxy {
 	return p
 }
 
-// restore opens the way.
+// restore opens the proxy.
 func (p *proxy) restore(t testing.TB) {
 	t.Helper()
 	listener, err := net.Listen(p.network, p.address)
@@ -59,7 +59,7 @@ func (p *proxy) restore(t testing.TB) {
 	go p.accept(t, listener) // ends with cut
 }
 
-// cut closes the way and all that is on it.
+// cut closes the proxy and all of its connections.
 func (p *proxy) cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -74,7 +74,8 @@ func (p *proxy) cut() {
 	clear(p.open)
 }
 
-// add notes a connection of a way that is open; else it says no.
+// add registers connections and reports whether the proxy is open. It closes
+// them if the proxy was cut.
 func (p *proxy) add(listener net.Listener, conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -106,7 +107,7 @@ func (p *proxy) accept(t testing.TB, listener net.Listener) {
 	}
 }
 
-// copyStream ends with either side. A side that has said all may still listen.
+// copyStream copies until either side ends. It propagates a half close.
 func copyStream(to, from net.Conn) {
 	if _, err := io.Copy(to, from); err != nil {
 		to.Close()

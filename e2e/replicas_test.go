@@ -21,20 +21,20 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Any server serves any call, whichever has made a claim and whichever keeps
-// the pools, and those who follow the log on any of them miss nothing.
+// Any server serves any call, independent of which made the claim and which is
+// the leader, and followers of the event log on any server miss nothing.
 func TestReplicasServeAnyCall(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 3)
 	f.servers[1].apply("crowd", fmt.Sprintf(crowdHooks, maxContainers))
-	var followers, visits errgroup.Group
+	var followers, tenants errgroup.Group
 	for _, s := range f.servers {
 		followers.Go(func() error { return s.followTo(t.Context(), activity.WorkloadDeleted) })
 	}
 	for i := range 12 {
-		visits.Go(func() error { return f.claimAndReleaseOnAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
+		tenants.Go(func() error { return f.claimAndReleaseOnAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
 	}
-	require.NoError(t, visits.Wait())
+	require.NoError(t, tenants.Wait())
 	s := f.servers[2]
 	requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
 	require.Len(t, s.events(eventsOf("crowd", activity.ClaimActivated)), 12)
@@ -46,7 +46,7 @@ func TestReplicasServeAnyCall(t *testing.T) {
 	s.requireNothingLeft()
 }
 
-// That a pool cannot be filled every server knows, and answers with.
+// Every server reports the error of a pool that cannot be filled.
 func TestReplicasReportPoolError(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
@@ -57,12 +57,12 @@ func TestReplicasReportPoolError(t *testing.T) {
 		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
 		refused, ok := errors.AsType[*client.Error](err)
 		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "could not be made")
-	}, waitTimeout, 50*time.Millisecond, "the server that does not lead says why")
+	}, waitTimeout, 50*time.Millisecond, "a server that is not the leader reports the error")
 	leader.deleteWorkload("broken")
 }
 
-// followTo follows the log from its beginning to an event of that type, and
-// returns an error when a number is missing.
+// followTo follows the event log from its beginning to an event of that type. It
+// returns an error if a sequence number is missing.
 func (s *server) followTo(ctx context.Context, last activity.Type) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*waitTimeout)
 	defer cancel()
@@ -82,7 +82,8 @@ func (s *server) followTo(ctx context.Context, last activity.Type) error {
 	return nil
 }
 
-// claimAndReleaseOnAll claims from all servers at once, and gives back to all at once.
+// claimAndReleaseOnAll claims from all servers concurrently, and then releases on
+// all servers concurrently.
 func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) error {
 	got := make([]claim.Claim, len(f.servers))
 	made := make([]bool, len(f.servers))
@@ -96,17 +97,17 @@ func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) 
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("%s: %w", tenant, err)
 	}
-	makers := 0
+	creators := 0
 	for n := range f.servers {
 		if got[n].ID != got[0].ID || got[n].State != claim.Active {
 			return fmt.Errorf("%s has claims %s and %s (%s)", tenant, got[0].ID, got[n].ID, got[n].State)
 		}
 		if made[n] {
-			makers++
+			creators++
 		}
 	}
-	if makers != 1 {
-		return fmt.Errorf("%d servers say that they made the claim of %s", makers, tenant)
+	if creators != 1 {
+		return fmt.Errorf("%d servers report that they created the claim of %s", creators, tenant)
 	}
 	for n, s := range f.servers {
 		g.Go(func() error {
@@ -120,21 +121,21 @@ func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) 
 	return g.Wait()
 }
 
-// requireScenarios checks what has become of the situations, by another server.
-func requireScenarios(t *testing.T, heir *server, all map[string]*crashScenario) {
+// requireScenarios checks the scenarios on the server that has taken over.
+func requireScenarios(t *testing.T, successor *server, all map[string]*crashScenario) {
 	t.Helper()
 	for id, c := range all {
-		c.s = heir
+		c.s = successor
 		crashScenarios()[id].after(c)
-		heir.deleteWorkload(id)
+		successor.deleteWorkload(id)
 	}
-	heir.requireEnds()
-	heir.requireNoGaps()
-	heir.requireNothingLeft()
+	successor.requireEnds()
+	successor.requireNoGaps()
+	successor.requireNothingLeft()
 }
 
-// A server that dies, in the middle of whatever it does and whether or not it
-// keeps the pools, is taken over from by another one.
+// When a server is killed, during any operation and whether or not it is the
+// leader, another one takes over from it.
 func TestReplicaKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("leader", func(t *testing.T) {
@@ -144,9 +145,9 @@ func TestReplicaKilled(t *testing.T) {
 		all, end := prepareScenarios(t, victim, "idle", "held", "in-create", "in-claim", "in-claim-2", "in-release", "in-destroy")
 		victim.kill()
 		end()
-		died := time.Now()
+		killed := time.Now()
 		others[0].log.await(t, "that it leads", isLeaderLine)
-		t.Logf("another server leads after %s", time.Since(died).Round(time.Millisecond))
+		t.Logf("another server leads after %s", time.Since(killed).Round(time.Millisecond))
 		requireScenarios(t, others[0], all)
 	})
 	t.Run("other", func(t *testing.T) {
@@ -160,9 +161,9 @@ func TestReplicaKilled(t *testing.T) {
 	})
 }
 
-// A server that stands still until it was taken over from, and then goes on,
-// harms nothing: what it was doing has been finished without it, its tenants
-// and their containers are left alone, and it ends.
+// A server that is suspended until another one has taken over, and then resumed,
+// does no harm: the other one has finished its work, it does not touch tenants
+// and their containers, and it exits.
 func TestStalledReplicaIsFenced(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
@@ -183,42 +184,42 @@ func TestStalledReplicaIsFenced(t *testing.T) {
 	stalled.requireEngineMatchesRecords()
 }
 
-// A server that is cut off from the database for so long that it is taken over
-// from harms nothing either.
+// Neither does a server that is disconnected from the database until another one
+// has taken over.
 func TestPartitionedReplicaIsFenced(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 0)
-	way, store := f.proxyStore()
+	proxy, store := f.proxyStore()
 	f.add(store)
-	away, _ := f.leader()
+	partitioned, _ := f.leader()
 	f.add(f.store)
 	other := f.servers[1]
-	all, end := prepareScenarios(t, away, "held", "in-claim-2", "in-release")
-	way.cut()
+	all, end := prepareScenarios(t, partitioned, "held", "in-claim-2", "in-release")
+	proxy.cut()
 	other.log.await(t, "that it leads", isLeaderLine)
 	other.awaitEvent(eventsOf("in-claim-2", activity.ClaimActivated), 1)
 	other.awaitEvent(eventsOf("in-release", activity.ClaimReleased), 1)
-	way.restore(t)
-	<-away.ended
+	proxy.restore(t)
+	<-partitioned.ended
 	end()
-	require.Equal(t, 1, away.cmd.ProcessState.ExitCode())
+	require.Equal(t, 1, partitioned.cmd.ProcessState.ExitCode())
 	requireScenarios(t, other, all)
 }
 
-// Servers that all were cut off from the database for longer than their leases
-// go on when it is back: none takes the others for dead.
+// Servers that were all disconnected from the database for longer than their
+// leases continue afterwards: none treats the others as expired.
 func TestDatabaseOutageForAllReplicas(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 0)
-	way, store := f.proxyStore()
+	proxy, store := f.proxyStore()
 	f.add(store)
 	f.add(store)
 	f.servers[0].apply("kept", countingHooks)
 	got, _, err := f.servers[1].Claim(t.Context(), "kept", "ada", waitTimeout)
 	require.NoError(t, err)
-	way.cut()
+	proxy.cut()
 	require.NoError(t, flow.Sleep(t.Context(), longOutage))
-	way.restore(t)
+	proxy.restore(t)
 	for _, s := range f.servers {
 		require.Eventually(t, func() bool {
 			again, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
@@ -227,37 +228,37 @@ func TestDatabaseOutageForAllReplicas(t *testing.T) {
 	}
 	_, err = f.servers[0].Release(t.Context(), got.ID, true)
 	require.NoError(t, err)
-	f.servers[1].deleteWorkload("kept") // somebody leads
+	f.servers[1].deleteWorkload("kept") // needs a leader
 	for _, s := range f.servers {
 		_, ended, _ := s.log.find(func(logLine) bool { return false })
-		require.False(t, ended, "nobody was taken over from")
+		require.False(t, ended, "no server was taken over from")
 	}
 }
 
-// longOutage is longer than a server is believed to be alive.
+// longOutage is longer than a lease and its margin.
 const longOutage = 25 * time.Second
 
-// A server that is told to stop and has to wait for a hook for longer than its
-// lease is not taken for dead meanwhile, and goes on to lead: nobody else begins
-// what it has begun. What it then leaves is taken over.
+// A server that gets SIGTERM and waits for a hook longer than its lease keeps its
+// lease and its leadership: no other server starts the work that it has started.
+// Its remaining work is then taken over.
 func TestReplicaStopDuringHook(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
 	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
-	leader.claimAs("kept", "ada") // and is idle: no request waits for the release
+	leader.claimAs("kept", "ada") // idle, so no request waits for the release
 	begun := leader.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
 	container := leader.awaitEvent(eventsOf("going", activity.ContainerCreated), 1).Container
 	_, err := leader.DestroyContainer(t.Context(), container, false)
 	require.NoError(t, err)
 	leader.awaitEvent(eventsOf("going", activity.HookStarted), 1)
-	told := time.Now()
+	stopped := time.Now()
 	require.Zero(t, leader.stopWith(syscall.SIGTERM))
 	others[0].log.await(t, "that it takes over", func(l logLine) bool {
 		return l.hasMessage("taking over from expired server")
 	})
-	require.Greater(t, time.Since(told), 40*time.Second, "it was thought to be dead")
+	require.Greater(t, time.Since(stopped), 40*time.Second, "it was treated as expired")
 	others[0].awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
 	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
@@ -272,8 +273,8 @@ func TestReplicaStopDuringHook(t *testing.T) {
 	}
 }
 
-// A server that is told to stop hands over at once, and what it leaves is
-// nobody's to wait for.
+// A server that gets SIGTERM hands over at once, and no server waits for its
+// remaining work.
 func TestReplicaGracefulStop(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2)

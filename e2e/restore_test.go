@@ -23,9 +23,9 @@ const wipedWorkload = `
 pool: { min_idle: 1, max_size: 4, reuse: wipe }
 `
 
-// A copy of the database that takes its place again leaves nobody with what is
-// another's: what was made since is removed, what waited is replaced, claims
-// whose containers somebody else may have had end, and the others stand.
+// A restored database gives no tenant what is another's: later containers are
+// removed, idle ones are replaced, claims whose containers another tenant may
+// have had end, and other claims are kept.
 func TestRestoredDatabase(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -43,8 +43,8 @@ func TestRestoredDatabase(t *testing.T) {
 	})
 }
 
-// The same holds for a database of PostgreSQL, by its own means, and for all
-// servers that use it.
+// The same holds for a PostgreSQL database with pg_dump and pg_restore, and for
+// all servers that use it.
 func TestRestoredPostgres(t *testing.T) {
 	t.Parallel()
 	f := serveFleet(t, 2, "--state-dir", t.TempDir())
@@ -73,11 +73,11 @@ func TestRestoredPostgres(t *testing.T) {
 			postgrestest.Exec(t, postgres.String(), "DROP SCHEMA "+schema+" CASCADE")
 			tool("pg_restore", "--exit-on-error", into)
 			var done string
-			require.Eventually(t, func() bool { // the servers of the copy seem to live for their lease
+			require.Eventually(t, func() bool { // the servers in the copy look alive until their leases expire
 				r := s.cli("restore", "--store-file", named)
 				done = r.out
 				return r.code == 0
-			}, waitTimeout, time.Second, "servers that are in the copy alone")
+			}, waitTimeout, time.Second, "servers of the copy do not expire")
 			return done
 		},
 		start: func() {
@@ -88,13 +88,14 @@ func TestRestoredPostgres(t *testing.T) {
 	})
 }
 
-// backupMethod is how a database is copied and put back.
+// backupMethod is a way to copy and restore a database.
 type backupMethod struct {
 	backup, stop, start func()
 	restore             func() string
 }
 
-// runRestoreScenario has tenants come and go around a copy that is put back later.
+// runRestoreScenario runs claims and releases before and after a copy, restores
+// the copy, and checks the result.
 func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	rt := s.rt
 	s.apply("kept", statefulWorkload)
@@ -126,7 +127,7 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 		require.Eventually(t, func() bool {
 			_, err := s.engine.Status(t.Context(), gone)
 			return errors.Is(err, runtime.ErrNotFound)
-		}, waitTimeout, 50*time.Millisecond, "container %s is left", gone)
+		}, waitTimeout, 50*time.Millisecond, "container %s still exists", gone)
 	}
 	require.NotEqual(t, waiting, s.awaitIdle("wiped"))
 	require.False(t, s.claimAs("wiped", "eve").run("read", "/state/note").OK(), "eve reads what is bob's")
@@ -135,7 +136,7 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 	require.Contains(t, s.mustCLI("doctor"), "no problems found")
 }
 
-// awaitIdle is a container that is idle, as soon as there is one.
+// awaitIdle waits for an idle container and returns its id.
 func (s *server) awaitIdle(workload string) string {
 	s.t.Helper()
 	var id string
@@ -146,6 +147,6 @@ func (s *server) awaitIdle(workload string) string {
 			id = all[0].ID
 		}
 		return id != ""
-	}, waitTimeout, 20*time.Millisecond, "nothing is idle")
+	}, waitTimeout, 20*time.Millisecond, "no container is idle")
 	return id
 }

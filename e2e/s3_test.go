@@ -20,23 +20,23 @@ import (
 	"github.com/hostler/hostler/internal/s3test"
 )
 
-// bucketServer is a real S3 server, and the way to it.
+// bucketServer is a real S3 server behind a proxy.
 type bucketServer struct {
-	way   *httptest.Server
+	proxy *httptest.Server
 	calls atomic.Int64
-	// failEvery, when positive, is how many calls there are to one that is
-	// answered as by a service that is overloaded.
+	// failEvery, when positive, makes every n-th call fail like one to an
+	// overloaded service.
 	failEvery atomic.Int64
-	// onPut, when set, is called when an object of some size is being stored.
+	// onPut, when set, is called when an object of more than 1 MiB is uploaded.
 	onPut atomic.Pointer[func()]
 }
 
-// serveBucket starts the server that make s3-tool builds, or skips.
+// serveBucket starts the server that `make s3-tool` builds, or skips the test.
 func serveBucket(t *testing.T) *bucketServer {
 	t.Helper()
 	b := &bucketServer{}
 	forward := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s3test.Start(t)})
-	b.way = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	b.proxy = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := b.failEvery.Load(); n > 0 && b.calls.Add(1)%n == 0 {
 			http.Error(w, "slow down", http.StatusServiceUnavailable)
 			return
@@ -46,26 +46,26 @@ func serveBucket(t *testing.T) *bucketServer {
 		}
 		forward.ServeHTTP(w, r)
 	}))
-	t.Cleanup(b.way.Close)
+	t.Cleanup(b.proxy.Close)
 	return b
 }
 
-// file is a workload whose tenants' state is kept there.
+// file returns a workload file whose tenants' state is kept in the bucket.
 func (b *bucketServer) file() string {
 	return fmt.Sprintf(`
 pool: { min_idle: 4, max_size: 12, reuse: never }
 sync:
   sink: { type: s3, bucket: %s, region: us-east-1, endpoint: "%s", credentials: { env: HOSTLER_SINK_S3 } }
-`, s3test.Bucket, b.way.URL)
+`, s3test.Bucket, b.proxy.URL)
 }
 
-// env is what the server has to know.
+// env returns the environment of the server, with the credentials.
 func (b *bucketServer) env() string {
 	return "HOSTLER_SINK_S3=aws_access_key_id=" + s3test.Key + "\naws_secret_access_key=" + s3test.Secret
 }
 
-// Many tenants find their bytes in other containers, though one call in five
-// of the sink fails, and a server is killed in the middle of an upload.
+// Many tenants find their state in other containers, also if every fifth call to
+// the sink fails, and if a server is killed during an upload.
 func TestStateOnS3(t *testing.T) {
 	t.Parallel()
 	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
@@ -90,18 +90,18 @@ func TestStateOnS3(t *testing.T) {
 		ada := s.claimAs("kept", "ada")
 		ada.mustRun("bulk", "/state/bulk", "20", "x")
 		sum := ada.mustRun("sum", "/state/bulk")
-		died := make(chan struct{})
+		killed := make(chan struct{})
 		kill := func() {
 			if b.onPut.Swap(nil) != nil {
 				s.cmd.Process.Kill() //nolint:errcheck // it runs
 				<-s.ended
-				close(died)
+				close(killed)
 			}
 		}
 		b.onPut.Store(&kill)
 		_, err := s.Release(t.Context(), ada.ID, false)
-		require.Error(t, err, "the server is killed meanwhile")
-		<-died
+		require.Error(t, err, "the server is killed during the call")
+		<-killed
 		s.start()
 		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
 		again := s.claimAs("kept", "ada")
@@ -113,9 +113,9 @@ func TestStateOnS3(t *testing.T) {
 	})
 }
 
-// A server that is told to stop while a tenant's state is on its way to a sink
-// that has no end does not wait for it: it ends well and in time, and the next
-// one takes the whole state and finishes the release.
+// A server that gets SIGTERM during an upload that does not end does not wait for
+// it: it exits with 0 before the deadline, and the next one uploads the whole
+// state and finishes the release.
 func TestStopDuringUpload(t *testing.T) {
 	t.Parallel()
 	forBackends(t, []backend{processBackend{}}, func(t *testing.T, rt backend) {
@@ -143,11 +143,11 @@ func TestStopDuringUpload(t *testing.T) {
 			select {
 			case <-arrived:
 			case <-time.After(waitTimeout):
-				require.FailNow(t, "no upload comes")
+				require.FailNow(t, "no upload started")
 			}
 		}
 		awaitUpload()
-		// The other is released for its tenant is idle.
+		// The other claim is released because its tenant is idle.
 		s.apply("kept", strings.Replace(b.file(), "reuse: never", "reuse: never, claim_idle_ttl: 1s", 1))
 		awaitUpload()
 		begun := time.Now()
@@ -170,7 +170,8 @@ func TestStopDuringUpload(t *testing.T) {
 	})
 }
 
-// moveState has a tenant write, leave, and look for what it wrote elsewhere.
+// moveState claims for a tenant, writes, releases, claims again, and checks that
+// the state is the same in another container.
 func (s *server) moveState(tenant string) error {
 	var sum, was string
 	for round := range 2 {
@@ -186,7 +187,7 @@ func (s *server) moveState(tenant string) error {
 		} else if now := g.mustRun("sum", "/state/bulk"); now != sum || g.mustRun("read", "/state/note") != tenant || got.Container == was {
 			return fmt.Errorf("%s left %s in %s and finds %s in %s", tenant, sum, was, now, got.Container)
 		}
-		// A release that fails is tried again by the server.
+		// The server retries a failed release.
 		if _, err := s.Release(s.t.Context(), got.ID, false); err != nil {
 			f := activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: got.ID}
 			s.awaitEvent(f, 1)
@@ -195,7 +196,7 @@ func (s *server) moveState(tenant string) error {
 	return nil
 }
 
-// claimWithRetry claims until the sink lets it.
+// claimWithRetry claims, and retries errors of the sink.
 func (s *server) claimWithRetry(tenant string) (claim.Claim, error) {
 	for tries := 1; ; tries++ {
 		got, _, err := s.Claim(s.t.Context(), "kept", tenant, waitTimeout)

@@ -21,30 +21,30 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// server is one installation of Hostler, whose server may end and be started
-// again. While it runs it is also a client of it.
+// server is an installation of Hostler, whose server may be stopped and started
+// again. While the server runs, it is also its client.
 type server struct {
 	*client.Client
 	t        *testing.T
 	rt       backend
 	data     string
 	instance string
-	engine   runtime.Runtime // what the server runs on, for looking at it
-	program  string          // another one than hostler
-	args     []string        // more of them, for serve
+	engine   runtime.Runtime // the server's runtime, for checks
+	program  string          // path of the server program; empty for hostler
+	args     []string        // additional arguments of serve
 	env      []string
 
 	base  string
 	log   *serverLog
 	cmd   *exec.Cmd
-	ended chan struct{} // closed when the process is gone
+	ended chan struct{} // closed when the process has exited
 }
 
-// install makes an installation whose server does not run yet. Its identity is
-// ours to choose, so that we can tell what it makes on the engine.
+// install creates an installation whose server does not run yet. The test
+// chooses its identity, to recognize what it creates on the engine.
 func install(t *testing.T, rt backend, args ...string) *server {
 	t.Helper()
-	// The path is short: a container of processes has a socket below it.
+	// The path is short because the process runtime has sockets below it.
 	data, err := os.MkdirTemp("", "e2e-")
 	require.NoError(t, err)
 	s := &server{t: t, rt: rt, data: data, args: args, instance: runID + "-" + uuid.NewString()[:8]}
@@ -59,7 +59,7 @@ func install(t *testing.T, rt backend, args ...string) *server {
 	return s
 }
 
-// serve makes an installation and starts its server.
+// serve creates an installation and starts its server.
 func serve(t *testing.T, rt backend, args ...string) *server {
 	t.Helper()
 	s := install(t, rt, args...)
@@ -67,7 +67,7 @@ func serve(t *testing.T, rt backend, args ...string) *server {
 	return s
 }
 
-// start starts the server and returns when it serves.
+// start starts the server and waits until it serves.
 func (s *server) start() {
 	s.t.Helper()
 	args := append([]string{"serve", "--listen", "127.0.0.1:0", "--data", s.data, "--runtime", s.rt.name()}, s.rt.args(s.t)...)
@@ -81,12 +81,12 @@ func (s *server) start() {
 	cmd.Env, cmd.Stderr = environment(s.env...), log
 	require.NoError(s.t, cmd.Start())
 	s.log, s.cmd, s.ended = log, cmd, ended
-	go func() { // ends with the process, which remove sees to
-		cmd.Wait() //nolint:errcheck // whoever asks looks at its state
+	go func() { // ends with the process, which remove kills
+		cmd.Wait() //nolint:errcheck // callers check the process state
 		log.finish()
 		close(ended)
 	}()
-	line := log.await(s.t, "where it serves", func(l logLine) bool { return l.hasMessage("serving") })
+	line := log.await(s.t, "its address", func(l logLine) bool { return l.hasMessage("serving") })
 	s.base = line["address"].(string)
 	var err error
 	s.Client, err = client.New(s.base, "")
@@ -101,13 +101,13 @@ func (s *server) stopWith(signal syscall.Signal) int {
 	return s.cmd.ProcessState.ExitCode()
 }
 
-// kill ends the server without giving it time for anything.
+// kill ends the server with SIGKILL.
 func (s *server) kill() {
 	s.t.Helper()
 	require.Equal(s.t, -1, s.stopWith(syscall.SIGKILL), "the server was killed")
 }
 
-// remove ends the server and removes all that it made.
+// remove kills the server and removes what it created.
 func (s *server) remove() {
 	if s.cmd != nil {
 		s.cmd.Process.Kill() //nolint:errcheck // it may have ended
@@ -125,7 +125,7 @@ func (s *server) remove() {
 		g.Go(func() error {
 			err := s.engine.Destroy(ctx, c.ID)
 			for errors.Is(err, runtime.ErrUnavailable) && flow.Sleep(ctx, time.Second) == nil {
-				err = s.engine.Destroy(ctx, c.ID) // as servers do
+				err = s.engine.Destroy(ctx, c.ID) // retried, as servers do
 			}
 			return err
 		})
@@ -134,13 +134,13 @@ func (s *server) remove() {
 	require.NoError(s.t, os.RemoveAll(s.data))
 }
 
-// cli runs a command of the command line against the server.
+// cli runs a client command against the server.
 func (s *server) cli(args ...string) commandResult {
 	s.t.Helper()
 	return hostler(s.t, []string{"HOSTLER_SERVER=" + s.base}, "", args...)
 }
 
-// mustCLI runs a command that has to succeed and returns what it printed.
+// mustCLI runs a client command that has to succeed and returns its output.
 func (s *server) mustCLI(args ...string) string {
 	s.t.Helper()
 	got := s.cli(args...)

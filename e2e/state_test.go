@@ -19,19 +19,20 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// statefulWorkload is a workload whose tenants find their state in ever new containers.
+// statefulWorkload is a workload whose tenants find their state in new
+// containers.
 const statefulWorkload = `
 pool: { min_idle: 0, max_size: 3, reuse: never }
 sync: { sink: { type: file }, policy: { manual: true } }
 `
 
-// tenantSession is a tenant at work in its container.
+// tenantSession is a tenant with a claim.
 type tenantSession struct {
 	s *server
 	claim.Claim
 }
 
-// claimAs has a tenant claim.
+// claimAs claims for a tenant.
 func (s *server) claimAs(workload, tenant string) tenantSession {
 	s.t.Helper()
 	got, _, err := s.Claim(s.t.Context(), workload, tenant, waitTimeout)
@@ -39,7 +40,7 @@ func (s *server) claimAs(workload, tenant string) tenantSession {
 	return tenantSession{s, got}
 }
 
-// mustRun runs app in the container and returns what it prints.
+// mustRun runs app in the container and returns its output.
 func (g tenantSession) mustRun(args ...string) string {
 	g.s.t.Helper()
 	result := g.run(args...)
@@ -64,8 +65,9 @@ func (g tenantSession) release() {
 	require.Equal(g.s.t, claim.Released, got.State)
 }
 
-// A tenant's files follow it from container to container, are nobody else's,
-// can be kept while it works, and can be had back as they were.
+// A tenant's files follow it from container to container, are not visible to
+// other tenants, can be uploaded while the claim is active, and can be restored
+// from an older snapshot.
 func TestStateFollowsTenant(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -87,7 +89,7 @@ func TestStateFollowsTenant(t *testing.T) {
 		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob reads what is ada's")
 		held := s.cli("snapshots", "restore", "x", "--workload", "kept", "--tenant", "ada")
 		require.Equal(t, 1, held.code)
-		require.Contains(t, held.err, again.ID, "it says what is in the way")
+		require.Contains(t, held.err, again.ID, "it names the claim in the way")
 		again.release()
 
 		all := mustRunJSON[[]api.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
@@ -101,8 +103,8 @@ func TestStateFollowsTenant(t *testing.T) {
 	})
 }
 
-// While a tenant's state cannot be kept, its container is, and whoever asks is
-// told why; when it can be kept again, it is, without anybody's doing.
+// While the upload of a tenant's state fails, its container is retained, and the
+// reason is reported. When uploads work again, the server retries by itself.
 func TestFailedUploadRetainsContainer(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -112,7 +114,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		ada.mustRun("append", "/state/note", "the last copy")
 		bob.mustRun("append", "/state/note", "of no use")
 
-		// Root may write everywhere, but not below a file.
+		// The sink fails also for root, because its parent is a file.
 		sink := filepath.Join(s.data, "state", "tenants")
 		require.NoError(t, os.MkdirAll(filepath.Dir(sink), 0o700))
 		require.NoError(t, os.WriteFile(sink, []byte("in the way"), 0o600))
@@ -135,18 +137,18 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		require.NoError(t, os.Remove(sink))
 		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
 		require.Equal(t, "the last copy", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
-		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob has given it up")
+		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob has discarded it")
 		require.NotContains(t, s.mustCLI("get", "claims", "--failed"), ada.ID)
 		require.Contains(t, s.mustCLI("doctor"), "no problems found")
 	})
 }
 
-// largeMiB is a state that takes a while to be moved, in MiB.
+// largeMiB is the size of a state whose transfer takes long, in MiB.
 const largeMiB = "96"
 
-// A server that is killed in the middle of an upload, and then in the middle
-// of a download, loses nothing and leaves nothing half: the next one finishes
-// the release, and the tenant's next container has every byte.
+// A server that is killed during an upload, and then during a download, loses
+// nothing and leaves nothing incomplete: the next one finishes the release, and
+// the tenant's next container has the whole state.
 func TestKilledDuringTransfer(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -185,7 +187,7 @@ func TestKilledDuringTransfer(t *testing.T) {
 	})
 }
 
-// killDuring does something and kills the server in the middle of it.
+// killDuring calls do and kills the server when middle returns true.
 func (s *server) killDuring(do func(context.Context) error, middle func() bool) {
 	s.t.Helper()
 	var g errgroup.Group
@@ -195,17 +197,17 @@ func (s *server) killDuring(do func(context.Context) error, middle func() bool) 
 	for !middle() {
 		select {
 		case err := <-ended:
-			require.FailNow(s.t, "it was over before the server could be killed", "%v", err)
+			require.FailNow(s.t, "the call ended before the server was killed", "%v", err)
 		default:
-			require.True(s.t, time.Now().Before(deadline), "its middle did not come")
+			require.True(s.t, time.Now().Before(deadline), "the middle was not reached")
 		}
 	}
 	s.kill()
 	require.NoError(s.t, g.Wait())
-	require.Error(s.t, <-ended, "the server was killed before it was over")
+	require.Error(s.t, <-ended, "the server was killed before the call ended")
 }
 
-// partialSize is how much of the objects that are being written is there.
+// partialSize returns the size of all objects that are being written.
 func partialSize(t testing.TB, s *server) int64 {
 	t.Helper()
 	var size int64
@@ -217,7 +219,7 @@ func partialSize(t testing.TB, s *server) int64 {
 			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has its name now
+			return nil // it was renamed
 		}
 		return err
 	})

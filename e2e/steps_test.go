@@ -15,9 +15,9 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// steps are the named steps of every flow, and those within an upload. A server is killed before and after
-// each: between a record and its deed, and between the deed and the next
-// record.
+// steps are the named steps of every flow, and those within an upload. A server
+// is killed before and after each: between a record and its action, and between
+// the action and the next record.
 var steps = map[string][]string{
 	"create":  {"record", "create", "start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
 	"claim":   {"load", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
@@ -27,8 +27,8 @@ var steps = map[string][]string{
 	"snapshot": {"object", "commit", "sweep"},
 }
 
-// allPointsStateful has hooks at all points, and tenants whose state outlives their
-// containers. One container serves all, so that it is wiped between them.
+// allPointsStateful has hooks at all points, and tenants with state. All tenants
+// use the same container, so that it is wiped between them.
 const allPointsStateful = `
 pool: { min_idle: 1, max_size: 1, reuse: wipe }
 sync: { sink: { type: file } }
@@ -39,7 +39,7 @@ hooks:
   pre_destroy: [{ name: destroy, command: [BOX, echo, d] }]
 `
 
-// crashingServer is the server with places where it kills itself.
+// crashingServer builds the server with failpoints, at which it kills itself.
 var crashingServer = sync.OnceValues(func() (string, error) {
 	dir, err := builtPrograms()
 	if err != nil {
@@ -49,15 +49,14 @@ var crashingServer = sync.OnceValues(func() (string, error) {
 	c := exec.Command("go", "build", "-trimpath", "-tags=crashpoints", "-ldflags=-s -w", "-o", path, "../cmd/hostler")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the server that kills itself: %w: %s", err, out)
+		return "", fmt.Errorf("build the server with failpoints: %w: %s", err, out)
 	}
 	return path, nil
 })
 
-// A server that is killed before or after any step of any flow is followed by
-// one that finishes or undoes what was under way: what was answered stands, no
-// tenant loses what it has written, none sees another's, no hook begins twice,
-// nothing is left behind.
+// A server is killed before or after any step of any flow. The next one finishes
+// or undoes the work in progress: what was answered holds, no tenant loses its
+// files or sees another's, no hook starts twice, and nothing is left behind.
 func TestKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -91,15 +90,15 @@ func runKilledAt(t *testing.T, rt backend, failpoint string) {
 	s.requireNothingLeft()
 }
 
-// tenantSim is tenants who come one after the other, until the server dies, and
-// what they have reason to expect.
+// tenantSim simulates tenants that claim one after the other until the server is
+// killed, and records what they can expect.
 type tenantSim struct {
 	s        *server
-	written  map[string]bool        // tenants whose note is written
+	written  map[string]bool        // tenants that have written their note
 	promised map[string]claim.State // by claim
 }
 
-// run goes through all flows, or as far as the server lets it.
+// run runs all flows until the server is killed.
 func (v *tenantSim) run(id string) {
 	s := v.s
 	ctx := s.t.Context()
@@ -120,17 +119,18 @@ func (v *tenantSim) run(id string) {
 			require.True(s.t, result.OK(), "%s", result.Stderr)
 			v.written[tenant] = true
 		}
-		delete(v.promised, got.ID) // until its release is answered, nobody knows
+		delete(v.promised, got.ID) // unknown until its release is answered
 		if _, err := s.Release(ctx, got.ID, false); err != nil {
 			return
 		}
 		v.promised[got.ID] = claim.Released
 		last = got
 	}
-	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed meanwhile
+	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed during the call
 }
 
-// readNote reads a claim's note: its tenant's, whole, or none if it wrote none.
+// readNote checks the note in a claim's container: it is the tenant's whole note,
+// or there is none if the tenant wrote none.
 func (v *tenantSim) readNote(c claim.Claim) {
 	t := v.s.t
 	t.Helper()
@@ -148,8 +148,8 @@ func (v *tenantSim) app(args ...string) runtime.Command {
 	return runtime.Command{Args: append([]string{v.s.rt.program(v.s.t, "app")}, args...)}
 }
 
-// check holds the server to what it has promised, and then lets every tenant
-// come once more.
+// check checks that the server has kept its promises, and then claims and
+// releases once more for every tenant.
 func (v *tenantSim) check(id string) {
 	s := v.s
 	ctx := s.t.Context()
@@ -171,7 +171,7 @@ func (v *tenantSim) check(id string) {
 	}
 }
 
-// releaseTenant ends what a tenant holds, however far that is.
+// releaseTenant releases the live claims of a tenant, in any state.
 func (s *server) releaseTenant(id, tenant string) {
 	s.t.Helper()
 	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id, Tenant: tenant})
@@ -185,13 +185,12 @@ func (s *server) releaseTenant(id, tenant string) {
 	}
 }
 
-// awaitCrash returns when the server has killed itself, and fails when it does
-// not.
+// awaitCrash waits until the server has killed itself at the failpoint.
 func (s *server) awaitCrash(failpoint string) {
 	s.t.Helper()
 	select {
 	case <-s.ended:
 	case <-time.After(waitTimeout):
-		require.Failf(s.t, "the server lives on", "it never came to %s", failpoint)
+		require.Failf(s.t, "the server did not crash", "it did not reach %s", failpoint)
 	}
 }

@@ -22,14 +22,14 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// How a storm goes. One hook of a claim in the middle of a kill may wait for a
+// Parameters of the stress test. After a kill a claim with a hook may wait for a
 // takeover, and then for its turn.
 const (
 	stressTenants    = 200
-	maxTenantIdle    = 2 * time.Minute  // between a tenant's release and its next claim, at most
-	stressRampUp     = 10 * time.Second // within which all come for the first time
-	meanKillInterval = 4 * time.Second  // between two kills, on average
-	stressTimeout    = 5 * time.Minute  // for a tenant who wants one thing, whatever happens
+	maxTenantIdle    = 2 * time.Minute  // maximum time between a tenant's release and its next claim
+	stressRampUp     = 10 * time.Second // within which every tenant sends its first claim
+	meanKillInterval = 4 * time.Second  // mean time between two kills
+	stressTimeout    = 5 * time.Minute  // of a call with all of its retries
 )
 
 const stressHooks = `
@@ -43,28 +43,28 @@ hooks:
   pre_destroy: [{ name: leave, command: [BOX, echo, bye] }]
 `
 
-// stress is many tenants at servers that are killed.
+// stress runs many tenants against servers that are killed.
 type stress struct {
 	f       *fleet
-	calm    context.Context //nolint:containedctx // it ends with the storm
+	calm    context.Context //nolint:containedctx // it ends with the kills
 	clients []atomic.Pointer[client.Client]
 
 	mu      sync.Mutex        // guards what follows
-	holders map[string]string // tenants, by the container that they were told is theirs
+	holders map[string]string // tenants, by their container
 	claims  map[string]string // tenants, by claim
-	answers map[string]int    // how calls were answered, other than well
-	took    []time.Duration   // claims that were answered well
-	waited  []time.Duration   // from wanting a claim to having it, however often it was asked for
+	answers map[string]int    // error responses
+	took    []time.Duration   // durations of successful claim calls
+	waited  []time.Duration   // durations of claims with all of their retries
 }
 
-// Tenants claim and release at random while servers are killed and started
-// again every few seconds. At the end nothing is lost, doubled or left over.
-// REPLICAS_STORM says how long it lasts.
+// Tenants claim and release at random while servers are killed and restarted
+// every few seconds. At the end nothing is lost, duplicated or left over.
+// REPLICAS_STORM is the duration.
 func TestReplicasStress(t *testing.T) {
-	lasts := 20 * time.Second
+	duration := 20 * time.Second
 	if text := os.Getenv("REPLICAS_STORM"); text != "" {
 		var err error
-		lasts, err = time.ParseDuration(text)
+		duration, err = time.ParseDuration(text)
 		require.NoError(t, err)
 	}
 	f := serveFleet(t, 3)
@@ -83,7 +83,7 @@ func TestReplicasStress(t *testing.T) {
 	for i := range stressTenants {
 		g.Go(func() error { return s.tenant(ctx, fmt.Sprintf("tenant-%d", i)) })
 	}
-	kills := s.kill(ctx, lasts)
+	kills := s.kill(ctx, duration)
 	over()
 	stressed := time.Now()
 	err := g.Wait()
@@ -91,14 +91,15 @@ func TestReplicasStress(t *testing.T) {
 		t.Log(s.f.servers[0].eventLog())
 	}
 	require.NoError(t, err)
-	t.Logf("%d kills in %s; the last tenant was done %s after", kills, lasts, time.Since(stressed).Round(time.Millisecond))
+	t.Logf("%d kills in %s; the last tenant finished %s later", kills, duration, time.Since(stressed).Round(time.Millisecond))
 	s.report()
 	s.check()
 }
 
-// kill kills servers and starts them again, until the time is over.
-func (s *stress) kill(ctx context.Context, lasts time.Duration) int {
-	end := time.Now().Add(lasts)
+// kill kills and restarts servers for the duration, and returns the number of
+// kills.
+func (s *stress) kill(ctx context.Context, duration time.Duration) int {
+	end := time.Now().Add(duration)
 	for kills := 0; ; kills++ {
 		wait := meanKillInterval/2 + rand.N(meanKillInterval)
 		if time.Now().Add(wait).After(end) || flow.Sleep(ctx, wait) != nil {
@@ -111,7 +112,7 @@ func (s *stress) kill(ctx context.Context, lasts time.Duration) int {
 	}
 }
 
-// tenant claims and releases until the storm is over, and holds nothing then.
+// tenant claims and releases until the kills end, and then holds no claim.
 func (s *stress) tenant(ctx context.Context, name string) error {
 	for rest := stressRampUp; flow.Sleep(s.calm, rand.N(rest)) == nil; rest = maxTenantIdle {
 		c, err := s.claim(ctx, name)
@@ -131,16 +132,16 @@ func (s *stress) tenant(ctx context.Context, name string) error {
 	return nil
 }
 
-// retry asks one server after another until one answers well.
+// retry calls random servers until a call succeeds.
 func (s *stress) retry(ctx context.Context, what string, ask func(context.Context, *client.Client) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, stressTimeout, fmt.Errorf("%s: nobody did it within %s", what, stressTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, stressTimeout, fmt.Errorf("%s: no success within %s", what, stressTimeout))
 	defer cancel()
 	for {
 		err := ask(ctx, s.clients[rand.IntN(len(s.clients))].Load())
 		if err == nil {
 			return nil
 		}
-		answer := "no answer"
+		answer := "no response"
 		if e, ok := errors.AsType[*client.Error](err); ok {
 			answer = fmt.Sprintf("%d %s", e.Status, e.Code)
 			if e.Status == 500 {
@@ -156,7 +157,8 @@ func (s *stress) retry(ctx context.Context, what string, ask func(context.Contex
 	}
 }
 
-// claim returns the tenant's claim, which nobody else has.
+// claim returns the tenant's claim, and checks that no other tenant has it or its
+// container.
 func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err error) {
 	wanted := time.Now()
 	err = s.retry(ctx, name+" claims", func(ctx context.Context, to *client.Client) (err error) {
@@ -176,7 +178,7 @@ func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if other := s.holders[c.Container]; other != "" {
-		return c, fmt.Errorf("container %s is %s's and %s's", c.Container, other, name)
+		return c, fmt.Errorf("container %s belongs to %s and %s", c.Container, other, name)
 	}
 	if other := s.claims[c.ID]; other != "" || c.Tenant != name || c.State != claim.Active {
 		return c, fmt.Errorf("claim %s, which %s had before, is %s of %s for %s", c.ID, other, c.State, c.Tenant, name)
@@ -185,22 +187,22 @@ func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err err
 	return c, nil
 }
 
-// inspect checks that the hooks of a claim have run once, in a container with
-// nothing of others in it.
+// inspect checks that the hooks of a claim have run once, in a container without
+// files of other tenants.
 func (s *stress) inspect(ctx context.Context, c claim.Claim) error {
-	return s.retry(ctx, c.Tenant+" looks", func(ctx context.Context, to *client.Client) error {
+	return s.retry(ctx, c.Tenant+" inspects", func(ctx context.Context, to *client.Client) error {
 		runs, err := to.Runs(ctx, hooks.RunFilter{Claim: c.ID, Point: hooks.PostClaim})
 		if err != nil {
 			return err
 		}
 		if len(runs) != 2 || c.Source != claim.Affinity && outputsByHook(runs)["show"] != "x" {
-			s.f.t.Errorf("claim %s (%s): %d runs, and %q is shown", c.ID, c.Source, len(runs), outputsByHook(runs)["show"])
+			s.f.t.Errorf("claim %s (%s): %d runs, count %q", c.ID, c.Source, len(runs), outputsByHook(runs)["show"])
 		}
 		return nil
 	})
 }
 
-// release gives the claim back.
+// release releases the claim.
 func (s *stress) release(ctx context.Context, c claim.Claim) error {
 	return s.retry(ctx, c.Tenant+" releases", func(ctx context.Context, to *client.Client) error {
 		got, err := to.Release(ctx, c.ID, rand.IntN(10) == 0)
@@ -211,22 +213,22 @@ func (s *stress) release(ctx context.Context, c claim.Claim) error {
 	})
 }
 
-// report tells how it went for the tenants.
+// report logs the error responses and the durations of claims.
 func (s *stress) report() {
-	s.f.t.Logf("%d claims; answers other than good ones: %v", len(s.took), s.answers)
-	for what, all := range map[string][]time.Duration{"answered": s.took, "had, from wanting it": s.waited} {
+	s.f.t.Logf("%d claims; error responses: %v", len(s.took), s.answers)
+	for what, all := range map[string][]time.Duration{"calls": s.took, "with retries": s.waited} {
 		slices.Sort(all)
 		at := func(percent int) time.Duration { return all[(len(all)-1)*percent/100].Round(time.Millisecond) }
-		s.f.t.Logf("claims %s: p50 %s, p95 %s, p99 %s, longest %s", what, at(50), at(95), at(99), at(100))
+		s.f.t.Logf("claims, %s: p50 %s, p95 %s, p99 %s, max %s", what, at(50), at(95), at(99), at(100))
 	}
 }
 
-// check looks at everything from outside.
+// check checks the final state.
 func (s *stress) check() {
 	t := s.f.t
 	to := s.f.servers[0]
 	for answer := range s.answers {
-		require.NotRegexp(t, "^500", answer, "no server makes a mistake")
+		require.NotRegexp(t, "^500", answer, "no internal server error")
 	}
 	requireSettled(t, to)
 	requireOneTenantEach(t, to.events(eventsOf("crowd", "container")))
@@ -238,8 +240,7 @@ func (s *stress) check() {
 	to.requireNothingLeft()
 }
 
-// requireSettled waits for what the dead have left to be finished, and checks
-// that it is.
+// requireSettled waits until the work of killed servers is finished.
 func requireSettled(t *testing.T, s *server) {
 	t.Helper()
 	var live []claim.Claim
@@ -248,9 +249,9 @@ func requireSettled(t *testing.T, s *server) {
 		live, err = s.Claims(t.Context(), claim.Filter{Workload: "crowd"})
 		require.NoError(t, err)
 		return len(live) == 0
-	}, waitTimeout, 200*time.Millisecond, "claims that are still there")
+	}, waitTimeout, 200*time.Millisecond, "claims are still live")
 	require.Empty(t, live)
-	boxes, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
+	containers, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
 	require.NoError(t, err)
-	require.Empty(t, boxes, "containers of no claim")
+	require.Empty(t, containers, "containers without a claim")
 }

@@ -26,8 +26,8 @@ hooks:
     - { name: show, command: [APP, read, /state/count] }
 `
 
-// Many more tenants than containers, all at once: each is served, each once,
-// and no container has two of them at a time.
+// Many more tenants than containers claim at once: each is served once, and no
+// container has two tenants at a time.
 func TestManyTenants(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -46,31 +46,32 @@ func TestManyTenants(t *testing.T) {
 	})
 }
 
-// claimTwiceAndRelease claims, asks again, and releases.
+// claimTwiceAndRelease claims twice and releases.
 func (s *server) claimTwiceAndRelease(ctx context.Context, tenant string) error {
 	c, created, err := s.Claim(ctx, "crowd", tenant, waitTimeout)
 	if err != nil {
 		return fmt.Errorf("%s: %w", tenant, err)
 	}
-	again, anew, err := s.Claim(ctx, "crowd", tenant, waitTimeout)
+	again, recreated, err := s.Claim(ctx, "crowd", tenant, waitTimeout)
 	if err != nil {
-		return fmt.Errorf("%s asks again: %w", tenant, err)
+		return fmt.Errorf("second claim of %s: %w", tenant, err)
 	}
-	if !created || anew || again.ID != c.ID || again.Container != c.Container || again.State != claim.Active {
-		return fmt.Errorf("%s has %s (new: %t), and when asking again %s (new: %t)", tenant, c.ID, created, again.ID, anew)
+	if !created || recreated || again.ID != c.ID || again.Container != c.Container || again.State != claim.Active {
+		return fmt.Errorf("%s has claim %s (created: %t), and the second time %s (created: %t)", tenant, c.ID, created, again.ID, recreated)
 	}
 	runs, err := s.Runs(ctx, hooks.RunFilter{Claim: c.ID})
 	if err != nil {
 		return err
 	}
 	if output := outputsByHook(runs)["show"]; len(runs) != 2 || output != "x" {
-		return fmt.Errorf("%s: %d runs, and the hook has run %q before it is shown", tenant, len(runs), output)
+		return fmt.Errorf("%s: %d runs, count %q", tenant, len(runs), output)
 	}
 	_, err = s.Release(ctx, c.ID, false)
 	return err
 }
 
-// requireOneTenantEach reads from the log who had which container when.
+// requireOneTenantEach checks in the events that no container had two tenants at
+// a time.
 func requireOneTenantEach(t testing.TB, events []activity.Event) {
 	t.Helper()
 	holds, alive := map[string]string{}, map[string]bool{}

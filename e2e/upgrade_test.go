@@ -20,7 +20,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// upgradeWorkload is a workload whose tenants have something to lose.
+// upgradeWorkload is a workload whose tenants have state.
 const upgradeWorkload = `
 pool: { min_idle: 1, max_size: 4, reuse: same_tenant }
 sync: { sink: { type: file }, policy: { manual: true } }
@@ -30,8 +30,8 @@ hooks:
   pre_destroy: [{ name: bye, command: [BOX, echo, bye] }]
 `
 
-// previousPrograms are the programs of the version before: where the server is, with
-// its program for containers beside it, and the image that holds the latter.
+// previousPrograms builds the programs of the previous version, and returns the
+// directory of the server with hostler-shim next to it.
 var previousPrograms = sync.OnceValues(func() (string, error) {
 	dir, err := builtPrograms()
 	if err != nil {
@@ -42,7 +42,7 @@ var previousPrograms = sync.OnceValues(func() (string, error) {
 		"../cmd/hostler", "../cmd/hostler-shim")
 	c.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	if out, err := c.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the programs of the version before: %w: %s", err, out)
+		return "", fmt.Errorf("build the programs of the previous version: %w: %s", err, out)
 	}
 	return dir, os.Chmod(dir, 0o755)
 })
@@ -57,7 +57,7 @@ var previousImage = sync.OnceValues(func() (string, error) {
 	return r.Push(runID+"/hostler:previous", map[string]string{"usr/local/bin/hostler-shim": filepath.Join(dir, "hostler-shim")})
 })
 
-// downgrade has the server be of the version before from its next start on.
+// downgrade makes the next start run the previous version.
 func (s *server) downgrade() {
 	s.t.Helper()
 	dir, err := previousPrograms()
@@ -70,10 +70,11 @@ func (s *server) downgrade() {
 	}
 }
 
-// upgrade has it be of the current version.
+// upgrade makes the next start run the current version.
 func (s *server) upgrade() { s.program, s.args = "", nil }
 
-// versions are those of a workload's containers in a state, in order.
+// versions returns the protocol versions of a workload's containers in a state,
+// sorted.
 func (s *server) versions(id string, state pool.State) []int {
 	s.t.Helper()
 	all, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: id, States: []pool.State{state}})
@@ -86,8 +87,8 @@ func (s *server) versions(id string, state pool.State) []int {
 	return list
 }
 
-// waitFor waits until a workload's idle containers are of these versions, and
-// none is on its way out.
+// waitFor waits until a workload's idle containers have these versions, and none
+// is being destroyed.
 func (s *server) waitFor(id string, want ...int) {
 	s.t.Helper()
 	s.eventually(func() bool {
@@ -96,10 +97,9 @@ func (s *server) waitFor(id string, want ...int) {
 	require.Equal(s.t, want, s.versions(id, pool.Idle), "%s", s.eventLog())
 }
 
-// A server that is upgraded under live claims goes on with them in containers
-// of the version before, which are destroyed when they are released; what is
-// idle is replaced. One that is downgraded leaves alone what the newer one has
-// made.
+// An upgraded server continues live claims in containers of the previous version,
+// which are destroyed at their release; idle containers are replaced. A
+// downgraded server does not touch the containers of the newer one.
 func TestUpgrade(t *testing.T) {
 	t.Parallel()
 	forEachBackend(t, func(t *testing.T, rt backend) {
@@ -129,7 +129,7 @@ func TestUpgrade(t *testing.T) {
 		made := s.events(eventsOf(id, activity.ContainerCreated))
 		require.Greater(t, replaced[0].Seq, made[len(made)-1].Seq, "the new one is ready first")
 
-		// The live claim works on.
+		// The live claim continues to work.
 		require.Equal(t, "ada's", ada.mustRun("read", "/state/note"))
 		require.Equal(t, ada.ID, s.claimAs(id, "ada").ID)
 		require.Contains(t, s.mustCLI("get", "claims", ada.ID), ada.Container)
@@ -177,15 +177,15 @@ func (s *server) backAndForth(id string, holds tenantSession, before, now int) {
 	refused := s.cli("release", holds.ID)
 	require.NotZero(t, refused.code)
 	require.Contains(t, refused.err, "the container was made by a newer server")
-	sick := s.cli("doctor")
-	require.NotZero(t, sick.code)
-	require.Contains(t, sick.out, "made by a newer server")
+	report := s.cli("doctor")
+	require.NotZero(t, report.code)
+	require.Contains(t, report.out, "made by a newer server")
 	other.release()
 
 	require.Zero(t, s.stopWith(syscall.SIGTERM))
 	s.upgrade()
 	s.start()
-	require.Equal(t, "ada's and more", holds.mustRun("read", "/state/note"), "nobody has touched it")
+	require.Equal(t, "ada's and more", holds.mustRun("read", "/state/note"), "the container is unchanged")
 	holds.release()
 	s.eventually(func() bool { return !slices.Contains(s.versions(id, pool.Idle), before) })
 }

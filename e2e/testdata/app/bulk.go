@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// bulk makes a file of so many MiB that cannot be compressed, the same for the
-// same seed.
+// bulk creates an incompressible file of a size in MiB, the same for the same
+// seed.
 func bulk(args []string) error {
 	size, err := strconv.ParseInt(args[1], 10, 64)
 	if err != nil {

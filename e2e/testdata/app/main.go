@@ -1,19 +1,19 @@
-// Command app is what the hooks of these tests run, besides box: what needs a
-// file of its own, or ill will.
+// Command app is a program that the hooks of these tests run in addition to box.
+// It works with files, and misbehaves.
 //
 //	app append FILE TEXT  add TEXT to FILE
 //	app read FILE         print FILE
-//	app files DIR...      print every file below the folders
-//	app bulk FILE MIB S   make FILE, of random bytes that depend on the seed S
+//	app files DIR...      print every file below the directories
+//	app bulk FILE MIB S   create FILE, of random bytes that depend on the seed S
 //	app sum FILE          print the SHA-256 of FILE
-//	app flaky FILE        fail when FILE is not there, and make it
+//	app flaky FILE        fail if FILE does not exist, and create it
 //	app restless GO A B   write numbers, the same ones into A and B, one after
-//	                      the other; and, once GO is there, stop every other
-//	                      process, again and again
-//	app stubborn MARKER   be deaf to SIGTERM, leave two daemons behind, write a
-//	                      gigabyte without a line's end, and hang
+//	                      the other; and, once GO exists, stop every other
+//	                      process repeatedly
+//	app misbehave MARKER  ignore SIGTERM, leave two daemons running, write a
+//	                      gigabyte without a line break, and hang
 //
-// Paths are the container's, also where a container is only a folder.
+// Paths are in the container, also where its root is a directory of the machine.
 package main
 
 import (
@@ -33,7 +33,7 @@ import (
 func main() {
 	commands := map[string]func(args []string) error{
 		"append": add, "read": read, "files": files, "flaky": flaky,
-		"stubborn": misbehave, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
+		"misbehave": misbehave, "between": between, "hang": hang, "bulk": bulk, "sum": sum,
 		"restless": writeForever, "freeze": freeze,
 	}
 	if err := commands[os.Args[1]](os.Args[2:]); err != nil {
@@ -42,7 +42,7 @@ func main() {
 	}
 }
 
-// inside is a path of the container.
+// inside returns the path of a file in the container.
 func inside(path string) string { return filepath.Join(os.Getenv("HOSTLER_ROOT"), path) }
 
 func add(args []string) error {
@@ -88,8 +88,8 @@ func flaky(args []string) error {
 	return errors.New("not yet, try again")
 }
 
-// misbehave leaves one daemon that forked twice, and one in a session of its
-// own. Both and itself are deaf to SIGTERM, which children inherit.
+// misbehave leaves one daemon that forked twice, and one in its own session.
+// All of them ignore SIGTERM, because children inherit that.
 func misbehave(args []string) error {
 	signal.Ignore(syscall.SIGTERM)
 	if err := start(&syscall.SysProcAttr{Setsid: true}, "hang", args[0]); err != nil {
@@ -107,7 +107,7 @@ func misbehave(args []string) error {
 	return hang(nil)
 }
 
-// between ends at once and leaves its child.
+// between starts a child and exits.
 func between(args []string) error { return start(nil, "hang", args[0]) }
 
 func start(attr *syscall.SysProcAttr, args ...string) error {
@@ -122,7 +122,7 @@ func hang([]string) error {
 	}
 }
 
-// writeForever never writes half a file.
+// writeForever writes files endlessly, each one atomically.
 func writeForever(args []string) error {
 	if err := start(&syscall.SysProcAttr{Setsid: true}, "freeze", args[0]); err != nil {
 		return err
@@ -140,8 +140,8 @@ func writeForever(args []string) error {
 	}
 }
 
-// freeze stops whatever it may but its parent. It is for containers: on the
-// machine itself it would stop that.
+// freeze stops every process that it may stop, except its parent. It is for
+// containers only: without one it would stop the machine's processes.
 func freeze(args []string) error {
 	for ; ; time.Sleep(time.Millisecond) {
 		if _, err := os.Stat(inside(args[0])); err != nil {
@@ -154,7 +154,7 @@ func freeze(args []string) error {
 		for _, entry := range all {
 			pid, err := strconv.Atoi(entry.Name())
 			if err == nil && pid != os.Getpid() && pid != os.Getppid() {
-				_ = syscall.Kill(pid, syscall.SIGSTOP) // or it is not for us to stop
+				_ = syscall.Kill(pid, syscall.SIGSTOP) // some may not be stopped
 			}
 		}
 	}
