@@ -1,6 +1,6 @@
-// Package benchmarks measures Hostler as its users meet it: whole claims on a
-// real engine, beside what the engine itself offers, in one run. See README.md
-// for how the figures were made and the raw results beside it.
+// Package benchmarks measures Hostler end to end: whole claims on a real
+// engine, compared with the engine's own operations in the same run. README.md
+// describes how the figures are made; the raw results are in raw/.
 package benchmarks
 
 import (
@@ -28,11 +28,11 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// burstSize is how many tenants come at once.
+// burstSize is the number of concurrent tenants.
 const burstSize = 20
 
-// BenchmarkWarmClaim is a claim of a fresh idle container on Docker with 0, 1
-// and 3 post_claim hooks: one after another, with the pool full before each.
+// BenchmarkWarmClaim measures a claim of a fresh idle container on Docker with
+// 0, 1 and 3 post_claim hooks: sequentially, with the pool full before each.
 func BenchmarkWarmClaim(b *testing.B) {
 	rt, image := connectDocker(b)
 	for _, hooks := range []int{0, 1, 3} {
@@ -40,7 +40,7 @@ func BenchmarkWarmClaim(b *testing.B) {
 	}
 }
 
-// benchWarmClaim measures claims of one after the other.
+// benchWarmClaim measures sequential claims.
 func benchWarmClaim(b *testing.B, rt runtime.Runtime, image string, hooks int) {
 	b.Helper()
 	h := flowtest.NewOn(b, rt)
@@ -64,10 +64,11 @@ func benchWarmClaim(b *testing.B, rt runtime.Runtime, image string, hooks int) {
 	b.ReportMetric(ms(quantile(hookTimes, .5)), "post_claim-p50-ms")
 }
 
-// BenchmarkBurst is twenty tenants at once on twenty idle containers, beside
-// one claim alone in the same run: with a hook that computes and with one that
-// waits, as one that asks another service does. What the machine itself takes
-// for twenty at once is beside them: bare processes of the same commands.
+// BenchmarkBurst measures twenty concurrent tenants on twenty idle containers,
+// compared with a single claim in the same run: with a hook that computes and
+// one that waits, like one that calls another service. For comparison with the
+// limits of the machine it also measures twenty concurrent bare processes of
+// the same commands.
 func BenchmarkBurst(b *testing.B) {
 	rt, image := connectDocker(b)
 	for _, hook := range [][]string{{"echo", "hi"}, {"pause", "20"}} {
@@ -75,7 +76,8 @@ func BenchmarkBurst(b *testing.B) {
 	}
 }
 
-// benchBurst measures a burst of tenants on so many containers that are ready.
+// benchBurst measures a burst of tenants on the given number of idle
+// containers.
 func benchBurst(b *testing.B, rt runtime.Runtime, image string, ready int, hook ...string) {
 	b.Helper()
 	h := flowtest.NewOn(b, rt)
@@ -107,12 +109,12 @@ func benchBurst(b *testing.B, rt runtime.Runtime, image string, ready int, hook 
 	b.ReportMetric(ratio(processTimes, soloProcessTimes), "bare-p95/bare-p50")
 }
 
-// ratio is the slow end of many against the middle of one.
+// ratio returns the p95 of the first divided by the p50 of the second.
 func ratio(p95Of, p50Of []time.Duration) float64 {
 	return float64(quantile(p95Of, .95)) / float64(quantile(p50Of, .5))
 }
 
-// concurrently does something so many times at once, and tells how long each took.
+// concurrently calls do n times concurrently and returns the durations.
 func concurrently(b *testing.B, n int, do func(i int) error) []time.Duration {
 	b.Helper()
 	durations := make([]time.Duration, n)
@@ -129,7 +131,7 @@ func concurrently(b *testing.B, n int, do func(i int) error) []time.Duration {
 	return durations
 }
 
-// claimNew claims for somebody new.
+// claimNew claims for a new tenant.
 func claimNew(b *testing.B, h *flowtest.Harness) (claim.Claim, error) {
 	c, _, err := h.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: newTenant(), Wait: time.Minute})
 	return c, err
@@ -140,7 +142,7 @@ func runOnHost(b *testing.B, hook []string) error {
 	return exec.CommandContext(b.Context(), runtimetest.BuildTestprog(b), hook...).Run()
 }
 
-// workloadFile is a workload of the box program with so many hooks of one command.
+// workloadFile returns a workload of the test program with equal hooks.
 func workloadFile(image string, hooks, idle, maxSize int, command ...string) string {
 	text := fmt.Sprintf("id: w\nimage: %s\ncommand: [/box, idle]\npool: { min_idle: %d, max_size: %d, reuse: never }\n", image, idle, maxSize)
 	if hooks > 0 {
@@ -151,14 +153,14 @@ func workloadFile(image string, hooks, idle, maxSize int, command ...string) str
 
 func newTenant() string { return "t-" + uuid.NewString() }
 
-// releaseAndDiscard gives a claim back and its container up.
+// releaseAndDiscard releases a claim and discards its container.
 func releaseAndDiscard(b *testing.B, h *flowtest.Harness, c claim.Claim) {
 	b.Helper()
 	_, err := h.Releases.Release(b.Context(), c.ID, release.Request{Discard: true})
 	require.NoError(b, err)
 }
 
-// drainPool ends a pool.
+// drainPool drains a pool.
 func drainPool(b *testing.B, h *flowtest.Harness) {
 	b.Helper()
 	_, err := h.Pools.Drain(context.Background(), "w")
@@ -166,7 +168,7 @@ func drainPool(b *testing.B, h *flowtest.Harness) {
 	h.AwaitIdle("w", 0)
 }
 
-// report prints the distribution of what was measured.
+// report reports the distribution of durations.
 func report(b *testing.B, durations []time.Duration) {
 	b.Helper()
 	for _, q := range []float64{.5, .95, .99} {
@@ -181,10 +183,10 @@ func quantile(durations []time.Duration, q float64) time.Duration {
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
-// dockerRuntime is the engine's backend, once a benchmark has needed it.
+// dockerRuntime is the Docker backend, set by the first benchmark that needs it.
 var dockerRuntime *docker.Runtime
 
-// image is what the benchmarks' containers run.
+// image is the image of the benchmarks' containers.
 var image = "hostler-bench:" + uuid.NewString()[:8]
 
 // connectDocker connects to the engine, or skips.
@@ -198,7 +200,7 @@ func connectDocker(b *testing.B) (*docker.Runtime, string) {
 	})
 	require.NoError(b, err)
 	if err := rt.Ping(b.Context()); err != nil {
-		testenv.Skip(b, "docker", "no Docker engine answers: %v", err)
+		testenv.Skip(b, "docker", "no Docker engine available: %v", err)
 	}
 	rootfs, err := clustertest.Pack(map[string]string{"box": runtimetest.BuildTestprog(b)})
 	require.NoError(b, err)
@@ -208,7 +210,7 @@ func connectDocker(b *testing.B) (*docker.Runtime, string) {
 	return rt, image
 }
 
-// cleanups are what is called when all benchmarks have ended.
+// cleanups are called after all benchmarks.
 var cleanups []func(context.Context) error
 
 func TestMain(m *testing.M) {

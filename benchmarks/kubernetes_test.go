@@ -13,12 +13,12 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// idlePods is how many containers are ready for a burst on Kubernetes: a few more
-// than tenants come.
+// idlePods is the number of idle pods for a burst on Kubernetes, a few more
+// than tenants.
 const idlePods = burstSize + 5
 
-// BenchmarkKubernetesWarmClaim is a claim with one hook of a fresh idle pod,
-// one after another, and the same on Docker in the same run.
+// BenchmarkKubernetesWarmClaim measures sequential claims with one hook of a
+// fresh idle pod, and the same on Docker in the same run.
 func BenchmarkKubernetesWarmClaim(b *testing.B) {
 	pods, ref := connectKubernetes(b)
 	b.Run("kubernetes", func(b *testing.B) { benchWarmClaim(b, pods, ref, 1) })
@@ -28,8 +28,8 @@ func BenchmarkKubernetesWarmClaim(b *testing.B) {
 	})
 }
 
-// BenchmarkKubernetesBurst is twenty tenants at once on twenty-five idle pods,
-// and the same on Docker in the same run.
+// BenchmarkKubernetesBurst measures twenty concurrent tenants on twenty-five
+// idle pods, and the same on Docker in the same run.
 func BenchmarkKubernetesBurst(b *testing.B) {
 	pods, ref := connectKubernetes(b)
 	b.Run("kubernetes", func(b *testing.B) { benchBurst(b, pods, ref, idlePods, "echo", "hi") })
@@ -39,8 +39,8 @@ func BenchmarkKubernetesBurst(b *testing.B) {
 	})
 }
 
-// kubernetesRuntime is the node's backend and what its pods run, once a benchmark has
-// needed them.
+// kubernetesRuntime is the Kubernetes backend and the image of its pods, set by
+// the first benchmark that needs them.
 var kubernetesRuntime struct {
 	rt    *kubernetes.Runtime
 	image string
@@ -54,7 +54,7 @@ func connectKubernetes(b *testing.B) (*kubernetes.Runtime, string) {
 	}
 	c, err := clustertest.Find()
 	if err != nil {
-		testenv.Skip(b, "kubernetes", "no Kubernetes cluster answers: %v", err)
+		testenv.Skip(b, "kubernetes", "no Kubernetes cluster available: %v", err)
 	}
 	name := "bench-" + uuid.NewString()[:8]
 	require.NoError(b, c.MakeNamespace(b.Context(), name))

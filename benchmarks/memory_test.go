@@ -8,16 +8,16 @@ import (
 	"github.com/hostler/hostler/internal/flowtest"
 )
 
-// BenchmarkIdleMemory is what a server keeps in memory for containers that do
-// nothing: a thousand on the runtime in memory, whose own books are part of the
-// figure, and twenty on Docker, each with an open session.
+// BenchmarkIdleMemory measures the memory of a server for idle containers: a
+// thousand on the in-memory runtime, whose own records are included, and twenty
+// on Docker, each with an open session.
 func BenchmarkIdleMemory(b *testing.B) {
 	b.Run("fake=1000", func(b *testing.B) {
 		before := measureUsage()
 		h := flowtest.New(b)
 		h.Apply(strings.ReplaceAll(workloadFile("box", 1, 1000, 1000, "echo", "hi"), "/box", "box"))
 		h.AwaitIdle("w", 1000)
-		for b.Loop() { //nolint:revive // what is measured is there, not done
+		for b.Loop() { //nolint:revive // the measured state exists already
 		}
 		reportUsage(b, before, 1000)
 		drainPool(b, h)
@@ -28,20 +28,20 @@ func BenchmarkIdleMemory(b *testing.B) {
 		h := flowtest.NewOn(b, rt)
 		h.Apply(workloadFile(image, 1, 20, 20, "echo", "hi"))
 		h.AwaitIdle("w", 20)
-		for b.Loop() { //nolint:revive // what is measured is there, not done
+		for b.Loop() { //nolint:revive // the measured state exists already
 		}
 		reportUsage(b, before, 20)
 		drainPool(b, h)
 	})
 }
 
-// usage is what a process holds.
+// usage is the memory use of a process.
 type usage struct {
 	heap       uint64
 	goroutines int
 }
 
-// measureUsage is the usage after everything that can be collected is.
+// measureUsage returns the usage after a garbage collection.
 func measureUsage() usage {
 	var m goruntime.MemStats
 	goruntime.GC()
@@ -50,7 +50,7 @@ func measureUsage() usage {
 	return usage{m.HeapAlloc, goruntime.NumGoroutine()}
 }
 
-// reportUsage reports what n containers have added.
+// reportUsage reports the usage that n containers have added.
 func reportUsage(b *testing.B, before usage, n int) {
 	b.Helper()
 	after := measureUsage()

@@ -19,8 +19,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// versionWorkloads are what two versions are compared with: a claim of a container
-// that waits, and one that wipes what another tenant has used, with one
+// versionWorkloads are the pool configurations of the comparison: a claim of an
+// idle container, and one that wipes another tenant's container, with one
 // post_claim hook each.
 var versionWorkloads = map[string]string{
 	"warm":               "pool: { min_idle: 3, max_size: 12, reuse: never }",
@@ -28,9 +28,9 @@ var versionWorkloads = map[string]string{
 	"recycled-read-only": "pool: { min_idle: 1, max_size: 1, reuse: wipe }\nread_only: true",
 }
 
-// BenchmarkVersions compares builds of Hostler, turn by turn, through the API of
-// a server of each: HOSTLER_BUILDS lists them as NAME=PATH, separated by commas,
-// each with hostler-shim beside it.
+// BenchmarkVersions compares builds of Hostler, in turn, through the API of one
+// server each: HOSTLER_BUILDS lists them as NAME=PATH, separated by commas,
+// each with hostler-shim in the same directory.
 func BenchmarkVersions(b *testing.B) {
 	builds := os.Getenv("HOSTLER_BUILDS")
 	if builds == "" {
@@ -60,7 +60,7 @@ func startBuild(b *testing.B, path string) *client.Client {
 	cmd.Stdout, cmd.Stderr = log, log
 	require.NoError(b, cmd.Start())
 	b.Cleanup(func() {
-		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait tells
+		_ = cmd.Process.Signal(syscall.SIGTERM) // Wait returns the error
 		_ = cmd.Wait()
 		log.Close()
 	})
@@ -69,7 +69,7 @@ func startBuild(b *testing.B, path string) *client.Client {
 	require.Eventually(b, func() bool {
 		_, err := c.Health(b.Context())
 		return err == nil
-	}, 30*time.Second, 50*time.Millisecond, "the server of %s answers", path)
+	}, 30*time.Second, 50*time.Millisecond, "the server of %s must start", path)
 	return c
 }
 
@@ -86,7 +86,7 @@ func compareBuilds(b *testing.B, servers map[string]*client.Client, workload, im
 			awaitIdle(b, c, workload, 0)
 		}()
 		awaitIdle(b, c, workload, 1)
-		releaseClaim(b, c, newClaim(b, c, workload)) // the first tenant of a container that is to be wiped
+		releaseClaim(b, c, newClaim(b, c, workload)) // the first tenant of a container that will be wiped
 	}
 	durations := make(map[string][]time.Duration)
 	for b.Loop() {
@@ -121,7 +121,7 @@ func releaseClaim(b *testing.B, c *client.Client, id string) {
 	require.NoError(b, err)
 }
 
-// awaitIdle waits until so many containers wait, or none is left for 0.
+// awaitIdle waits until count containers are idle, or for 0 until none is left.
 func awaitIdle(b *testing.B, c *client.Client, workload string, count int) {
 	b.Helper()
 	require.Eventually(b, func() bool {

@@ -2,9 +2,9 @@
 //
 //	chart RAW DIR
 //
-// RAW is what `go test -bench` printed, DIR where the pictures go. A picture is
-// a row of the table charts: the benchmarks whose names begin alike, and the
-// unit that they report.
+// RAW is the output of `go test -bench`, DIR the output directory. Each chart
+// is a row of the table charts: the benchmarks with a common name prefix, and
+// the units that they report.
 package main
 
 import (
@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// chart is one picture: a bar for each benchmark and unit that match.
+// chart is one chart: a bar for each matching benchmark and unit.
 type chart struct {
 	file, title string
 	prefix      string   // of the benchmarks' names
 	units       []string // one bar each
-	unit        string   // what the axis says
+	unit        string   // the label of the axis
 }
 
 var charts = []chart{
@@ -29,7 +29,7 @@ var charts = []chart{
 	{"restart.svg", "A restart of the main process, median", "BenchmarkRestart-", []string{"session-p50-ms", "engine-p50-ms"}, "ms"},
 	{"claim.svg", "A warm claim on Docker, one after another", "BenchmarkWarmClaim/", []string{"p50-ms", "p95-ms", "p99-ms"}, "ms"},
 	{"burst.svg", "Twenty claims at once on twenty idle containers", "BenchmarkBurst/", []string{"alone-p50-ms", "p50-ms", "p95-ms"}, "ms"},
-	{"throughput.svg", "Claims with their releases, durable, runtime in memory", "BenchmarkClaimRelease/", []string{"claims+releases/s"}, "a second"},
+	{"throughput.svg", "Claims with their releases, durable, runtime in memory", "BenchmarkClaimRelease/", []string{"claims+releases/s"}, "per second"},
 }
 
 // result is one figure of one benchmark.
@@ -49,7 +49,7 @@ func main() {
 	}
 }
 
-// draw makes all pictures for which there are figures.
+// draw writes all charts for which there are results.
 func draw(raw, dir string) error {
 	lines, err := read(raw)
 	if err != nil {
@@ -70,7 +70,7 @@ func draw(raw, dir string) error {
 	return nil
 }
 
-// read gives the fields of every line that is a benchmark's.
+// read returns the fields of every benchmark line.
 func read(raw string) ([][]string, error) {
 	f, err := os.Open(raw)
 	if err != nil {
@@ -87,7 +87,7 @@ func read(raw string) ([][]string, error) {
 	return lines, s.Err()
 }
 
-// bars are the figures that belong into the picture.
+// bars returns the results that belong to the chart.
 func (c chart) bars(lines [][]string) []result {
 	var bars []result
 	for _, fields := range lines {
@@ -110,7 +110,7 @@ func (c chart) bars(lines [][]string) []result {
 	return bars
 }
 
-// value finds the figure of a unit in a benchmark's line.
+// value returns the value of a unit in a benchmark line.
 func value(fields []string, unit string) (float64, bool) {
 	for i := 2; i+1 < len(fields); i += 2 {
 		if fields[i+1] == unit {
@@ -121,12 +121,12 @@ func value(fields []string, unit string) (float64, bool) {
 	return 0, false
 }
 
-// The measures of a picture, in pixels.
+// The dimensions of a chart, in pixels.
 const (
 	width, labelWidth, barHeight, gap, topMargin = 760, 220, 20, 8, 48
 )
 
-// svg draws horizontal bars with their figures.
+// svg returns a chart of horizontal bars with their values.
 func svg(c chart, bars []result) string {
 	maxValue := 0.0
 	for _, b := range bars {

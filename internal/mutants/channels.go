@@ -1,6 +1,6 @@
 package main
 
-// channels are changes of the handshake and of what a session carries.
+// channels are mutations of the handshake and the frames of a session.
 var channels = []mutation{
 	{
 		desc: "the server sends its proof to a program without one", test: "TestUnauthenticatedProgramLearnsNothing",

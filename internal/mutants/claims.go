@@ -1,6 +1,6 @@
 package main
 
-// claims are changes of package claim.
+// claims are mutations of package claim.
 var claims = []mutation{
 	{
 		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",

@@ -1,6 +1,6 @@
 package main
 
-// hookRuns are changes of package hooks.
+// hookRuns are mutations of package hooks.
 var hookRuns = []mutation{
 	{
 		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",

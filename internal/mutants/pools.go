@@ -1,6 +1,6 @@
 package main
 
-// pools are changes of package pool.
+// pools are mutations of package pool.
 var pools = []mutation{
 	{
 		desc: "a container whose creation failed is not destroyed", test: "TestCreateFailureIsRolledBack",

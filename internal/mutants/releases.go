@@ -1,6 +1,6 @@
 package main
 
-// releases are changes of package release.
+// releases are mutations of package release.
 var releases = []mutation{
 	{
 		desc: "a discard with the release is not recorded with it", test: "TestDiscardIsRecordedWithRelease",
@@ -23,7 +23,7 @@ var releases = []mutation{
 		desc: "a container is released although it belongs to another claim", test: "TestReleaseRejectsContainerOfAnotherClaim",
 		file: "release/steps.go",
 		old:  `	if op.container.Claim != op.claim.ID {`,
-		new:  `	if op.container.Claim == "nobody" {`,
+		new:  `	if op.container.Claim == "none" {`,
 	},
 	{
 		desc: "a discarded container returns to the pool when the discard came last", test: "TestDiscardJoinsRunningRelease",
@@ -43,9 +43,9 @@ var releases = []mutation{
 		desc: "a container is destroyed when its engine is unavailable", test: "TestEngineUnavailableAtRelease",
 		file: "release/steps.go",
 		old: `	if errors.Is(err, runtime.ErrUnavailable) {
-		// Nothing is known`,
+		// The state of the container`,
 		new: `	if err == nil && ctx.Err() != nil {
-		// Nothing is known`,
+		// The state of the container`,
 	},
 	{
 		desc: "a container of an old revision returns to the pool", test: "TestOutdatedContainerIsDestroyed",

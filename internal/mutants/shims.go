@@ -1,9 +1,9 @@
 package main
 
-// shims are changes of cmd/hostler-shim and runtime/shim.
+// shims are mutations of cmd/hostler-shim and runtime/shim.
 var shims = append(append(stateFields, shimFiles...), channels...)
 
-// stateFields each leave one thing out that is known of a file.
+// stateFields each omit one field of a file's state.
 var stateFields = []mutation{
 	field("mode", `uint64(f.mode)<<32 | uint64(f.links)`, `uint64(f.links)`),
 	field("number of links", `uint64(f.mode)<<32 | uint64(f.links)`, `uint64(f.mode) << 32`),
@@ -26,7 +26,7 @@ func field(name, old, replacement string) mutation {
 	return mutation{desc: "the " + name + " of a file is not compared", test: "TestFingerprint", file: "cmd/hostler-shim/filestate.go", old: old, new: replacement}
 }
 
-// shimFiles are changes of the program in containers.
+// shimFiles are mutations of cmd/hostler-shim.
 var shimFiles = []mutation{
 	{
 		desc: "the additional facts of a file are not compared", test: "TestFingerprint",

@@ -1,6 +1,6 @@
 package main
 
-// steps are changes of what a flow does, and in which order.
+// steps are mutations of the steps of the flows and their order.
 var steps = []mutation{
 	{
 		desc: "post_create runs before the container is healthy", test: "TestCreateStepOrder",
