@@ -7,17 +7,18 @@ import (
 	"slices"
 )
 
-// baseline is what a container was before its first tenant.
+// baseline is the state of a container before its first tenant.
 type baseline struct {
-	targets []wipeTarget // what is emptied
-	files   scan         // what must be the same
-	facts   facts        // and what is no file
+	targets []wipeTarget // what a wipe empties
+	files   scan         // what a wipe compares: files
+	facts   facts        // what a wipe compares: all else
 }
 
-// recordBaseline takes the baseline. It ends every process before, and starts the
-// main one anew: a process that mapped a file before the baseline could go on
-// changing it without the kernel noting when. What maps a file afterwards is
-// noted with its first write, whether or not the page is on the disk by then.
+// recordBaseline records the baseline. It first kills every process, and it
+// restarts the main process afterwards: a process that mapped a file before the
+// baseline could change it later without a new timestamp from the kernel. If a
+// process maps a file after the baseline, its first write updates the
+// timestamp, whether or not the page is on disk by then.
 func (s *supervisor) recordBaseline([]string) error {
 	if err := s.killAll(); err != nil {
 		return err
@@ -46,17 +47,18 @@ func (s *supervisor) readBaseline() (*baseline, error) {
 	return b, nil
 }
 
-// devDir is a temporary filesystem with the engine's own files in it, which
-// must stay as they are. It has its own of terminals, which is the kernel's.
+// devDir is a temporary filesystem that contains the engine's own files, which
+// must remain unchanged. Below it is one for terminals, which belongs to the
+// kernel.
 const (
 	devDir = "/dev"
 	ptsDir = "/dev/pts"
 )
 
-// trees are all files that are compared: those of the root filesystem if it can
-// be written, single files that are mounted, such as /etc/hosts, and what an
-// engine puts into /dev. Where the container is a directory, all in it outside
-// the places.
+// trees returns all files to compare: those of the root filesystem if it is
+// writable, single files that are mounted, such as /etc/hosts, and what an
+// engine puts into /dev. If the container is a directory, they are all files in
+// it outside of the wipe targets.
 func (s *supervisor) trees() ([]tree, error) {
 	targets, err := s.wipeTargetPaths()
 	if err != nil {
@@ -97,11 +99,11 @@ func (s *supervisor) trees() ([]tree, error) {
 	return trees, nil
 }
 
-// isSingleFile reports whether what is mounted there is no directory.
+// isSingleFile reports whether the mount at path is not a directory.
 func isSingleFile(path string) (bool, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return false, fmt.Errorf("look at a mount: %w", err)
+		return false, fmt.Errorf("stat a mount: %w", err)
 	}
 	return !info.IsDir(), nil
 }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newNamespaces are the attributes of a process in namespaces of its own.
+// newNamespaces returns the attributes of a process in new namespaces.
 func newNamespaces(namespaces uintptr) *syscall.SysProcAttr {
 	if isPrivileged() {
 		return &syscall.SysProcAttr{Cloneflags: namespaces}
@@ -28,8 +28,8 @@ func newNamespaces(namespaces uintptr) *syscall.SysProcAttr {
 	}
 }
 
-// printLeasedFlowLabel prints how the facts differ once a flow label was leased whose
-// socket is closed.
+// printLeasedFlowLabel prints whether the facts differ after a flow label was
+// leased and its socket was closed.
 func printLeasedFlowLabel() int {
 	before, after := make(facts), make(facts)
 	err := flowLabelFacts(before)
@@ -48,8 +48,8 @@ func printLeasedFlowLabel() int {
 	return 0
 }
 
-// leaseFlowLabel gets a flow label for as long as a minute and closes its socket: struct
-// in6_flowlabel_req of <linux/in6.h>.
+// leaseFlowLabel leases a flow label for up to a minute and closes its socket,
+// see struct in6_flowlabel_req of <linux/in6.h>.
 func leaseFlowLabel(label uint32) error {
 	const (
 		manager   = 32 // IPV6_FLOWLABEL_MGR
@@ -78,8 +78,8 @@ func leaseFlowLabel(label uint32) error {
 	return nil
 }
 
-// A lease of a flow label outlives its socket, and its tenant would be known by
-// it: it is among the facts.
+// A lease of a flow label outlives its socket and could identify its tenant, so
+// the facts contain it.
 func TestLeasedFlowLabelIsFound(t *testing.T) {
 	t.Parallel()
 	is := runChild(t, newNamespaces(unix.CLONE_NEWNET), "/proc/self/exe", "labels")
@@ -87,23 +87,24 @@ func TestLeasedFlowLabelIsFound(t *testing.T) {
 	require.Equal(t, "true", is["Differs"])
 }
 
-// printBaseline takes the baseline of a container whose root is a temporary
-// filesystem, and prints why it is good for no second tenant.
+// printBaseline records the baseline of a container whose root is a temporary
+// filesystem, and prints why it does not allow a second tenant.
 func printBaseline() int {
 	b, err := chrootBaseline(os.Args[2])
 	if err != nil {
-		logError("take a baseline", err)
+		logError("record a baseline", err)
 		return exitFailed
 	}
 	s := newSupervisor(shim.Config{})
 	s.baseline = b
 	wipe := s.wipeAndCompare()
-	fmt.Println("Unnoted:", errors.Is(b.files.err, errUnreliableCtime))
+	fmt.Println("Unreliable:", errors.Is(b.files.err, errUnreliableCtime))
 	fmt.Println("Refused:", errors.Is(wipe, runtime.ErrWipeUnverified) && errors.Is(wipe, errUnreliableCtime))
 	return 0
 }
 
-// chrootBaseline makes a directory the root of this process.
+// chrootBaseline makes a directory the root of this process and returns its
+// baseline.
 func chrootBaseline(root string) (*baseline, error) {
 	err := errors.Join(
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
@@ -118,17 +119,17 @@ func chrootBaseline(root string) (*baseline, error) {
 	return newSupervisor(shim.Config{}).readBaseline()
 }
 
-// A root filesystem that does not note every change of a file is found out when
-// the baseline is taken, and no wipe is believed that rests on it.
+// If a root filesystem does not record every change of a file, the baseline
+// detects it, and a wipe based on it is not verified.
 func TestBaselineNeedsReliableCtime(t *testing.T) {
 	t.Parallel()
 	is := runChild(t, newNamespaces(unix.CLONE_NEWNS), "/proc/self/exe", "baseline", t.TempDir())
-	require.Equal(t, "true", is["Unnoted"])
+	require.Equal(t, "true", is["Unreliable"])
 	require.Equal(t, "true", is["Refused"])
 }
 
-// What a wipe empties is empty, and each of what it compares is compared.
-func TestWipeAndCompare(t *testing.T) { // not beside others: it changes this process
+// A wipe empties its targets, and compares each part of the baseline.
+func TestWipeAndCompare(t *testing.T) { // not parallel: it changes this process
 	root := t.TempDir()
 	require.NoError(t, os.MkdirAll(root+"/data", 0o755))
 	require.NoError(t, os.Mkdir(root+"/app", 0o755))
@@ -154,7 +155,7 @@ func TestWipeAndCompare(t *testing.T) { // not beside others: it changes this pr
 	require.ErrorContains(t, err, "/app/server")
 }
 
-// What was never sealed is never clean.
+// A container without a baseline is never verified as clean.
 func TestWipeWithoutBaseline(t *testing.T) {
 	t.Parallel()
 	require.ErrorIs(t, newSupervisor(shim.Config{HostProcess: true}).wipe(nil), runtime.ErrWipeUnverified)

@@ -11,12 +11,12 @@ import (
 // constant memory.
 type capture struct {
 	head  []byte
-	tail  []byte // a ring once it is full
-	next  int    // where the ring continues
+	tail  []byte // a ring buffer once it is full
+	next  int    // where the ring buffer continues
 	total int64
 }
 
-// Write never fails and never keeps p.
+// Write implements io.Writer. It never fails and does not retain p.
 func (c *capture) Write(p []byte) (int, error) {
 	n := len(p)
 	c.total += int64(n)
@@ -25,7 +25,7 @@ func (c *capture) Write(p []byte) (int, error) {
 		c.head = append(c.head, p[:size]...)
 		p = p[size:]
 	}
-	if len(p) > runtime.OutputTail { // only its end will stay
+	if len(p) > runtime.OutputTail { // only its end is kept
 		c.tail, c.next = append(c.tail[:0], p[len(p)-runtime.OutputTail:]...), 0
 		return n, nil
 	}
@@ -42,8 +42,9 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// output is what was kept, as text. No character is cut in two where the head
-// ends: it goes to the tail, or is left out when the rest of it is lost.
+// output returns the kept bytes as text. It does not split a character at the
+// end of the head: the character goes to the tail, or is dropped if the rest of
+// it is lost.
 func (c *capture) output() runtime.Output {
 	tail := append(append([]byte{}, c.tail[c.next:]...), c.tail[:c.next]...)
 	out := runtime.Output{Total: c.total}
@@ -61,8 +62,8 @@ func (c *capture) output() runtime.Output {
 	return out
 }
 
-// partialRune is how many bytes at the end of b begin a character that does not
-// end there.
+// partialRune returns how many bytes at the end of b belong to an incomplete
+// character.
 func partialRune(b []byte) int {
 	for i := 1; i <= min(utf8.UTFMax-1, len(b)); i++ {
 		if last := b[len(b)-i:]; utf8.RuneStart(last[0]) {
@@ -85,8 +86,8 @@ func trimContinuation(b []byte) []byte {
 	return b
 }
 
-// sanitizeText makes bytes fit for JSON and for every database: valid UTF-8 without
-// NUL.
+// sanitizeText converts bytes to text that JSON and every database accept:
+// valid UTF-8 without NUL.
 func sanitizeText(b []byte) string {
 	const replacement = string(utf8.RuneError)
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), replacement), "\x00", replacement)

@@ -12,7 +12,7 @@ import (
 
 const maxKeptOutput = runtime.OutputHead + runtime.OutputTail
 
-// What is kept does not depend on how the stream was cut into writes.
+// The kept output does not depend on how the stream was split into writes.
 func TestCapture(t *testing.T) {
 	t.Parallel()
 	var stream bytes.Buffer
@@ -42,7 +42,7 @@ func TestCapture(t *testing.T) {
 	}
 }
 
-// Cut anywhere, a character stays whole.
+// A character is never split, wherever the output is truncated.
 func TestCaptureKeepsRunesWhole(t *testing.T) {
 	t.Parallel()
 	for _, r := range []string{"é", "€", "😀"} {

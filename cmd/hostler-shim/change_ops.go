@@ -11,7 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// changeOps are the requests that concern the container as a whole.
+// changeOps are the requests that change the container as a whole.
 var changeOps = map[shim.Op]func(s *supervisor, paths []string) error{
 	shim.OpRestart:        (*supervisor).restart,
 	shim.OpStartMain:      (*supervisor).startMainIfStopped,
@@ -21,12 +21,12 @@ var changeOps = map[shim.Op]func(s *supervisor, paths []string) error{
 	shim.OpWipe:           (*supervisor).wipe,
 }
 
-// applyChange does one change at a time. What carries a smaller fence than a change
-// before is refused.
+// applyChange runs one change at a time. It refuses a request with a smaller
+// fence than an earlier change had.
 func (s *supervisor) applyChange(r shim.Request) error {
 	apply, ok := changeOps[r.Op]
 	if !ok {
-		return fmt.Errorf("no change is called %q", r.Op)
+		return fmt.Errorf("unknown change %q", r.Op)
 	}
 	s.changeSem <- struct{}{}
 	defer func() { <-s.changeSem }()
@@ -38,7 +38,7 @@ func (s *supervisor) applyChange(r shim.Request) error {
 	return apply(s, r.Paths)
 }
 
-// startMainIfStopped starts the main process unless there is one.
+// startMainIfStopped starts the main process unless it is running.
 func (s *supervisor) startMainIfStopped([]string) error {
 	if s.main.get() == shim.MainRunning {
 		return nil
@@ -46,9 +46,9 @@ func (s *supervisor) startMainIfStopped([]string) error {
 	return s.restart(nil)
 }
 
-// restart ends every process and starts the main one anew. It does not ask
-// them to end: what a main process saves when it is asked would go over the
-// files that were put there for the next one.
+// restart kills every process and starts the main process again. It does not
+// ask them to exit: what a main process saves when asked would overwrite files
+// that were just copied in for the next one.
 func (s *supervisor) restart([]string) error {
 	if err := s.killAll(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (s *supervisor) restart([]string) error {
 	return s.startAfterKill()
 }
 
-// startAfterKill starts the main process and allows commands beside it.
+// startAfterKill starts the main process and allows commands again.
 func (s *supervisor) startAfterKill() error {
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {
@@ -67,12 +67,12 @@ func (s *supervisor) startAfterKill() error {
 	return nil
 }
 
-// stop ends every process.
+// stop kills every process.
 func (s *supervisor) stop([]string) error { return s.killAll() }
 
-// killAll ends every process of the container but init and the bridges that
-// carry sessions. The workers go too: what a command may have done to one ends
-// here.
+// killAll kills every process of the container except init and the bridges that
+// carry sessions. It also kills the workers, so whatever a command has done to
+// one ends here.
 func (s *supervisor) killAll() error {
 	s.main.set(shim.MainStopped, 0, nil)
 	unfinished := s.runs.markLost()
@@ -81,13 +81,13 @@ func (s *supervisor) killAll() error {
 		return s.noOtherProcesses(interval) && allDone(unfinished, interval)
 	}}
 	if !sweep.Kill(shim.KillTimeout) {
-		return fmt.Errorf("%w: processes outlive SIGKILL", runtime.ErrTainted)
+		return fmt.Errorf("%w: processes survived SIGKILL", runtime.ErrTainted)
 	}
 	s.finishHalt()
 	return nil
 }
 
-// allDone says whether every run is, having waited for pause at most.
+// allDone reports whether every run is done. It waits at most timeout.
 func allDone(unfinished []*run, timeout time.Duration) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
@@ -101,8 +101,8 @@ func allDone(unfinished []*run, timeout time.Duration) bool {
 	return true
 }
 
-// otherProcesses are the processes to be ended. In a container they are all but init
-// and the bridges; on a shared machine, all below init.
+// otherProcesses returns the processes to kill. In a container, they are all
+// except init and the bridges; on a shared machine, all descendants of init.
 func (s *supervisor) otherProcesses() ([]proctree.Process, error) {
 	if s.config.HostProcess {
 		return proctree.Descendants(os.Getpid())
@@ -117,9 +117,9 @@ func (s *supervisor) otherProcesses() ([]proctree.Process, error) {
 	}), nil
 }
 
-// noOtherProcesses says whether no other process is left, having waited for pause at most.
-// That init has no child is the kernel's word; in a container there may be
-// processes besides that the engine has put there.
+// noOtherProcesses reports whether no other process is left. It waits at most
+// timeout. The kernel confirms that init has no children; a container may also
+// contain processes that the engine has started.
 func (s *supervisor) noOtherProcesses(timeout time.Duration) bool {
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()

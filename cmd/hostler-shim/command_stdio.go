@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// drainBufferSize is how much is read at once, maxDrain how much may still lie in
-// a pipe when its writers are gone: the kernel lets nobody without rights make
-// one larger.
+// drainBufferSize is the size of one read. maxDrain is the maximum that a pipe
+// can still hold when its writers have exited: the kernel lets no unprivileged
+// process make a larger pipe.
 const (
 	drainBufferSize = 16 << 10
 	maxDrain        = 1 << 20
 )
 
-// pipe makes a pipe of which our end never blocks a thread and the other end
-// is an ordinary one.
+// pipe creates a pipe. Our end never blocks a thread, and the other end is an
+// ordinary one.
 func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -36,18 +36,18 @@ func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 	return os.NewFile(uintptr(mine), "pipe"), other, nil
 }
 
-// drain reads one stream of a command until its end. It never lets the command
+// drain reads one stream of a command until its end. It never makes the command
 // wait for a reader.
 type drain struct {
 	capture capture
 	from    *os.File
-	buf     []byte // run's until done is closed, finish's from then on
+	buf     []byte // used by run until done is closed, then by finish
 	done    chan struct{}
 }
 
 func newDrain(from *os.File) *drain {
 	d := &drain{from: from, buf: make([]byte, drainBufferSize), done: make(chan struct{})}
-	go d.run() // ends at the stream's end, or when finish tells it to
+	go d.run() // ends at the end of the stream, or when finish is called
 	return d
 }
 
@@ -55,22 +55,23 @@ func (d *drain) run() {
 	defer close(d.done)
 	for {
 		n, err := d.from.Read(d.buf)
-		_, _ = d.capture.Write(d.buf[:n]) // it never fails
+		_, _ = d.capture.Write(d.buf[:n]) // never fails
 		if err != nil {
 			return
 		}
 	}
 }
 
-// finish is called when the command is gone. Its end of the pipe is closed
-// then, unless it was handed to some other process: what lies in the pipe is
-// read, and nothing is waited for.
+// finish is called when the command has exited. Its end of the pipe is closed
+// by then unless another process inherited it. finish reads what is in the pipe
+// and waits for nothing.
 func (d *drain) finish() {
-	_ = d.from.SetReadDeadline(time.Unix(1, 0)) // ends a Read that waits
+	_ = d.from.SetReadDeadline(time.Unix(1, 0)) // interrupts a waiting Read
 	<-d.done
 	_ = d.from.SetReadDeadline(time.Time{})
 	if raw, err := d.from.SyscallConn(); err == nil {
-		// The function says that it is done at once: this read never waits.
+		// The function reports immediately that it is done: this read never
+		// waits.
 		_ = raw.Read(func(fd uintptr) bool { d.readRest(int(fd)); return true })
 	}
 	d.from.Close()
@@ -85,13 +86,13 @@ func (d *drain) readRest(fd int) {
 		if err != nil || n <= 0 {
 			return
 		}
-		_, _ = d.capture.Write(d.buf[:n]) // it never fails
+		_, _ = d.capture.Write(d.buf[:n]) // never fails
 		read += n
 	}
 }
 
-// feeder writes a command's input. A command that does not read it is none of
-// its business.
+// feeder writes a command's input. A command that does not read it is not an
+// error.
 type feeder struct {
 	to   *os.File
 	done chan struct{}
@@ -99,7 +100,7 @@ type feeder struct {
 
 func newFeeder(to *os.File, input []byte) *feeder {
 	f := &feeder{to: to, done: make(chan struct{})}
-	go func() { // ends when all is written or nobody reads, or by finish
+	go func() { // ends when all is written, when the reader exits, or with finish
 		defer close(f.done)
 		_, _ = f.to.Write(input)
 		f.to.Close()
@@ -112,7 +113,8 @@ func (f *feeder) finish() {
 	<-f.done
 }
 
-// socketPair is a connected pair of sockets: ours with deadlines, theirs ordinary.
+// socketPair returns a connected pair of sockets: ours supports deadlines,
+// theirs is an ordinary one.
 func socketPair() (ours *os.File, theirs int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -126,7 +128,7 @@ func socketPair() (ours *os.File, theirs int, err error) {
 	return os.NewFile(uintptr(fds[0]), "worker"), fds[1], nil
 }
 
-// copyAll copies until either side ends. Errors mean that a side has ended.
+// copyAll copies until either side ends. An error means that a side has ended.
 func copyAll(to io.Writer, from io.Reader) {
 	_, _ = io.CopyBuffer(onlyWriter{to}, onlyReader{from}, make([]byte, shim.MaxData))
 }

@@ -4,8 +4,8 @@ import (
 	"os"
 )
 
-// runConnect carries a session: an engine's exec has only stdin and stdout.
-// It ends when either side does.
+// runConnect carries a session, because an engine's exec has only stdin and
+// stdout. It ends when either side ends.
 func runConnect(args []string) int {
 	if err := switchToShimUser(inheritNoCaps); err != nil {
 		logError("connect", err)
@@ -21,7 +21,7 @@ func runConnect(args []string) int {
 		return exitFailed
 	}
 	done := make(chan struct{}, 2)
-	// Both end with the process.
+	// Both goroutines end with the process.
 	go func() { copyAll(socket, os.Stdin); done <- struct{}{} }()
 	go func() { copyAll(os.Stdout, socket); done <- struct{}{} }()
 	<-done

@@ -13,16 +13,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runDaemon starts init as nobody's child, so that it outlives the server, and
-// records which process it is before it lets it do anything: a server that is
-// killed at any moment finds either the record or no init.
+// runDaemon starts init without a parent, so that it outlives the server. It
+// records init's process ID before it lets init do anything: if the server is
+// killed at any point, either the record exists or init does not run.
 //
 //	hostler-shim daemon --record FILE --log FILE --alive DIR
 func runDaemon(args []string) int {
 	set := flag.NewFlagSet("daemon", flag.ContinueOnError)
-	record := set.String("record", "", "where to record the process")
-	log := set.String("log", "", "where its output goes")
-	requiredDir := set.String("alive", "", "a folder without which it must not start")
+	record := set.String("record", "", "file for init's process ID")
+	log := set.String("log", "", "file for init's output")
+	requiredDir := set.String("alive", "", "directory that must exist for init to start")
 	if err := set.Parse(args); err != nil {
 		return exitUsage
 	}
@@ -32,8 +32,8 @@ func runDaemon(args []string) int {
 	return 0
 }
 
-// writeToolError is the last line on stderr of a program that a server has started,
-// for shim.ToolError.
+// writeToolError prints the last line on stderr of a program that a server has
+// started, for shim.ToolError.
 func writeToolError(err error) int {
 	line, _ := json.Marshal(shim.NewWireError(err)) // strings always encode
 	fmt.Fprintln(os.Stderr, string(line))
@@ -47,13 +47,13 @@ func startDaemon(record, log, requiredDir string) error {
 	}
 	null, err := unix.Open("/dev/null", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open its input: %w", err)
+		return fmt.Errorf("open init's input: %w", err)
 	}
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return fmt.Errorf("make a socket: %w", err)
+		return fmt.Errorf("create a socket: %w", err)
 	}
-	// Without a word on it, init ends when the socket does.
+	// Unless init has received the byte, it exits when the socket is closed.
 	defer ours.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "init", "wait"}, &syscall.ProcAttr{
 		Dir: "/", Env: os.Environ(),
@@ -66,21 +66,21 @@ func startDaemon(record, log, requiredDir string) error {
 	unix.Close(theirs)
 	p, err := proctree.Read(pid)
 	if err != nil {
-		return fmt.Errorf("look at init: %w", err)
+		return fmt.Errorf("read init's process ID: %w", err)
 	}
 	if err := writeRecord(record, p); err != nil {
-		return fmt.Errorf("record init: %w", err)
+		return fmt.Errorf("write init's record: %w", err)
 	}
-	// Whoever destroys the container moves the folder away first and reads
-	// the record then.
+	// To destroy the container, a server first moves the directory away and
+	// then reads the record.
 	if _, err := os.Stat(requiredDir); err != nil {
 		return errors.Join(err, os.Remove(record))
 	}
 	if _, err = ours.Write([]byte{1}); err != nil {
-		return fmt.Errorf("release init: %w", err)
+		return fmt.Errorf("signal init: %w", err)
 	}
 	if _, err = ours.Read(make([]byte, 1)); err != nil {
-		return fmt.Errorf("init does not listen, see its log: %w", err)
+		return fmt.Errorf("init did not start, see its log: %w", err)
 	}
 	return nil
 }
@@ -100,8 +100,8 @@ func writeRecord(path string, p proctree.Process) error {
 // startGate is init's end of the daemon's socket.
 type startGate struct{ socket *os.File }
 
-// waitStartGate is init's first step under a daemon: it goes on only when it is
-// on record.
+// waitStartGate is init's first step under a daemon: init continues only if it
+// is recorded.
 func waitStartGate() (startGate, error) {
 	unix.CloseOnExec(3)
 	g := startGate{os.NewFile(3, "daemon")}
@@ -112,10 +112,10 @@ func waitStartGate() (startGate, error) {
 	return g, nil
 }
 
-// notifyReady tells the daemon, if there is one, that it may go.
+// notifyReady notifies the daemon, if there is one, that init is ready.
 func (g startGate) notifyReady() {
 	if g.socket != nil {
-		_, _ = g.socket.Write([]byte{1}) // it may have been killed
+		_, _ = g.socket.Write([]byte{1}) // the daemon may have been killed
 		g.socket.Close()
 	}
 }

@@ -8,15 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxCachedDirs is how many folders are held open at once. An archive goes folder
-// by folder, so few are enough; a tree may be deeper than we may have files.
+// maxCachedDirs is how many directories are kept open. An archive is ordered by
+// directory, so few are enough. A tree may be deeper than the limit on open
+// files.
 const maxCachedDirs = 128
 
-// dirCache holds folders of a tree open. To walk to a file's folder anew for all
-// that is done to the file costs more than the file.
+// dirCache keeps directories of a tree open. To resolve a file's directory
+// again for each operation would cost more than the file itself.
 //
-// A handle is a folder and not a name: when a tenant puts a link in the folder's
-// place, what is done through the handle is done in the folder all the same.
+// A handle identifies a directory, not a name: if a tenant replaces the
+// directory by a link, an operation through the handle still affects the
+// directory.
 type dirCache struct {
 	root *os.Root // the tree
 	fds  map[string]int
@@ -26,8 +28,9 @@ func newDirCache(root *os.Root) *dirCache {
 	return &dirCache{root: root, fds: make(map[string]int)}
 }
 
-// get is a handle to a folder of the tree, by a clean name. It is good until
-// the next call, and for names only: nothing can be read from it.
+// get returns a handle for a directory of the tree, by a clean name. The handle
+// is valid until the next call, and for path lookups only: nothing can be read
+// from it.
 func (c *dirCache) get(name string) (int, error) {
 	if fd, ok := c.fds[name]; ok {
 		return fd, nil
@@ -40,8 +43,9 @@ func (c *dirCache) get(name string) (int, error) {
 	return fd, nil
 }
 
-// open goes on from the folder above. os.Root follows links in the tree
-// and none out of it, with any kernel and whatever a container's engine forbids.
+// open opens a directory relative to its parent's handle. os.Root follows links
+// in the tree and none that lead out of it, with any kernel and whatever system
+// calls a container's engine denies.
 func (c *dirCache) open(name string) (int, error) {
 	if name != "." {
 		parent, err := c.get(path.Dir(name))
@@ -61,7 +65,7 @@ func (c *dirCache) open(name string) (int, error) {
 	return unix.FcntlInt(f.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 }
 
-// put makes fd the handle of name. It may close all others.
+// put makes fd the handle of name. It may close all other handles.
 func (c *dirCache) put(name string, fd int) {
 	if len(c.fds) >= maxCachedDirs {
 		c.closeAll()
@@ -72,7 +76,7 @@ func (c *dirCache) put(name string, fd int) {
 	c.fds[name] = fd
 }
 
-// closeAll closes all. They open again when they are needed.
+// closeAll closes all handles. They are reopened when needed.
 func (c *dirCache) closeAll() {
 	for _, fd := range c.fds {
 		unix.Close(fd)
@@ -80,7 +84,7 @@ func (c *dirCache) closeAll() {
 	clear(c.fds)
 }
 
-// openAt opens a name that is directly in a folder, and follows no link.
+// openAt opens a name directly in a directory and follows no link.
 func openAt(dir int, name string, flags int, mode uint32) (int, error) {
 	for {
 		fd, err := unix.Openat(dir, name, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode)

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newUnpackDirs is a folder to unpack into, and one beside it that stays as it is.
+// newUnpackDirs returns a directory to unpack into, and one next to it that
+// must remain unchanged.
 func newUnpackDirs(t testing.TB) (inside, outside string) {
 	t.Helper()
 	base := t.TempDir()
@@ -43,8 +44,8 @@ func packDir(t testing.TB, dir string) []byte {
 	return b.Bytes()
 }
 
-// A link is followed as long as it stays inside, and what it was before is
-// forgotten when an entry replaces it.
+// A link is followed as long as it stays inside. Its handle is dropped when an
+// entry replaces it.
 func TestUnpackThroughLinks(t *testing.T) {
 	link := func(name, target string) tar.Header {
 		return tar.Header{Name: name, Typeflag: tar.TypeSymlink, Linkname: target}
@@ -54,16 +55,16 @@ func TestUnpackThroughLinks(t *testing.T) {
 	cases := []struct {
 		name    string
 		entries []tar.Header
-		made    string // empty when the archive is refused
+		made    string // empty if the archive is refused
 	}{
 		{"inside", []tar.Header{dir("d"), link("l", "d"), file("l/f")}, "d/f"},
-		{"inside, by way of the top", []tar.Header{dir("a/b"), dir("d"), link("a/b/l", "../../d"), file("a/b/l/f")}, "d/f"},
+		{"inside, through the top", []tar.Header{dir("a/b"), dir("d"), link("a/b/l", "../../d"), file("a/b/l/f")}, "d/f"},
 		{"outside", []tar.Header{link("l", "../outside"), file("l/f")}, ""},
 		{"absolute", []tar.Header{link("l", "/"), file("l/f")}, ""},
-		{"to itself", []tar.Header{link("l", "l"), file("l/f")}, ""},
-		{"replaced by one to outside", []tar.Header{dir("d"), link("l", "d"), file("l/e"), link("l", "../outside"), file("l/f")}, ""},
-		{"by way of another that is replaced", []tar.Header{dir("d/s"), link("l", "d"), link("k", "l/s"), file("k/e"), link("l", "../outside"), file("k/f")}, ""},
-		{"replaced by a folder", []tar.Header{dir("d"), link("l", "d"), file("l/e"), dir("l"), file("l/f")}, "l/f"},
+		{"loop", []tar.Header{link("l", "l"), file("l/f")}, ""},
+		{"replaced by a link to outside", []tar.Header{dir("d"), link("l", "d"), file("l/e"), link("l", "../outside"), file("l/f")}, ""},
+		{"through a replaced link", []tar.Header{dir("d/s"), link("l", "d"), link("k", "l/s"), file("k/e"), link("l", "../outside"), file("k/f")}, ""},
+		{"replaced by a directory", []tar.Header{dir("d"), link("l", "d"), file("l/e"), dir("l"), file("l/f")}, "l/f"},
 		{"through a file", []tar.Header{file("l"), file("l/f")}, ""},
 	}
 	for _, k := range cases {
@@ -85,7 +86,7 @@ func TestUnpackThroughLinks(t *testing.T) {
 	}
 }
 
-// A file that has another name elsewhere is replaced, not written to.
+// A file with another name elsewhere is replaced, not written to.
 func TestUnpackReplacesHardLink(t *testing.T) {
 	inside, outside := newUnpackDirs(t)
 	other := filepath.Join(outside, "file")
@@ -101,8 +102,8 @@ func TestUnpackReplacesHardLink(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode())
 }
 
-// More folders than may be open, one in another and side by side, come and go
-// whole, with their modes and times.
+// More directories than may be open, nested and side by side, are packed and
+// unpacked completely, with their modes and times.
 func TestUnpackManyDirs(t *testing.T) {
 	deep := strings.Repeat("d/", 2*maxCachedDirs)
 	at := time.Unix(1700000000, 123456789)
@@ -113,11 +114,11 @@ func TestUnpackManyDirs(t *testing.T) {
 		}, tar.Header{
 			Name: deep[:2*i+1] + "/f", Typeflag: tar.TypeReg, Mode: 0o4640, ModTime: at, Format: tar.FormatPAX,
 		}, tar.Header{
-			Name: "beside/" + strings.Repeat("x", i%3+1) + "/" + deep[:2*i+1] + "/g", Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX,
+			Name: "wide/" + strings.Repeat("x", i%3+1) + "/" + deep[:2*i+1] + "/g", Typeflag: tar.TypeReg, Mode: 0o600, Format: tar.FormatPAX,
 		})
 	}
 	inside, outside := newUnpackDirs(t)
-	// t.TempDir cannot remove folders that are closed.
+	// t.TempDir cannot remove directories without permissions.
 	t.Cleanup(func() { require.NoError(t, wipePath(inside)) })
 	require.NoError(t, unpackInto(t, inside, bytes.NewReader(newArchive(t, entries...))))
 	first := packDir(t, inside)
@@ -131,10 +132,11 @@ func TestUnpackManyDirs(t *testing.T) {
 	last := got[deep[:len(deep)-1]+"/"]
 	require.Equal(t, int64(0o1500), last.Mode)
 	require.True(t, at.Equal(last.ModTime), "%s", last.ModTime)
-	require.Equal(t, int64(0o640), got[deep+"f"].Mode, "setuid is not an archive's to give")
+	require.Equal(t, int64(0o640), got[deep+"f"].Mode, "an archive cannot set setuid")
 }
 
-// readHeaders are what an archive says of its entries and an unpacker can keep.
+// readHeaders returns those fields of an archive's headers that an unpacker can
+// restore.
 func readHeaders(t *testing.T, archive []byte) map[string]tar.Header {
 	t.Helper()
 	all := make(map[string]tar.Header)
@@ -149,8 +151,8 @@ func readHeaders(t *testing.T, archive []byte) map[string]tar.Header {
 	}
 }
 
-// Whoever puts a link to elsewhere in the place of a folder while files are made
-// in it, gets nothing made elsewhere.
+// If a process replaces a directory by a link while files are created in it, no
+// file is created elsewhere.
 func TestUnpackLinkRace(t *testing.T) {
 	inside, outside := newUnpackDirs(t)
 	dir, link := filepath.Join(inside, "d"), filepath.Join(inside, "link")
@@ -181,7 +183,7 @@ func TestUnpackLinkRace(t *testing.T) {
 	}
 	archive := newArchive(t, entries...)
 	for range 50 {
-		_ = unpackInto(t, inside, bytes.NewReader(archive)) // it may find anything
+		_ = unpackInto(t, inside, bytes.NewReader(archive)) // any result is allowed
 	}
 	close(stop)
 	require.NoError(t, <-swapped)

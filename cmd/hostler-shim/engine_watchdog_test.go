@@ -8,8 +8,9 @@ import (
 )
 
 // A process of the engine that has been entering the container for a whole
-// interval is ended, and no other: not one that has got on, one that has the
-// number of another, process 1, or a tenant's with such a name.
+// interval is killed. No other process is: neither one that made progress, nor
+// one with a reused PID, nor process 1, nor a tenant's process with such a
+// name.
 func TestEngineWatchdog(t *testing.T) {
 	t.Parallel()
 	process := func(pid, parent int, start uint64) proctree.Process {
@@ -23,16 +24,16 @@ func TestEngineWatchdog(t *testing.T) {
 		process(1, 0, 1), process(7, 0, 100), process(8, 0, 100), process(9, 0, 100), process(10, 1, 100), process(11, 0, 100),
 	}
 	e := &engineWatchdog{}
-	require.Empty(t, e.stuck(all, name), "all may have begun just now")
+	require.Empty(t, e.stuck(all, name), "all may have started just now")
 	names[8] = "app\n"
 	all[5] = process(11, 0, 200)
 	require.Equal(t, []proctree.ID{{PID: 7, Start: 100}}, e.stuck(all, name))
-	require.Equal(t, []proctree.ID{{PID: 7, Start: 100}, {PID: 11, Start: 200}}, e.stuck(all, name), "until it is gone")
+	require.Equal(t, []proctree.ID{{PID: 7, Start: 100}, {PID: 11, Start: 200}}, e.stuck(all, name), "until it has exited")
 	require.Empty(t, e.stuck(all[:1], name))
-	require.Empty(t, e.stuck(all, name), "what has gone is forgotten")
+	require.Empty(t, e.stuck(all, name), "exited processes are dropped")
 }
 
-// The name is the kernel's, and that of a process that has ended is none.
+// processName returns the kernel's name, and nothing for an exited process.
 func TestProcessName(t *testing.T) {
 	t.Parallel()
 	require.NotEmpty(t, processName(1))

@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// execute runs a command that nobody has asked for before, and records its
+// execute runs a command that was not requested before, and records its
 // outcome.
 func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run) {
 	result, err := s.runInWorker(ctx, r, spec)
@@ -37,10 +37,11 @@ func (s *supervisor) runInWorker(ctx context.Context, r *run, spec shim.Run) (ru
 	return w.run(ctx, s.withDefaults(spec))
 }
 
-// errMainNotRunning refuses a command beside a main process that is not there.
-var errMainNotRunning = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "its main process does not run"}).Err()
+// errMainNotRunning is the error for a command in a container whose main
+// process is not running.
+var errMainNotRunning = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "the main process is not running"}).Err()
 
-// acquireSlot takes a slot, in turn.
+// acquireSlot waits in the queue for a slot.
 func (s *supervisor) acquireSlot(ctx context.Context, r *run) error {
 	select {
 	case s.workers.slots <- struct{}{}:
@@ -51,7 +52,7 @@ func (s *supervisor) acquireSlot(ctx context.Context, r *run) error {
 	defer close(r.started)
 	limit := time.NewTimer(shim.QueueTimeout)
 	defer limit.Stop()
-	busy := &shim.WireError{Code: shim.CodeBusy, Detail: "too many commands run in it"}
+	busy := &shim.WireError{Code: shim.CodeBusy, Detail: "too many commands are running"}
 	select {
 	case s.workers.slots <- struct{}{}:
 		return nil
@@ -62,8 +63,8 @@ func (s *supervisor) acquireSlot(ctx context.Context, r *run) error {
 	}
 }
 
-// withDefaults fills in what is the container's. A path is meant from its root,
-// which is a folder when the machine is shared.
+// withDefaults fills in the container's defaults. A path is relative to the
+// container's root, which is a directory on a shared machine.
 func (s *supervisor) withDefaults(spec shim.Run) shim.Run {
 	environment := map[string]string{shim.MainPIDEnv: strconv.Itoa(s.main.currentPID())}
 	for name, value := range spec.Environment {

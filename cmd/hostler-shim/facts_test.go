@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What later processes inherit is compared, whatever kind it is of.
+// Everything that later processes inherit is compared.
 func TestProcessFacts(t *testing.T) {
 	s := newSupervisor(shim.Config{HostProcess: true})
 	before, err := s.readFacts()
 	require.NoError(t, err)
 	now, err := s.readFacts()
 	require.NoError(t, err)
-	require.NoError(t, before.compare(now), "nothing has changed")
+	require.NoError(t, before.compare(now), "unchanged")
 
 	cases := map[string]struct {
 		change func() (undo func() error)
@@ -62,11 +62,11 @@ func TestProcessFacts(t *testing.T) {
 	}
 	now, err = s.readFacts()
 	require.NoError(t, err)
-	require.NoError(t, before.compare(now), "all was undone")
+	require.NoError(t, before.compare(now), "all changes are undone")
 }
 
-// Facts are the same on whichever thread they are read: /proc hides some of the
-// first thread's from the others.
+// Facts are the same on every thread, although /proc hides some files of the
+// first thread from the others.
 func TestFactsSameOnAllThreads(t *testing.T) {
 	s := newSupervisor(shim.Config{HostProcess: true})
 	before, err := s.readFacts()
@@ -84,7 +84,7 @@ func TestFactsSameOnAllThreads(t *testing.T) {
 	}
 }
 
-// The names, the mounts and the network of a container are among the facts.
+// The facts contain the names, the mounts and the network of a container.
 func TestMachineFacts(t *testing.T) {
 	t.Parallel()
 	f := make(facts)
@@ -94,23 +94,23 @@ func TestMachineFacts(t *testing.T) {
 	require.Contains(t, f["the namespace net"], "net:[")
 	require.NotEqual(t, ".", f["the host name"])
 	require.Contains(t, f, "the flow labels")
-	require.NotContains(t, f["the flow labels"], "Label", "the title is no label")
+	require.NotContains(t, f["the flow labels"], "Label", "the header is not a label")
 }
 
-// A difference names the first line that differs, and no more than an event
+// The error contains the first line that differs, at most as long as an event
 // can hold.
 func TestFactsCompare(t *testing.T) {
 	t.Parallel()
 	a := facts{"x": "same\nwas\nmore", "y": "1"}
 	require.NoError(t, a.compare(facts{"x": "same\nwas\nmore", "y": "1"}))
-	require.ErrorContains(t, a.compare(facts{"x": "same\nis\nless", "y": "1"}), `x was "was" and is "is"`)
-	require.ErrorContains(t, a.compare(facts{"x": "same\nwas\nmore"}), `y was "1" and is ""`)
-	require.ErrorContains(t, a.compare(facts{"x": "same\nwas\nmore", "y": "1", "z": "new"}), `z was "" and is "new"`)
+	require.ErrorContains(t, a.compare(facts{"x": "same\nis\nless", "y": "1"}), `x was "was", is now "is"`)
+	require.ErrorContains(t, a.compare(facts{"x": "same\nwas\nmore"}), `y was "1", is now ""`)
+	require.ErrorContains(t, a.compare(facts{"x": "same\nwas\nmore", "y": "1", "z": "new"}), `z was "", is now "new"`)
 	long := a.compare(facts{"x": strings.Repeat("x", 10_000), "y": "1"})
 	require.Less(t, len(long.Error()), 300)
 }
 
-// Objects are read with those who made them, whatever the order of the columns.
+// Objects are parsed with their creators, whatever the order of the columns.
 func TestParseIPC(t *testing.T) {
 	t.Parallel()
 	shm, sem := ipcKinds[0], ipcKinds[2]

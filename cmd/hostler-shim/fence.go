@@ -12,15 +12,16 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// fence is the greatest number that a change of this container has carried.
-// Whoever changes it holds the supervisor's changing token.
+// fence is the greatest number that a change of this container has carried. To
+// change it, the caller must hold supervisor.changeSem.
 type fence struct {
-	path    string // empty for one that lasts as long as init
+	path    string // empty if the fence is kept in memory only
 	current int64
 }
 
-// openFence reads what an earlier init has left. A file that cannot be read is
-// an error: without the number an older server could not be refused.
+// openFence reads the fence that an earlier init has written. A file that
+// cannot be read is an error: without the number, init could not refuse an
+// older server.
 func openFence(path string) (fence, error) {
 	f := fence{path: path}
 	if path == "" {
@@ -39,25 +40,25 @@ func openFence(path string) (fence, error) {
 	return f, nil
 }
 
-// admit refuses a number that is smaller than one before. A greater one is on
-// the disk before it counts.
+// admit refuses a number that is smaller than an earlier one. It writes a
+// greater one to disk before it uses it.
 func (f *fence) admit(number int64) error {
 	switch {
 	case number < f.current:
-		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, f.current, number)
+		return fmt.Errorf("%w: its fence is %d, got %d", runtime.ErrStaleFence, f.current, number)
 	case number == f.current:
 		return nil
 	}
 	if f.path != "" {
 		if err := writeDurably(f.path, strconv.AppendInt(nil, number, 10)); err != nil {
-			return fmt.Errorf("record the fence: %w", err)
+			return fmt.Errorf("write the fence: %w", err)
 		}
 	}
 	f.current = number
 	return nil
 }
 
-// writeDurably replaces a file as a whole or not at all.
+// writeDurably replaces a file atomically and syncs it.
 func writeDurably(path string, content []byte) error {
 	next, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A number that is smaller than one before is refused, also by an init that
-// starts again.
+// A number smaller than an earlier one is refused, also after init was
+// restarted.
 func TestFenceRefusesSmaller(t *testing.T) {
 	t.Parallel()
 	for name, path := range map[string]string{
-		"in memory": "", "on the disk": filepath.Join(t.TempDir(), "fence"),
+		"in memory": "", "on disk": filepath.Join(t.TempDir(), "fence"),
 	} {
 		f, err := openFence(path)
 		require.NoError(t, err, name)
@@ -34,8 +34,8 @@ func TestFenceRefusesSmaller(t *testing.T) {
 	}
 }
 
-// A number that could not be recorded does not count: its sender gets the error,
-// and the holder of the number before is still served.
+// A number that could not be written is not used: its sender gets the error,
+// and the holder of the previous number is still served.
 func TestFencePersistedBeforeUse(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -44,14 +44,14 @@ func TestFencePersistedBeforeUse(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.admit(5))
 	require.NoError(t, os.Rename(dir, dir+".gone"))
-	require.ErrorContains(t, f.admit(6), "record the fence")
+	require.ErrorContains(t, f.admit(6), "write the fence")
 	require.NoError(t, f.admit(5))
 	require.ErrorIs(t, f.admit(4), runtime.ErrStaleFence)
 	require.NoError(t, os.Rename(dir+".gone", dir))
 	require.NoError(t, f.admit(6))
 }
 
-// What an init that was killed has half written is not read and not kept.
+// A half-written file of an init that was killed is neither read nor kept.
 func TestFenceHalfWritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "fence")
@@ -69,7 +69,7 @@ func TestFenceHalfWritten(t *testing.T) {
 	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 }
 
-// A fence that cannot be read is not taken for none.
+// An unreadable fence does not count as none.
 func TestFenceUnreadable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileState is all that tells whether a file is as it was. A process can set
-// the time of a modification, but never that of the last change, so whatever
-// changes of a file, its content or its attributes, changes its state.
+// fileState is everything that shows whether a file is unchanged. A process can
+// set the modification time of a file, but never the change time. So every
+// change of a file, of its content or its attributes, changes its state.
 type fileState struct {
 	mode       uint32
 	uid, gid   uint32
@@ -24,19 +24,19 @@ type fileState struct {
 	inode      uint64
 	filesystem uint64
 	device     uint64 // of a device file
-	flags      uint64 // immutable and the like
+	flags      uint64 // such as immutable
 	ctime      unix.StatxTimestamp
 	mtime      unix.StatxTimestamp
 	btime      unix.StatxTimestamp
 }
 
-// comparedFlags are the inode flags that statx tells of. Others tell how a file
-// is reached.
+// comparedFlags are the inode flags from statx to compare. The other flags
+// depend on how a file is reached.
 const comparedFlags = unix.STATX_ATTR_COMPRESSED | unix.STATX_ATTR_IMMUTABLE | unix.STATX_ATTR_APPEND |
 	unix.STATX_ATTR_NODUMP | unix.STATX_ATTR_ENCRYPTED | unix.STATX_ATTR_VERITY
 
-// statAt looks at a name in a directory, and follows no link. The name ends
-// with a NUL.
+// statAt returns the state of a name in a directory and follows no link. The
+// name ends with a NUL.
 func statAt(dir int, name *byte) (fileState, error) {
 	var st unix.Statx_t
 	for {
@@ -53,7 +53,7 @@ func statAt(dir int, name *byte) (fileState, error) {
 	}
 }
 
-// statPath looks at a path.
+// statPath returns the state of the file at a path.
 func statPath(path string) (fileState, error) {
 	name, err := unix.BytePtrFromString(path)
 	if err != nil {
@@ -61,7 +61,7 @@ func statPath(path string) (fileState, error) {
 	}
 	f, err := statAt(unix.AT_FDCWD, name)
 	if err != nil {
-		return f, fmt.Errorf("look at %s: %w", path, err)
+		return f, fmt.Errorf("stat %s: %w", path, err)
 	}
 	return f, nil
 }
@@ -80,15 +80,15 @@ func newFileState(st *unix.Statx_t) fileState {
 func (f fileState) isDir() bool     { return f.mode&unix.S_IFMT == unix.S_IFDIR }
 func (f fileState) isRegular() bool { return f.mode&unix.S_IFMT == unix.S_IFREG }
 
-// withoutContent is the state without what changes when names in a directory come and
-// go.
+// withoutContent returns the state without what changes when names are added to
+// a directory or removed from it.
 func (f fileState) withoutContent() fileState {
 	f.size, f.links = 0, 0
 	f.ctime, f.mtime = unix.StatxTimestamp{}, unix.StatxTimestamp{}
 	return f
 }
 
-// appendTo writes the state in a form of fixed length.
+// appendTo appends the state to buf in a form of fixed length.
 func (f fileState) appendTo(buf []byte) []byte {
 	for _, n := range [...]uint64{
 		uint64(f.mode)<<32 | uint64(f.links), uint64(f.uid)<<32 | uint64(f.gid),
@@ -101,13 +101,13 @@ func (f fileState) appendTo(buf []byte) []byte {
 	return buf
 }
 
-// fingerprint stands for a path and its state.
+// fingerprint is a hash of a path and its state.
 type fingerprint [16]byte
 
 func (p fingerprint) compare(other fingerprint) int { return bytes.Compare(p[:], other[:]) }
 
-// newFingerprint hashes a state, what besides it is compared, and the name in
-// the directory. The buffer is for its use.
+// newFingerprint hashes a state, the details that are compared in addition, and
+// the name in the directory. It uses buf as its buffer and returns it.
 func newFingerprint(buf []byte, f fileState, details []byte, dir string, name []byte) (fingerprint, []byte) {
 	buf = f.appendTo(buf[:0])
 	buf = binary.LittleEndian.AppendUint32(buf, uint32(len(details)))
@@ -119,16 +119,16 @@ func newFingerprint(buf []byte, f fileState, details []byte, dir string, name []
 	return fingerprint(sum[:16]), buf
 }
 
-// What details reads of one file.
+// Limits on what hashDetails reads of one file.
 const (
 	maxXattrSize     = 64 << 10 // the kernel's own limit
 	maxHashedContent = 1 << 20
 )
 
-// hashDetails hashes what a file's state may not tell of: extended attributes,
-// access control lists among them, which not every temporary filesystem counts
-// as a change, and the content of a small file, which some let processes change
-// through a mapping without noting when.
+// hashDetails hashes what a file's state may not show: extended attributes,
+// including access control lists, which not every temporary filesystem counts
+// as a change; and the content of a small file, which on some filesystems a
+// process can change through a mapping without a new timestamp.
 func hashDetails(path string, f fileState) ([]byte, error) {
 	xattrs, err := pathXattrs(path)
 	if err != nil {

@@ -8,30 +8,30 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// halt is what init knows of its own end: that it was told to stop the main
-// process, by a signal or by the server.
+// halt is the state of a stop of the main process, which a signal or the server
+// has requested.
 type halt struct {
-	stopped chan struct{} // closed when there is no main process to wait for
+	stopped chan struct{} // closed when the stop is complete
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu        sync.Mutex
 	started   bool
-	stay      bool // init stays when the main process has ended
-	isStopped bool // over is closed
-	code      int  // the main process's, once done
+	stay      bool // init keeps running when the main process has exited
+	isStopped bool // stopped is closed
+	code      int  // the main process's exit code, once isStopped
 }
 
-// maxHaltLinger bounds how long init stays after the main process has ended, for
-// a server that does not come back to remove the container.
+// maxHaltLinger bounds how long init keeps running after the main process has
+// exited, in case the server does not come back to remove the container.
 const maxHaltLinger = 5 * time.Minute
 
-// sigkillExitCode is the exit code of a process that SIGKILL ended.
+// sigkillExitCode is the exit code of a process that SIGKILL has ended.
 const sigkillExitCode = 128 + int(syscall.SIGKILL)
 
-// stopMain asks the main process to end, once; the grace period begins with the
-// first call. When the main process has ended, or the grace period has, init
-// ends the container, or stays until it is removed. One call that does not want
-// it to stay is enough for it to go.
+// stopMain asks the main process to exit, once. The grace period starts with
+// the first call. When the main process has exited or the grace period is over,
+// init ends the container, or keeps running until the container is removed. A
+// single call without stay is enough to end the container.
 func (s *supervisor) stopMain(stay bool) {
 	h := &s.halt
 	h.mu.Lock()
@@ -55,9 +55,9 @@ func (s *supervisor) stopMain(stay bool) {
 	}
 }
 
-// onMainExit is called when the main process has ended by itself, was not there
-// to be stopped, or did not end within its grace period. It ends the container,
-// unless a stop has said otherwise.
+// onMainExit is called when the main process has exited by itself, was not
+// running at a stop, or did not exit within its grace period. It ends the
+// container unless a stop with stay is in progress.
 func (s *supervisor) onMainExit(code int) {
 	h := &s.halt
 	h.mu.Lock()
@@ -76,8 +76,7 @@ func (s *supervisor) onMainExit(code int) {
 	time.AfterFunc(maxHaltLinger, func() { s.exit(code) })
 }
 
-// finishHalt ends a stop that waits for a main process which something else has
-// ended.
+// finishHalt completes a stop whose main process was ended by something else.
 func (s *supervisor) finishHalt() {
 	s.halt.mu.Lock()
 	started := s.halt.started

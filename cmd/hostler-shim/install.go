@@ -13,9 +13,10 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// runInstall puts this program into the folder that a container will mount at
-// shim.Mount, and prepares the others that the container will mount, for an
-// engine that cannot: Kubernetes makes every volume root's and open to all.
+// runInstall copies this program into the directory that a container mounts at
+// shim.Mount, and prepares the other directories that the container mounts. It
+// is for an engine that cannot do so: Kubernetes creates every volume owned by
+// root and accessible to everyone.
 //
 //	hostler-shim install DIR [MODE:OWNER:DIR]...
 func runInstall(args []string) int {
@@ -33,8 +34,8 @@ func runInstall(args []string) int {
 	return 0
 }
 
-// install makes what is mounted at shim.Mount: the mount point of shim.RunDir,
-// and a copy of this program, which is not there, or whole.
+// install creates the content of shim.Mount: the mount point of shim.RunDir,
+// and a copy of this program, which appears atomically.
 func install(dir string) error {
 	bin := filepath.Join(dir, relToMount(shim.BinDir))
 	if err := errors.Join(ensureDir(bin, 0o755), ensureDir(filepath.Join(dir, relToMount(shim.RunDir)), 0o700)); err != nil {
@@ -57,10 +58,10 @@ func install(dir string) error {
 	return os.Rename(part.Name(), filepath.Join(bin, shim.BinaryName))
 }
 
-// relToMount is a path below shim.Mount, relative to it.
+// relToMount returns a path below shim.Mount, relative to it.
 func relToMount(path string) string { return strings.TrimPrefix(path, shim.Mount+"/") }
 
-// ensureDir makes a folder, or takes one that is there.
+// ensureDir creates a directory unless it exists.
 func ensureDir(path string, mode os.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
@@ -68,19 +69,19 @@ func ensureDir(path string, mode os.FileMode) error {
 	return nil
 }
 
-// prepareDir makes a folder, or takes one that is there, and sets its mode
-// and owner. The owner comes last: afterwards the mode is no longer ours to set.
-// One that holds something was prepared before, and is by now as its user needs
-// it: a node that comes up again starts its pods from the beginning.
+// prepareDir creates a directory unless it exists, and sets its mode and owner.
+// The owner is set last, because only the owner may set the mode. A directory
+// that is not empty was prepared before and may have been changed by its user:
+// a restarted node starts its pods from the beginning.
 func prepareDir(arg string) error {
 	fields := strings.SplitN(arg, ":", 3)
 	if len(fields) != 3 {
-		return fmt.Errorf("%q is no MODE:OWNER:DIR", arg)
+		return fmt.Errorf("%q is not MODE:OWNER:DIR", arg)
 	}
 	mode, err1 := strconv.ParseUint(fields[0], 8, 12)
 	owner, err2 := strconv.ParseUint(fields[1], 10, 32)
 	if err := errors.Join(err1, err2); err != nil {
-		return fmt.Errorf("%q is no MODE:OWNER:DIR: %w", arg, err)
+		return fmt.Errorf("%q is not MODE:OWNER:DIR: %w", arg, err)
 	}
 	bits := os.FileMode(mode & 0o777)
 	if mode&0o1000 != 0 {

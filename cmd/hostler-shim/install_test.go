@@ -10,31 +10,31 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is installed is this program, whole, to be run and not to be read, and
-// beside it the mount point; a second time too. Folders are as they were asked
-// for.
+// install copies this program completely, executable and not readable, and
+// creates the mount point next to it. It can run twice. Directories get the
+// requested mode and owner.
 func TestInstall(t *testing.T) {
 	mounted, dir := t.TempDir(), t.TempDir()
-	file, prepared := filepath.Join(mounted, "bin", "shim"), filepath.Join(dir, "folder")
+	file, prepared := filepath.Join(mounted, "bin", "shim"), filepath.Join(dir, "dir")
 	owner := strconv.Itoa(os.Geteuid())
 	for range 2 {
 		require.Equal(t, 0, runInstall([]string{mounted, "1777:" + owner + ":" + prepared}))
 		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.Equal(t, os.FileMode(0o111), info.Mode())
-		require.NoError(t, os.Chmod(file, 0o500)) // for us to read
+		require.NoError(t, os.Chmod(file, 0o500)) // so that the test can read it
 		self, err := os.ReadFile("/proc/self/exe")
 		require.NoError(t, err)
 		installed, err := os.ReadFile(file)
 		require.NoError(t, err)
-		require.True(t, string(self) == string(installed), "byte for byte")
+		require.True(t, string(self) == string(installed), "same content")
 		info, err = os.Stat(prepared)
 		require.NoError(t, err)
 		require.Equal(t, os.ModeDir|os.ModeSticky|0o777, info.Mode())
 	}
 	left, err := filepath.Glob(mounted + "/*/*")
 	require.NoError(t, err)
-	require.Equal(t, []string{file}, left, "nothing half made")
+	require.Equal(t, []string{file}, left, "no temporary files")
 	require.DirExists(t, filepath.Join(mounted, "run"))
 	require.Equal(t, exitUsage, runInstall(nil))
 	for _, bad := range []string{"x", "0755:0", "9:0:" + prepared, "0755:x:" + prepared, "0755:0:" + dir + "/no/such"} {
@@ -42,11 +42,11 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// A folder with a tenant's files in it stays as the tenant needs it, when a node
-// that was away installs anew.
+// A directory that contains a tenant's files remains unchanged when a restarted
+// node runs the installation again.
 func TestInstallKeepsUsedDirs(t *testing.T) {
 	dir := t.TempDir()
-	used := filepath.Join(dir, "folder")
+	used := filepath.Join(dir, "dir")
 	require.NoError(t, os.Mkdir(used, 0o750))
 	require.NoError(t, os.WriteFile(filepath.Join(used, "file"), nil, 0o600))
 	require.Equal(t, 0, runInstall([]string{t.TempDir(), "0755:" + strconv.Itoa(os.Geteuid()) + ":" + used}))
@@ -55,16 +55,17 @@ func TestInstallKeepsUsedDirs(t *testing.T) {
 	require.Equal(t, os.ModeDir|0o750, info.Mode())
 }
 
-// The main process is begun by one init only, as long as the note is there.
+// The main process is started by only one init as long as the marker exists.
 func TestStartedMarker(t *testing.T) {
 	marker := filepath.Join(t.TempDir(), "began")
 	require.False(t, startedBefore(marker))
 	require.True(t, startedBefore(marker))
-	require.False(t, startedBefore(""), "an engine that starts nothing unasked")
+	require.False(t, startedBefore(""), "no marker configured")
 	require.False(t, startedBefore(marker+"/no/such"))
 }
 
-// "." is where init was started, and anything else is meant as it is.
+// "." is the directory that init was started in. Any other directory is
+// unchanged.
 func TestResolveWorkdir(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)

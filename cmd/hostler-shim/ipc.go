@@ -15,16 +15,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ipcKind is one kind of System V objects. They outlive the process that made
-// them.
+// ipcKind is one kind of System V objects. They outlive the process that
+// created them.
 type ipcKind struct {
-	list        string // where the kernel lists them
-	id          string // the column of the number
+	list        string // the kernel's list
+	id          string // the column of the ID
 	call        uintptr
 	arg2        uintptr // the call's second argument
 	arg3        uintptr
 	infoCommand uintptr // the command that counts objects
-	countOffset int     // where in its answer a number is that is 0 without any
+	countOffset int     // offset in its result of a number that is 0 if there are no objects
 }
 
 var ipcKinds = []ipcKind{
@@ -36,13 +36,13 @@ var ipcKinds = []ipcKind{
 // ipcRemove is IPC_RMID of <linux/ipc.h>.
 const ipcRemove = 0
 
-// ipcObject is one object and whose it is.
+// ipcObject is one object and its creator.
 type ipcObject struct {
 	id      uintptr
 	creator identity
 }
 
-// removeIPC removes what is left of all kinds.
+// removeIPC removes all remaining objects of all kinds.
 func removeIPC() error {
 	for _, kind := range ipcKinds {
 		objects, err := kind.objects()
@@ -55,11 +55,11 @@ func removeIPC() error {
 			}
 		}
 	}
-	return enableDump() // threads have been other users
+	return enableDump() // threads have run as other users
 }
 
-// remove removes an object as the user who made it: nobody else may, but who
-// has a capability that this program has not.
+// remove removes an object as the user who created it. No other user may do so
+// without a capability, which this program does not have.
 func (k ipcKind) remove(o ipcObject) error {
 	var err error
 	onDisposableThread(func() {
@@ -73,14 +73,14 @@ func (k ipcKind) remove(o ipcObject) error {
 	return err
 }
 
-// objects reads the kernel's list, whose columns have titles.
+// objects parses the kernel's list, whose columns have headers.
 func (k ipcKind) objects() ([]ipcObject, error) {
 	b, err := os.ReadFile(k.list)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, k.checkUnlisted()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list what outlives processes: %w", err)
+		return nil, fmt.Errorf("list System V objects: %w", err)
 	}
 	return k.parse(string(b))
 }
@@ -95,11 +95,11 @@ func (k ipcKind) parse(list string) ([]ipcObject, error) {
 		numbers := make([]int, len(columns))
 		for i, column := range columns {
 			if column < 0 || column >= len(fields) {
-				return nil, fmt.Errorf("%s: unreadable line %q", k.list, line)
+				return nil, fmt.Errorf("%s: malformed line %q", k.list, line)
 			}
 			n, err := strconv.ParseUint(fields[column], 10, 32)
 			if err != nil {
-				return nil, fmt.Errorf("%s: unreadable line %q", k.list, line)
+				return nil, fmt.Errorf("%s: malformed line %q", k.list, line)
 			}
 			numbers[i] = int(n)
 		}
@@ -108,24 +108,24 @@ func (k ipcKind) parse(list string) ([]ipcObject, error) {
 	return objects, nil
 }
 
-// checkUnlisted is an error when the kernel has objects of a kind that it does not
-// list, as gVisor may.
+// checkUnlisted returns an error if the kernel has objects of a kind that it
+// does not list, as gVisor may.
 func (k ipcKind) checkUnlisted() error {
-	var info [128]byte // more than the longest answer
+	var info [128]byte // larger than the largest result
 	var errno unix.Errno
-	if k.call == unix.SYS_SEMCTL { // whose second argument is the number of a semaphore
+	if k.call == unix.SYS_SEMCTL { // its second argument is the index of a semaphore
 		_, _, errno = unix.Syscall6(k.call, 0, 0, k.infoCommand, uintptr(unsafe.Pointer(&info)), 0, 0)
 	} else {
 		_, _, errno = unix.Syscall(k.call, 0, k.infoCommand, uintptr(unsafe.Pointer(&info)))
 	}
 	if errno == unix.ENOSYS {
-		return nil // it has none
+		return nil // the kernel does not support them
 	}
 	if errno != 0 {
-		return fmt.Errorf("count what %s does not list: %w", k.list, errno)
+		return fmt.Errorf("count System V objects without %s: %w", k.list, errno)
 	}
 	if binary.NativeEndian.Uint32(info[k.countOffset:]) != 0 {
-		return fmt.Errorf("%w: there are System V objects that %s does not list", runtime.ErrWipeUnverified, k.list)
+		return fmt.Errorf("%w: System V objects exist that %s does not list", runtime.ErrWipeUnverified, k.list)
 	}
 	return nil
 }

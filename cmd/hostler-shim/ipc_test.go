@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Objects of each kind are noticed where the kernel does not list them, and so
-// is that there are none.
+// Objects of each kind are detected if the kernel does not list them, and so is
+// their absence.
 func TestUnlistedIPCObjects(t *testing.T) {
 	t.Parallel()
 	makers := []func() unix.Errno{
@@ -30,7 +30,7 @@ func TestUnlistedIPCObjects(t *testing.T) {
 			_, after = kind.objects()
 		})
 		if own != nil {
-			t.Skipf("a namespace of its own is needed: %v", own)
+			t.Skipf("requires a new namespace: %v", own)
 		}
 		require.NoError(t, before, kind.list)
 		require.Zero(t, made, kind.list)
@@ -38,7 +38,7 @@ func TestUnlistedIPCObjects(t *testing.T) {
 	}
 }
 
-// A kernel has message queues whether or not it tells of them.
+// A kernel may have message queues even if /proc does not list them.
 func TestHasMessageQueues(t *testing.T) {
 	t.Parallel()
 	require.True(t, hasMessageQueues())

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// job is one command, from its start until nothing of it is left.
+// job is one command, from its start until none of its processes is left.
 type job struct {
 	spec       shim.Run
 	cancelled  chan struct{}
@@ -20,12 +20,13 @@ type job struct {
 
 	leaderPID    int
 	started      time.Time
-	leaderExited chan struct{}   // closed when the leader has ended
-	status       unix.WaitStatus // the leader's, once ended is closed
-	allReaped    chan struct{}   // closed when the kernel says: no child left
+	leaderExited chan struct{}   // closed when the leader has exited
+	status       unix.WaitStatus // of the leader, once leaderExited is closed
+	allReaped    chan struct{}   // closed when no child is left
 
-	// reapMu guards reaped. It is held while the leader is reaped, so that its
-	// number is still its own for whoever holds it and reads false.
+	// reapMu guards reaped. It is held while the leader is reaped, so that
+	// while a caller holds it and reaped is false, the PID still belongs to the
+	// leader.
 	reapMu sync.Mutex
 	reaped bool
 }
@@ -42,13 +43,13 @@ func newJob(spec shim.Run) *job {
 // cancel ends the command as its timeout would.
 func (j *job) cancel() { j.cancelOnce.Do(func() { close(j.cancelled) }) }
 
-// run runs the command to its end.
+// run runs the command until its end.
 func (j *job) run() (runtime.Result, error) {
 	streams, err := j.start()
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	go j.reap() // ends when nothing is left to wait for
+	go j.reap() // ends when no child is left
 	var result runtime.Result
 	ok := j.wait(&result)
 	streams.finish()
@@ -56,7 +57,7 @@ func (j *job) run() (runtime.Result, error) {
 	result.Stdout = streams.out.capture.output()
 	result.Stderr = streams.err.capture.output()
 	if !ok {
-		return result, fmt.Errorf("%w: processes of %q outlive SIGKILL", runtime.ErrTainted, j.spec.Args[0])
+		return result, fmt.Errorf("%w: processes of %q survived SIGKILL", runtime.ErrTainted, j.spec.Args[0])
 	}
 	return result, nil
 }
@@ -75,7 +76,7 @@ func (s streams) finish() {
 	}
 }
 
-// start starts the command, with its streams.
+// start starts the command with its streams.
 func (j *job) start() (streams, error) {
 	as, err := containerAccounts.lookup(j.spec.User)
 	if err != nil {
@@ -86,19 +87,19 @@ func (j *job) start() (streams, error) {
 
 	in, feed, err := openInput(len(j.spec.Stdin) > 0)
 	if err != nil {
-		return streams{}, startErrorf("open its input: %s", err)
+		return streams{}, startErrorf("open the input: %s", err)
 	}
 	out, outTheirs, err1 := pipe(true)
 	errs, errTheirs, err2 := pipe(true)
 	l.files = [3]int{in, outTheirs, errTheirs}
 	if err1 != nil || err2 != nil {
-		err = startErrorf("open its output: %v", firstError(err1, err2))
+		err = startErrorf("open the output: %v", firstError(err1, err2))
 	} else {
 		j.started = time.Now()
 		j.leaderPID, err = l.start()
 	}
 	for _, fd := range l.files {
-		unix.Close(fd) // also of a pipe that could not be made: no harm
+		unix.Close(fd) // also -1 of a pipe that could not be created, which is harmless
 	}
 	if err != nil {
 		closeAll(feed, out, errs)
@@ -111,7 +112,7 @@ func (j *job) start() (streams, error) {
 	return s, nil
 }
 
-// openInput is a pipe to be fed, or /dev/null.
+// openInput returns a pipe for input, or /dev/null.
 func openInput(needed bool) (theirs int, feed *os.File, err error) {
 	if needed {
 		feed, theirs, err = pipe(false)
@@ -138,8 +139,8 @@ func closeAll(files ...*os.File) {
 	}
 }
 
-// wait follows the command to its end and beyond. It is false when something
-// of it cannot be killed.
+// wait waits for the command and its descendants to exit. It returns false if a
+// process cannot be killed.
 func (j *job) wait(result *runtime.Result) bool {
 	timeout := time.NewTimer(time.Until(j.started.Add(j.spec.Timeout)))
 	defer timeout.Stop()
@@ -159,7 +160,7 @@ func (j *job) wait(result *runtime.Result) bool {
 	return ok
 }
 
-// setExitStatus tells how the leader ended.
+// setExitStatus records how the leader exited.
 func setExitStatus(status unix.WaitStatus, result *runtime.Result) {
 	if status.Signaled() {
 		result.ExitCode = 128 + int(status.Signal())
@@ -169,26 +170,27 @@ func setExitStatus(status unix.WaitStatus, result *runtime.Result) {
 	result.ExitCode = status.ExitStatus()
 }
 
-// killLeftovers ends what a leader that has ended by itself leaves behind.
+// killLeftovers kills the processes that a leader leaves behind when it exits.
 func (j *job) killLeftovers(result *runtime.Result) bool {
 	select {
-	case <-j.allReaped: // nothing: nearly always
+	case <-j.allReaped: // no process is left: the usual case
 		return true
 	case <-time.After(reapGrace):
 	}
 	left, err := j.descendants()
 	if err != nil {
-		logError("count what is left", err)
+		logError("list leftover processes", err)
 	}
 	result.Leaked = len(left)
 	return j.stop(result)
 }
 
-// reapGrace is how long the last children of a command may take to be reaped that
-// died with it: a pipeline's, for example.
+// reapGrace is how long it may take to reap the last children of a command that
+// exited with it, such as those of a pipeline.
 const reapGrace = 2 * time.Millisecond
 
-// stop asks everything to end, and kills what does not in time.
+// stop asks all processes to exit, and kills those that have not exited after
+// the grace period.
 func (j *job) stop(result *runtime.Result) bool {
 	j.terminate()
 	grace := time.NewTimer(j.spec.Grace)
@@ -213,7 +215,7 @@ func (j *job) waitReaped(timeout time.Duration) bool {
 }
 
 // terminate sends SIGTERM to each process of the command once: to the leader's
-// group in one go, and to those that have left it.
+// whole group, and to the processes that have left it.
 func (j *job) terminate() {
 	j.reapMu.Lock()
 	grouped := !j.reaped && unix.Kill(-j.leaderPID, unix.SIGTERM) == nil

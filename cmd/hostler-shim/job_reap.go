@@ -2,14 +2,14 @@ package main
 
 import "golang.org/x/sys/unix"
 
-// reap waits for every child, ours and those that have become ours, until the
-// kernel says that there is none. All descendants come to us in the end, so
-// that is the proof that the command is over.
+// reap waits for every child, including orphans that have become children,
+// until the kernel reports that none is left. All descendants eventually become
+// our children, so this proves that the command has ended.
 func (j *job) reap() {
 	defer close(j.allReaped)
 	for {
-		// Look first, so that the leader's number is not free before terminate
-		// can know.
+		// Wait without reaping first, so that the leader's PID is not reused
+		// before terminate can know.
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err == unix.EINTR {
@@ -22,7 +22,7 @@ func (j *job) reap() {
 	}
 }
 
-// reapAll reaps what has ended so far.
+// reapAll reaps all children that have exited so far.
 func (j *job) reapAll() {
 	j.reapMu.Lock()
 	defer j.reapMu.Unlock()

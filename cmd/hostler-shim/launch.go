@@ -15,24 +15,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// defaultPath is what programs are looked up in when there is no PATH.
+// defaultPath is the search path for programs when PATH is not set.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// launch is a program to be started as somebody else.
+// launch is a program to start as another user.
 type launch struct {
 	args    []string
 	env     []string
 	as      identity
 	dir     string
 	files   [3]int // descriptors for stdin, stdout and stderr
-	session bool   // a session of its own, not just a process group
+	session bool   // a new session, not just a new process group
 }
 
-// start starts the program and returns its number. The error is always a
+// start starts the program and returns its PID. The error is always a
 // *runtime.StartError.
 //
-// It is for a process that is hidden: while the program is being started, one of
-// its threads has the program's user, and shares its memory with the program.
+// The caller must be a process that has disabled dumping: during the start, one
+// of its threads runs as the program's user and shares its memory with the
+// program.
 func (l launch) start() (int, error) {
 	l.chownPipes()
 	var pid int
@@ -45,25 +46,25 @@ func (l launch) start() (int, error) {
 	return pid, err
 }
 
-// chownPipes gives the pipes among the program's files to its user. A pipe belongs
-// to whoever makes it, and a program that opens /dev/stdout again has to be
-// allowed to. Nothing else changes hands: /dev/null is everybody's.
+// chownPipes gives the pipes among the program's files to its user. A pipe
+// belongs to its creator, and a program must be able to open /dev/stdout again.
+// Other files keep their owner: everyone can use /dev/null.
 func (l launch) chownPipes() {
 	for _, fd := range l.files {
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFIFO {
-			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // one that is not ours stays so
+			_ = unix.Fchown(fd, l.as.uid, l.as.gid) // a pipe of another owner remains unchanged
 		}
 	}
 }
 
 // onDisposableThread runs f on an operating system thread that ends with it:
-// what f does to the thread's rights touches no other. The process's first
-// thread is spared, for it stands for the whole in the eyes of the kernel and
-// never really ends.
+// what f does to the thread's credentials affects no other thread. It does not
+// use the process's first thread, because that one represents the whole process
+// for the kernel and never really ends.
 func onDisposableThread(f func()) {
 	done := make(chan struct{})
-	go func() { // ends with f, or with the goroutine that it starts instead
+	go func() { // ends with f, or with the nested call
 		goruntime.LockOSThread()
 		defer close(done)
 		if unix.Gettid() == unix.Getpid() {
@@ -76,24 +77,25 @@ func onDisposableThread(f func()) {
 	<-done
 }
 
-// setThreadIdentity changes the calling thread alone: raw system calls, because those of
-// package syscall change all threads.
+// setThreadIdentity changes only the calling thread. It uses raw system calls,
+// because those of package syscall change all threads.
 func setThreadIdentity(id identity) error {
 	if isReserved(id) {
 		return errReservedUser
 	}
 	if isPrivileged() {
-		// Dropping all others drops these as well, where the kernel is Linux.
+		// On Linux, dropping all other capabilities drops these as well.
 		_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 		if err := setIDs(id); err != nil {
-			return startErrorf("become uid %d: %s", id.uid, err)
+			return startErrorf("switch to uid %d: %s", id.uid, err)
 		}
 	} else if id.uid != os.Geteuid() || id.gid != os.Getegid() {
 		return &runtime.StartError{Reason: runtime.StartUserNotFound,
 			Detail: fmt.Sprintf("uid %d cannot run programs as %d:%d", os.Geteuid(), id.uid, id.gid)}
 	}
-	// A keyring of its own instead of init's: what one process puts into it no
-	// later one has. Where the engine forbids the call, it forbids all of them.
+	// Create a new keyring instead of init's: what one process stores there is
+	// not visible to a later one. An engine that denies this call denies all
+	// keyring calls.
 	_, _ = unix.KeyctlInt(unix.KEYCTL_JOIN_SESSION_KEYRING, 0, 0, 0, 0)
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
@@ -105,7 +107,7 @@ func setThreadIdentity(id identity) error {
 	}
 	if isPrivileged() {
 		if err := installSignalFilter(); err != nil {
-			return startErrorf("filter signals: %s", err)
+			return startErrorf("install the signal filter: %s", err)
 		}
 	}
 	return nil
@@ -116,7 +118,7 @@ func setIDs(id identity) error {
 	for _, g := range id.groups {
 		groups = append(groups, uint32(g))
 	}
-	list := append(groups, 0) // so that there is an address to take
+	list := append(groups, 0) // never empty, so that its address can be taken
 	calls := []struct{ number, a, b, c uintptr }{
 		{unix.SYS_SETGROUPS, uintptr(len(groups)), uintptr(unsafe.Pointer(&list[0])), 0},
 		{unix.SYS_SETRESGID, uintptr(id.gid), uintptr(id.gid), uintptr(id.gid)},
@@ -131,7 +133,7 @@ func setIDs(id identity) error {
 	return nil
 }
 
-// fork starts the program with the rights of the calling thread.
+// fork starts the program with the credentials of the calling thread.
 func (l launch) fork() (int, error) {
 	path, err := l.prepare()
 	if err != nil {
@@ -148,8 +150,8 @@ func (l launch) fork() (int, error) {
 	return pid, nil
 }
 
-// prepare makes sure of the working directory, with search permission on it as
-// the calling thread's user, and finds the program.
+// prepare checks that the calling thread's user has search permission on the
+// working directory, and finds the program.
 func (l launch) prepare() (path string, err error) {
 	fd, err := unix.Open(l.dir+"/.", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -160,11 +162,11 @@ func (l launch) prepare() (path string, err error) {
 }
 
 func workdirError(dir string, err error) error {
-	return &runtime.StartError{Reason: runtime.StartWorkdirNotFound, Detail: fmt.Sprintf("the working directory %q: %s", dir, err)}
+	return &runtime.StartError{Reason: runtime.StartWorkdirNotFound, Detail: fmt.Sprintf("enter the working directory %q: %s", dir, err)}
 }
 
-// findBinary looks the program up as a shell does: as it is when it names a folder,
-// else in PATH.
+// findBinary looks up the program as a shell does: unchanged if its name
+// contains a slash, else in PATH.
 func (l launch) findBinary() (string, error) {
 	name := l.args[0]
 	if strings.Contains(name, "/") {
@@ -176,7 +178,7 @@ func (l launch) findBinary() (string, error) {
 		path := l.absolute(filepath.Join(dir, name))
 		var st unix.Stat_t
 		if unix.Stat(path, &st) != nil {
-			continue // also in a folder of PATH that is closed to this user
+			continue // also if this user may not search this directory of PATH
 		}
 		err := checkExecutable(name, path)
 		if err == nil {
@@ -187,7 +189,8 @@ func (l launch) findBinary() (string, error) {
 	return "", notFound
 }
 
-// absolute makes a path independent of this process's own working directory.
+// absolute returns a path that does not depend on this process's own working
+// directory.
 func (l launch) absolute(path string) string {
 	if filepath.IsAbs(path) {
 		return path
@@ -195,7 +198,8 @@ func (l launch) absolute(path string) string {
 	return filepath.Join(l.dir, path)
 }
 
-// checkExecutable says why the calling thread could not run the file at path.
+// checkExecutable returns an error if the calling thread cannot execute the
+// file at path.
 func checkExecutable(name, path string) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -211,9 +215,10 @@ func checkExecutable(name, path string) error {
 	return nil
 }
 
-// startReasons say what an error of the kernel means for a command.
+// startReasons map errors of the kernel to the reason that a command could not
+// be started.
 var startReasons = map[error]runtime.StartReason{
-	unix.ENOENT:  runtime.StartBinaryNotFound, // of the file, or of its interpreter
+	unix.ENOENT:  runtime.StartBinaryNotFound, // the file or its interpreter
 	unix.ENOTDIR: runtime.StartBinaryNotFound,
 	unix.ELOOP:   runtime.StartBinaryNotFound,
 	unix.EACCES:  runtime.StartNotExecutable,
@@ -240,7 +245,7 @@ func startErrorf(format string, args ...any) error {
 	return &runtime.StartError{Reason: runtime.StartFailed, Detail: fmt.Sprintf(format, args...)}
 }
 
-// lookupEnv is the value of a name in an environment.
+// lookupEnv returns the value of a name in an environment.
 func lookupEnv(env []string, name, fallback string) string {
 	for _, entry := range env {
 		if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -250,7 +255,7 @@ func lookupEnv(env []string, name, fallback string) string {
 	return fallback
 }
 
-// mergeEnv lays variables over an environment and sees to HOME.
+// mergeEnv returns an environment with overrides, and with HOME set.
 func mergeEnv(env []string, overrides map[string]string, home string) []string {
 	merged := make([]string, 0, len(env)+len(overrides)+1)
 	for _, entry := range env {
@@ -268,8 +273,8 @@ func mergeEnv(env []string, overrides map[string]string, home string) []string {
 	return merged
 }
 
-// withoutOwnHome drops the HOME that an engine has set because init runs as
-// root. Everybody else has another one, which merge looks up.
+// withoutOwnHome removes the HOME that an engine has set because init runs as
+// root. Every other user has another one, which mergeEnv sets.
 func withoutOwnHome(env []string) []string {
 	as, err := containerAccounts.lookup("")
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printLimitFacts changes both halves of each of its limits, one after the other,
-// and prints which changes are among the facts. Others cannot be undone by
-// everybody, so that a process of its own does it.
+// printLimitFacts changes both halves of each of its limits, one after the
+// other, and prints which changes the facts contain. Not every user can undo a
+// change of a limit, so this runs in a process of its own.
 func printLimitFacts() int {
 	for kind := range 16 {
 		var was unix.Rlimit
 		if err := unix.Prlimit(0, kind, nil, &was); err != nil {
-			logError("read a limit", err)
+			logError("read limit", err)
 			return exitFailed
 		}
 		soft, hard := was, was
@@ -27,7 +27,7 @@ func printLimitFacts() int {
 	return 0
 }
 
-// lowerLimit is a limit that is less, and still enough for this process.
+// lowerLimit returns a lower limit that is still enough for this process.
 func lowerLimit(n uint64) uint64 {
 	if n == unix.RLIM_INFINITY {
 		return 1 << 40
@@ -35,8 +35,8 @@ func lowerLimit(n uint64) uint64 {
 	return max(n, 1) - 1
 }
 
-// limitDiffers reports whether a limit is among the facts; "none" if it cannot be
-// less.
+// limitDiffers reports whether the facts contain a limit. It returns "none" if
+// the limit cannot be lowered.
 func limitDiffers(kind int, limit unix.Rlimit) string {
 	before, after := make(facts), make(facts)
 	var was unix.Rlimit
@@ -50,7 +50,7 @@ func limitDiffers(kind int, limit unix.Rlimit) string {
 }
 
 // Both halves of every limit are compared: a process may lower those of any
-// other that has its user.
+// other process with the same user.
 func TestLimitFacts(t *testing.T) {
 	t.Parallel()
 	is := runChild(t, nil, "/proc/self/exe", "limits")
@@ -59,11 +59,11 @@ func TestLimitFacts(t *testing.T) {
 		require.NotContains(t, found, "false", "limit %s", kind)
 	}
 	require.Contains(t, is[strconv.Itoa(unix.RLIMIT_NOFILE)], "true true")
-	require.Contains(t, is["15"], "true", "the last one: how long a process may compute in real time")
+	require.Contains(t, is["15"], "true", "the last limit: real-time CPU time")
 }
 
-// The priority of every thread is compared: whichever of them starts the next
-// process hands its own on.
+// The priority of every thread is compared: any of them may start the next
+// process, which inherits it.
 func TestSchedulingFactsOfAllThreads(t *testing.T) {
 	ready, proceed := make(chan error), make(chan struct{})
 	go onDisposableThread(func() {

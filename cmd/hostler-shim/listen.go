@@ -16,11 +16,11 @@ import (
 // backlog is how many connections may wait to be accepted.
 const backlog = 128
 
-// defaultSocket is where init listens, and where a bridge connects to: in a directory
-// that nobody else can reach, where this program has a user of its own. Elsewhere
-// the tenant has the same user and could remove or replace any file; nobody can do
-// either to an abstract socket while init listens. Init does so before it starts
-// anything of the tenant's.
+// defaultSocket returns where init listens and where a bridge connects. If this
+// program has a user of its own, the socket is in a directory that no one else
+// can reach. Otherwise the tenant has the same user and could remove or replace
+// any file, but it cannot do either to an abstract socket while init listens.
+// Init starts to listen before it starts any of the tenant's processes.
 func defaultSocket() string {
 	if os.Geteuid() == shim.UID {
 		return shim.SocketPath
@@ -28,11 +28,11 @@ func defaultSocket() string {
 	return shim.AbstractSocket
 }
 
-// isAbstract reports whether an address is no file's.
+// isAbstract reports whether an address is not a file path.
 func isAbstract(address string) bool { return strings.HasPrefix(address, "@") }
 
-// shortPath opens the folder of a socket and names the socket by way of the
-// descriptor: an address holds 107 bytes only.
+// shortPath opens the directory of a socket and returns a path through its
+// descriptor, because an address holds only 107 bytes.
 func shortPath(path string) (short string, dir *os.File, err error) {
 	dir, err = os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -41,7 +41,7 @@ func shortPath(path string) (short string, dir *os.File, err error) {
 	return "/proc/self/fd/" + strconv.Itoa(int(dir.Fd())) + "/" + filepath.Base(path), dir, nil
 }
 
-// listen opens the socket. One that is a file nobody but this user can reach.
+// listen opens the socket. If it is a file, only this user can reach it.
 func listen(path string) (int, error) {
 	if isAbstract(path) {
 		fd, err := bind(path, path)
@@ -71,7 +71,7 @@ func listen(path string) (int, error) {
 	return fd, unix.Listen(fd, backlog)
 }
 
-// bind makes a socket with an address, which errors call by another name.
+// bind creates a socket with an address. name is the address in error messages.
 func bind(address, name string) (int, error) {
 	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -84,8 +84,8 @@ func bind(address, name string) (int, error) {
 	return fd, nil
 }
 
-// connectTo connects to init's socket and makes sure that init is who listens:
-// the credentials are those of the process that called listen.
+// connectTo connects to init's socket and verifies that init listens there: the
+// credentials are those of the process that called listen.
 func connectTo(path string, initPID int) (*os.File, error) {
 	short := path
 	if !isAbstract(path) {
@@ -106,7 +106,7 @@ func connectTo(path string, initPID int) (*os.File, error) {
 	}
 	peer, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err == nil && int(peer.Pid) != initPID {
-		err = fmt.Errorf("process %d listens there instead of %d", peer.Pid, initPID)
+		err = fmt.Errorf("process %d listens there, want %d", peer.Pid, initPID)
 	}
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -127,7 +127,7 @@ func (s *supervisor) accept(listener int) {
 		case errors.Is(err, unix.EINTR) || errors.Is(err, unix.ECONNABORTED):
 			continue
 		case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) || errors.Is(err, unix.ENOMEM):
-			<-time.After(10 * time.Millisecond) // it passes when sessions end
+			<-time.After(10 * time.Millisecond) // temporary: it ends when sessions end
 			continue
 		case err != nil:
 			logError("accept", err)

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newUnauthenticated is a connection that has not proven itself, and its other end.
+// newUnauthenticated returns a connection that is not authenticated, and its
+// other end.
 func newUnauthenticated(t *testing.T) (*session, *os.File) {
 	t.Helper()
 	ours, theirs, err := socketPair()
@@ -22,7 +23,7 @@ func newUnauthenticated(t *testing.T) (*session, *os.File) {
 	return c, ours
 }
 
-// wasClosed reports whether an end was closed by the other one.
+// wasClosed reports whether the other end has closed the connection.
 func wasClosed(t *testing.T, end *os.File) bool {
 	t.Helper()
 	fds := []unix.PollFd{{Fd: int32(end.Fd()), Events: unix.POLLIN}}
@@ -31,8 +32,8 @@ func wasClosed(t *testing.T, end *os.File) bool {
 	return fds[0].Revents&unix.POLLHUP != 0
 }
 
-// A new connection is always accepted: the oldest unproven one is closed for it,
-// a proven one never is.
+// A new connection is always accepted. The oldest unauthenticated one is closed
+// for it, and an authenticated one never is.
 func TestUnauthenticatedLimit(t *testing.T) {
 	t.Parallel()
 	var all unauthenticated
@@ -48,13 +49,13 @@ func TestUnauthenticatedLimit(t *testing.T) {
 	}
 	require.Len(t, all.sessions, maxUnauthenticated)
 	for i, end := range ends {
-		require.Equal(t, i < 3, wasClosed(t, end), "the one that came as number %d", i)
+		require.Equal(t, i < 3, wasClosed(t, end), "connection %d", i)
 	}
 	require.False(t, wasClosed(t, provenEnd))
 }
 
-// A process of the container is told from the engine's, whose parent is outside,
-// as that of process 1 is.
+// A process of the container is distinguished from the engine's, whose parent
+// is outside, like that of process 1.
 func TestPeerInsideContainer(t *testing.T) {
 	t.Parallel()
 	id, inside := peerProcess(os.Getpid())
@@ -64,17 +65,17 @@ func TestPeerInsideContainer(t *testing.T) {
 	require.False(t, inside)
 	require.Equal(t, 1, id.PID)
 	_, inside = peerProcess(0)
-	require.False(t, inside, "it cannot be told")
+	require.False(t, inside, "PID unknown")
 	gone := exec.Command("/proc/self/exe", "-test.run", "^$")
 	require.NoError(t, gone.Run())
 	_, inside = peerProcess(gone.Process.Pid)
-	require.True(t, inside, "it has handed its connection on")
+	require.True(t, inside, "it has passed on its connection")
 	c, _ := newUnauthenticated(t)
-	require.True(t, c.isInside, "this process is")
+	require.True(t, c.isInside, "this process")
 }
 
-// Nobody can bind an address at which init listens, a file's or an abstract one,
-// and a bridge connects to init only.
+// No process can bind an address at which init listens, whether it is a file or
+// abstract, and a bridge connects only to init.
 func TestListenAddressIsExclusive(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{filepath.Join(t.TempDir(), "sock"), "@" + filepath.Base(t.TempDir()) + t.Name()} {
@@ -87,7 +88,7 @@ func TestListenAddressIsExclusive(t *testing.T) {
 		require.NoError(t, err, address)
 		require.NoError(t, socket.Close())
 		_, err = connectTo(address, os.Getpid()+1)
-		require.ErrorContains(t, err, "listens there instead", address)
+		require.ErrorContains(t, err, "listens there, want", address)
 		if isAbstract(address) {
 			_, err = listen(address)
 			require.ErrorIs(t, err, unix.EADDRINUSE)

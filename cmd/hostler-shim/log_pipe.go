@@ -12,44 +12,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// logPipeTimeout bounds how long the engine may take to read what a main process
-// has printed at its end.
+// logPipeTimeout bounds how long the engine may take to read what a main
+// process has printed before it exited.
 const logPipeTimeout = 10 * time.Second
 
-// logPipe carries what one life of the main process prints to the engine. The
-// engine's own pipe is never the workload's: its size, its flags, and what is
-// in it would be the next tenant's.
+// logPipe forwards the output of one run of the main process to the engine. The
+// workload never gets the engine's own pipe, because its size, its flags and
+// its content would be passed on to the next tenant.
 type logPipe struct {
 	from *os.File
 	to   int
-	done chan struct{} // closed when all is carried
+	done chan struct{} // closed when all output is forwarded
 }
 
-// newLogPipe makes an outlet to a descriptor, and the end that the main process
-// writes to, which the caller closes.
+// newLogPipe creates a logPipe to a descriptor, and the end that the main
+// process writes to. The caller closes that end.
 func newLogPipe(to int) (*logPipe, int, error) {
 	var ends [2]int
 	if err := unix.Pipe2(ends[:], unix.O_CLOEXEC); err != nil {
-		return nil, -1, startErrorf("make a pipe for its output: %s", err)
+		return nil, -1, startErrorf("create a pipe for the output: %s", err)
 	}
-	// The flags are those of this end only.
+	// The flag applies to this end only.
 	if err := unix.SetNonblock(ends[0], true); err != nil {
-		return nil, -1, errors.Join(startErrorf("open a pipe for its output: %s", err), unix.Close(ends[0]), unix.Close(ends[1]))
+		return nil, -1, errors.Join(startErrorf("open a pipe for the output: %s", err), unix.Close(ends[0]), unix.Close(ends[1]))
 	}
 	o := &logPipe{from: os.NewFile(uintptr(ends[0]), "output"), to: to, done: make(chan struct{})}
-	go o.forward() // ends when nobody can write any more, or with finish
+	go o.forward() // ends when no process can write any more, or with finish
 	return o, ends[1], nil
 }
 
-// forwardBufferSize is how much is carried at once, and maxPipeSize how much a pipe can
-// hold.
+// forwardBufferSize is the size of one read, and maxPipeSize is the maximum
+// size of a pipe.
 const (
 	forwardBufferSize = 16 << 10
 	maxPipeSize       = 1 << 20
 )
 
-// forward copies until the last writer is gone. An engine that reads no more
-// closes the pipe for the workload, too.
+// forward copies until the last writer has closed the pipe. If the engine stops
+// reading, the workload's pipe is closed, too.
 func (o *logPipe) forward() {
 	defer close(o.done)
 	defer o.from.Close()
@@ -102,15 +102,15 @@ func writeAll(fd int, b []byte) error {
 	return nil
 }
 
-// logPipes are those of the main process that was started last, and of those
-// before it whose output is not carried yet.
+// logPipes are the pipes of the main process that was started last, and of
+// earlier ones whose output is not yet forwarded.
 type logPipes struct {
-	// mu guards all.
+	// mu guards pipes.
 	mu    sync.Mutex
 	pipes []*logPipe
 }
 
-// unfinished are those that are not over. The caller holds mu.
+// unfinished returns the pipes that are not done. The caller holds mu.
 func (o *logPipes) unfinished() []*logPipe {
 	return slices.DeleteFunc(slices.Clone(o.pipes), func(one *logPipe) bool {
 		select {
@@ -122,9 +122,9 @@ func (o *logPipes) unfinished() []*logPipe {
 	})
 }
 
-// open makes the outlets of a main process that is about to start, and the
-// descriptors for its stdout and stderr. Where both go to one file, so do they
-// here, for the order of what is printed.
+// open creates the pipes of a main process that is about to start, and returns
+// the descriptors for its stdout and stderr. If both of init's are the same
+// file, so are these, to keep the order of the output.
 func (o *logPipes) open() (stdout, stderr int, err error) {
 	out, stdout, err := newLogPipe(1)
 	if err != nil {
@@ -154,8 +154,7 @@ func sameFile(a, b int) bool {
 	return unix.Fstat(a, &x) == nil && unix.Fstat(b, &y) == nil && x.Dev == y.Dev && x.Ino == y.Ino
 }
 
-// wait waits until all that was printed is carried, when every process has
-// ended.
+// wait waits until all output is forwarded. Every process must have exited.
 func (o *logPipes) wait() error {
 	o.mu.Lock()
 	pipes := o.pipes
@@ -166,34 +165,34 @@ func (o *logPipes) wait() error {
 		select {
 		case <-pipe.done:
 		case <-timer.C:
-			return fmt.Errorf("%w: what the main process has printed is not read", runtime.ErrUnavailable)
+			return fmt.Errorf("%w: the engine has not read the output of the main process", runtime.ErrUnavailable)
 		}
 	}
 	return nil
 }
 
-// writeEndLine prints a line that says where the log of those who were in the
-// container ends, when every process has ended. What the engine has taken it may
-// write down later, and the time that it notes is that of the writing: only when
-// it has written the line down as well is there nothing left.
+// writeEndLine prints a line that marks the end of the log. Every process must
+// have exited. The engine may write down what it has read later, with the time
+// of writing: only when the engine has written this line as well is no earlier
+// output left.
 func (o *logPipes) writeEndLine(line string, to int) error {
 	if err := o.wait(); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(logPipeTimeout); unreadBytes(to) > 0; { // or the line might be waited for without end
+	for deadline := time.Now().Add(logPipeTimeout); unreadBytes(to) > 0; { // otherwise writing the line could block indefinitely
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: what the main process has printed is not read", runtime.ErrUnavailable)
+			return fmt.Errorf("%w: the engine has not read the output of the main process", runtime.ErrUnavailable)
 		}
 		<-time.After(time.Millisecond)
 	}
-	// The last line that was printed may have no end.
+	// The last printed line may lack a newline.
 	if err := writeAll(to, []byte("\n"+line+"\n")); err != nil {
-		return fmt.Errorf("end the log: %w", err)
+		return fmt.Errorf("write the end of the log: %w", err)
 	}
 	return nil
 }
 
-// unreadBytes is how many bytes are in a pipe.
+// unreadBytes returns how many bytes are in a pipe.
 func unreadBytes(fd int) int {
 	var st unix.Stat_t
 	if unix.Fstat(fd, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
@@ -206,13 +205,13 @@ func unreadBytes(fd int) int {
 	return n
 }
 
-// finish carries what was printed so far and no more: the container ends, and
-// what is left of it goes with it.
+// finish forwards what has been printed so far and no more: the container ends,
+// and its remaining processes with it.
 func (o *logPipes) finish() {
 	o.mu.Lock()
 	for _, pipe := range o.pipes {
-		_ = pipe.from.SetReadDeadline(time.Now()) // it may be over
+		_ = pipe.from.SetReadDeadline(time.Now()) // the pipe may be done
 	}
 	o.mu.Unlock()
-	_ = o.wait() // nobody reads it
+	_ = o.wait() // a timeout means that the engine does not read
 }

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All that is printed arrives, in order, and the outlet ends with the last
-// writer.
+// All output arrives in order, and the pipe ends with the last writer.
 func TestLogPipe(t *testing.T) {
 	t.Parallel()
 	engine, to, err := os.Pipe()
@@ -34,8 +33,8 @@ func TestLogPipe(t *testing.T) {
 	require.True(t, bytes.Equal(want, got))
 }
 
-// At the end of the container what was printed arrives, although somebody could
-// go on writing.
+// At the end of the container all output arrives, even if a process could still
+// write.
 func TestLogPipesFinish(t *testing.T) {
 	t.Parallel()
 	engine, to, err := os.Pipe()
@@ -44,18 +43,18 @@ func TestLogPipesFinish(t *testing.T) {
 	require.NoError(t, err)
 	defer unix.Close(end)
 	all := logPipes{pipes: []*logPipe{o}}
-	require.NoError(t, writeAll(end, []byte("last words")))
+	require.NoError(t, writeAll(end, []byte("last output")))
 	all.finish()
 	<-o.done
 	require.NoError(t, to.Close())
 	got, err := io.ReadAll(engine)
 	require.NoError(t, err)
-	require.Equal(t, "last words", string(got))
-	all.finish() // again, when all is over
+	require.Equal(t, "last output", string(got))
+	all.finish() // again, when it is done
 }
 
-// What a process does to its end of the pipe, it does to no other life's: the
-// engine's pipe keeps its size and its flags.
+// A process cannot change the engine's pipe through its own: the engine's pipe
+// keeps its size and its flags.
 func TestLogPipeIsPrivate(t *testing.T) {
 	t.Parallel()
 	engine, to, err := os.Pipe()
@@ -73,7 +72,7 @@ func TestLogPipeIsPrivate(t *testing.T) {
 		require.NoError(t, err)
 		flags, err := unix.FcntlInt(uintptr(end), unix.F_GETFL, 0)
 		require.NoError(t, err)
-		require.Equal(t, unix.O_WRONLY, flags, "a program finds a pipe as ever")
+		require.Equal(t, unix.O_WRONLY, flags, "the program gets an ordinary pipe")
 		require.NotEqual(t, 4096, size(end))
 		_, err = unix.FcntlInt(uintptr(end), unix.F_SETPIPE_SZ, 4096)
 		require.NoError(t, err)
@@ -84,7 +83,8 @@ func TestLogPipeIsPrivate(t *testing.T) {
 	}
 }
 
-// An engine that does not read holds up the next life, not for ever.
+// An engine that does not read delays the next main process, but not
+// indefinitely.
 func TestLogPipeTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		stuck := logPipes{pipes: []*logPipe{{done: make(chan struct{})}}}
@@ -94,8 +94,8 @@ func TestLogPipeTimeout(t *testing.T) {
 	})
 }
 
-// The end of a log comes after all that was printed before, by earlier lives
-// too, and on a line of its own.
+// The end of a log follows all earlier output, also that of earlier main
+// processes, and is on a line of its own.
 func TestLogEndLine(t *testing.T) {
 	t.Parallel()
 	engine, to, err := os.Pipe()
@@ -105,7 +105,7 @@ func TestLogEndLine(t *testing.T) {
 	require.NoError(t, err)
 	all := logPipes{pipes: []*logPipe{old}}
 	all.pipes = append(all.unfinished(), &logPipe{done: make(chan struct{})})
-	require.Len(t, all.pipes, 2, "the old one is not over")
+	require.Len(t, all.pipes, 2, "the old one is not done")
 	close(all.pipes[1].done)
 	ended := make(chan error, 1)
 	go func() {
@@ -124,7 +124,7 @@ func TestLogEndLine(t *testing.T) {
 	require.Empty(t, all.unfinished())
 }
 
-// An engine that does not read makes the end of a log an error, and not a wait.
+// If the engine does not read, the end of a log is an error and does not block.
 func TestLogEndLineTimeout(t *testing.T) {
 	t.Parallel()
 	engine, to, err := os.Pipe()
@@ -145,5 +145,5 @@ func TestLogEndLineTimeout(t *testing.T) {
 	require.NoError(t, err)
 	defer file.Close()
 	require.NoError(t, file.Truncate(10))
-	require.Zero(t, unreadBytes(int(file.Fd())), "nobody reads a file away")
+	require.Zero(t, unreadBytes(int(file.Fd())), "a file has no unread bytes")
 }

@@ -1,25 +1,26 @@
 // Command hostler-shim is Hostler's own program inside every container: a
-// static binary that needs no shell and no library there.
+// static binary that needs neither a shell nor libraries there.
 //
-//	hostler-shim init      the first process; see shim.Config for its settings
+//	hostler-shim init      the first process; see shim.Config for its configuration
 //	hostler-shim connect   a session: stdin and stdout to init's socket
-//	hostler-shim daemon    start init apart from whoever calls
-//	hostler-shim install DIR   put this program where a container finds it
+//	hostler-shim daemon    start init detached from the caller
+//	hostler-shim install DIR   copy this program to where a container mounts it
 //	hostler-shim worker    started by init: runs one command at a time
 //	hostler-shim start     started by init: becomes the main process
 //	hostler-shim tar DIR   started by init: packs DIR to stdout
 //	hostler-shim untar DIR started by init: unpacks stdin into DIR
 //
-// It promises that a command is over when it says so. A worker is a subreaper:
-// whatever a command starts, and however it hides, becomes the worker's child
-// when its parent dies, so "no child left" is proof that nothing of it lives.
-// Commands and the main process run as the container's user, without a single
-// capability and with no way to gain one; init and the workers keep theirs, so
-// that they can always end what they have started.
+// It guarantees that a command has ended when it reports so. A worker is a
+// subreaper: every process that a command starts, however it tries to hide,
+// becomes the worker's child when its parent exits. So "no child left" proves
+// that no process of the command is left. Commands and the main process run as
+// the container's user, with no capability and no way to gain one. Init and the
+// workers keep their capabilities, so that they can always kill what they have
+// started.
 //
-// In a container, where it may, each of these programs gives itself a user of
-// its own, shim.UID, before it does anything else. No tenant has that user, so
-// that none can reach the program: not even root's processes.
+// In a container, if it is permitted to, each of these programs first switches
+// to a user of its own, shim.UID. No tenant has that user, so no tenant can
+// reach the program, not even with processes of root.
 package main
 
 import (
@@ -36,17 +37,17 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-// The process must stay small: three are in every container. What each has for
-// itself, measured idle on amd64: init 1.5 MB, its worker 1.4 MB, the bridge of
-// a session 0.8 MB; the program's text is in memory once for all.
+// The process must stay small, because every container has three. The private
+// memory of each one, measured idle on amd64: init 1.5 MB, its worker 1.4 MB,
+// the bridge of a session 0.8 MB. All share the program's text.
 const (
 	gcPercent   = 50
 	memoryLimit = 32 << 20
-	processors  = 2 // a system call that waits may hold one for a moment
+	processors  = 2 // a blocking system call may occupy one for a while
 )
 
-// exitUsage and exitFailed are the tool's own codes. Those of init are the
-// main process's.
+// exitUsage and exitFailed are the exit codes of the tool. Init exits with the
+// main process's exit code.
 const (
 	exitFailed = 1
 	exitUsage  = 2
@@ -90,15 +91,16 @@ func runVersion([]string) int {
 	return 0
 }
 
-// logError prints an error of init or a worker where the engine's log keeps it.
+// logError prints an error of init or of a worker to stderr, which the engine's
+// log keeps.
 func logError(what string, err error) {
 	fmt.Fprintln(os.Stderr, "hostler-shim: "+what+": "+strings.TrimSpace(err.Error()))
 }
 
-// disableDump keeps processes of the same user from reading this one's memory and
-// environment, which hold what the next tenant must not see.
+// disableDump prevents processes of the same user from reading this process's
+// memory and environment, which hold data that the next tenant must not see.
 func disableDump() {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		logError("hide", err)
+		logError("disable dumping", err)
 	}
 }

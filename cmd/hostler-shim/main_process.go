@@ -11,16 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mainProcess is what init knows of the workload's own command.
+// mainProcess is the state of the workload's own command.
 type mainProcess struct {
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu       sync.Mutex
 	state    shim.MainState
 	pid      int
 	startErr *shim.WireError // with MainFailed
 }
 
-// set records what the main process does now, for a reason that init has.
+// set records a change of the main process that init has made.
 func (m *mainProcess) set(state shim.MainState, pid int, startErr *shim.WireError) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -39,29 +39,29 @@ func (m *mainProcess) startError() *shim.WireError {
 	return m.startErr
 }
 
-// currentPID is the process's, 0 when there is none.
+// currentPID returns the PID of the main process, or 0 if there is none.
 func (m *mainProcess) currentPID() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pid
 }
 
-// isRunning says whether pid is the main process still, and not one that was
-// ended on purpose.
+// isRunning reports whether pid is still the main process, and not one that was
+// killed on purpose.
 func (m *mainProcess) isRunning(pid int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.state == shim.MainRunning && m.pid == pid
 }
 
-// signal is false when there is no main process.
+// signal sends sig to the main process. It returns false if there is none.
 func (m *mainProcess) signal(sig syscall.Signal) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.state != shim.MainRunning {
 		return false
 	}
-	_ = unix.Kill(m.pid, sig) // it may have ended: that is noticed elsewhere
+	_ = unix.Kill(m.pid, sig) // it may have exited, which the reaper detects
 	return true
 }
 
@@ -89,7 +89,7 @@ func (s *supervisor) launchMain() (int, <-chan unix.WaitStatus, error) {
 	}
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, nil, startErrorf("open its input: %s", err)
+		return 0, nil, startErrorf("open the input: %s", err)
 	}
 	defer unix.Close(null)
 	stdout, stderr, err := s.logPipes.open()
@@ -105,8 +105,8 @@ func (s *supervisor) launchMain() (int, <-chan unix.WaitStatus, error) {
 	if s.config.HostProcess || !isPrivileged() {
 		return s.reaper.start(l.start)
 	}
-	if err := enableDump(); err != nil { // a wipe may have been other users for a moment
-		return 0, nil, startErrorf("prepare: %s", err)
+	if err := enableDump(); err != nil { // a wipe may have run threads as other users
+		return 0, nil, startErrorf("enable dumping: %s", err)
 	}
 	return s.reaper.start(l.startByHelper)
 }
@@ -118,7 +118,8 @@ func exitCode(status unix.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// startErrorExitCode are init's exit codes when the main process cannot be started.
+// startErrorExitCode returns init's exit code if the main process cannot be
+// started.
 func startErrorExitCode(startErr *shim.WireError) int {
 	if startErr.Reason == runtime.StartBinaryNotFound {
 		return exitNotFound
@@ -126,16 +127,16 @@ func startErrorExitCode(startErr *shim.WireError) int {
 	return exitNotExecutable
 }
 
-// prepareVolumes gives volumes that nobody has used to the container's user.
-// An engine makes them as root's.
+// prepareVolumes gives unused volumes to the container's user. An engine
+// creates them owned by root.
 func (s *supervisor) prepareVolumes() {
 	as, err := containerAccounts.lookup(s.config.User)
 	if err != nil || !isPrivileged() {
-		return // startMain says so, or there is nobody to give them to
+		return // startMain returns the error, or the owner cannot be changed
 	}
 	for _, target := range s.config.Volumes {
 		if err := chownVolume(filepath.Join(s.config.Root, target), as); err != nil {
-			logError("prepare a volume", err)
+			logError("prepare volume", err)
 		}
 	}
 }
@@ -150,7 +151,7 @@ func chownVolume(path string, as identity) error {
 	if err != nil {
 		return err
 	}
-	names, _ := dir.Readdirnames(1) // an error means that it is empty
+	names, _ := dir.Readdirnames(1) // an error means that the directory is empty
 	if len(names) > 0 || info.Sys().(*syscall.Stat_t).Uid != 0 {
 		return nil
 	}

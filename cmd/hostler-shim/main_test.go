@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// childCommands are what this program does when a test starts it again, by its first
-// argument: what changes a process, or wants a namespace of its own.
+// childCommands are the subcommands of this test program, for tests that change
+// the process or need a new namespace.
 var childCommands = map[string]func() int{
 	"start":    func() int { return runStart(nil) },
 	"own":      printShimUser,
@@ -35,11 +35,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// buildDir is the directory of what withoutCgo has built.
+// buildDir is the directory of the program that withoutCgo builds.
 var buildDir string
 
-// withoutCgo builds this program as the real one is built: all threads of one
-// with cgo cannot become another user.
+// withoutCgo builds this program as the release does: with cgo, the threads of
+// a program cannot all switch to another user.
 var withoutCgo = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "hostler-shim-")
 	if err != nil {
@@ -53,10 +53,10 @@ var withoutCgo = sync.OnceValues(func() (string, error) {
 	if err := build.Run(); err != nil {
 		return "", err
 	}
-	return path, os.Chmod(dir, 0o755) // other users run it too
+	return path, os.Chmod(dir, 0o755) // other users run it, too
 })
 
-// runChild runs a program and returns what it prints by the names before the
+// runChild runs a program and returns its output by the names before the
 // colons.
 func runChild(t *testing.T, attr *syscall.SysProcAttr, program string, args ...string) map[string]string {
 	t.Helper()
@@ -66,13 +66,13 @@ func runChild(t *testing.T, attr *syscall.SysProcAttr, program string, args ...s
 	c.Stderr = &stderr
 	out, err := c.Output()
 	if attr != nil && attr.Cloneflags != 0 && (errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC)) {
-		t.Skipf("a namespace of its own is needed: %v", err)
+		t.Skipf("requires a new namespace: %v", err)
 	}
 	require.NoError(t, err, "%s", &stderr)
 	return parseStatus(string(out))
 }
 
-// parseStatus reads lines as /proc/self/status has them.
+// parseStatus parses lines in the format of /proc/self/status.
 func parseStatus(text string) map[string]string {
 	found := map[string]string{}
 	for line := range strings.Lines(text) {

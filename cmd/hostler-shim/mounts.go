@@ -17,18 +17,18 @@ type mount struct {
 	writable bool
 }
 
-// kernelFilesystems are filesystems that show the kernel's state, not files. One that
-// holds files in large pages (hugetlbfs) is none of them.
+// kernelFilesystems are filesystems that expose kernel state and hold no files.
+// hugetlbfs, which holds files in large pages, is not one of them.
 var kernelFilesystems = []string{
 	"proc", "sysfs", "cgroup", "cgroup2", "devpts", "securityfs", "debugfs", "tracefs",
 	"bpf", "pstore", "configfs", "fusectl", "binfmt_misc", "nsfs", "efivarfs",
 }
 
-// allowedKernelFilesystems are those that engines mount such that processes may write to
-// them. What can be left there is compared by itself, or ends with processes.
+// allowedKernelFilesystems are those that engines mount writable. What can be
+// left there is compared separately, or ends with its processes.
 var allowedKernelFilesystems = []string{"proc", "sysfs", "devpts", "nsfs"}
 
-// mounts lists all that is mounted where this process can see it.
+// mounts returns all mounts that this process can see.
 func mounts() ([]mount, error) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -38,15 +38,16 @@ func mounts() ([]mount, error) {
 	for line := range strings.Lines(string(b)) {
 		m, ok := parseMount(line)
 		if !ok {
-			return nil, fmt.Errorf("list mounts: unreadable line %q", line)
+			return nil, fmt.Errorf("list mounts: malformed line %q", line)
 		}
 		found = append(found, m)
 	}
 	return found, nil
 }
 
-// writableMounts lists the mounts on which a tenant may have left something:
-// not the root, which is compared path by path, not the kernel's, not ours.
+// writableMounts returns the mounts on which a tenant may have left files. It
+// excludes the root, which is compared file by file, the kernel's mounts and
+// the shim's.
 func writableMounts() ([]mount, error) {
 	all, err := mounts()
 	return slices.DeleteFunc(all, func(m mount) bool { return !m.holdsFiles() }), err
@@ -56,25 +57,26 @@ func (m mount) holdsFiles() bool {
 	return m.writable && m.path != "/" && !slices.Contains(kernelFilesystems, m.fsType) && !isExcludedMount(m.path)
 }
 
-// holdsKernelObjects reports whether a tenant can make things on the mount that are
-// objects of the kernel: groups of processes, pinned programs. Nothing here
-// lists or ends them.
+// holdsKernelObjects reports whether a tenant can create kernel objects on the
+// mount, such as cgroups or pinned BPF programs. Nothing here lists or removes
+// them.
 func (m mount) holdsKernelObjects() bool {
 	return m.writable && slices.Contains(kernelFilesystems, m.fsType) && !slices.Contains(allowedKernelFilesystems, m.fsType)
 }
 
-// isExcludedMount spares the shim's own mounts, and those by which engines mask parts
-// of /proc and /sys.
+// isExcludedMount reports whether a path belongs to the shim's own mounts, or
+// to those by which engines mask parts of /proc and /sys.
 func isExcludedMount(path string) bool {
 	return isUnder(path, shim.Mount) || isUnder(path, "/proc") || isUnder(path, "/sys")
 }
 
-// isUnder says whether path is dir or below it.
+// isUnder reports whether path is dir or below it.
 func isUnder(path, dir string) bool {
 	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// parseMount reads "36 35 98:0 /sub /path rw,noatime tags - type source rw".
+// parseMount parses a line such as "36 35 98:0 /sub /path rw,noatime tags -
+// type source rw".
 func parseMount(line string) (mount, bool) {
 	before, after, ok := strings.Cut(line, " - ")
 	head, tail := strings.Fields(before), strings.Fields(after)
@@ -96,7 +98,7 @@ func hasOption(options, name string) bool {
 	return slices.Contains(strings.Split(options, ","), name)
 }
 
-// unescape undoes the kernel's "\040" for a blank.
+// unescape replaces the kernel's escapes, such as "\040" for a space.
 func unescape(path string) string {
 	var out strings.Builder
 	for i := 0; i < len(path); i++ {

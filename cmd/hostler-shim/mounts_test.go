@@ -35,9 +35,8 @@ func TestIsUnder(t *testing.T) {
 	require.False(t, isUnder("/database", "/data"))
 }
 
-// What a tenant can write is emptied where it holds files, and never proven
-// clean where it holds the kernel's own objects. What engines mount everywhere
-// is neither.
+// A writable mount with files is emptied. One with kernel objects is never
+// verified as clean. The mounts that every engine creates are neither.
 func TestMountContents(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct{ files, objects bool }{

@@ -11,7 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handleLastModified answers when something below the request's folders was last changed.
+// handleLastModified answers when something below the request's directories
+// last changed.
 func (c *session) handleLastModified(in *shim.Incoming) {
 	var last time.Time
 	deadline := time.Now().Add(shim.ScanTimeout)
@@ -28,20 +29,20 @@ func (c *session) handleLastModified(in *shim.Incoming) {
 	respond(in, shim.Response{Time: last}, nil)
 }
 
-// lastModified is the latest time at which the kernel has noted a change of
-// anything in or below a folder. What cannot be read is passed over, and no
-// link is followed. It is runtime.ErrScanIncomplete when the time is over, or the
-// session that wants to know.
+// lastModified returns the latest change time of anything in or below a
+// directory. It skips what it cannot read and follows no link. It returns
+// runtime.ErrScanIncomplete if the deadline passes or the requesting session
+// ends.
 func lastModified(dir string, deadline time.Time, cancelled <-chan struct{}) (time.Time, error) {
 	var last time.Time
-	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error { // what goes on is not an error
+	err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error { // changes during the scan are not errors
 		select {
 		case <-cancelled:
-			return fmt.Errorf("%w: nobody waits for it any more", runtime.ErrScanIncomplete)
+			return fmt.Errorf("%w: the session has ended", runtime.ErrScanIncomplete)
 		default:
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("%w: it takes longer than %s", runtime.ErrScanIncomplete, shim.ScanTimeout)
+			return fmt.Errorf("%w: the scan takes longer than %s", runtime.ErrScanIncomplete, shim.ScanTimeout)
 		}
 		var st unix.Stat_t
 		if err == nil && unix.Lstat(path, &st) == nil {

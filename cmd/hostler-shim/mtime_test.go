@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A look for changes that was not finished says so, and never what it has found
-// up to then; it is not gone on with for nobody.
+// An unfinished scan returns an error and never a partial result. It stops when
+// its session ends.
 func TestLastModified(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDir opens a folder by its path below root, one part after the other, and
-// follows no link: a tenant may have put one in the place of any part, to
-// something that it may not read or write itself.
+// openDir opens a directory by its path below root, one element after the
+// other, and follows no link: a tenant may have replaced any element by a link
+// to something that it may not read or write itself.
 func openDir(root, dir string) (*os.Root, error) {
 	fd, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -24,7 +24,7 @@ func openDir(root, dir string) (*os.Root, error) {
 	clean := path.Clean("/" + dir)
 	for part := range strings.SplitSeq(clean[1:], "/") {
 		if part == "" {
-			continue // of the root itself
+			continue // the root itself
 		}
 		next, err := openAt(fd, part, unix.O_PATH|unix.O_DIRECTORY, 0)
 		if err != nil {
@@ -33,11 +33,11 @@ func openDir(root, dir string) (*os.Root, error) {
 		unix.Close(fd)
 		fd = next
 	}
-	// By its descriptor, which stands for the folder whatever has its name.
+	// The descriptor identifies the directory, whatever its name now refers to.
 	return os.OpenRoot("/proc/self/fd/" + strconv.Itoa(fd))
 }
 
-// openDirError says why a part of a path could not be opened.
+// openDirError returns why an element of a path could not be opened.
 func openDirError(dir int, part, full string, err error) error {
 	var st unix.Stat_t
 	if unix.Fstatat(dir, part, &st, unix.AT_SYMLINK_NOFOLLOW) == nil && st.Mode&unix.S_IFMT == unix.S_IFLNK {

@@ -12,16 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// clockGranularity is longer than the clock that files are stamped with stands still.
+// clockGranularity is longer than one tick of the clock for file timestamps.
 const clockGranularity = 20 * time.Millisecond
 
-// errUnreliableCtime says that a filesystem does not do what the comparison rests on.
-var errUnreliableCtime = fmt.Errorf("%w: its root filesystem does not note when a file is changed; make it read-only", runtime.ErrWipeUnverified)
+// errUnreliableCtime means that a filesystem lacks the property on which the
+// comparison is based.
+var errUnreliableCtime = fmt.Errorf("%w: the root filesystem does not record every change of a file; make it read-only", runtime.ErrWipeUnverified)
 
-// probeTimestamps reports why the root filesystem's files cannot be compared by the times
-// of their last change: temporary filesystems, for example, let a process write
-// through a mapping that it has read from without noting it. It also lets the
-// clock go on, so that no change after the baseline bears the time of one before.
+// probeTimestamps returns an error if the files of the root filesystem cannot
+// be compared by their change times. For example, on temporary filesystems a
+// process can write through a mapping that it has read from without a new
+// timestamp. It also waits for the next tick of the clock, so that no change
+// after the baseline has the timestamp of one before it.
 func (s *supervisor) probeTimestamps() error {
 	<-time.After(clockGranularity)
 	writable, err := isRootWritable()
@@ -45,13 +47,13 @@ func isRootWritable() (bool, error) {
 	return writable, nil
 }
 
-// probeIn makes a file, changes it in ways that a kernel may fail to note, and
-// removes it.
+// probeIn creates a file, changes it in ways that a filesystem may fail to
+// record, and removes it.
 func probeIn(dir string) error {
 	path := filepath.Join(dir, ".hostler-"+rand.Text())
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if errors.Is(err, os.ErrPermission) || errors.Is(err, unix.EROFS) {
-		return nil // nor can a tenant, who is the same user or a lesser one
+		return nil // a tenant cannot do so either: it is the same user or a less privileged one
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
@@ -65,7 +67,7 @@ func probeIn(dir string) error {
 	for _, change := range changes {
 		noted, err := updatesCtime(f, change)
 		if err != nil {
-			return fmt.Errorf("%w: try a change on its root filesystem: %w", runtime.ErrWipeUnverified, err)
+			return fmt.Errorf("%w: probe the root filesystem: %w", runtime.ErrWipeUnverified, err)
 		}
 		if !noted {
 			return errUnreliableCtime
@@ -74,7 +76,7 @@ func probeIn(dir string) error {
 	return nil
 }
 
-// updatesCtime reports whether a change of a file changes the time of its last change.
+// updatesCtime reports whether a change of a file updates its change time.
 func updatesCtime(f *os.File, change func(*os.File) error) (bool, error) {
 	var before, after unix.Stat_t
 	if err := unix.Fstat(int(f.Fd()), &before); err != nil {
@@ -83,7 +85,7 @@ func updatesCtime(f *os.File, change func(*os.File) error) (bool, error) {
 	<-time.After(clockGranularity)
 	err := change(f)
 	if errors.Is(err, unix.ENOTSUP) || errors.Is(err, unix.ENODEV) {
-		return true, nil // what cannot be done need not be noted
+		return true, nil // an unsupported change needs no timestamp
 	}
 	if err != nil {
 		return false, err
@@ -92,7 +94,7 @@ func updatesCtime(f *os.File, change func(*os.File) error) (bool, error) {
 	return before.Ctim != after.Ctim, err
 }
 
-// writeMapped writes through a mapping that was read from before.
+// writeMapped writes through a mapping that it has read from before.
 func writeMapped(f *os.File) error {
 	mapped, err := unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reaper is the only one in init who waits for children: those that init has
-// started and those that fell to it.
+// reaper is the only part of init that waits for children: those that init has
+// started and orphans that have become its children.
 type reaper struct {
-	// mu guards waiting, and is held while a child is started, so that none
-	// is reaped before somebody waits for it.
+	// mu guards waiting. It is held while a child is started, so that the child
+	// is not reaped before its channel is registered.
 	mu      sync.Mutex
 	waiting map[int]chan unix.WaitStatus
 
-	// reaped holds a token when children may have been reaped. The one who
-	// ends every process waits for it.
+	// reaped holds a token when children may have been reaped. noOtherProcesses
+	// waits for it.
 	reaped chan struct{}
 }
 
@@ -26,7 +26,7 @@ func newReaper() *reaper {
 	return &reaper{waiting: make(map[int]chan unix.WaitStatus), reaped: make(chan struct{}, 1)}
 }
 
-// start starts a child and gives the channel on which its end will come.
+// start starts a child and returns a channel that receives its exit status.
 func (r *reaper) start(f func() (int, error)) (int, <-chan unix.WaitStatus, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,10 +39,10 @@ func (r *reaper) start(f func() (int, error)) (int, <-chan unix.WaitStatus, erro
 	return pid, ended, nil
 }
 
-// run reaps for as long as the process lives.
+// run reaps children as long as the process runs.
 func (r *reaper) run() {
-	// A signal that comes while another one waits is lost, and need not be
-	// kept: each look reaps all there are.
+	// A signal that arrives while another one is pending is lost. That is
+	// harmless, because each pass reaps all exited children.
 	died := make(chan os.Signal, 1)
 	signal.Notify(died, syscall.SIGCHLD)
 	for {
@@ -55,8 +55,9 @@ func (r *reaper) run() {
 	}
 }
 
-// reapAll says whether the kernel knows of no child any more. Then nothing that
-// descends from us lives, for orphans become our children.
+// reapAll reaps all exited children and reports whether the kernel knows of no
+// further child. Then no descendant is left, because orphans become our
+// children.
 func (r *reaper) reapAll() (childless bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,35 +14,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How much of a container's files is compared, at 16 bytes of memory a file.
-// More is not proven clean: to look at it would take longer than to make
-// another container. The root filesystem could be read-only, which needs no
-// proof.
+// Limits on the files of a container that are compared, at 16 bytes of memory
+// per file. A container with more files is not verified as clean: the scan
+// would take longer than to create another container. A read-only root
+// filesystem needs no scan.
 const (
 	maxScanFiles = 200_000
 	scanTimeout  = 10 * time.Second
 )
 
-// errScanTooLarge ends a census that becomes too large.
-var errScanTooLarge = fmt.Errorf("%w: it has more files than can be compared; make its root filesystem read-only", runtime.ErrWipeUnverified)
+// errScanTooLarge ends a scan that exceeds the limits.
+var errScanTooLarge = fmt.Errorf("%w: it has more files than can be compared; make the root filesystem read-only", runtime.ErrWipeUnverified)
 
-// errStopScan ends a census that has found what it looked for.
-var errStopScan = errors.New("seen enough")
+// errStopScan ends a scan that has found a difference.
+var errStopScan = errors.New("scan stopped")
 
-// tree is a part of the container's files that has to stay as it was.
+// tree is a part of the container's files that must remain unchanged.
 type tree struct {
 	root string // a directory, or a single file
-	// mounted are the names that are passed over, by their directory: each is
-	// another tree, or emptied, or cannot be written.
+	// mounted are the names to skip, by their directory: each is a tree of its
+	// own, or is emptied, or is not writable.
 	mounted map[string][]string
-	// emptied says that a wipe removes what was added directly below root, so
-	// that root's own times and size change.
+	// emptied reports whether a wipe removes names that were added directly
+	// below root, so that root's own times and size change.
 	emptied bool
-	// detailed compares what details tells of, too.
+	// detailed reports whether hashDetails is compared, too.
 	detailed bool
 }
 
-// newTree is the tree of all below root that is not mounted there.
+// newTree returns the tree of everything below root except mounts.
 func newTree(root string, mounted []string) tree {
 	t := tree{root: root, mounted: make(map[string][]string)}
 	for _, path := range mounted {
@@ -54,27 +54,27 @@ func newTree(root string, mounted []string) tree {
 	return t
 }
 
-// entry is one file as a census comes by.
+// entry is one file that a scan visits.
 type entry struct {
 	dir         string
-	name        []byte // good until the next entry
+	name        []byte // valid until the next entry
 	isDir       bool
 	fingerprint fingerprint
 }
 
 func (e entry) path() string { return filepath.Join(e.dir, string(e.name)) }
 
-// walker walks trees. It holds one directory open at a time, opens no file that
-// it does not read, and allocates nothing for a file.
+// walker visits the files of trees. It keeps one directory open at a time,
+// opens only files that it reads, and does not allocate per file.
 type walker struct {
 	visit     func(entry) error
 	deadline  time.Time
-	filesLeft int // how many files more it looks at
+	filesLeft int // how many more files it may visit
 	dirents   [32 << 10]byte
 	hash      []byte
 }
 
-// walk visits all of the trees.
+// walk visits all files of the trees.
 func (w *walker) walk(trees []tree) error {
 	for _, t := range trees {
 		if err := w.walkTree(t); err != nil {
@@ -84,7 +84,7 @@ func (w *walker) walk(trees []tree) error {
 	return nil
 }
 
-// walkTree visits all of one tree.
+// walkTree visits all files of one tree.
 func (w *walker) walkTree(t tree) error {
 	f, err := statPath(t.root)
 	if err != nil {
@@ -108,8 +108,7 @@ func (w *walker) walkTree(t tree) error {
 	return nil
 }
 
-// walkDir visits what is directly in a directory, and returns the directories
-// among it.
+// walkDir visits the entries of a directory and returns its subdirectories.
 func (w *walker) walkDir(t tree, dir string) ([]string, error) {
 	fd, err := openDirNoAtime(dir)
 	if err != nil {
@@ -141,7 +140,7 @@ func (w *walker) walkDir(t tree, dir string) ([]string, error) {
 			}
 			f, err := statAt(fd, &name[0])
 			if err != nil {
-				return nil, fmt.Errorf("look at %s: %w", filepath.Join(dir, string(name)), err)
+				return nil, fmt.Errorf("stat %s: %w", filepath.Join(dir, string(name)), err)
 			}
 			if err := w.visitFile(t, f, dir, name); err != nil {
 				return nil, err
@@ -179,8 +178,8 @@ func (w *walker) visitFile(t tree, f fileState, dir string, name []byte) error {
 	return w.visit(e)
 }
 
-// openDirNoAtime opens a directory for reading, and leaves the time of its last
-// access alone where it may.
+// openDirNoAtime opens a directory for reading. If permitted, it does not
+// update the access time.
 func openDirNoAtime(path string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Open(path, flags|unix.O_NOATIME, 0)
@@ -190,16 +189,17 @@ func openDirNoAtime(path string) (int, error) {
 	return fd, err
 }
 
-// isInaccessible reports whether a directory could not be read because this process
-// may not enter it. Where that is not root, every tenant is the same user, and
-// could not reach what is in there either; to open the directory would change
+// isInaccessible reports whether a directory could not be read because this
+// process may not enter it. If this process is not root, every tenant is the
+// same user and could not reach its content either. To make it accessible would
+// change its state.
 // its state.
 func isInaccessible(path string, err error) bool {
 	return errors.Is(err, unix.EACCES) && !isPrivileged() && errors.Is(unix.Access(path, unix.X_OK), unix.EACCES)
 }
 
-// direntNames yields the names in what getdents has written, but "." and "..".
-// The byte behind a name is a NUL.
+// direntNames yields the names in a getdents buffer except "." and "..". A NUL
+// byte follows each name.
 func direntNames(buf []byte) func(yield func([]byte) bool) {
 	const header = 19 // inode, offset, length of the entry, type
 	return func(yield func([]byte) bool) {
@@ -223,16 +223,16 @@ func direntNames(buf []byte) func(yield func([]byte) bool) {
 	}
 }
 
-// scan is what the compared files were: their fingerprints, in order.
-// Fingerprints, because the paths of a large image with their states would be
-// most of what a small container may have.
+// scan is the state of the compared files: their fingerprints, sorted. It
+// stores fingerprints because the paths and states of a large image would take
+// most of a small container's memory.
 type scan struct {
 	fingerprints []fingerprint
-	err          error // instead: why they cannot be compared
+	err          error // if set, why the files cannot be compared
 }
 
-// scanTrees remembers all of the trees. One that cannot be taken makes no
-// container unfit for its first tenant, only for a second.
+// scanTrees scans all trees. An error does not make the container unusable for
+// its first tenant, only for a second one.
 func scanTrees(trees []tree) scan {
 	var c scan
 	w := walker{
@@ -247,13 +247,13 @@ func scanTrees(trees []tree) scan {
 	return c
 }
 
-// maxChangedDirs is how many changed directories are looked into for what has
+// maxChangedDirs is how many changed directories are examined for what has
 // changed in them.
 const maxChangedDirs = 100
 
-// compare reports what is not as it was, by name where there is still one. A
-// directory changes with what is made in it, so that is named rather than the
-// directory.
+// compare returns an error that names what has changed, if it still exists. A
+// directory changes when something is created in it, so the error names the new
+// file rather than the directory.
 func (c scan) compare(trees []tree) error {
 	if c.err != nil {
 		return c.err

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkScanCompare is the cost of comparing a file, by the file.
+// BenchmarkScanCompare measures the cost of a comparison per file.
 func BenchmarkScanCompare(b *testing.B) {
 	const files = 10_000
 	root := b.TempDir()

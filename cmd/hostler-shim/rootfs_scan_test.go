@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newScanRoot makes a tree of files to be compared.
+// newScanRoot creates a tree of files to compare.
 func newScanRoot(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
@@ -25,30 +25,30 @@ func newScanRoot(t *testing.T) string {
 	return root
 }
 
-// Whatever is done to a file or a directory is found, and named where there is
-// a name, with the time of its modification set back; what is mounted below is
-// not looked at.
+// Every change of a file or a directory is detected, even if the modification
+// time is restored, and the error names it if it still exists. Mounts below are
+// skipped.
 func TestScanCompare(t *testing.T) {
 	t.Parallel()
 	cases := map[string]struct {
 		change func(root string) error
 		want   string
 	}{
-		"nothing":            {func(string) error { return nil }, ""},
-		"below what is left": {func(root string) error { return os.WriteFile(root+"/volume/x/y", nil, 0o600) }, ""},
-		"a new file":         {func(root string) error { return os.WriteFile(root+"/app/new", nil, 0o600) }, "/app/new is new"},
-		"a new directory":    {func(root string) error { return os.Mkdir(root+"/app/new", 0o700) }, "app"},
-		"a file removed":     {func(root string) error { return os.Remove(root + "/app/other") }, "/app is new or has changed"},
-		"the same size":      {func(root string) error { return rewrite(root + "/app/server") }, "/app/server"},
-		"replaced":           {func(root string) error { return replace(root + "/app/server") }, "/app/server"},
-		"swapped":            {func(root string) error { return swap(root+"/app/server", root+"/app/other") }, "/app/"},
-		"another link": {func(root string) error {
+		"nothing":       {func(string) error { return nil }, ""},
+		"below a mount": {func(root string) error { return os.WriteFile(root+"/volume/x/y", nil, 0o600) }, ""},
+		"new file":      {func(root string) error { return os.WriteFile(root+"/app/new", nil, 0o600) }, "/app/new is new"},
+		"new directory": {func(root string) error { return os.Mkdir(root+"/app/new", 0o700) }, "app"},
+		"removed file":  {func(root string) error { return os.Remove(root + "/app/other") }, "/app is new or has changed"},
+		"same size":     {func(root string) error { return rewrite(root + "/app/server") }, "/app/server"},
+		"replaced":      {func(root string) error { return replace(root + "/app/server") }, "/app/server"},
+		"swapped":       {func(root string) error { return swap(root+"/app/server", root+"/app/other") }, "/app/"},
+		"changed link": {func(root string) error {
 			return errors.Join(os.Remove(root+"/app/link"), os.Symlink("other", root+"/app/link"))
 		}, "/app/link"},
-		"a mode":         {func(root string) error { return os.Chmod(root+"/app/conf", 0o700) }, "/app/conf"},
-		"an attribute":   {func(root string) error { return unix.Setxattr(root+"/app/conf", "user.x", []byte("x"), 0) }, "/app/conf"},
-		"a hard link":    {func(root string) error { return os.Link(root+"/app/server", root+"/volume/x/y") }, "/app/server"},
-		"an access list": {func(root string) error { return setACL(root + "/app/conf") }, "/app/conf"},
+		"a mode":              {func(root string) error { return os.Chmod(root+"/app/conf", 0o700) }, "/app/conf"},
+		"attribute":           {func(root string) error { return unix.Setxattr(root+"/app/conf", "user.x", []byte("x"), 0) }, "/app/conf"},
+		"hard link":           {func(root string) error { return os.Link(root+"/app/server", root+"/volume/x/y") }, "/app/server"},
+		"access control list": {func(root string) error { return setACL(root + "/app/conf") }, "/app/conf"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestScanCompare(t *testing.T) {
 	}
 }
 
-// withTimesKept does something to a file and sets its times back.
+// withTimesKept changes a file and restores its times.
 func withTimesKept(path string, do func() error) error {
 	var st unix.Stat_t
 	err := errors.Join(unix.Stat(path, &st), do())
@@ -87,7 +87,7 @@ func replace(path string) error {
 	})
 }
 
-// swap exchanges two files that differ in their content only.
+// swap exchanges two files that differ only in their content.
 func swap(a, b string) error {
 	return withTimesKept(filepath.Dir(a), func() error {
 		return unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE)
@@ -104,9 +104,9 @@ func setACL(path string) error {
 	return err
 }
 
-// A detailed tree compares content and attributes as well: changes that a
-// filesystem does not note. An emptied root's own times and size may change,
-// its mode may not.
+// A detailed tree also compares content and attributes, because a filesystem
+// may not record such changes. The times and the size of an emptied root may
+// change, but not its mode.
 func TestScanCompareDetails(t *testing.T) {
 	t.Parallel()
 	root := newScanRoot(t)
@@ -133,7 +133,7 @@ func TestScanCompareDetails(t *testing.T) {
 	require.ErrorIs(t, recorded.compare(trees), runtime.ErrWipeUnverified)
 }
 
-// A file that is missing is missed, also where its directory says nothing.
+// A missing file is detected, even if its directory is unchanged.
 func TestScanCompareMissing(t *testing.T) {
 	t.Parallel()
 	root := newScanRoot(t)
@@ -142,7 +142,7 @@ func TestScanCompareMissing(t *testing.T) {
 	require.ErrorContains(t, recorded.compare(both[:1]), "missing")
 }
 
-// What could not be counted is not clean, and says why.
+// A scan beyond the limits returns its error and is not clean.
 func TestScanTooLarge(t *testing.T) {
 	t.Parallel()
 	err := scan{err: errScanTooLarge}.compare(nil)
@@ -157,17 +157,17 @@ func TestScanTooLarge(t *testing.T) {
 	trees := []tree{newTree(root, nil)}
 	require.NoError(t, (&walker{visit: visit, filesLeft: 11, deadline: time.Now().Add(time.Hour)}).walk(trees))
 	require.ErrorIs(t, (&walker{visit: visit, filesLeft: 10, deadline: time.Now().Add(time.Hour)}).walk(trees), errScanTooLarge)
-	require.ErrorIs(t, (&walker{visit: visit, filesLeft: 11}).walk(trees), errScanTooLarge, "its time is over")
+	require.ErrorIs(t, (&walker{visit: visit, filesLeft: 11}).walk(trees), errScanTooLarge, "deadline exceeded")
 }
 
-// A filesystem that does not note what a process writes through a mapping is
-// found out, and one that does is not.
+// The probe detects a filesystem that does not record writes through a mapping,
+// and accepts one that does.
 func TestProbeTimestamps(t *testing.T) {
 	t.Parallel()
 	require.NoError(t, probeIn(t.TempDir()))
 	var st unix.Statfs_t
 	if unix.Statfs("/dev/shm", &st) != nil || st.Type != unix.TMPFS_MAGIC {
-		t.Log("there is no temporary filesystem to try")
+		t.Log("no temporary filesystem available")
 		return
 	}
 	dir, err := os.MkdirTemp("/dev/shm", "hostler-test-")

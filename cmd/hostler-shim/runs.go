@@ -8,40 +8,40 @@ import (
 )
 
 const (
-	// maxKeptRuns is how many outcomes are remembered, so that a server that has
-	// lost its session, or itself, can ask again.
+	// maxKeptRuns is how many outcomes are kept, so that a server that has lost
+	// its connection or was restarted can ask again.
 	maxKeptRuns = 1024
-	// maxKeptBytes is how much output these may hold together. The oldest lose
-	// theirs first, and keep their exit code.
+	// maxKeptBytes is how much output these outcomes may hold together. The
+	// oldest outcomes lose their output first and keep their exit code.
 	maxKeptBytes = 4 << 20
 )
 
-// runs are the commands that run and the outcomes of those that have.
+// runs are the running commands and the outcomes of finished ones.
 type runs struct {
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu       sync.Mutex
 	byID     map[string]*run
 	finished []*run // oldest first
 	bytes    int    // of output that is kept
-	trimmed  int    // how many at the head of over have lost their output
+	trimmed  int    // how many of the oldest finished runs have lost their output
 }
 
-// run is one command by its key.
+// run is one command, identified by its run ID.
 type run struct {
 	id       string
 	cancel   context.CancelFunc // ends the command as its timeout would
-	queued   chan struct{}      // closed when it has to wait its turn
-	started  chan struct{}      // closed when its turn has come
-	done     chan struct{}      // closed when answer is set
+	queued   chan struct{}      // closed when it has to wait in the queue
+	started  chan struct{}      // closed when it leaves the queue
+	done     chan struct{}      // closed when response is set
 	response shim.Response
 
-	lost bool // the container's processes were ended under it; guarded by runs.mu
+	lost bool // killAll killed its processes; guarded by runs.mu
 }
 
 func newRuns() *runs { return &runs{byID: make(map[string]*run)} }
 
-// getOrCreate gives the run of a key, and whether it is new: then cancel is what ends
-// it.
+// getOrCreate returns the run with an ID and whether it is new. Only then it
+// uses cancel.
 func (r *runs) getOrCreate(id string, cancel context.CancelFunc) (found *run, created bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +56,7 @@ func (r *runs) getOrCreate(id string, cancel context.CancelFunc) (found *run, cr
 	return added, true
 }
 
-// get gives the run of a key; nil when there is none.
+// get returns the run with an ID, or nil if there is none.
 func (r *runs) get(id string) *run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,7 +69,7 @@ func (r *runs) finish(ended *run, response shim.Response) {
 	defer r.mu.Unlock()
 	if ended.lost {
 		response = shim.Response{Error: &shim.WireError{
-			Code: shim.CodeContainerExited, Detail: "every process was ended while the command ran"}}
+			Code: shim.CodeContainerExited, Detail: "every process was killed while the command was running"}}
 	}
 	ended.response = response
 	ended.cancel()
@@ -79,7 +79,7 @@ func (r *runs) finish(ended *run, response shim.Response) {
 	r.evict()
 }
 
-// evict forgets what is too old and too much.
+// evict drops outcomes and output beyond the limits.
 func (r *runs) evict() {
 	for len(r.finished) > maxKeptRuns {
 		r.bytes -= outputSize(r.finished[0].response)
@@ -103,7 +103,7 @@ func outputSize(a shim.Response) int {
 	return len(out.Head) + len(out.Tail) + len(err.Head) + len(err.Tail)
 }
 
-// withoutOutput copies, for the old result may be on its way to somebody.
+// withoutOutput returns a copy, because the old result may be in use.
 func withoutOutput(a shim.Response) shim.Response {
 	if a.Result == nil {
 		return a
@@ -123,7 +123,7 @@ func withoutOutput(a shim.Response) shim.Response {
 	return a
 }
 
-// response is the answer of a run that is done.
+// response returns the response of a finished run.
 func (r *runs) response(ended *run) shim.Response {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,7 +139,7 @@ func (r *runs) cancel(id string) {
 	}
 }
 
-// markLost marks every command that is not over as lost, and gives them.
+// markLost marks every unfinished command as lost and returns these.
 func (r *runs) markLost() []*run {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,7 +155,7 @@ func (r *runs) markLost() []*run {
 	return unfinished
 }
 
-// reset drops all outcomes: they were another tenant's.
+// reset drops all outcomes, because they belong to another tenant.
 func (r *runs) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A key is run once, for as long as its outcome is kept; what is kept is
-// bounded, in number and in bytes.
+// A run ID runs once as long as its outcome is kept. The kept outcomes are
+// bounded in number and in bytes.
 func TestFinishedRunsAreBounded(t *testing.T) {
 	t.Parallel()
 	r := newRuns()
@@ -34,22 +34,22 @@ func TestFinishedRunsAreBounded(t *testing.T) {
 	require.LessOrEqual(t, total, maxKeptBytes)
 
 	_, created := r.getOrCreate("5", func() {})
-	require.True(t, created, "the oldest are forgotten")
+	require.True(t, created, "the oldest are dropped")
 	old, created := r.getOrCreate("20", func() {})
 	require.False(t, created)
 	result := r.response(old).Result
 	require.Equal(t, 20, result.ExitCode)
-	require.True(t, result.Stdout.Truncated, "its output is not kept, and that is said")
+	require.True(t, result.Stdout.Truncated, "its output was dropped and is marked as truncated")
 	require.Empty(t, result.Stdout.Head)
 	last, _ := r.getOrCreate(fmt.Sprint(maxKeptRuns+9), func() {})
 	require.Equal(t, output, r.response(last).Result.Stdout.Head)
 
 	r.reset()
 	_, created = r.getOrCreate("20", func() {})
-	require.True(t, created, "a wipe forgets another tenant's outcomes")
+	require.True(t, created, "a wipe drops another tenant's outcomes")
 }
 
-// Nobody is told that a command went well whose processes were killed.
+// A command whose processes were killed is never reported as successful.
 func TestKilledRunsAreLost(t *testing.T) {
 	t.Parallel()
 	r := newRuns()

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handshakeTimeout is how long a new connection may take to prove itself.
+// handshakeTimeout is how long a new connection may take to authenticate.
 const handshakeTimeout = 10 * time.Second
 
 // session is one connection to init.
 type session struct {
 	supervisor *supervisor
 	socket     *os.File
-	conn       *shim.Conn // once the client has proven itself
+	conn       *shim.Conn // set after the handshake
 	peer       proctree.ID
 	isInside   bool // the peer is a process of the container
 }
@@ -31,10 +31,10 @@ func newSession(s *supervisor, fd int) *session {
 	return c
 }
 
-// peerProcess looks at the process that has connected, and reports whether it is one of
-// the container's: its parent is in the container as well, or it has ended since.
-// The engine's bridge has its parent outside, which no process of a tenant can
-// get. The number is 0 for one that the kernel does not tell.
+// peerProcess identifies the process that has connected and reports whether it
+// belongs to the container: its parent is in the container as well, or it has
+// exited since. The engine's bridge has its parent outside, which no process of
+// a tenant can achieve. pid is 0 if the kernel does not report it.
 func peerProcess(pid int) (id proctree.ID, inside bool) {
 	if pid <= 0 {
 		return proctree.ID{}, false
@@ -46,8 +46,8 @@ func peerProcess(pid int) (id proctree.ID, inside bool) {
 	return p.ID, p.Parent != 0
 }
 
-// serve speaks to one client. It calls known once it has shown the token, or
-// has gone without.
+// serve serves one client. It calls authenticated after the handshake, whether
+// it has succeeded or not.
 func (c *session) serve(authenticated func()) {
 	defer c.socket.Close()
 	_ = c.socket.SetReadDeadline(time.Now().Add(handshakeTimeout))
@@ -76,10 +76,10 @@ func (c *session) handshake() error {
 	return nil
 }
 
-// errInvalidRequest is a request that no server of ours sends.
-var errInvalidRequest = fmt.Errorf("%w: an invalid request", shim.ErrProtocol)
+// errInvalidRequest is the error for a request that no server of ours sends.
+var errInvalidRequest = fmt.Errorf("%w: invalid request", shim.ErrProtocol)
 
-// handle begins one request.
+// handle starts one request.
 func (c *session) handle(in *shim.Incoming) error {
 	r := in.Request
 	if in.OneWay() {
@@ -90,7 +90,7 @@ func (c *session) handle(in *shim.Incoming) error {
 		return nil
 	}
 	if _, ok := changeOps[r.Op]; ok {
-		go c.handleChange(in) // ends with the change, each of which is bounded
+		go c.handleChange(in) // ends with the change, which has a timeout
 		return nil
 	}
 	handler, ok := requestHandlers[r.Op]
@@ -100,18 +100,20 @@ func (c *session) handle(in *shim.Incoming) error {
 	return handler(c, in)
 }
 
-// requestHandlers are those that change nothing of the container as a whole.
+// requestHandlers are the handlers of requests that do not change the container
+// as a whole.
 var requestHandlers = map[shim.Op]func(c *session, in *shim.Incoming) error{
 	shim.OpRun:   (*session).handleRun,
 	shim.OpTar:   (*session).handleTransfer,
 	shim.OpUntar: (*session).handleTransfer,
-	// These end with what they wait for, or with the session.
+	// These goroutines end with what they wait for, or with the session.
 	shim.OpWaitResult:   func(c *session, in *shim.Incoming) error { go c.handleWaitResult(in); return nil },
 	shim.OpHalt:         func(c *session, in *shim.Incoming) error { go c.handleHalt(in); return nil },
 	shim.OpLastModified: func(c *session, in *shim.Incoming) error { go c.handleLastModified(in); return nil },
 }
 
-// respond ends a request. One whose answer is lost is asked again by the client.
+// respond ends a request. If the response is lost, the client sends the request
+// again.
 func respond(in *shim.Incoming, a shim.Response, err error) {
 	if err != nil {
 		a.Error = shim.NewWireError(err)
@@ -119,18 +121,19 @@ func respond(in *shim.Incoming, a shim.Response, err error) {
 	_ = in.Respond(a)
 }
 
-// handleChange does a change of the container as a whole.
+// handleChange changes the container as a whole.
 func (c *session) handleChange(in *shim.Incoming) {
 	respond(in, shim.Response{}, c.supervisor.applyChange(in.Request))
 }
 
-// handleRun begins a command, unless its key is known, and tells its outcome.
+// handleRun starts a command, unless its run ID is known, and sends its
+// outcome.
 func (c *session) handleRun(in *shim.Incoming) error {
 	spec := in.Request.Run
 	if spec == nil || spec.RunID == "" || len(spec.Args) == 0 || spec.Timeout <= 0 {
 		return errInvalidRequest
 	}
-	// The command outlives the session that asks for it.
+	// The command outlives the session that requests it.
 	ctx, cancel := context.WithCancel(context.Background())
 	known, created := c.supervisor.runs.getOrCreate(spec.RunID, cancel)
 	if created {
@@ -142,7 +145,7 @@ func (c *session) handleRun(in *shim.Incoming) error {
 	return nil
 }
 
-// handleWaitResult answers what became of a run that another request has begun.
+// handleWaitResult sends the outcome of a run that another request has started.
 func (c *session) handleWaitResult(in *shim.Incoming) {
 	if known := c.supervisor.runs.get(in.Request.RunID); known != nil {
 		c.followRun(in, known)
@@ -151,7 +154,7 @@ func (c *session) handleWaitResult(in *shim.Incoming) {
 	_ = in.Respond(shim.Response{Error: &shim.WireError{Code: shim.CodeUnknownRun, Detail: in.Request.RunID}})
 }
 
-// handleHalt stops the main process and answers when there is none any more.
+// handleHalt stops the main process and responds when it has exited.
 func (c *session) handleHalt(in *shim.Incoming) {
 	c.supervisor.stopMain(true)
 	select {
@@ -161,7 +164,7 @@ func (c *session) handleHalt(in *shim.Incoming) {
 	}
 }
 
-// followRun tells the client how a run gets on.
+// followRun sends the progress and the outcome of a run.
 func (c *session) followRun(in *shim.Incoming, r *run) {
 	queued, started := r.queued, (chan struct{})(nil)
 	for {

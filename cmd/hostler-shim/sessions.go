@@ -6,9 +6,9 @@ import (
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// sessions are the sessions whose other end has proven itself.
+// sessions are the authenticated sessions.
 type sessions struct {
-	// mu guards what follows.
+	// mu guards peers.
 	mu    sync.Mutex
 	peers map[*session]proctree.ID // the process at the other end
 }
@@ -27,8 +27,8 @@ func (all *sessions) remove(s *session) {
 	delete(all.peers, s)
 }
 
-// bridges tells which processes carry a session: no command's, and not to be
-// killed with them.
+// bridges returns the processes that carry a session. They belong to no command
+// and must not be killed with the commands.
 func (all *sessions) bridges() map[proctree.ID]bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()

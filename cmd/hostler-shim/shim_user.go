@@ -15,14 +15,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isPrivileged reports whether this process may become another user.
+// isPrivileged reports whether this process may switch to another user.
 var isPrivileged = sync.OnceValue(func() bool {
 	have, err := capabilities()
 	return err == nil && have.effective&(1<<unix.CAP_SETUID) != 0 && have.effective&(1<<unix.CAP_SETGID) != 0
 })
 
-// capabilitySets are those of a thread; all threads of this program have the
-// same, but those that end with what they do.
+// capabilitySets are the capabilities of a thread. All threads of this program
+// have the same, except those that run on a disposable thread.
 type capabilitySets struct{ effective, permitted uint64 }
 
 func capabilities() (capabilitySets, error) {
@@ -38,29 +38,30 @@ func capabilities() (capabilitySets, error) {
 	}, nil
 }
 
-// capInheritance says what becomes of the capabilities in the programs that this one
-// starts.
+// capInheritance is whether the programs that this one starts inherit its
+// capabilities.
 type capInheritance int
 
 const (
 	inheritNoCaps  capInheritance = iota // they have none
-	inheritAllCaps                       // they have the same: they are this program again
+	inheritAllCaps                       // they have the same, because they are this program
 )
 
-// switchToShimUser makes this process one of shim.UID, wherever it may, with the
-// capabilities that it has. It comes before all else: from then on no process
-// of a tenant can signal, trace, limit or slow it down, root's included.
+// switchToShimUser switches this process to shim.UID if permitted, and keeps
+// its capabilities. It comes before all else: from then on no process of a
+// tenant, not even one of root, can signal, trace, limit or slow it down.
 //
-// The kernel gives the files of /proc of such a process to root, until it is
-// told that the process may be looked into by those who have its user. These
-// files hold what later processes inherit, oom_score_adj for one.
+// The kernel gives the files of such a process in /proc to root until dumping
+// is enabled again. These files hold settings that later processes inherit,
+// such as oom_score_adj.
 //
-// A process that may not become another user has the tenant's, and is hidden.
+// A process that may not switch to another user has the tenant's user, and
+// disables dumping.
 func switchToShimUser(h capInheritance) error {
 	switch {
 	case isPrivileged():
 		if err := setShimUser(h); err != nil {
-			return fmt.Errorf("become uid %d: %w", shim.UID, err)
+			return fmt.Errorf("switch to uid %d: %w", shim.UID, err)
 		}
 	case os.Geteuid() != shim.UID:
 		disableDump()
@@ -69,9 +70,9 @@ func switchToShimUser(h capInheritance) error {
 	return enableDump()
 }
 
-// enableDump gives the files in /proc of this process to its own user, when no
-// thread of it has another user any more: a thread that was given one is ending
-// then, see onDisposableThread.
+// enableDump gives the files of this process in /proc to its own user. It first
+// waits until no thread has another user: such a thread is about to end, see
+// onDisposableThread.
 func enableDump() error {
 	if os.Geteuid() != shim.UID {
 		return nil
@@ -85,7 +86,7 @@ func enableDump() error {
 			break
 		}
 		if time.Now().After(deadline) {
-			return errors.New("a thread does not end")
+			return errors.New("a thread with another user does not end")
 		}
 		<-time.After(time.Millisecond)
 	}
@@ -95,7 +96,8 @@ func enableDump() error {
 // threadExitTimeout is how long a thread may take to end.
 const threadExitTimeout = 10 * time.Second
 
-// hasOtherUserThreads reports whether a thread of this process has another user.
+// hasOtherUserThreads reports whether a thread of this process has another
+// user.
 func hasOtherUserThreads() (bool, error) {
 	const tasks = "/proc/self/task"
 	all, err := os.ReadDir(tasks)
@@ -153,8 +155,8 @@ func setShimUser(h capInheritance) error {
 	return err
 }
 
-// onAllThreads makes a system call whose effect is on the calling thread only
-// on each of them.
+// onAllThreads runs on every thread a system call that affects only the calling
+// thread.
 //
 //go:uintptrescapes
 func onAllThreads(number, a, b, c uintptr) error {
@@ -164,8 +166,8 @@ func onAllThreads(number, a, b, c uintptr) error {
 	return nil
 }
 
-// defaultIDs are whom an empty user stands for: whoever the engine has started this
-// program as.
+// defaultIDs returns the IDs that an empty user stands for: those that the
+// engine has started this program with.
 func defaultIDs() (uid, gid int) {
 	if os.Geteuid() == shim.UID {
 		return 0, 0

@@ -13,11 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// printShimUser takes the shim's own user and prints what this process is then.
+// printShimUser switches to the shim's user and prints the resulting state of
+// this process.
 func printShimUser() int {
 	h := map[string]capInheritance{"none": inheritNoCaps, "all": inheritAllCaps}[os.Args[2]]
 	if err := switchToShimUser(h); err != nil {
-		logError("take its user", err)
+		logError("switch to the shim's user", err)
 		return exitFailed
 	}
 	status, err := os.ReadFile("/proc/self/status")
@@ -47,8 +48,8 @@ func printShimUser() int {
 	return 0
 }
 
-// Where it may, the program is a user of its own with all of its threads, keeps
-// the capabilities that it has, and hands them on to itself alone.
+// If permitted, the program switches all of its threads to a user of its own
+// and keeps its capabilities. Only its own programs inherit them.
 func TestSwitchToShimUser(t *testing.T) {
 	program, err := withoutCgo()
 	require.NoError(t, err)
@@ -70,20 +71,20 @@ func TestSwitchToShimUser(t *testing.T) {
 		require.Equal(t, inherited, is["CapInh"], inheritance)
 		require.Equal(t, inherited, is["CapAmb"], inheritance)
 		require.Equal(t, "1", is["Kinds"], "every thread is the same")
-		require.Equal(t, strconv.Itoa(shim.UID), is["Owner"], "the files in /proc are its own")
+		require.Equal(t, strconv.Itoa(shim.UID), is["Owner"], "its files in /proc belong to it")
 		require.Equal(t, "1", is["Dumpable"])
-		require.Equal(t, "0:0", is["Empty"], "an empty user is the one that it was started as")
+		require.Equal(t, "0:0", is["Empty"], "an empty user means the initial user")
 	}
 	checkUnprivilegedUser(t, program, &syscall.Credential{Uid: 4321, Gid: 4322, Groups: []uint32{4323}})
 	half := uintptr(unix.CAP_SETUID)
 	is := runChild(t, &syscall.SysProcAttr{
 		Credential: &syscall.Credential{Uid: 4321, Gid: 4322}, AmbientCaps: []uintptr{half},
 	}, program, "own", "none")
-	require.Equal(t, "4321 4321 4321 4321", is["Uid"], "it may change its user, and not its group")
+	require.Equal(t, "4321 4321 4321 4321", is["Uid"], "it may switch its user, but not its group")
 }
 
-// checkUnprivilegedUser: where the program may not become another user, it stays who
-// it is, and is hidden.
+// checkUnprivilegedUser checks that the program keeps its user and disables
+// dumping if it may not switch to another user.
 func checkUnprivilegedUser(t *testing.T, program string, as *syscall.Credential) {
 	t.Helper()
 	is := runChild(t, &syscall.SysProcAttr{Credential: as}, program, "own", "all")

@@ -8,23 +8,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process may have a file send a signal to any other when there is something
-// to be read, and may choose the signal: fcntl(2), F_SETOWN and F_SETSIG. The
-// kernel does so for user 0 without asking whether it may signal that process,
-// capabilities or not. Where the other is a program of ours, it would be stopped
-// or killed. So a workload's processes may choose among the signals that do a
-// program of ours no harm: SIGIO, which it is without being chosen, and those
-// from minFreeSignal on, which nobody uses for anything else.
+// A process may have a file send a signal to any other process when there is
+// something to read, and may choose the signal: fcntl(2), F_SETOWN and
+// F_SETSIG. For user 0 the kernel does so without checking whether the process
+// may signal the other one, whatever its capabilities. That could stop or kill
+// a process of this program. So a workload's processes may choose only signals
+// that do this program no harm: SIGIO, which is the default, and those from
+// minFreeSignal on, which have no other use.
 const (
 	fSetSig       = 10 // F_SETSIG
 	minFreeSignal = 34 // SIGRTMIN
 )
 
-// filteredCalls are fcntl and fcntl64 by the kernel's names of architectures.
-// Those with two numbers are the 32-bit programs that a 64-bit kernel runs.
+// filteredCalls are the numbers of fcntl and fcntl64 by the kernel's
+// architecture. Architectures with two numbers are those of 32-bit programs on
+// a 64-bit kernel.
 var filteredCalls = []struct {
 	arch    uint32
-	mask    uint32 // of the bits that tell one call from another
+	mask    uint32 // the bits that distinguish calls
 	numbers []uint32
 }{
 	{unix.AUDIT_ARCH_X86_64, ^uint32(1 << 30), []uint32{72}}, // with x32
@@ -33,8 +34,8 @@ var filteredCalls = []struct {
 	{unix.AUDIT_ARCH_ARM, ^uint32(0), []uint32{55, 221}},
 }
 
-// Offsets in struct seccomp_data; of an argument the lower half, which is all
-// that fcntl reads of these, where the lower half comes first.
+// Offsets in struct seccomp_data. Of an argument they select the lower half on
+// a little-endian machine, which is all that fcntl reads of these arguments.
 const (
 	dataNumber = 0
 	dataArch   = 4
@@ -42,7 +43,7 @@ const (
 	dataThird  = 16 + 2*8
 )
 
-// signalFilter is a program for the kernel, see seccomp(2).
+// signalFilter returns a seccomp program, see seccomp(2).
 func signalFilter() []unix.SockFilter {
 	load := func(at uint32) unix.SockFilter {
 		return unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at}
@@ -64,7 +65,8 @@ func signalFilter() []unix.SockFilter {
 	program := []unix.SockFilter{load(dataArch)}
 	for _, c := range filteredCalls {
 		n := len(c.numbers)
-		// Past this architecture's: load, mask, a test for each number, a verdict.
+		// Skip this architecture's block: load, mask, one test per number, one
+		// return, and check.
 		program = append(program, jump(unix.BPF_JEQ, c.arch, 0, 2+n+1+len(check)),
 			load(dataNumber),
 			unix.SockFilter{Code: unix.BPF_ALU | unix.BPF_AND | unix.BPF_K, K: c.mask})
@@ -76,8 +78,9 @@ func signalFilter() []unix.SockFilter {
 	return append(program, ret(unix.SECCOMP_RET_ALLOW))
 }
 
-// installSignalFilter binds the calling thread, and all that it starts. It needs
-// no_new_privs. A kernel without filters has none of the engine's either.
+// installSignalFilter installs the filter for the calling thread and everything
+// that it starts. It requires no_new_privs. A kernel without seccomp filters
+// does not support the engine's filters either.
 func installSignalFilter() error {
 	filter := signalFilter()
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file may send SIGIO and what nobody uses for anything else, and no signal
-// that ends or stops a program; every other call is allowed.
+// A file may send SIGIO and signals that have no other use, and no signal that
+// ends or stops a program. Every other call is allowed.
 func TestSignalFilter(t *testing.T) {
 	t.Parallel()
 	const other = 1031 // F_SETPIPE_SZ
@@ -22,21 +22,21 @@ func TestSignalFilter(t *testing.T) {
 		{"kill", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 9, true},
 		{"stop", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 19, true},
 		{"abort", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 6, true},
-		{"the last of the old ones", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 33, true},
-		{"the upper half is not read", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 1<<40 | 9, true},
+		{"last standard signal", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 33, true},
+		{"upper half ignored", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 1<<40 | 9, true},
 		{"x32", unix.AUDIT_ARCH_X86_64, 72 | 1<<30, fSetSig, 9, true},
 		{"32 bits", unix.AUDIT_ARCH_I386, 55, fSetSig, 9, true},
 		{"32 bits, 64", unix.AUDIT_ARCH_I386, 221, fSetSig, 9, true},
 		{"arm64", unix.AUDIT_ARCH_AARCH64, 25, fSetSig, 9, true},
 		{"arm", unix.AUDIT_ARCH_ARM, 55, fSetSig, 9, true},
 		{"arm, 64", unix.AUDIT_ARCH_ARM, 221, fSetSig, 9, true},
-		{"the default", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 0, false},
+		{"default", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 0, false},
 		{"SIGIO", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 29, false},
-		{"a real-time signal", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 34, false},
-		{"another command", unix.AUDIT_ARCH_X86_64, 72, other, 9, false},
-		{"another call", unix.AUDIT_ARCH_X86_64, 55, fSetSig, 9, false},
-		{"another call of arm64", unix.AUDIT_ARCH_AARCH64, 72, fSetSig, 9, false},
-		{"another architecture", unix.AUDIT_ARCH_RISCV64, 25, fSetSig, 9, false},
+		{"real-time signal", unix.AUDIT_ARCH_X86_64, 72, fSetSig, 34, false},
+		{"other command", unix.AUDIT_ARCH_X86_64, 72, other, 9, false},
+		{"other call", unix.AUDIT_ARCH_X86_64, 55, fSetSig, 9, false},
+		{"other call on arm64", unix.AUDIT_ARCH_AARCH64, 72, fSetSig, 9, false},
+		{"other architecture", unix.AUDIT_ARCH_RISCV64, 25, fSetSig, 9, false},
 	}
 	for _, c := range cases {
 		var data [64]byte
@@ -77,7 +77,7 @@ func runFilter(t *testing.T, program []unix.SockFilter, data []byte) uint32 {
 		case unix.BPF_RET | unix.BPF_K:
 			return f.K
 		default:
-			require.Fail(t, "an unknown instruction", "%#x", f.Code)
+			require.Fail(t, "unknown instruction", "%#x", f.Code)
 		}
 	}
 	require.Fail(t, "the program has no end")

@@ -15,10 +15,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startTimeout is how long a starter may take.
+// startTimeout is how long a start helper may take.
 const startTimeout = 10 * time.Second
 
-// startRequest is what a process is told that becomes a program of the workload's.
+// startRequest is the message to a process that will become a program of the
+// workload.
 type startRequest struct {
 	Args   []string `json:"args"`
 	Env    []string `json:"env"`
@@ -28,15 +29,15 @@ type startRequest struct {
 	Groups []int    `json:"groups"`
 }
 
-// startByHelper starts the program by way of this one: a process of our own user
-// that becomes the other one. No thread of the caller ever has that user's
-// rights, by which its processes could get hold of the thread, and the kernel
-// never sees a reason to give the caller's files in /proc to root.
+// startByHelper starts the program through this one: a process of our own user
+// that becomes the other user. So no thread of the caller ever has that user's
+// credentials, by which the user's processes could access the thread, and the
+// kernel never has a reason to give the caller's files in /proc to root.
 func (l launch) startByHelper() (int, error) {
 	l.chownPipes()
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return 0, startErrorf("make a socket: %s", err)
+		return 0, startErrorf("create a socket: %s", err)
 	}
 	defer ours.Close()
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{"hostler-shim", "start"}, &syscall.ProcAttr{
@@ -46,37 +47,37 @@ func (l launch) startByHelper() (int, error) {
 	})
 	unix.Close(theirs)
 	if err != nil {
-		return 0, startErrorf("start a starter: %s", err)
+		return 0, startErrorf("start the start helper: %s", err)
 	}
 	if err := l.sendStartRequest(ours); err != nil {
-		_ = unix.Kill(pid, unix.SIGKILL) // nobody has waited for it: it is ours
+		_ = unix.Kill(pid, unix.SIGKILL) // not reaped yet, so the PID is still its own
 		return 0, err
 	}
 	return pid, nil
 }
 
-// sendStartRequest says what to start, and hears why it could not be started. A socket that
-// is closed without a word is that of a program that runs.
+// sendStartRequest sends what to start and receives why it could not be
+// started. If the socket is closed without a message, the program is running.
 func (l launch) sendStartRequest(socket *os.File) error {
 	_ = socket.SetDeadline(time.Now().Add(startTimeout))
 	err := json.NewEncoder(socket).Encode(startRequest{
 		Args: l.args, Env: l.env, Dir: l.dir, UID: l.as.uid, GID: l.as.gid, Groups: l.as.groups,
 	})
 	if err != nil {
-		return startErrorf("tell a starter: %s", err)
+		return startErrorf("send the start request: %s", err)
 	}
 	var wireErr shim.WireError
 	err = json.NewDecoder(io.LimitReader(socket, shim.MaxFrame)).Decode(&wireErr)
 	switch {
-	case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET): // it need not have read the last blank
+	case errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET): // the helper may not have read the last newline
 		return nil
 	case err != nil:
-		return startErrorf("hear of a starter: %s", err)
+		return startErrorf("receive the start result: %s", err)
 	}
 	return wireErr.Err()
 }
 
-// runStart is a starter. It becomes the program, or says why not.
+// runStart is the start helper. It becomes the program or sends the error.
 func runStart([]string) int {
 	unix.CloseOnExec(workerSocket)
 	socket := os.NewFile(workerSocket, "init")
@@ -88,13 +89,13 @@ func runStart([]string) int {
 	if _, known := errors.AsType[*runtime.StartError](err); !known {
 		err = startErrorf("%s", fmt.Sprint(err))
 	}
-	_ = json.NewEncoder(socket).Encode(shim.NewWireError(err)) // init is gone: so are we
+	_ = json.NewEncoder(socket).Encode(shim.NewWireError(err)) // if init has exited, this process ends as well
 	return exitFailed
 }
 
 // exec returns only with an error.
 func (s startRequest) exec() error {
-	// The rights of the calling thread are those of the program.
+	// The program inherits the credentials of the calling thread.
 	goruntime.LockOSThread()
 	if err := setThreadIdentity(identity{uid: s.UID, gid: s.GID, groups: s.Groups}); err != nil {
 		return err

@@ -15,7 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// testIdentity is another user where the tests may change theirs, else their own.
+// testIdentity returns another user if the tests may switch users, else their
+// own.
 func testIdentity() identity {
 	if !isPrivileged() {
 		return identity{uid: os.Geteuid(), gid: os.Getegid()}
@@ -23,7 +24,7 @@ func testIdentity() identity {
 	return identity{uid: 4321, gid: 4322, groups: []int{4323, 4324}}
 }
 
-// runByHelper starts a program by way of a starter and returns what it prints.
+// runByHelper starts a program through a start helper and returns its output.
 func runByHelper(t *testing.T, l launch) (pid int, output string, err error) {
 	t.Helper()
 	null, err := os.Open(os.DevNull)
@@ -47,9 +48,9 @@ func runByHelper(t *testing.T, l launch) (pid int, output string, err error) {
 	return pid, string(text), nil
 }
 
-// The program is the process that was named, as the user, with the groups, the
-// environment and the directory that were asked for, and with nothing of the
-// starter's: no capability, no way to gain one, no descriptor.
+// The program is the process with the returned PID and has the requested user,
+// groups, environment and directory. It inherits nothing from the helper: no
+// capability, no way to gain one, no descriptor.
 func TestStartByHelper(t *testing.T) {
 	t.Parallel()
 	as := testIdentity()
@@ -65,7 +66,7 @@ func TestStartByHelper(t *testing.T) {
 		require.Equal(t, "x y", is["Args"])
 		require.Equal(t, "yes", is["Closed"], "the socket to init")
 		require.Equal(t, strconv.Itoa(pid), is["Pid"])
-		require.Equal(t, strconv.Itoa(pid), is["NSpgid"], "a group of its own")
+		require.Equal(t, strconv.Itoa(pid), is["NSpgid"], "its own group")
 		require.Equal(t, session, strconv.Itoa(pid) == is["NSsid"])
 		require.Equal(t, "1", is["NoNewPrivs"])
 		for _, set := range []string{"CapInh", "CapPrm", "CapEff", "CapAmb"} {
@@ -76,12 +77,12 @@ func TestStartByHelper(t *testing.T) {
 		require.Equal(t, four(as.gid), is["Gid"])
 		if isPrivileged() {
 			require.Equal(t, "4323 4324", is["Groups"])
-			require.Equal(t, "2", is["Seccomp"], "it may not choose signals")
+			require.Equal(t, "2", is["Seccomp"], "the signal filter is installed")
 		}
 	}
 }
 
-// What cannot be started says why, before anything of it has run.
+// A program that cannot be started returns its error before any of it has run.
 func TestStartByHelperFails(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -102,5 +103,5 @@ func TestStartByHelperFails(t *testing.T) {
 		require.Equal(t, reason, start.Reason, "%v", err)
 	}
 	_, _, err := runByHelper(t, launch{args: []string{"/bin/true"}, dir: "/", as: identity{uid: shim.UID, gid: 1}})
-	require.ErrorContains(t, err, "hostler's own")
+	require.ErrorContains(t, err, "reserved for hostler")
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// startedBefore says whether the main process of this container has been started
-// by an earlier init, and notes that it is from now on. Without a note it is
-// better started twice than never.
+// startedBefore reports whether an earlier init has started the main process of
+// this container, and creates the marker. If the marker cannot be created, it
+// returns false: to start the main process twice is better than never.
 func startedBefore(marker string) bool {
 	if marker == "" {
 		return false
@@ -20,14 +20,14 @@ func startedBefore(marker string) bool {
 		return true
 	}
 	if err != nil {
-		logError("note that the main process began", err)
+		logError("create the started marker", err)
 		return false
 	}
 	f.Close()
 	return false
 }
 
-// resolveWorkdir finds out what the folder "." is, while init is still in it.
+// resolveWorkdir resolves the directory "." while init is still in it.
 func resolveWorkdir(config *shim.Config) error {
 	if config.Workdir != "." {
 		return nil

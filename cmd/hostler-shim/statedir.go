@@ -8,19 +8,19 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// protectStateDir makes the folder of the fence the shim's own and closes it to
-// all others, before a workload's process can look into it: an engine makes a
-// volume root's.
+// protectStateDir makes the shim's user the owner of the fence's directory and
+// closes it to all others, before a workload's process can access it: an engine
+// creates a volume owned by root.
 func protectStateDir(fenceFile string) error {
 	dir := filepath.Dir(fenceFile)
 	if dir != shim.StateDir {
 		return nil
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("close %s: %w", dir, err)
+		return fmt.Errorf("restrict %s: %w", dir, err)
 	}
 	if err := os.Chown(dir, shim.UID, shim.UID); err != nil {
-		return fmt.Errorf("close %s: %w", dir, err)
+		return fmt.Errorf("restrict %s: %w", dir, err)
 	}
 	return nil
 }

@@ -15,52 +15,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How long init stays when there is no main process for it to stay for.
+// How long init keeps running if the main process could not be started.
 const (
-	// startErrorGrace is how long it waits for somebody to ask why.
+	// startErrorGrace is how long it waits for a session that reads the error.
 	startErrorGrace = 30 * time.Second
-	// startErrorLinger is how long the answer may take to arrive.
+	// startErrorLinger is how long it takes at most to deliver the error.
 	startErrorLinger = time.Second
 )
 
-// Exit codes of init itself, as shells have them.
+// Exit codes of init itself, as in shells.
 const (
 	exitNotExecutable = 126
 	exitNotFound      = 127
 )
 
-// forwardedSignals are the signals that init hands on to the main process, unless they
-// tell init to stop.
+// forwardedSignals are the signals that init forwards to the main process
+// unless they make init stop.
 var forwardedSignals = []syscall.Signal{
 	syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT,
 	syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
 }
 
-// supervisor is init: the parent of the main process and of the workers, and
-// the one who listens.
+// supervisor is init: it is the parent of the main process and of the workers,
+// and it listens for sessions.
 type supervisor struct {
 	config   shim.Config
 	bootID   string
-	env      []string // what every process here gets
+	env      []string // of every process in the container
 	reaper   *reaper
 	workers  *workers
 	runs     *runs
 	sessions *sessions
-	// transfers holds a token for each archive that is moved.
+	// transfers holds a token for each file transfer.
 	transfers chan struct{}
 
-	// changeSem holds one token: whoever has it may end processes, start the
-	// main one, and read or empty the file system.
+	// changeSem holds one token. Its holder may kill processes, start the main
+	// process, and read or empty the filesystem.
 	changeSem chan struct{}
-	baseline  *baseline // nil before RecordBaseline; guarded by changing
-	fence     fence     // guarded by changing
+	baseline  *baseline // nil before RecordBaseline; guarded by changeSem
+	fence     fence     // guarded by changeSem
 
 	main     mainProcess
 	logPipes logPipes // of the main process
 	halt     halt
 }
 
-// runInit is process 1 of a container, or the head of one that is a folder.
+// runInit is process 1 of a container, or the top process of a container that
+// is a directory.
 func runInit(args []string) int {
 	var gate startGate
 	if len(args) > 0 {
@@ -88,7 +89,7 @@ func runInit(args []string) int {
 	}
 	restrictDirs(shim.RunDir, shim.WritableMirrorDir)
 	if os.Getpid() != 1 {
-		// As process 1 does without being asked.
+		// Process 1 is one by default.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			logError("become a subreaper", err)
 			return exitFailed
@@ -130,9 +131,9 @@ func runInit(args []string) int {
 	return exitFailed
 }
 
-// restrictDirs closes those of the folders that are the shim's to all others. Some
-// engines give a temporary filesystem the mode that its mount point had when
-// the container was made, whatever they were told.
+// restrictDirs closes those directories that belong to the shim to all others.
+// Some engines give a temporary filesystem the mode that its mount point had
+// when the container was created, whatever the configuration requests.
 func restrictDirs(dirs ...string) {
 	for _, dir := range dirs {
 		var st unix.Stat_t
@@ -140,7 +141,7 @@ func restrictDirs(dirs ...string) {
 			continue
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
-			logError("close "+dir, err)
+			logError("restrict "+dir, err)
 		}
 	}
 }
@@ -160,8 +161,8 @@ func newSupervisor(config shim.Config) *supervisor {
 	return s
 }
 
-// startOrLinger starts the main process. When it cannot be started, init stays only
-// for as long as it takes to say why.
+// startOrLinger starts the main process. If it cannot be started, init keeps
+// running only long enough to report the error.
 func (s *supervisor) startOrLinger() {
 	if err := s.startMain(); err != nil {
 		logError("start the main process", err)
@@ -169,14 +170,14 @@ func (s *supervisor) startOrLinger() {
 	}
 }
 
-// exitStartFailed ends init because there is no main process.
+// exitStartFailed ends init because the main process could not be started.
 func (s *supervisor) exitStartFailed() {
 	if startErr := s.main.startError(); startErr != nil {
 		s.exit(startErrorExitCode(startErr))
 	}
 }
 
-// subscribeSignals asks the kernel for all signals that init knows.
+// subscribeSignals subscribes to all signals that init handles.
 func (s *supervisor) subscribeSignals() <-chan os.Signal {
 	wanted := []os.Signal{syscall.SIGTERM, syscall.Signal(shim.HaltSignal)}
 	for _, number := range forwardedSignals {
@@ -190,8 +191,8 @@ func (s *supervisor) subscribeSignals() <-chan os.Signal {
 	return signals
 }
 
-// handleSignals obeys the signals that tell init to stop, and hands the others on.
-// Without a main process, SIGINT is for init.
+// handleSignals stops the main process on a stop signal and forwards all other
+// signals to it. Without a main process, SIGINT ends init.
 func (s *supervisor) handleSignals(signals <-chan os.Signal) {
 	for sig := range signals {
 		number := sig.(syscall.Signal)
@@ -206,28 +207,28 @@ func (s *supervisor) handleSignals(signals <-chan os.Signal) {
 	}
 }
 
-// exitOnce makes sure that the first reason to exit is the one on record.
+// exitOnce ensures that the first reason to exit determines the exit code.
 var exitOnce sync.Once
 
-// exit ends the container. The kernel ends every process with process 1; a
-// container that is a folder has to be cleared by hand.
+// exit ends the container. The kernel kills every process with process 1. In a
+// container that is a directory, exit kills them.
 func (s *supervisor) exit(code int) {
 	exitOnce.Do(func() {
-		s.runs.markLost() // before their workers are killed under them
+		s.runs.markLost() // before their workers are killed
 		if s.config.HostProcess && !proctree.KillDescendants(os.Getpid(), shim.KillTimeout) {
-			logError("exit", fmt.Errorf("processes outlive SIGKILL"))
+			logError("exit", fmt.Errorf("processes survived SIGKILL"))
 		}
 		s.logPipes.finish()
 		if s.config.ExitFile != "" {
 			if err := writeExitFile(s.config.ExitFile, code); err != nil {
-				logError("record the exit", err)
+				logError("write the exit file", err)
 			}
 		}
 		os.Exit(code)
 	})
 }
 
-// writeExitFile leaves the whole record or none.
+// writeExitFile writes the exit code atomically.
 func writeExitFile(path string, code int) error {
 	next := path + ".new"
 	if err := os.WriteFile(next, fmt.Appendln(nil, code), 0o600); err != nil {

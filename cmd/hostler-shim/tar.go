@@ -16,13 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSmallFile is up to where a file is read whole before it is packed, so that
-// one that is being written is packed as it was at one moment.
+// maxSmallFile is the maximum size of a file that is read completely before it
+// is packed, so that a concurrent write cannot change it halfway.
 const maxSmallFile = 1 << 20
 
-// packGCPercent is of the garbage collector. Every header is garbage at once, and
-// this process, unlike init, is over soon: it may take a few megabytes for a sixth
-// of its time.
+// packGCPercent is the garbage collector's target while packing. Every header
+// is garbage immediately, and this process, unlike init, is short-lived: a few
+// more megabytes save a sixth of its time.
 const packGCPercent = 400
 
 func runTar(args []string) int {
@@ -36,35 +36,35 @@ func runTar(args []string) int {
 	})
 }
 
-// What one archive may cost. A tenant makes the tree that is packed.
+// Limits on one archive. A tenant controls the tree that is packed.
 const (
-	// maxPath is the longest path of an entry, as the kernel has it. What lies
-	// deeper no program could name.
+	// maxPath is the longest path of an entry, which is the kernel's limit. No
+	// program could name a deeper file.
 	maxPath = 4096
-	// maxNameBytes bounds the names of a directory, and of those above it, that are
-	// held at once, in bytes.
+	// maxNameBytes bounds the memory for the names of a directory and of its
+	// ancestors, in bytes.
 	maxNameBytes = 64 << 20
-	// nameOverhead is what a name costs besides its bytes.
+	// nameOverhead is the memory that a name takes in addition to its bytes.
 	nameOverhead = 16
-	// readdirBatch is how many names are read at once.
+	// readdirBatch is how many names are read at a time.
 	readdirBatch = 4096
-	// leaseTimeout is how long files that another process has a lease on may hold up
-	// an archive. The kernel ends a lease after 45 s, unless told otherwise.
+	// leaseTimeout bounds the total wait for files on which another process has
+	// a lease. By default the kernel ends a lease after 45 s.
 	leaseTimeout      = 90 * time.Second
 	leasePollInterval = 20 * time.Millisecond
 )
 
-// packer writes what is below a folder as a tar stream.
+// packer writes the content of a directory as a tar stream.
 type packer struct {
 	dirs        *dirCache
 	tar         *tar.Writer
 	buffer      []byte
-	nameBytes   int           // bytes of the names that are held
-	leaseWaited time.Duration // for leases
+	nameBytes   int           // bytes of the names in memory
+	leaseWaited time.Duration // total wait for leases
 }
 
-// pack writes all below dir: files, folders and symbolic links. Sockets, pipes
-// and devices mean nothing elsewhere and are left out.
+// pack writes everything below dir: files, directories and symbolic links. It
+// omits sockets, pipes and devices, because they have no meaning elsewhere.
 func pack(dir *os.Root, out io.Writer) error {
 	buffered := bufio.NewWriterSize(out, copyBufferSize)
 	p := packer{dirs: newDirCache(dir), tar: tar.NewWriter(buffered), buffer: make([]byte, maxSmallFile)}
@@ -78,7 +78,7 @@ func pack(dir *os.Root, out io.Writer) error {
 	return buffered.Flush()
 }
 
-// packDir packs what is in a folder, in the order of the names.
+// packDir packs the entries of a directory, sorted by name.
 func (p *packer) packDir(name string) error {
 	names, err := p.readNames(name)
 	if err != nil {
@@ -103,7 +103,7 @@ func namesSize(names []string) int {
 	return sum
 }
 
-// readNames counts what it gives among the names that are held.
+// readNames returns the names in a directory and adds their size to nameBytes.
 func (p *packer) readNames(name string) ([]string, error) {
 	dir, err := p.dirs.get(name)
 	if err != nil {
@@ -121,7 +121,7 @@ func (p *packer) readNames(name string) ([]string, error) {
 		names, err := f.Readdirnames(readdirBatch)
 		if p.nameBytes += namesSize(names); p.nameBytes > maxNameBytes {
 			p.nameBytes = held
-			return nil, badArchive("%q and what it is in hold more names than can be packed", name)
+			return nil, badArchive("%q and its parents hold more names than can be packed", name)
 		}
 		all = append(all, names...)
 		if errors.Is(err, io.EOF) {
@@ -134,15 +134,15 @@ func (p *packer) readNames(name string) ([]string, error) {
 	}
 }
 
-// isVanished says whether something is gone since it was looked at, or is
-// something else by now.
+// isVanished reports whether a file was removed or replaced after it was found.
 func isVanished(err error) bool {
 	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) ||
 		errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENXIO)
 }
 
 func (p *packer) packEntry(in, base string) error {
-	// Anew for each: packing the folder before may have closed it.
+	// Get the handle each time: packing the previous directory may have closed
+	// it.
 	dir, err := p.dirs.get(in)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (p *packer) packEntry(in, base string) error {
 	}
 	h := newHeader(path.Join(in, base), &st)
 	if len(h.Name) > maxPath {
-		return badArchive("a path in it is longer than %d bytes: %q...", maxPath, strings.ToValidUTF8(h.Name[:64], "?"))
+		return badArchive("a path is longer than %d bytes: %q...", maxPath, strings.ToValidUTF8(h.Name[:64], "?"))
 	}
 	switch st.Mode & unix.S_IFMT {
 	case unix.S_IFREG:
@@ -176,8 +176,8 @@ func (p *packer) packEntry(in, base string) error {
 	return nil
 }
 
-// newHeader describes an entry as what it is, and not as whose it is: names and
-// numbers of users are those of one container.
+// newHeader returns the header of an entry without its owner: users and groups
+// are specific to one container.
 func newHeader(name string, st *unix.Stat_t) *tar.Header {
 	return &tar.Header{
 		Typeflag:   tar.TypeReg,
@@ -191,7 +191,7 @@ func newHeader(name string, st *unix.Stat_t) *tar.Header {
 }
 
 func (p *packer) packFile(dir int, base, name string) error {
-	// It may be something else by now, a pipe that nobody writes for example.
+	// The entry may have been replaced, for example by a pipe without a writer.
 	fd, err := p.openLeased(dir, base)
 	if err != nil {
 		return err
@@ -217,8 +217,8 @@ func (p *packer) packFile(dir int, base, name string) error {
 	return err
 }
 
-// openLeased waits a while for a lease to end that another process has on the
-// file: the first try has asked the kernel to end it.
+// openLeased opens a file. It waits for a lease of another process to end: the
+// first attempt has made the kernel break it.
 func (p *packer) openLeased(dir int, base string) (int, error) {
 	for {
 		fd, err := openAt(dir, base, unix.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -233,8 +233,9 @@ func (p *packer) openLeased(dir int, base string) (int, error) {
 	}
 }
 
-// packLargeFile packs as much as the file had when it was looked at: one that grows is
-// cut, and one that shrinks is filled with zeros, as other programs do it too.
+// packLargeFile packs the size that the file had when it was opened. A file
+// that has grown is truncated, and one that has shrunk is padded with zeros, as
+// in other tar programs.
 func (p *packer) packLargeFile(fd int, h *tar.Header) error {
 	if err := p.tar.WriteHeader(h); err != nil {
 		return err
@@ -247,7 +248,7 @@ func (p *packer) packLargeFile(fd int, h *tar.Header) error {
 	return err
 }
 
-// zeroReader has no end.
+// zeroReader reads an endless stream of zeros.
 type zeroReader struct{}
 
 func (zeroReader) Read(b []byte) (int, error) {
@@ -255,7 +256,7 @@ func (zeroReader) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fdReader reads a file that needs no more than its number.
+// fdReader reads from a file descriptor.
 type fdReader int
 
 func (d fdReader) Read(b []byte) (int, error) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyFiles makes a tree like one of installed packages: 20,000 files of up to
-// 2 KiB in a thousand folders.
+// manyFiles creates a tree like one of installed packages: 20,000 files of up
+// to 2 KiB in a thousand directories.
 func manyFiles(b *testing.B) string {
 	b.Helper()
 	dir := b.TempDir()
@@ -25,8 +25,8 @@ func manyFiles(b *testing.B) string {
 	return dir
 }
 
-// BenchmarkUnpack compares unpacking many small files with what tar needs for
-// them. The ratio of the two is what matters.
+// BenchmarkUnpack compares unpacking many small files with the tar program.
+// Only the ratio of the two matters.
 func BenchmarkUnpack(b *testing.B) {
 	archive := filepath.Join(b.TempDir(), "archive")
 	require.NoError(b, os.WriteFile(archive, packDir(b, manyFiles(b)), 0o600))
@@ -57,7 +57,7 @@ func BenchmarkUnpack(b *testing.B) {
 	}
 }
 
-// BenchmarkPack compares packing many small files with what tar needs.
+// BenchmarkPack compares packing many small files with the tar program.
 func BenchmarkPack(b *testing.B) {
 	dir := manyFiles(b)
 	b.Run("ours", func(b *testing.B) {
@@ -71,7 +71,7 @@ func BenchmarkPack(b *testing.B) {
 	b.Run("tar", func(b *testing.B) {
 		for b.Loop() {
 			c := exec.Command("tar", "-C", dir, "-c", ".")
-			c.Stdout = struct{ io.Writer }{io.Discard} // not /dev/null, which tar knows
+			c.Stdout = struct{ io.Writer }{io.Discard} // not /dev/null, which tar detects
 			require.NoError(b, c.Run())
 		}
 	})

@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// No link on the way to a folder is followed, wherever it points and whichever
-// part of the path it is.
+// No link in the path of a directory is followed, whatever its target and its
+// position in the path.
 func TestOpenDirFollowsNoLink(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()
@@ -48,10 +48,10 @@ func TestOpenDirFollowsNoLink(t *testing.T) {
 	whole, err := openDir(base, "/../..")
 	require.NoError(t, err)
 	_, err = whole.Lstat("data")
-	require.NoError(t, err, "nothing is above the root")
+	require.NoError(t, err, "the root has no parent")
 }
 
-// countingBuffer counts an archive and does something when it begins.
+// countingBuffer stores an archive and calls onStart at the first write.
 type countingBuffer struct {
 	bytes.Buffer
 	onStart func()
@@ -65,12 +65,12 @@ func (s *countingBuffer) Write(b []byte) (int, error) {
 	return s.Buffer.Write(b)
 }
 
-// A file that changes its size while it is packed has the size that it began
-// with: cut when it grows, filled with zeros when it shrinks.
+// A file that changes its size while it is packed keeps the initial size: it is
+// truncated if it grows and padded with zeros if it shrinks.
 func TestPackFileThatChangesSize(t *testing.T) {
 	t.Parallel()
 	const size = 4 * maxSmallFile
-	for name, to := range map[string]int64{"shrinks": maxSmallFile + 3, "is emptied": 0, "grows": 2 * size} {
+	for name, to := range map[string]int64{"shrinks": maxSmallFile + 3, "truncated": 0, "grows": 2 * size} {
 		dir := t.TempDir()
 		file := filepath.Join(dir, "file")
 		content := bytes.Repeat([]byte("x"), size)
@@ -87,7 +87,7 @@ func TestPackFileThatChangesSize(t *testing.T) {
 		got, err := io.ReadAll(r)
 		require.NoError(t, err, name)
 		kept := strings.TrimRight(string(got), "\x00")
-		require.True(t, kept == string(content[:len(kept)]), "%s: what was there is as it was", name)
+		require.True(t, kept == string(content[:len(kept)]), "%s: the remaining content is unchanged", name)
 		h, err = r.Next()
 		require.NoError(t, err, name)
 		require.Equal(t, "next", h.Name, name)
@@ -95,13 +95,13 @@ func TestPackFileThatChangesSize(t *testing.T) {
 	}
 }
 
-// Pipes and sockets are left out, a path that no program could name is refused,
-// and names may hold anything.
+// Pipes and sockets are omitted, a path that no program could name is refused,
+// and names may contain any bytes.
 func TestPackUnusualEntries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "folder"), 0o600), "in a folder's place")
+	require.NoError(t, unix.Mkfifo(filepath.Join(dir, "dir"), 0o600), "in place of a directory")
 	odd := "a\nb\xff\x1b[2J"
 	require.NoError(t, os.WriteFile(filepath.Join(dir, odd), []byte("x"), 0o600))
 	h, err := tar.NewReader(bytes.NewReader(packDir(t, dir))).Next()
@@ -138,7 +138,7 @@ func newArchiveReader(t *testing.T, headers ...tar.Header) io.Reader {
 	return &b
 }
 
-// The names of a directory count until it is packed, and are given back then.
+// The names of a directory count until it is packed.
 func TestPackNameLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -158,7 +158,7 @@ func TestPackNameLimit(t *testing.T) {
 	require.NoError(t, p.packDir("."))
 }
 
-// A file that another process has a lease on is waited for, not for ever.
+// A leased file of another process delays the archive, but not indefinitely.
 func TestPackLeasedFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

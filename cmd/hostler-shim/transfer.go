@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// maxTransfers bounds how many archives are packed or unpacked at once.
+	// maxTransfers bounds concurrent file transfers.
 	maxTransfers = 16
-	// maxResultSize bounds what a mover says of its end.
+	// maxResultSize bounds the response of a transfer process.
 	maxResultSize = 64 << 10
 )
 
-// handleTransfer begins to move files. It answers when the process that moves them has
-// ended.
+// handleTransfer starts a file transfer. It responds when the transfer process
+// has ended.
 func (c *session) handleTransfer(in *shim.Incoming) error {
 	r := in.Request
 	if len(r.Paths) != 1 || r.Streams != 1 {
@@ -30,10 +30,10 @@ func (c *session) handleTransfer(in *shim.Incoming) error {
 	return nil
 }
 
-// errTooManyTransfers refuses an archive while others are moved.
-var errTooManyTransfers = (&shim.WireError{Code: shim.CodeBusy, Detail: "too many archives are packed and unpacked in it"}).Err()
+// errTooManyTransfers is the error for a transfer beyond maxTransfers.
+var errTooManyTransfers = (&shim.WireError{Code: shim.CodeBusy, Detail: "too many file transfers are running"}).Err()
 
-// transferFiles moves what a request asks for.
+// transferFiles runs the transfer that a request asks for.
 func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	select {
 	case s.transfers <- struct{}{}:
@@ -41,7 +41,7 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	default:
 		return errTooManyTransfers
 	}
-	// None begins in the middle of a change, which ends all there are.
+	// No transfer starts during a change, because a change kills all transfers.
 	select {
 	case s.changeSem <- struct{}{}:
 	case <-in.Closed():
@@ -50,31 +50,31 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	m, err := s.startTransferProcess(in.Request)
 	<-s.changeSem
 	if err != nil {
-		return fmt.Errorf("start a process that moves files: %w", err)
+		return fmt.Errorf("start the transfer process: %w", err)
 	}
 	defer m.stop()
 	if err := in.SendProgress(shim.ProgressStarted); err != nil {
 		return err
 	}
-	go m.killOnReset(in.Stream(0)) // ends with the mover
+	go m.killOnReset(in.Stream(0)) // ends with the transfer process
 	return m.copyData(in)
 }
 
-var errSessionLost = errors.New("the session was lost")
+var errSessionLost = errors.New("connection lost")
 
-// transferProcess is a process that packs or unpacks files. It is waited for as long as the
-// server waits.
+// transferProcess is a process that packs or unpacks files. It runs as long as
+// the server waits for it.
 type transferProcess struct {
 	id     proctree.ID
 	data   *os.File // its stdin or stdout
-	socket *os.File // where it says how it ended
+	socket *os.File // carries its result
 	exited <-chan unix.WaitStatus
-	done   chan struct{} // closed when nobody needs it any more
+	done   chan struct{} // closed when it is no longer needed
 	result chan error
 }
 
-// startTransferProcess starts one. It is this program, of our own user from its first
-// instruction on.
+// startTransferProcess starts a transfer process. It is this program, and runs
+// as our own user from its first instruction.
 func (s *supervisor) startTransferProcess(r shim.Request) (*transferProcess, error) {
 	data, dataTheirs, err := pipe(r.Op == shim.OpTar)
 	if err != nil {
@@ -115,7 +115,7 @@ func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) 
 			Dir: "/", Env: []string{}, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
 		})
 		if err == nil {
-			// It cannot be reaped yet, so its number is still its own.
+			// It cannot be reaped yet, so its PID is still its own.
 			var p proctree.Process
 			p, err = proctree.Read(pid)
 			m.id = p.ID
@@ -126,11 +126,11 @@ func (m *transferProcess) start(s *supervisor, r shim.Request, files []uintptr) 
 	return err
 }
 
-// readResult waits for what the process says of its end.
+// readResult waits for the result of the process.
 func (m *transferProcess) readResult() {
 	f, err := shim.ReadFrame(m.socket, maxResultSize)
 	if err != nil {
-		m.result <- fmt.Errorf("the process that moves files was ended: %w", err)
+		m.result <- fmt.Errorf("the transfer process was killed: %w", err)
 		return
 	}
 	response, err := shim.Decode[shim.Response](f, shim.KindResponse)
@@ -140,7 +140,8 @@ func (m *transferProcess) readResult() {
 	m.result <- err
 }
 
-// killOnReset ends the process when the server gives up, or is lost.
+// killOnReset kills the process when the server gives up or its connection is
+// lost.
 func (m *transferProcess) killOnReset(stream *shim.Stream) {
 	select {
 	case <-stream.Done():
@@ -149,7 +150,7 @@ func (m *transferProcess) killOnReset(stream *shim.Stream) {
 	}
 }
 
-// copyData carries the archive from one end to the other.
+// copyData copies the archive between the process and the stream.
 func (m *transferProcess) copyData(in *shim.Incoming) error {
 	stream, buf := in.Stream(0), make([]byte, shim.MaxData)
 	if in.Request.Op == shim.OpTar {
@@ -166,16 +167,16 @@ func (m *transferProcess) copyData(in *shim.Incoming) error {
 		return err
 	}
 	m.data.Close()
-	return <-m.result // a process that does not read on says why
+	return <-m.result // if the process stops reading, its result has the error
 }
 
-// Without more methods than these, a copy uses the buffer that it is given.
+// These types hide all other methods, so that a copy uses the given buffer.
 type (
 	onlyReader struct{ io.Reader }
 	onlyWriter struct{ io.Writer }
 )
 
-// stop ends the process, if it has not ended, and waits for that.
+// stop kills the process, if it is still running, and waits for its exit.
 func (m *transferProcess) stop() {
 	close(m.done)
 	m.id.Signal(unix.SIGKILL)

@@ -10,22 +10,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// transferFlags are what a process that packs or unpacks files is told by init.
+// transferFlags are the arguments of a process that packs or unpacks files.
 type transferFlags struct {
 	dir  string
 	root string
 	user string
 }
 
-// runTransfer is a process that init starts to pack a directory to its stdout, or to
-// unpack its stdin into one. It answers on the socket to init, and moves nothing
-// for anybody else.
+// runTransfer runs a process that init starts to pack a directory to its
+// stdout, or to unpack its stdin into one. It responds on the socket to init
+// and transfers nothing for any other caller.
 //
 //	hostler-shim tar|untar [--root DIR] [--user USER] -- DIR
 func runTransfer(name string, args []string, transfer func(transferFlags) error) int {
 	var st unix.Stat_t
 	if unix.Fstat(workerSocket, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFSOCK {
-		logError(name, errors.New("it is for init to start"))
+		logError(name, errors.New("only init can start it"))
 		return exitUsage
 	}
 	unix.CloseOnExec(workerSocket)
@@ -41,7 +41,7 @@ func runTransfer(name string, args []string, transfer func(transferFlags) error)
 		response.Error = shim.NewWireError(err)
 	}
 	if err := shim.WriteFrame(os.NewFile(workerSocket, "init"), shim.KindResponse, response); err != nil {
-		return exitFailed // init is gone, or has given it up
+		return exitFailed // init has exited, or has given up on it
 	}
 	return 0
 }
@@ -49,20 +49,20 @@ func runTransfer(name string, args []string, transfer func(transferFlags) error)
 func parseTransferFlags(name string, args []string) (transferFlags, error) {
 	var f transferFlags
 	set := flag.NewFlagSet(name, flag.ContinueOnError)
-	set.StringVar(&f.root, "root", "/", "the directory that nothing may reach out of")
-	set.StringVar(&f.user, "user", "", "who owns what is made: uid, uid:gid, name or name:group")
+	set.StringVar(&f.root, "root", "/", "directory that confines all paths")
+	set.StringVar(&f.user, "user", "", "owner of created files: uid, uid:gid, name or name:group")
 	if err := set.Parse(args); err != nil {
 		return f, err
 	}
 	if set.NArg() != 1 {
-		return f, fmt.Errorf("one directory is needed, and not %d", set.NArg())
+		return f, fmt.Errorf("got %d directories, want 1", set.NArg())
 	}
 	f.dir = set.Arg(0)
 	return f, nil
 }
 
-// switchToShimUser is for a container. One that is a directory belongs to the user
-// of the server.
+// switchToShimUser switches the user in a container. A container that is a
+// directory belongs to the server's user.
 func (f transferFlags) switchToShimUser() error {
 	if f.root != "/" {
 		return nil

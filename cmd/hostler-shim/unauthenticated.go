@@ -5,20 +5,20 @@ import (
 	"sync"
 )
 
-// maxUnauthenticated bounds connections that have not proven themselves: every process
-// that can reach the socket may open one.
+// maxUnauthenticated bounds connections that are not authenticated: every
+// process that can reach the socket may open one.
 const maxUnauthenticated = 16
 
-// unauthenticated are the connections that have not proven themselves. The zero value
-// has none.
+// unauthenticated are the connections that are not authenticated. The zero
+// value is empty.
 type unauthenticated struct {
-	// mu guards all.
+	// mu guards sessions.
 	mu       sync.Mutex
-	sessions []*session // the one that has waited longest first
+	sessions []*session // oldest first
 }
 
-// add adds one. When there are too many it closes the one that has waited
-// longest: one that means it takes milliseconds.
+// add adds a connection. At the limit it closes the oldest one: a legitimate
+// peer authenticates within milliseconds.
 func (u *unauthenticated) add(c *session) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -29,7 +29,7 @@ func (u *unauthenticated) add(c *session) {
 	u.sessions = append(u.sessions, c)
 }
 
-// remove removes one that has proven itself, or has gone.
+// remove removes a connection that is authenticated or closed.
 func (u *unauthenticated) remove(c *session) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

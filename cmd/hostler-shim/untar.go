@@ -30,28 +30,29 @@ func runUntar(args []string) int {
 	})
 }
 
-// permissionBits are those that an archive may set. Not among them are
-// setuid and setgid: an archive is a tenant's.
+// permissionBits are the mode bits that an archive may set. They exclude setuid
+// and setgid, because a tenant controls the archive.
 const permissionBits = 0o1777
 
-// copyBufferSize is how much of an archive is read and written at once.
+// copyBufferSize is how much of an archive is read and written at a time.
 const copyBufferSize = 64 << 10
 
-// unpacker makes files below a folder. All is made by one name in a folder that
-// is held open, and given away by handle: it does not matter what somebody puts
-// in the way meanwhile.
+// unpacker creates files below a directory. It creates each entry by a single
+// name in an open directory and changes its owner through a handle. So it does
+// not matter what another process replaces concurrently.
 type unpacker struct {
 	dirs     *dirCache
 	owner    identity
-	mayChown bool // whether we may give files to the owner
+	mayChown bool // whether this process may change the owner of files
 	buffer   []byte
 
-	linkReplaced bool         // a link was replaced that a handle may have come by
-	createdDirs  []createdDir // whose mode and time are set when all is in them
-	nameBytes    int          // bytes of their names
+	linkReplaced bool         // a link was replaced through which a handle may have been opened
+	createdDirs  []createdDir // whose mode and times are set at the end
+	nameBytes    int          // bytes of the names of createdDirs
 }
 
-// createdDir is what is set of a folder when all is in it.
+// createdDir holds attributes of a directory that are set when its content is
+// complete.
 type createdDir struct {
 	name  string
 	mode  uint32
@@ -83,11 +84,11 @@ func (u *unpacker) unpack(from io.Reader) error {
 	}
 	for i := len(u.createdDirs) - 1; i >= 0; i-- {
 		if err := u.setDirAttributes(u.createdDirs[i]); err != nil {
-			return fmt.Errorf("finish %s: %w", u.createdDirs[i].name, err)
+			return fmt.Errorf("set the attributes of %s: %w", u.createdDirs[i].name, err)
 		}
 	}
-	// What comes after the archive is padding. Init's pipe breaks when nobody
-	// reads it.
+	// After the archive comes padding. Init's pipe would break if it were not
+	// read.
 	_, err := io.Copy(io.Discard, in)
 	return err
 }
@@ -96,8 +97,8 @@ func badArchive(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{runtime.ErrBadArchive}, args...)...)
 }
 
-// entryCreators are the kinds of entries that there may be. Each makes one in a folder
-// under the last part of its name.
+// entryCreators are the supported types of entries. Each function creates an
+// entry in a directory under the last element of its name.
 var entryCreators = map[byte]func(u *unpacker, dir int, h *tar.Header, r io.Reader) error{
 	tar.TypeDir:     (*unpacker).createDir,
 	tar.TypeReg:     (*unpacker).createFile,
@@ -110,14 +111,14 @@ func (u *unpacker) unpackEntry(h *tar.Header, r io.Reader) error {
 	}
 	create, ok := entryCreators[h.Typeflag]
 	if !ok {
-		return badArchive("%q is neither file, folder nor symbolic link", h.Name)
+		return badArchive("%q is not a file, a directory or a symbolic link", h.Name)
 	}
 	name, err := checkName(h.Name)
 	if err != nil {
 		return err
 	}
 	if name == "." {
-		return nil // the folder itself is not the archive's
+		return nil // the directory itself does not belong to the archive
 	}
 	h.Name = name
 	dir, err := u.parentDir(name)
@@ -131,7 +132,7 @@ func (u *unpacker) unpackEntry(h *tar.Header, r io.Reader) error {
 	return asBadArchive(name, err)
 }
 
-// checkName refuses names that point outside.
+// checkName rejects names that point outside of the directory.
 func checkName(name string) (string, error) {
 	if len(name) > maxPath {
 		return "", badArchive("a name is longer than %d bytes: %q...", maxPath, name[:64])
@@ -139,18 +140,19 @@ func checkName(name string) (string, error) {
 	clean := path.Clean(name)
 	if name == "" || strings.ContainsRune(name, 0) || path.IsAbs(name) ||
 		clean == ".." || strings.HasPrefix(clean, "../") {
-		return "", badArchive("the name %q points outside", name)
+		return "", badArchive("name %q points outside of the directory", name)
 	}
 	for part := range strings.SplitSeq(name, "/") {
 		if part == ".." {
-			return "", badArchive("the name %q points upwards", name)
+			return "", badArchive("name %q contains a '..' element", name)
 		}
 	}
 	return clean, nil
 }
 
-// asBadArchive tells faults of the archive from those of the disk. A path that
-// leads outside through a link has an error of os.Root without a number.
+// asBadArchive distinguishes errors of the archive from errors of the disk. If
+// a path leads outside through a link, os.Root returns an error without an
+// errno.
 func asBadArchive(name string, err error) error {
 	if err == nil || errors.Is(err, runtime.ErrBadArchive) {
 		return err
@@ -164,8 +166,8 @@ func asBadArchive(name string, err error) error {
 	return fmt.Errorf("unpack %q: %w", name, err)
 }
 
-// parentDir is the folder that an entry is in. It makes folders that the archive
-// does not name.
+// parentDir returns the directory that contains an entry. It creates
+// directories that the archive does not contain.
 func (u *unpacker) parentDir(name string) (int, error) {
 	dir := path.Dir(name)
 	fd, err := u.dirs.get(dir)
@@ -182,7 +184,8 @@ func (u *unpacker) parentDir(name string) (int, error) {
 	return u.chownDir(above, dir)
 }
 
-// chownDir gives a folder to the owner, and holds it open: files in it follow.
+// chownDir changes the owner of a directory and keeps it open, because its
+// files follow.
 func (u *unpacker) chownDir(above int, name string) (int, error) {
 	fd, err := openAt(above, path.Base(name), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -203,8 +206,9 @@ func (u *unpacker) chown(fd int) error {
 	return unix.Fchownat(fd, "", u.owner.uid, u.owner.gid, unix.AT_EMPTY_PATH)
 }
 
-// replaceEntry creates something under a name, in place of what is there. A file is
-// removed, never written to: it may have another name elsewhere.
+// replaceEntry creates an entry and replaces an existing one of the same name.
+// An existing file is removed and never written to, because it may have another
+// name elsewhere.
 func (u *unpacker) replaceEntry(dir int, base string, create func() error) error {
 	err := create()
 	if !errors.Is(err, unix.EEXIST) {
@@ -228,7 +232,7 @@ func (u *unpacker) replaceEntry(dir int, base string, create func() error) error
 func (u *unpacker) createDir(dir int, h *tar.Header, _ io.Reader) error {
 	base := path.Base(h.Name)
 	err := u.replaceEntry(dir, base, func() error { return unix.Mkdirat(dir, base, 0o700) })
-	if err != nil && !errors.Is(err, unix.EISDIR) { // a folder may be there
+	if err != nil && !errors.Is(err, unix.EISDIR) { // a directory may already exist
 		return err
 	}
 	times, err := timesOf(h)
@@ -236,29 +240,29 @@ func (u *unpacker) createDir(dir int, h *tar.Header, _ io.Reader) error {
 		return err
 	}
 	if u.nameBytes += len(h.Name) + dirOverhead; u.nameBytes > maxNameBytes {
-		return badArchive("it has more folders than can be unpacked")
+		return badArchive("it has more directories than can be unpacked")
 	}
 	u.createdDirs = append(u.createdDirs, createdDir{name: h.Name, mode: uint32(h.Mode & permissionBits), times: times})
 	_, err = u.chownDir(dir, h.Name)
 	return err
 }
 
-// dirOverhead is what a folder costs besides its name.
+// dirOverhead is the memory that a directory takes in addition to its name.
 const dirOverhead = 64
 
-// setDirAttributes is the last thing done to a folder: files made in it change its time,
-// and its mode may forbid to make them.
+// setDirAttributes is the last operation on a directory: creating files in it
+// changes its times, and its mode may deny creating them.
 func (u *unpacker) setDirAttributes(f createdDir) error {
 	above, err := u.dirs.get(path.Dir(f.name))
 	if err != nil {
-		return nil // a later entry of the same name was something else
+		return nil // a later entry of the same name has replaced it
 	}
 	fd, err := openAt(above, path.Base(f.name), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
 		return nil
 	}
 	defer unix.Close(fd)
-	// This way also one that its owner has closed to himself.
+	// This path also works if the owner has no permissions on the directory.
 	name := "/proc/self/fd/" + strconv.Itoa(fd)
 	if err := unix.Chmod(name, f.mode); err != nil {
 		return err
@@ -266,7 +270,7 @@ func (u *unpacker) setDirAttributes(f createdDir) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, name, f.times[:], 0)
 }
 
-// timesOf are the times of access and of change.
+// timesOf returns the access time and the modification time.
 func timesOf(h *tar.Header) (times [2]unix.Timespec, err error) {
 	access := h.AccessTime
 	if access.IsZero() {
@@ -290,7 +294,7 @@ func (u *unpacker) createFile(dir int, h *tar.Header, r io.Reader) error {
 		return err
 	}
 	f := os.NewFile(uintptr(fd), h.Name)
-	// Without the buffer a file would have one made for it.
+	// Without a buffer, io.Copy would allocate one for each file.
 	_, err = io.CopyBuffer(struct{ io.Writer }{f}, r, u.buffer)
 	if err == nil {
 		err = u.chown(fd)
@@ -307,7 +311,7 @@ func (u *unpacker) createFile(dir int, h *tar.Header, r io.Reader) error {
 	return err
 }
 
-// setTimes is futimens, which the library has by name only.
+// setTimes is futimens, which the unix package provides only by path.
 func setTimes(fd int, h *tar.Header) error {
 	times, err := timesOf(h)
 	if err != nil {
@@ -320,8 +324,8 @@ func setTimes(fd int, h *tar.Header) error {
 	return nil
 }
 
-// createSymlink makes a link as it is, to wherever: nothing here follows it out of
-// the folder, and the tenant may make such links as well.
+// createSymlink creates a link with any target: nothing here follows it out of
+// the directory, and the tenant could create such a link itself.
 func (u *unpacker) createSymlink(dir int, h *tar.Header, _ io.Reader) error {
 	base := path.Base(h.Name)
 	err := u.replaceEntry(dir, base, func() error { return unix.Symlinkat(h.Linkname, dir, base) })
@@ -333,7 +337,8 @@ func (u *unpacker) createSymlink(dir int, h *tar.Header, _ io.Reader) error {
 		return err
 	}
 	defer unix.Close(fd)
-	// By now it may be another name of a file that is not the tenant's.
+	// It may have been replaced by now by a hard link to a file of another
+	// user.
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFLNK {
 		return errors.Join(err, unix.EEXIST)

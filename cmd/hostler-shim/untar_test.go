@@ -21,8 +21,8 @@ func newArchive(t testing.TB, headers ...tar.Header) []byte {
 	return b.Bytes()
 }
 
-// Whatever an archive holds, nothing outside its folder is made, changed or
-// removed.
+// Whatever an archive contains, nothing outside of its directory is created,
+// changed or removed.
 func FuzzUnpack(f *testing.F) {
 	f.Add(newArchive(f, tar.Header{Name: "a/b", Typeflag: tar.TypeReg, Mode: 0o600}))
 	f.Add(newArchive(f, tar.Header{Name: "../x", Typeflag: tar.TypeReg}))
@@ -55,6 +55,6 @@ func FuzzUnpack(f *testing.F) {
 		names, err := filepath.Glob(filepath.Join(base, "*"))
 		require.NoError(t, err)
 		require.Len(t, names, 2)
-		_ = wipePath(inside) // folders may be closed
+		_ = wipePath(inside) // directories may lack permissions
 	})
 }

@@ -14,25 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// identity is whom a process runs as.
+// identity is the user and the groups of a process.
 type identity struct {
 	uid, gid int
-	groups   []int // besides gid
+	groups   []int // in addition to gid
 	home     string
 }
 
-// accounts is where names are looked up. There is no libc in here, and no
-// other directory than these two files.
+// accounts are the files in which names are looked up. There is no libc here,
+// and so no other source of names.
 type accounts struct {
 	passwd, group string
 }
 
 var containerAccounts = accounts{passwd: "/etc/passwd", group: "/etc/group"}
 
-// lookup understands uid, uid:gid, name and name:group, as an engine does: an
-// unknown number is taken as it is, an unknown name is an error, and groups
-// besides the first are the account's own unless one is named. Empty is whoever
-// this process is.
+// lookup parses uid, uid:gid, name or name:group as an engine does: an unknown
+// number is used as it is, and an unknown name is an error. The additional
+// groups are those of the account unless the spec names a group. An empty spec
+// means the user of this process.
 func (a accounts) lookup(spec string) (identity, error) {
 	id, err := a.resolve(spec)
 	if err == nil && isReserved(id) {
@@ -41,20 +41,20 @@ func (a accounts) lookup(spec string) (identity, error) {
 	return id, err
 }
 
-// errReservedUser refuses the user that is the shim's own, whatever an image's or a
-// tenant's files call it.
+// errReservedUser refuses the shim's own user, whatever name the files of an
+// image or of a tenant give it.
 var errReservedUser = &runtime.StartError{
 	Reason: runtime.StartUserNotFound,
-	Detail: fmt.Sprintf("the user and group %d are hostler's own: say another user in the workload", shim.UID),
+	Detail: fmt.Sprintf("user and group %d are reserved for hostler: choose another user in the workload", shim.UID),
 }
 
 func isReserved(id identity) bool {
 	return isShimID(id.uid) || isShimID(id.gid) || slices.ContainsFunc(id.groups, isShimID)
 }
 
-// isShimID reports whether a process of ours that is given this number has our
-// own user or group afterwards. The kernel sees the lower 32 bits, and takes -1
-// for the number that there is.
+// isShimID reports whether a process of ours with this ID would have our own
+// user or group. The kernel uses only the lower 32 bits, and -1 means the
+// current ID.
 func isShimID(number int) bool {
 	return uint32(number) == shim.UID || uint32(number) == math.MaxUint32 //nolint:gosec // as the kernel does
 }
@@ -77,7 +77,7 @@ func (a accounts) resolve(spec string) (identity, error) {
 	return id, nil
 }
 
-// user finds an account by its name or number.
+// user finds an account by name or number.
 func (a accounts) user(user string) (id identity, name string, err error) {
 	all, readErr := readFields(a.passwd, 6)
 	for _, fields := range all {
@@ -114,13 +114,13 @@ func (a accounts) groupID(group string) (int, error) {
 	return gid, nil
 }
 
-// memberships are the groups that list the account.
+// memberships returns the groups that list the account.
 func (a accounts) memberships(name string, gid int) []int {
 	var groups []int
 	if name == "" {
 		return nil
 	}
-	all, _ := readFields(a.group, 4) // a file that cannot be read lists nobody
+	all, _ := readFields(a.group, 4) // an unreadable file lists no one
 	for _, fields := range all {
 		member := slices.Contains(strings.Split(fields[3], ","), name)
 		if id, err := parseID(fields[2]); err == nil && member && id != gid && len(groups) < maxGroups {
@@ -130,33 +130,33 @@ func (a accounts) memberships(name string, gid int) []int {
 	return groups
 }
 
-// parseID reads a uid or gid, from a file of a tenant's too. The kernel keeps -1
-// for itself, and takes 2^32+1 for 1.
+// parseID parses a uid or gid, possibly from a tenant's file. The kernel
+// reserves -1 and treats 2^32+1 as 1.
 func parseID(s string) (int, error) {
 	n, err := strconv.ParseUint(s, 10, 31)
 	return int(n), err
 }
 
-// noUserError is a name that cannot be found, and why the file with the names cannot
-// be read, if so.
+// noUserError returns an error for a name that was not found. It includes why
+// the file could not be read, if so.
 func noUserError(what, name string, readErr error) error {
-	detail := fmt.Sprintf("there is no %s %q in the container", what, name)
+	detail := fmt.Sprintf("no %s %q in the container", what, name)
 	if readErr != nil {
 		detail += ": " + readErr.Error()
 	}
 	return &runtime.StartError{Reason: runtime.StartUserNotFound, Detail: detail}
 }
 
-// What is read of a file with accounts. It is the container's, where a tenant
-// may have put anything in its place.
+// Limits on an accounts file. It is in the container, where a tenant may have
+// replaced it by anything.
 const (
 	maxAccountFileSize = 1 << 20 // bytes
-	maxGroups          = 1 << 16 // the kernel's own
+	maxGroups          = 1 << 16 // the kernel's limit
 )
 
-// readFields are the lines of a colon-separated file that have at least n fields.
-// A file that is not there has none: many small images have neither. One that
-// cannot be read, or is something else, has none either, and says so.
+// readFields returns the lines of a colon-separated file that have at least n
+// fields. A missing file has none: many small images have neither file. An
+// unreadable file, or one that is not a regular file, is an error.
 func readFields(path string, n int) ([][]string, error) {
 	text, err := readAccounts(path)
 	if err != nil {
@@ -171,9 +171,9 @@ func readFields(path string, n int) ([][]string, error) {
 	return all, nil
 }
 
-// readAccounts reads a file without waiting for anybody: what the name stands
-// for is looked at before it is opened, for to open a pipe or a device waits, or
-// does something.
+// readAccounts reads a file without blocking: it checks the type of the file
+// before it opens it, because opening a pipe or a device may block or have side
+// effects.
 func readAccounts(path string) (string, error) {
 	at, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if errors.Is(err, unix.ENOENT) {
@@ -185,12 +185,12 @@ func readAccounts(path string) (string, error) {
 	defer unix.Close(at)
 	var st unix.Stat_t
 	if err := unix.Fstat(at, &st); err != nil {
-		return "", fmt.Errorf("look at %s: %w", path, err)
+		return "", fmt.Errorf("stat %s: %w", path, err)
 	}
 	if st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return "", fmt.Errorf("%s is not a file", path)
 	}
-	// Another process may have a lease on it, which is not waited for.
+	// If another process has a lease on the file, do not wait for it.
 	fd, err := unix.Open("/proc/self/fd/"+strconv.Itoa(at), unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return "", fmt.Errorf("open %s: %w", path, err)

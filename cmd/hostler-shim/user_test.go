@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Users are looked up as engines look them up.
+// Users are looked up as engines do.
 func TestLookupUser(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -40,7 +40,7 @@ func TestLookupUser(t *testing.T) {
 		require.NoError(t, err, c.spec)
 		require.Equal(t, c.want, got, c.spec)
 	}
-	for _, bad := range []string{"nobody", "node:nobody", "-1", "99999999999", "broken", "node:", ":0", "4294967295"} {
+	for _, bad := range []string{"unknown", "node:unknown", "-1", "99999999999", "broken", "node:", ":0", "4294967295"} {
 		_, err := a.lookup(bad)
 		start, ok := errors.AsType[*runtime.StartError](err)
 		require.True(t, ok, "%s: %v", bad, err)
@@ -48,7 +48,7 @@ func TestLookupUser(t *testing.T) {
 	}
 	none := accounts{passwd: filepath.Join(dir, "no"), group: filepath.Join(dir, "no")}
 	got, err := none.lookup("5:6")
-	require.NoError(t, err, "an image may have neither file")
+	require.NoError(t, err, "an image may lack both files")
 	require.Equal(t, identity{5, 6, nil, "/"}, got)
 }
 
@@ -59,8 +59,8 @@ func TestMergeEnv(t *testing.T) {
 	require.Equal(t, "/b", lookupEnv(mergeEnv([]string{"HOME=/b"}, nil, "/a"), "HOME", ""))
 }
 
-// The HOME that init was given as root is nobody else's; one that an image sets
-// is everybody's.
+// No other user gets the HOME that init was given as root. Every user gets a
+// HOME that an image sets.
 func TestWithoutOwnHome(t *testing.T) {
 	t.Parallel()
 	as, err := containerAccounts.lookup("")
@@ -69,7 +69,7 @@ func TestWithoutOwnHome(t *testing.T) {
 	require.Equal(t, []string{"HOME=/app"}, withoutOwnHome([]string{"HOME=/app"}))
 }
 
-// Nobody becomes the shim's own user or gets its group, by whatever name.
+// No one can become the shim's own user or get its group, by any name.
 func TestShimUserIsReserved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -90,9 +90,9 @@ func TestShimUserIsReserved(t *testing.T) {
 	}
 }
 
-// A number that the kernel would take for another one is refused: of a longer
-// number only the lower half counts, and -1 keeps the caller's, which is the
-// shim's.
+// A number that the kernel would treat as another one is refused: the kernel
+// uses only the lower half of a longer number, and -1 keeps the caller's user,
+// which is the shim's.
 func TestLookupUserOverflow(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,14 +116,14 @@ func TestLookupUserOverflow(t *testing.T) {
 	}
 }
 
-// Whatever a tenant puts in the place of the files with the accounts, nothing is
-// waited for, numbers are good without them, and a name says what is wrong.
+// Whatever a tenant puts in place of the accounts files, reading them never
+// blocks. Numbers are valid without them, and a name returns the cause.
 func TestHostileAccountFiles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }
 	require.NoError(t, unix.Mkfifo(path("pipe"), 0o666))
-	require.NoError(t, os.Mkdir(path("folder"), 0o700))
+	require.NoError(t, os.Mkdir(path("dir"), 0o700))
 	require.NoError(t, os.Symlink("/dev/zero", path("endless")))
 	require.NoError(t, os.Symlink(path("loop"), path("loop")))
 	require.NoError(t, os.WriteFile(path("large"), nil, 0o600))
@@ -134,7 +134,7 @@ func TestHostileAccountFiles(t *testing.T) {
 	_, err = unix.FcntlInt(leased.Fd(), unix.F_SETLEASE, unix.F_WRLCK)
 	require.NoError(t, err)
 	for name, why := range map[string]string{
-		"pipe": "is not a file", "folder": "is not a file", "endless": "is not a file",
+		"pipe": "is not a file", "dir": "is not a file", "endless": "is not a file",
 		"loop": "too many levels", "large": "larger than", "leased": "temporarily unavailable",
 	} {
 		a := accounts{passwd: path(name), group: path(name)}
@@ -149,6 +149,6 @@ func TestHostileAccountFiles(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(path("long"), append(bytes.Repeat([]byte("x"), 1<<19), "\nalice:x:7:8::/:\n"...), 0o600))
 	got, err := accounts{passwd: path("long"), group: path("none")}.lookup("alice")
-	require.NoError(t, err, "a long line is a line")
+	require.NoError(t, err, "a long line")
 	require.Equal(t, 7, got.uid)
 }

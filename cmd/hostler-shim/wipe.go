@@ -9,11 +9,12 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// wipe makes the container as it was at its baseline, or reports what is not. It
-// ends the log with the marks that it is given, if any: of stdout and of stderr.
+// wipe restores the container to its baseline, or returns an error that names
+// what differs. It ends the logs of stdout and of stderr with the given marks,
+// if any.
 func (s *supervisor) wipe(marks []string) error {
 	if s.baseline == nil {
-		return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
+		return fmt.Errorf("%w: it has no baseline", runtime.ErrWipeUnverified)
 	}
 	if err := s.killAll(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
@@ -33,7 +34,7 @@ func (s *supervisor) wipe(marks []string) error {
 	return nil
 }
 
-// wipeAndCompare empties what is the tenant's and compares the rest.
+// wipeAndCompare removes the tenant's data and compares the rest.
 func (s *supervisor) wipeAndCompare() error {
 	if s.baseline.files.err != nil {
 		return s.baseline.files.err
@@ -44,7 +45,7 @@ func (s *supervisor) wipeAndCompare() error {
 			return err
 		}
 	}
-	if !s.config.HostProcess { // else they are the machine's
+	if !s.config.HostProcess { // otherwise the objects are the machine's
 		if err := removeIPC(); err != nil {
 			return err
 		}

@@ -12,28 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wipeFilesTimeout bounds how long one wipe deletes files. A container that holds more
-// is destroyed, with its volumes, at the engine's leisure.
+// wipeFilesTimeout bounds how long one wipe deletes files. A container that
+// holds more is destroyed together with its volumes.
 const wipeFilesTimeout = 30 * time.Second
 
-// maxWipeDepth is how many directories are held open at once. What is deeper is
-// moved up first, so that neither a path nor a descriptor runs out.
+// maxWipeDepth is how many directories are kept open. Deeper directories are
+// first moved up, so that neither path length nor descriptors run out.
 const maxWipeDepth = 64
 
-// errDirMovedUp says that a directory was moved up, to be emptied from there.
+// errDirMovedUp means that a directory was moved up, to be emptied there.
 var errDirMovedUp = errors.New("a directory was moved up")
 
-// dirWiper deletes what is below a directory, by descriptors only. No process is
-// left that could change anything meanwhile. Memory does not grow with what it
-// deletes.
+// dirWiper deletes everything below a directory, using only descriptors. No
+// process is left that could change anything concurrently. Its memory use does
+// not depend on what it deletes.
 type dirWiper struct {
-	top      int // the directory that is emptied
+	top      int // the directory to empty
 	deadline time.Time
 	bufs     [maxWipeDepth + 1][]byte
 }
 
-// wipe deletes all below the top but the names to keep, directly in it, and
-// the mounted paths, relative to it, with the directories on the way.
+// wipe deletes everything below top except the names to keep, directly in it,
+// and the mounted paths, relative to it, with their parent directories.
 func (e *dirWiper) wipe(keep map[string]bool, mounted []string) error {
 	for {
 		err := e.wipeDir(e.top, 0, keep, mounted)
@@ -43,7 +43,7 @@ func (e *dirWiper) wipe(keep map[string]bool, mounted []string) error {
 	}
 }
 
-// wipeDir deletes what is in an open directory.
+// wipeDir deletes the entries of an open directory.
 func (e *dirWiper) wipeDir(dir, level int, keep map[string]bool, mounted []string) error {
 	if e.bufs[level] == nil {
 		e.bufs[level] = make([]byte, 8<<10)
@@ -63,7 +63,7 @@ func (e *dirWiper) wipeDir(dir, level int, keep map[string]bool, mounted []strin
 			return nil
 		}
 		if time.Now().After(e.deadline) {
-			return fmt.Errorf("%w: deleting its files takes longer than %s", runtime.ErrWipeUnverified, wipeFilesTimeout)
+			return fmt.Errorf("%w: deleting the files takes longer than %s", runtime.ErrWipeUnverified, wipeFilesTimeout)
 		}
 		for name := range direntNames(e.bufs[level][:n]) {
 			name := string(name)
@@ -83,7 +83,7 @@ func (e *dirWiper) wipeDir(dir, level int, keep map[string]bool, mounted []strin
 	}
 }
 
-// wipeAncestor deletes what is in a directory on the way to what is mounted.
+// wipeAncestor deletes the entries of a directory above a mount.
 func (e *dirWiper) wipeAncestor(dir int, name string, level int, mounted []string) error {
 	if level == maxWipeDepth {
 		return fmt.Errorf("%w: a volume is mounted too deep", runtime.ErrWipeUnverified)
@@ -96,7 +96,7 @@ func (e *dirWiper) wipeAncestor(dir int, name string, level int, mounted []strin
 	return e.wipeDir(fd, level+1, nil, mounted)
 }
 
-// removeEntry deletes a name, and all below it.
+// removeEntry deletes a name and everything below it.
 func (e *dirWiper) removeEntry(dir int, name string, level int) error {
 	err := withDirAccess(dir, func() error { return unix.Unlinkat(dir, name, 0) })
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
@@ -124,7 +124,7 @@ func (e *dirWiper) removeEntry(dir int, name string, level int) error {
 
 // moveUp moves a directory to the top.
 func (e *dirWiper) moveUp(dir int, name string) error {
-	up := "hostler-" + rand.Text() // no tenant can have taken it
+	up := "hostler-" + rand.Text() // a random name that no tenant can have taken
 	err := withDirAccess(dir, func() error { return unix.Renameat(dir, name, e.top, up) })
 	if errors.Is(err, unix.EACCES) && unix.Fchmodat(dir, name, 0o700, 0) == nil {
 		err = unix.Renameat(dir, name, e.top, up)
@@ -135,7 +135,8 @@ func (e *dirWiper) moveUp(dir int, name string) error {
 	return errDirMovedUp
 }
 
-// removeError is the error of removing a name. One that is gone is removed.
+// removeError returns the error of removing a name. A missing name counts as
+// removed.
 func removeError(name string, err error) error {
 	if err == nil || errors.Is(err, unix.ENOENT) {
 		return nil
@@ -143,8 +144,8 @@ func removeError(name string, err error) error {
 	return fmt.Errorf("remove %q: %w", name, err)
 }
 
-// withDirAccess does something to a name in a directory, also where the directory's
-// owner has closed it.
+// withDirAccess runs fn on a directory. If access is denied, it restores the
+// permissions of the directory and retries.
 func withDirAccess(dir int, fn func() error) error {
 	err := fn()
 	if errors.Is(err, unix.EACCES) && unix.Fchmod(dir, 0o700) == nil {
@@ -153,7 +154,7 @@ func withDirAccess(dir int, fn func() error) error {
 	return err
 }
 
-// openForWipe opens a directory, also one that its owner has closed.
+// openForWipe opens a directory, even if its owner has removed all permissions.
 func openForWipe(dir int, name string) (int, error) {
 	const flags = unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	fd, err := unix.Openat(dir, name, flags, 0)
@@ -163,7 +164,7 @@ func openForWipe(dir int, name string) (int, error) {
 	return fd, err
 }
 
-// cutPrefixes are the paths that begin so, without that.
+// cutPrefixes returns the paths with the prefix, without it.
 func cutPrefixes(paths []string, prefix string) []string {
 	var found []string
 	for _, path := range paths {

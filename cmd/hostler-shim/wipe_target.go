@@ -13,16 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wipeTarget is a directory that a wipe empties: a volume or a temporary filesystem.
+// wipeTarget is a directory that a wipe empties: a volume or a temporary
+// filesystem.
 type wipeTarget struct {
 	path         string
 	dir          dirState            // the directory itself
-	ancestors    map[string]dirState // those on the way to what is mounted below it, by path
-	keepNames    map[string]bool     // names directly in it that are the engine's
-	nestedMounts []string            // what is mounted below it, relative to it
+	ancestors    map[string]dirState // the parents of mounts below it, by path
+	keepNames    map[string]bool     // names directly in it that belong to the engine
+	nestedMounts []string            // mounts below it, relative to it
 }
 
-// wipeTargetPaths are the folders that a wipe empties.
+// wipeTargetPaths returns the paths of the directories that a wipe empties.
 func (s *supervisor) wipeTargetPaths() ([]string, error) {
 	if s.config.HostProcess {
 		var all []string
@@ -39,7 +40,7 @@ func (s *supervisor) wipeTargetPaths() ([]string, error) {
 	for _, m := range mounts {
 		info, err := os.Lstat(m.path)
 		if err != nil {
-			return nil, fmt.Errorf("look at a mount: %w", err)
+			return nil, fmt.Errorf("stat a mount: %w", err)
 		}
 		if info.IsDir() && !slices.Contains(all, m.path) {
 			all = append(all, m.path)
@@ -48,7 +49,7 @@ func (s *supervisor) wipeTargetPaths() ([]string, error) {
 	return all, nil
 }
 
-// wipeTargets looks at the directories to be emptied as they are now.
+// wipeTargets returns the directories to empty, with their current state.
 func (s *supervisor) wipeTargets() ([]wipeTarget, error) {
 	paths, err := s.wipeTargetPaths()
 	if err != nil {
@@ -62,18 +63,18 @@ func (s *supervisor) wipeTargets() ([]wipeTarget, error) {
 	for _, path := range paths {
 		p, err := newWipeTarget(path, nestedPaths(path, mounted))
 		if errors.Is(err, unix.ENOENT) {
-			continue // a directory need not have a /tmp
+			continue // a container that is a directory may lack /tmp
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look at %s: %w", path, err)
+			return nil, fmt.Errorf("read the state of %s: %w", path, err)
 		}
 		all = append(all, p)
 	}
 	return all, nil
 }
 
-// newWipeTarget looks at a directory to be emptied and at those between it and what
-// is mounted below it.
+// newWipeTarget reads the state of a directory to empty and of the directories
+// between it and the mounts below it.
 func newWipeTarget(path string, mounted []string) (wipeTarget, error) {
 	p := wipeTarget{path: path, nestedMounts: mounted, ancestors: make(map[string]dirState)}
 	var err error
@@ -90,8 +91,8 @@ func newWipeTarget(path string, mounted []string) (wipeTarget, error) {
 	return p, err
 }
 
-// ancestorDirs are the directories above relative paths, but not those that are
-// below another of the paths: they are on that one's filesystem.
+// ancestorDirs returns the parent directories of relative paths, except those
+// below another one of the paths, which are on that one's filesystem.
 func ancestorDirs(paths []string) []string {
 	var dirs []string
 	for _, path := range paths {
@@ -117,12 +118,12 @@ func dirStateAt(path string) (dirState, error) {
 	return readDirState(fd)
 }
 
-// mountPoints are the paths that are passed over when a folder above them is
-// emptied. What is mounted there is a place itself, or cannot be written, or is
-// the kernel's; the mount point could not be removed.
+// mountPoints returns the paths to skip when a directory above them is emptied.
+// A mount there is a target itself, or not writable, or the kernel's. The mount
+// point cannot be removed.
 func (s *supervisor) mountPoints(targets []string) ([]string, error) {
 	if s.config.HostProcess {
-		return targets, nil // folders that stand for mounts
+		return targets, nil // directories that represent mounts
 	}
 	all, err := mounts()
 	if err != nil {
@@ -135,7 +136,7 @@ func (s *supervisor) mountPoints(targets []string) ([]string, error) {
 	return paths, nil
 }
 
-// nestedPaths are those of the paths that are below dir, relative to it.
+// nestedPaths returns the paths below dir, relative to it.
 func nestedPaths(dir string, paths []string) []string {
 	var nested []string
 	for _, path := range paths {
@@ -147,7 +148,7 @@ func nestedPaths(dir string, paths []string) []string {
 	return nested
 }
 
-// namesToKeep is what the engine has put into /dev.
+// namesToKeep returns the names that the engine has created in /dev.
 func namesToKeep(path string) (map[string]bool, error) {
 	keep := make(map[string]bool)
 	if path != devDir {
@@ -155,7 +156,7 @@ func namesToKeep(path string) (map[string]bool, error) {
 	}
 	entries, err := os.ReadDir(path)
 	if err != nil {
-		return nil, fmt.Errorf("look at %s: %w", path, err)
+		return nil, fmt.Errorf("read %s: %w", path, err)
 	}
 	for _, e := range entries {
 		keep[e.Name()] = true
@@ -163,8 +164,8 @@ func namesToKeep(path string) (map[string]bool, error) {
 	return keep, nil
 }
 
-// wipe removes all that is in the place, and gives the directory itself, and
-// those on the way to what is mounted in it, back what they had.
+// wipe removes everything in the target and restores the state of the directory
+// itself and of the directories above mounts in it.
 func (p wipeTarget) wipe(deadline time.Time) error {
 	if err := p.wipeContents(deadline); err != nil {
 		return fmt.Errorf("%w: empty %s: %w", runtime.ErrWipeUnverified, p.path, err)
@@ -173,8 +174,8 @@ func (p wipeTarget) wipe(deadline time.Time) error {
 }
 
 func (p wipeTarget) wipeContents(deadline time.Time) error {
-	// By descriptor from here on: what a tenant may have put in the way of the
-	// path, a symbolic link to elsewhere for example, is not followed.
+	// Use only descriptors from here on: a tenant may have replaced a part of
+	// the path, for example by a symbolic link, which is not followed.
 	fd, err := p.dir.openSame(unix.AT_FDCWD, p.path)
 	if err != nil {
 		return err
@@ -200,8 +201,8 @@ func (p wipeTarget) wipeContents(deadline time.Time) error {
 	return p.dir.restoreTimes(fd)
 }
 
-// openAncestors opens and restores the directories on the way to what is mounted,
-// from the top down: one that is closed closes those below it.
+// openAncestors opens and restores the directories above mounts, from the top
+// down: a directory without permissions makes those below it inaccessible.
 func (p wipeTarget) openAncestors() (map[string]int, error) {
 	opened := make(map[string]int, len(p.ancestors))
 	for _, path := range slices.Sorted(maps.Keys(p.ancestors)) {

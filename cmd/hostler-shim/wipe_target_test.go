@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wipePath deletes all that is in a directory.
+// wipePath deletes the content of a directory.
 func wipePath(path string) error {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -27,7 +27,8 @@ func wipePath(path string) error {
 	return e.wipe(nil, nil)
 }
 
-// Whatever is in a directory goes, and nothing that a link in it leads to.
+// Everything in a directory is deleted, and nothing that a link in it points
+// to.
 func TestWipeDir(t *testing.T) {
 	t.Parallel()
 	outside := t.TempDir()
@@ -41,11 +42,11 @@ func TestWipeDir(t *testing.T) {
 			}
 			return nil
 		},
-		"closed directories": func(dir string) error {
+		"directories without permissions": func(dir string) error {
 			err := os.MkdirAll(dir+"/a/b/c", 0o700)
 			return errors.Join(err, os.Chmod(dir+"/a/b/c", 0), os.Chmod(dir+"/a/b", 0), os.Chmod(dir+"/a", 0o1000))
 		},
-		"a link to elsewhere": func(dir string) error { return os.Symlink(outside, dir+"/link") },
+		"link to elsewhere": func(dir string) error { return os.Symlink(outside, dir+"/link") },
 		"odd names": func(dir string) error {
 			for _, name := range []string{"\xff\xfe", "\n", " ", "-rf", "..x", strings.Repeat("x", 255), "hostler-"} {
 				if err := os.MkdirAll(filepath.Join(dir, name, name), 0o700); err != nil {
@@ -54,12 +55,12 @@ func TestWipeDir(t *testing.T) {
 			}
 			return nil
 		},
-		"a FIFO, a socket and a hard link": func(dir string) error {
+		"FIFO, socket and hard link": func(dir string) error {
 			return errors.Join(unix.Mkfifo(dir+"/fifo", 0), os.WriteFile(dir+"/a", nil, 0o600), os.Link(dir+"/a", dir+"/b"),
 				unix.Mknod(dir+"/socket", unix.S_IFSOCK, 0))
 		},
 		"levels": func(dir string) error { return makeDeepDirs(dir, 3000) },
-		"branches that are deep": func(dir string) error {
+		"deep branches": func(dir string) error {
 			for i := range 3 {
 				at := fmt.Sprintf("%s/%d%s", dir, i, strings.Repeat("/x", maxWipeDepth-2))
 				if err := os.MkdirAll(at, 0o700); err != nil {
@@ -87,7 +88,7 @@ func TestWipeDir(t *testing.T) {
 	}
 }
 
-// makeDeepDirs makes directories in each other, deeper than a path can name.
+// makeDeepDirs creates nested directories, deeper than a path can name.
 func makeDeepDirs(dir string, levels int) error {
 	fd, err := unix.Open(dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	for range levels {
@@ -105,7 +106,7 @@ func makeDeepDirs(dir string, levels int) error {
 	return errors.Join(err, unix.Close(fd))
 }
 
-// Deleting has a bound.
+// Deleting has a timeout.
 func TestWipeDirTimeout(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -117,8 +118,8 @@ func TestWipeDirTimeout(t *testing.T) {
 	require.ErrorIs(t, e.wipe(nil, nil), runtime.ErrWipeUnverified)
 }
 
-// A place gets back what its directory, and those on the way to what is mounted
-// in it, had; what is mounted there is not touched.
+// A wipe restores the state of the target's directory and of the directories
+// above its mounts. It does not touch the mounts.
 func TestWipeTargetRestoresDirs(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "volume")
@@ -144,7 +145,7 @@ func TestWipeTargetRestoresDirs(t *testing.T) {
 		require.NoFileExists(t, dir+"/left")
 	}
 	require.DirExists(t, path+"/a/b/mounted/inner")
-	require.Len(t, p.ancestors, 2, "what is below a mount is the mount's")
+	require.Len(t, p.ancestors, 2, "directories below a mount belong to the mount")
 }
 
 // setInodeFlags sets flags of a directory that its owner may set.
@@ -156,13 +157,13 @@ func setInodeFlags(dir string) error {
 	defer unix.Close(fd)
 	flags, err := unix.IoctlGetInt(fd, unix.FS_IOC_GETFLAGS)
 	if err != nil {
-		return nil // this filesystem has none
+		return nil // this filesystem has no flags
 	}
 	const syncAndNoAccessTime = 0x8 | 0x80
 	return unix.IoctlSetPointerInt(fd, unix.FS_IOC_SETFLAGS, flags|syncAndNoAccessTime)
 }
 
-// Another directory in a place's stead, and one that cannot shrink, are found.
+// A replaced directory, and one that cannot shrink, are detected.
 func TestWipeTargetMismatch(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "volume")
@@ -171,7 +172,7 @@ func TestWipeTargetMismatch(t *testing.T) {
 	require.NoError(t, err)
 	grown := p
 	grown.dir.size--
-	require.ErrorContains(t, grown.wipe(time.Now().Add(wipeFilesTimeout)), "it has grown")
+	require.ErrorContains(t, grown.wipe(time.Now().Add(wipeFilesTimeout)), "has grown")
 	flagged := p
 	flagged.dir.flags.project++
 	require.ErrorContains(t, flagged.wipe(time.Now().Add(wipeFilesTimeout)), "flags")
@@ -183,16 +184,17 @@ func TestWipeTargetMismatch(t *testing.T) {
 	require.NoError(t, os.Mkdir(path, 0o755))
 	err = p.wipe(time.Now().Add(wipeFilesTimeout))
 	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
-	require.ErrorContains(t, err, "another directory")
+	require.ErrorContains(t, err, "not the same directory")
 	require.NoError(t, os.Remove(path))
 	require.NoError(t, os.Symlink(path+".old", path))
-	require.ErrorIs(t, p.wipe(time.Now().Add(wipeFilesTimeout)), runtime.ErrWipeUnverified, "a link in its stead")
+	require.ErrorIs(t, p.wipe(time.Now().Add(wipeFilesTimeout)), runtime.ErrWipeUnverified, "replaced by a link")
 }
 
 // writeLifeLong is RWH_WRITE_LIFE_LONG of <linux/fcntl.h>.
 const writeLifeLong = 4
 
-// setWriteHint says how long what is written to a directory's inode lives.
+// setWriteHint sets the expected lifetime of the data written to a directory's
+// inode.
 func setWriteHint(t *testing.T, path string, hint uint64) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -202,8 +204,8 @@ func setWriteHint(t *testing.T, path string, hint uint64) {
 	require.Zero(t, errno)
 }
 
-// The times of a directory that belongs to somebody else are the wipe's, not
-// those of the last tenant, and nothing stays in it.
+// A directory of another user gets the time of the wipe instead of the last
+// tenant's, and the wipe leaves no file in it.
 func TestTouchSetsTimesOfWipe(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -9,16 +9,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// workerSocket is the descriptor on which init speaks to a worker: the same
-// frames as on a session, without the greeting.
+// workerSocket is the descriptor on which init communicates with a worker. It
+// uses the same frames as a session, without the handshake.
 const workerSocket = 3
 
-// runWorker serves init until init hangs up. It runs one command at a time.
+// runWorker serves init until init closes the connection. It runs one command
+// at a time.
 //
 //	hostler-shim worker [shared]
 //
-// It is hidden whoever it is: while a command is started, a thread of it has the
-// command's user. What a tenant may change in its files in /proc ends with it.
+// It disables dumping whatever its user is: while a command is started, one of
+// its threads has the command's user. What a tenant may change in its files in
+// /proc ends with the process.
 func runWorker(args []string) int {
 	if len(args) == 0 {
 		if err := switchToShimUser(inheritNoCaps); err != nil {
@@ -27,7 +29,7 @@ func runWorker(args []string) int {
 		}
 	}
 	disableDump()
-	// Whatever a command leaves behind becomes our child, not init's.
+	// Orphans of a command become children of this process, not of init.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		logError("become a subreaper", err)
 		return exitFailed
@@ -39,7 +41,8 @@ func runWorker(args []string) int {
 	}
 	w := &worker{socket: os.NewFile(workerSocket, "init")}
 	err := w.serve()
-	// Init is gone, or talks nonsense: so must everything of ours.
+	// Init has exited or violated the protocol: end all processes of this
+	// worker.
 	w.cancel()
 	proctree.KillDescendants(os.Getpid(), shim.KillTimeout)
 	if err != nil {
@@ -59,7 +62,7 @@ type worker struct {
 	current *job
 }
 
-// serve reads init's requests.
+// serve handles init's requests.
 func (w *worker) serve() error {
 	for {
 		f, err := shim.ReadFrame(w.socket, shim.MaxFrame)
@@ -81,13 +84,13 @@ func (w *worker) serve() error {
 	}
 }
 
-// startJob runs a command and answers when it is over.
+// startJob runs a command and responds when it has ended.
 func (w *worker) startJob(id uint64, run shim.Run) {
 	j := newJob(run)
 	w.mu.Lock()
 	w.current = j
 	w.mu.Unlock()
-	go func() { // ends with the command, which is bounded
+	go func() { // ends with the command, which has a timeout
 		response := shim.Response{ID: id}
 		result, err := j.run()
 		if err != nil {
@@ -98,12 +101,12 @@ func (w *worker) startJob(id uint64, run shim.Run) {
 		w.writeMu.Lock()
 		defer w.writeMu.Unlock()
 		if err := shim.WriteFrame(w.socket, shim.KindResponse, response); err != nil {
-			logError("answer init", err)
+			logError("send the response to init", err)
 		}
 	}()
 }
 
-// cancel ends the command that runs, if any.
+// cancel ends the running command, if any.
 func (w *worker) cancel() {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -16,12 +16,14 @@ import (
 )
 
 const (
-	// maxRuns bounds how many commands run at once; more wait their turn.
+	// maxRuns bounds how many commands run concurrently; more wait in the
+	// queue.
 	maxRuns = 32
-	// maxIdleWorkers is how many workers are kept when they have nothing to do.
+	// maxIdleWorkers is how many idle workers are kept.
 	maxIdleWorkers = 1
-	// workerMargin is how much longer than a command may take init waits for
-	// its worker. It is less than what a client waits, so that it hears of it.
+	// workerMargin is how much longer than a command's limits init waits for
+	// its worker. It is less than the client's margin, so that the client
+	// receives the error.
 	workerMargin = 2 * time.Second
 )
 
@@ -29,27 +31,27 @@ const (
 type workers struct {
 	reaper      *reaper
 	env         []string
-	hostProcess bool          // they stay whoever init is
-	slots       chan struct{} // one token for each command that runs
+	hostProcess bool          // the machine is shared: workers keep init's user
+	slots       chan struct{} // one token for each running command
 
-	// mu guards what follows. It is held while a worker is started, so that
-	// none is left out when all are retired.
+	// mu guards the fields below. It is held while a worker is started, so that
+	// closeAll misses none.
 	mu     sync.Mutex
 	idle   []*workerProcess
-	alive  map[proctree.ID]bool // the workers that live
-	closed bool                 // every process is being ended
+	alive  map[proctree.ID]bool // the running workers
+	closed bool                 // every process is being killed
 }
 
 // workerProcess is one worker as init sees it.
 type workerProcess struct {
 	id          proctree.ID
 	socket      *os.File
-	notReusable bool // not to be used again
+	notReusable bool // must not run another command
 }
 
-// warmUp starts the first worker and has it run this program once, so that the
-// first command finds one that has its code and its memory at hand: that saves
-// it 1 of 4 ms. A command that comes meanwhile gets a worker of its own.
+// warmUp starts the first worker and makes it run this program once, so that
+// the code and memory for the first command are loaded. That saves 1 of 4 ms. A
+// command that arrives during the warm-up gets a worker of its own.
 func (w *workers) warmUp() {
 	p, err := w.startFirst()
 	if err != nil {
@@ -61,9 +63,9 @@ func (w *workers) warmUp() {
 	defer w.release(p)
 	self, err := os.Executable()
 	if err != nil {
-		return // it stays cold
+		return // the worker is not warmed up
 	}
-	_, _ = p.run(context.Background(), shim.Run{ // it stays cold, or is spent
+	_, _ = p.run(context.Background(), shim.Run{ // on an error it is not warmed up, or not reusable
 		Args: []string{self, "version"}, Workdir: "/", Timeout: warmUpTimeout, Grace: warmUpTimeout,
 	})
 }
@@ -71,7 +73,7 @@ func (w *workers) warmUp() {
 // warmUpTimeout bounds a worker's first run.
 const warmUpTimeout = 10 * time.Second
 
-// startFirst starts a worker when there is none.
+// startFirst starts a worker if there is none.
 func (w *workers) startFirst() (*workerProcess, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +83,7 @@ func (w *workers) startFirst() (*workerProcess, error) {
 	return w.spawn()
 }
 
-// acquire gives an idle worker, or a new one.
+// acquire returns an idle worker or a new one.
 func (w *workers) acquire() (*workerProcess, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -95,7 +97,7 @@ func (w *workers) acquire() (*workerProcess, error) {
 		if w.alive[p.id] {
 			return p, nil
 		}
-		p.socket.Close() // somebody has killed it
+		p.socket.Close() // it was killed
 	}
 	p, err := w.spawn()
 	if err != nil {
@@ -104,7 +106,7 @@ func (w *workers) acquire() (*workerProcess, error) {
 	return p, nil
 }
 
-// closeAll gives up every worker, and starts none until reopen.
+// closeAll drops every worker and starts none until reopen.
 func (w *workers) closeAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +124,7 @@ func (w *workers) reopen() {
 	w.closed = false
 }
 
-// release takes a worker back when its command is over.
+// release takes back a worker whose command has ended.
 func (w *workers) release(p *workerProcess) {
 	w.mu.Lock()
 	keep := !p.notReusable && w.alive[p.id] && len(w.idle) < maxIdleWorkers
@@ -131,7 +133,7 @@ func (w *workers) release(p *workerProcess) {
 	}
 	w.mu.Unlock()
 	if !keep {
-		p.socket.Close() // it ends when it reads that
+		p.socket.Close() // the worker exits when it detects that
 	}
 }
 
@@ -139,13 +141,13 @@ func (w *workers) release(p *workerProcess) {
 func (w *workers) spawn() (*workerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, fmt.Errorf("make a worker's socket: %w", err)
+		return nil, fmt.Errorf("create the worker's socket: %w", err)
 	}
 	defer unix.Close(theirs)
 	null, err := unix.Open("/dev/null", unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		ours.Close()
-		return nil, fmt.Errorf("open a worker's input: %w", err)
+		return nil, fmt.Errorf("open the worker's input: %w", err)
 	}
 	defer unix.Close(null)
 	args := []string{"hostler-shim", "worker"}
@@ -160,7 +162,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 			Sys:   &syscall.SysProcAttr{Setpgid: true},
 		})
 		if err == nil {
-			// It cannot be reaped yet, so its number is still its own.
+			// It cannot be reaped yet, so its PID is still its own.
 			p, err = proctree.Read(pid)
 		}
 		return pid, err
@@ -173,7 +175,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 	return &workerProcess{id: p.ID, socket: ours}, nil
 }
 
-// track knows the worker for as long as it lives. The caller holds mu.
+// track keeps the worker in alive until it exits. The caller holds mu.
 func (w *workers) track(id proctree.ID, ended <-chan unix.WaitStatus) {
 	if w.alive == nil {
 		w.alive = make(map[proctree.ID]bool)
@@ -187,7 +189,7 @@ func (w *workers) track(id proctree.ID, ended <-chan unix.WaitStatus) {
 	}()
 }
 
-// run has a worker run a command.
+// run runs a command in the worker.
 func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, error) {
 	timeout := run.Timeout + run.Grace + shim.KillTimeout + workerMargin
 	_ = p.socket.SetDeadline(time.Now().Add(timeout))
@@ -196,13 +198,14 @@ func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, 
 		return runtime.Result{}, p.lostError(err)
 	}
 	stop := context.AfterFunc(ctx, func() {
-		// The command was cancelled. A worker that does not hear it runs into
-		// the deadline.
+		// The command was canceled. If the worker does not receive that, it
+		// exceeds the deadline.
 		_ = p.socket.SetReadDeadline(time.Now().Add(run.Grace + shim.KillTimeout + workerMargin))
 		_ = shim.WriteFrame(p.socket, shim.KindRequest, shim.Request{Op: shim.OpCancel})
 	})
 	f, err := shim.ReadFrame(p.socket, shim.MaxFrame)
-	// A cancellation may be under way still, and must not hit the next command.
+	// A cancellation may still be in transit and must not affect the next
+	// command.
 	p.notReusable = !stop()
 	if err != nil {
 		return runtime.Result{}, p.lostError(err)
@@ -216,14 +219,14 @@ func (p *workerProcess) run(ctx context.Context, run shim.Run) (runtime.Result, 
 		return runtime.Result{}, response.Error.Err()
 	}
 	if response.Result == nil {
-		return runtime.Result{}, p.lostError(errors.New("an answer without a result"))
+		return runtime.Result{}, p.lostError(errors.New("a response without a result"))
 	}
 	return *response.Result, nil
 }
 
-// lostError is the fault of a command whose worker was killed, stopped or broken by
-// somebody: what it had started has nobody who knows it.
+// lostError returns the error for a command whose worker was killed, stopped or
+// corrupted: no process knows what the command has started.
 func (p *workerProcess) lostError(err error) error {
 	p.notReusable = true
-	return fmt.Errorf("%w: the command's worker is lost: %w", runtime.ErrTainted, err)
+	return fmt.Errorf("%w: the command's worker was lost: %w", runtime.ErrTainted, err)
 }

@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// xattr is an extended attribute of a file. Access control lists are
-// extended attributes.
+// xattr is an extended attribute of a file. Access control lists are extended
+// attributes.
 type xattr struct{ name, value string }
 
-// pathXattrs lists those of what a path names itself.
+// pathXattrs returns the attributes of a path without following a link.
 func pathXattrs(path string) ([]xattr, error) {
 	return readXattrs(path,
 		func(buf []byte) (int, error) { return unix.Llistxattr(path, buf) },
 		func(name string, buf []byte) (int, error) { return unix.Lgetxattr(path, name, buf) })
 }
 
-// fileXattrs lists those of an open file.
+// fileXattrs returns the attributes of an open file.
 func fileXattrs(fd int) ([]xattr, error) {
 	return readXattrs("a directory",
 		func(buf []byte) (int, error) { return unix.Flistxattr(fd, buf) },
 		func(name string, buf []byte) (int, error) { return unix.Fgetxattr(fd, name, buf) })
 }
 
-// readXattrs reads all names and values, in the order of the names. What
-// cannot be read has the error as its value.
+// readXattrs reads all names and values, sorted by name. If a value cannot be
+// read, it contains the error.
 func readXattrs(what string, list func([]byte) (int, error), get func(string, []byte) (int, error)) ([]xattr, error) {
-	// Most files have none, and asking for the size costs no buffer.
+	// Most files have none, and a query for the size needs no buffer.
 	if n, err := list(nil); n == 0 && err == nil || errors.Is(err, unix.ENOTSUP) {
 		return nil, nil
 	}
@@ -55,7 +55,7 @@ func readXattrs(what string, list func([]byte) (int, error), get func(string, []
 	return all, nil
 }
 
-// restoreXattrs gives an open file the attributes that it had.
+// restoreXattrs restores the attributes of an open file.
 func restoreXattrs(fd int, had []xattr) error {
 	has, err := fileXattrs(fd)
 	if err != nil || slices.Equal(has, had) {

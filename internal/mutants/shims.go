@@ -288,7 +288,7 @@ var shimFiles = []mutation{
 		desc: "a container without a baseline counts as clean", test: "TestWipeWithoutBaseline",
 		file: "cmd/hostler-shim/wipe.go",
 		old: `	if s.baseline == nil {
-		return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
+		return fmt.Errorf("%w: it has no baseline", runtime.ErrWipeUnverified)
 	}
 `,
 		new: `	if s.baseline == nil {
