@@ -87,8 +87,9 @@ func (s *responsiveness) check() error {
 	return s.checkLocked()
 }
 
-// checkLocked is check with s.mu held: a response between the note and the
-// check of a request that timed out would leave it without an error.
+// checkLocked is check for a caller that holds s.mu. Without that, a response
+// between the update and the check would leave a timed-out request without an
+// error.
 func (s *responsiveness) checkLocked() error {
 	for _, since := range []time.Time{s.openFailedSince, s.unansweredSince} {
 		if s.tainted == nil && !since.IsZero() && time.Since(since) >= s.timeout {

@@ -230,8 +230,8 @@ func TestMayChangeCheckedOnRetry(t *testing.T) {
 	}
 }
 
-// A request that timed out has an error, also when another one is answered at
-// that moment.
+// A request that timed out has an error, even if another request is answered
+// concurrently.
 func TestUnansweredRequestAlwaysHasAnError(t *testing.T) {
 	t.Parallel()
 	r := newResponsiveness(time.Nanosecond)

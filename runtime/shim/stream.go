@@ -152,8 +152,8 @@ func (s *Stream) Reset(reason error) {
 	_ = s.send(KindReset, body) // an error means that the connection or the request has ended, so the stream has, too
 }
 
-// errNoReason stands for the reason of a reset that has none.
-var errNoReason = errors.New("the stream was reset")
+// errNoReason is the reason of a reset without one.
+var errNoReason = errors.New("stream was reset")
 
 // maxResetSize bounds the encoded reason of a reset, in bytes.
 const maxResetSize = 4 << 10

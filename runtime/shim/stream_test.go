@@ -248,7 +248,7 @@ func TestConcurrentResetAndResponse(t *testing.T) {
 	}
 }
 
-// A reset without a reason is a reset, and not the end of the server.
+// A reset without a reason resets the stream and does not crash the server.
 func TestStreamResetWithoutReason(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
