@@ -56,7 +56,7 @@ func TestReplicasReportPoolError(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
 		refused, ok := errors.AsType[*client.Error](err)
-		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "could not be made")
+		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "container creation failed")
 	}, waitTimeout, 50*time.Millisecond, "a server that is not the leader reports the error")
 	leader.deleteWorkload("broken")
 }

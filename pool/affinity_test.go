@@ -16,13 +16,13 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// poolYAML is a workload that says nothing of reuse.
+// poolYAML returns a workload with the default reuse.
 func poolYAML(minIdle, maxSize int) string {
 	return fmt.Sprintf("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: %d, max_size: %d }\n", minIdle, maxSize)
 }
 
-// By default a container that a tenant has used is never given to another one,
-// and its tenant finds it again.
+// By default, a container that a tenant has used is never assigned to another
+// tenant; its tenant gets it again.
 func TestUsedContainersAreReusedBySameTenantOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -45,8 +45,8 @@ func TestUsedContainersAreReusedBySameTenantOnly(t *testing.T) {
 	})
 }
 
-// When min_idle lacks room, the container that its tenant has not used for the
-// longest time is replaced, and no other.
+// If min_idle needs room, only the least recently used tenant-bound container is
+// replaced.
 func TestLeastRecentlyUsedIsEvicted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -57,7 +57,7 @@ func TestLeastRecentlyUsedIsEvicted(t *testing.T) {
 		h.Until("a fresh container", func() bool { return countUnused(h) > 0 })
 		h.Release(bob)
 		<-time.After(time.Minute)
-		h.Release(ada) // made first, and used last
+		h.Release(ada) // created first, and used last
 		h.AwaitIdle("w", 3)
 		cyd := h.Claim("w", "cyd")
 		require.Equal(t, claim.Fresh, cyd.Source)
@@ -73,7 +73,7 @@ func TestLeastRecentlyUsedIsEvicted(t *testing.T) {
 	})
 }
 
-// countUnused counts the idle containers that nobody has used.
+// countUnused counts the idle containers that no tenant has used.
 func countUnused(h *flowtest.Harness) int {
 	all, err := h.Pools.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 	require.NoError(h.T, err)
@@ -86,7 +86,7 @@ func countUnused(h *flowtest.Harness) int {
 	return n
 }
 
-// Claims that wait get room for all of them at once, not one after another.
+// Room is made for all waiting claims concurrently, not one after another.
 func TestRoomIsMadeForAllWaitingClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -106,8 +106,8 @@ func TestRoomIsMadeForAllWaitingClaims(t *testing.T) {
 	})
 }
 
-// What is kept for its last tenant neither counts as min_idle nor outlives
-// idle_timeout; what any tenant may have stays at min_idle.
+// A tenant-bound container does not count towards min_idle and does not outlive
+// idle_timeout; min_idle of the other containers remain.
 func TestIdleTimeoutOfTenantBoundContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -131,13 +131,13 @@ func TestIdleTimeoutOfTenantBoundContainers(t *testing.T) {
 			}
 			current, err := h.Pools.Container(t.Context(), k.ID)
 			require.NoError(t, err)
-			require.Equal(t, pool.Idle, current.State, "nothing is made anew without need")
+			require.Equal(t, pool.Idle, current.State, "containers are not replaced unnecessarily")
 		}
 	})
 }
 
-// While no container can be made, what is kept stays: its tenant can still
-// have it. One had to go before that was known.
+// While creation fails, tenant-bound containers remain for their tenants. One
+// was evicted before the first failure.
 func TestNoEvictionWhileCreateFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// How a workload whose containers cannot be made is tried again.
+// How creation is retried for a workload whose containers cannot be created.
 const (
-	minBackoff       = time.Second // after the first failure; doubled by each
-	maxBackoff       = time.Minute // at most
-	failingThreshold = 5           // in a row: the pool is failing
-	jitter           = 0.2         // of a pause, so that pools do not act in step
-	halfOpenProbes   = 1           // containers tried at once after a failure
+	minBackoff       = time.Second // after the first failure; each failure doubles it
+	maxBackoff       = time.Minute
+	failingThreshold = 5   // consecutive failures until the pool is failing
+	jitter           = 0.2 // fraction of the backoff, so that pools do not retry in step
+	halfOpenProbes   = 1   // containers created concurrently after a failure
 )
 
-// breakers remembers, for each workload, what went wrong with its current
-// revision. It is memory only: a restarted server tries anew.
+// breakers has the recent failures of each workload's current revision. It is
+// in memory only: a restarted server starts without failures.
 type breakers struct {
 	mu         sync.Mutex // guards of
 	byWorkload map[string]*breaker
@@ -28,14 +28,14 @@ type breaker struct {
 	lastError   string
 	lastErrorAt time.Time
 	retryAt     time.Time
-	// crashLooping says that the last one could be made and did not live: another
-	// that can be made proves nothing until it has lived for a while.
+	// crashLooping reports whether the last container was created and exited soon
+	// afterwards: creating another proves nothing until that one is stable.
 	crashLooping bool
 }
 
 func newBreakers() *breakers { return &breakers{byWorkload: map[string]*breaker{}} }
 
-// get returns a copy of the workload's breaker. A changed spec has a clean one.
+// get returns a copy of the workload's breaker. A new revision has no failures.
 func (b *breakers) get(workload, revision string) breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,7 +45,7 @@ func (b *breakers) get(workload, revision string) breaker {
 	return breaker{revision: revision}
 }
 
-// recordFailure counts a failure and sets when to try again.
+// recordFailure counts a failure and sets the time of the next attempt.
 func (b *breakers) recordFailure(workload, revision string, err error, crashLooping bool) breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -56,7 +56,7 @@ func (b *breakers) recordFailure(workload, revision string, err error, crashLoop
 	}
 	now := time.Now()
 	k.crashLooping = crashLooping
-	// Containers that were begun together fail together: that is one failure.
+	// Containers that were started together fail together: that is one failure.
 	if now.Before(k.retryAt) {
 		k.lastError, k.lastErrorAt = err.Error(), now
 		return *k
@@ -68,8 +68,8 @@ func (b *breakers) recordFailure(workload, revision string, err error, crashLoop
 	return *k
 }
 
-// recordSuccess forgets the failures and returns what they were, unless what was
-// made has yet to live.
+// recordSuccess resets the breaker and returns its previous state. While the
+// workload is crash-looping it does nothing.
 func (b *breakers) recordSuccess(workload string) breaker {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +81,7 @@ func (b *breakers) recordSuccess(workload string) breaker {
 	return *k
 }
 
-// apply takes over what another server, which keeps the pools, has met.
+// apply stores the breaker state that the leader has published.
 func (b *breakers) apply(workload string, k breaker) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,13 +92,13 @@ func (b *breakers) apply(workload string, k breaker) {
 	b.byWorkload[workload] = &k
 }
 
-// stableAfter is how long nothing must perish for the pool to be well again. It
-// is longer than the longest pause, or the failures would never add up.
+// stableAfter is how long no container may exit until the pool counts as stable.
+// It is longer than maxBackoff; otherwise the failures would never add up.
 const stableAfter = 2 * maxBackoff
 
-// reset forgets the failures of containers that perished when none has for
-// long enough, and returns what they were; else it says when that will be,
-// zero when there is nothing to forget.
+// reset clears the failures of a crash-looping workload if no container has
+// exited for stableAfter, and returns the previous state. Otherwise it returns
+// the time when it may clear them, zero if there is nothing to clear.
 func (b *breakers) reset(workload string) (breaker, time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -113,7 +113,7 @@ func (b *breakers) reset(workload string) (breaker, time.Time) {
 	return *k, time.Time{}
 }
 
-// status is how an operator sees it, given how many containers are being made.
+// status returns the fill status, given the number of containers being created.
 func (k breaker) status(creating int, stopped bool) FillStatus {
 	s := FillStatus{State: FillIdle, Failures: k.failures, LastError: k.lastError}
 	switch {

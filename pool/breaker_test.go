@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A workload whose containers cannot be made is tried ever more slowly, up to
-// a minute, and a changed spec is tried at once.
+// If creation fails, it is retried with backoff, up to a minute; a changed spec
+// is tried immediately.
 func TestBreakerBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakers()
@@ -39,8 +39,8 @@ func TestBreakerBackoff(t *testing.T) {
 	})
 }
 
-// Containers that were begun together and fail together are one failure: a
-// burst must not open the breaker at once.
+// Containers that are started together and fail together are one failure: a
+// burst must not open the breaker immediately.
 func TestBreakerCountsABurstOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBreakers()

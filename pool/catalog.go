@@ -8,19 +8,19 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Catalog finds the parsed workload of a revision. What a revision says never
-// changes, so each is read and parsed once, until its workload is applied
-// again; what is current is always asked of storage.
+// Catalog returns the parsed workload of a revision. A revision never changes,
+// so each is read and parsed once, until its workload is applied again. The
+// current revision is always read from the store.
 type Catalog struct {
 	store Workloads
 
-	mu         sync.Mutex // guards what follows
+	mu         sync.Mutex // guards the fields below
 	parsed     map[[2]string]*workload.Workload
 	revisions  map[[2]string]catalogEntry
-	generation int // counts the calls of Forget
+	generation int // number of calls of Invalidate
 }
 
-// catalogEntry is what the containers of one revision are made of.
+// catalogEntry is the workload and the record of one revision.
 type catalogEntry struct {
 	w *workload.Workload
 	r Record
@@ -31,20 +31,20 @@ func NewCatalog(store Workloads) *Catalog {
 	return &Catalog{store: store, parsed: map[[2]string]*workload.Workload{}, revisions: map[[2]string]catalogEntry{}}
 }
 
-// Current returns the workload as it is applied now, with its record, which
-// says how its pool has been scaled; ErrWorkloadNotFound.
+// Current returns the workload as currently applied, with its record, which has
+// the scale of its pool. It returns ErrWorkloadNotFound if there is none.
 func (c *Catalog) Current(ctx context.Context, id string) (*workload.Workload, Record, error) {
 	r, err := c.store.Workload(ctx, id)
 	if err != nil {
 		return nil, Record{}, fmt.Errorf("workload %s: %w", id, err)
 	}
-	// The source is parsed anew when only its name or pool has changed.
+	// The source is also parsed again if only its name or pool has changed.
 	w, err := c.parse(r, r.Revision+string(r.Source))
 	return w, r, err
 }
 
-// Revision returns the workload as a container of that revision was made;
-// ErrWorkloadNotFound.
+// Revision returns the workload as of that revision. It returns
+// ErrWorkloadNotFound if there is none.
 func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.Workload, Record, error) {
 	key := [2]string{id, revision}
 	c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.generation != generation {
-		return w, r, nil // it may have been read before what Forget was for
+		return w, r, nil // it may have been read before Invalidate was called
 	}
 	if len(c.revisions) >= maxCached {
 		clear(c.revisions)
@@ -74,9 +74,9 @@ func (c *Catalog) Revision(ctx context.Context, id, revision string) (*workload.
 	return w, r, nil
 }
 
-// Invalidate has the workload's revisions read anew: it was applied, here or on
-// another server, and the folder of its seeds, which a revision does not name,
-// may be another one now.
+// Invalidate removes the workload's revisions from the cache. It is called when
+// the workload was applied, by this server or another: the directory of its
+// seeds, which is not part of a revision, may have changed.
 func (c *Catalog) Invalidate(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -88,7 +88,7 @@ func (c *Catalog) Invalidate(id string) {
 	}
 }
 
-// maxCached bounds the cache: it starts over when so many sources were seen.
+// maxCached limits each cache: a full cache is cleared.
 const maxCached = 1024
 
 func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
@@ -101,7 +101,7 @@ func (c *Catalog) parse(r Record, version string) (*workload.Workload, error) {
 	}
 	w, err := workload.Parse(r.Source, r.ID)
 	if err != nil {
-		return nil, fmt.Errorf("read the kept source of workload %s: %w", r.ID, err)
+		return nil, fmt.Errorf("read the stored source of workload %s: %w", r.ID, err)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,11 +1,11 @@
-// Package pool keeps containers that wait for tenants: it creates them, keeps
-// as many idle as the workload asks, replaces the dead and the outdated, and
-// destroys what is no longer wanted.
+// Package pool manages pools of idle containers. It creates containers, keeps
+// min_idle of them idle, replaces exited and outdated ones, and destroys those
+// that are no longer needed.
 //
-// It promises that a container's row is written before the container is made
-// and outlives it, so that nothing that Hostler made is forgotten; that no
-// more than max_size containers of a workload exist at once; that a workload
-// whose containers cannot be made is tried ever more slowly, and says why; and
-// that a container which Hostler did not make is never touched. Who may have a
-// container is left to package claim, giving it back to package release.
+// It promises that a container's row is written before the container is created
+// and outlives it, so that no container of Hostler is lost; that at most
+// max_size containers of a workload exist; that creation is retried with
+// backoff and the reason of the last failure is reported; and that a container
+// that Hostler did not create is never changed. Package claim assigns
+// containers to tenants, package release returns them.
 package pool

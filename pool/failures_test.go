@@ -20,8 +20,8 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// A program that ends soon after it was started is as broken as an image that
-// is not there: no hot loop, and the pool says why.
+// A program that exits soon after its start is as broken as a missing image:
+// creation is retried with backoff, and the pool reports the reason.
 func TestCrashLoopBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -35,11 +35,11 @@ func TestCrashLoopBacksOff(t *testing.T) {
 		status, err := h.Pools.Status(t.Context(), "w")
 		require.NoError(t, err)
 		require.Equal(t, pool.FillFailing, status.Fill.State)
-		require.Contains(t, status.Fill.LastError, "exit code 137")
+		require.Contains(t, status.Fill.LastError, "exited with code 137")
 	})
 }
 
-// A container that dies in the moment before it is idle is not handed out.
+// A container that exits just before it becomes idle is not assigned.
 func TestExitBeforeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -52,7 +52,7 @@ func TestExitBeforeIdle(t *testing.T) {
 			return nil
 		})
 		h.Apply(strings.Replace(basicYAML, "min_idle: 2", "min_idle: 1", 1))
-		h.Until("the death to be found", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
+		h.Until("the exit to be detected", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
 		h.AwaitIdle("w", 1)
 		listed, err := h.RT.List(t.Context())
 		require.NoError(t, err)
@@ -61,8 +61,8 @@ func TestExitBeforeIdle(t *testing.T) {
 	})
 }
 
-// Engine calls that take for ever end, count against their workload, and leave
-// room for others.
+// Engine calls that hang are canceled, count as failures of their workload, and
+// do not use the slots of others.
 func TestCreateTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -85,7 +85,7 @@ func TestCreateTimeout(t *testing.T) {
 	})
 }
 
-// Slow pre_destroy hooks of one workload do not hold up another's removals.
+// Slow pre_destroy hooks of one workload do not block another's removals.
 func TestSlowPreDestroyDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -104,7 +104,8 @@ func TestSlowPreDestroyDoesNotBlockOthers(t *testing.T) {
 	})
 }
 
-// A container that fell ill while it was released does not stay in the pool.
+// A container that becomes unhealthy during its release does not return to the
+// pool.
 func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -118,7 +119,7 @@ func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 			return err
 		})
 		h.Release(c)
-		h.Until("another to take its place", func() bool {
+		h.Until("its replacement", func() bool {
 			k, err := h.Pools.Container(t.Context(), c.Container)
 			require.NoError(t, err)
 			return k.State == pool.Destroyed && h.Count("w", pool.Idle) == 1
@@ -126,7 +127,7 @@ func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 	})
 }
 
-// A workload that starts slowly has its start period after every restart.
+// The start period of a slow workload applies after every restart.
 func TestStartPeriodAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -151,13 +152,13 @@ func TestStartPeriodAfterRestart(t *testing.T) {
 		start := time.Now()
 		again := h.Claim("w", "ada")
 		require.Equal(t, c.Container, again.Container)
-		require.GreaterOrEqual(t, time.Since(start), 29*time.Second, "it is not handed out before it is healthy")
+		require.GreaterOrEqual(t, time.Since(start), 29*time.Second, "it is not assigned before it is healthy")
 		require.Empty(t, h.Events(activity.ContainerUnhealthy))
 	})
 }
 
-// Deleting a workload and applying it again in the same moment leaves it
-// there, and changes that come together are all made.
+// A workload that is deleted and applied concurrently can be applied again, and
+// concurrent changes all succeed.
 func TestConcurrentApplyAndDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -183,8 +184,8 @@ func TestConcurrentApplyAndDelete(t *testing.T) {
 	})
 }
 
-// An engine that is away at the start, or goes away, loses nothing: what it
-// could not do is done when it is back.
+// If the engine is unavailable at the start, or becomes unavailable, nothing is
+// lost: the work is done when it is available again.
 func TestEngineUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -203,7 +204,7 @@ func TestEngineUnavailable(t *testing.T) {
 
 		h.RT.SetDown(true)
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), listed[0].ID, false))
-		h.RT.Kill(listed[1].ID) // unseen
+		h.RT.Kill(listed[1].ID) // not observed
 		<-time.After(time.Minute)
 		h.RT.SetDown(false)
 		h.Until("both to be replaced", func() bool {
@@ -212,8 +213,8 @@ func TestEngineUnavailable(t *testing.T) {
 	})
 }
 
-// A server that was killed finds its containers again, destroys what was half
-// made, removes what it made and no longer knows, and touches nothing else.
+// A server that was killed keeps its containers, destroys those whose creation
+// was interrupted, removes those without a record, and changes no others.
 func TestRestartAfterCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -222,11 +223,11 @@ func TestRestartAfterCrash(t *testing.T) {
 		h.AwaitIdle("w", 2)
 		c := h.Claim("w", "ada")
 		h.AwaitIdle("w", 2)
-		h.RT.AddForeign("somebody-elses")
+		h.RT.AddForeign("foreign")
 		require.NoError(t, h.RT.Create(ctx, runtime.Spec{ID: "forgotten", Image: "box", Command: []string{"box", "idle"}}))
 		h.Restart()
 		h.AwaitIdle("w", 2)
-		h.Until("the forgotten to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		h.Until("the forgotten one to be removed", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		_, err := h.RT.Status(ctx, "forgotten")
 		require.ErrorIs(t, err, runtime.ErrNotFound)
 		again, created, err := h.Claims.Claim(ctx, claim.Request{Workload: "w", Tenant: "ada"})
@@ -238,7 +239,7 @@ func TestRestartAfterCrash(t *testing.T) {
 	})
 }
 
-// pre_destroy runs once, whatever the engine does, and never keeps a container.
+// pre_destroy runs once, even if the engine fails, and never keeps a container.
 func TestPreDestroyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -257,8 +258,8 @@ func TestPreDestroyOnce(t *testing.T) {
 	})
 }
 
-// A server that is told to stop lets a pre_destroy hook end: cut off it would
-// be killed, and never run again.
+// A server that shuts down lets a pre_destroy hook end: if it were canceled, it
+// would be killed and never run again.
 func TestPreDestroySurvivesShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -267,7 +268,7 @@ func TestPreDestroySurvivesShutdown(t *testing.T) {
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-		h.Until("the hook to begin", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
+		h.Until("the hook to start", func() bool { return len(h.Events(activity.HookStarted)) == 1 })
 		h.Restart()
 		count := func(what activity.Type) (n int) {
 			for _, e := range h.Events(what) {
@@ -277,14 +278,14 @@ func TestPreDestroySurvivesShutdown(t *testing.T) {
 			}
 			return n
 		}
-		h.Until("it to go", func() bool { return count(activity.ContainerDestroyed) == 1 })
+		h.Until("its removal", func() bool { return count(activity.ContainerDestroyed) == 1 })
 		require.Equal(t, 1, count(activity.HookStarted))
 		require.Equal(t, 1, count(activity.HookCompleted))
 	})
 }
 
-// A workload that is applied from another folder takes its seeds from there,
-// though its revision is the same.
+// A workload that is applied from another directory uses the seeds of that
+// directory, although its revision is the same.
 func TestSeedDirChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -298,7 +299,7 @@ func TestSeedDirChange(t *testing.T) {
 	})
 }
 
-// storeHook is storage in which something happens while a revision is read.
+// storeHook is a store that calls a function while a revision is read.
 type storeHook struct {
 	*store.DB
 	onRevision func()
@@ -310,8 +311,8 @@ func (m storeHook) Revision(ctx context.Context, id, revision string) (pool.Reco
 	return r, err
 }
 
-// What was read before a workload was applied from another folder is not kept
-// for those who ask afterwards.
+// A revision that was read before the workload was applied from another
+// directory is not cached.
 func TestSeedDirChangeDuringRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -333,14 +334,13 @@ func TestSeedDirChangeDuringRead(t *testing.T) {
 	})
 }
 
-// An engine that goes away in the moment after a container was made does not
-// cost that container.
+// A container is kept if the engine becomes unavailable just after its creation.
 func TestEngineUnavailableAfterCreate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		seen := map[string]int{}
 		h.RT.Before("status", func(_ context.Context, call fake.Call) error {
-			if seen[call.ID]++; seen[call.ID] == 2 { // the first is of the health
+			if seen[call.ID]++; seen[call.ID] == 2 { // the first is that of the health check
 				return runtime.ErrUnavailable
 			}
 			return nil

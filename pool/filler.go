@@ -16,27 +16,27 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// How many containers are made at once, in all and of one workload. An engine
-// serialises most of the work: more at once only take longer each. No workload
-// may take all the places: its image may hang.
+// How many containers are created concurrently, in total and of one workload.
+// An engine serializes most of the work, so more would only take longer each.
+// One workload may not use all slots, because its image may hang.
 const (
 	parallelCreates    = 8
 	createsPerWorkload = 4
 )
 
-// createTimeout bounds how long making one container may take beyond its hooks'
-// own timeouts: it ends an engine call that hangs, and a health that never
-// comes.
+// createTimeout limits how long creating one container may take in addition to
+// the timeouts of its hooks. It ends an engine call that hangs, and the wait
+// for a container that never becomes healthy.
 const createTimeout = 15 * time.Minute
 
-// Filler keeps the pools filled. It is woken by whatever changes a pool, never
-// by a clock but to try again what failed.
+// Filler keeps the pools filled. Every change of a pool wakes it. A timer wakes
+// it only for retries and expiries.
 //
-// It makes as many containers as are missing to min_idle, and as claims wait;
-// replaces those of an older revision, or protocol version, once the new ones
-// are ready, keeping the old until then; makes room for min_idle and for waiting claims by giving up
-// idle containers that only their last tenant may have; and empties pools that
-// drain.
+// It creates the containers that min_idle and the waiting claims need. It
+// replaces containers of an older revision or protocol version once the new
+// ones are ready. It makes room for min_idle and for waiting claims by
+// destroying idle containers that only their last tenant may claim. It empties
+// pools that drain.
 type Filler struct {
 	store       Store
 	catalog     *Catalog
@@ -44,25 +44,25 @@ type Filler struct {
 	reaper      *Reaper
 	queue       *WaitQueue
 	breakers    *breakers
-	protocol    int // of the containers that it makes
+	protocol    int // of the containers that it creates
 	log         *slog.Logger
-	wake        chan struct{} // holds one signal: dirty is not empty
+	wake        chan struct{} // buffers one signal: dirty is not empty
 
-	mu                 sync.Mutex           // guards what follows
-	dirty              map[string]bool      // pools to be looked at
-	retryAt            map[string]time.Time // pools to be looked at then
-	creating           int                  // containers being made
-	creatingByWorkload map[string]int       // by workload
+	mu                 sync.Mutex           // guards the fields below
+	dirty              map[string]bool      // pools to be checked
+	retryAt            map[string]time.Time // when to check a pool again
+	creating           int                  // containers being created
+	creatingByWorkload map[string]int       // the same, by workload
 }
 
-// Store is all that the pool needs of storage.
+// Store is everything that the pool needs from the database.
 type Store interface {
 	Containers
 	Workloads
 	EventLog
 }
 
-// NewFiller returns a filler; nothing is made before Run.
+// NewFiller returns a Filler; it creates nothing before Run.
 func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *Reaper, queue *WaitQueue, log *slog.Logger) *Filler {
 	return &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, reaper: reaper, queue: queue, log: log,
@@ -71,7 +71,7 @@ func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *
 	}
 }
 
-// Wake has the workload's pool looked at soon. It never blocks.
+// Wake requests a check of the workload's pool. It never blocks.
 func (f *Filler) Wake(workload string) {
 	f.mu.Lock()
 	f.dirty[workload] = true
@@ -79,8 +79,8 @@ func (f *Filler) Wake(workload string) {
 	f.signal()
 }
 
-// Run fills the pools until ctx ends, and returns when no container is being
-// made any more. One in the making when ctx ends is given up.
+// Run fills the pools until ctx ends. It returns when no container is being
+// created; the creation of a container is aborted when ctx ends.
 func (f *Filler) Run(ctx context.Context) error {
 	var creating errgroup.Group
 	defer creating.Wait() //nolint:errcheck // the functions return nil
@@ -96,7 +96,7 @@ func (f *Filler) Run(ctx context.Context) error {
 		for _, id := range f.popDirty() {
 			retryAt, err := f.fill(ctx, &creating, id)
 			if err != nil && ctx.Err() == nil {
-				f.log.Error("fill a pool", "workload", id, "error", err)
+				f.log.Error("filling pool failed; retrying", "workload", id, "error", err)
 				retryAt = time.Now().Add(minBackoff)
 			}
 			f.scheduleRetry(id, retryAt)
@@ -112,7 +112,7 @@ func (f *Filler) Run(ctx context.Context) error {
 	}
 }
 
-// wakeAll marks every pool as to be looked at.
+// wakeAll marks every pool as to be checked.
 func (f *Filler) wakeAll(ctx context.Context) error {
 	all, err := f.store.Workloads(ctx)
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *Filler) wakeAll(ctx context.Context) error {
 	return nil
 }
 
-// popDirty returns the pools to be looked at and forgets them.
+// popDirty returns the pools to be checked and clears the set.
 func (f *Filler) popDirty() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +136,7 @@ func (f *Filler) popDirty() []string {
 	return ids
 }
 
-// scheduleRetry sets when to look at a pool again; zero for when it is woken.
+// scheduleRetry sets when to check a pool again; zero: only when it is woken.
 func (f *Filler) scheduleRetry(id string, at time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -147,7 +147,7 @@ func (f *Filler) scheduleRetry(id string, at time.Time) {
 	f.retryAt[id] = at
 }
 
-// nextRetry is when the first of those is due.
+// nextRetry returns the time of the earliest retry.
 func (f *Filler) nextRetry() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -160,7 +160,7 @@ func (f *Filler) nextRetry() time.Time {
 	return next
 }
 
-// markRetriesDue marks the pools whose time to try again has come.
+// markRetriesDue marks the pools whose retry is due as to be checked.
 func (f *Filler) markRetriesDue(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,8 +171,8 @@ func (f *Filler) markRetriesDue(now time.Time) {
 	}
 }
 
-// fill brings one pool nearer to what it should be. It returns when to look
-// again although nothing has happened; zero for never.
+// fill reconciles one pool with its record. It returns when to check the pool
+// again even if it is not woken; zero for never.
 func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) (time.Time, error) {
 	w, r, err := f.catalog.Current(ctx, id)
 	if errors.Is(err, ErrWorkloadNotFound) {
@@ -219,7 +219,7 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 	return retryAt, f.startProvisioning(ctx, creating, w, r, n)
 }
 
-// earlier is the earlier of two times, of which zero is never.
+// earlier returns the earlier of two times; zero is never.
 func earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -227,7 +227,7 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// maxHooksDuration is how long hooks may take at worst, with all that is tried again.
+// maxHooksDuration returns how long hooks may take at most, with all retries.
 func maxHooksDuration(hs []hooks.Hook) time.Duration {
 	total := time.Duration(0)
 	for _, h := range hs {
@@ -236,9 +236,9 @@ func maxHooksDuration(hs []hooks.Hook) time.Duration {
 	return total
 }
 
-// recordEarlyExit counts a container against its workload that died or fell ill soon
-// after it was made, before anybody had it: a program that ends at once is as
-// broken as an image that is not there.
+// recordEarlyExit counts a failure if a container exited or became unhealthy
+// soon after its creation, before its first claim: a program that exits at once
+// is as broken as a missing image.
 func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < stableAfter {
 		f.recordFailure(ctx, c, errors.New(c.Reason), true)
@@ -246,8 +246,8 @@ func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 	}
 }
 
-// startProvisioning records n containers and has them made, as far as there are slots. The
-// end of each wakes the pool again.
+// startProvisioning records and creates up to n containers, limited by the free
+// slots. The end of each wakes the pool again.
 func (f *Filler) startProvisioning(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
 	for range n {
 		if !f.acquireSlot(r.ID) {
@@ -259,7 +259,7 @@ func (f *Filler) startProvisioning(ctx context.Context, creating *errgroup.Group
 			if errors.Is(err, ErrFull) {
 				return nil
 			}
-			return fmt.Errorf("record a container: %w", err)
+			return fmt.Errorf("record the container: %w", err)
 		}
 		creating.Go(func() error {
 			defer f.releaseSlot(r.ID)
@@ -270,7 +270,7 @@ func (f *Filler) startProvisioning(ctx context.Context, creating *errgroup.Group
 	return nil
 }
 
-// provision makes one container and tells everybody how it went.
+// provision creates one container and notifies the queue of the result.
 func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
 	timeout := createTimeout + maxHooksDuration(w.Hooks[hooks.PostCreate])
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
@@ -281,7 +281,7 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 		f.recordRecovery(ctx, c.Workload, f.breakers.recordSuccess(c.Workload))
 		f.queue.NotifyFirst(c.Workload)
 	case parent.Err() != nil:
-		f.reaper.Wake() // the server stops: that is nobody's fault
+		f.reaper.Wake() // the server stops: this is not a failure of the workload
 	default:
 		f.recordFailure(parent, c, err, false)
 		f.reaper.Wake()
@@ -290,39 +290,39 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 	f.Wake(c.Workload)
 }
 
-// recordRecovery tells of a breaker that was closed.
+// recordRecovery writes an event when a breaker was closed.
 func (f *Filler) recordRecovery(ctx context.Context, workload string, k breaker) {
 	if k.failures == 0 {
 		return
 	}
 	f.appendEvent(ctx, activity.Event{
 		Type: activity.PoolRecovered, Workload: workload,
-		Message: fmt.Sprintf("a container could be made again after %d failures", k.failures),
+		Message: fmt.Sprintf("container creation succeeded after %d failures", k.failures),
 	})
 }
 
-// recordFailure opens the workload's breaker further.
+// recordFailure counts a failure in the workload's breaker and reports it.
 func (f *Filler) recordFailure(ctx context.Context, c Container, err error, crashLooping bool) {
 	k := f.breakers.recordFailure(c.Workload, c.Revision, err, crashLooping)
-	f.log.Warn("a container could not be made", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
+	f.log.Warn("container creation failed; retrying", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
 	f.appendEvent(ctx, activity.Event{
 		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
-		Message: "a container could not be made, or did not live: " + err.Error(),
+		Message: "container creation failed: " + err.Error(),
 		Data: activity.Data(map[string]any{
 			"failures": k.failures, "next_try": k.retryAt.UTC().Format(time.RFC3339), "revision": c.Revision,
 		}),
 	})
 }
 
-// appendEvent writes an event of the pool; one that cannot be written is logged.
+// appendEvent writes an event of the pool and logs an error.
 func (f *Filler) appendEvent(ctx context.Context, e activity.Event) {
 	if err := f.store.Append(context.WithoutCancel(ctx), e); err != nil {
-		f.log.Error("write an event", "workload", e.Workload, "error", err)
+		f.log.Error("writing event failed", "workload", e.Workload, "error", err)
 	}
 }
 
-// acquireSlot takes one of the places for making containers. When there is none, the
-// pool is looked at again as soon as one is free.
+// acquireSlot reports whether it acquired a slot for creating a container. If
+// there is none, the pool is checked again as soon as a slot is free.
 func (f *Filler) acquireSlot(id string) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -335,7 +335,7 @@ func (f *Filler) acquireSlot(id string) bool {
 	return true
 }
 
-// releaseSlot gives a place back and has those who wanted one look again.
+// releaseSlot releases a slot and wakes the loop if a pool waits for one.
 func (f *Filler) releaseSlot(id string) {
 	f.mu.Lock()
 	f.creating--

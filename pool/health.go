@@ -17,34 +17,35 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// ErrUnhealthy says that a container did not pass its health check in time.
-var ErrUnhealthy = errors.New("the container is not healthy")
+// ErrUnhealthy is returned if a container fails its health check or is not
+// healthy before the deadline.
+var ErrUnhealthy = errors.New("container is unhealthy")
 
-// How often a container that has just been started is checked: at once, then
-// ever more slowly. A workload that is up in 30 ms should not wait for its
+// How often a container that has just been started is checked: immediately,
+// then with backoff. A workload that is ready in 30 ms should not wait for its
 // 30 s interval.
 const (
 	minProbeInterval = 20 * time.Millisecond
 	maxProbeInterval = time.Second
 )
 
-// parallelChecks bounds how many checks of waiting containers run at once.
+// parallelChecks limits how many checks of watched containers run concurrently.
 const parallelChecks = 32
 
-// HealthChecker runs the workloads' health checks. They are Hostler's own, not the
-// engine's: the same on every backend, fast after a start, and one stuck check
-// holds up nobody else.
+// HealthChecker runs the workloads' health checks. They are Hostler's own, not
+// the engine's: they are the same on every backend and fast after a start, and
+// a stuck check does not block the others.
 type HealthChecker struct {
 	rt    runtime.Runtime
 	store Containers
 	log   *slog.Logger
-	// onDestroying is told when an idle container was given to the remover.
+	// onDestroying is called when an idle container was moved to Destroying.
 	onDestroying func(Container)
 
 	mu       sync.Mutex // guards watched and verified
 	watched  map[string]*watchedContainer
-	verified map[string]bool // found to run since this server started
-	changed  chan struct{}   // holds one signal: watched has changed
+	verified map[string]bool // found running since this server started
+	changed  chan struct{}   // buffers one signal: watched has changed
 }
 
 // watchedContainer is a container with a health check.
@@ -52,12 +53,12 @@ type watchedContainer struct {
 	w           *workload.Workload
 	nextCheck   time.Time
 	lastHealthy time.Time // when it last passed; zero since it was restarted
-	graceUntil  time.Time // until then it is starting, and failures do not count
-	failures    int       // in a row
+	graceUntil  time.Time // until then it is starting and failures do not count
+	failures    int       // consecutive
 	checking    bool
 }
 
-// NewHealthChecker returns a checker; call Run for the checks of waiting containers.
+// NewHealthChecker returns a HealthChecker; Run checks the watched containers.
 func NewHealthChecker(rt runtime.Runtime, store Containers, onDestroying func(Container), log *slog.Logger) *HealthChecker {
 	return &HealthChecker{
 		rt: rt, store: store, log: log, onDestroying: onDestroying,
@@ -65,9 +66,9 @@ func NewHealthChecker(rt runtime.Runtime, store Containers, onDestroying func(Co
 	}
 }
 
-// Await returns when the container is healthy, with its status, or with
-// ErrUnhealthy when its start period and retries have passed. Without a health
-// check, running is healthy.
+// Await waits until the container is healthy and returns its status. It returns
+// ErrUnhealthy if the start period and all retries have passed. Without a
+// health check, a running container is healthy.
 func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id string) (runtime.Status, error) {
 	h := w.Healthcheck
 	if h != nil {
@@ -77,7 +78,7 @@ func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id stri
 	}
 	status, err := c.rt.Status(ctx, id)
 	if err != nil {
-		return status, fmt.Errorf("ask for the status: %w", err)
+		return status, fmt.Errorf("read the status: %w", err)
 	}
 	if status.State != runtime.Running {
 		return status, fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
@@ -109,9 +110,9 @@ func (c *HealthChecker) awaitCheck(ctx context.Context, h *workload.Healthcheck,
 	}
 }
 
-// runCheck runs the check once. ErrUnhealthy means that it ran and said no, or
-// ran too long; a check that cannot be started at all is another error, and
-// waiting will not mend it.
+// runCheck runs the check once. It returns ErrUnhealthy if the check failed or
+// exceeded its timeout. A check that cannot be started is another error, which
+// retries do not fix.
 func (c *HealthChecker) runCheck(ctx context.Context, h *workload.Healthcheck, id string) error {
 	res, err := c.rt.Exec(ctx, id, runtime.Command{Args: h.Command, Timeout: h.Timeout})
 	if err != nil {
@@ -130,9 +131,9 @@ func (c *HealthChecker) runCheck(ctx context.Context, h *workload.Healthcheck, i
 	return fmt.Errorf("%w: its check exited with code %d: %s", ErrUnhealthy, res.ExitCode, output)
 }
 
-// IsRecentlyHealthy says whether the container may be handed out unasked: this server has
-// found it running, and it passed its check less than one interval ago, and
-// after its last restart, or has none to pass.
+// IsRecentlyHealthy reports whether the container may be claimed without
+// another check: this server has found it running, and it has no health check
+// or passed it less than one interval ago and after its last restart.
 func (c *HealthChecker) IsRecentlyHealthy(w *workload.Workload, id string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -143,8 +144,8 @@ func (c *HealthChecker) IsRecentlyHealthy(w *workload.Workload, id string) bool 
 	return k != nil && k.failures == 0 && time.Since(k.lastHealthy) < w.Healthcheck.Interval
 }
 
-// Watch has the container checked at its interval from now on. It was last
-// found healthy at that time, zero for never by this server.
+// Watch starts to check the container at its interval. healthy is when the
+// container last passed its check; zero: never on this server.
 func (c *HealthChecker) Watch(id string, w *workload.Workload, healthy time.Time) {
 	if w.Healthcheck == nil {
 		return
@@ -159,8 +160,8 @@ func (c *HealthChecker) Watch(id string, w *workload.Workload, healthy time.Time
 	c.signal()
 }
 
-// MarkRestarted says that the container's main process has begun anew: until its
-// start period has passed, a check that fails does not count against it.
+// MarkRestarted records that the container's main process was restarted. Until
+// its start period has passed, a failed check does not count.
 func (c *HealthChecker) MarkRestarted(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -172,9 +173,9 @@ func (c *HealthChecker) MarkRestarted(id string) {
 	}
 }
 
-// MarkStarting says that the container's main process may begin anew soon: a claim
-// is made on it, perhaps by another server. Until its start period has passed,
-// a check that fails does not count against it.
+// MarkStarting records that the container's main process may be restarted soon
+// by a claim, perhaps on another server. Until its start period has passed, a
+// failed check does not count.
 func (c *HealthChecker) MarkStarting(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +184,7 @@ func (c *HealthChecker) MarkStarting(id string) {
 	}
 }
 
-// Forget ends all that is known of a container.
+// Forget stops checking the container and removes its results.
 func (c *HealthChecker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +192,7 @@ func (c *HealthChecker) Forget(id string) {
 	delete(c.verified, id)
 }
 
-// markHealthy notes that the container has just been found healthy.
+// markHealthy records that the container has just been found healthy.
 func (c *HealthChecker) markHealthy(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,8 +225,8 @@ func (c *HealthChecker) Run(ctx context.Context) error {
 	}
 }
 
-// due lists the containers whose check is due, marks them as being checked,
-// and says when to look again.
+// due returns the containers whose check is due, marks them as being checked,
+// and returns when the next check is due.
 func (c *HealthChecker) due(now time.Time) ([]string, time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,12 +247,12 @@ func (c *HealthChecker) due(now time.Time) ([]string, time.Time) {
 	return ids, next
 }
 
-// probe checks one container and acts on what it learns.
+// probe checks one container and handles the result.
 func (c *HealthChecker) probe(ctx context.Context, id string) {
 	defer c.signal()
 	before, err := c.store.Container(ctx, id)
 	if errors.Is(err, ErrContainerNotFound) || before.State == Destroying || before.State == Destroyed {
-		// It was given up before it was watched: nobody else will say so.
+		// It was destroyed before it was watched: nothing else calls Forget.
 		c.Forget(id)
 		return
 	}
@@ -270,8 +271,8 @@ func (c *HealthChecker) probe(ctx context.Context, id string) {
 		c.recordResult(id, nil, true)
 		return
 	}
-	// A container that changed hands in the meantime was being wiped or
-	// restarted: the check says nothing about it.
+	// A container that changed its state in the meantime was being wiped or
+	// restarted: the result is meaningless.
 	after, err := c.store.Container(ctx, id)
 	if err != nil || !after.ChangedAt.Equal(before.ChangedAt) {
 		c.recordResult(id, nil, true)
@@ -279,18 +280,18 @@ func (c *HealthChecker) probe(ctx context.Context, id string) {
 	}
 	failed := c.recordResult(id, checkErr, false)
 	if err := c.applyResult(ctx, after, k.w, checkErr, failed); err != nil && !isConflict(err) {
-		c.log.Error("record the health of a container", "container", id, "error", err)
+		c.log.Error("recording container health failed", "container", id, "error", err)
 	}
 }
 
-// isInconclusive reports whether a check that failed so was not made: its engine
-// was away, or nothing ran in the container any more, which is a death that the
-// watcher reports, or a release that has ended what ran.
+// isInconclusive reports whether a check with this error did not run: the engine
+// was unavailable, or nothing ran in the container. In the second case, the
+// watcher reports the exit, or a release has stopped the processes.
 func isInconclusive(err error) bool {
 	return errors.Is(err, runtime.ErrUnavailable) || errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited)
 }
 
-// recordResult ends a check and returns how many in a row have failed.
+// recordResult ends a check and returns the number of consecutive failures.
 func (c *HealthChecker) recordResult(id string, err error, inconclusive bool) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -313,8 +314,8 @@ func (c *HealthChecker) recordResult(id string, err error, inconclusive bool) in
 	return k.failures
 }
 
-// applyResult moves a container whose health has changed: an idle one that fails is
-// destroyed, a claimed one is reported.
+// applyResult updates a container whose health has changed: an unhealthy idle
+// container is destroyed, an unhealthy claimed one is reported.
 func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workload.Workload, err error, failures int) error {
 	unhealthy := err != nil && failures >= w.Healthcheck.Retries
 	switch {
@@ -335,7 +336,7 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 	return nil
 }
 
-// recordHealth writes a claimed container's health.
+// recordHealth records the health of a claimed container.
 func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health, reason string) error {
 	m := Transition{ID: k.ID, From: []State{Claimed}, To: Claimed, Set: func(k *Container) { k.Health, k.Reason = h, reason }}
 	if h == Unhealthy {

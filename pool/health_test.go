@@ -14,10 +14,10 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// unusedContainers is what of storage is not asked for.
+// unusedContainers has the methods of the store that are not called.
 type unusedContainers = Containers
 
-// singleContainerStore is storage with one container in it, or without an answer.
+// singleContainerStore is a store with one container, or with an error.
 type singleContainerStore struct {
 	unusedContainers
 	c         Container
@@ -28,8 +28,8 @@ func (o singleContainerStore) Container(context.Context, string) (Container, err
 	return o.c, o.lookupErr
 }
 
-// A container that was destroyed before it was watched is not checked for ever;
-// one that storage cannot tell of is.
+// A container that was destroyed before it was watched is not checked
+// indefinitely; one whose record cannot be read is still checked.
 func TestHealthCheckerForgetsDestroyed(t *testing.T) {
 	tests := map[string]struct {
 		state     State
@@ -41,7 +41,7 @@ func TestHealthCheckerForgetsDestroyed(t *testing.T) {
 		"destroying": {Destroying, nil, false},
 		"destroyed":  {Destroyed, nil, false},
 		"unknown":    {"", ErrContainerNotFound, false},
-		"no answer":  {"", errors.New("disk full"), true},
+		"unreadable": {"", errors.New("disk full"), true},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

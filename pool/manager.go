@@ -12,10 +12,10 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Manager is what an operator may do with workloads, pools and containers.
+// Manager has the operations of an operator on workloads, pools and containers.
 type Manager struct {
-	// OpenSink says whether the sink of a workload's sync can be opened. It is
-	// set before the first Apply; without it nothing is asked.
+	// OpenSink returns an error if the sink of a workload's sync cannot be opened.
+	// It is set before the first Apply; if nil, sinks are not checked.
 	OpenSink func(ctx context.Context, sync *workload.Sync) error
 
 	store Store
@@ -23,11 +23,11 @@ type Manager struct {
 	pools *Pools
 }
 
-// Apply adds a workload or changes it. Its pool is rolled over to the new
-// revision by and by; claims are not disturbed. file names the source in
-// faults, dir is the folder that its seeds are relative to, empty for none.
-// Applying the same file again changes nothing. What is wrong with the file is
-// a workload.Faults.
+// Apply adds or changes a workload. Its pool is rolled over to the new revision
+// gradually; claims are not affected. file is the name of the source in errors,
+// dir is the directory that its seeds are relative to, empty for none.
+// Applying the same file again changes nothing. An invalid file is a
+// workload.ValidationErrors.
 func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (Applied, error) {
 	w, err := workload.Parse(source, file)
 	if err != nil {
@@ -42,19 +42,19 @@ func (m *Manager) Apply(ctx context.Context, source []byte, file, dir string) (A
 			return applied, err
 		}
 	}
-	return Applied{}, fmt.Errorf("workload %s: %w again and again", w.ID, ErrConflict)
+	return Applied{}, fmt.Errorf("change workload %s: %w %d times", w.ID, ErrConflict, maxConflictRetries)
 }
 
-// maxConflictRetries is how often a change is tried that somebody else's overtakes.
+// maxConflictRetries is how often a change is tried if others conflict with it.
 const maxConflictRetries = 10
 
-// apply does it once, or is ErrConflict when somebody else's change came between.
+// apply tries once. It returns ErrConflict if another change came first.
 func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (Applied, error) {
 	source := w.Source
 	before, err := m.store.Workload(ctx, w.ID)
 	created := errors.Is(err, ErrWorkloadNotFound)
 	if err != nil && !created {
-		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
+		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
 	}
 	after := Record{
 		ID: w.ID, Revision: w.Revision, Source: source, Dir: dir,
@@ -63,32 +63,32 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	var events []activity.Event
 	if created {
 		events = append(events,
-			activity.Event{Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload is added"},
+			activity.Event{Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload added"},
 			activity.Event{Type: activity.PoolCreated, Workload: w.ID, Message: fmt.Sprintf(
-				"pool is created with min_idle %d and max_size %d", after.MinIdle, after.MaxSize)})
+				"pool created with min_idle %d and max_size %d", after.MinIdle, after.MaxSize)})
 	} else {
 		if string(before.Source) == string(source) && before.Dir == dir && !before.Draining {
 			return Applied{Record: before}, nil
 		}
 		preserveScale(&after, before, w.ID)
 		events = append(events, activity.Event{
-			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload is changed",
+			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload changed",
 			Data: activity.Data(map[string]any{"revision": w.Revision, "previous_revision": before.Revision}),
 		})
 	}
 	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
-		return Applied{}, fmt.Errorf("keep workload %s: %w", w.ID, err)
+		return Applied{}, fmt.Errorf("store workload %s: %w", w.ID, err)
 	}
 	m.pools.Catalog.Invalidate(w.ID)
 	m.pools.Wake(w.ID)
 	if after, err = m.store.Workload(ctx, w.ID); err != nil {
-		return Applied{}, fmt.Errorf("look workload %s up: %w", w.ID, err)
+		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
 	}
 	return Applied{Record: after, Created: created, Changed: true}, nil
 }
 
-// preserveScale keeps what an operator has scaled, unless the file itself now asks
-// for something else than it did.
+// preserveScale keeps the scale that an operator has set, unless the bounds in
+// the file have changed.
 func preserveScale(after *Record, before Record, id string) {
 	after.CreatedAt, after.UpdatedAt = before.CreatedAt, before.UpdatedAt
 	old, err := workload.Parse(before.Source, id)
@@ -97,23 +97,23 @@ func preserveScale(after *Record, before Record, id string) {
 	}
 }
 
-// Delete drains the workload's pool and removes it when its last container is
-// gone. Claims are not disturbed. It says whether all is gone already.
+// Delete drains the workload's pool and marks the workload to be removed when
+// its last container is destroyed. Claims are not affected.
 func (m *Manager) Delete(ctx context.Context, id string) error {
 	return m.updateRecord(ctx, id, activity.Event{
-		Type: activity.PoolDrained, Workload: id, Message: "pool is drained, to be deleted",
+		Type: activity.PoolDrained, Workload: id, Message: "pool draining; it will be deleted",
 	}, func(r *Record) error {
 		r.Draining, r.Deleting = true, true
 		return nil
 	})
 }
 
-// Drain destroys the idle containers of a pool and makes no more, until it is
-// scaled or its workload is applied again. Claims are not disturbed; their
-// containers are destroyed when they are released.
+// Drain destroys the idle containers of a pool and creates no more, until the
+// pool is scaled or its workload is applied again. Claims are not affected;
+// their containers are destroyed when they are released.
 func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
 	err := m.updateRecord(ctx, id, activity.Event{
-		Type: activity.PoolDrained, Workload: id, Message: "pool is drained",
+		Type: activity.PoolDrained, Workload: id, Message: "pool draining",
 	}, func(r *Record) error {
 		r.Draining = true
 		return nil
@@ -124,14 +124,14 @@ func (m *Manager) Drain(ctx context.Context, id string) (Status, error) {
 	return m.Status(ctx, id)
 }
 
-// ErrInvalidScale says that the bounds of a pool make no sense.
-var ErrInvalidScale = errors.New("bad scale")
+// ErrInvalidScale is returned if the bounds of a pool are invalid.
+var ErrInvalidScale = errors.New("invalid scale")
 
 // MaxPoolSize is the largest max_size.
 const MaxPoolSize = 10000
 
 // Scale changes the bounds of a pool and ends its draining. Idle containers
-// above the new bounds are destroyed; claims are not disturbed.
+// above the new bounds are destroyed; claims are not affected.
 func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error) {
 	var before, after Record
 	err := m.updateRecord(ctx, id, activity.Event{Type: activity.PoolScaled, Workload: id}, func(r *Record) error {
@@ -143,7 +143,7 @@ func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error)
 			r.MaxSize = *s.MaxSize
 		}
 		if r.MinIdle < 0 || r.MaxSize < 1 || r.MaxSize > MaxPoolSize || r.MinIdle > r.MaxSize {
-			return fmt.Errorf("%w: min_idle %d and max_size %d: it takes 0 <= min_idle <= max_size and 1 <= max_size <= %d",
+			return fmt.Errorf("%w: min_idle %d and max_size %d: must be 0 <= min_idle <= max_size and 1 <= max_size <= %d",
 				ErrInvalidScale, r.MinIdle, r.MaxSize, MaxPoolSize)
 		}
 		if r.Deleting {
@@ -164,7 +164,7 @@ func (m *Manager) Scale(ctx context.Context, id string, s Scale) (Status, error)
 	return m.Status(ctx, id)
 }
 
-// scaleDown gives up idle containers above min_idle.
+// scaleDown destroys idle containers above min_idle.
 func (m *Manager) scaleDown(ctx context.Context, r Record) error {
 	idle, err := m.store.Containers(ctx, ContainerFilter{Workload: r.ID, States: []State{Idle}})
 	if err != nil {
@@ -174,23 +174,23 @@ func (m *Manager) scaleDown(ctx context.Context, r Record) error {
 		if m.rt.Protocols().IsNewer(c.Protocol) {
 			continue
 		}
-		if _, err := m.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, "the pool is scaled down")); err != nil && !isConflict(err) {
-			return fmt.Errorf("give up container %s: %w", c.ID, err)
+		if _, err := m.store.UpdateContainer(ctx, BeginDestroy(c.ID, []State{Idle}, "the pool was scaled down")); err != nil && !isConflict(err) {
+			return fmt.Errorf("begin to destroy container %s: %w", c.ID, err)
 		}
 	}
 	m.pools.Wake(r.ID)
 	return nil
 }
 
-// updateRecord alters a workload's record. An event without a message gets one that
-// tells the new bounds.
+// updateRecord changes a workload's record. An event without a message gets one
+// with the new bounds.
 func (m *Manager) updateRecord(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
 	for range maxConflictRetries {
 		if err := m.updateRecordOnce(ctx, id, e, set); !errors.Is(err, ErrConflict) {
 			return err
 		}
 	}
-	return fmt.Errorf("workload %s: %w again and again", id, ErrConflict)
+	return fmt.Errorf("change workload %s: %w %d times", id, ErrConflict, maxConflictRetries)
 }
 
 func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Event, set func(*Record) error) error {
@@ -203,20 +203,20 @@ func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Ev
 		return err
 	}
 	if e.Message == "" {
-		e.Message = fmt.Sprintf("pool is scaled to min_idle %d and max_size %d", r.MinIdle, r.MaxSize)
+		e.Message = fmt.Sprintf("pool scaled to min_idle %d and max_size %d", r.MinIdle, r.MaxSize)
 		e.Data = activity.Data(map[string]any{
 			"min_idle": r.MinIdle, "max_size": r.MaxSize,
 			"previous_min_idle": before.MinIdle, "previous_max_size": before.MaxSize,
 		})
 	}
 	if err := m.store.PutWorkload(ctx, r, e); err != nil {
-		return fmt.Errorf("keep workload %s: %w", id, err)
+		return fmt.Errorf("store workload %s: %w", id, err)
 	}
 	m.pools.Wake(id)
 	return nil
 }
 
-// Workload is one record; ErrWorkloadNotFound.
+// Workload returns one record, or ErrWorkloadNotFound.
 func (m *Manager) Workload(ctx context.Context, id string) (Record, error) {
 	return m.store.Workload(ctx, id)
 }
@@ -224,7 +224,8 @@ func (m *Manager) Workload(ctx context.Context, id string) (Record, error) {
 // Workloads lists the records by id.
 func (m *Manager) Workloads(ctx context.Context) ([]Record, error) { return m.store.Workloads(ctx) }
 
-// Container is one record, of a container that is gone too; ErrContainerNotFound.
+// Container returns one record, also of a destroyed container, or
+// ErrContainerNotFound.
 func (m *Manager) Container(ctx context.Context, id string) (Container, error) {
 	return m.store.Container(ctx, id)
 }
@@ -234,9 +235,9 @@ func (m *Manager) Containers(ctx context.Context, f ContainerFilter) ([]Containe
 	return m.store.Containers(ctx, f)
 }
 
-// Logs reads what a container's main process has printed, tail bytes of it at
-// most, and nothing from before it was last emptied for another tenant;
-// ErrContainerNotFound. The caller closes it.
+// Logs returns the output of a container's main process, at most tail bytes,
+// and nothing from before the container was last wiped for a claim. It returns
+// ErrContainerNotFound if there is no record. The caller must close the reader.
 func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadCloser, error) {
 	c, err := m.store.Container(ctx, id)
 	if err != nil {
@@ -252,11 +253,12 @@ func (m *Manager) Logs(ctx context.Context, id string, tail int64) (io.ReadClose
 	return m.rt.Logs(ctx, id, since, tail)
 }
 
-// DestroyContainer gives a container up; the remover destroys it. A claimed
-// one is ErrInUse unless force is set: its claim then stays, reported as dead,
-// until its tenant releases it. One that is being destroyed, or gone, is nil.
+// DestroyContainer moves a container to Destroying; the reaper destroys it. For
+// a claimed container it returns ErrInUse unless force is set: its claim then
+// remains, with health Exited, until its tenant releases it. For a container
+// that is being destroyed, or is destroyed, it returns nil.
 func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) error {
-	const reason = "an operator asked for it"
+	const reason = "requested by an operator"
 	c, err := m.store.Container(ctx, id)
 	if err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
@@ -265,7 +267,7 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 	case Destroying, Destroyed:
 		return nil
 	case Creating:
-		return fmt.Errorf("container %s is still being made: %w", id, ErrInUse)
+		return fmt.Errorf("container %s is being created: %w", id, ErrInUse)
 	case Claimed:
 		if !force {
 			return fmt.Errorf("container %s: %w by %s of tenant %s", id, ErrInUse, c.Claim, c.Tenant)
@@ -275,26 +277,26 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 	}
 	_, err = m.store.UpdateContainer(ctx, BeginDestroy(id, []State{Idle}, reason))
 	if isConflict(err) {
-		return m.DestroyContainer(ctx, id, force) // it is somewhere else now: look again
+		return m.DestroyContainer(ctx, id, force) // its state has changed: read it again
 	}
 	if err != nil {
-		return fmt.Errorf("give up container %s: %w", id, err)
+		return fmt.Errorf("begin to destroy container %s: %w", id, err)
 	}
 	m.pools.Wake(c.Workload)
 	return nil
 }
 
-// forceDestroy ends a claimed container in the engine. Its row stays claimed,
-// and dead, for the claim to be released in the ordinary way.
+// forceDestroy destroys a claimed container in the engine. Its row remains
+// claimed, with health Exited, so that the claim can be released as usual.
 func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
 	const reason = "an operator destroyed it while it was claimed"
 	_, err := m.store.UpdateContainer(ctx, Transition{
 		ID: c.ID, From: []State{Claimed}, To: Claimed,
 		Set:    func(c *Container) { c.Health, c.Reason = Exited, reason },
-		Events: []activity.Event{{Type: activity.ContainerDied, Message: "container is ended by force: " + reason}},
+		Events: []activity.Event{{Type: activity.ContainerDied, Message: "container destroyed by force: " + reason}},
 	})
 	if err != nil {
-		return fmt.Errorf("record the end of container %s: %w", c.ID, err)
+		return fmt.Errorf("record the forced exit of container %s: %w", c.ID, err)
 	}
 	if err := m.rt.Destroy(ctx, c.ID); err != nil {
 		return fmt.Errorf("destroy container %s: %w", c.ID, err)
@@ -302,7 +304,7 @@ func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
 	return nil
 }
 
-// Status is a pool as it is now; ErrWorkloadNotFound.
+// Status returns the current status of a pool, or ErrWorkloadNotFound.
 func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	r, err := m.store.Workload(ctx, id)
 	if err != nil {
@@ -340,7 +342,7 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 	return s, nil
 }
 
-// Statuses lists every pool by its workload's id.
+// Statuses returns the status of every pool, ordered by workload id.
 func (m *Manager) Statuses(ctx context.Context) ([]Status, error) {
 	all, err := m.store.Workloads(ctx)
 	if err != nil {

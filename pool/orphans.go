@@ -10,20 +10,20 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// orphanGrace is how long a container that the database does not know is left
-// alone: whoever has started a server on the wrong database, or on an old copy
-// of it, finds it in the log, and can stop the server before anything is lost.
+// orphanGrace is how long a container without a record is kept. An operator who
+// has started a server on the wrong database, or on an old copy of it, sees the
+// log line and can stop the server before anything is lost.
 const orphanGrace = 25 * time.Second
 
-// orphan is a container that the engine lists as ours and no live record needs.
+// orphan is a container of Hostler in the engine that has no live record.
 type orphan struct {
-	firstSeen time.Time // when it was found, and by every comparison from then on
-	recorded  bool      // the log says why it is removed
+	firstSeen time.Time // every comparison since then has found it
+	recorded  bool      // the event with the reason is written
 }
 
-// checkOrphan removes a container that no live record needs: at once if the
-// database has given it up, and after a grace if it never heard of it. One that
-// a newer server made is that server's to remove.
+// checkOrphan removes a container that has no live record: immediately if it is
+// recorded as destroyed, after orphanGrace if there is no record. A container
+// that a newer server created is removed by that server.
 func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) error {
 	if w.rt.Protocols().IsNewer(s.Protocol) {
 		return nil
@@ -33,7 +33,7 @@ func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) error {
 	case errors.Is(err, ErrContainerNotFound):
 		return w.checkUnknown(ctx, s)
 	case err != nil:
-		return fmt.Errorf("look container %s up: %w", s.ID, err)
+		return fmt.Errorf("read container %s: %w", s.ID, err)
 	case c.State != Destroyed:
 		delete(w.orphans, s.ID)
 		return nil
@@ -42,24 +42,24 @@ func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) error {
 	if _, err := w.rt.Status(ctx, s.ID); errors.Is(err, runtime.ErrNotFound) {
 		return nil
 	}
-	return w.removeOrphan(ctx, s, "the engine has it after it was destroyed")
+	return w.removeOrphan(ctx, s, "it exists in the engine after it was destroyed")
 }
 
 func (w *Watcher) checkUnknown(ctx context.Context, s runtime.Status) error {
 	o := w.orphans[s.ID]
 	if o == nil {
 		w.orphans[s.ID] = &orphan{firstSeen: time.Now()}
-		w.log.Warn("the engine has a container that was made here and that the database does not know; it will be removed",
+		w.log.Warn("container has no record in the database; removing after grace period",
 			"container", s.ID, "workload", s.Workload, "grace", orphanGrace)
 		return nil
 	}
 	if time.Since(o.firstSeen) < orphanGrace {
 		return nil
 	}
-	return w.removeOrphan(ctx, s, "the database does not know it")
+	return w.removeOrphan(ctx, s, "it has no record in the database")
 }
 
-// removeOrphan removes a container, after the log says why.
+// removeOrphan removes a container after it has recorded the reason.
 func (w *Watcher) removeOrphan(ctx context.Context, s runtime.Status, reason string) error {
 	o := w.orphans[s.ID]
 	if o == nil {
@@ -73,20 +73,20 @@ func (w *Watcher) removeOrphan(ctx context.Context, s runtime.Status, reason str
 		})
 	}
 	if !o.recorded {
-		if err := appendEvent(activity.ContainerDestroying, "container is to be destroyed"); err != nil {
-			return fmt.Errorf("record why container %s is removed: %w", s.ID, err)
+		if err := appendEvent(activity.ContainerDestroying, "destroying container"); err != nil {
+			return fmt.Errorf("record the removal of container %s: %w", s.ID, err)
 		}
 		o.recorded = true
-		w.log.Warn("removing a container that nobody needs", "container", s.ID, "workload", s.Workload, "reason", reason)
+		w.log.Warn("removing orphaned container", "container", s.ID, "workload", s.Workload, "reason", reason)
 	}
 	if err := w.rt.Destroy(ctx, s.ID); err != nil {
-		// The next comparison tries again. Nothing else waits for it.
-		w.log.Warn("a container that nobody needs could not be removed", "container", s.ID, "reason", reason, "error", err)
+		// The next comparison retries. Nothing else waits for it.
+		w.log.Warn("removing orphaned container failed; retrying", "container", s.ID, "reason", reason, "error", err)
 		return nil
 	}
 	delete(w.orphans, s.ID)
-	if err := appendEvent(activity.ContainerDestroyed, "container is destroyed"); err != nil {
-		return fmt.Errorf("record that container %s is removed: %w", s.ID, err)
+	if err := appendEvent(activity.ContainerDestroyed, "container destroyed"); err != nil {
+		return fmt.Errorf("record that container %s was removed: %w", s.ID, err)
 	}
 	return nil
 }

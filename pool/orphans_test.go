@@ -20,25 +20,25 @@ func orphanSpec(id string) runtime.Spec {
 	return runtime.Spec{ID: id, Workload: "lost", Image: "box", Command: []string{"box", "idle"}}
 }
 
-// A container that the database never heard of has a grace, in which whoever
-// runs a server on the wrong database may stop it, and then goes by itself. The
-// log has the reason before the deed.
+// A container without a record is removed after a grace period, in which an
+// operator may stop a server that runs on the wrong database. The reason is
+// recorded before the removal.
 func TestOrphanRemovedAfterGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
-		h.Restart() // compares at once
+		h.Restart() // reconciles immediately
 		<-time.After(20 * time.Second)
 		_, err := h.RT.Status(t.Context(), "unknown")
-		require.NoError(t, err, "it is left alone")
+		require.NoError(t, err, "it is not removed yet")
 		require.Empty(t, h.Events(activity.ContainerDestroying))
 
 		restore := h.RT.Break("destroy", runtime.ErrUnavailable)
 		<-time.After(time.Minute)
 		events := h.Events(activity.ContainerDestroying)
-		require.Len(t, events, 1, "once, however often it is tried")
+		require.Len(t, events, 1, "one event for all attempts")
 		require.Equal(t, "unknown", events[0].Container)
-		require.Contains(t, string(events[0].Data), "the database does not know it")
+		require.Contains(t, string(events[0].Data), "it has no record in the database")
 		require.Empty(t, h.Events(activity.ContainerDestroyed))
 
 		restore()
@@ -50,7 +50,7 @@ func TestOrphanRemovedAfterGrace(t *testing.T) {
 	})
 }
 
-// One that cannot be removed does not keep anybody from hearing of deaths.
+// An orphan that cannot be removed does not prevent the detection of exits.
 func TestStuckOrphanDoesNotBlockWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -65,13 +65,13 @@ func TestStuckOrphanDoesNotBlockWatch(t *testing.T) {
 		<-time.After(time.Minute)
 		h.RT.ForgetCalls()
 		<-time.After(10 * time.Minute)
-		require.Contains(t, h.RT.Calls(), "destroy unknown", "it is tried again")
+		require.Contains(t, h.RT.Calls(), "destroy unknown", "it is retried")
 		require.NotContains(t, strings.Join(h.RT.Calls(), " "), "watch")
 	})
 }
 
-// Each orphan has a grace of its own, and one that was gone in between begins
-// it anew.
+// Each orphan has its own grace period, which restarts if the orphan was absent
+// in between.
 func TestOrphanGraceRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -79,7 +79,7 @@ func TestOrphanGraceRestarts(t *testing.T) {
 		h.Restart()
 		<-time.After(time.Second)
 		require.NoError(t, h.RT.Destroy(t.Context(), "unknown"))
-		<-time.After(30 * time.Second) // compared again
+		<-time.After(30 * time.Second) // reconciled again
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
 		<-time.After(30 * time.Second)
 		_, err := h.RT.Status(t.Context(), "unknown")
@@ -90,7 +90,7 @@ func TestOrphanGraceRestarts(t *testing.T) {
 	})
 }
 
-// What the database has given up goes at the next comparison.
+// A container that is recorded as destroyed is removed at the next comparison.
 func TestDestroyedContainerReappearingHasNoGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -100,8 +100,8 @@ func TestDestroyedContainerReappearingHasNoGrace(t *testing.T) {
 		require.NoError(t, err)
 		id := idle[0].ID
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), id, false))
-		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
-		// A call that was given up has its effect late.
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		// A call that has timed out takes effect late.
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec(id)))
 		h.Restart()
 		synctest.Wait()
@@ -110,8 +110,8 @@ func TestDestroyedContainerReappearingHasNoGrace(t *testing.T) {
 	})
 }
 
-// A container that is destroyed while engine and database are compared is no
-// orphan: the log tells its end once.
+// A container that is destroyed while engine and database are compared is not an
+// orphan: its end is recorded once.
 func TestDestroyDuringReconcile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -124,7 +124,7 @@ func TestDestroyDuringReconcile(t *testing.T) {
 			if first {
 				first = false
 				require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
-				h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+				h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 			}
 			return nil
 		})

@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Pools is all the pools of a server: the loops that keep them, and what
-// claims and releases need of them.
+// Pools is all pools of a server: the loops that manage them, and what claims
+// and releases need from them.
 type Pools struct {
 	*Manager
 	Catalog *Catalog
@@ -30,7 +30,7 @@ type Pools struct {
 	leading atomic.Bool // while Run runs
 }
 
-// New wires the pools. Nothing happens before Run.
+// New returns the pools of a server. They do nothing before Run.
 func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.onContainerLost, log)
@@ -42,23 +42,23 @@ func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger
 	return p
 }
 
-// Wake has the workload's pool looked at: something in it has changed.
+// Wake requests a check of the workload's pool because it has changed.
 func (p *Pools) Wake(workload string) {
 	p.filler.Wake(workload)
 	p.reaper.Wake()
 	p.Queue.NotifyFirst(workload)
 }
 
-// onContainerLost has what follows done when a container has died or fallen ill; c is its
-// record before, with the reason.
+// onContainerLost handles a container that has exited or become unhealthy. c is
+// its previous record, with the reason.
 func (p *Pools) onContainerLost(c Container) {
 	p.filler.recordEarlyExit(context.Background(), c)
 	p.Wake(c.Workload)
 }
 
-// ApplyFillEvent notes what the server that keeps the pools says of how filling one
-// goes, from its events PoolWarning and PoolRecovered. While this server is the
-// one, it knows better.
+// ApplyFillEvent applies the fill status that the leader has published in an
+// event PoolWarning or PoolRecovered. It does nothing if this server is the
+// leader.
 func (p *Pools) ApplyFillEvent(e activity.Event) {
 	if p.leading.Load() {
 		return
@@ -77,11 +77,11 @@ func (p *Pools) ApplyFillEvent(e activity.Event) {
 	p.Queue.NotifyAll(e.Workload)
 }
 
-// WakeFiller has the fill loop look at the workload's pool, and nobody else.
+// WakeFiller requests a check of the workload's pool by the Filler only.
 func (p *Pools) WakeFiller(workload string) { p.filler.Wake(workload) }
 
-// BeginDestroy makes a move to Destroying. A container that is no longer where the
-// move expects it is left as it is.
+// BeginDestroy performs a transition to Destroying. If the container is not in
+// the expected state any more, it does nothing.
 func (p *Pools) BeginDestroy(ctx context.Context, m Transition) error {
 	if _, err := p.store.UpdateContainer(ctx, m); err != nil && !isConflict(err) {
 		return err
@@ -90,35 +90,35 @@ func (p *Pools) BeginDestroy(ctx context.Context, m Transition) error {
 	return nil
 }
 
-// RecordWiped records that nothing of what a claimed container held is left in it:
-// neither of an earlier tenant, nor a state that its own has moved on from. From
-// then on it is the tenant's of its claim.
+// RecordWiped records that a claimed container was wiped: it has no data of an
+// earlier tenant, and no outdated state of its own tenant. From then on it
+// belongs to the tenant of its claim.
 func (p *Pools) RecordWiped(ctx context.Context, id, tenant string) (Container, error) {
 	now := time.Now().UTC()
 	return p.store.UpdateContainer(ctx, Transition{
 		ID: id, From: []State{Claimed}, To: Claimed,
 		Set: func(c *Container) { c.Tenant, c.Snapshot, c.WipedAt = tenant, "", &now },
 		Events: []activity.Event{{
-			Type: activity.ContainerWiped, Message: "container is proven to hold nothing of its last tenant",
+			Type: activity.ContainerWiped, Message: "container wiped and verified",
 		}},
 	})
 }
 
-// Recover gives up those of the containers with these ids that a server which
-// is no more was making: nobody knows how far it got. What it was destroying is
-// destroyed by whoever runs.
+// Recover destroys those of the containers with these ids that an earlier
+// server was creating, because their state is unknown. Containers that it was
+// destroying are destroyed by the reaper.
 func (p *Pools) Recover(ctx context.Context, ids []string) error {
 	for _, id := range ids {
-		_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, []State{Creating}, "the server stopped while it was being made"))
+		_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, []State{Creating}, "the server stopped while it was being created"))
 		if err != nil && !isConflict(err) {
-			return fmt.Errorf("give up container %s: %w", id, err)
+			return fmt.Errorf("begin to destroy container %s: %w", id, err)
 		}
 	}
 	p.reaper.Wake()
 	return nil
 }
 
-// watchExisting has the containers that there are looked after.
+// watchExisting starts to watch the existing containers.
 func (p *Pools) watchExisting(ctx context.Context) error {
 	existing, err := p.store.Containers(ctx, ContainerFilter{States: []State{Idle, Claimed}})
 	if err != nil {
@@ -127,9 +127,9 @@ func (p *Pools) watchExisting(ctx context.Context) error {
 	for _, c := range existing {
 		w, _, err := p.Catalog.Revision(ctx, c.Workload, c.Revision)
 		if err != nil {
-			// Its container still runs, and can be claimed no more; one bad
-			// record must not keep the server down.
-			p.log.Error("read a container's workload", "container", c.ID, "error", err)
+			// The container still runs but cannot be claimed; one invalid record
+			// must not keep the server from starting.
+			p.log.Error("reading workload of container failed", "container", c.ID, "error", err)
 			continue
 		}
 		p.Health.Watch(c.ID, w, time.Time{})
@@ -137,7 +137,7 @@ func (p *Pools) watchExisting(ctx context.Context) error {
 	return nil
 }
 
-// Run keeps the pools until ctx ends. Containers and claims stay as they are
+// Run manages the pools until ctx ends. Containers and claims continue to exist
 // when it returns.
 func (p *Pools) Run(ctx context.Context) error {
 	p.leading.Store(true)

@@ -29,7 +29,7 @@ command: [box, idle]
 pool: { min_idle: 2, max_size: 4, reuse: wipe }
 `
 
-// A pool is filled to min_idle at once, and again whenever a claim takes one.
+// A pool is filled to min_idle immediately, and again after each claim.
 func TestFillToMinIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -51,9 +51,9 @@ func TestFillToMinIdle(t *testing.T) {
 	})
 }
 
-// Whatever call of the making of a container fails: the container is
-// destroyed, nothing is left in the engine, the pool says why, and it is
-// filled once the cause is gone.
+// If any call of the creation of a container fails, the container is destroyed,
+// nothing is left in the engine, the pool reports the reason, and it is filled
+// once the cause is fixed.
 func TestCreateFailureIsRolledBack(t *testing.T) {
 	const hooked = basicYAML + `
 healthcheck: { test: [CMD, box, echo, healthy], interval: 1s, start_period: 1s, retries: 1 }
@@ -76,7 +76,7 @@ hooks:
 				h.AwaitIdle("w", 2)
 				listed, err := h.RT.List(t.Context())
 				require.NoError(t, err)
-				require.Len(t, listed, 2, "what failed is gone from the engine")
+				require.Len(t, listed, 2, "failed containers are removed from the engine")
 				require.NotEmpty(t, h.Events(activity.PoolRecovered))
 				status, err = h.Pools.Status(t.Context(), "w")
 				require.NoError(t, err)
@@ -87,8 +87,8 @@ hooks:
 	}
 }
 
-// The baseline of later wipes is taken after the hooks, and starts the main
-// process anew: the container is idle only when it is healthy again.
+// The baseline of later wipes is recorded after the hooks and restarts the main
+// process: the container is idle only when it is healthy again.
 func TestHealthyAfterBaselineBeforeIdle(t *testing.T) {
 	const checked = `
 id: w
@@ -109,15 +109,15 @@ hooks:
 		})
 		h.Apply(checked)
 		h.Until("a warning", func() bool { return len(h.Events(activity.PoolWarning)) > 0 })
-		require.Empty(t, h.Events(activity.ContainerCreated), "none is idle that is not healthy")
+		require.Empty(t, h.Events(activity.ContainerCreated), "an unhealthy container does not become idle")
 		restore()
 		h.AwaitIdle("w", 1)
 	})
 }
 
-// A post_create hook that always fails makes no hot loop: ten minutes see a
-// bounded number of containers, and the pool says what is wrong. A changed
-// spec is tried at once.
+// A post_create hook that always fails does not cause a hot loop: the number of
+// containers in ten minutes is limited, and the pool reports the error. A
+// changed spec is tried immediately.
 func TestCreateFailuresBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -138,8 +138,8 @@ func TestCreateFailuresBackOff(t *testing.T) {
 	})
 }
 
-// An idle container that dies is replaced at once; a claimed one is reported
-// and stays its tenant's.
+// An idle container that exits is replaced immediately; a claimed one is
+// reported and still belongs to its tenant.
 func TestContainerExits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -151,15 +151,15 @@ func TestContainerExits(t *testing.T) {
 		require.NoError(t, err)
 
 		h.RT.Kill(idle[0].ID)
-		h.Until("a death", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
+		h.Until("an exit", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
 		h.AwaitIdle("w", 2)
 		gone, err := h.Pools.Container(t.Context(), idle[0].ID)
 		require.NoError(t, err)
 		require.Equal(t, pool.Destroyed, gone.State)
-		require.Contains(t, gone.Reason, "exit code 137", "every destroy has a reason")
+		require.Contains(t, gone.Reason, "exited with code 137", "every destroy has a reason")
 
 		h.RT.OOMKill(c.Container)
-		h.Until("a death", func() bool { return len(h.Events(activity.ContainerDied)) == 2 })
+		h.Until("an exit", func() bool { return len(h.Events(activity.ContainerDied)) == 2 })
 		died := h.Events(activity.ContainerDied)[1]
 		require.Equal(t, "ada", died.Tenant)
 		require.Equal(t, c.ID, died.Claim)
@@ -176,7 +176,7 @@ func TestContainerExits(t *testing.T) {
 }
 
 // Containers that fail their health check are replaced when idle and reported
-// when claimed, and a check that was mended clears the report.
+// when claimed, and a check that succeeds again clears the report.
 func TestUnhealthyContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -215,8 +215,9 @@ func TestUnhealthyContainers(t *testing.T) {
 	})
 }
 
-// A changed spec rolls the pool over: the old idle ones serve until the new
-// are ready, claims are not disturbed, and what they release is not reused.
+// A changed spec rolls the pool over: the old idle containers are assigned until
+// the new ones are ready, claims are not affected, and their containers are not
+// reused after the release.
 func TestRollover(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -230,7 +231,7 @@ func TestRollover(t *testing.T) {
 		require.NotEqual(t, before.Record.Revision, after.Record.Revision)
 		<-reached
 		early := h.Claim("w", "bob")
-		require.Equal(t, before.Record.Revision, early.Revision, "the old serve until the new are ready")
+		require.Equal(t, before.Record.Revision, early.Revision, "the old ones are assigned until the new ones are ready")
 		unblock()
 		h.Until("only new ones idle", func() bool {
 			status, err := h.Pools.Status(t.Context(), "w")
@@ -252,7 +253,7 @@ func TestRollover(t *testing.T) {
 	})
 }
 
-// A broken new spec leaves the old containers to serve.
+// If the new spec is broken, the old containers are kept and assigned.
 func TestRolloverToABrokenSpec(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -266,7 +267,8 @@ func TestRolloverToABrokenSpec(t *testing.T) {
 	})
 }
 
-// Scaling, draining and deleting destroy what is idle and disturb no claim.
+// Scaling, draining and deleting destroy idle containers and do not affect
+// claims.
 func TestScaleDrainDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -300,9 +302,9 @@ func TestScaleDrainDelete(t *testing.T) {
 		require.NoError(t, h.Pools.Delete(ctx, "w"))
 		h.AwaitIdle("w", 0)
 		_, err = h.Pools.Workload(ctx, "w")
-		require.NoError(t, err, "a claim still holds a container")
+		require.NoError(t, err, "a claim still has a container")
 		require.Equal(t, claim.Released, h.Release(c).State)
-		h.Until("the workload to go", func() bool {
+		h.Until("the workload to be removed", func() bool {
 			_, err := h.Pools.Workload(ctx, "w")
 			return errors.Is(err, pool.ErrWorkloadNotFound)
 		})
@@ -312,8 +314,8 @@ func TestScaleDrainDelete(t *testing.T) {
 	})
 }
 
-// An operator may destroy what is idle, and what is claimed only by force; the
-// claim stays until its tenant releases it.
+// An operator may destroy an idle container, and a claimed one only by force;
+// the claim remains until its tenant releases it.
 func TestDestroyContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -322,7 +324,7 @@ func TestDestroyContainer(t *testing.T) {
 		h.AwaitIdle("w", 2)
 		c := h.Claim("w", "ada")
 		require.ErrorIs(t, h.Pools.DestroyContainer(ctx, c.Container, false), pool.ErrInUse)
-		require.ErrorIs(t, h.Pools.DestroyContainer(ctx, "nobody", false), pool.ErrContainerNotFound)
+		require.ErrorIs(t, h.Pools.DestroyContainer(ctx, "unknown", false), pool.ErrContainerNotFound)
 		require.NoError(t, h.Pools.DestroyContainer(ctx, c.Container, true))
 		held, err := h.DB.Claim(ctx, c.ID)
 		require.NoError(t, err)
@@ -335,7 +337,7 @@ func TestDestroyContainer(t *testing.T) {
 	})
 }
 
-// Idle containers above min_idle go when they have been idle for idle_timeout.
+// Containers above min_idle are destroyed after idle_timeout.
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -352,7 +354,7 @@ func TestIdleTimeout(t *testing.T) {
 	})
 }
 
-// A workload whose tenants could be taken for another's is refused.
+// A workload whose prefix overlaps with another's is rejected.
 func TestApplyRejectsOverlappingPrefixes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -372,12 +374,12 @@ func TestApplyRejectsOverlappingPrefixes(t *testing.T) {
 	})
 }
 
-// What a server cannot do yet, and a seed that is not there, are faults of the
-// file with a remedy.
+// A feature that the server does not support, and a missing seed, are validation
+// errors with a hint.
 func TestApplyValidatesForServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Pools.OpenSink = func(context.Context, *workload.Sync) error { return errors.New("this folder is not allowed") }
+		h.Pools.OpenSink = func(context.Context, *workload.Sync) error { return errors.New("this directory is not allowed") }
 		for file, field := range map[string]string{
 			basicYAML + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync.sink",
 			basicYAML + "volumes: { state: { target: /data, seed: ./nowhere } }\n":                            "volumes.state.seed",

@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// failPending ends a pending claim as another server does that is told to release it:
-// the server that makes it does not know.
+// failPending ends a pending claim as another server does on a release: the
+// server that creates the claim is not notified.
 func failPending(h *flowtest.Harness, c claim.Claim) {
 	h.T.Helper()
 	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim was released")
@@ -27,18 +27,18 @@ func failPending(h *flowtest.Harness, c claim.Claim) {
 	h.Pools.Wake(c.Workload)
 }
 
-// One point runs in a container at a time: pre_destroy waits for the hook of a
-// claim that was ended while another server made it. While the engine does not
-// answer, it waits for that.
+// Only one point runs in a container at a time: pre_destroy waits for the hook
+// of a claim that was ended while another server created it. It also waits while
+// the engine is unavailable.
 func TestPreDestroyWaitsForOtherHooks(t *testing.T) {
 	for name, tt := range map[string]struct {
-		waitErr error // Outcome, for the first ten minutes
+		waitErr error // of WaitResult, for the first ten minutes
 		after   time.Duration
 	}{
-		"it ends":            {nil, time.Minute},
-		"the engine is away": {runtime.ErrUnavailable, 10 * time.Minute},
-		"nothing is left":    {runtime.ErrUnknownRun, 0},
-		"it is lost":         {runtime.ErrContainerExited, 0},
+		"hook ends":          {nil, time.Minute},
+		"engine unavailable": {runtime.ErrUnavailable, 10 * time.Minute},
+		"run unknown":        {runtime.ErrUnknownRun, 0},
+		"container exited":   {runtime.ErrContainerExited, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Provisioner creates containers and destroys them: the two flows at the ends of a
-// container's life.
+// Provisioner creates and destroys containers: the first and the last flow of a
+// container's lifecycle.
 type Provisioner struct {
 	store  Containers
 	rt     runtime.Runtime
@@ -26,12 +26,12 @@ type Provisioner struct {
 	log    *slog.Logger
 }
 
-// NewProvisioner returns a maker.
+// NewProvisioner returns a Provisioner.
 func NewProvisioner(store Containers, rt runtime.Runtime, runner *hooks.Runner, health *HealthChecker, log *slog.Logger) *Provisioner {
 	return &Provisioner{store: store, rt: rt, runner: runner, health: health, log: log}
 }
 
-// record records a container that is about to be made; ErrFull.
+// record records a container that is about to be created, or returns ErrFull.
 func (p *Provisioner) record(ctx context.Context, r Record) (Container, error) {
 	c := Container{
 		ID: newID(), Workload: r.ID, Revision: r.Revision, State: Creating, Fence: FirstFence,
@@ -39,12 +39,12 @@ func (p *Provisioner) record(ctx context.Context, r Record) (Container, error) {
 	return c, p.store.AddContainer(ctx, c, r.MaxSize)
 }
 
-// create makes the recorded container c and puts it among the idle. When it
-// fails the container is Destroying, for the remover to remove.
+// create creates the recorded container c and makes it Idle. If it fails, the
+// container is Destroying and the reaper removes it.
 func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workload, seeds string) error {
 	var endpoint runtime.Endpoint
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
-	// One that was half made is given up, and never gone on with.
+	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
 	_, err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Do: noop, Undo: func(ctx context.Context, cause error) error {
@@ -58,7 +58,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		flow.Step{Name: "start", Do: func(ctx context.Context) error {
 			return p.rt.Start(ctx, c.ID)
 		}},
-		// Where claims put tenants' state in, they seed what has none.
+		// If claims download tenants' state, they also copy the seeds.
 		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {
 			seeded, err := Seed(ctx, p.rt, c.ID, w, seeds, nil)
 			if err != nil || !seeded {
@@ -81,7 +81,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			}
 			return p.rt.RecordBaseline(ctx, c.ID, c.Fence)
 		}},
-		// A seal starts the main process anew.
+		// Recording the baseline restarts the main process.
 		flow.Step{Name: "ready", When: func() bool { return needsBaseline }, Do: func(ctx context.Context) error {
 			status, err := p.health.Await(ctx, w, c.ID)
 			endpoint = status.Endpoint
@@ -91,18 +91,19 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			_, err := p.store.UpdateContainer(ctx, Transition{
 				ID: c.ID, From: []State{Creating}, To: Idle,
 				Set:    func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy },
-				Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container is ready and idle"}},
+				Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container created and idle"}},
 			})
 			return err
 		}},
-		// A death is reported of what is idle: one that came before went unseen.
+		// The watcher reports exits of idle containers only: an earlier exit would
+		// go unnoticed.
 		flow.Step{Name: "confirm", Do: func(ctx context.Context) error {
 			status, err := p.rt.Status(ctx, c.ID)
 			switch {
 			case errors.Is(err, runtime.ErrNotFound):
 				return err
 			case err != nil:
-				return nil // when the engine is back, all containers are looked at
+				return nil // when the engine is available again, all containers are checked
 			case status.State != runtime.Running:
 				return fmt.Errorf("%w: its main process exited with code %d", ErrUnhealthy, status.ExitCode)
 			}
@@ -115,8 +116,8 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	return err
 }
 
-// beginDestroy moves a container to Destroying. One that is there already, or gone,
-// is left as it is.
+// beginDestroy moves a container to Destroying. If the container is not in one
+// of the states from, it does nothing.
 func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State, reason string) error {
 	_, err := p.store.UpdateContainer(ctx, BeginDestroy(id, from, reason))
 	if isConflict(err) {
@@ -125,22 +126,23 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 	return err
 }
 
-// BeginDestroy is the move that gives a container to the remover. It is the intent:
-// the deed follows, after a restart if need be.
+// BeginDestroy returns the transition that hands a container to the reaper. It
+// records the intent; the reaper destroys the container, if necessary after a
+// restart of the server.
 func BeginDestroy(id string, from []State, reason string) Transition {
 	return Transition{
 		ID: id, From: from, To: Destroying,
 		Set: func(c *Container) { c.Reason, c.Claim = reason, "" },
 		Events: []activity.Event{{
-			Type: activity.ContainerDestroying, Message: "container is to be destroyed: " + reason,
+			Type: activity.ContainerDestroying, Message: "destroying container: " + reason,
 			Data: activity.Data(map[string]any{"reason": reason}),
 		}},
 	}
 }
 
-// destroy carries out what BeginDestroy has recorded: pre_destroy, stop, remove.
-// It is safe to run again after any of it. It calls stopping when what is left
-// is mostly the container's own time to end.
+// destroy performs what BeginDestroy has recorded: pre_destroy, stop, remove. It
+// is safe to run again after any step. It calls onStopping when most of the
+// remaining time is the container's grace period.
 func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
 	p.health.Forget(c.ID)
 	hasHooks := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
@@ -162,12 +164,12 @@ func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Work
 	return nil
 }
 
-// markGone records that a container is gone.
+// markGone records that a container is destroyed.
 func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 	_, err := p.store.UpdateContainer(ctx, Transition{
 		ID: c.ID, From: []State{Destroying}, To: Destroyed,
 		Events: []activity.Event{{
-			Type: activity.ContainerDestroyed, Message: "container is destroyed: " + c.Reason,
+			Type: activity.ContainerDestroyed, Message: "container destroyed: " + c.Reason,
 			Data: activity.Data(map[string]any{"reason": c.Reason}),
 		}},
 	})
@@ -177,9 +179,9 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 	return err
 }
 
-// preDestroy runs the hooks of that point if there is a main process to run
-// beside, and says that they were skipped if not. No hook keeps the container
-// alive; an error means that the engine or the database has to come back first.
+// preDestroy runs the pre_destroy hooks if the main process is running, and
+// records them as skipped otherwise. A failed hook does not keep the container;
+// an error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
 	hs := w.Hooks[hooks.PreDestroy]
 	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, Tenant: c.Tenant}
@@ -195,23 +197,23 @@ func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.W
 		if err := p.runner.AwaitIdle(ctx, c.ID, w.Hooks); err != nil {
 			return err
 		}
-		// A server that stops does not cut them off: they would be killed, and
-		// never run again. The next one asks how they ended.
+		// A server that stops does not cancel the hooks: they would be killed and
+		// never run again. The next server queries their outcome.
 		_, err = p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)
 	}
 	if _, failed := errors.AsType[*hooks.Error](err); failed {
-		p.log.Info("pre_destroy failed; the container is destroyed all the same", "container", c.ID, "error", err)
+		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "error", err)
 		return nil
 	}
 	return err
 }
 
-// removeTimeout bounds one try to remove a container, besides its time to end: an
-// engine that hangs must not keep its place in the line for ever.
+// removeTimeout limits one attempt to remove a container, in addition to its
+// grace period: an engine call that hangs must not occupy a slot indefinitely.
 const removeTimeout = 5 * time.Minute
 
-// stopGraceOf is how long a container of w may take to end: the most, where the
-// workload is not known any more.
+// stopGraceOf returns the grace period of a container of w: the max if the
+// workload is unknown.
 func stopGraceOf(w *workload.Workload) time.Duration {
 	if w == nil {
 		return workload.MaxStopGrace
@@ -219,11 +221,12 @@ func stopGraceOf(w *workload.Workload) time.Duration {
 	return w.StopGracePeriod()
 }
 
-// retryWriteTimeout bounds how long a write that must not be lost is tried.
+// retryWriteTimeout limits how long a write that must not be lost is retried.
 const retryWriteTimeout = 2 * time.Minute
 
-// retryWrite does what must be written down, again and again when storage fails:
-// a full disk or a locked database passes, a row that nobody leaves does not.
+// retryWrite performs a write that must not be lost and retries it if the store
+// fails: a full disk or a locked database is temporary, but a row in a wrong
+// state would remain.
 func retryWrite(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryWriteTimeout)
 	defer cancel()
@@ -238,9 +241,9 @@ func retryWrite(ctx context.Context, write func(context.Context) error) error {
 	}
 }
 
-// noop is a step whose deed was done by whoever began the flow.
+// noop is the action of a step that the caller of the flow has performed.
 func noop(context.Context) error { return nil }
 
-// newID makes a container id: sortable by time, and short enough for a host
+// newID returns a container id. It sorts by time and is short enough for a host
 // name with a prefix.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }

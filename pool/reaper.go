@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// How many containers are worked on at once, in all and of one workload: slow
-// pre_destroy hooks of one must not hold up the others. Those that are given
-// their time to end cost nothing but a connection to the engine, and do not
-// count; they have bounds of their own.
+// How many containers are destroyed concurrently, in total and of one workload:
+// slow pre_destroy hooks of one workload must not block the others. Containers
+// in their grace period need only a connection to the engine and have their own
+// limits.
 const (
 	parallelDestroys    = 16
 	destroysPerWorkload = 8
@@ -20,9 +20,9 @@ const (
 	stopsPerWorkload    = 128
 )
 
-// Reaper destroys every container that is in state Destroying. Whoever wants
-// one gone records that (BeginDestroy) and wakes the remover: a crash between the
-// two loses nothing.
+// Reaper destroys every container in state Destroying. To destroy a container,
+// a caller records the transition (BeginDestroy) and wakes the reaper: a crash
+// between the two loses nothing.
 type Reaper struct {
 	store       Containers
 	catalog     *Catalog
@@ -31,16 +31,16 @@ type Reaper struct {
 	log         *slog.Logger
 	wake        chan struct{}
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	busy map[string]bool
-	// working and stopping are how many of each workload are before the stop of
-	// their main process, and in it or beyond; together they are the busy ones.
+	// working counts the busy containers of each workload whose main process is
+	// not being stopped yet; stopping counts the others.
 	working  perWorkload
 	stopping perWorkload
 	retries  map[string]retryState
 }
 
-// perWorkload is how many containers there are of each workload.
+// perWorkload is the number of containers of each workload.
 type perWorkload map[string]int
 
 func (t perWorkload) add(workload string, n int) {
@@ -62,7 +62,7 @@ type retryState struct {
 	at       time.Time
 }
 
-// NewReaper returns a remover; gone is called after each removal.
+// NewReaper returns a Reaper; it calls onDestroyed after each removal.
 func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, onDestroyed func(workload string), log *slog.Logger) *Reaper {
 	return &Reaper{
 		store: store, catalog: catalog, provisioner: provisioner, onDestroyed: onDestroyed, log: log, wake: make(chan struct{}, 1),
@@ -70,7 +70,7 @@ func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, onD
 	}
 }
 
-// Wake has the remover look soon. It never blocks.
+// Wake requests a check for containers to be destroyed. It never blocks.
 func (r *Reaper) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -78,7 +78,7 @@ func (r *Reaper) Wake() {
 	}
 }
 
-// Run destroys until ctx ends, and returns when no removal is under way.
+// Run destroys containers until ctx ends. It returns when no removal is running.
 func (r *Reaper) Run(ctx context.Context) error {
 	var g errgroup.Group
 	defer g.Wait() //nolint:errcheck // the functions return nil
@@ -95,7 +95,7 @@ func (r *Reaper) Run(ctx context.Context) error {
 		destroying, err := r.store.Containers(ctx, ContainerFilter{States: []State{Destroying}})
 		if err != nil {
 			if ctx.Err() == nil {
-				r.log.Error("list the containers to be destroyed", "error", err)
+				r.log.Error("listing containers to be destroyed failed; retrying", "error", err)
 			}
 			timer.Reset(minBackoff)
 			continue
@@ -117,8 +117,8 @@ func (r *Reaper) Run(ctx context.Context) error {
 	}
 }
 
-// tryStart says whether the container may be worked on now, and if it failed
-// lately, when it may.
+// tryStart reports whether the container may be destroyed now. If a recent
+// attempt failed, it returns the time of the next one.
 func (r *Reaper) tryStart(id, workload string) (time.Time, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -137,7 +137,7 @@ func (r *Reaper) tryStart(id, workload string) (time.Time, bool) {
 	return time.Time{}, true
 }
 
-// reap destroys one container; a failure is tried again later, for ever.
+// reap destroys one container; failures are retried indefinitely.
 func (r *Reaper) reap(ctx context.Context, c Container) {
 	phase := r.working // changed to stopping with mu held
 	err := r.destroy(ctx, c, func() {
@@ -162,7 +162,7 @@ func (r *Reaper) reap(ctx context.Context, c Container) {
 	r.mu.Unlock()
 	if err != nil {
 		if ctx.Err() == nil {
-			r.log.Warn("a container could not be destroyed and is tried again", "container", c.ID, "error", err)
+			r.log.Warn("destroying container failed; retrying", "container", c.ID, "error", err)
 		}
 		r.Wake()
 		return
@@ -170,8 +170,8 @@ func (r *Reaper) reap(ctx context.Context, c Container) {
 	r.onDestroyed(c.Workload)
 }
 
-// destroy does it once. The list that named the container may be older than
-// its end.
+// destroy tries once. The list with the container may be older than its
+// destruction.
 func (r *Reaper) destroy(ctx context.Context, c Container, onStopping func()) error {
 	current, err := r.store.Container(ctx, c.ID)
 	if err != nil || current.State != Destroying {
@@ -179,8 +179,8 @@ func (r *Reaper) destroy(ctx context.Context, c Container, onStopping func()) er
 	}
 	w, _, err := r.catalog.Revision(ctx, c.Workload, c.Revision)
 	if err != nil {
-		// Without its workload there are no hooks to run. It goes all the same.
-		r.log.Warn("a container is destroyed without its hooks", "container", c.ID, "error", err)
+		// Without the workload there are no hooks to run.
+		r.log.Warn("reading workload failed; destroying container without hooks", "container", c.ID, "error", err)
 	}
 	return r.provisioner.destroy(ctx, current, w, onStopping)
 }

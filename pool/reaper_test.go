@@ -21,8 +21,8 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// A container whose main process has ended runs no pre_destroy, and the log
-// says so of each hook.
+// If the main process of a container has exited, its pre_destroy hooks are
+// skipped, and each is recorded as skipped.
 func TestPreDestroySkippedAfterExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -31,7 +31,7 @@ func TestPreDestroySkippedAfterExit(t *testing.T) {
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
 		h.RT.Kill(idle[0].ID)
-		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		skipped := h.Events(activity.HookSkipped)
 		require.Len(t, skipped, 2)
 		for _, e := range skipped {
@@ -42,8 +42,8 @@ func TestPreDestroySkippedAfterExit(t *testing.T) {
 	})
 }
 
-// A removal waits for the engine with its hooks: they are neither skipped nor
-// begun while nobody knows whether the container runs.
+// A removal waits for the engine before its hooks: they are neither skipped nor
+// started while the state of the container is unknown.
 func TestPreDestroyWaitsForTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -56,14 +56,14 @@ func TestPreDestroyWaitsForTheEngine(t *testing.T) {
 		<-time.After(time.Hour)
 		require.Empty(t, h.Events(activity.HookStarted, activity.HookSkipped, activity.ContainerDestroyed))
 		restore()
-		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		require.Len(t, h.Events(activity.HookCompleted), 1)
 		require.Empty(t, h.Events(activity.HookSkipped))
 	})
 }
 
-// However often a pool is looked at while a container leaves, no other one is
-// given up for the same claim.
+// If a pool is checked several times while a container is destroyed, no other
+// one is evicted for the same claim.
 func TestOneEvictionPerWaitingClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -95,8 +95,8 @@ func TestOneEvictionPerWaitingClaim(t *testing.T) {
 	})
 }
 
-// A claimed container that has died is reported once, however often engine and
-// database are compared.
+// The exit of a claimed container is reported once, even if engine and database
+// are compared several times.
 func TestExitReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -108,7 +108,7 @@ func TestExitReportedOnce(t *testing.T) {
 	})
 }
 
-// partialListRuntime is a runtime whose list leaves containers out.
+// partialListRuntime is a runtime whose list omits containers.
 type partialListRuntime struct {
 	*fake.Runtime
 	omitted sync.Map // ids
@@ -125,8 +125,8 @@ func (p *partialListRuntime) List(ctx context.Context) ([]runtime.Status, error)
 	return some, err
 }
 
-// A container that is not in the engine's list is dead only when the engine
-// says so when it is asked for that one.
+// A container that is not in the engine's list has exited only if its status
+// confirms it.
 func TestUnlistedContainerIsProbed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := &partialListRuntime{Runtime: fake.New()}
@@ -145,12 +145,12 @@ func TestUnlistedContainerIsProbed(t *testing.T) {
 		<-time.After(time.Minute)
 		require.Empty(t, h.Events(activity.ContainerDied), "it runs")
 		rt.BreakOnce("status "+idle[1].ID, runtime.ErrNotFound)
-		h.Until("a death", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
+		h.Until("an exit", func() bool { return len(h.Events(activity.ContainerDied)) == 1 })
 	})
 }
 
-// What is about to happen to a container is on record before it does: after
-// a crash the log says why it is gone.
+// The destruction of a container is recorded before it begins: after a crash the
+// log has the reason.
 func TestDestroyIsRecordedFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -174,13 +174,13 @@ func TestDestroyIsRecordedFirst(t *testing.T) {
 		})
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), c.Container, true))
 		require.NoError(t, h.RT.Create(t.Context(), runtime.Spec{ID: "unknown", Image: "box", Command: []string{"box", "idle"}}))
-		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		require.Equal(t, map[string]bool{c.Container: true, "unknown": true}, recordedFirst)
 	})
 }
 
-// A container that a killed server was making is given up by the next one, with
-// the reason: nobody knows how far it got.
+// A container that a killed server was creating is destroyed by the next one,
+// with the reason, because its state is unknown.
 func TestInterruptedCreateIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -194,11 +194,12 @@ func TestInterruptedCreateIsDestroyed(t *testing.T) {
 		half, err := h.Pools.Container(t.Context(), "half")
 		require.NoError(t, err)
 		require.Equal(t, pool.Destroyed, half.State)
-		require.Contains(t, half.Reason, "while it was being made")
+		require.Contains(t, half.Reason, "while it was being created")
 	})
 }
 
-// A check that was made while a container changed hands says nothing about it.
+// The result of a check is ignored if the container changed its state during the
+// check.
 func TestHealthCheckDuringReleaseIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -225,7 +226,7 @@ func TestHealthCheckDuringReleaseIsIgnored(t *testing.T) {
 	})
 }
 
-// A removal that fails is retried with backoff, a minute apart at most.
+// A removal that fails is retried with backoff of at most a minute.
 func TestDestroyBacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -244,12 +245,12 @@ func TestDestroyBacksOff(t *testing.T) {
 		require.Less(t, tries.Load(), int64(20))
 		current, err := h.Pools.Container(t.Context(), idle[0].ID)
 		require.NoError(t, err)
-		require.Equal(t, pool.Destroying, current.State, "it is there still")
+		require.Equal(t, pool.Destroying, current.State, "it still exists")
 	})
 }
 
-// A pre_destroy that a killed server has begun is taken up by the removal, and
-// ended by nobody else.
+// A pre_destroy hook that a killed server has started is resumed by the removal
+// and ended only by it.
 func TestPreDestroyIsResumed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -257,7 +258,7 @@ func TestPreDestroyIsResumed(t *testing.T) {
 		h.AwaitIdle("w", 2)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)
-		restore := h.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable) // nothing is begun
+		restore := h.RT.Break("status "+idle[0].ID, runtime.ErrUnavailable) // nothing is started
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
 		synctest.Wait()
 		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
@@ -267,14 +268,14 @@ func TestPreDestroyIsResumed(t *testing.T) {
 		h.Restart()
 		require.Empty(t, h.Events(activity.HookFailed))
 		restore()
-		h.Until("it to go", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
 		require.Len(t, h.Events(activity.HookFailed), 1)
 		require.Len(t, h.Events(activity.HookStarted), 1)
 	})
 }
 
-// A container that dies in the last moment before it is idle, and whose death
-// nobody watches, is not handed out.
+// A container that exits just before it becomes idle, unobserved by a watch, is
+// not assigned.
 func TestUnobservedExitBeforeIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -288,7 +289,7 @@ func TestUnobservedExitBeforeIdle(t *testing.T) {
 			return nil
 		})
 		h.Apply(poolYAML(1, 4))
-		h.Until("the death to be found", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
+		h.Until("the exit to be detected", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
 		require.Empty(t, h.Events(activity.ContainerDied), "before any comparison with the engine")
 		h.AwaitIdle("w", 1)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
@@ -300,18 +301,18 @@ func TestUnobservedExitBeforeIdle(t *testing.T) {
 	})
 }
 
-// An orphan has all of its grace, however often engine and database are
-// compared meanwhile.
+// The grace period of an orphan does not depend on how often engine and database
+// are compared.
 func TestOrphanGraceAcrossReconciles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		require.NoError(t, h.RT.Create(t.Context(), orphanSpec("unknown")))
-		h.Restart() // compares at once
+		h.Restart() // reconciles immediately
 		for range 5 {
 			<-time.After(2 * time.Second)
 			h.RT.SetDown(true)
 			<-time.After(time.Second)
-			h.RT.SetDown(false) // compares again
+			h.RT.SetDown(false) // reconciles again
 		}
 		<-time.After(2 * time.Second)
 		_, err := h.RT.Status(t.Context(), "unknown")

@@ -11,19 +11,19 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// poolCounts is a pool in numbers, as the fill loop needs them.
+// poolCounts has the numbers of containers that the fill loop needs.
 type poolCounts struct {
-	total       int // all but Gone
-	usable      int // idle ones of the current revision that any tenant may have
-	tenantBound int // idle ones of the current revision that only their last tenant may have
-	outdated    int // idle ones of older revisions or protocol versions
-	creating    int // of the current revision and version
-	newer       int // of a newer server, in any state: nothing happens to them here
-	unhealthy   int // idle ones that nobody may have
+	total       int // all but Destroyed
+	usable      int // idle, current revision, for any tenant
+	tenantBound int // idle, current revision, for their last tenant only
+	outdated    int // idle, older revision or protocol version
+	creating    int // of the current revision and protocol version
+	newer       int // of a newer server, in any state: this server ignores them
+	unhealthy   int // idle and not claimable
 	destroying  int // being destroyed
 }
 
-// summarize sums up counts, as a server of that version sees them.
+// summarize returns the poolCounts for a server of that protocol version.
 func summarize(counts []Count, revision string, protocol int, reuse workload.Reuse) poolCounts {
 	var t poolCounts
 	for _, k := range counts {
@@ -50,8 +50,8 @@ func summarize(counts []Count, revision string, protocol int, reuse workload.Reu
 	return t
 }
 
-// OutdatedReason is why a container is replaced that is not as new ones are; empty
-// for one that is.
+// OutdatedReason returns why a container is outdated and is to be replaced; empty
+// if it is current.
 func OutdatedReason(c Container, revision string, protocol int) string {
 	switch {
 	case c.Revision != revision:
@@ -62,10 +62,10 @@ func OutdatedReason(c Container, revision string, protocol int) string {
 	return ""
 }
 
-// matchAll is a match of evict.
+// matchAll returns a match function for evict that matches every container.
 func matchAll(reason string) func(Container) string { return func(Container) string { return reason } }
 
-// matchIf is a match of evict for some containers.
+// matchIf returns a match function for evict that matches some containers.
 func matchIf(reason string, match func(Container) bool) func(Container) string {
 	return func(c Container) string {
 		if match(c) {
@@ -75,19 +75,19 @@ func matchIf(reason string, match func(Container) bool) func(Container) string {
 	}
 }
 
-// evictSurplus gives up idle containers that stand in the way: those of an older
-// revision or protocol version once enough new ones are ready, or one at a time where there is no
-// room for a new one; then as many of those that are kept for their last tenant
-// as min_idle and the claims that wait lack room for. While new ones cannot be
-// made, neither is given up.
+// evictSurplus destroys idle containers that occupy room. Outdated ones are
+// destroyed once enough new ones are ready, or one at a time if there is no
+// room for a new one. Then come those that are kept for their last tenant, as
+// many as min_idle and the waiting claims need. While creation fails, none of
+// these is destroyed.
 func (f *Filler) evictSurplus(ctx context.Context, r Record, t poolCounts, missing, room int) error {
 	outdated := func(c Container) string { return OutdatedReason(c, r.Revision, f.protocol) }
 	atCapacity := missing > 0 && room <= 0 && t.destroying == 0 && t.creating == 0
-	shortfall := missing - max(room, 0) - t.destroying // containers that only an eviction makes room for
+	shortfall := missing - max(room, 0) - t.destroying // number of containers that need an eviction
 	isFailing := f.breakers.get(r.ID, r.Revision).failures > 0
 	if t.unhealthy > 0 {
 		isUnhealthy := func(c Container) bool { return c.Health == Unhealthy || c.Health == Exited }
-		if err := f.evict(ctx, r.ID, t.unhealthy, matchIf("it is not healthy", isUnhealthy)); err != nil {
+		if err := f.evict(ctx, r.ID, t.unhealthy, matchIf("it is unhealthy", isUnhealthy)); err != nil {
 			return err
 		}
 	}
@@ -105,10 +105,10 @@ func (f *Filler) evictSurplus(ctx context.Context, r Record, t poolCounts, missi
 	return nil
 }
 
-// evictExpired gives up idle containers that have been idle for the pool's
-// idle_timeout, and returns when the next one will have been. Of those that any
-// tenant may have min_idle stay; those that are kept for their last tenant do
-// not count as such, and none of them stays.
+// evictExpired destroys containers that have been idle for the pool's
+// idle_timeout and returns when the next one expires. It keeps min_idle of the
+// containers that any tenant may claim. Those that are kept for their last
+// tenant do not count towards min_idle, and all of them expire.
 func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Record, t poolCounts) time.Time {
 	surplus := max(0, t.usable-r.MinIdle)
 	if w.Pool.IdleTimeout <= 0 || surplus+t.tenantBound == 0 {
@@ -116,7 +116,7 @@ func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Recor
 	}
 	idle, err := f.idle(ctx, r.ID)
 	if err != nil {
-		f.log.Error("list the idle containers", "workload", r.ID, "error", err)
+		f.log.Error("listing idle containers failed; retrying", "workload", r.ID, "error", err)
 		return time.Now().Add(minBackoff)
 	}
 	next, now := time.Time{}, time.Now()
@@ -127,7 +127,7 @@ func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Recor
 		case !tenantBound && surplus == 0:
 		case !expiresAt.After(now):
 			if err := f.provisioner.beginDestroy(ctx, c.ID, []State{Idle}, "it was idle for "+w.Pool.IdleTimeout.String()); err != nil {
-				f.log.Error("give up an idle container", "container", c.ID, "error", err)
+				f.log.Error("evicting idle container failed; retrying", "container", c.ID, "error", err)
 				return now.Add(minBackoff)
 			}
 			if !tenantBound {
@@ -141,15 +141,15 @@ func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Recor
 	return next
 }
 
-// idle lists the idle containers of a workload, without those of a newer server.
+// idle returns the idle containers of a workload, without those of a newer server.
 func (f *Filler) idle(ctx context.Context, id string) ([]Container, error) {
 	idle, err := f.store.Containers(ctx, ContainerFilter{Workload: id, States: []State{Idle}})
 	isNewer := func(c Container) bool { return c.Protocol > f.protocol }
 	return slices.DeleteFunc(idle, isNewer), err
 }
 
-// evict gives up to n idle containers for which match has a reason, the one that
-// has been idle longest first.
+// evict destroys up to n idle containers for which match returns a reason, the
+// one that has been idle longest first.
 func (f *Filler) evict(ctx context.Context, id string, n int, match func(Container) string) error {
 	idle, err := f.idle(ctx, id)
 	if err != nil {
@@ -165,7 +165,7 @@ func (f *Filler) evict(ctx context.Context, id string, n int, match func(Contain
 			continue
 		}
 		if err := f.provisioner.beginDestroy(ctx, c.ID, []State{Idle}, reason); err != nil {
-			return fmt.Errorf("give up container %s: %w", c.ID, err)
+			return fmt.Errorf("begin to destroy container %s: %w", c.ID, err)
 		}
 		n--
 	}
@@ -173,8 +173,8 @@ func (f *Filler) evict(ctx context.Context, id string, n int, match func(Contain
 	return nil
 }
 
-// drain gives up what is idle, and the workload's record when it is to be
-// deleted and nothing is left.
+// drain destroys the idle containers. If the workload is to be deleted and has
+// no containers left, drain removes its record.
 func (f *Filler) drain(ctx context.Context, r Record, t poolCounts) error {
 	f.queue.NotifyAll(r.ID)
 	if t.usable+t.tenantBound+t.outdated+t.unhealthy > 0 {
@@ -187,8 +187,8 @@ func (f *Filler) drain(ctx context.Context, r Record, t poolCounts) error {
 		return nil
 	}
 	err := f.store.RemoveWorkload(ctx, r.ID,
-		activity.Event{Type: activity.PoolDestroyed, Workload: r.ID, Message: "pool is empty and gone"},
-		activity.Event{Type: activity.WorkloadDeleted, Workload: r.ID, Message: "workload is deleted"})
+		activity.Event{Type: activity.PoolDestroyed, Workload: r.ID, Message: "pool deleted"},
+		activity.Event{Type: activity.WorkloadDeleted, Workload: r.ID, Message: "workload deleted"})
 	if err != nil && !errors.Is(err, ErrInUse) && !errors.Is(err, ErrWorkloadNotFound) {
 		return fmt.Errorf("remove the workload: %w", err)
 	}

@@ -17,13 +17,14 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// ErrSeed says that a seed folder cannot be read.
+// ErrSeed is returned if a seed directory cannot be copied.
 var ErrSeed = errors.New("cannot seed")
 
-// Seed copies the seed folders of w, which lie below dir, into the container's
-// volumes, which hold nothing of a tenant. What is at a path of the container
-// that covered reports, if set, is left out with its empty folders. Seed reports
-// whether there was a volume to fill.
+// Seed copies the seed directories of w, which are below dir, into the
+// container's volumes, which must not have any data of a tenant. It omits the
+// container paths for which covered returns true, if covered is not nil, and
+// directories that are then empty. Seed reports whether there was a volume to
+// seed.
 func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workload, dir string, covered func(path string) bool) (bool, error) {
 	if covered == nil {
 		covered = func(string) bool { return false }
@@ -34,7 +35,7 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 			continue
 		}
 		if dir == "" {
-			return seeded, fmt.Errorf("%w volume %s: the workload was not loaded from a folder", ErrSeed, v.Name)
+			return seeded, fmt.Errorf("%w volume %s: the workload was not loaded from a directory", ErrSeed, v.Name)
 		}
 		if err := seedVolume(ctx, files, id, v, dir, covered); err != nil {
 			return seeded, err
@@ -44,14 +45,14 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 	return seeded, nil
 }
 
-// seedVolume streams one folder into one volume.
+// seedVolume streams one directory into one volume.
 func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.Volume, dir string, covered func(string) bool) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("%w volume %s: %w", ErrSeed, v.Name, err)
 	}
 	defer root.Close()
-	// The seed must stay below the folder even where a link points outside.
+	// The seed must be below the directory even if a link points outside.
 	seed, err := root.OpenRoot(filepath.Clean(v.Seed))
 	if err != nil {
 		return fmt.Errorf("%w volume %s from %s: %w", ErrSeed, v.Name, v.Seed, err)
@@ -76,8 +77,8 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 	return nil
 }
 
-// writeTar writes a tree as a tar stream, without what covered reports. A folder that
-// is covered is written when something in it is not.
+// writeTar writes a tree as a tar stream, without the covered paths. A covered
+// directory is written if it has an entry that is not covered.
 func writeTar(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 	t := tar.NewWriter(w)
 	written := map[string]bool{".": true}
@@ -112,7 +113,7 @@ func writeTar(w io.Writer, tree fs.FS, covered func(name string) bool) error {
 	return t.Close()
 }
 
-// writeTarEntry writes one file, folder or symbolic link.
+// writeTarEntry writes one file, directory or symbolic link.
 func writeTarEntry(t *tar.Writer, tree fs.FS, name string) error {
 	info, err := fs.Lstat(tree, name)
 	if err != nil {
@@ -125,7 +126,7 @@ func writeTarEntry(t *tar.Writer, tree fs.FS, name string) error {
 			return err
 		}
 	case !info.Mode().IsRegular() && !info.IsDir():
-		return fmt.Errorf("%s is neither file, folder nor symbolic link", name)
+		return fmt.Errorf("%s is not a file, directory or symbolic link", name)
 	}
 	h, err := tar.FileInfoHeader(info, target)
 	if err != nil {

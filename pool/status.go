@@ -2,53 +2,52 @@ package pool
 
 import "time"
 
-// Status is a pool as an operator sees it.
+// Status is the status of a pool.
 type Status struct {
 	Workload   string        `json:"workload"`
 	Revision   string        `json:"revision"`
 	MinIdle    int           `json:"min_idle"`
 	MaxSize    int           `json:"max_size"`
-	Containers map[State]int `json:"containers" doc:"How many are in each state."`
-	Kept       int           `json:"kept" doc:"Claimed ones whose release has failed: they do not count against max_size, up to as many more."`
+	Containers map[State]int `json:"containers" doc:"The number of containers in each state."`
+	Kept       int           `json:"kept" doc:"Claimed containers whose release has failed. Up to max_size of them do not count towards max_size."`
 	Outdated   int           `json:"outdated" doc:"Containers of an older revision or protocol version, idle or claimed."`
-	Newer      int           `json:"newer,omitempty" doc:"Containers that a newer server made, in any state: this one leaves them alone."`
+	Newer      int           `json:"newer,omitempty" doc:"Containers that a newer server created, in any state. This server does not change them."`
 	Waiting    int           `json:"waiting" doc:"Claims that wait for a container on this server."`
 	Fill       FillStatus    `json:"fill"`
-	Deleting   bool          `json:"deleting,omitempty" doc:"The workload goes when its last container is gone."`
+	Deleting   bool          `json:"deleting,omitempty" doc:"The workload is removed when its last container is destroyed."`
 }
 
-// FillState is what the fill loop does for a pool.
+// FillState is the state of the fill loop for a pool.
 type FillState string
 
-// What the fill loop may be doing.
+// The states of the fill loop.
 const (
-	FillIdle     FillState = "idle"        // there are enough
-	Filling      FillState = "filling"     // containers are being made
-	BackingOff   FillState = "backing_off" // the last one failed; it waits before the next
-	FillFailing  FillState = "failing"     // many in a row failed: one is tried now and then
-	FillDraining FillState = "draining"    // none is made
+	FillIdle     FillState = "idle"        // there are enough containers
+	Filling      FillState = "filling"     // containers are being created
+	BackingOff   FillState = "backing_off" // the last creation failed; waiting for the next
+	FillFailing  FillState = "failing"     // failingThreshold consecutive failures or more
+	FillDraining FillState = "draining"    // no containers are created
 )
 
-// FillStatus is what the fill loop does for a pool and what went wrong last.
+// FillStatus is the state of the fill loop for a pool, and its last error.
 type FillStatus struct {
 	State    FillState  `json:"state"`
-	Failures int        `json:"failures" doc:"Containers in a row that could not be made."`
+	Failures int        `json:"failures" doc:"Consecutive failures to create a container."`
 	NextTry  *time.Time `json:"next_try,omitempty"`
-	// LastError is why the last container could not be made. It stays until
-	// one could.
+	// LastError is why the last creation failed. It is cleared when one succeeds.
 	LastError   string     `json:"last_error,omitempty"`
 	LastErrorAt *time.Time `json:"last_error_at,omitempty"`
 }
 
-// Scale is a change of a pool's bounds; nil leaves one as it is.
+// Scale is a change of a pool's bounds; nil does not change the bound.
 type Scale struct {
 	MinIdle *int `json:"min_idle,omitempty"`
 	MaxSize *int `json:"max_size,omitempty"`
 }
 
-// Applied is what applying a workload file did.
+// Applied is the result of applying a workload file.
 type Applied struct {
 	Record  Record
-	Created bool // there was no such workload
-	Changed bool // its revision or its pool changed
+	Created bool // the workload did not exist
+	Changed bool // the record has changed
 }

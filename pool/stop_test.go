@@ -17,7 +17,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// slowToStop is a workload whose main process uses its time to the end.
+// slowToStop is a workload whose main process uses its whole grace period.
 const slowToStop = `
 id: w
 image: box
@@ -26,8 +26,8 @@ stop_grace_period: 10m
 pool: { min_idle: 40, max_size: 40 }
 `
 
-// Containers that use their time to end hold up no others, of their own
-// workload or of another one, and are removed in one try when it is over.
+// Containers in their grace period do not block others, of the same workload or
+// another, and are removed in one attempt when it ends.
 func TestSlowStopsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -40,10 +40,10 @@ func TestSlowStopsDoNotBlockOthers(t *testing.T) {
 			_, err := h.Pools.Drain(t.Context(), id)
 			require.NoError(t, err)
 		}
-		h.Until("the others to be gone", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 2 })
+		h.Until("the removal of the others", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 2 })
 		require.Less(t, time.Since(start), time.Second)
-		require.Equal(t, 40, h.Count("w", pool.Destroying), "they have their time, and their places")
-		h.Until("all to be gone", func() bool { return h.Count("w", pool.Destroying) == 0 })
+		require.Equal(t, 40, h.Count("w", pool.Destroying), "they are in their grace period and use stop slots")
+		h.Until("the removal of all", func() bool { return h.Count("w", pool.Destroying) == 0 })
 		require.InDelta(t, 10*time.Minute, time.Since(start), float64(time.Second))
 		tries := 0
 		for _, call := range h.RT.Calls() {
@@ -55,8 +55,8 @@ func TestSlowStopsDoNotBlockOthers(t *testing.T) {
 	})
 }
 
-// The time to end begins when the hooks have ended, and a main process that
-// ends sooner is waited for no longer.
+// The grace period begins when the hooks have ended, and ends early if the main
+// process exits.
 func TestStopAfterPreDestroy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -67,14 +67,15 @@ func TestStopAfterPreDestroy(t *testing.T) {
 		_, err := h.Pools.Drain(t.Context(), "w")
 		require.NoError(t, err)
 		h.AwaitIdle("w", 0)
-		h.Until("it to be gone", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
-		require.InDelta(t, time.Minute, time.Since(start), float64(time.Second), "the file bounds its hooks too")
+		h.Until("its removal", func() bool { return len(h.Events(activity.ContainerDestroyed)) == 1 })
+		require.InDelta(t, time.Minute, time.Since(start), float64(time.Second), "stop_grace_period also limits the hooks")
 		require.Len(t, h.Events(activity.HookFailed), 1)
 	})
 }
 
-// A workload that asks for what the backend cannot do is refused when it is
-// applied, with the field; a backend that does not answer is no consent.
+// A workload that needs a feature that the backend does not support is rejected
+// when it is applied, with the field. It is also rejected if the backend is
+// unavailable.
 func TestApplyChecksRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

@@ -5,26 +5,26 @@ import (
 	"sync"
 )
 
-// WaitQueue is the line of claims that wait for a container, one for each
-// workload, first come first served. It lives in memory: a claim waits for as
-// long as its caller does. The database decides who gets a container; the
-// queue only says whose turn it is to ask.
+// WaitQueue has a first-in, first-out queue of the claims that wait for a
+// container, for each workload. It is in memory: a claim waits no longer than
+// its caller. The database decides which claim gets a container; the queue only
+// decides which claim tries next.
 type WaitQueue struct {
-	mu      sync.Mutex // guards lines
+	mu      sync.Mutex // guards waiters
 	waiters map[string][]*Waiter
 }
 
 // NewWaitQueue returns an empty queue.
 func NewWaitQueue() *WaitQueue { return &WaitQueue{waiters: map[string][]*Waiter{}} }
 
-// Waiter is a place in a line.
+// Waiter is an entry in the queue of a workload.
 type Waiter struct {
 	queue    *WaitQueue
 	workload string
-	ready    chan struct{} // holds one signal, so that none is lost
+	ready    chan struct{} // buffers one signal, so that none is lost
 }
 
-// Add takes the last place in the workload's line. The caller must Leave.
+// Add appends a Waiter to the workload's queue. The caller must Remove it.
 func (q *WaitQueue) Add(workload string) *Waiter {
 	w := &Waiter{queue: q, workload: workload, ready: make(chan struct{}, 1)}
 	q.mu.Lock()
@@ -36,7 +36,7 @@ func (q *WaitQueue) Add(workload string) *Waiter {
 	return w
 }
 
-// NotifyFirst tells the first in the workload's line to ask again.
+// NotifyFirst signals the first Waiter in the workload's queue to try again.
 func (q *WaitQueue) NotifyFirst(workload string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -45,8 +45,8 @@ func (q *WaitQueue) NotifyFirst(workload string) {
 	}
 }
 
-// NotifyAll tells everybody in the workload's line to look whether waiting still
-// makes sense.
+// NotifyAll signals all Waiters in the workload's queue to check whether they
+// should still wait.
 func (q *WaitQueue) NotifyAll(workload string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,28 +55,29 @@ func (q *WaitQueue) NotifyAll(workload string) {
 	}
 }
 
-// Waiting is how many wait in the workload's line.
+// Waiting returns the length of the workload's queue.
 func (q *WaitQueue) Waiting(workload string) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiters[workload])
 }
 
-// Ready receives whenever the ticket should ask (when First) or reconsider.
+// Ready returns the channel that receives a signal whenever the Waiter should
+// try to reserve a container (if IsFirst) or check whether to wait.
 func (w *Waiter) Ready() <-chan struct{} { return w.ready }
 
-// Position is how many wait before this ticket; -1 when it has left.
+// Position returns how many Waiters are before this one; -1 after Remove.
 func (w *Waiter) Position() int {
 	w.queue.mu.Lock()
 	defer w.queue.mu.Unlock()
 	return slices.Index(w.queue.waiters[w.workload], w)
 }
 
-// IsFirst says whether nobody waits before this ticket.
+// IsFirst reports whether the Waiter is the first in its queue.
 func (w *Waiter) IsFirst() bool { return w.Position() == 0 }
 
-// Remove gives the place up and tells whoever is first now. Leaving twice is
-// harmless.
+// Remove removes the Waiter and signals the one that is first now. A second call
+// does nothing else.
 func (w *Waiter) Remove() {
 	q := w.queue
 	q.mu.Lock()
@@ -90,7 +91,7 @@ func (w *Waiter) Remove() {
 	waiters[0].signal()
 }
 
-// signal marks the ticket; the caller holds the queue's lock.
+// signal signals the Waiter; the caller must hold the queue's lock.
 func (w *Waiter) signal() {
 	select {
 	case w.ready <- struct{}{}:

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// signalled says whether a ticket has been told to ask, and takes the signal.
+// signalled reports whether a Waiter was signaled, and consumes the signal.
 func signalled(w *Waiter) bool {
 	select {
 	case <-w.Ready():
@@ -16,13 +16,13 @@ func signalled(w *Waiter) bool {
 	}
 }
 
-// First come, first served: only the first is told, and whoever leaves hands
-// the turn on, so that no signal is lost.
+// Only the first Waiter is signaled, and Remove signals the next one, so that no
+// signal is lost.
 func TestWaitQueueOrder(t *testing.T) {
 	q := NewWaitQueue()
 	a, b, c := q.Add("w"), q.Add("w"), q.Add("w")
 	require.Equal(t, 3, q.Waiting("w"))
-	require.True(t, signalled(a), "the first asks once more: what came before it entered is not lost")
+	require.True(t, signalled(a), "the first Waiter is signaled when it is added: an earlier signal is not lost")
 	require.False(t, signalled(b))
 
 	q.NotifyFirst("w")
@@ -43,7 +43,8 @@ func TestWaitQueueOrder(t *testing.T) {
 	q.NotifyFirst("w")
 }
 
-// Lines of different workloads do not touch each other; Shake tells everybody.
+// The queues of different workloads are independent; NotifyAll signals all
+// Waiters of one.
 func TestWaitQueuePerWorkload(t *testing.T) {
 	q := NewWaitQueue()
 	a, b, other := q.Add("w"), q.Add("w"), q.Add("v")

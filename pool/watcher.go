@@ -16,46 +16,47 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Watcher notices containers that die or disappear, at once, and those that
-// did so while nobody watched, when it begins and whenever the engine is back.
+// Watcher detects containers that exit or disappear: immediately while it
+// watches the engine, and by comparison when it starts and whenever the engine
+// is available again.
 type Watcher struct {
 	store  watcherStore
 	rt     runtime.Runtime
 	onExit func(Container)
 	log    *slog.Logger
 
-	reconcileMu sync.Mutex // compares at a time
+	reconcileMu sync.Mutex // held by Reconcile; guards orphans
 	orphans     map[string]*orphan
 }
 
-// watcherStore is what the watcher needs of the database.
+// watcherStore is what the Watcher needs from the database.
 type watcherStore interface {
 	Containers
 	EventLog
 }
 
-// NewWatcher returns a watcher; died is called after each change it makes.
+// NewWatcher returns a Watcher; it calls onExit after each exit that it records.
 func NewWatcher(store watcherStore, rt runtime.Runtime, onExit func(Container), log *slog.Logger) *Watcher {
 	return &Watcher{store: store, rt: rt, onExit: onExit, log: log, orphans: map[string]*orphan{}}
 }
 
-// maxReconnectBackoff bounds the wait between two tries to reach a lost engine.
+// maxReconnectBackoff limits the backoff between attempts to reconnect.
 const maxReconnectBackoff = 10 * time.Second
 
-// reconcileInterval is how often engine and database are compared while nothing is
-// lost: a call to the engine may take effect long after whoever made it was
-// given up. It is longer than orphanGrace, so that the next comparison removes
-// what one has found.
+// reconcileInterval is how often engine and database are compared while the
+// engine is available: a call to the engine may take effect long after its
+// caller has timed out. It is longer than orphanGrace, so that each comparison
+// removes the orphans that the previous one has found.
 const reconcileInterval = 30 * time.Second
 
-// Run watches until ctx ends. An engine that is lost is tried again.
+// Run watches until ctx ends. It reconnects to an engine that is unavailable.
 func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
 	g.Go(func() error {
 		for flow.Sleep(ctx, reconcileInterval) == nil {
 			if err := w.Reconcile(ctx); err != nil && ctx.Err() == nil {
-				w.log.Warn("compare the engine's containers with the database", "error", err)
+				w.log.Warn("reconciling engine with database failed; retrying", "error", err)
 			}
 		}
 		return nil
@@ -63,16 +64,16 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// watch watches and, whenever the engine was lost, compares.
+// watch watches the engine and reconciles after each reconnect.
 func (w *Watcher) watch(ctx context.Context) error {
 	backoff := minBackoff / 4
 	for {
-		// A comparison that fails ends the watch: both are begun again.
+		// A failed comparison ends the watch: both are retried.
 		watchCtx, cancel := context.WithCancelCause(ctx)
 		err := w.rt.Watch(watchCtx,
 			func() {
 				if err := w.Reconcile(watchCtx); err != nil {
-					cancel(fmt.Errorf("compare the engine's containers with the database: %w", err))
+					cancel(fmt.Errorf("reconcile engine with database: %w", err))
 					return
 				}
 				backoff = minBackoff / 4
@@ -83,7 +84,7 @@ func (w *Watcher) watch(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		w.log.Warn("the container engine is lost and is tried again", "wait", backoff, "error", err)
+		w.log.Warn("engine watch lost; reconnecting", "wait", backoff, "error", err)
 		if flow.Sleep(ctx, backoff) != nil {
 			return nil
 		}
@@ -91,16 +92,16 @@ func (w *Watcher) watch(ctx context.Context) error {
 	}
 }
 
-// Reconcile compares what the engine has with what the database says: a
-// container of ours that the database has given up, or goes on not knowing, is
-// removed; one that should run and does not is treated as dead. The label that
-// made the engine list it and the database must agree before anything is
-// removed: a live row protects its container.
+// Reconcile compares the engine's containers with the database. A container of
+// Hostler that is recorded as destroyed, or has no record for orphanGrace, is
+// removed. One that should run and does not is handled as exited. A container
+// is removed only if the engine lists it with Hostler's label and it has no
+// live row.
 func (w *Watcher) Reconcile(ctx context.Context) error {
 	w.reconcileMu.Lock()
 	defer w.reconcileMu.Unlock()
-	// What is there is asked first: a container that is made in between has
-	// its row before it exists, so none of those is taken for an orphan.
+	// The engine is read first: a container that is created in between has its
+	// row before it exists, so it is never mistaken for an orphan.
 	listed, err := w.rt.List(ctx)
 	if err != nil {
 		return fmt.Errorf("list the engine's containers: %w", err)
@@ -120,13 +121,13 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 			continue
 		}
 		if !ok {
-			// It may have been made after the list was taken.
+			// It may have been created after the list was read.
 			s, err = w.rt.Status(ctx, c.ID)
 			if err == nil && s.State == runtime.Running {
 				continue
 			}
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				errs = errors.Join(errs, fmt.Errorf("ask for container %s: %w", c.ID, err))
+				errs = errors.Join(errs, fmt.Errorf("read the status of container %s: %w", c.ID, err))
 				continue
 			}
 		}
@@ -139,9 +140,9 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	return errs
 }
 
-// handleExit acts on a death: an idle container is replaced, a claimed one is
-// reported and stays its tenant's until released. One that is being made or
-// destroyed is its flow's to notice.
+// handleExit handles an exit: an idle container is replaced; a claimed one is
+// reported and belongs to its tenant until it is released. If the container is
+// being created or destroyed, that flow detects the exit.
 func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
 	var c Container
 	recorded := false
@@ -151,7 +152,7 @@ func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
 	})
 	if err != nil {
 		if !isConflict(err) && ctx.Err() == nil {
-			w.log.Error("record that a container died", "container", d.ID, "error", err)
+			w.log.Error("recording container exit failed", "container", d.ID, "error", err)
 		}
 		return
 	}
@@ -160,21 +161,21 @@ func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
 	}
 }
 
-// recordExit writes a death down, and says whether there was anything to write.
+// recordExit records an exit and reports whether there was anything to record.
 func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bool, error) {
 	c, err := w.store.Container(ctx, d.ID)
 	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Exited {
 		return c, false, err
 	}
 	if w.rt.Protocols().IsNewer(c.Protocol) {
-		return c, false, nil // a newer server finds it dead, too
+		return c, false, nil // a newer server detects the exit, too
 	}
-	reason := fmt.Sprintf("its main process ended with exit code %d", d.ExitCode)
+	reason := fmt.Sprintf("its main process exited with code %d", d.ExitCode)
 	if d.OOMKilled {
 		reason = "it ran out of memory"
 	}
 	event := activity.Event{
-		Type: activity.ContainerDied, Message: "container died: " + reason,
+		Type: activity.ContainerDied, Message: "container exited: " + reason,
 		Data: activity.Data(map[string]any{"exit_code": d.ExitCode, "oom_killed": d.OOMKilled}),
 	}
 	m := BeginDestroy(c.ID, []State{Idle}, reason)

@@ -195,7 +195,7 @@ var pools = []mutation{
 	{
 		desc: "a container in creation by a terminated server is not destroyed", test: "TestInterruptedCreateIsDestroyed",
 		file: "pool/pool.go",
-		old:  `BeginDestroy(id, []State{Creating}, "the server stopped while it was being made"))`,
-		new:  `BeginDestroy(id, []State{Gone}, "the server stopped while it was being made"))`,
+		old:  `BeginDestroy(id, []State{Creating}, "the server stopped while it was being created"))`,
+		new:  `BeginDestroy(id, []State{Destroyed}, "the server stopped while it was being created"))`,
 	},
 }
