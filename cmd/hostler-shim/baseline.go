@@ -28,6 +28,7 @@ func (s *supervisor) recordBaseline([]string) error {
 		return err
 	}
 	s.baseline = b
+	s.sessions.trustAll()
 	return s.startAfterKill()
 }
 

@@ -58,6 +58,7 @@ func (s *supervisor) restart([]string) error {
 
 // startAfterKill starts the main process and allows commands again.
 func (s *supervisor) startAfterKill() error {
+	s.sessions.setQuiet(false)
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {
 		time.AfterFunc(startErrorLinger, s.exitStartFailed)
@@ -84,6 +85,7 @@ func (s *supervisor) killAll() error {
 		return fmt.Errorf("%w: processes survived SIGKILL", runtime.ErrTainted)
 	}
 	s.finishHalt()
+	s.sessions.setQuiet(true)
 	return nil
 }
 

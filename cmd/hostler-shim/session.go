@@ -121,9 +121,11 @@ func respond(in *shim.Incoming, a shim.Response, err error) {
 	_ = in.Respond(a)
 }
 
-// handleChange changes the container as a whole.
+// handleChange changes the container as a whole. The response is sent before
+// the session is closed, if the change closes it.
 func (c *session) handleChange(in *shim.Incoming) {
 	respond(in, shim.Response{}, c.supervisor.applyChange(in.Request))
+	c.supervisor.sessions.closeEnded()
 }
 
 // handleRun starts a command, unless its run ID is known, and sends its

@@ -7,24 +7,42 @@ import (
 )
 
 // sessions are the authenticated sessions.
+//
+// While an engine starts the bridge of a session, the bridge runs as root, and
+// any process of root may set its limits, its priority and the times of its
+// directory in /proc. That is a message to the next tenant, unless the bridge is
+// killed. So a session is trusted only if its bridge was started while no process
+// of the workload ran, and does not have the workload's user.
 type sessions struct {
-	// mu guards peers.
-	mu    sync.Mutex
-	peers map[*session]proctree.ID // the process at the other end
+	protected bool // bridges have a user of their own
+
+	// mu guards what follows.
+	mu      sync.Mutex
+	byConn  map[*session]sessionState
+	isQuiet bool // no process of the workload runs
 }
 
-func newSessions() *sessions { return &sessions{peers: make(map[*session]proctree.ID)} }
+// sessionState describes one session.
+type sessionState struct {
+	bridge  proctree.ID // the process at the other end
+	trusted bool
+	ended   bool // its bridge is given up
+}
 
-func (all *sessions) add(s *session, peer proctree.ID) {
+func newSessions(protected bool) *sessions {
+	return &sessions{protected: protected, byConn: make(map[*session]sessionState)}
+}
+
+func (all *sessions) add(s *session, bridge proctree.ID) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	all.peers[s] = peer
+	all.byConn[s] = sessionState{bridge: bridge, trusted: all.protected && all.isQuiet}
 }
 
 func (all *sessions) remove(s *session) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	delete(all.peers, s)
+	delete(all.byConn, s)
 }
 
 // bridges returns the processes that carry a session. They belong to no command
@@ -32,9 +50,56 @@ func (all *sessions) remove(s *session) {
 func (all *sessions) bridges() map[proctree.ID]bool {
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	found := make(map[proctree.ID]bool, len(all.peers))
-	for _, peer := range all.peers {
-		found[peer] = true
+	found := make(map[proctree.ID]bool, len(all.byConn))
+	for _, state := range all.byConn {
+		if !state.ended {
+			found[state.bridge] = true
+		}
 	}
 	return found
+}
+
+// setQuiet records whether processes of the workload run.
+func (all *sessions) setQuiet(isQuiet bool) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	all.isQuiet = isQuiet
+}
+
+// trustAll trusts the current sessions: there was no tenant yet.
+func (all *sessions) trustAll() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for s, state := range all.byConn {
+		state.trusted = all.protected
+		all.byConn[s] = state
+	}
+}
+
+// endUntrusted gives up the bridges that a tenant may have changed: from now on
+// they are killed with the processes of the workload. Their sessions stay open
+// until closeEnded, so that a response can still be sent.
+func (all *sessions) endUntrusted() {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for s, state := range all.byConn {
+		state.ended = !state.trusted
+		all.byConn[s] = state
+	}
+}
+
+// closeEnded closes the sessions whose bridges were given up. A server opens
+// another one when it needs it.
+func (all *sessions) closeEnded() {
+	all.mu.Lock()
+	var ended []*session
+	for s, state := range all.byConn {
+		if state.ended {
+			ended = append(ended, s)
+		}
+	}
+	all.mu.Unlock()
+	for _, s := range ended {
+		_ = s.conn.Close() // it always succeeds
+	}
 }

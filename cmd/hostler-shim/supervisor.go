@@ -157,7 +157,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		halt:      halt{stopped: make(chan struct{})},
 	}
 	s.workers = &workers{reaper: s.reaper, env: s.env, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
-	s.sessions, s.transfers = newSessions(), make(chan struct{}, maxTransfers)
+	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }
 

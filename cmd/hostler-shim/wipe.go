@@ -19,6 +19,9 @@ func (s *supervisor) wipe(marks []string) error {
 	if err := s.killAll(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
+	if !s.config.HostProcess { // else servers are at the other end
+		s.sessions.endUntrusted()
+	}
 	s.runs.reset()
 	if err := s.wipeAndCompare(); err != nil {
 		if errors.Is(err, runtime.ErrWipeUnverified) {

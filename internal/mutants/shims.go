@@ -150,6 +150,30 @@ var shimFiles = []mutation{
 `,
 	},
 	{
+		desc: "a bridge that began beside a tenant outlives a wipe", test: "TestWipeEndsUntrustedBridges",
+		file: "cmd/hostler-shim/sessions.go",
+		old:  `trusted: all.protected && all.isQuiet}`,
+		new:  `trusted: all.protected}`,
+	},
+	{
+		desc: "a bridge with the tenant's user outlives a wipe", test: "TestWipeEndsUntrustedBridges",
+		file: "cmd/hostler-shim/sessions.go",
+		old:  `trusted: all.protected && all.isQuiet}`,
+		new:  `trusted: all.isQuiet}`,
+	},
+	{
+		desc: "a bridge that a wipe ends is not killed", test: "TestWipeEndsUntrustedBridges",
+		file: "cmd/hostler-shim/sessions.go",
+		old:  `		if !state.ended {`,
+		new:  `		if !state.ended || state.bridge.PID > 0 {`,
+	},
+	{
+		desc: "the session of a bridge that a wipe ends stays open", test: "TestEndedSessionIsClosedAfterAnswer",
+		file: "cmd/hostler-shim/sessions.go",
+		old:  `		_ = s.conn.Close() //`,
+		new:  `		_ = s.conn.Close //`,
+	},
+	{
 		desc: "hard limits are not compared", test: "TestLimitFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `fmt.Sprintf("%d %d", limit.Cur, limit.Max)`,
