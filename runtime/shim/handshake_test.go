@@ -75,7 +75,7 @@ func TestHandshakeIsAuthenticated(t *testing.T) {
 		"the program's nonce":    func(_ *Handshake, w *HandshakeReply) { w.Nonce = bytes.Repeat([]byte{1}, 32) },
 		"the program's features": func(_ *Handshake, w *HandshakeReply) { w.Features = []string{"none"} },
 		"the boot":               func(_ *Handshake, w *HandshakeReply) { w.BootID = "b" },
-		"a fault":                func(_ *Handshake, w *HandshakeReply) { w.Error = &WireError{Code: CodeStart} },
+		"an error":               func(_ *Handshake, w *HandshakeReply) { w.Error = &WireError{Code: CodeStart} },
 	} {
 		_, _, err := alteredHandshake(t, change)
 		require.ErrorIs(t, err, runtime.ErrTainted, name)

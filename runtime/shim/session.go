@@ -28,7 +28,7 @@ var errClosed = fmt.Errorf("%w: session closed", runtime.ErrUnavailable)
 type sessionConn struct {
 	*Conn
 	bootID  string
-	version int // that the program speaks; requests that depend on it check this field
+	version int // the program's; requests that depend on the version check it
 }
 
 func newSessionConn(stream io.ReadWriteCloser, channel *Channel, reply HandshakeReply, onResponse func()) *sessionConn {
@@ -52,7 +52,7 @@ type Session struct {
 
 	// mu guards the fields below. It is never held during I/O.
 	mu     sync.Mutex
-	conn   *sessionConn // nil when there is none
+	conn   *sessionConn // nil if there is none
 	closed bool
 }
 
