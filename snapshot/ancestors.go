@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// nameHash stands for an entry's path.
+// nameHash is the hash of an entry's path.
 type nameHash [16]byte
 
-// ancestors is the last entry of an archive and the directories above it.
-// Archives list what is in a directory right after it, so that this is all that
-// has to be known of directories that may yet have to be written, and each
-// component of a path is hashed once. An archive in another order costs more
-// hashes, and its directories their modes where the pattern leaves them out.
+// ancestors holds the last entry of an archive and the directories above it.
+// Archives list the contents of a directory right after it, so this is all that
+// is needed about directories that may still have to be written, and each path
+// component is hashed once. An archive in another order costs more hashes, and
+// its directories lose their modes where the pattern excludes them.
 type ancestors struct {
 	name  string
 	chain []ancestor // one for each component of name
@@ -22,10 +22,10 @@ type ancestors struct {
 
 // ancestor is one component of a path.
 type ancestor struct {
-	end  int      // of the component, in the path
+	end  int      // offset of the component's end in the path
 	hash nameHash // of the path up to there
 	// listed reports whether the archive has listed it as a directory that the
-	// pattern leaves out, and that was not written.
+	// pattern excludes and that was not written.
 	listed  bool
 	mode    int64
 	modTime time.Time
@@ -61,7 +61,7 @@ func (a *ancestors) advance(name string) {
 	}
 }
 
-// commonPrefix is how many bytes two names begin with alike.
+// commonPrefix returns the length of the common prefix of two names.
 func commonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
@@ -72,17 +72,18 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// last is the entry itself, above the directories above it.
+// last returns the entry itself; parents returns the directories above it.
 func (a *ancestors) last() *ancestor     { return &a.chain[len(a.chain)-1] }
 func (a *ancestors) parents() []ancestor { return a.chain[:len(a.chain)-1] }
 
-// markListed notes that the last entry is a directory that the pattern leaves out.
+// markListed records that the last entry is a directory that the pattern
+// excludes.
 func (a *ancestors) markListed(h *tar.Header) {
 	last := a.last()
 	last.listed, last.mode, last.modTime = true, h.Mode, h.ModTime
 }
 
-// header is the entry of a directory that was listed.
+// header returns the entry of a directory that was listed.
 func (a *ancestors) header(d ancestor) *tar.Header {
 	return &tar.Header{
 		Typeflag: tar.TypeDir, Name: a.name[:d.end] + "/", Mode: d.mode, ModTime: d.modTime, Format: tar.FormatPAX,

@@ -22,16 +22,16 @@ const (
 )
 
 // azureKey is the account's key.
-var azureKey = base64.StdEncoding.EncodeToString([]byte("a-secret-that-nobody-may-see"))
+var azureKey = base64.StdEncoding.EncodeToString([]byte("a-secret-that-no-one-may-see"))
 
-// azureServer keeps block blobs in memory and speaks as much of Azure's Blob
-// REST protocol as the sink does, as Microsoft documents it.
+// azureServer stores block blobs in memory and implements the part of Azure's
+// Blob REST protocol that the sink uses, as Microsoft documents it.
 //
-// What it proves: that our requests are those that the protocol has, a create
-// above all, and that we read documented answers rightly: errors, pages, and an
-// empty page that is not the last. What it does not prove: that Azure answers
-// as it documents, nor anything of signatures, of which it only looks at the
-// account's name, or of limits.
+// It proves that the sink's requests conform to the protocol, above all a
+// create, and that the sink interprets documented answers correctly: errors,
+// pages, and an empty page that is not the last. It does not prove that Azure
+// answers as documented, nor anything about limits, or about signatures, of
+// which it only checks the account's name.
 type azureServer struct {
 	// mu guards what follows.
 	mu     sync.Mutex
@@ -48,8 +48,8 @@ func newAzureServer() *azureServer {
 	return &azureServer{blobs: map[string]azureBlob{}, blocks: map[string]map[string][]byte{}}
 }
 
-// azurePage is the most that a page holds, though a client asks for more, as
-// Azure reserves to itself.
+// azurePage is the maximum size of a page, even if a client requests more, as
+// Azure reserves the right to do.
 const azurePage = 50
 
 func (s *azureServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -83,7 +83,7 @@ func (s *azureServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// azureError answers as Azure does when it refuses.
+// azureError answers with an error in Azure's format.
 func azureError(w http.ResponseWriter, status int, code string) {
 	w.Header().Set("X-Ms-Error-Code", code)
 	w.Header().Set("Content-Type", "application/xml")
@@ -91,7 +91,7 @@ func azureError(w http.ResponseWriter, status int, code string) {
 	_, _ = fmt.Fprintf(w, `<?xml version="1.0" encoding="utf-8"?><Error><Code>%s</Code><Message>as the test wants it</Message></Error>`, code)
 }
 
-// put is Put Blob, and the end of Put Block List: both have conditions.
+// put implements Put Blob, and the end of Put Block List: both have conditions.
 func (s *azureServer) put(w http.ResponseWriter, r *http.Request, name string, data []byte, err error) {
 	_, there := s.blobs[name]
 	switch condition := r.Header.Get("If-None-Match"); {
@@ -175,8 +175,8 @@ type azureListed struct {
 	Type     string `xml:"Properties>BlobType"`
 }
 
-// list is List Blobs. The first page of several is empty but for its marker:
-// Azure documents that one may be.
+// list implements List Blobs. The first page of several is empty except for its
+// marker: Azure documents that this can happen.
 func (s *azureServer) list(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	var page struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// BenchmarkLarge moves 1 GiB, half of which compresses, against tar and zstd by
-// hand on the same files in the same run.
+// BenchmarkLarge transfers 1 GiB, half of which compresses, and compares with
+// tar and zstd on the same files in the same run.
 func BenchmarkLarge(b *testing.B) {
 	m := newProcessHarness(b)
 	id, dir := m.container()
@@ -95,7 +95,7 @@ func tarByHand(b *testing.B, line string) {
 	require.NoError(b, err, "%s", out)
 }
 
-// BenchmarkSmallFiles moves 100,000 files of 100 bytes.
+// BenchmarkSmallFiles transfers 100,000 files of 100 bytes.
 func BenchmarkSmallFiles(b *testing.B) {
 	m := newProcessHarness(b)
 	id, dir := m.container()
@@ -135,7 +135,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 	})
 }
 
-// BenchmarkTiny moves what most tenants have: a few files.
+// BenchmarkTiny transfers a few files, as most tenants have.
 func BenchmarkTiny(b *testing.B) {
 	h := newHarness(b, "")
 	c := h.container(reg("config.json", "{}"), dir("sessions"), reg("sessions/1", incompressible(10_000)))

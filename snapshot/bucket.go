@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// What can be wrong with an object.
+// Errors about objects.
 var (
-	// ErrNoObject says that there is no object of that key.
+	// ErrNoObject indicates that there is no object of that key.
 	ErrNoObject = errors.New("no such object")
-	// ErrExists says that there is an object of that key already.
-	ErrExists = errors.New("the object exists")
+	// ErrExists indicates that an object of that key already exists.
+	ErrExists = errors.New("the object already exists")
 )
 
-// Bucket keeps objects: streams of bytes under keys, which are paths with
-// slashes. All methods may be called by many goroutines at once. What one call
-// has stored or deleted, every later call sees.
+// Bucket stores objects: streams of bytes under keys, which are slash-separated
+// paths. All methods are safe for concurrent use. Every later call sees what a
+// call has stored or deleted.
 type Bucket interface {
-	// Put stores all that r gives, under a key that nobody else uses. When r or
+	// Put stores all bytes of r, under a key that no one else uses. When r or
 	// the bucket fails, or ctx ends, there is no object of that key. After nil
-	// the object outlives a loss of power.
+	// the object survives a power failure.
 	Put(ctx context.Context, key string, r io.Reader) error
-	// Create stores a small object, or says ErrExists: of several who create
-	// one key, one succeeds. For the rest it is like Put.
+	// Create stores a small object, or returns ErrExists. Of several concurrent
+	// calls for one key, one succeeds. Otherwise it is like Put.
 	Create(ctx context.Context, key string, data []byte) error
-	// Get reads an object; ErrNoObject when there is none, and only then: not
-	// when it may not be read, or the whole bucket is not there. The caller
-	// closes it.
+	// Get reads an object. It returns ErrNoObject when there is none, and only
+	// then: not when access is denied, or the bucket does not exist. The caller
+	// closes the reader.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)
 	// List calls each for every object whose key begins with prefix, in no
 	// particular order, until it returns an error, and returns that.
 	List(ctx context.Context, prefix string, each func(Object) error) error
-	// Delete removes an object. One that is not there is nil; one that may not
-	// be removed is an error.
+	// Delete removes an object. It returns nil when there is none, and an error
+	// when access is denied.
 	Delete(ctx context.Context, key string) error
 }
 
-// Object is what List tells of an object.
+// Object is an object as List returns it.
 type Object struct {
 	Key  string
 	Size int64

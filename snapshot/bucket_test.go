@@ -13,20 +13,20 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// The contract, in memory.
+// The contract, with a bucket in memory.
 func TestMemoryContract(t *testing.T) {
 	t.Parallel()
 	snapshottest.Run(t, snapshottest.NewMemory())
 }
 
-// The contract, behind what speaks to providers.
+// The contract, through the adapter for providers.
 func TestCloudContract(t *testing.T) {
 	t.Parallel()
 	snapshottest.Run(t, snapshot.NewCloudInMemory())
 }
 
-// The contract, in a folder. Nobody else can read it, and nothing half written
-// stays.
+// The contract, with a directory. No other user can read it, and no partial
+// file stays.
 func TestDirContract(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "state")
@@ -51,7 +51,7 @@ func openDirBucket(t *testing.T, dir string) snapshot.Bucket {
 	return b
 }
 
-// Nothing in a folder leads out of it, neither a key nor a link.
+// Neither keys nor links lead out of the directory.
 func TestDirCannotBeEscaped(t *testing.T) {
 	t.Parallel()
 	above := t.TempDir()

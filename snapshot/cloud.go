@@ -14,7 +14,7 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// cloudBucket keeps objects with a provider of object storage.
+// cloudBucket stores objects with a provider of object storage.
 type cloudBucket struct {
 	bucket  *blob.Bucket
 	secrets []string // that no error may show
@@ -23,31 +23,32 @@ type cloudBucket struct {
 
 var _ Bucket = (*cloudBucket)(nil)
 
-// How large objects are sent: parts are held in memory until they have been.
+// How large objects are sent: parts are held in memory until they are sent.
 const (
 	minPartSize       = 8 << 20
 	maxParts          = 8000 // S3 allows 10,000
 	uploadConcurrency = 2
 )
 
-// newCloudBucket makes a bucket for objects of up to most bytes. It is closed
-// by Close, or some time after nobody has it any more.
+// newCloudBucket returns a bucket for objects of up to maxSize bytes. It is
+// closed by Close, or some time after its last use.
 func newCloudBucket(b *blob.Bucket, maxSize int64, secrets []string) *cloudBucket {
 	bucket := &cloudBucket{bucket: b, secrets: secrets, part: int(max(minPartSize, maxSize/maxParts))}
-	// Who uses a bucket whose secret has changed meanwhile still does so.
+	// A sink may still use a bucket whose secret has changed in the meantime.
 	goruntime.AddCleanup(bucket, func(b *blob.Bucket) { _ = b.Close() }, b)
 	return bucket
 }
 
-// putMemory is the memory of a Put: a part that is filled, those that are sent,
-// and as much as one of them that was not collected yet.
+// putMemory returns the memory of a Put: a part that is filled, those that are
+// sent, and one that is not yet garbage-collected.
 func (b *cloudBucket) putMemory() int64 { return int64(uploadConcurrency+2) * int64(b.part) }
 
 // Close closes the bucket.
 func (b *cloudBucket) Close() error { return b.translateError(b.bucket.Close()) }
 
-// Put is Bucket.Put. What has been sent when the source fails is an object for
-// some providers' clients, unless the context has ended before they close it.
+// Put implements Bucket. For some providers' clients, what was sent before the
+// source failed becomes an object, unless the context ends before they close
+// it.
 func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -61,7 +62,7 @@ func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return b.translateError(err)
 }
 
-// failFastReader is a reader whose failure is told at once.
+// failFastReader is a reader that reports its failure at once.
 type failFastReader struct {
 	ctxReader
 	failed context.CancelCauseFunc
@@ -75,7 +76,7 @@ func (s *failFastReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Create is Bucket.Create. It is an upload because the client for Azure panics
+// Create implements Bucket. It uses Upload because the client for Azure panics
 // when bytes that are written to it, as WriteAll does, are refused.
 func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
@@ -92,25 +93,26 @@ func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error
 	return b.translateError(err)
 }
 
-// createTimeout bounds a creation: Google's client repeats one without end, and
-// what is created is small.
+// createTimeout bounds Create: Google's client retries indefinitely, and the
+// object is small.
 const createTimeout = 30 * time.Second
 
-// createAttempts is how often Create tries while it is not decided who creates.
+// createAttempts is how often Create tries while the result of a concurrent
+// creation is undecided.
 const createAttempts = 5
 
-// isCreateConflict says whether an object was not created because somebody else was
-// about to. Amazon says so, where others say who has won, and that whoever is
-// told has to try again; its client does not.
+// isCreateConflict reports whether an object was not created because of a
+// concurrent creation. Amazon returns this error where other providers wait for
+// the result. The caller has to retry, which Amazon's client does not.
 func isCreateConflict(err error) bool {
-	fault, ok := errors.AsType[interface {
+	apiErr, ok := errors.AsType[interface {
 		error
 		ErrorCode() string
 	}](err)
-	return ok && fault.ErrorCode() == "ConditionalRequestConflict"
+	return ok && apiErr.ErrorCode() == "ConditionalRequestConflict"
 }
 
-// Get is Bucket.Get.
+// Get implements Bucket.
 func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := b.bucket.NewReader(ctx, key, nil)
 	if err != nil {
@@ -119,7 +121,7 @@ func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error
 	return &cloudReader{b, r}, nil
 }
 
-// cloudReader is an object being read.
+// cloudReader reads an object.
 type cloudReader struct {
 	bucket *cloudBucket
 	from   *blob.Reader
@@ -133,10 +135,10 @@ func (r *cloudReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the reading.
+// Close closes the object.
 func (r *cloudReader) Close() error { return r.bucket.translateError(r.from.Close()) }
 
-// List is Bucket.List.
+// List implements Bucket.
 func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
 	list := b.bucket.List(&blob.ListOptions{Prefix: prefix})
 	for {
@@ -153,7 +155,7 @@ func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object)
 	}
 }
 
-// Delete is Bucket.Delete.
+// Delete implements Bucket.
 func (b *cloudBucket) Delete(ctx context.Context, key string) error {
 	err := b.translateMissing(ctx, key, b.bucket.Delete(ctx, key))
 	if errors.Is(err, ErrNoObject) {
@@ -162,10 +164,10 @@ func (b *cloudBucket) Delete(ctx context.Context, key string) error {
 	return err
 }
 
-// translateMissing is fault for a call that needs the object. Clients say "not found"
-// also of an object that may not be read or deleted (Google's), of a bucket
-// that is not there, and of a host without an address (Azure's): no such object
-// is only what the bucket can list and does not.
+// translateMissing is translateError for a call that needs the object. Clients
+// return "not found" also for an object without read or delete access
+// (Google's), for a bucket that does not exist, and for a host without an
+// address (Azure's). ErrNoObject is only what the bucket can list and does not.
 func (b *cloudBucket) translateMissing(ctx context.Context, key string, err error) error {
 	if gcerrors.Code(err) != gcerrors.NotFound {
 		return b.translateError(err)
@@ -179,18 +181,19 @@ func (b *cloudBucket) translateMissing(ctx context.Context, key string, err erro
 	case listErr != nil:
 		return errors.Join(b.translateError(err), listErr)
 	case there:
-		return fmt.Errorf("there is such an object, but: %w", b.translateError(err))
+		return fmt.Errorf("the object exists, but: %w", b.translateError(err))
 	}
 	return fmt.Errorf("%w: %w", ErrNoObject, b.translateError(err))
 }
 
-// providerErrors are the provider's errors that are ours.
+// providerErrors maps providers' errors to errors of this package.
 var providerErrors = map[gcerrors.ErrorCode]error{
 	gcerrors.FailedPrecondition: ErrExists,
 	gcerrors.AlreadyExists:      ErrExists,
 }
 
-// translateError turns a provider's error into ours, without a secret in it.
+// translateError turns a provider's error into one of this package, without
+// secrets.
 func (b *cloudBucket) translateError(err error) error {
 	if err == nil {
 		return nil
@@ -208,7 +211,7 @@ func (b *cloudBucket) translateError(err error) error {
 	return err
 }
 
-// redactedError is an error whose text was changed.
+// redactedError is an error whose text was redacted.
 type redactedError struct {
 	text string
 	err  error

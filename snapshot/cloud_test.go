@@ -23,22 +23,22 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// testProviders are the providers, each with a server of a test's own. Those of S3 and
-// Google Cloud Storage are other people's; Azure's is azureServer.
+// testProviders are the providers, each with a test server. Those of S3 and
+// Google Cloud Storage are third-party; Azure's is azureServer.
 var testProviders = map[string]func(t testing.TB) *cloud{"s3": s3Cloud, "gcs": gcsCloud, "azure": azureCloud}
 
-// cloud is a provider, opened as a workload's file opens it.
+// cloud is a provider, opened as a workload file opens it.
 type cloud struct {
 	testing.TB
 	way    *proxy
 	sink   string // with %s for the name of a bucket
 	sinks  *snapshot.Sinks
-	denied func(http.ResponseWriter, *http.Request) // answers as to one who has no right
+	denied func(http.ResponseWriter, *http.Request) // answers as without permission
 	secret string                                   // that no error may show
 }
 
-// eachCloud runs a test for each provider, one after the other: Google's takes
-// the whole process's way to the network.
+// eachCloud runs a test for each provider, one after the other: Google's
+// replaces the HTTP transport of the whole process.
 func eachCloud(t *testing.T, test func(t *testing.T, c *cloud)) {
 	for name, start := range testProviders {
 		t.Run(name, func(t *testing.T) { test(t, start(t)) })
@@ -53,14 +53,14 @@ func newCloud(t testing.TB, w *proxy, sink, secret string) *cloud {
 	return c
 }
 
-// bucket is a bucket of the provider; there is one called bucket.
+// bucket opens a bucket of the provider; one named bucket exists.
 func (c *cloud) bucket(name string) snapshot.Bucket {
 	b, err := c.sinks.BucketOf(c.Context(), synced(c, fmt.Sprintf("{sink: {"+c.sink+"}}", name)))
 	require.NoError(c, err)
 	return b
 }
 
-// harness is a sink of a bucket, and containers to fill.
+// harness returns a sink of a bucket, and containers to fill.
 func (c *cloud) harness(bucket string) *harness {
 	h := newHarness(c, "")
 	var err error
@@ -69,8 +69,8 @@ func (c *cloud) harness(bucket string) *harness {
 	return h
 }
 
-// deny has the provider answer to all requests, or those that are not excepted,
-// as to one who has no right, until the way is cleared.
+// deny makes the provider refuse permission to all requests that are not
+// excepted, until the intercept is cleared.
 func (c *cloud) deny(but func(*http.Request) bool) {
 	c.way.setIntercept(func(w http.ResponseWriter, r *http.Request) bool {
 		if but != nil && but(r) {
@@ -106,11 +106,11 @@ func azureCloud(t testing.TB) *cloud {
 	return c
 }
 
-// googleToken is what the account's key is exchanged for.
-const googleToken = "a-token-that-nobody-may-see"
+// googleToken is the token for which the account's key is exchanged.
+const googleToken = "a-token-that-no-one-may-see"
 
-// gcsCloud opens a bucket with the key of a service account, whose server of
-// tokens is the test's. Only who brings its token is let in.
+// gcsCloud opens a bucket with a service account key whose token server is the
+// test's. Only requests with its token are accepted.
 func gcsCloud(t testing.TB) *cloud {
 	to := forward(t, gcstest.Start(t))
 	w := newProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,7 +128,7 @@ func gcsCloud(t testing.TB) *cloud {
 	key, secret := serviceAccount(t, tokens(t))
 	c := withGoogleKey(t, w, key)
 	c.denied = func(w http.ResponseWriter, r *http.Request) {
-		if !strings.Contains(r.URL.Path, "/storage/v1/") { // reads speak the older protocol
+		if !strings.Contains(r.URL.Path, "/storage/v1/") { // reads use the older protocol
 			w.Header().Set("Content-Type", "application/xml")
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Access denied.</Message></Error>")
@@ -142,9 +142,9 @@ func gcsCloud(t testing.TB) *cloud {
 	return c
 }
 
-// withGoogleKey opens buckets with the key of an account. Google's client looks
-// for credentials of the machine all the same, to no end but that it keeps a
-// connection where there is a server of such: it is given the same key.
+// withGoogleKey opens buckets with the key of an account. Google's client
+// searches for credentials of the machine too, without using them, but it would
+// keep a connection to a metadata server. So it gets the same key.
 func withGoogleKey(t testing.TB, w *proxy, key string) *cloud {
 	file := filepath.Join(t.TempDir(), "key")
 	require.NoError(t, os.WriteFile(file, []byte(key), 0o600))
@@ -152,7 +152,7 @@ func withGoogleKey(t testing.TB, w *proxy, key string) *cloud {
 	return newCloud(t, w, "type: gcs, bucket: %s, credentials: {file: key}", key)
 }
 
-// tokens is a server that gives googleToken to who signs for it.
+// tokens is a server that returns googleToken for a signed request.
 func tokens(t testing.TB) string {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.FormValue("grant_type") != "urn:ietf:params:oauth:grant-type:jwt-bearer" || strings.Count(r.FormValue("assertion"), ".") != 2 {
@@ -166,8 +166,8 @@ func tokens(t testing.TB) string {
 	return s.URL
 }
 
-// serviceAccount is the key of an account, as Google's console gives it, and
-// what of it is secret.
+// serviceAccount returns the key of an account, as Google's console exports it,
+// and its secret part.
 func serviceAccount(t testing.TB, tokenURI string) (key, secret string) {
 	k, err := rsa.GenerateKey(rand.Reader, 2048)
 	require.NoError(t, err)

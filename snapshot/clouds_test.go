@@ -20,13 +20,13 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// The contract, with each provider's client and a server of its kind.
+// The contract, with each provider's client and a test server.
 func TestCloudsContract(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) { snapshottest.Run(t, c.bucket("bucket")) })
 }
 
-// Of twenty who create one object at once, one does, again and again, and what
-// is there is what that one wrote.
+// Of twenty concurrent creations of one object, one succeeds, repeatedly, and
+// the object has what that one wrote.
 func TestCloudsConcurrentCreate(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		b := c.bucket("bucket")
@@ -53,8 +53,8 @@ func TestCloudsConcurrentCreate(t *testing.T) {
 	})
 }
 
-// A tenant's state comes back whole, also in several parts, and older ones can
-// be restored.
+// A tenant's state is restored completely, also in several parts, and older
+// states can be restored.
 func TestCloudsRoundTrip(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		h := c.harness("bucket")
@@ -78,11 +78,11 @@ func TestCloudsRoundTrip(t *testing.T) {
 	})
 }
 
-// Everything is listed once, over several pages.
+// Every object is listed once, over several pages.
 func TestCloudsListPages(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		b := c.bucket("bucket")
-		const objects = 1050 // clients ask for a thousand
+		const objects = 1050 // clients request a thousand
 		var g errgroup.Group
 		g.SetLimit(8)
 		for i := range objects {
@@ -100,9 +100,9 @@ func TestCloudsListPages(t *testing.T) {
 	})
 }
 
-// A creation whose answer is lost is tried again, and what is there then is
-// known as one's own. A client that does not try again where the connection is
-// cut says so, and whoever uploads again finds it.
+// A creation whose answer is lost is retried, and the existing object is
+// recognized as the caller's own. A client that does not retry when the
+// connection is cut returns an error, and a repeated upload finds the object.
 func TestCloudsLostCreateReply(t *testing.T) {
 	later := func(w http.ResponseWriter) { http.Error(w, "later", http.StatusServiceUnavailable) }
 	cut := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
@@ -134,8 +134,8 @@ func TestCloudsLostCreateReply(t *testing.T) {
 	})
 }
 
-// A key that Google does not take any more fails every call, soon, and is shown
-// by none.
+// A key that Google no longer accepts fails every call soon, and no error shows
+// it.
 func TestGCSRevokedKey(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -154,8 +154,8 @@ func TestGCSRevokedKey(t *testing.T) {
 	}
 }
 
-// Amazon may answer that it is not decided yet who creates an object: then one
-// tries again, and is told.
+// Amazon may answer that a concurrent creation is not yet decided. Then the
+// call is retried and gets the result.
 func TestS3CreateConflict(t *testing.T) {
 	c := s3Cloud(t)
 	b := c.bucket("bucket")
@@ -175,11 +175,10 @@ func TestS3CreateConflict(t *testing.T) {
 	require.Equal(t, "first", contentOf(t, b, "x"))
 }
 
-// A signature that addresses bear is shown by no error, however it is written
-// where it comes from.
+// No error shows a signature that is part of URLs, whatever its encoding.
 func TestAzureSignature(t *testing.T) {
-	const meant = "c2VjcmV0+that/nobody/may/see="
-	for _, sig := range []string{"c2VjcmV0%2Bthat%2Fnobody%2Fmay%2Fsee%3D", "c2VjcmV0%2bthat%2fnobody%2fmay%2fsee%3d", "c2VjcmV0%2Bthat/nobody/may/see="} {
+	const meant = "c2VjcmV0+that/noone/may/see="
+	for _, sig := range []string{"c2VjcmV0%2Bthat%2Fnoone%2Fmay%2Fsee%3D", "c2VjcmV0%2bthat%2fnoone%2fmay%2fsee%3d", "c2VjcmV0%2Bthat/noone/may/see="} {
 		var seen atomic.Value
 		w := newProxy(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			seen.Store(r.URL.Query().Get("sig"))
@@ -201,7 +200,7 @@ func TestAzureSignature(t *testing.T) {
 	}
 }
 
-// bucketCalls are all that a bucket is asked for.
+// bucketCalls are all calls of a bucket.
 var bucketCalls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 	"put":    func(ctx context.Context, b snapshot.Bucket) error { return b.Put(ctx, "there", strings.NewReader("x")) },
 	"create": func(ctx context.Context, b snapshot.Bucket) error { return b.Create(ctx, "new", []byte("x")) },
@@ -218,8 +217,8 @@ var bucketCalls = map[string]func(ctx context.Context, b snapshot.Bucket) error{
 	"delete": func(ctx context.Context, b snapshot.Bucket) error { return b.Delete(ctx, "there") },
 }
 
-// A service that is out of order fails every call, in the end: nobody waits for
-// as long as it stays so.
+// When a service fails permanently, every call eventually fails; none waits
+// until the service recovers.
 func TestCloudsUnavailable(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		c.way.setIntercept(func(w http.ResponseWriter, _ *http.Request) bool {
@@ -242,8 +241,8 @@ func TestCloudsUnavailable(t *testing.T) {
 	})
 }
 
-// Who has no right is told so by every call, and never that there is nothing,
-// or that it is done; so is who names a bucket that is not there.
+// Without permission every call returns an error, and never that an object does
+// not exist, or success. The same holds for a bucket that does not exist.
 func TestCloudsAccessDenied(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		b := c.bucket("bucket")
@@ -273,8 +272,8 @@ func TestCloudsAccessDenied(t *testing.T) {
 	})
 }
 
-// A tenant whose state may not be read gets an error, never an empty state, nor
-// one that is called damaged or changed by somebody else; nothing is lost by it.
+// When a tenant's state may not be read, the result is an error, and never an
+// empty state, corruption or a conflict. Nothing is lost.
 func TestCloudsAccessDeniedIsNotEmptyState(t *testing.T) {
 	eachCloud(t, func(t *testing.T, c *cloud) {
 		h := c.harness("bucket")

@@ -6,8 +6,8 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Covers reports whether the snapshot says what is, or is not, at a path of the
-// container when it is put in there.
+// Covers reports whether the snapshot determines what is, or is not, at a path
+// of the container into which it is downloaded.
 func (s Snapshot) Covers(sync *workload.Sync, path string) bool {
 	for _, m := range sync.Mappings {
 		p := findPart(s.Parts, m.SinkPath)

@@ -14,9 +14,9 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// An upload that is cut off after any byte or call leaves the last good
-// snapshot whole and current, or is whole and current itself. Uploading again
-// ends well.
+// An upload that fails after any byte or call leaves the last good snapshot
+// complete and current, or is complete and current itself. Uploading again
+// succeeds.
 func TestInterruptedUpload(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, keep: 1, mappings: [{path: a}, {path: b}]}")
@@ -25,7 +25,7 @@ func TestInterruptedUpload(t *testing.T) {
 	h.upload(h.container(reg("a/f", "old")))
 	objects, c := h.bucket.Objects(), h.container(reg("a/f", "new"), reg("b/g", "new"))
 	committed, done := 0, 0
-	for n := 0; done < 5; n++ { // after success only the sweeping is cut off
+	for n := 0; done < 5; n++ { // after success only the garbage collection fails
 		h.bucket = snapshottest.NewMemory()
 		for key, data := range objects {
 			h.bucket.Set(key, data, start)
@@ -53,8 +53,9 @@ func TestInterruptedUpload(t *testing.T) {
 	require.GreaterOrEqual(t, committed, done)
 }
 
-// Whatever call fails, once or for ever, with its deed done or not, nothing is
-// lost: what an upload said is kept is there, and before that what was.
+// Whatever call fails, once or permanently, before or after its effect, nothing
+// is lost: after a successful upload its state is current, and before that the
+// previous one.
 func TestFailingBucketCalls(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -94,7 +95,7 @@ func TestFailingBucketCalls(t *testing.T) {
 }
 
 // A client that repeats the last step because it got no answer finds its own
-// head there: that is no conflict.
+// manifest: that is not a conflict.
 func TestRepeatedCommitIsNoConflict(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -104,7 +105,7 @@ func TestRepeatedCommitIsNoConflict(t *testing.T) {
 			return nil
 		}
 		once = true
-		return snapshot.ErrExists // as the second try of the same request says
+		return snapshot.ErrExists // as the second attempt of the same request returns
 	})
 	up := h.upload(h.container(reg("f", "x")))
 	now, err := h.sink.Current(t.Context(), h.owner)
@@ -112,8 +113,8 @@ func TestRepeatedCommitIsNoConflict(t *testing.T) {
 	require.Equal(t, up.Snapshot.ID, now.ID)
 }
 
-// What is damaged in the sink fails the download, and the container never gets
-// a whole archive of it.
+// A damaged object fails the download, and the container never gets a complete
+// archive of it.
 func TestDamagedObjects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -143,7 +144,7 @@ func TestDamagedObjects(t *testing.T) {
 
 func (h *harness) sinkDelete(key string) error { return h.bucket.Delete(h.Context(), key) }
 
-// A download that fails in the middle says so, however it fails.
+// A download that fails in the middle returns an error, however it fails.
 func TestInterruptedDownload(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -158,7 +159,7 @@ func TestInterruptedDownload(t *testing.T) {
 	_, err := h.sink.Download(t.Context(), h.rt, to)
 	require.ErrorIs(t, err, errTruncated)
 	h.bucket.ClearFailures()
-	h.bucket.FailAfter(50_000) // within the object
+	h.bucket.FailAfter(50_000) // in the middle of the object
 	_, err = h.sink.Download(t.Context(), h.rt, to)
 	require.ErrorIs(t, err, snapshottest.ErrInjected)
 	h.bucket.ClearFailures()
@@ -169,8 +170,7 @@ func TestInterruptedDownload(t *testing.T) {
 	require.False(t, errors.Is(err, runtime.ErrFileNotFound))
 }
 
-// Another tenant's list of snapshots in the place of one's own, or one that a
-// later version made, is not believed.
+// A list of snapshots of another tenant, or of a later version, is refused.
 func TestForeignManifest(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")

@@ -10,15 +10,16 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// ErrCredentials says that a sink's credentials cannot be had.
-var ErrCredentials = errors.New("the sink's credentials")
+// ErrCredentials indicates that a sink's credentials are unavailable.
+var ErrCredentials = errors.New("sink credentials unavailable")
 
 // maxCredentialsSize bounds a file of credentials.
 const maxCredentialsSize = 64 << 10
 
-// credentials reads what a sink's credentials name; "" when they name nothing. A
-// workload's author says which, never where: files are below the folder that
-// the operator names, variables have a prefix that package workload demands.
+// credentials returns the credentials that a sink refers to, "" for none. The
+// author of a workload selects them by name and cannot choose their location:
+// files are below the directory that the operator configured, and variables
+// have a prefix that package workload requires.
 func (p PathPolicy) credentials(c workload.Credentials) (string, error) {
 	switch {
 	case c.Env != "":
@@ -39,7 +40,7 @@ func (p PathPolicy) credentials(c workload.Credentials) (string, error) {
 
 func (p PathPolicy) readCredentials(name string) (string, error) {
 	if p.Credentials == "" {
-		return "", errors.New("the server has no folder of credentials")
+		return "", errors.New("the server has no credentials directory")
 	}
 	root, err := os.OpenRoot(p.Credentials)
 	if err != nil {
@@ -58,8 +59,8 @@ func (p PathPolicy) readCredentials(name string) (string, error) {
 	return string(data), err
 }
 
-// parseSettings reads lines of "name = value", as Amazon's credentials files have
-// them. Sections and comments are left out.
+// parseSettings parses lines of "name = value", as in Amazon's credentials
+// files. It ignores sections and comments.
 func parseSettings(text string) map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(text) {

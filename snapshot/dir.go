@@ -12,21 +12,21 @@ import (
 	"strings"
 )
 
-// dirBucket keeps objects as files below a folder. Nothing leads out of it,
-// no link either.
+// dirBucket stores objects as files below a directory. Neither keys nor links
+// can lead out of it.
 type dirBucket struct {
 	root *os.Root
 }
 
 var _ Bucket = (*dirBucket)(nil)
 
-// How files and folders are made: a tenant's state concerns nobody else.
+// The modes of files and directories. No other user may read a tenant's state.
 const (
 	fileMode = 0o600
 	dirMode  = 0o700
 )
 
-// openDir opens a folder, and makes it if need be.
+// openDir opens a directory, and creates it if it does not exist.
 func openDir(dir string) (*dirBucket, error) {
 	if err := os.MkdirAll(dir, dirMode); err != nil {
 		return nil, err
@@ -38,15 +38,15 @@ func openDir(dir string) (*dirBucket, error) {
 	return &dirBucket{root}, nil
 }
 
-// Close closes the folder.
+// Close closes the directory.
 func (b *dirBucket) Close() error { return b.root.Close() }
 
-// Put is Bucket.Put.
+// Put implements Bucket.
 func (b *dirBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return b.writeFile(ctx, key, r)
 }
 
-// Create is Bucket.Create.
+// Create implements Bucket.
 func (b *dirBucket) Create(ctx context.Context, key string, data []byte) error {
 	return b.writeFile(ctx, key, strings.NewReader(string(data)))
 }
@@ -54,8 +54,8 @@ func (b *dirBucket) Create(ctx context.Context, key string, data []byte) error {
 // partialPrefix begins the name of a file that is being written.
 const partialPrefix = ".part-"
 
-// writeFile writes a file aside, and gives it its name when all of it is on the
-// disk. A link, unlike a rename, fails where the name is taken.
+// writeFile writes a temporary file, and links it to its name when it is
+// completely on the disk. A link, unlike a rename, fails if the name exists.
 func (b *dirBucket) writeFile(ctx context.Context, key string, r io.Reader) error {
 	dir := path.Dir(key)
 	if err := b.makeDirs(dir); err != nil {
@@ -87,7 +87,8 @@ func (b *dirBucket) writeFile(ctx context.Context, key string, r io.Reader) erro
 	return b.syncDir(dir)
 }
 
-// makeDirs makes a folder and those above it, and makes sure of their names.
+// makeDirs creates a directory and its parents, and flushes their entries to
+// the disk.
 func (b *dirBucket) makeDirs(dir string) error {
 	if info, err := b.root.Stat(dir); err == nil && info.IsDir() {
 		return nil
@@ -104,7 +105,8 @@ func (b *dirBucket) makeDirs(dir string) error {
 	return b.syncDir(path.Dir(dir))
 }
 
-// syncDir makes sure that the names in a folder outlive a loss of power.
+// syncDir flushes the entries of a directory to the disk, so that they survive
+// a power failure.
 func (b *dirBucket) syncDir(dir string) error {
 	f, err := b.root.Open(dir)
 	if err != nil {
@@ -128,7 +130,7 @@ func (e *ctxReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Get is Bucket.Get.
+// Get implements Bucket.
 func (b *dirBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	f, err := b.root.Open(key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -151,9 +153,9 @@ func (b *dirBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) 
 	}{&ctxReader{ctx, f}, f}, nil
 }
 
-// List is Bucket.List.
+// List implements Bucket.
 func (b *dirBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
-	// The part behind the last slash need not be a folder's whole name.
+	// The part after the last slash need not be the whole name of a directory.
 	dir := "."
 	if i := strings.LastIndexByte(prefix, '/'); i >= 0 {
 		dir = prefix[:i]
@@ -163,7 +165,7 @@ func (b *dirBucket) List(ctx context.Context, prefix string, each func(Object) e
 			return context.Cause(ctx)
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked, or was never there
+			return nil // it was removed in the meantime, or never existed
 		}
 		if err != nil {
 			return err
@@ -182,8 +184,8 @@ func (b *dirBucket) List(ctx context.Context, prefix string, each func(Object) e
 	})
 }
 
-// Delete is Bucket.Delete. Folders stay: one that is removed while a file is
-// put into it would fail the put.
+// Delete implements Bucket. Directories stay, because removing one while a file
+// is put into it would fail the put.
 func (b *dirBucket) Delete(_ context.Context, key string) error {
 	if err := b.root.Remove(key); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove: %w", err)

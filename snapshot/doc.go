@@ -1,33 +1,32 @@
-// Package snapshot keeps tenants' state outside of their containers: it takes
-// the files that a workload's sync names out of a container into a sink, and
-// puts them into the next one.
+// Package snapshot stores tenants' state outside of their containers: it
+// uploads the files that a workload's sync names from a container to a sink,
+// and downloads them into the next one.
 //
 // It promises:
 //
 //   - A snapshot becomes the current one in one atomic step after all of it is
-//     stored. Whatever fails, or is killed, before that step leaves the last
-//     good one as it was.
-//   - Of two who upload for the same tenant at the same time one wins, and the
-//     other is told. A claim's snapshot is never replaced by an older claim's.
+//     stored. A failure or a kill before that step leaves the last good one
+//     unchanged.
+//   - Of two concurrent uploads for the same tenant one wins, and the other
+//     gets an error. An older claim never replaces a newer claim's snapshot.
 //   - No object is ever written twice, and none that a kept snapshot needs is
 //     deleted.
-//   - Files stream: neither memory nor the server's disk holds a tenant's state,
-//     and only as many are sent at once as there is memory for.
-//   - What comes out of a container is a tenant's and believed in nothing: an
-//     archive that points outside of its folder is refused, and sizes and
+//   - Files are streamed: neither memory nor the server's disk holds a tenant's
+//     state, and the number of concurrent uploads is bounded by memory.
+//   - What comes out of a container is controlled by a tenant and untrusted: an
+//     archive that points outside of its directory is refused, and sizes and
 //     numbers are bounded.
 //
-// What lies in a sink, below the tenant's prefix:
+// The layout of a sink, below the tenant's prefix:
 //
-//	.hostler/WORKLOAD/heads/N.json        which snapshots there are; the highest N counts
+//	.hostler/WORKLOAD/heads/N.json        the list of snapshots (manifest); the highest N is current
 //	.hostler/WORKLOAD/data/UUID.tar.zst   the files of one mapping
-//	anything else                         files of others, for mappings that only download
+//	anything else                         other files, for mappings that only download
 //
-// The step that counts is to create the head N+1, which only one can do: all
-// that sinks have to offer is to create an object if there is none. To replace
+// The commit is the creation of manifest N+1, which only one upload can do. All
+// that a sink must offer is to create an object if it does not exist. Replacing
 // one "current" object would need a condition on its content, which every
-// provider spells differently and a folder does not know.
+// provider spells differently and a directory does not have.
 //
-// When to move state, and what a failure means for a claim, is left to the
-// flows.
+// The flows decide when to move state, and what a failure means for a claim.
 package snapshot

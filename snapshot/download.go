@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Destination is where a download goes and for whom.
+// Destination is the container and the owner of a download.
 type Destination struct {
 	Owner
 	Container string
@@ -24,7 +24,7 @@ type Destination struct {
 	Progress func(received int64)
 }
 
-// download is one download under way.
+// download is one download in progress.
 type download struct {
 	*Sink
 	files Files
@@ -33,13 +33,13 @@ type download struct {
 	done  Transfer
 }
 
-// Download puts the tenant's current snapshot into a container whose volumes
-// are empty, and the files of mappings that only download. What is in the
-// container stays but for what it replaces.
+// Download puts the tenant's current snapshot, and the files of mappings that
+// only download, into a container whose volumes are empty. Other files in the
+// container stay.
 //
-// A checksum is known to be right only at the end of a stream, when most of it
-// is unpacked: after an error the container holds anything, and must neither
-// be used nor uploaded.
+// A checksum is verified only at the end of a stream, when most of it is
+// unpacked. After an error the contents of the container are undefined: it must
+// be neither used nor uploaded.
 func (s *Sink) Download(ctx context.Context, files Files, to Destination) (Transfer, error) {
 	begin := time.Now()
 	d := &download{Sink: s, files: files, to: to}
@@ -77,7 +77,7 @@ func (d *download) run(ctx context.Context) error {
 	return nil
 }
 
-// downloadPart unpacks what a mapping has kept.
+// downloadPart unpacks the stored part of a mapping.
 func (d *download) downloadPart(ctx context.Context, m workload.Mapping, p *Part) error {
 	if p == nil || p.Files == 0 {
 		return nil
@@ -97,7 +97,7 @@ func (d *download) progress(n int64) {
 	}
 }
 
-// unpack takes an archive's entries over to one for the container.
+// unpack copies an archive's entries to the archive for the container.
 func (d *download) unpack(w *tar.Writer, archive io.Reader, below string, limits *bounds) error {
 	r := tar.NewReader(archive)
 	buf := make([]byte, 128<<10)
@@ -111,7 +111,7 @@ func (d *download) unpack(w *tar.Writer, archive io.Reader, below string, limits
 		}
 		name, err := cleanName(h.Name)
 		if err == nil && !keptTypes[h.Typeflag] {
-			err = archiveErrorf("%.200q is neither file, folder nor symbolic link", name)
+			err = archiveErrorf("%.200q is not a file, directory or symbolic link", name)
 		}
 		if err == nil {
 			err = limits.add(h.Size)
@@ -134,15 +134,15 @@ func (d *download) write(w *tar.Writer, h *tar.Header, content io.Reader, buf []
 	}
 	n, err := io.CopyBuffer(w, content, buf)
 	if err == nil && n != h.Size {
-		err = fmt.Errorf("%w: %.200q has another size than it says", ErrCorrupt, h.Name)
+		err = fmt.Errorf("%w: %.200q does not have the size in its header", ErrCorrupt, h.Name)
 	}
 	d.done.Files++
 	d.done.Bytes += n
 	return archiveError(err)
 }
 
-// stream streams an archive that fill writes into the folder of a mapping, which
-// need not exist. Fill is told what to put before names.
+// stream streams an archive that fill writes into the directory of a mapping,
+// which need not exist. The argument below of fill is the prefix of the names.
 func (d *download) stream(ctx context.Context, m workload.Mapping, fill func(w *tar.Writer, below string) error) error {
 	if m.Volume != "" {
 		return d.streamDir(ctx, m.Volume, relativeTo(m.Path, m.Volume), fill)
@@ -156,7 +156,8 @@ func (d *download) stream(ctx context.Context, m workload.Mapping, fill func(w *
 	return d.streamDir(ctx, "/", relativeTo(m.Path, "/"), fill)
 }
 
-// relativeTo is the path from a folder to what lies in it, "" for itself.
+// relativeTo returns the path of p relative to a directory, "" for the
+// directory itself.
 func relativeTo(p, dir string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(p, dir), "/")
 }
@@ -167,18 +168,19 @@ func (d *download) streamDir(ctx context.Context, dir, below string, fill func(*
 	defer to.stop()
 	var g errgroup.Group
 	g.Go(func() error {
-		// Without a buffer each header would travel alone.
+		// Without a buffer each header would be sent separately.
 		buf := bufio.NewWriterSize(pacedWriter{w, to}, 256<<10)
 		t := tar.NewWriter(buf)
 		err := fill(t, below)
-		// Only now is the end written: what is not sound never looks whole.
+		// The end is written only now, so that a damaged archive is never
+		// complete.
 		if err == nil {
 			err = t.Close()
 		}
 		if err == nil {
 			err = buf.Flush()
 		}
-		to.beginWait() // for the answer, which comes when all is unpacked
+		to.beginWait() // for the result, which comes when all is unpacked
 		w.CloseWithError(err)
 		return err
 	})
@@ -190,11 +192,11 @@ func (d *download) streamDir(ctx context.Context, dir, below string, fill func(*
 	return to.result(err)
 }
 
-// read reads the archive of a part and makes sure that it is what was stored.
+// read reads the archive of a part and verifies that it is what was stored.
 func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64), use func(archive io.Reader) error) error {
 	object, err := s.bucket.Get(ctx, at+p.Object)
 	if errors.Is(err, ErrNoObject) {
-		return fmt.Errorf("%w: %s is not there", ErrCorrupt, p.Object)
+		return fmt.Errorf("%w: %s is missing", ErrCorrupt, p.Object)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", p.Object, err)
@@ -208,7 +210,8 @@ func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64)
 	defer z.Close()
 	archive := decodedReader{m, z}
 	err = use(archive)
-	// Its end has not been read by whoever stopped at the archive's end mark.
+	// A tar reader stops at the archive's end mark, before the end of the
+	// stream.
 	if err == nil {
 		_, err = io.Copy(io.Discard, io.LimitReader(archive, maxTrailer))
 	}
@@ -216,7 +219,7 @@ func (s *Sink) read(ctx context.Context, at string, p Part, progress func(int64)
 		_, err = io.Copy(io.Discard, m)
 	}
 	if err == nil && (m.n != p.Size || m.sha256() != p.SHA256) {
-		err = fmt.Errorf("%w: its checksum is not what it was", ErrCorrupt)
+		err = fmt.Errorf("%w: checksum mismatch", ErrCorrupt)
 	}
 	if err != nil {
 		return fmt.Errorf("read %s: %w", p.Object, err)

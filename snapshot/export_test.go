@@ -9,22 +9,23 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// NewCloudInMemory is a bucket of a provider that is in memory.
+// NewCloudInMemory returns a bucket of an in-memory provider.
 func NewCloudInMemory() Bucket { return newCloudBucket(memblob.OpenBucket(nil), 0, nil) }
 
-// BucketOf is the bucket of a sync's sink.
+// BucketOf returns the bucket of a sync's sink.
 func (s *Sinks) BucketOf(ctx context.Context, sync *workload.Sync) (Bucket, error) {
 	return s.bucket(ctx, sync)
 }
 
-// OpenCount is how many buckets are open.
+// OpenCount returns how many buckets are open.
 func (s *Sinks) OpenCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.open)
 }
 
-// IsClosed says whether a provider's bucket was closed. It does not hold it.
+// IsClosed returns a function that reports whether a provider's bucket was
+// closed. It does not keep the bucket alive.
 func IsClosed(bucket Bucket) func() bool {
 	b := bucket.(*cloudBucket).bucket
 	return func() bool {
@@ -35,17 +36,17 @@ func IsClosed(bucket Bucket) func() bool {
 	}
 }
 
-// PeekSize is from where a state is read twice.
+// PeekSize is the size from which a state is read twice.
 const PeekSize = peekSize
 
-// MaxConcurrentUploads is how many large uploads to a bucket that takes no memory
-// itself there are at a time.
+// MaxConcurrentUploads is the maximum number of concurrent large uploads to a
+// bucket that needs no memory itself.
 const MaxConcurrentUploads = uploadMemory / packMemory
 
-// RedactError is an error as a bucket with secrets shows it.
+// RedactError returns an error as a bucket with secrets returns it.
 func RedactError(err error, secrets ...string) error {
 	return (&cloudBucket{secrets: secrets}).translateError(err)
 }
 
-// ConnectionSecrets is connectionSecrets.
+// ConnectionSecrets calls connectionSecrets.
 func ConnectionSecrets(text string) []string { return connectionSecrets(text) }

@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// archiveFunc is containers whose archive a function writes.
+// archiveFunc implements containers whose archive a function writes.
 type archiveFunc func(ctx context.Context, id string, w *tar.Writer) error
 
 func (archiveFunc) CopyIn(context.Context, string, string, io.Reader) error { return nil }
@@ -26,7 +26,7 @@ func (archiveFunc) CopyIn(context.Context, string, string, io.Reader) error { re
 func (a archiveFunc) CopyOut(ctx context.Context, id, _ string) (io.ReadCloser, error) {
 	r, w := io.Pipe()
 	context.AfterFunc(ctx, func() { w.CloseWithError(context.Cause(ctx)) })
-	go func() { // ends when the archive was read, or with ctx
+	go func() { // ends when the archive is read, or with ctx
 		archive := tar.NewWriter(w)
 		err := a(ctx, id, archive)
 		if err == nil {
@@ -37,7 +37,7 @@ func (a archiveFunc) CopyOut(ctx context.Context, id, _ string) (io.ReadCloser, 
 	return r, nil
 }
 
-// sinkFor is a sink of a workload with one mapping.
+// sinkFor returns a sink of a workload with one mapping.
 func sinkFor(pattern string) *snapshot.Sink {
 	return snapshot.New(snapshottest.NewMemory(), &workload.Sync{
 		Sink: workload.Sink{Prefix: "t/${tenantId}/"}, Keep: 3, MaxSize: 1 << 30, MaxFiles: 1_000_000,
@@ -49,16 +49,16 @@ func origin(workload, tenant string) snapshot.Origin {
 	return snapshot.Origin{Owner: snapshot.Owner{Workload: workload, Tenant: tenant}, Container: tenant, Fence: 1}
 }
 
-// liveHeap is the memory in use.
+// liveHeap returns the memory in use.
 func liveHeap() int64 {
 	goruntime.GC()
 	var m goruntime.MemStats
 	goruntime.ReadMemStats(&m)
-	return int64(m.HeapAlloc) //nolint:gosec // it is no exabyte
+	return int64(m.HeapAlloc) //nolint:gosec // below an exabyte
 }
 
 // The server's memory for a state is bounded in bytes for each entry, however
-// long its path is, and is nothing for what the pattern leaves out.
+// long its path is, and is zero for entries that the pattern excludes.
 func TestMemoryPerEntry(t *testing.T) {
 	const entries = 10_000
 	deep := strings.TrimSuffix(strings.Repeat(strings.Repeat("x", 249)+"/", 16), "/")
@@ -76,7 +76,7 @@ func TestMemoryPerEntry(t *testing.T) {
 			}
 			var before int64
 			for i := range 2 * entries {
-				if i == entries { // the compressor has all that it takes
+				if i == entries { // the compressor has all entries
 					before = liveHeap()
 				}
 				faults = errors.Join(faults, add(fmt.Sprint(deep[:3990], "/", i)))
@@ -90,8 +90,8 @@ func TestMemoryPerEntry(t *testing.T) {
 	}
 }
 
-// Paths that no kernel takes are the container's fault, and so is more than the
-// bounds, also of what the pattern leaves out.
+// Paths that no kernel accepts are the container's error, and so is a state
+// beyond the limits, also in what the pattern excludes.
 func TestStatesBeyondLimits(t *testing.T) {
 	t.Parallel()
 	name := func(parts ...string) string { return strings.Join(parts, "/") }
@@ -102,14 +102,14 @@ func TestStatesBeyondLimits(t *testing.T) {
 		right bool
 	}{
 		"a long component":   {h: tar.Header{Typeflag: tar.TypeReg, Name: name("a", x)}, right: true},
-		"one that is longer": {h: tar.Header{Typeflag: tar.TypeReg, Name: name("a", x+"x")}, kind: runtime.ErrBadArchive},
+		"a longer component": {h: tar.Header{Typeflag: tar.TypeReg, Name: name("a", x+"x")}, kind: runtime.ErrBadArchive},
 		"a long path":        {h: tar.Header{Typeflag: tar.TypeReg, Name: strings.Repeat("ab/", 1365) + "a"}, right: true},
-		"one that is longer still": {
+		"a longer path": {
 			h: tar.Header{Typeflag: tar.TypeReg, Name: strings.Repeat("ab/", 1366) + "a"}, kind: runtime.ErrBadArchive,
 		},
 		"a long target":     {h: tar.Header{Typeflag: tar.TypeSymlink, Name: "l", Linkname: strings.Repeat("x", 4097)}, kind: runtime.ErrBadArchive},
 		"too large":         {h: tar.Header{Typeflag: tar.TypeReg, Name: "f", Size: 2 << 30}, kind: snapshot.ErrTooLarge},
-		"too much left out": {h: tar.Header{Typeflag: tar.TypeReg, Name: "f.tmp", Size: 11 << 30}, kind: snapshot.ErrTooLarge},
+		"too much excluded": {h: tar.Header{Typeflag: tar.TypeReg, Name: "f.tmp", Size: 11 << 30}, kind: snapshot.ErrTooLarge},
 	} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
@@ -123,7 +123,7 @@ func TestStatesBeyondLimits(t *testing.T) {
 				return err
 			})
 			pattern := "**"
-			if what == "too much left out" {
+			if what == "too much excluded" {
 				pattern = "*.json"
 			}
 			_, err := sinkFor(pattern).Upload(t.Context(), files, origin("w", "mallory"))
@@ -137,7 +137,7 @@ func TestStatesBeyondLimits(t *testing.T) {
 	}
 }
 
-// The number of entries that a pattern leaves out is bounded as well.
+// The number of entries that a pattern excludes is bounded as well.
 func TestLeftOutEntriesAreLimited(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, max_files: 2, mappings: [{path: /data, pattern: '*.json'}]}")
@@ -151,9 +151,9 @@ func TestLeftOutEntriesAreLimited(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrTooLarge)
 }
 
-// Directories that a pattern leaves out are kept where something in them is
-// not, once each and with their modes; in whatever order an archive comes, its
-// files are right.
+// Directories that a pattern excludes are kept where it includes something in
+// them, once each and with their modes. The files are correct whatever the
+// order of the archive.
 func TestLeftOutDirectories(t *testing.T) {
 	t.Parallel()
 	mode := func(name string, mode int64) file { return file{name, tar.TypeDir, mode, ""} }
@@ -213,7 +213,7 @@ func write(w *tar.Writer, files ...file) error {
 	return nil
 }
 
-// recordingContainer is a container that notes what is put into it.
+// recordingContainer is a container that records what is put into it.
 type recordingContainer struct{ entries []string }
 
 func (*recordingContainer) CopyOut(context.Context, string, string) (io.ReadCloser, error) {

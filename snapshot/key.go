@@ -10,22 +10,22 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// ownDir is the folder below a tenant's prefix that is ours.
+// ownDir is the directory below a tenant's prefix that Hostler uses.
 const ownDir = ".hostler/"
 
-// maxNameLength is how long a tenant's name in a key may be. File systems take 255
-// bytes, and a prefix may put something before and behind it.
+// maxNameLength is the maximum length of a tenant's name in a key. File systems
+// allow 255 bytes, and a prefix may add something before and after it.
 const maxNameLength = 180
 
-// tenantPrefix is where everything of a tenant is.
+// tenantPrefix returns the prefix of all of a tenant's objects.
 func tenantPrefix(s workload.Sink, tenant string) string {
 	return strings.ReplaceAll(s.Prefix, workload.TenantPlaceholder, escapeName(tenant))
 }
 
-// workloadName is what package workload allows for an id.
+// workloadName matches the ids that package workload allows.
 var workloadName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
 
-// ownerDir is where an owner's snapshots are.
+// ownerDir returns the directory of an owner's snapshots.
 func ownerDir(s workload.Sink, o Owner) (string, error) {
 	if o.Tenant == "" || !workloadName.MatchString(o.Workload) {
 		return "", fmt.Errorf("%w: tenant %q of workload %q", ErrInvalidOwner, o.Tenant, o.Workload)
@@ -33,12 +33,12 @@ func ownerDir(s workload.Sink, o Owner) (string, error) {
 	return tenantPrefix(s, o.Tenant) + ownDir + o.Workload + "/", nil
 }
 
-// escapeName makes a tenant's name into one that is a single part of a path, on any
-// file system and in any URL. Different tenants have different ones, also
-// where capitals are not told from small letters or accents are composed: small
-// letters, digits, dashes and inner dots stand for themselves, every other byte
-// is _ and two hexadecimal digits. A name too long is _h and its hash, which no
-// other name can be, as h is no such digit.
+// escapeName returns a tenant's name as a single path component, valid on any
+// file system and in any URL. Different tenants have different ones, also on
+// case-insensitive file systems and on those that compose accents. Lowercase
+// letters, digits, dashes and inner dots stand for themselves; every other byte
+// is _ and two hexadecimal digits. A name that is too long is _h and its hash,
+// which is unambiguous because h is not a hexadecimal digit.
 func escapeName(tenant string) string {
 	var b strings.Builder
 	for i := range len(tenant) {

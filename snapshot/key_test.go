@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two names have one escaped form only if they are one name, and it is one
-// part of a path that no file system reads as something else.
+// Different names have different escaped forms, and each is one path component
+// that no file system interprets as something else.
 func FuzzEscape(f *testing.F) {
 	for _, s := range []string{"a", "A", "..", "a/b", "_2e", "é", "a.b", strings.Repeat("x", 200)} {
 		f.Add(s, s+"_")
@@ -30,7 +30,7 @@ func FuzzEscape(f *testing.F) {
 	})
 }
 
-// Globs mean what they mean in a shell that knows **.
+// Globs have the meaning that they have in a shell with **.
 func TestMatches(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -23,8 +23,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// synced is the sync of a workload file whose state volume is /data, and which
-// has another volume at /more.
+// synced returns the sync of a workload file whose state volume is /data, and
+// which has another volume at /more.
 func synced(t testing.TB, sync string) *workload.Sync {
 	t.Helper()
 	if sync == "" {
@@ -58,7 +58,7 @@ func newHarness(t testing.TB, sync string) *harness {
 // apply changes the workload's sync.
 func (h *harness) apply(sync string) { h.sink = snapshot.New(h.bucket, synced(h.TB, sync)) }
 
-// container is a new container of the workload, with files.
+// container creates a container of the workload, with files.
 func (h *harness) container(files ...file) string {
 	h.Helper()
 	id := runtimetest.NewID()
@@ -110,8 +110,8 @@ func pack(t testing.TB, files ...file) []byte {
 	return b.Bytes()
 }
 
-// has says what a folder of a container holds, folders with a slash at the end
-// and links with an arrow.
+// has returns the contents of a directory in a container, directories with a
+// trailing slash and links with an arrow.
 func (h *harness) has(id, dir string) map[string]string {
 	h.Helper()
 	out := map[string]string{}
@@ -153,7 +153,7 @@ func (h *harness) upload(container string) snapshot.Transfer {
 	return t
 }
 
-// download fills a new container.
+// download downloads into a new container.
 func (h *harness) download() (string, snapshot.Transfer) {
 	h.Helper()
 	id := h.container()
@@ -162,7 +162,7 @@ func (h *harness) download() (string, snapshot.Transfer) {
 	return id, t
 }
 
-// kept are the contents of files below /data after a download into a new
+// kept returns the contents of files below /data after a download into a new
 // container.
 func (h *harness) kept() map[string]string {
 	h.Helper()

@@ -14,16 +14,18 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// manifestVersion is the form of a head. One of a later form is refused: who does
-// not know what it says must not build on it.
+// manifestVersion is the version of the manifest's format. A manifest of a
+// later version is refused, because a server that does not understand it must
+// not replace it.
 const manifestVersion = 1
 
-// maxManifestSize bounds what is read as a head: far above keep's most.
+// maxManifestSize bounds the size of a manifest that is read: far above that of
+// the maximum of keep.
 const maxManifestSize = 64 << 20
 
-// manifest says which snapshots a tenant has. It is never changed: each change is
-// the head of the next generation, and the highest one counts. A snapshot that
-// a head does not list is gone.
+// manifest lists the snapshots of a tenant. It is never changed: each change
+// creates the manifest of the next generation, and the highest one is current.
+// A snapshot that the current manifest does not list is deleted.
 type manifest struct {
 	Version    int        `json:"version"`
 	Generation int64      `json:"generation"`
@@ -33,7 +35,7 @@ type manifest struct {
 	Snapshots  []Snapshot `json:"snapshots"` // the current one first
 }
 
-// current is the newest snapshot, if there is one.
+// current returns the newest snapshot, if there is one.
 func (h manifest) current() (Snapshot, bool) {
 	if len(h.Snapshots) == 0 {
 		return Snapshot{}, false
@@ -41,7 +43,7 @@ func (h manifest) current() (Snapshot, bool) {
 	return h.Snapshots[0], true
 }
 
-// objects are those that the snapshots need.
+// objects returns the objects that the snapshots need.
 func (h manifest) objects() map[string]bool {
 	all := map[string]bool{}
 	for _, s := range h.Snapshots {
@@ -52,13 +54,14 @@ func (h manifest) objects() map[string]bool {
 	return all
 }
 
-// withSnapshot is the head after h with another current snapshot, of which keep stay.
+// withSnapshot returns the manifest after h with a new current snapshot and at
+// most keep snapshots.
 func (h manifest) withSnapshot(s Snapshot, keep int) manifest {
 	h.Snapshots = append([]Snapshot{s}, h.Snapshots...)
 	return h.truncated(keep)
 }
 
-// truncated is the head after h with at most keep snapshots.
+// truncated returns the manifest after h with at most keep snapshots.
 func (h manifest) truncated(keep int) manifest {
 	h.Snapshots = slices.Clone(h.Snapshots[:min(len(h.Snapshots), max(keep, 1))])
 	return h
@@ -72,7 +75,7 @@ func manifestKey(dir string, generation int64) string {
 
 var manifestName = regexp.MustCompile(`/heads/([0-9]{16})\.json$`)
 
-// generations lists the heads that there are, in no order.
+// generations lists the existing manifests, in no particular order.
 func (s *Sink) generations(ctx context.Context, dir string) ([]int64, error) {
 	var list []int64
 	err := s.bucket.List(ctx, dir+manifestDir, func(o Object) error {
@@ -88,16 +91,18 @@ func (s *Sink) generations(ctx context.Context, dir string) ([]int64, error) {
 	return list, err
 }
 
-// maxReadAttempts is how often a head that went away while we looked is looked for
-// again: whoever removed it has made a newer one.
+// maxReadAttempts is how often the manifests are listed again when the newest
+// one was removed before it could be read: the process that removed it has
+// created a newer one.
 const maxReadAttempts = 10
 
-// loadManifest reads the head that counts. Its generation is 0 when there is none.
+// loadManifest reads the current manifest. Its generation is 0 when there is
+// none.
 func (s *Sink) loadManifest(ctx context.Context, dir string, o Owner) (manifest, error) {
 	for range maxReadAttempts {
 		list, err := s.generations(ctx, dir)
 		if err != nil {
-			return manifest{}, fmt.Errorf("look for snapshots: %w", err)
+			return manifest{}, fmt.Errorf("list snapshots: %w", err)
 		}
 		if len(list) == 0 {
 			return manifest{Version: manifestVersion, Workload: o.Workload, Tenant: o.Tenant}, nil
@@ -107,7 +112,7 @@ func (s *Sink) loadManifest(ctx context.Context, dir string, o Owner) (manifest,
 			continue
 		}
 		if err == nil && (h.Workload != o.Workload || h.Tenant != o.Tenant) {
-			err = fmt.Errorf("%w: the list of snapshots is tenant %q's of workload %s", ErrCorrupt, h.Tenant, h.Workload)
+			err = fmt.Errorf("%w: the list of snapshots belongs to tenant %q of workload %s", ErrCorrupt, h.Tenant, h.Workload)
 		}
 		if err != nil {
 			return manifest{}, fmt.Errorf("read the list of snapshots: %w", err)
@@ -132,17 +137,17 @@ func (s *Sink) readManifest(ctx context.Context, dir string, generation int64) (
 		return manifest{}, fmt.Errorf("%w: the list of snapshots %d: %w", ErrCorrupt, generation, err)
 	}
 	if h.Version > manifestVersion {
-		return manifest{}, fmt.Errorf("the list of snapshots is of form %d, made by a newer Hostler", h.Version)
+		return manifest{}, fmt.Errorf("the list of snapshots has version %d, of a newer Hostler", h.Version)
 	}
 	if h.Generation != generation {
-		return manifest{}, fmt.Errorf("%w: the list of snapshots %d says that it is %d", ErrCorrupt, generation, h.Generation)
+		return manifest{}, fmt.Errorf("%w: the list of snapshots %d has generation %d", ErrCorrupt, generation, h.Generation)
 	}
 	return h, nil
 }
 
-// commit makes next the head that counts, in place of before: the one step by
-// which anything changes. ErrConflict says that before does not count any more,
-// and that next does not either, or is not known to.
+// commit makes next the current manifest, in place of previous. It is the one
+// step that changes the state. ErrConflict indicates that previous is no longer
+// current, and that next is not either, or is not known to be.
 func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) error {
 	next.Generation = previous.Generation + 1
 	data, err := json.Marshal(next)
@@ -162,14 +167,14 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) 
 	if err != nil {
 		return fmt.Errorf("write the list of snapshots: %w", err)
 	}
-	// Somebody whose head was removed since may have been here before us, far
-	// ahead: ours counts only if it is the highest.
+	// Another upload may have committed far later generations, and removed this
+	// one: next is current only if it is the highest.
 	list, err := s.generations(ctx, dir)
 	if err != nil {
-		return fmt.Errorf("look for snapshots: %w", err)
+		return fmt.Errorf("list snapshots: %w", err)
 	}
 	if slices.Max(append(list, 0)) != next.Generation {
-		_ = s.bucket.Delete(ctx, key) // nobody builds on it
+		_ = s.bucket.Delete(ctx, key) // no later manifest is based on it
 		return ErrConflict
 	}
 	flow.Failpoint("snapshot", "sweep", "before")
@@ -178,10 +183,11 @@ func (s *Sink) commit(ctx context.Context, dir string, previous, next manifest) 
 	return nil
 }
 
-// isOwnWrite says whether a head that exists is the one that we wanted to create: a
-// client that got no answer the first time has created it and tried again. It
-// is so only to the last byte: what another head needs must not be swept. One
-// that cannot be read is taken for another's: whoever does it again finds out.
+// isOwnWrite reports whether an existing manifest is the one that this upload
+// tried to create: a client that got no answer has created it and retried. All
+// bytes must be equal, because the objects of another manifest must not be
+// removed. A manifest that cannot be read counts as another's; a repeated
+// upload finds out.
 func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 	r, err := s.bucket.Get(ctx, key)
 	if err != nil {
@@ -192,10 +198,10 @@ func (s *Sink) isOwnWrite(ctx context.Context, key string, want []byte) bool {
 	return err == nil && bytes.Equal(got, want)
 }
 
-// collectGarbage removes what nothing needs any more now that next counts: older heads,
-// and objects that before needed and next does not. Nobody can need those
-// again, for whoever builds on before fails to commit. What cannot be removed
-// now is left to Prune.
+// collectGarbage removes what is not needed now that next is current: older
+// manifests, and objects that previous needed and next does not. They cannot be
+// needed again, because a commit that is based on previous fails. What cannot
+// be removed now is left to Prune.
 func (s *Sink) collectGarbage(ctx context.Context, dir string, list []int64, previous, next manifest) {
 	for _, generation := range list {
 		if generation < next.Generation {

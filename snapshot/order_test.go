@@ -16,8 +16,8 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// An older claim's state never replaces a newer claim's, also where the newer
-// one found nothing to store.
+// An older claim's state never replaces a newer claim's, even if the newer one
+// had nothing to store.
 func TestOlderClaimLoses(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -32,8 +32,8 @@ func TestOlderClaimLoses(t *testing.T) {
 	require.Equal(t, "5", h.kept()["f"])
 }
 
-// Of uploads at the same time each either is kept or says that it is not; the
-// list holds what succeeded, and the highest head is the only one.
+// Each of several concurrent uploads either is stored or returns an error; the
+// list has those that succeeded, and the highest manifest is the only one.
 func TestConcurrentUploads(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, keep: 100}")
@@ -65,7 +65,7 @@ func TestConcurrentUploads(t *testing.T) {
 	require.Equal(t, 1, heads)
 }
 
-// Who comes so late that the head to build on was removed since does not win.
+// An upload that is so late that its base manifest was removed does not win.
 func TestLateUploaderLoses(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -77,17 +77,17 @@ func TestLateUploaderLoses(t *testing.T) {
 		}
 		once = true
 		for i := range 3 {
-			h.upload(h.container(reg("f", fmt.Sprint("meanwhile ", i))))
+			h.upload(h.container(reg("f", fmt.Sprint("between ", i))))
 		}
 		return nil
 	})
 	_, err := h.sink.Upload(t.Context(), h.rt, h.origin(h.container(reg("f", "late"))))
 	require.ErrorIs(t, err, snapshot.ErrConflict)
-	require.Equal(t, "meanwhile 2", h.kept()["f"])
+	require.Equal(t, "between 2", h.kept()["f"])
 }
 
-// The last N are kept, no object of them is missing and no other is left; each
-// can be made current again.
+// The last N are kept, none of their objects is missing and no other is left.
+// Each can be made current again.
 func TestKeepAndRestore(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, keep: 3}")
@@ -109,7 +109,7 @@ func TestKeepAndRestore(t *testing.T) {
 	now, err := h.sink.List(t.Context(), h.owner)
 	require.NoError(t, err)
 	require.Equal(t, []string{back.ID, list[0].ID, list[1].ID}, []string{now[0].ID, now[1].ID, now[2].ID})
-	for _, id := range []string{back.ID, list[2].ID} { // the second was cut off by now
+	for _, id := range []string{back.ID, list[2].ID} { // the second was truncated by now
 		same, err := h.sink.Restore(t.Context(), h.owner, id)
 		require.NoError(t, err)
 		require.Equal(t, back.ID, same.ID)
@@ -124,8 +124,8 @@ func TestKeepAndRestore(t *testing.T) {
 	require.Len(t, h.bucket.Objects(), 2)
 }
 
-// Of two who shorten the list at once, each to its own length, one wins, and
-// nothing goes that is still listed.
+// Of two concurrent truncations of the list to different lengths one wins, and
+// nothing that is still listed is removed.
 func TestConcurrentPrunes(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, keep: 6}")
@@ -153,7 +153,7 @@ func TestConcurrentPrunes(t *testing.T) {
 	}
 }
 
-// A head that exists because the answer to its creation was lost, and the
+// A manifest that exists because the answer to its creation was lost, and the
 // creation repeated, is the uploader's own.
 func TestRepeatedManifestCreate(t *testing.T) {
 	t.Parallel()
@@ -168,8 +168,8 @@ func TestRepeatedManifestCreate(t *testing.T) {
 	require.Equal(t, "x", h.kept()["f"])
 }
 
-// Prune removes what failed uploads have left behind once it is old, and
-// nothing that is needed, young or somebody else's.
+// Prune removes old objects of failed uploads, and nothing that is needed,
+// recent or another owner's.
 func TestPrune(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -215,14 +215,14 @@ func TestOwnersAreIsolated(t *testing.T) {
 		h.owner.Workload = "v"
 		h.upload(h.container(reg("f", "v")))
 		h.owner.Workload = "w"
-		folders := map[string]bool{}
+		dirs := map[string]bool{}
 		for key := range h.bucket.Objects() {
 			require.Equal(t, strings.ToLower(key), key)
 			require.NotContains(t, key, "..")
 			tenant, _, _ := strings.Cut(key, "/.hostler/")
-			folders[tenant] = true
+			dirs[tenant] = true
 		}
-		require.Len(t, folders, len(names))
+		require.Len(t, dirs, len(names))
 		for _, name := range names {
 			h.owner.Tenant = name
 			require.Equal(t, name, h.kept()["f"])

@@ -8,41 +8,44 @@ import (
 	"time"
 )
 
-// How long a container may be waited for while its files are read or written.
-// A tenant can stop or slow down what packs them. The time that the sink or the
-// server takes does not count.
+// Limits on waiting for a container while its files are read or written. A
+// tenant can stop or slow down the process that packs them. The time that the
+// sink or the server takes does not count.
 const (
-	firstByteTimeout = 3 * time.Minute // before its first byte, with the engine's part
+	firstByteTimeout = 3 * time.Minute // before its first byte, including the engine's time
 	idleTimeout      = time.Minute     // without a byte
 	rateWindow       = time.Minute     // of waiting, over which the rate is measured
 	minRate          = 64 << 10        // bytes a second
-	// contendedRate is the least rate of an upload that has its turn while others
-	// wait for theirs.
+	// contendedRate is the minimum rate of an upload that holds memory while
+	// others wait for it.
 	contendedRate = 1 << 20
 )
 
-// ErrContainer says that a tenant's files could not be kept, or put back, for a
-// reason that lies in the container: what the files are, or that the container
-// does not give or take them. Neither the sink nor the engine has failed.
-var ErrContainer = errors.New("the cause lies in the container")
+// ErrContainer indicates that a tenant's files could not be uploaded or
+// downloaded because of the container: because of the files themselves, or
+// because the container does not send or accept them. Neither the sink nor the
+// engine has failed.
+var ErrContainer = errors.New("caused by the container")
 
 var (
 	errIdleTimeout = fmt.Errorf("%w: no byte was transferred for %s", ErrContainer, idleTimeout)
 	errTooSlow     = fmt.Errorf("%w: it transfers less than %d KiB a second", ErrContainer, minRate>>10)
-	// errContended is not the container's fault: at another time its rate will do.
-	errContended        = fmt.Errorf("others wait, and the container transfers less than %d KiB a second", contendedRate>>10)
+	// errContended is not the container's error: at another time its rate is
+	// enough.
+	errContended        = fmt.Errorf("other uploads wait, and the container transfers less than %d KiB a second", contendedRate>>10)
 	errFirstByteTimeout = fmt.Errorf("%w: no byte was transferred within %s", ErrContainer, firstByteTimeout)
 )
 
 // pace bounds how long a transfer waits for its container. It is used by one
 // goroutine at a time.
 type pace struct {
-	// ctx ends when the container was waited for too long, with the reason.
+	// ctx is canceled with the reason when the wait for the container is too
+	// long.
 	ctx         context.Context //nolint:containedctx // of the one transfer
 	cancel      context.CancelCauseFunc
 	isContended func() bool // may be nil
-	limit       *time.Timer // of the wait under way; nil when there is none
-	begun       time.Time   // of the wait under way
+	limit       *time.Timer // of the wait in progress; nil when there is none
+	begun       time.Time   // of the wait in progress
 	started     bool        // a byte was transferred
 
 	waited time.Duration // in this window
@@ -57,7 +60,7 @@ func newPace(ctx context.Context, isContended func() bool) *pace {
 	return p
 }
 
-// stop ends the transfer.
+// stop releases the resources of the transfer.
 func (p *pace) stop() {
 	if p.limit != nil {
 		p.limit.Stop()
@@ -65,7 +68,7 @@ func (p *pace) stop() {
 	p.cancel(nil)
 }
 
-// beginWait begins a wait for the container, unless one is under way.
+// beginWait begins a wait for the container, unless one is in progress.
 func (p *pace) beginWait() {
 	if p.limit != nil {
 		return
@@ -78,8 +81,8 @@ func (p *pace) beginWait() {
 	p.limit = time.AfterFunc(limit, func() { p.cancel(late) })
 }
 
-// endWait ends a wait in which n bytes were transferred, and returns why the
-// transfer is cut off, if it is.
+// endWait ends a wait in which n bytes were transferred, and returns the reason
+// if the transfer is aborted.
 func (p *pace) endWait(n int) error {
 	p.limit.Stop()
 	p.limit = nil
@@ -102,7 +105,7 @@ func (p *pace) endWait(n int) error {
 	return context.Cause(p.ctx)
 }
 
-// result is the error of a transfer: why it was cut off, if it was.
+// result returns the error of a transfer: the reason, if it was aborted.
 func (p *pace) result(err error) error {
 	if err != nil && p.ctx.Err() != nil {
 		return context.Cause(p.ctx)

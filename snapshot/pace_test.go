@@ -20,11 +20,11 @@ import (
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
-// large is the size of a state whose upload takes a turn.
+// large is the size of a state whose upload needs memory from the quota.
 const large = snapshot.PeekSize + 100_000
 
-// paced writes one file that does not compress: each part, and a pause before
-// it, until ctx ends.
+// paced writes one incompressible file in parts, with a pause before each,
+// until ctx ends.
 func paced(ctx context.Context, w *tar.Writer, size, part int, pause time.Duration) error {
 	if err := w.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(size)}); err != nil {
 		return err
@@ -45,8 +45,8 @@ func paced(ctx context.Context, w *tar.Writer, size, part int, pause time.Durati
 	return nil
 }
 
-// A container that gives nothing any more, or next to nothing, is given up. Its
-// turn is for others then.
+// A transfer from a container that sends nothing, or almost nothing, is
+// aborted. Its memory is then granted to others.
 func TestStalledContainer(t *testing.T) {
 	t.Parallel()
 	for what, test := range map[string]struct {
@@ -54,7 +54,7 @@ func TestStalledContainer(t *testing.T) {
 		most  time.Duration
 		text  string
 	}{
-		"at once": {
+		"from the start": {
 			stall: func(ctx context.Context, _ *tar.Writer) error { <-ctx.Done(); return context.Cause(ctx) },
 			most:  3 * time.Minute, text: "no byte was transferred within 3m",
 		},
@@ -64,7 +64,7 @@ func TestStalledContainer(t *testing.T) {
 			},
 			most: time.Minute, text: "no byte was transferred for 1m",
 		},
-		"all but": {
+		"too slow": {
 			stall: func(ctx context.Context, w *tar.Writer) error { return paced(ctx, w, 100*large, 60<<10, time.Second) },
 			most:  2 * time.Minute, text: "less than 64 KiB a second",
 		},
@@ -99,8 +99,9 @@ func TestStalledContainer(t *testing.T) {
 	}
 }
 
-// A container that is a little slow has its turn for as long as nobody waits.
-// When somebody does it is told to come back, which is no fault of it.
+// A slightly slow container keeps its memory as long as no other upload waits.
+// When another one waits, it is aborted and must retry. That is not the
+// container's error.
 func TestSlowContainerYieldsQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -120,7 +121,7 @@ func TestSlowContainerYieldsQuota(t *testing.T) {
 		for i := range snapshot.MaxConcurrentUploads {
 			g.Go(func() error {
 				_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("slow", i)))
-				if err != nil && strings.Contains(err.Error(), "others wait") && !errors.Is(err, snapshot.ErrContainer) {
+				if err != nil && strings.Contains(err.Error(), "other uploads wait") && !errors.Is(err, snapshot.ErrContainer) {
 					left.Add(1)
 					return nil
 				}
@@ -137,7 +138,7 @@ func TestSlowContainerYieldsQuota(t *testing.T) {
 	})
 }
 
-// A slow sink is never the container's fault.
+// A slow sink is never the container's error.
 func TestSlowSink(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestSlowSink(t *testing.T) {
 	})
 }
 
-// hangingContainer is a container that stops to take what is put into it.
+// hangingContainer is a container that stops reading what is put into it.
 type hangingContainer struct {
 	recordingContainer
 	after int64
@@ -171,8 +172,8 @@ func (c *hangingContainer) CopyIn(ctx context.Context, _, _ string, archive io.R
 	return context.Cause(ctx)
 }
 
-// A container that stops to take its files, or never says that it has them all,
-// does not hold the download.
+// A container that stops reading its files, or never confirms them, does not
+// block the download.
 func TestHangingDownload(t *testing.T) {
 	t.Parallel()
 	for _, after := range []int64{0, large / 2, 1 << 30} {
@@ -187,8 +188,8 @@ func TestHangingDownload(t *testing.T) {
 	}
 }
 
-// While the tenants of several workloads want turns, each workload has at most
-// half of them; a workload that is alone has them all.
+// While tenants of several workloads wait for memory, each workload has at most
+// half of it; a single workload has all of it.
 func TestWorkloadsShareQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -224,11 +225,11 @@ func TestWorkloadsShareQuota(t *testing.T) {
 		require.Equal(t, all, under("alone"))
 		upload("other", all)
 		require.Zero(t, under("other"))
-		for range 3 { // of the first workload end
+		for range 3 { // uploads of the first workload end
 			open <- struct{}{}
 			synctest.Wait()
 		}
-		require.Equal(t, []int{all, 3}, []int{under("alone"), under("other")}, "those of the first are beyond their share")
+		require.Equal(t, []int{all, 3}, []int{under("alone"), under("other")}, "the first workload is beyond its share")
 		close(open)
 		require.NoError(t, g.Wait())
 		require.Equal(t, []int{all + 3, all}, []int{under("alone"), under("other")})

@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// contents are the figures of what an archive holds.
+// contents describes the contents of an archive.
 type contents struct {
 	Digest  string
 	Files   int
@@ -21,17 +21,17 @@ type contents struct {
 	Skipped int
 }
 
-// bounds are what is left of a state's limits.
+// bounds are the remaining limits of a state.
 type bounds struct {
 	bytes int64
 	files int
-	// What a pattern leaves out is read too, and thrown away.
+	// What a pattern excludes is read too, and discarded.
 	leftOutBytes int64
 	leftOutFiles int
 }
 
-// leftOutFactor is how many times of what a state may hold may be left out by
-// its pattern. A file without content can be of any size.
+// leftOutFactor is how many times the limits of a state its pattern may
+// exclude. A sparse file can be of any size.
 const leftOutFactor = 10
 
 func newBounds(bytes int64, files int) bounds {
@@ -42,17 +42,17 @@ func newBounds(bytes int64, files int) bounds {
 	}
 }
 
-// leaveOut takes off an entry that the pattern leaves out.
+// leaveOut subtracts an entry that the pattern excludes.
 func (b *bounds) leaveOut(size int64) error {
 	b.leftOutFiles--
 	if b.leftOutFiles < 0 || size < 0 || size > b.leftOutBytes {
-		return fmt.Errorf("%w: what its pattern leaves out is more than %d times max_files or max_size", ErrTooLarge, leftOutFactor)
+		return fmt.Errorf("%w: the files that its pattern excludes exceed %d times max_files or max_size", ErrTooLarge, leftOutFactor)
 	}
 	b.leftOutBytes -= size
 	return nil
 }
 
-// add takes an entry off; ErrTooLarge when it is too much.
+// add subtracts an entry. It returns ErrTooLarge when the limits are exceeded.
 func (b *bounds) add(size int64) error {
 	b.files--
 	if b.files < 0 {
@@ -65,9 +65,9 @@ func (b *bounds) add(size int64) error {
 	return nil
 }
 
-// packer writes entries of one or two archives to a canonical one. It remembers
-// 50 bytes or so of each entry that it has written, the hash of its path and its
-// digest, and nothing of what it leaves out.
+// packer writes entries of one or two archives to a canonical one. It holds
+// about 50 bytes for each entry that it has written, the hash of its path and
+// its digest, and nothing for those that it excludes.
 type packer struct {
 	out     *tar.Writer
 	bounds  *bounds
@@ -76,7 +76,7 @@ type packer struct {
 
 	sum     contents
 	digests [][sha256.Size]byte
-	names   map[nameHash]bool // of the entries written, and whether a folder
+	names   map[nameHash]bool // of the entries written, and whether each is a directory
 	tree    ancestors
 }
 
@@ -90,9 +90,9 @@ func newPacker(out io.Writer, pattern string, b *bounds) *packer {
 // maxTrailer bounds what may follow the end mark of an archive.
 const maxTrailer = 1 << 20
 
-// addArchive takes an archive over, each entry through accept, which may leave it
-// out. It reads the archive to its end, for only there its reader knows that
-// it was whole.
+// addArchive adds the entries of an archive. The function accept may exclude an
+// entry. addArchive reads the archive to its end, because only then it is known
+// to be complete.
 func (p *packer) addArchive(archive io.Reader, accept func(h *tar.Header, name string) error) error {
 	r := tar.NewReader(archive)
 	for {
@@ -109,12 +109,12 @@ func (p *packer) addArchive(archive io.Reader, accept func(h *tar.Header, name s
 	}
 	n, err := io.CopyBuffer(io.Discard, io.LimitReader(archive, maxTrailer), p.buf)
 	if err == nil && n == maxTrailer {
-		err = archiveErrorf("there is more than %d bytes behind its end", maxTrailer)
+		err = archiveErrorf("more than %d bytes follow its end", maxTrailer)
 	}
 	return err
 }
 
-// archiveError tells a bad archive from a reader that failed.
+// archiveError distinguishes a bad archive from a reader that failed.
 func archiveError(err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return err
@@ -125,8 +125,8 @@ func archiveError(err error) error {
 	return err
 }
 
-// errLeaveOut is how accept leaves an entry out.
-var errLeaveOut = errors.New("left out")
+// errLeaveOut is returned by accept to exclude an entry.
+var errLeaveOut = errors.New("excluded")
 
 func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header, string) error) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
@@ -141,7 +141,7 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 		return p.bounds.add(0)
 	}
 	if !keptTypes[h.Typeflag] {
-		return archiveErrorf("%.200q is neither file, folder nor symbolic link", name)
+		return archiveErrorf("%.200q is not a file, directory or symbolic link", name)
 	}
 	c, err := canonicalHeader(h, name)
 	if err != nil {
@@ -158,11 +158,12 @@ func (p *packer) entry(h *tar.Header, content io.Reader, accept func(*tar.Header
 	return p.write(c, p.tree.last().hash, content)
 }
 
-// fromContainer accepts what a mapping's pattern matches. What lies below
-// something that is no folder is refused: unpacked, it could lead outside.
+// fromContainer accepts the entries that a mapping's pattern matches. It
+// refuses an entry below something that is not a directory, because unpacking
+// it could lead outside.
 func (p *packer) fromContainer(h *tar.Header, name string) error {
 	if p.belowFile() {
-		return archiveErrorf("%.200q is in something that is no folder", name)
+		return archiveErrorf("%.200q is below something that is not a directory", name)
 	}
 	if matches(p.pattern, name) {
 		return p.writeDirs()
@@ -176,8 +177,8 @@ func (p *packer) fromContainer(h *tar.Header, name string) error {
 	return errLeaveOut
 }
 
-// writeDirs writes the folders above the entry that no pattern matches and
-// that have not been written, so that they keep their modes.
+// writeDirs writes the directories above the entry that the pattern excludes
+// and that have not been written, so that they keep their modes.
 func (p *packer) writeDirs() error {
 	for i, dir := range p.tree.parents() {
 		if _, written := p.names[dir.hash]; !dir.listed || written {
@@ -191,8 +192,8 @@ func (p *packer) writeDirs() error {
 	return nil
 }
 
-// notInContainer accepts entries of the snapshot before, for a mapping that
-// only adds: those that are not in the container and not in its way.
+// notInContainer accepts entries of the previous snapshot, for a mapping that
+// only adds: those that are not in the container and do not conflict with it.
 func (p *packer) notInContainer(*tar.Header, string) error {
 	if _, there := p.names[p.tree.last().hash]; there || p.belowFile() {
 		return errLeaveOut
@@ -200,7 +201,8 @@ func (p *packer) notInContainer(*tar.Header, string) error {
 	return nil
 }
 
-// belowFile reports whether the entry lies in something that is no folder.
+// belowFile reports whether the entry is below something that is not a
+// directory.
 func (p *packer) belowFile() bool {
 	for _, dir := range slices.Backward(p.tree.parents()) {
 		if dir, there := p.names[dir.hash]; there {
@@ -234,8 +236,8 @@ func (p *packer) write(h *tar.Header, path nameHash, content io.Reader) error {
 	return nil
 }
 
-// finish ends the archive. The digest is of the set of entries: in which order
-// a container lists its files says nothing about them.
+// finish ends the archive. The digest is of the set of entries: the order in
+// which a container lists its files does not matter.
 func (p *packer) finish() (contents, error) {
 	if err := p.out.Close(); err != nil {
 		return contents{}, err
@@ -249,6 +251,6 @@ func (p *packer) finish() (contents, error) {
 	return p.sum, nil
 }
 
-// isMissing says whether the folder to pack is not there, which is as good as
-// empty.
+// isMissing reports whether the directory to pack does not exist, which counts
+// as empty.
 func isMissing(err error) bool { return errors.Is(err, runtime.ErrFileNotFound) }

@@ -20,9 +20,9 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// processHarness is containers that are processes of this machine, packed and
+// processHarness has containers that are processes of this machine, packed and
 // unpacked by the program that does it in every real container, and a sink in a
-// folder.
+// directory.
 type processHarness struct {
 	testing.TB
 	dir  string
@@ -45,7 +45,7 @@ func newProcessHarness(t testing.TB) *processHarness {
 	return &processHarness{t, dir, rt, sink}
 }
 
-// container is a new container, and the folder of its state.
+// container returns a new container, and the directory of its state.
 func (m *processHarness) container() (string, string) {
 	m.Helper()
 	id := runtimetest.NewID()
@@ -77,7 +77,7 @@ func (m *processHarness) download(id string) snapshot.Transfer {
 }
 
 // Real files, packed and unpacked by the real program: links, hard links,
-// sockets, pipes, holes, times, folders that cannot be written; and many.
+// sockets, pipes, holes, times, read-only directories; and many files.
 func TestRealFilesRoundTrip(t *testing.T) {
 	t.Parallel()
 	m := newProcessHarness(t)
@@ -108,7 +108,7 @@ func TestRealFilesRoundTrip(t *testing.T) {
 
 	up := m.upload(id)
 	require.Equal(t, many+8, up.Files)
-	require.Less(t, up.Sent, int64(100_000), "holes cost nothing")
+	require.Less(t, up.Sent, int64(100_000), "holes are not stored")
 	to, back := m.container()
 	require.Equal(t, up.Files, m.download(to).Files)
 	for name, body := range map[string]string{"a": "text", "hard": "text", "line\nbreak\xff": "odd", "closed/in": "x", "many/2999": "2999"} {
@@ -121,13 +121,12 @@ func TestRealFilesRoundTrip(t *testing.T) {
 	require.True(t, info.ModTime().Equal(when), info.ModTime())
 	require.Equal(t, os.FileMode(0o640), info.Mode())
 	require.NoFileExists(t, filepath.Join(back, "sock"))
-	require.True(t, m.upload(to).Unchanged, "what came back is what was kept")
+	require.True(t, m.upload(to).Unchanged, "the downloaded state is the uploaded one")
 	require.NoError(t, os.Chmod(filepath.Join(dir, "closed"), 0o700))
 	require.NoError(t, os.Chmod(filepath.Join(back, "closed"), 0o700))
 }
 
-// Memory does not grow with the state: hundreds of megabytes pass through a
-// few.
+// Memory does not grow with the state: hundreds of megabytes need only a few.
 func TestConstantMemory(t *testing.T) {
 	m := newProcessHarness(t)
 	id, dir := m.container()
@@ -152,7 +151,7 @@ func writeLarge(t testing.TB, name string) {
 	require.NoError(t, f.Close())
 }
 
-// watchHeap is how much the heap in use grows at most while f runs.
+// watchHeap returns the maximum growth of the heap in use while f runs.
 func watchHeap(t testing.TB, f func()) uint64 {
 	t.Helper()
 	var before, now goruntime.MemStats

@@ -24,16 +24,16 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// providers open the sinks that are not a folder. Each gets the secret that
-// the sink's credentials name, or "" for the provider's standard chain, and
-// returns what of it must never be shown.
+// providers open the sinks that are not a directory. Each gets the secret that
+// the sink's credentials name, or "" for the provider's default chain, and
+// returns the parts of it that must never be shown.
 var providers = map[workload.SinkType]func(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error){
 	workload.SinkS3:    openS3,
 	workload.SinkGCS:   openGCS,
 	workload.SinkAzure: openAzure,
 }
 
-// openS3 takes keys in the form of Amazon's credentials file.
+// openS3 accepts keys in the format of Amazon's credentials file.
 func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error) {
 	var options []func(*config.LoadOptions) error
 	var hide []string
@@ -41,7 +41,7 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 		k := parseSettings(secret)
 		id, key, token := k["aws_access_key_id"], k["aws_secret_access_key"], k["aws_session_token"]
 		if id == "" || key == "" {
-			return nil, nil, fmt.Errorf("%w: they have no aws_access_key_id and aws_secret_access_key", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: aws_access_key_id or aws_secret_access_key is missing", ErrCredentials)
 		}
 		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(id, key, token)))
 		hide = append(hide, key, token)
@@ -54,12 +54,13 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 		return nil, nil, err
 	}
 	if c.Region == "" {
-		c.Region = "us-east-1" // what services of other makers take
+		c.Region = "us-east-1" // what S3-compatible services expect
 	}
 	client := s3.NewFromConfig(c, func(o *s3.Options) {
-		o.DisableLogOutputChecksumValidationSkipped = true // ours covers the whole
+		o.DisableLogOutputChecksumValidationSkipped = true // Hostler's own checksum covers the object
 		if s.Endpoint != "" {
-			// A service under one address seldom has a name for each bucket.
+			// A service with a custom endpoint rarely has a host name for each
+			// bucket.
 			o.BaseEndpoint, o.UsePathStyle = &s.Endpoint, true
 		}
 	})
@@ -69,21 +70,21 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 	return b, redactable(hide), err
 }
 
-// gcsScope is what a key may do.
+// gcsScope is the scope of a key.
 const gcsScope = "https://www.googleapis.com/auth/devstorage.read_write"
 
-// gcsAttempts is how often a call is made whose answer is that it should be
-// repeated: for some fifteen seconds, as the other providers' clients do.
+// gcsAttempts is the number of attempts of a call with retryable errors: about
+// 15 seconds, as with the other providers' clients.
 const gcsAttempts = 5
 
-// openGCS takes the key of a service account, as JSON.
+// openGCS accepts a service account key, as JSON.
 func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error) {
 	var tokens gcp.TokenSource
 	var hide []string
 	if secret != "" {
 		key, err := google.JWTConfigFromJSON([]byte(secret), gcsScope)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: they are no key of a service account", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: not a service account key", ErrCredentials)
 		}
 		tokens, hide = key.TokenSource(context.WithoutCancel(ctx)), append(hide, string(key.PrivateKey))
 	} else {
@@ -97,8 +98,8 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	if err != nil {
 		return nil, nil, err
 	}
-	// The client would look for credentials of the machine besides, and would
-	// repeat a call for as long as its context lives.
+	// By default the client would also search for credentials of the machine,
+	// and would retry a call until its context ends.
 	b, err := gcsblob.OpenBucket(ctx, client, s.Bucket, &gcsblob.Options{
 		ClientOptions: []option.ClientOption{option.WithoutAuthentication()},
 	})
@@ -109,13 +110,13 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	return b, redactable(hide), err
 }
 
-// openAzure takes a connection string.
+// openAzure accepts a connection string.
 func openAzure(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error) {
 	if secret != "" {
 		secret = strings.TrimSpace(secret)
 		client, err := container.NewClientFromConnectionString(secret, s.Bucket, nil)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: they are no connection string", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: not a connection string", ErrCredentials)
 		}
 		b, err := azureblob.OpenBucket(ctx, client, nil)
 		return b, redactable(connectionSecrets(secret)), err
@@ -132,8 +133,8 @@ func openAzure(ctx context.Context, s workload.Sink, secret string) (*blob.Bucke
 	return b, nil, err
 }
 
-// connectionSecrets are the parts of a connection string that are secret: the
-// account's key, or a signature, which is part of addresses.
+// connectionSecrets returns the secret parts of a connection string: the
+// account's key, or a signature, which is part of URLs.
 func connectionSecrets(text string) []string {
 	var hide []string
 	for part := range strings.SplitSeq(text, ";") {
@@ -153,8 +154,8 @@ func connectionSecrets(text string) []string {
 	return hide
 }
 
-// encodings are a part of an address as it is given and, where that is another,
-// as the client writes it and as it is meant.
+// encodings returns a part of a URL as it is given and, where they differ, as
+// the client writes it and decoded.
 func encodings(given string) []string {
 	list := []string{given}
 	if meant, err := url.QueryUnescape(given); err == nil {
@@ -163,8 +164,8 @@ func encodings(given string) []string {
 	return slices.Compact(list)
 }
 
-// redactable leaves out what is too short to be a secret: to hide it would make
-// errors unreadable.
+// redactable drops strings that are too short to be a secret: redacting them
+// would make errors unreadable.
 func redactable(secrets []string) []string {
 	var list []string
 	for _, s := range secrets {

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// proxy is what stands before a provider's server: requests and answers go
-// through it, unless the test wants something else.
+// proxy is a proxy in front of a provider's server. It forwards requests and
+// answers, unless the test intercepts them.
 type proxy struct {
 	*httptest.Server
 	to http.Handler
-	// intercept, if set, answers in the server's place when it says so.
+	// intercept, if set, answers instead of the server when it returns true.
 	intercept atomic.Pointer[func(http.ResponseWriter, *http.Request) bool]
-	lists     atomic.Int32 // how often a list was asked for
-	creates   atomic.Int32 // and a creation
+	lists     atomic.Int32 // number of list requests
+	creates   atomic.Int32 // number of create requests
 }
 
 func newProxy(t testing.TB, to http.Handler) *proxy {
@@ -27,13 +27,13 @@ func newProxy(t testing.TB, to http.Handler) *proxy {
 	return w
 }
 
-// forward is a server elsewhere.
+// forward sets the server to which requests are forwarded.
 func forward(t testing.TB, address string) http.Handler {
 	transport := &http.Transport{DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	p := &httputil.ReverseProxy{Transport: transport, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(&url.URL{Scheme: "http", Host: address})
-		r.Out.Host = r.In.Host // it is part of what is signed
+		r.Out.Host = r.In.Host // it is part of the signature
 	}}
 	return p
 }
@@ -51,25 +51,27 @@ func (w *proxy) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.to.ServeHTTP(rw, r)
 }
 
-// setIntercept has f asked before each request from now on.
+// setIntercept sets a function that is called for each request.
 func (w *proxy) setIntercept(f func(http.ResponseWriter, *http.Request) bool) { w.intercept.Store(&f) }
 
-// clearIntercept ends what does began.
+// clearIntercept removes the function that setIntercept has set.
 func (w *proxy) clearIntercept() { w.intercept.Store(nil) }
 
-// isList says whether objects are to be listed: S3's, Azure's or Google's way.
+// isList reports whether a request lists objects, for S3, Azure or Google.
 func isList(r *http.Request) bool {
 	q := r.URL.Query()
 	return r.Method == http.MethodGet && (q.Get("list-type") == "2" || q.Get("comp") == "list" || r.URL.Path == "/storage/v1/b/bucket/o")
 }
 
-// isCreate says whether an object is to be made if there is none.
+// isCreate reports whether a request creates an object only if it does not
+// exist.
 func isCreate(r *http.Request) bool {
 	return r.Header.Get("If-None-Match") == "*" || r.URL.Query().Get("ifGenerationMatch") == "0"
 }
 
-// googleTransport sends what goes to Google through a way, and all else where it goes.
-// The client's own switch for emulators would leave out the key of the account.
+// googleTransport sends requests to Google through a proxy, and all others
+// directly. The client's own option for emulators would not use the key of the
+// account.
 type googleTransport struct {
 	proxy *url.URL
 	host  string

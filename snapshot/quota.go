@@ -7,17 +7,18 @@ import (
 	"sync"
 )
 
-// What uploads take. A server for which its container's limit leaves 512 MiB
-// must not be killed because many tenants with large states release at once,
-// so only as many are sent at a time as there is memory for. Who has to wait
-// is served in turn. Archives within holdback never wait.
+// The memory of uploads. A server with a container limit of 512 MiB must not be
+// killed because many tenants with large states release at once, so there are
+// only as many concurrent uploads as there is memory for. Uploads that wait get
+// their memory in order. Archives smaller than peekSize never wait.
 const (
 	uploadMemory = 192 << 20 // of all uploads together
 	packMemory   = 24 << 20  // of one, to compress it
 )
 
-// memoryQuota gives uploads their memory, in the order in which they ask. While
-// several workloads want some, each has at most half of it, or one upload.
+// memoryQuota grants memory to uploads, in the order of their requests. While
+// uploads of several workloads wait, each workload has at most half of it, or
+// one upload.
 type memoryQuota struct {
 	total int64
 
@@ -28,18 +29,18 @@ type memoryQuota struct {
 	waiting []*memoryRequest // the first has waited longest
 }
 
-// memoryRequest is the memory of one upload.
+// memoryRequest is one upload's request for memory.
 type memoryRequest struct {
 	workload string
 	size     int64
-	granted  chan struct{} // closed when the upload has it
+	granted  chan struct{} // closed when the memory is granted
 }
 
 func newMemoryQuota(total int64) *memoryQuota {
 	return &memoryQuota{total: total, free: total, held: map[string]int64{}}
 }
 
-// acquire waits until the turn is given. The caller returns it with put, unless
+// acquire waits until the memory is granted. The caller calls release, unless
 // there is an error.
 func (t *memoryQuota) acquire(ctx context.Context, req *memoryRequest) error {
 	t.mu.Lock()
@@ -62,7 +63,7 @@ func (t *memoryQuota) acquire(ctx context.Context, req *memoryRequest) error {
 	return context.Cause(ctx)
 }
 
-// release returns a turn.
+// release returns the memory of a request.
 func (t *memoryQuota) release(req *memoryRequest) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,14 +71,14 @@ func (t *memoryQuota) release(req *memoryRequest) {
 	t.grant()
 }
 
-// isContended reports whether uploads wait for a turn.
+// isContended reports whether uploads wait for memory.
 func (t *memoryQuota) isContended() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.waiting) > 0
 }
 
-// reclaim takes a turn's memory back. The caller holds mu.
+// reclaim makes a request's memory free again. The caller holds mu.
 func (t *memoryQuota) reclaim(req *memoryRequest) {
 	t.free += req.size
 	t.held[req.workload] -= req.size
@@ -86,9 +87,10 @@ func (t *memoryQuota) reclaim(req *memoryRequest) {
 	}
 }
 
-// grant gives turns to those who wait: to the first one for which there is
-// memory, and who is within its workload's share. Who needs more than is free
-// is not overtaken by others, or it would wait for ever. The caller holds mu.
+// grant grants memory to waiting requests: to the first one for which there is
+// enough, and which is within its workload's share. No request overtakes one
+// that needs more than is free, because that one would wait indefinitely. The
+// caller holds mu.
 func (t *memoryQuota) grant() {
 	for i := 0; i < len(t.waiting); {
 		first := t.waiting[i]
@@ -103,11 +105,12 @@ func (t *memoryQuota) grant() {
 		t.held[first.workload] += first.size
 		t.waiting = slices.Delete(t.waiting, i, i+1)
 		close(first.granted)
-		i = 0 // who was beyond its share may be alone now
+		i = 0 // a request beyond its share may now be the only one
 	}
 }
 
-// isWithinShare reports whether one more turn is within its workload's share.
+// isWithinShare reports whether one more request is within its workload's
+// share.
 func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 	held := t.held[req.workload]
 	if held == 0 || held+req.size <= t.total/2 {
@@ -117,8 +120,8 @@ func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 	return !slices.ContainsFunc(t.waiting, other)
 }
 
-// uploadSize is the memory of one upload. What would take more than there is goes
-// alone.
+// uploadSize returns the memory of one upload. An upload that would need more
+// than the total runs alone.
 func (s *Sink) uploadSize() int64 {
 	n := int64(packMemory)
 	if b, ok := s.bucket.(interface{ putMemory() int64 }); ok {
@@ -127,9 +130,9 @@ func (s *Sink) uploadSize() int64 {
 	return min(n, uploadMemory)
 }
 
-// acquireMemory waits until there is memory for the upload, which keeps it until
-// releaseMemory. To wait does not count as time that the upload takes, unless it has
-// stored something: Prune must not take that for left behind.
+// acquireMemory waits until there is memory for the upload, which keeps it
+// until releaseMemory. The wait does not count toward uploadTimeout, unless the
+// upload has stored something: Prune would remove those objects as garbage.
 func (u *upload) acquireMemory(ctx context.Context) error {
 	if u.memory != nil {
 		return nil

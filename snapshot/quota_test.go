@@ -25,9 +25,9 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Only as many large states are sent at once as there is memory for. Another
-// one waits, for longer than an upload may take, and then has all of that time
-// itself. Short ones wait for nobody.
+// The number of concurrent uploads of large states is bounded by memory.
+// Another one waits, even longer than the maximum duration of an upload, and
+// then has that whole duration. Small ones never wait.
 func TestUploadMemoryQuota(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -70,8 +70,8 @@ func TestUploadMemoryQuota(t *testing.T) {
 	})
 }
 
-// BenchmarkConcurrentUploads is the memory that this process takes for 20 uploads of 200
-// MiB each at a time.
+// BenchmarkConcurrentUploads measures the memory of this process for 20
+// concurrent uploads of 200 MiB each.
 func BenchmarkConcurrentUploads(b *testing.B) {
 	const uploads, size = 20, 200 << 20
 	run := func(b *testing.B, sinks *snapshot.Sinks, sync *workload.Sync) {
@@ -105,8 +105,8 @@ func BenchmarkConcurrentUploads(b *testing.B) {
 	})
 }
 
-// peakMemory is how much memory of this process was resident at most, since
-// the last time that it was asked to begin anew.
+// peakMemory returns the peak resident memory of this process since the last
+// reset, and resets it on request.
 func peakMemory(t testing.TB, reset bool) int64 {
 	t.Helper()
 	if reset {
@@ -119,8 +119,8 @@ func peakMemory(t testing.TB, reset bool) int64 {
 	return kib << 10
 }
 
-// generatedContainer is containers with one file of so many bytes, which do not
-// compress and take no memory.
+// generatedContainer implements containers with one file of the given size,
+// which does not compress and needs no memory.
 type generatedContainer int64
 
 func (generatedContainer) CopyIn(context.Context, string, string, io.Reader) error { return nil }
@@ -129,7 +129,7 @@ func (g generatedContainer) CopyOut(_ context.Context, id, _ string) (io.ReadClo
 	var seed [32]byte
 	copy(seed[:], id)
 	r, w := io.Pipe()
-	go func() { // ends when the archive was read, or is closed
+	go func() { // ends when the archive is read or closed
 		archive := tar.NewWriter(w)
 		err := archive.WriteHeader(&tar.Header{Name: "f", Typeflag: tar.TypeReg, Mode: 0o600, Size: int64(g)})
 		if err == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// downloadRaw puts files that somebody else keeps in the sink into the container: the
-// objects below the mapping's sink path, each a file.
+// downloadRaw puts files that were not uploaded by Hostler into the container:
+// the objects below the mapping's sink path, each as a file.
 func (d *download) downloadRaw(ctx context.Context, m workload.Mapping) error {
 	objects, err := d.listRaw(ctx, m)
 	if err != nil || len(objects) == 0 {
@@ -41,10 +41,10 @@ type rawObject struct {
 	name string
 }
 
-// listRaw lists what a mapping that only downloads matches. The prefix of
-// another workload may put all of its tenants below what is one tenant's here:
-// nobody's snapshots are in the list, and nothing else of whom a folder is that
-// has snapshots.
+// listRaw lists the objects that a mapping that only downloads matches. The
+// prefix of another workload may put all of its tenants below one tenant of
+// this workload. Therefore the list contains no snapshots, and no other objects
+// from directories of owners with snapshots.
 func (d *download) listRaw(ctx context.Context, m workload.Mapping) ([]rawObject, error) {
 	root := tenantPrefix(d.sync.Sink, d.to.Tenant)
 	from := root
@@ -62,9 +62,9 @@ func (d *download) listRaw(ctx context.Context, m workload.Mapping) ([]rawObject
 			return nil
 		}
 		if strings.HasSuffix(o.Key, "/") {
-			return nil // how consoles show an empty folder
+			return nil // how consoles represent an empty directory
 		}
-		// A bad name is refused once it is clear that it is the tenant's own.
+		// A bad name is refused later, once it is known to be the tenant's own.
 		name, err := cleanName(o.Key[len(from):])
 		if err != nil || matches(m.Pattern, name) {
 			list = append(list, rawObject{o, o.Key[len(from):]})
@@ -88,8 +88,8 @@ func (d *download) listRaw(ctx context.Context, m workload.Mapping) ([]rawObject
 	return list, nil
 }
 
-// parentOwners are the folders between a tenant's own and one below it that are
-// somebody's who has snapshots.
+// parentOwners returns the directories between a tenant's own and one below it
+// that belong to owners with snapshots.
 func (d *download) parentOwners(ctx context.Context, root, from string) (map[string]bool, error) {
 	owners := map[string]bool{}
 	for i := len(root); i < len(from)-1; i++ {
@@ -110,7 +110,7 @@ func (d *download) parentOwners(ctx context.Context, root, from string) (map[str
 
 var errHasSnapshots = errors.New("there are snapshots")
 
-// isBelow says whether an object is in one of the folders, or deeper.
+// isBelow reports whether an object is in one of the directories, or deeper.
 func isBelow(key string, dirs map[string]bool) bool {
 	for i := range key {
 		if key[i] == '/' && dirs[key[:i+1]] {
@@ -120,7 +120,8 @@ func isBelow(key string, dirs map[string]bool) bool {
 	return false
 }
 
-// rawFileMode is the mode of files that have none in the sink.
+// rawFileMode is the mode of downloaded raw objects, which have none in the
+// sink.
 const rawFileMode = 0o644
 
 func (d *download) writeRaw(ctx context.Context, w *tar.Writer, o rawObject) error {

@@ -9,10 +9,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// Restore makes an older snapshot the current one again, under a new id: what
-// was current stays in the list. It moves no files; the next download does. A
-// claim that is active meanwhile uploads over it, so that whoever restores
-// sees to it that there is none. Restoring again what is current is nothing.
+// Restore makes an older snapshot the current one again, under a new id; the
+// previous one stays in the list. It moves no files; the next download does. An
+// active claim would later upload its state over it, so the caller ensures that
+// there is none. Restoring the current snapshot again does nothing.
 func (s *Sink) Restore(ctx context.Context, o Owner, id string) (Snapshot, error) {
 	back, err := s.restore(ctx, o, id)
 	if err != nil {
@@ -45,19 +45,19 @@ func (s *Sink) restore(ctx context.Context, o Owner, id string) (Snapshot, error
 	return back, s.commit(ctx, at, h, h.withSnapshot(back, s.sync.Keep))
 }
 
-// newID is an identifier that sorts by time.
+// newID returns an identifier that sorts by time.
 func newID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// How long an upload may take, and how old an object is that no snapshot needs
-// when it cannot be part of an upload under way any more.
+// The maximum duration of an upload, and the age at which an object that no
+// snapshot needs can no longer belong to an upload in progress.
 const (
 	uploadTimeout = 12 * time.Hour
 	pruneGrace    = 24 * time.Hour
 )
 
-// Prune removes what failed uploads have left behind, and snapshots beyond
-// the number to keep. It says how many objects it removed. To call it after a
-// failed upload, and once in a while, is enough.
+// Prune removes what failed uploads have left, and snapshots beyond the number
+// to keep. It returns how many objects it removed. Calling it after a failed
+// upload, and occasionally, is enough.
 func (s *Sink) Prune(ctx context.Context, o Owner) (int, error) {
 	n, err := s.prune(ctx, o, time.Now().Add(-pruneGrace))
 	if err != nil {

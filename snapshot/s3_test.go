@@ -13,8 +13,8 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// s3Server is a real S3 server, and a folder with credentials for it, right and
-// wrong ones.
+// s3Server is a real S3 server, and a directory with credentials for it, valid
+// and invalid ones.
 type s3Server struct {
 	endpoint string
 	policy   snapshot.PathPolicy

@@ -8,31 +8,33 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Files is what is asked of the runtime of a container: runtime.Files has it.
+// Files has the methods of a runtime that transfers need; runtime.Files has
+// them.
 type Files interface {
-	// CopyIn unpacks an archive into an existing folder; runtime.ErrFileNotFound
-	// when there is none. It fails when reading the archive does.
+	// CopyIn unpacks an archive into an existing directory;
+	// runtime.ErrFileNotFound when there is none. It fails when reading the
+	// archive fails.
 	CopyIn(ctx context.Context, id, dir string, tar io.Reader) error
-	// CopyOut packs what is below a folder; runtime.ErrFileNotFound when there is
-	// none. Only a whole archive ends in io.EOF.
+	// CopyOut packs the contents of a directory; runtime.ErrFileNotFound when
+	// there is none. Only a complete archive ends in io.EOF.
 	CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error)
 }
 
-// Sink keeps the state of one workload's tenants in a bucket. It may be used
-// by many goroutines at once.
+// Sink stores the state of one workload's tenants in a bucket. It is safe for
+// concurrent use.
 type Sink struct {
 	bucket Bucket
 	sync   *workload.Sync
 	quota  *memoryQuota
 }
 
-// New is the sink of a workload's sync on a bucket that is open already. Sinks
-// opens the one that the workload names.
+// New returns the sink of a workload's sync on an open bucket. Sinks opens the
+// bucket that the workload names.
 func New(bucket Bucket, sync *workload.Sync) *Sink {
 	return &Sink{bucket: bucket, sync: sync, quota: newMemoryQuota(uploadMemory)}
 }
 
-// Current is the snapshot that a download would put into a container;
+// Current returns the snapshot that a download would put into a container, or
 // ErrNoSnapshot when there is none.
 func (s *Sink) Current(ctx context.Context, o Owner) (Snapshot, error) {
 	list, err := s.List(ctx, o)

@@ -15,23 +15,23 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// PathPolicy are what the operator allows workloads to name.
+// PathPolicy has the directories that the operator allows workloads to name.
 type PathPolicy struct {
-	// State is the folder of sinks of type file that name none; "" for no such.
+	// State is the directory of sinks of type file that name none; "" for none.
 	State string
-	// Dirs are those that sinks of type file may name, or lie in. They must
-	// be there; what lies in them is made.
+	// Dirs are the directories that sinks of type file may use, or be below.
+	// They must exist; subdirectories are created.
 	Dirs []string
-	// Credentials is the folder that files of credentials are in; "" for no
-	// such.
+	// Credentials is the directory of credentials files; "" for none.
 	Credentials string
 }
 
-// ErrPathNotAllowed says that the operator does not allow a sink's folder.
-var ErrPathNotAllowed = errors.New("the server does not allow this folder for tenants' state")
+// ErrPathNotAllowed indicates that the operator does not allow a sink's
+// directory.
+var ErrPathNotAllowed = errors.New("the server does not allow this directory for tenants' state")
 
-// Sinks opens the sinks of workloads, and each bucket once. It may be used by
-// many goroutines at once.
+// Sinks opens the sinks of workloads, and each bucket once. It is safe for
+// concurrent use.
 type Sinks struct {
 	policy PathPolicy
 	quota  *memoryQuota // of the uploads of all of them
@@ -41,27 +41,28 @@ type Sinks struct {
 	open map[bucketKey]cachedBucket
 }
 
-// bucketKey is what makes a bucket another.
+// bucketKey identifies a bucket.
 type bucketKey struct {
 	sink    workload.Sink
 	maxSize int64
 }
 
-// cachedBucket is a bucket and the secret that it was opened with. Under a changed
-// one it is opened anew, and the old one closes itself after its last use.
+// cachedBucket is a bucket and the secret that it was opened with. With a
+// changed secret it is opened again, and the old one is closed after its last
+// use.
 type cachedBucket struct {
 	bucket Bucket
 	secret [sha256.Size]byte
 }
 
-// NewSinks makes the sinks of a server.
+// NewSinks returns the sinks of a server.
 func NewSinks(policy PathPolicy) *Sinks {
 	return &Sinks{policy: policy, quota: newMemoryQuota(uploadMemory), open: map[bucketKey]cachedBucket{}}
 }
 
-// Open is the sink of a workload's sync. It looks for what it can find out
-// without asking the provider: that there are credentials, and that a folder
-// is allowed and can be made.
+// Open returns the sink of a workload's sync. It checks what it can without
+// contacting the provider: that there are credentials, and that a directory is
+// allowed and can be created.
 func (s *Sinks) Open(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 	bucket, err := s.bucket(ctx, sync)
 	if err != nil {
@@ -74,14 +75,14 @@ func (s *Sinks) Open(ctx context.Context, sync *workload.Sync) (*Sink, error) {
 func (s *Sinks) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var faults []error
+	var errs []error
 	for key, o := range s.open {
 		if c, ok := o.bucket.(io.Closer); ok {
-			faults = append(faults, c.Close())
+			errs = append(errs, c.Close())
 		}
 		delete(s.open, key)
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error) {
@@ -98,7 +99,8 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 	if known.bucket != nil && known.secret == now.secret {
 		return known.bucket, nil
 	}
-	// Not under the lock: a provider's chain of credentials may ask the network.
+	// Not under the lock: a provider's chain of credentials may use the
+	// network.
 	if now.bucket, err = s.policy.openBucket(ctx, sync, secret); err != nil {
 		return nil, err
 	}
@@ -121,7 +123,7 @@ func (p PathPolicy) openBucket(ctx context.Context, sync *workload.Sync, secret 
 	}
 	open, ok := providers[sync.Sink.Type]
 	if !ok {
-		return nil, fmt.Errorf("there is no such sink")
+		return nil, fmt.Errorf("unknown sink type")
 	}
 	b, secrets, err := open(ctx, sync.Sink, secret)
 	if err != nil {
@@ -130,12 +132,12 @@ func (p PathPolicy) openBucket(ctx context.Context, sync *workload.Sync, secret 
 	return newCloudBucket(b, sync.MaxSize, secrets), nil
 }
 
-// resolveDir is the folder of a sink. Links in it are followed, so that it cannot
-// be used to reach what is not allowed.
+// resolveDir returns the directory of a sink. It resolves links, so that they
+// cannot lead outside of the allowed directories.
 func (p PathPolicy) resolveDir(name string) (string, error) {
 	if name == "" {
 		if p.State == "" {
-			return "", fmt.Errorf("%w: the sink names none, and the server has none of its own", ErrPathNotAllowed)
+			return "", fmt.Errorf("%w: the sink names none, and the server has no state directory", ErrPathNotAllowed)
 		}
 		return p.State, nil
 	}
@@ -148,17 +150,18 @@ func (p PathPolicy) resolveDir(name string) (string, error) {
 		if err != nil || dir == "" || target != dir && !strings.HasPrefix(target, strings.TrimSuffix(dir, "/")+"/") {
 			continue
 		}
-		// An empty folder in its place would be tenants without state. Whoever
-		// allows a folder in a filesystem that may not be mounted is told so.
+		// Creating the directory would give tenants an empty state when its
+		// filesystem is not mounted. An error shows the operator that it is
+		// missing.
 		if _, err := os.Stat(dir); err != nil && allowed != p.State {
-			return "", fmt.Errorf("the folder that is allowed must be there: %w", err)
+			return "", fmt.Errorf("the allowed directory must exist: %w", err)
 		}
 		return target, nil
 	}
 	return "", fmt.Errorf("%w: %s", ErrPathNotAllowed, name)
 }
 
-// resolveLinks follows the links of as much of a path as there is.
+// resolveLinks resolves the links of the part of a path that exists.
 func resolveLinks(name string) (string, error) {
 	if name == "" {
 		return "", nil

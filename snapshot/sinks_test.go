@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// A workload's author cannot name a folder that the operator has not allowed,
+// A workload's author cannot use a directory that the operator has not allowed,
 // not through a link either.
 func TestAllowedDirs(t *testing.T) {
 	t.Parallel()
@@ -43,14 +43,14 @@ func TestAllowedDirs(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrPathNotAllowed)
 }
 
-// Credentials come from the operator's folder, or from variables that are meant
-// for sinks; what is wrong with them is said without showing them.
+// Credentials come from the operator's directory, or from variables for sinks.
+// Errors about them do not show them.
 func TestCredentials(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	const key = "a-secret-that-nobody-may-see"
+	const key = "a-secret-that-no-one-may-see"
 	keys := filepath.Join(dir, "keys")
 	require.NoError(t, os.MkdirAll(keys, 0o700))
 	write("keys/s3", "# comment\n[default]\naws_access_key_id = id\naws_secret_access_key = "+key)
@@ -64,27 +64,27 @@ func TestCredentials(t *testing.T) {
 	sinks := snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys})
 	defer sinks.Close()
 	const s3, gcs, azure = "type: s3, bucket: b", "type: gcs, bucket: b", "type: azure, account: acc, container: con"
-	for _, c := range []struct{ sink, credentials, fault string }{
+	for _, c := range []struct{ sink, credentials, want string }{
 		{s3, "{file: s3}", ""}, {s3, "{env: HOSTLER_SINK_S3}", ""}, {azure, "{file: azure}", ""},
 		{s3, "{file: half}", "aws_access_key_id"}, {s3, "{file: empty}", "is empty"}, {s3, "{file: none}", "none"},
 		{s3, "{file: link}", "escapes"}, {s3, "{env: HOSTLER_SINK_NONE}", "HOSTLER_SINK_NONE"},
-		{gcs, "{file: text}", "no key of a service account"}, {azure, "{file: text}", "no connection string"},
+		{gcs, "{file: text}", "not a service account key"}, {azure, "{file: text}", "not a connection string"},
 	} {
 		_, err := sinks.Open(t.Context(), synced(t, fmt.Sprintf("{sink: {%s, credentials: %s}}", c.sink, c.credentials)))
-		if c.fault == "" {
+		if c.want == "" {
 			require.NoError(t, err, c.credentials)
 			continue
 		}
 		require.ErrorIs(t, err, snapshot.ErrCredentials, c.credentials)
-		require.ErrorContains(t, err, c.fault)
+		require.ErrorContains(t, err, c.want)
 		require.NotContains(t, err.Error(), key)
 	}
 	_, err := snapshot.NewSinks(snapshot.PathPolicy{}).Open(t.Context(), synced(t, "{sink: {type: s3, bucket: b, credentials: {file: s3}}}"))
-	require.ErrorContains(t, err, "no folder of credentials")
+	require.ErrorContains(t, err, "no credentials directory")
 }
 
-// A bucket is opened once, for all prefixes, and anew when its secret changes.
-// The old one is closed once nobody uses it.
+// A bucket is opened once, for all prefixes, and again when its secret changes.
+// The old one is closed when it is no longer used.
 func TestBucketsAreShared(t *testing.T) {
 	t.Parallel()
 	keys := t.TempDir()
@@ -112,7 +112,7 @@ func TestBucketsAreShared(t *testing.T) {
 	require.Eventually(t, func() bool { goruntime.GC(); return closed() }, time.Minute, time.Millisecond)
 }
 
-// What a provider's client says is shown without the secret in it.
+// Errors of a provider's client are shown without secrets.
 func TestErrorsAreRedacted(t *testing.T) {
 	t.Parallel()
 	err := snapshot.RedactError(fmt.Errorf("Get \"https://x?sig=abcdefgh%%3D\": %w", errTruncated), "abcdefgh%3D")
@@ -122,8 +122,8 @@ func TestErrorsAreRedacted(t *testing.T) {
 		"AccountKey=YS1zZWNyZXQ=;BlobEndpoint=https://x;SharedAccessSignature=sv=1&sig=abcdefgh%3D"))
 }
 
-// A large state is read twice rather than sent for nothing, also where it is
-// only added to.
+// A large state is read twice rather than sent unnecessarily, also in copy
+// mode.
 func TestLargeStateIsReadTwice(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"sync", "copy"} {

@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// What a tenant leaves in one container it finds in the next: files, folders,
-// links, modes and odd names.
+// A tenant finds its state of one container in the next: files, directories,
+// links, modes and unusual names.
 func TestUploadDownloadRoundTrip(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -33,7 +33,7 @@ func TestUploadDownloadRoundTrip(t *testing.T) {
 	require.Equal(t, []any{up.Files, up.Bytes, up.Sent}, []any{down.Files, down.Bytes, down.Sent})
 }
 
-// A tenant that has kept nothing gets nothing, and is told so.
+// A tenant without a snapshot gets no files, and the result has no snapshot.
 func TestDownloadWithoutSnapshot(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -44,8 +44,8 @@ func TestDownloadWithoutSnapshot(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrNoSnapshot)
 }
 
-// A state that is the same is not stored again, in whatever order and container
-// its files are; any difference that comes back is a difference.
+// An unchanged state is not stored again, whatever the order and the container
+// of its files. Every difference that a download restores counts as a change.
 func TestUnchangedIsNotStored(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -61,7 +61,7 @@ func TestUnchangedIsNotStored(t *testing.T) {
 
 	for what, change := range map[string]file{
 		"content": reg("a", "x"), "mode": {"a", tar.TypeReg, 0o600, "1"}, "link": link("l", "d/b"),
-		"more": reg("c", ""), "folder's mode": {"d", tar.TypeDir, 0o700, ""},
+		"more": reg("c", ""), "directory's mode": {"d", tar.TypeDir, 0o700, ""},
 	} {
 		c, _ := h.download()
 		h.put(c, "/data", change)
@@ -69,7 +69,8 @@ func TestUnchangedIsNotStored(t *testing.T) {
 	}
 }
 
-// Mirrored state loses what the container lost; copied state only grows.
+// Files that are removed in the container are removed from a mirrored state; a
+// copied state only grows.
 func TestModes(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]map[string]string{
@@ -77,7 +78,7 @@ func TestModes(t *testing.T) {
 		"copy": {"new": "3", "changed": "2", "file": "now", "old": "1", "kept/": "755", "kept/x": "k"},
 	} {
 		h := newHarness(t, "{sink: {type: file}, mappings: [{path: /, mode: "+mode+"}]}")
-		h.upload(h.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a folder", "")))
+		h.upload(h.container(reg("old", "1"), reg("changed", "1"), dir("kept"), reg("kept/x", "k"), dir("file"), reg("file/was a directory", "")))
 		c := h.container(reg("new", "3"), reg("changed", "2"), reg("file", "now"))
 		require.False(t, h.upload(c).Unchanged)
 		require.Equal(t, want, h.kept(), mode)
@@ -87,7 +88,7 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// A pattern chooses files; the folders above them keep their modes.
+// A pattern selects files; the directories above them keep their modes.
 func TestPattern(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "**/*.json"}]}`)
@@ -95,9 +96,9 @@ func TestPattern(t *testing.T) {
 	require.Equal(t, map[string]string{"a.json": "1", "d/": "750", "d/e/": "755", "d/e/c.json": "3"}, h.kept())
 }
 
-// Mappings are kept apart, and together: one that is the same is not stored
-// again when another one changes, folders that are not there are made, and
-// what the workload no longer names stays.
+// Mappings are stored separately in one snapshot: an unchanged one is not
+// stored again when another one changes, missing directories are created, and
+// mappings that the workload no longer has stay.
 func TestMappings(t *testing.T) {
 	t.Parallel()
 	both := "{sink: {type: file}, mappings: [{path: sub/state}, {path: /more}, {path: /root/x, direction: upload}]}"
@@ -122,8 +123,8 @@ func TestMappings(t *testing.T) {
 	require.Equal(t, map[string]string{"m": "644 4"}, h.has(back, "/more"))
 }
 
-// A mapping that is in no volume is put where it was, though the folder is not
-// there. One that only uploads does not come back.
+// A mapping outside of volumes is restored to its path, even if the directory
+// does not exist. One that only uploads is not restored.
 func TestOutsideOfVolumes(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "{sink: {type: file}, mappings: [{path: /root/a/b}, {path: /data, direction: upload}]}")
@@ -136,8 +137,8 @@ func TestOutsideOfVolumes(t *testing.T) {
 	require.Empty(t, h.has(back, "/data"))
 }
 
-// Files that somebody else has put into the sink reach the container, those
-// that the pattern matches, and are never uploaded.
+// Files that others have put into the sink reach the container if the pattern
+// matches them, and are never uploaded.
 func TestRawObjects(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, `{sink: {type: file}, mappings: [{path: /, pattern: "*.json", direction: download}, {path: sessions}]}`)
@@ -153,9 +154,9 @@ func TestRawObjects(t *testing.T) {
 	}
 }
 
-// Nobody finds what is another tenant's among such files, neither snapshots nor
-// files, also where the prefix of another workload on the same bucket puts its
-// tenants below one's own name.
+// Such files never include another tenant's snapshots or files, even if the
+// prefix of another workload on the same bucket puts its tenants below this
+// tenant.
 func TestRawObjectsOfOtherTenants(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -179,7 +180,7 @@ func TestRawObjectsOfOtherTenants(t *testing.T) {
 	}
 }
 
-// The archive of a tenant is believed in nothing.
+// The archive of a tenant is untrusted.
 func TestHostileContainer(t *testing.T) {
 	t.Parallel()
 	for what, files := range map[string][]file{
@@ -198,7 +199,7 @@ func TestHostileContainer(t *testing.T) {
 	}
 }
 
-// Pipes and devices are left out, and counted. Owners and setuid are not kept.
+// Pipes and devices are dropped and counted. Owners and setuid are not kept.
 func TestSpecialFiles(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, "")
@@ -210,8 +211,8 @@ func TestSpecialFiles(t *testing.T) {
 	require.Equal(t, map[string]string{"su": "755 x"}, h.has(back, "/data"))
 }
 
-// A broken stream out of a container is an error, wherever it breaks, and is
-// never taken for a smaller state.
+// A truncated stream from a container is an error, wherever it ends, and never
+// a smaller state.
 func TestBrokenStream(t *testing.T) {
 	t.Parallel()
 	archive := pack(t, reg("a", strings.Repeat("x", 700)), reg("b", "y"))
@@ -226,7 +227,7 @@ func TestBrokenStream(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrBadArchive, "an endless tail")
 }
 
-// A state beyond its bounds is refused before it is stored.
+// A state beyond its limits is refused before it is stored.
 func TestStateLimits(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {

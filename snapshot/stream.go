@@ -11,19 +11,19 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// How archives are compressed. A larger window costs memory at both ends and
-// saves little on what tenants keep.
+// Compression parameters. A larger window costs memory on both sides and saves
+// little on typical state.
 const (
 	minWindow          = 128 << 10
 	defaultWindow      = 1 << 20
 	maxEncoderWindow   = 4 << 20
-	maxDecoderWindow   = 64 << 20 // what is read, whoever wrote it
+	maxDecoderWindow   = 64 << 20 // accepted when reading, whatever program wrote it
 	encoderConcurrency = 2        // one compresses a block while another is filled
 )
 
-// windowFor is the window for a state of which the last part is known. Most
-// states are small, and a window that is larger than they are costs more than
-// all the rest of their upload.
+// windowFor returns the window for a state whose last part is known. Most
+// states are small, and a window larger than the state costs more than the rest
+// of the upload.
 func windowFor(last *Part) int {
 	if last == nil {
 		return defaultWindow
@@ -57,7 +57,7 @@ type hashingReader struct {
 	sum      hash.Hash
 	n        int64
 	progress func(n int64) // may be nil; gets the bytes of this read
-	err      error         // what reading failed with, but for its end
+	err      error         // the read error, other than io.EOF
 }
 
 func newHashingReader(from io.Reader, progress func(int64)) *hashingReader {
@@ -79,8 +79,8 @@ func (m *hashingReader) Read(b []byte) (int, error) {
 
 func (m *hashingReader) sha256() string { return hex.EncodeToString(m.sum.Sum(nil)) }
 
-// decodedReader is what an object decompresses to. It tells an object that cannot be
-// read from one that is damaged.
+// decodedReader decompresses an object. It distinguishes an object that cannot
+// be read from one that is damaged.
 type decodedReader struct {
 	from *hashingReader
 	z    *zstd.Decoder

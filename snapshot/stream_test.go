@@ -10,13 +10,14 @@ import (
 	"time"
 )
 
-// start is when what tests put somewhere was made.
+// start is the time of the objects that tests create.
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// errTruncated is how a stream that was cut ends.
+// errTruncated is the error of a truncated stream.
 var errTruncated = errors.New("cut off")
 
-// fixedArchive is a container that gives the same archive for every folder.
+// fixedArchive is a container that returns the same archive for every
+// directory.
 type fixedArchive struct {
 	data []byte
 	end  error // in place of io.EOF
@@ -24,7 +25,7 @@ type fixedArchive struct {
 
 func stream(data []byte) *fixedArchive { return &fixedArchive{data, io.EOF} }
 
-// truncate ends the archive early, and badly.
+// truncate ends the archive early, with an error.
 func (s *fixedArchive) truncate(n int) *fixedArchive { return &fixedArchive{s.data[:n], errTruncated} }
 
 func (s *fixedArchive) CopyOut(context.Context, string, string) (io.ReadCloser, error) {
@@ -40,7 +41,8 @@ type failingContainer struct{ err error }
 
 func (f failingContainer) Read([]byte) (int, error) { return 0, f.err }
 
-// archiveChecker is a container that remembers whether it ever got a whole archive.
+// archiveChecker is a container that records whether it ever got a complete
+// archive.
 type archiveChecker struct {
 	*fixedArchive
 	whole bool
@@ -60,7 +62,7 @@ func (s *archiveChecker) CopyIn(_ context.Context, _, _ string, r io.Reader) err
 	}
 }
 
-// incompressible is text that does not compress, the same each time.
+// incompressible returns data that does not compress, the same each time.
 func incompressible(n int) string {
 	data := make([]byte, n)
 	rand.NewChaCha8([32]byte{}).Read(data) //nolint:errcheck // it never fails

@@ -18,32 +18,32 @@ import (
 )
 
 // peekSize is how much of a compressed archive is held in memory before its
-// upload begins. A state that ends within it is compared with the current
-// snapshot before anything is sent, and most do. A mapping whose last snapshot
-// was larger is read twice: reading a container costs less than sending what
-// is there already. It is small because nothing bounds how many are held.
+// upload begins. A smaller state, as most are, is compared with the current
+// snapshot before anything is sent. A mapping whose last snapshot was larger is
+// read twice: reading a container costs less than sending what is already
+// stored. It is small because the number of such buffers is not bounded.
 const peekSize = 256 << 10
 
-// upload is one upload under way.
+// upload is one upload in progress.
 type upload struct {
 	*Sink
 	files    Files
 	origin   Origin
-	dir      string // the owner's folder
+	dir      string // the owner's directory
 	previous manifest
 	bounds   bounds
 	sent     int64
 	limit    *time.Timer    // ends the upload
-	memory   *memoryRequest // its memory, once it has it
+	memory   *memoryRequest // its memory, once granted
 }
 
-// Upload makes a snapshot of the container's files, which may be in use: what
-// has to be consistent is for hooks to flush. Nothing is stored when the
-// current snapshot holds the same already.
+// Upload makes a snapshot of the container's files, which may be in use: hooks
+// must flush what has to be consistent. Nothing is stored when the current
+// snapshot already holds the same.
 //
-// After an error the current snapshot is what it was, with one exception: when
-// the bucket did not answer to the last step, it may be the new one. Uploading
-// again is right in both cases. ErrStale alone is final.
+// After an error the current snapshot is unchanged, with one exception: when
+// the bucket did not answer the last step, it may be the new one. Uploading
+// again is correct in both cases. Only ErrStale is final.
 func (s *Sink) Upload(ctx context.Context, files Files, o Origin) (Transfer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -87,9 +87,9 @@ func (s *Sink) upload(ctx context.Context, limit *time.Timer, files Files, o Ori
 	return u.finish(ctx, parts)
 }
 
-// uploadParts packs every mapping that is kept. Parts of mappings that the workload
-// has no more stay as they are: to leave a line out of a file must not delete
-// what tenants have.
+// uploadParts packs every mapping that is uploaded. Parts of mappings that the
+// workload no longer has stay unchanged: removing a line from a workload file
+// must not delete tenants' state.
 func (u *upload) uploadParts(ctx context.Context) ([]Part, error) {
 	current, _ := u.previous.current()
 	var parts []Part
@@ -111,7 +111,7 @@ func (u *upload) uploadParts(ctx context.Context) ([]Part, error) {
 	return parts, nil
 }
 
-// findPart finds the part of a sink path.
+// findPart returns the part of a sink path, or nil.
 func findPart(parts []Part, sinkPath string) *Part {
 	i := slices.IndexFunc(parts, func(p Part) bool { return p.SinkPath == sinkPath })
 	if i < 0 {
@@ -120,7 +120,7 @@ func findPart(parts []Part, sinkPath string) *Part {
 	return &parts[i]
 }
 
-// finish makes the parts the current snapshot, unless they are it.
+// finish makes the parts the current snapshot, unless they already are.
 func (u *upload) finish(ctx context.Context, parts []Part) (Transfer, error) {
 	t := Transfer{Sent: u.sent}
 	current, ok := u.previous.current()
@@ -139,7 +139,8 @@ func (u *upload) finish(ctx context.Context, parts []Part) (Transfer, error) {
 	if t.Unchanged && u.previous.Fence == u.origin.Fence {
 		return t, nil
 	}
-	// Unchanged or not, a later claim has been here: no older one may follow.
+	// Even if unchanged, the fence must be stored, so that no older claim can
+	// follow.
 	next.Fence = u.origin.Fence
 	if err := u.commit(ctx, u.dir, u.previous, next); err != nil {
 		return Transfer{Sent: u.sent}, err
@@ -147,8 +148,8 @@ func (u *upload) finish(ctx context.Context, parts []Part) (Transfer, error) {
 	return t, nil
 }
 
-// uploadPart keeps one mapping: as a new object, or as the one before when that
-// holds the same.
+// uploadPart stores one mapping: as a new object, or as the previous one when
+// that holds the same.
 func (u *upload) uploadPart(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
 	if last != nil && last.Size > peekSize {
 		limits := u.bounds
@@ -172,8 +173,8 @@ func (u *upload) uploadPart(ctx context.Context, m workload.Mapping, last *Part)
 	return u.storePart(ctx, m, last)
 }
 
-// storePart packs a mapping into the bucket. Without a turn it does so only where
-// the archive is short, and is errLarge where it is not.
+// storePart packs a mapping into the bucket. Without memory it does so only if
+// the archive is smaller than peekSize, and otherwise returns errLarge.
 func (u *upload) storePart(ctx context.Context, m workload.Mapping, last *Part) (Part, error) {
 	limits := u.bounds
 	r, w := io.Pipe()
@@ -206,14 +207,15 @@ func (u *upload) storePart(ctx context.Context, m workload.Mapping, last *Part) 
 }
 
 var (
-	// errUploadAborted ends a packing that nobody reads any more.
-	errUploadAborted = errors.New("the upload was given up")
-	// errLarge says that an archive takes a turn.
-	errLarge = errors.New("the archive is not short")
+	// errUploadAborted ends a packing whose reader has stopped.
+	errUploadAborted = errors.New("the upload was aborted")
+	// errLarge indicates that an archive needs memory from the quota.
+	errLarge = errors.New("the archive is large")
 )
 
-// storeArchive puts an archive into the bucket, unless it is short and whole says that
-// it is what there is already: then the part has no object.
+// storeArchive puts an archive into the bucket, unless it is smaller than
+// peekSize and whole reports that it is already stored: then the part has no
+// object.
 func (u *upload) storeArchive(ctx context.Context, archive io.Reader, whole func() (contents, bool)) (Part, error) {
 	var held bytes.Buffer
 	n, err := io.Copy(&held, io.LimitReader(archive, peekSize))
@@ -247,7 +249,7 @@ func (u *upload) progress(n int64) {
 	}
 }
 
-// compress is pack through the compressor.
+// compress packs into a compressor.
 func (u *upload) compress(ctx context.Context, w io.Writer, m workload.Mapping, last *Part, b *bounds) (contents, error) {
 	z, err := newEncoder(w, windowFor(last))
 	if err != nil {
@@ -255,14 +257,15 @@ func (u *upload) compress(ctx context.Context, w io.Writer, m workload.Mapping, 
 	}
 	sum, err := u.pack(ctx, z, m, last, b)
 	if err != nil {
-		_ = z.Close() // what was packed so far is of no use
+		_ = z.Close() // the incomplete archive is discarded
 		return contents{}, err
 	}
 	return sum, z.Close()
 }
 
-// pack writes a mapping's files as a canonical archive. One that only adds is
-// followed by what the last snapshot has and the container has not.
+// pack writes a mapping's files as a canonical archive. For a mapping that only
+// adds, the entries follow that are in the last snapshot and not in the
+// container.
 func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last *Part, b *bounds) (contents, error) {
 	p := newPacker(w, m.Pattern, b)
 	if err := u.packContainer(ctx, p, m); err != nil {
@@ -279,8 +282,8 @@ func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last
 	return p.finish()
 }
 
-// packContainer packs what is in the container, and waits for it no longer than
-// a pace allows.
+// packContainer packs the files in the container, and waits for it no longer
+// than its pace allows.
 func (u *upload) packContainer(ctx context.Context, p *packer, m workload.Mapping) error {
 	from := newPace(ctx, func() bool { return u.memory != nil && u.quota.isContended() })
 	defer from.stop()
@@ -300,7 +303,7 @@ func (u *upload) packContainer(ctx context.Context, p *packer, m workload.Mappin
 // readBuffer is how much of an archive is read from a container at a time.
 const readBuffer = 64 << 10
 
-// containerError marks errors of which what is in the container is the cause.
+// containerError marks errors that are caused by the contents of the container.
 func containerError(err error) error {
 	if errors.Is(err, runtime.ErrBadArchive) || errors.Is(err, ErrTooLarge) {
 		return fmt.Errorf("%w: %w", ErrContainer, err)

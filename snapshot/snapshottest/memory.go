@@ -1,9 +1,9 @@
-// Package snapshottest is a bucket in memory that can be broken, for tests of
-// snapshots and of the flows that move them.
+// Package snapshottest has an in-memory bucket with fault injection, for tests
+// of snapshots and of the flows that move them.
 //
-// It promises what snapshot.Bucket asks of every bucket, also while it is
-// broken: an object is there whole or not at all. It starts no goroutine and
-// reads no clock but package time's, so that it may be used within
+// It fulfills the contract of snapshot.Bucket, also with injected failures: an
+// object exists completely or not at all. It starts no goroutine and reads no
+// clock except that of package time, so that it can be used within
 // testing/synctest.
 package snapshottest
 
@@ -24,8 +24,8 @@ import (
 
 var _ snapshot.Bucket = (*Memory)(nil)
 
-// ErrInjected is what calls fail with that a test has broken.
-var ErrInjected = errors.New("the bucket is broken by a test")
+// ErrInjected is the error of calls that a test makes fail.
+var ErrInjected = errors.New("injected failure")
 
 // Call is one call of a bucket.
 type Call struct {
@@ -33,13 +33,13 @@ type Call struct {
 	Key string
 }
 
-// Memory keeps objects in memory.
+// Memory stores objects in memory.
 type Memory struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	objects map[string]object
 	calls   []Call
-	budget  int // what it may do still, in bytes and calls; below 0: anything
+	budget  int // remaining bytes and calls; unlimited below 0
 	before  func(Call) error
 	after   func(Call) error
 }
@@ -49,26 +49,27 @@ type object struct {
 	time time.Time
 }
 
-// NewMemory makes an empty bucket.
+// NewMemory returns an empty bucket.
 func NewMemory() *Memory { return &Memory{objects: map[string]object{}, budget: -1} }
 
-// Before has f called before each call; what it returns the call fails with.
+// Before sets a function that is called before each call. If it returns an
+// error, the call fails with it.
 func (m *Memory) Before(f func(Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.before = f
 }
 
-// After has f called after each call that succeeded: what it returns is the
-// answer, though the deed is done, as when an answer is lost.
+// After sets a function that is called after each successful call. The call
+// returns its result, although it has taken effect, as when an answer is lost.
 func (m *Memory) After(f func(Call) error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.after = f
 }
 
-// FailAfter lets the bucket do n more things, each byte written or read and
-// each call being one, and fail from then on.
+// FailAfter makes the bucket fail after n more operations, where each byte
+// written or read and each call is one.
 func (m *Memory) FailAfter(n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -82,7 +83,7 @@ func (m *Memory) ClearFailures() {
 	m.budget, m.before, m.after = -1, nil, nil
 }
 
-// Objects are all objects and their contents.
+// Objects returns all objects and their contents.
 func (m *Memory) Objects() map[string][]byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -93,14 +94,14 @@ func (m *Memory) Objects() map[string][]byte {
 	return all
 }
 
-// Set puts an object there as it is, as old as it says.
+// Set stores an object with the given time.
 func (m *Memory) Set(key string, data []byte, at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.objects[key] = object{bytes.Clone(data), at}
 }
 
-// Calls are the calls so far with an operation; all with "".
+// Calls returns the calls of an operation so far, or all calls for "".
 func (m *Memory) Calls(op string) []Call {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -113,7 +114,7 @@ func (m *Memory) Calls(op string) []Call {
 	return list
 }
 
-// consume takes from what the bucket may do.
+// consume subtracts n from the budget.
 func (m *Memory) consume(n int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -128,7 +129,7 @@ func (m *Memory) consume(n int) error {
 	return nil
 }
 
-// call makes a call, unless it is to fail.
+// call makes a call, unless a failure is injected.
 func (m *Memory) call(ctx context.Context, op, key string, action func() error) error {
 	call := Call{op, key}
 	m.mu.Lock()
@@ -154,12 +155,12 @@ func (m *Memory) call(ctx context.Context, op, key string, action func() error) 
 	return nil
 }
 
-// Put is snapshot.Bucket.Put.
+// Put implements snapshot.Bucket.
 func (m *Memory) Put(ctx context.Context, key string, r io.Reader) error {
 	return m.call(ctx, "put", key, func() error { return m.store(ctx, key, r) })
 }
 
-// Create is snapshot.Bucket.Create.
+// Create implements snapshot.Bucket.
 func (m *Memory) Create(ctx context.Context, key string, data []byte) error {
 	return m.call(ctx, "create", key, func() error { return m.store(ctx, key, bytes.NewReader(data)) })
 }
@@ -178,7 +179,8 @@ func (m *Memory) store(ctx context.Context, key string, r io.Reader) error {
 	return nil
 }
 
-// budgetReader spends what is read through it, and ends with its context.
+// budgetReader subtracts the bytes that are read from the budget, and ends with
+// its context.
 type budgetReader struct {
 	ctx  context.Context //nolint:containedctx // of the one call that reads it
 	m    *Memory
@@ -196,7 +198,7 @@ func (r *budgetReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Get is snapshot.Bucket.Get.
+// Get implements snapshot.Bucket.
 func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	var r io.Reader
 	err := m.call(ctx, "get", key, func() error {
@@ -215,7 +217,7 @@ func (m *Memory) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// List is snapshot.Bucket.List.
+// List implements snapshot.Bucket.
 func (m *Memory) List(ctx context.Context, prefix string, each func(snapshot.Object) error) error {
 	return m.call(ctx, "list", prefix, func() error {
 		m.mu.Lock()
@@ -235,7 +237,7 @@ func (m *Memory) List(ctx context.Context, prefix string, each func(snapshot.Obj
 	})
 }
 
-// Delete is snapshot.Bucket.Delete.
+// Delete implements snapshot.Bucket.
 func (m *Memory) Delete(ctx context.Context, key string) error {
 	return m.call(ctx, "delete", key, func() error {
 		m.mu.Lock()

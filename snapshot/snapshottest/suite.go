@@ -91,7 +91,7 @@ func createAtOnce(t *testing.T, b snapshot.Bucket) {
 
 var errSource = errors.New("the source failed")
 
-// failingReader gives so much and then fails.
+// failingReader returns n bytes and then fails.
 type failingReader struct{ left int }
 
 func (f *failingReader) Read(p []byte) (int, error) {
@@ -112,7 +112,7 @@ func putIsAtomic(t *testing.T, b snapshot.Bucket) {
 	require.Empty(t, keys(t, b, "half/"))
 }
 
-// cancellingReader ends a context in the middle.
+// cancellingReader cancels a context in the middle.
 type cancellingReader struct {
 	cancel context.CancelFunc
 	left   int
@@ -157,8 +157,8 @@ func list(t *testing.T, b snapshot.Bucket) {
 	require.ErrorIs(t, b.List(t.Context(), "list/", func(snapshot.Object) error { return errSource }), errSource)
 }
 
-// The characters that keys are made of, and those that others may use in files
-// for mappings that only download.
+// The characters of keys, and those that may occur in files for mappings that
+// only download.
 func oddKeys(t *testing.T, b snapshot.Bucket) {
 	for _, key := range []string{"odd/_2e_2e/.hostler/w/heads/0000000000000001.json", "odd/a b+c&d=e%2f", "odd/é", "odd/" + strings.Repeat("n", 180)} {
 		require.NoError(t, b.Create(t.Context(), key, []byte(key)))
@@ -167,7 +167,7 @@ func oddKeys(t *testing.T, b snapshot.Bucket) {
 	}
 }
 
-// counterReader gives n bytes that tell where they stand.
+// counterReader returns n bytes that depend on their offset.
 type counterReader struct{ at, n int }
 
 func (c *counterReader) Read(p []byte) (int, error) {
