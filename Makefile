@@ -1,4 +1,4 @@
-# Everything that a developer and the CI do. `make` alone says what there is.
+# Everything that developers and CI run. `make` alone lists the targets.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -7,21 +7,21 @@ MAKEFLAGS += --no-print-directory
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -s -w -X main.built=$(VERSION)
-# grpc is in the Google client of package snapshot: these tags leave out its
-# tracing and what it would pull in, which is half of the program.
+# grpc is in the Google client of package snapshot: these tags exclude its
+# tracing and the dependencies of that, which are half of the program.
 TAGS := grpcnotrace,disable_grpc_modules
 GOBUILD := CGO_ENABLED=0 go build -tags $(TAGS) -trimpath -ldflags '$(LDFLAGS)'
 
-# The linter is a module of its own, so that its dependencies are never ours,
-# and takes minutes to build: its binary is kept by version.
+# The linter is a separate module, so that its dependencies are never ours. It
+# takes minutes to build, so its binary is kept by version.
 LINT_VERSION := $(shell awk '$$1 == "github.com/golangci/golangci-lint/v2" { print $$2 }' tools/lint/go.mod)
 LINT := $(CURDIR)/bin/tools/golangci-lint-$(LINT_VERSION)
 
-# So is the S3 server that the tests of the S3 sink want.
+# The same holds for the S3 server that the tests of the S3 sink need.
 S3_VERSION := $(shell awk '/versity\/versitygw / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/s3/go.mod)
 S3 := $(CURDIR)/bin/tools/versitygw-$(S3_VERSION)
 
-# And the emulator of Google Cloud Storage that those of the gcs sink want.
+# And the emulator of Google Cloud Storage that those of the gcs sink need.
 GCS_VERSION := $(shell awk '/fsouza\/fake-gcs-server / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gcs/go.mod)
 GCS := $(CURDIR)/bin/tools/fake-gcs-server-$(GCS_VERSION)
 
@@ -33,7 +33,7 @@ HELM := $(CURDIR)/bin/tools/helm-$(HELM_VERSION)
 GVISOR_VERSION := $(shell awk '/gvisor.dev\/gvisor / { print $$NF == "indirect" ? $$(NF-2) : $$NF }' tools/gvisor/go.mod)
 GVISOR := $(CURDIR)/bin/tools/runsc-$(GVISOR_VERSION)
 
-# What the image is called that `make image` writes.
+# The name of the image that `make image` writes.
 IMAGE ?= hostler:$(VERSION)
 
 FUZZTIME ?= 20s
@@ -55,11 +55,11 @@ image: build ## the container image as bin/hostler-image.tar, without an engine;
 	go run ./deploy/image -o bin/hostler-image.tar -tag '$(IMAGE)' bin/hostler bin/hostler-shim
 
 .PHONY: manifests
-manifests: $(HELM) ## write deploy/manifests anew from the chart
+manifests: $(HELM) ## generate deploy/manifests from the chart
 	go test -count=1 ./e2e/kubernetes -run TestManifests -update
 
 .PHONY: demo
-demo: build ## a whole life of a container before your eyes; cleans up after itself
+demo: build ## show the lifecycle of a container; cleans up after itself
 	bin/hostler demo
 
 .PHONY: check
@@ -73,7 +73,7 @@ tidy: # formatted, and go.mod as the imports need it
 	go mod verify
 
 .PHONY: vet
-vet: # the compiler's own doubts
+vet: # go vet
 	go vet ./...
 
 .PHONY: cross
@@ -147,7 +147,7 @@ cluster-build: ## build the Kubernetes node for tests; minutes the first time
 	@.ci/cluster build
 
 .PHONY: cluster-up
-cluster-up: ## start a Kubernetes node on this machine, as root; says where its kubeconfig is
+cluster-up: ## start a Kubernetes node on this machine, as root; prints the path of its kubeconfig
 	@.ci/cluster up
 
 .PHONY: cluster-down
@@ -159,7 +159,7 @@ cluster-check: $(LINT) # the node's own module: vet, lint, tests
 	cd e2e/cluster && go vet . ./pause && $(LINT) run . ./pause && go test . ./pause
 
 .PHONY: soak
-soak: ## bad tenants and accidents on a real engine for SOAK (10m); SOAK_SEED chooses again what a run chose
+soak: ## misbehaving tenants and failures on a real engine for SOAK (10m); SOAK_SEED repeats the choices of a run
 	REQUIRE=docker SOAK=$(SOAK) go test -count=1 -v -timeout 24h ./e2e/soak
 
 .PHONY: hostile
@@ -169,11 +169,11 @@ hostile: ## every attack of a hostile tenant alone, as every user, on every root
 	status=$$?; go run ./runtime/runtimetest/attacktable bin/hostile/*.json; exit $$status
 
 .PHONY: mutants
-mutants: ## change the program in one place at a time: a test has to notice each; MUTANTS chooses by a pattern; an hour
+mutants: ## change the program in one place at a time: a test has to fail for each; MUTANTS is a pattern; an hour
 	@go run ./internal/mutants '$(MUTANTS)'
 
 .PHONY: bench-once
-bench-once: # benchmarks that take seconds, each once: that they run at all
+bench-once: # run each benchmark that takes seconds once, to check that it works
 	go test -run '^$$' -bench . -benchtime 1x ./store ./release ./runtime/...
 
 .PHONY: cover
