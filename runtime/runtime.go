@@ -92,7 +92,9 @@ type Observer interface {
 	// Status describes one container; ErrNotFound when there is none.
 	Status(ctx context.Context, id string) (Status, error)
 	// List describes every container that this Hostler made, in any state, in
-	// no order. It tells them by label, and leaves out other people's.
+	// no order. It tells them by label, and leaves out other people's. Whether a
+	// container that has exited ran out of memory is known by Status alone. One
+	// container about which the engine does not answer does not hold it up.
 	List(ctx context.Context) ([]Status, error)
 	// Logs reads what the main process has printed since then, both streams
 	// together, the last tail bytes of it at most; with the zero time since it was

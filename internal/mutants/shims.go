@@ -1,7 +1,9 @@
 package main
 
+import "slices"
+
 // shims are mutations of cmd/hostler-shim and runtime/shim.
-var shims = append(append(stateFields, shimFiles...), channels...)
+var shims = slices.Concat(stateFields, shimFiles, channels, dockers)
 
 // stateFields each omit one field of a file's state.
 var stateFields = []mutation{

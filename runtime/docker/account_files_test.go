@@ -46,3 +46,57 @@ func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	_, err = rt.Status(ctx, spec.ID)
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
+
+// A tenant that puts a FIFO in the place of /etc/passwd and ends its main process
+// would have the engine open the FIFO when the container is started again, with
+// the container locked for good. The container is refused instead, and every
+// call about it returns: rule 10. Links to files do no harm.
+func TestStartRefusesAccountFIFO(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t)
+	for name, tt := range map[string]struct {
+		commands [][]string
+		tainted  bool
+	}{
+		"FIFO": {[][]string{{"mkfifo", "/etc/passwd"}}, true},
+		"link to a FIFO": {[][]string{
+			{"mkfifo", "/home/x"}, {"link", "../home", "/etc/y"}, {"link", "/etc/y/x", "/etc/passwd"},
+		}, true},
+		"link to a file": {[][]string{
+			{"write", "/home/x", "root:x:0:0:root:/root:/sbin/nologin"}, {"link", "../home", "/etc/y"}, {"link", "/etc/y/x", "/etc/passwd"},
+		}, false},
+		"nothing": {nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			id := startContainer(t, rt, func(s *runtime.Spec) {
+				s.Image, s.User, s.Command, s.Workdir, s.Networks = imageUsers, "0:0", []string{"/usr/bin/box", "idle"}, "/data", []string{"none"}
+			})
+			mustExec(t, rt, id, "/usr/bin/box", "remove", "/etc/passwd")
+			for _, args := range tt.commands {
+				mustExec(t, rt, id, append([]string{"/usr/bin/box"}, args...)...)
+			}
+			_, _ = rt.Exec(ctx, id, runtime.Command{Args: []string{"/usr/bin/box", "kill", "main", "KILL"}})
+			require.Eventually(t, func() bool {
+				s, err := rt.Status(ctx, id)
+				return err == nil && s.State == runtime.Exited
+			}, 20*time.Second, 50*time.Millisecond)
+
+			start := time.Now()
+			err := rt.Start(ctx, id)
+			t.Logf("Start returned after %s: %v", time.Since(start), err)
+			if !tt.tainted {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorIs(t, err, runtime.ErrTainted)
+			require.ErrorIs(t, rt.Restart(ctx, id, 2), runtime.ErrTainted)
+			_, err = connect(t).Status(ctx, id)
+			require.NoError(t, err)
+			_, err = connect(t).List(ctx)
+			require.NoError(t, err)
+			require.NoError(t, connect(t).Destroy(ctx, id))
+		})
+	}
+}

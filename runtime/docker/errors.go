@@ -6,12 +6,20 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
 	"github.com/docker/docker/client"
 
 	"github.com/hostler/hostler/runtime"
 )
+
+// callTimeout is how long the engine may take to describe containers. It answers
+// for each container only when nothing else holds that one's lock.
+const callTimeout = 30 * time.Second
+
+// errCallTimeout is the cause when callTimeout has passed.
+var errCallTimeout = fmt.Errorf("%w within %s", runtime.ErrUnavailable, callTimeout)
 
 // apiError turns an engine's error into one of package runtime, for the calls
 // where a refusal has no meaning of its own: see refusal for those that make

@@ -65,6 +65,8 @@ func (r *Runtime) lookup(ctx context.Context, id string) (container.InspectRespo
 	if id == "" {
 		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)
+	defer cancel()
 	c, err := r.api.ContainerInspect(ctx, containerName(id))
 	if err != nil {
 		return c, r.apiError(ctx, err)

@@ -106,15 +106,14 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
-	if isAmbiguousNetwork(err) && r.ensureNetwork(ctx) == nil {
-		err = r.api.ContainerStart(ctx, c.ID, container.StartOptions{})
-	}
-	if err != nil {
-		if _, lookupErr := r.lookup(ctx, id); errors.Is(lookupErr, runtime.ErrNotFound) {
-			return lookupErr // removed meanwhile, not refused
+	// One that runs is left alone: if it exits now, its files are not checked.
+	if !c.State.Running || c.State.Paused {
+		if err := r.startProcess(ctx, c); err != nil {
+			if _, lookupErr := r.lookup(ctx, id); errors.Is(lookupErr, runtime.ErrNotFound) {
+				return lookupErr // removed meanwhile, not refused
+			}
+			return err
 		}
-		return r.createError(ctx, err)
 	}
 	session := r.sessions.Get(id)
 	// The engine is done when process 1 is there, which is before it listens.
@@ -122,6 +121,38 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 		err := session.Open(ctx)
 		return err == nil, err
 	})
+}
+
+// startTimeout is how long the engine may take to start process 1.
+const startTimeout = 2 * time.Minute
+
+// errStartTimeout is the cause when startTimeout has passed.
+var errStartTimeout = fmt.Errorf("%w: it was not started within %s", runtime.ErrUnavailable, startTimeout)
+
+// startProcess has the engine start process 1 of a container. When the engine
+// answers other calls and not this one, the container is the cause.
+func (r *Runtime) startProcess(ctx context.Context, c container.InspectResponse) error {
+	startCtx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
+	defer cancel()
+	if err := r.checkAccountFiles(startCtx, c); err != nil {
+		if errors.Is(err, runtime.ErrTainted) {
+			return err
+		}
+		return r.apiError(startCtx, err)
+	}
+	err := r.api.ContainerStart(startCtx, c.ID, container.StartOptions{})
+	if isAmbiguousNetwork(err) && r.ensureNetwork(startCtx) == nil {
+		err = r.api.ContainerStart(startCtx, c.ID, container.StartOptions{})
+	}
+	if err = r.createError(startCtx, err); !errors.Is(err, errStartTimeout) {
+		return err
+	}
+	pingCtx, cancelPing := context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)
+	defer cancelPing()
+	if r.Ping(pingCtx) != nil {
+		return err
+	}
+	return fmt.Errorf("%w: the engine answers and has not started it within %s", runtime.ErrNotRunning, startTimeout)
 }
 
 // Restart is runtime.Lifecycle.Restart. In a container that runs it is the

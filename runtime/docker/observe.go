@@ -3,9 +3,9 @@ package docker
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,27 +28,22 @@ func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error)
 	return statusFromInspect(c), nil
 }
 
-// List is runtime.Observer.List.
+// List is runtime.Observer.List. It does not inspect containers: the engine
+// answers that only when nothing else holds the lock of the container, and one
+// container must not hold up what is known of the others.
 func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)
+	defer cancel()
 	found, err := r.api.ContainerList(ctx, container.ListOptions{All: true, Filters: r.instanceFilter(labelContainer)})
 	if err != nil {
 		return nil, fmt.Errorf("list the containers: %w", r.apiError(ctx, err))
 	}
 	all := make([]runtime.Status, 0, len(found))
 	for _, c := range found {
-		if states[c.State] == runtime.Running {
+		// One with our labels and another name is someone else's copy.
+		if slices.Contains(c.Names, "/"+containerName(c.Labels[labelContainer])) {
 			all = append(all, statusFromSummary(c))
-			continue
 		}
-		// Only a look at the container itself tells how it ended.
-		s, err := r.Status(ctx, c.Labels[labelContainer])
-		if errors.Is(err, runtime.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
 	}
 	return all, nil
 }
@@ -82,12 +77,23 @@ func statusFromInspect(c container.InspectResponse) runtime.Status {
 func statusFromSummary(c container.Summary) runtime.Status {
 	s := statusFromLabels(c.Labels)
 	s.State = states[c.State]
+	if s.State == runtime.Exited {
+		s.ExitCode = exitCodeFromText(c.Status)
+	}
 	if c.NetworkSettings != nil {
 		if n := c.NetworkSettings.Networks[c.HostConfig.NetworkMode]; n != nil {
 			s.Endpoint.Host = n.IPAddress
 		}
 	}
 	return s
+}
+
+// exitCodeFromText reads the exit code in the engine's text of a container's
+// status, such as "Exited (137) 5 minutes ago". It is 0 when there is none.
+func exitCodeFromText(text string) int {
+	code := 0
+	_, _ = fmt.Sscanf(text, "Exited (%d)", &code)
+	return code
 }
 
 // statusFromLabels is what the labels tell.
@@ -101,6 +107,12 @@ func statusFromLabels(labels map[string]string) runtime.Status {
 		Endpoint: runtime.Endpoint{Ports: parsePorts(labels[labelPorts])},
 	}
 }
+
+// logsTimeout is how long the engine may take to send a log.
+const logsTimeout = time.Minute
+
+// errLogsTimeout is the cause when logsTimeout has passed.
+var errLogsTimeout = fmt.Errorf("%w: the log is not read after %s", runtime.ErrUnavailable, logsTimeout)
 
 // Logs is runtime.Observer.Logs.
 func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
@@ -121,6 +133,8 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	if !since.IsZero() {
 		options.Since = since.Format(time.RFC3339Nano)
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, logsTimeout, errLogsTimeout)
+	defer cancel()
 	log, err := r.api.ContainerLogs(ctx, c.ID, options)
 	if err != nil {
 		return nil, r.apiError(ctx, err)
