@@ -228,7 +228,7 @@ func TestReleaseRetained(t *testing.T) {
 	code, out, errOut := hostler(t, "", "release", "claim-alice")
 	require.Equal(t, exitState, code)
 	require.Empty(t, out)
-	for _, want := range []string{"keeps its container", "the bucket is not there", "retries in 1m", "hostler release claim-alice", "--discard"} {
+	for _, want := range []string{"container retained", "the bucket is not there", "retries in 1m", "hostler release claim-alice", "--discard"} {
 		require.Contains(t, errOut, want)
 	}
 }
