@@ -10,23 +10,24 @@ import (
 //
 // While an engine starts the bridge of a session, the bridge runs as root, and
 // any process of root may set its limits, its priority and the times of its
-// directory in /proc. That is a message to the next tenant, unless the bridge is
-// killed. So a session is trusted only if its bridge was started while no process
-// of the workload ran, and does not have the workload's user.
+// directory in /proc. A tenant could leave a message to the next one there,
+// unless the bridge is killed. So a session is trusted only if its bridge was
+// started while no process of the workload was running, and does not have the
+// workload's user.
 type sessions struct {
 	protected bool // bridges have a user of their own
 
-	// mu guards what follows.
+	// mu guards the fields below.
 	mu      sync.Mutex
 	byConn  map[*session]sessionState
-	isQuiet bool // no process of the workload runs
+	isQuiet bool // no process of the workload is running
 }
 
 // sessionState describes one session.
 type sessionState struct {
 	bridge  proctree.ID // the process at the other end
 	trusted bool
-	ended   bool // its bridge is given up
+	ended   bool // its bridge is untrusted and will be killed
 }
 
 func newSessions(protected bool) *sessions {
@@ -59,14 +60,14 @@ func (all *sessions) bridges() map[proctree.ID]bool {
 	return found
 }
 
-// setQuiet records whether processes of the workload run.
+// setQuiet records whether no process of the workload is running.
 func (all *sessions) setQuiet(isQuiet bool) {
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	all.isQuiet = isQuiet
 }
 
-// trustAll trusts the current sessions: there was no tenant yet.
+// trustAll marks the current sessions as trusted, because there was no tenant yet.
 func (all *sessions) trustAll() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -76,9 +77,9 @@ func (all *sessions) trustAll() {
 	}
 }
 
-// endUntrusted gives up the bridges that a tenant may have changed: from now on
-// they are killed with the processes of the workload. Their sessions stay open
-// until closeEnded, so that a response can still be sent.
+// endUntrusted marks the bridges that a tenant may have changed as ended: from
+// now on killAll kills them with the processes of the workload. Their sessions
+// stay open until closeEnded, so that a response can still be sent.
 func (all *sessions) endUntrusted() {
 	all.mu.Lock()
 	defer all.mu.Unlock()
@@ -88,8 +89,8 @@ func (all *sessions) endUntrusted() {
 	}
 }
 
-// closeEnded closes the sessions whose bridges were given up. A server opens
-// another one when it needs it.
+// closeEnded closes the sessions whose bridges have ended. A server opens
+// another session when it needs one.
 func (all *sessions) closeEnded() {
 	all.mu.Lock()
 	var ended []*session
@@ -100,6 +101,6 @@ func (all *sessions) closeEnded() {
 	}
 	all.mu.Unlock()
 	for _, s := range ended {
-		_ = s.conn.Close() // it always succeeds
+		_ = s.conn.Close() // never fails
 	}
 }

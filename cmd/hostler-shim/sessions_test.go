@@ -12,7 +12,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// openSession opens a session with a supervisor, as a server does.
+// openSession opens a session with a supervisor and returns the server's end.
 func openSession(t *testing.T, s *supervisor) *os.File {
 	t.Helper()
 	before := countSessions(s)
@@ -27,7 +27,7 @@ func openSession(t *testing.T, s *supervisor) *os.File {
 	return server
 }
 
-// isOpen reports whether the program has not closed a session.
+// isOpen reports whether the program keeps a session open.
 func isOpen(t *testing.T, server *os.File) bool {
 	t.Helper()
 	require.NoError(t, server.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
@@ -41,18 +41,18 @@ func countSessions(s *supervisor) int {
 	return len(s.sessions.byConn)
 }
 
-// A wipe gives up every bridge that was started while a process of the workload
-// ran: the engine starts it as root, so a process of root could have left a
-// message in its limits. The others stay. Where a bridge has the workload's user,
-// none stays.
+// A wipe ends every bridge that was started while a process of the workload was
+// running: the engine starts it as root, so a process of root could have left a
+// message in its limits. The other bridges stay. If bridges have the workload's
+// user, none stays.
 func TestWipeEndsUntrustedBridges(t *testing.T) {
 	t.Parallel()
 	for _, protected := range []bool{true, false} {
 		all := newSessions(protected)
-		baseline, beside, between, late := proctree.ID{PID: 2}, proctree.ID{PID: 3}, proctree.ID{PID: 4}, proctree.ID{PID: 5}
+		baseline, during, between, late := proctree.ID{PID: 2}, proctree.ID{PID: 3}, proctree.ID{PID: 4}, proctree.ID{PID: 5}
 		all.add(new(session), baseline)
 		all.trustAll()
-		all.add(new(session), beside)
+		all.add(new(session), during)
 		all.setQuiet(true)
 		all.add(new(session), between)
 		all.setQuiet(false)
@@ -67,8 +67,8 @@ func TestWipeEndsUntrustedBridges(t *testing.T) {
 	}
 }
 
-// A session whose bridge was given up stays open until the response to the wipe
-// is sent, and is closed then.
+// A session whose bridge has ended stays open until the response to the wipe is
+// sent. Then it is closed.
 func TestEndedSessionIsClosedAfterAnswer(t *testing.T) {
 	t.Parallel()
 	s := newSupervisor(shim.Config{Key: []byte("key")})

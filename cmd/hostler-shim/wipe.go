@@ -19,7 +19,7 @@ func (s *supervisor) wipe(marks []string) error {
 	if err := s.killAll(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrWipeUnverified, err)
 	}
-	if !s.config.HostProcess { // else servers are at the other end
+	if !s.config.HostProcess { // otherwise the peers are servers
 		s.sessions.endUntrusted()
 	}
 	s.runs.reset()

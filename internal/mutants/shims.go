@@ -152,13 +152,13 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a bridge that began beside a tenant outlives a wipe", test: "TestWipeEndsUntrustedBridges",
+		desc: "a bridge that was started next to a tenant survives a wipe", test: "TestWipeEndsUntrustedBridges",
 		file: "cmd/hostler-shim/sessions.go",
 		old:  `trusted: all.protected && all.isQuiet}`,
 		new:  `trusted: all.protected}`,
 	},
 	{
-		desc: "a bridge with the tenant's user outlives a wipe", test: "TestWipeEndsUntrustedBridges",
+		desc: "a bridge with the tenant's user survives a wipe", test: "TestWipeEndsUntrustedBridges",
 		file: "cmd/hostler-shim/sessions.go",
 		old:  `trusted: all.protected && all.isQuiet}`,
 		new:  `trusted: all.isQuiet}`,
