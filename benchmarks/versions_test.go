@@ -15,8 +15,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // versionWorkloads are the pool configurations of the comparison: a claim of an
@@ -133,6 +132,6 @@ func awaitIdle(b *testing.B, c *client.Client, workload string, count int) {
 		for _, n := range status.Containers {
 			total += n
 		}
-		return status.Containers[pool.Idle] >= count && (count > 0 || total == 0)
+		return status.Containers[client.ContainerIdle] >= count && (count > 0 || total == 0)
 	}, time.Minute, 20*time.Millisecond, "%d idle containers of %s", count, workload)
 }

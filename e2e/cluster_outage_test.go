@@ -11,11 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/testenv"
-	"github.com/hostler/hostler/pool"
 )
 
 // requireOwnCluster skips a test that takes down parts of the cluster, unless
@@ -71,11 +68,11 @@ hooks:
 // claim, and one whose hook is running.
 type outageScenario struct {
 	*server
-	held        claim.Claim
+	held        client.Claim
 	incarnation string // of the container of held
-	hooked      activity.Event
+	hooked      client.Event
 	answer      errgroup.Group
-	made        claim.Claim
+	made        client.Claim
 }
 
 // startOutageScenario starts a server with an active claim, and one whose hook
@@ -90,12 +87,12 @@ func startOutageScenario(t *testing.T, pause time.Duration) *outageScenario {
 	o.held, _, err = o.Claim(t.Context(), "quick", "ada", waitTimeout)
 	require.NoError(t, err)
 	o.incarnation = o.rt.incarnation(t, o.server, o.held.Container)
-	o.awaitEvent(eventsOf("outage", activity.ContainerCreated), 2)
+	o.awaitEvent(eventsOf("outage", client.EventContainerCreated), 2)
 	o.answer.Go(func() (err error) {
 		o.made, _, err = o.Claim(t.Context(), "outage", "bob", waitTimeout)
 		return err
 	})
-	o.hooked = o.awaitEvent(eventsOf("outage", activity.HookStarted), 2) // the one that pauses
+	o.hooked = o.awaitEvent(eventsOf("outage", client.EventHookStarted), 2) // the one that pauses
 	o.awaitProcess(o.hooked.Container, marker)
 	return o
 }
@@ -103,7 +100,7 @@ func startOutageScenario(t *testing.T, pause time.Duration) *outageScenario {
 // idleContainer returns an idle container of a workload.
 func (s *server) idleContainer(workload string) string {
 	s.t.Helper()
-	waiting, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: workload, States: []pool.State{pool.Idle}})
+	waiting, err := s.Containers(s.t.Context(), client.ContainerFilter{Workload: workload, States: []client.ContainerState{client.ContainerIdle}})
 	require.NoError(s.t, err)
 	require.NotEmpty(s.t, waiting)
 	return waiting[0].ID
@@ -125,19 +122,19 @@ func (o *outageScenario) requireUnharmed() {
 	t := o.t
 	t.Helper()
 	require.NoError(t, o.answer.Wait(), "a claim whose hook was running")
-	require.Equal(t, claim.Active, o.made.State)
-	for _, r := range o.runsOf(hooks.RunFilter{Claim: o.made.ID}) {
-		require.Equal(t, hooks.Succeeded, r.State, "%s: %s", r.Hook, r.Error)
+	require.Equal(t, client.ClaimActive, o.made.State)
+	for _, r := range o.runsOf(client.RunFilter{Claim: o.made.ID}) {
+		require.Equal(t, client.RunSucceeded, r.State, "%s: %s", r.Hook, r.Error)
 	}
 	o.requireHeld()
 	require.Equal(t, o.incarnation, o.rt.incarnation(t, o.server, o.held.Container))
-	for id, c := range map[string]claim.Claim{"hi\n": o.held, "c": o.made} {
+	for id, c := range map[string]client.Claim{"hi\n": o.held, "c": o.made} {
 		released, err := o.Release(t.Context(), c.ID, false)
 		require.NoError(t, err)
 		require.Empty(t, released.Warnings)
-		require.Equal(t, id, outputsByHook(o.runsOf(hooks.RunFilter{Claim: c.ID}))["show"])
+		require.Equal(t, id, outputsByHook(o.runsOf(client.RunFilter{Claim: c.ID}))["show"])
 	}
-	require.Empty(t, o.events(eventsOf("", activity.ContainerDied)), "no container has exited")
+	require.Empty(t, o.events(eventsOf("", client.EventContainerDied)), "no container has exited")
 	next, _, err := o.Claim(t.Context(), "outage", "cleo", waitTimeout)
 	require.NoError(t, err)
 	require.NotEmpty(t, next.Container)
@@ -164,7 +161,7 @@ func TestOutageOfKubelet(t *testing.T) {
 		<-time.After(30 * time.Second) // the hook ends, and the server does not notice
 		o.requireHeld()
 	})
-	f := eventsOf("outage", activity.ContainerDestroyed)
+	f := eventsOf("outage", client.EventContainerDestroyed)
 	f.Container = waiting
 	o.awaitEvent(f, 1)
 	o.requireUnharmed()
@@ -180,7 +177,7 @@ func TestOutageOfAPIServer(t *testing.T) {
 		_, err := o.DestroyContainer(t.Context(), waiting, false)
 		require.NoError(t, err)
 	})
-	f := eventsOf("outage", activity.ContainerDestroyed)
+	f := eventsOf("outage", client.EventContainerDestroyed)
 	f.Container = waiting
 	o.awaitEvent(f, 1)
 	o.requireUnharmed()

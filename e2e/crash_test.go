@@ -12,10 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -88,7 +85,7 @@ func TestKilledInEveryState(t *testing.T) {
 			scenario.after(all[id])
 			s.deleteWorkload(id)
 		}
-		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: orphan}, 1)
+		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventContainerDestroyed}, Container: orphan}, 1)
 		s.requireEnds()
 		s.requireNothingLeft()
 		foreign()
@@ -113,11 +110,11 @@ func prepareScenarios(t *testing.T, s *server, ids ...string) (all map[string]*c
 		}
 	}
 	for id := range all {
-		s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1)
 	}
 	if slices.Contains(ids, creating) {
 		apply(creating)
-		s.awaitEvent(eventsOf(creating, activity.HookStarted), 1)
+		s.awaitEvent(eventsOf(creating, client.EventHookStarted), 1)
 	}
 	var running errgroup.Group
 	for id, c := range all {
@@ -145,11 +142,11 @@ func (c *crashScenario) awaitReady() {
 	c.s.t.Helper()
 	switch c.id {
 	case "idle":
-		c.container = c.s.awaitEvent(eventsOf(c.id, activity.ContainerCreated), 1).Container
+		c.container = c.s.awaitEvent(eventsOf(c.id, client.EventContainerCreated), 1).Container
 	case "held":
-		c.container = c.s.awaitEvent(eventsOf(c.id, activity.ClaimActivated), 1).Container
+		c.container = c.s.awaitEvent(eventsOf(c.id, client.EventClaimActivated), 1).Container
 	default:
-		c.container = c.s.awaitEvent(eventsOf(c.id, activity.HookStarted), 1).Container
+		c.container = c.s.awaitEvent(eventsOf(c.id, client.EventHookStarted), 1).Container
 		c.s.awaitProcess(c.container, c.marker)
 	}
 	c.incarnation = c.s.rt.incarnation(c.s.t, c.s, c.container)
@@ -174,7 +171,7 @@ func (c *crashScenario) prepareReleasing() {
 }
 
 func (c *crashScenario) prepareDestroying() {
-	made := c.s.awaitEvent(eventsOf(c.id, activity.ContainerCreated), 1)
+	made := c.s.awaitEvent(eventsOf(c.id, client.EventContainerCreated), 1)
 	_, _ = c.s.DestroyContainer(c.s.t.Context(), made.Container, false) // likewise
 }
 
@@ -182,7 +179,7 @@ func (c *crashScenario) requireIdle() {
 	t := c.s.t
 	got, _, err := c.s.Claim(t.Context(), c.id, "ada", 0)
 	require.NoError(t, err)
-	require.Equal(t, claim.Fresh, got.Source)
+	require.Equal(t, client.SourceFresh, got.Source)
 	c.requireSameContainer(got)
 }
 
@@ -197,26 +194,26 @@ func (c *crashScenario) requireClaimed() {
 
 // requireSameContainer checks that the claim has the same container as before, in
 // which each hook has run once.
-func (c *crashScenario) requireSameContainer(got claim.Claim) {
+func (c *crashScenario) requireSameContainer(got client.Claim) {
 	t := c.s.t
 	require.Equal(t, c.container, got.Container)
 	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
 	_, err := c.s.Release(t.Context(), got.ID, false)
 	require.NoError(t, err)
-	require.Equal(t, "madeclaimed", outputsByHook(c.s.runsOf(hooks.RunFilter{Claim: got.ID}))["show"])
+	require.Equal(t, "madeclaimed", outputsByHook(c.s.runsOf(client.RunFilter{Claim: got.ID}))["show"])
 }
 
 // requireOneRun checks that the only hook of the container has started once, and
 // ended in this state.
-func (c *crashScenario) requireOneRun(state hooks.RunState) {
-	runs := c.s.runsOf(hooks.RunFilter{Container: c.container})
+func (c *crashScenario) requireOneRun(state client.RunState) {
+	runs := c.s.runsOf(client.RunFilter{Container: c.container})
 	require.Len(c.s.t, runs, 1)
 	require.Equal(c.s.t, state, runs[0].State)
 }
 
 // awaitGone waits until the container is destroyed.
 func (c *crashScenario) awaitGone() {
-	f := activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: c.container}
+	f := client.EventFilter{Types: []client.EventType{client.EventContainerDestroyed}, Container: c.container}
 	c.s.awaitEvent(f, 1)
 	require.NotContains(c.s.t, c.s.rt.leftovers(c.s.t, c.s), "/hostler-"+c.container)
 }
@@ -224,22 +221,22 @@ func (c *crashScenario) awaitGone() {
 // requireCreateAborted checks a container that was being created.
 func (c *crashScenario) requireCreateAborted() {
 	c.awaitGone()
-	c.requireOneRun(hooks.Unknown)
+	c.requireOneRun(client.RunUnknown)
 }
 
 // requireDestroyResumed checks that the last hook of a container was resumed.
 func (c *crashScenario) requireDestroyResumed() {
 	c.awaitGone()
-	c.requireOneRun(hooks.TimedOut)
+	c.requireOneRun(client.RunTimedOut)
 }
 
 // requireClaimFailed checks a claim whose hook was resumed and timed out.
 func (c *crashScenario) requireClaimFailed() {
 	c.requireDestroyResumed()
-	failed := c.s.awaitEvent(eventsOf(c.id, activity.ClaimFailed), 1)
+	failed := c.s.awaitEvent(eventsOf(c.id, client.EventClaimFailed), 1)
 	got, err := c.s.GetClaim(c.s.t.Context(), failed.Claim)
 	require.NoError(c.s.t, err)
-	require.Equal(c.s.t, claim.Failed, got.State)
+	require.Equal(c.s.t, client.ClaimFailed, got.State)
 }
 
 // requireClaimResumed checks a claim whose hook was resumed and succeeded: the
@@ -249,13 +246,13 @@ func (c *crashScenario) requireClaimResumed() {
 	got, created, err := c.s.Claim(t.Context(), c.id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.False(t, created, "the claim existed already")
-	require.Equal(t, claim.Active, got.State)
+	require.Equal(t, client.ClaimActive, got.State)
 	require.Equal(t, c.container, got.Container)
 	require.Equal(t, c.incarnation, c.s.rt.incarnation(t, c.s, got.Container))
-	runs := c.s.runsOf(hooks.RunFilter{Claim: got.ID})
+	runs := c.s.runsOf(client.RunFilter{Claim: got.ID})
 	require.Len(t, runs, 2)
 	for _, r := range runs {
-		require.Equal(t, hooks.Succeeded, r.State, r.Hook)
+		require.Equal(t, client.RunSucceeded, r.State, r.Hook)
 	}
 	require.Len(t, got.Hooks, 2)
 	_, err = c.s.Release(t.Context(), got.ID, false)
@@ -264,15 +261,15 @@ func (c *crashScenario) requireClaimResumed() {
 
 func (c *crashScenario) requireReleased() {
 	t := c.s.t
-	c.s.awaitEvent(eventsOf(c.id, activity.ClaimReleased), 1)
-	c.requireOneRun(hooks.TimedOut)
+	c.s.awaitEvent(eventsOf(c.id, client.EventClaimReleased), 1)
+	c.requireOneRun(client.RunTimedOut)
 	got, err := c.s.GetClaim(t.Context(), c.claim)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, got.State)
+	require.Equal(t, client.ClaimReleased, got.State)
 	require.NotEmpty(t, got.Warnings)
 	container, err := c.s.Container(t.Context(), c.container)
 	require.NoError(t, err)
-	require.Equal(t, pool.Idle, container.State, "the hook has ended, and the container is reusable")
+	require.Equal(t, client.ContainerIdle, container.State, "the hook has ended, and the container is reusable")
 }
 
 // makeOrphan creates a container with the installation's label that is not in
@@ -321,16 +318,16 @@ func TestStopDuringHook(t *testing.T) {
 		c := &crashScenario{s: s, id: "kept"}
 		var running errgroup.Group
 		running.Go(func() error { c.prepareReleasing(); return nil })
-		begun := s.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
+		begun := s.awaitEvent(eventsOf("kept", client.EventHookStarted), 1)
 		stopped := time.Now()
 		require.Zero(t, s.stopWith(syscall.SIGTERM))
 		require.Less(t, time.Since(stopped), 55*time.Second)
 		require.NoError(t, running.Wait())
 		s.start()
-		s.awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
-		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
+		s.awaitEvent(eventsOf("kept", client.EventClaimReleased), 1)
+		runs := s.runsOf(client.RunFilter{Claim: begun.Claim})
 		require.Len(t, runs, 1)
-		require.Equal(t, hooks.TimedOut, runs[0].State)
+		require.Equal(t, client.RunTimedOut, runs[0].State)
 	})
 }
 
@@ -348,7 +345,7 @@ func TestGracefulStop(t *testing.T) {
 		s.start()
 		container, err := s.Container(t.Context(), got.Container)
 		require.NoError(t, err)
-		require.Equal(t, pool.Claimed, container.State)
+		require.Equal(t, client.ContainerClaimed, container.State)
 		held := &crashScenario{s: s, id: "kept", claim: got.ID, container: got.Container, incarnation: was}
 		held.requireClaimed()
 		s.requireEnds()

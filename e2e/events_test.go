@@ -10,26 +10,22 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // eventsOf returns a filter for events of a workload and of these types.
-func eventsOf(workload string, types ...activity.Type) activity.Filter {
-	return activity.Filter{Workload: workload, Types: types}
+func eventsOf(workload string, types ...client.EventType) client.EventFilter {
+	return client.EventFilter{Workload: workload, Types: types}
 }
 
 // awaitEvent waits for the nth event that matches.
-func (s *server) awaitEvent(f activity.Filter, n int) activity.Event {
+func (s *server) awaitEvent(f client.EventFilter, n int) client.Event {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
 	defer cancel()
 	seen := errors.New("seen")
-	var nth activity.Event
-	err := s.Follow(ctx, client.EventQuery{Filter: f, After: "0"}, func(e api.FollowedEvent) error {
+	var nth client.Event
+	err := s.Follow(ctx, client.EventQuery{EventFilter: f, After: "0"}, func(e client.FollowedEvent) error {
 		nth = e.Event
 		if n--; n == 0 {
 			return seen
@@ -44,10 +40,10 @@ func (s *server) awaitEvent(f activity.Filter, n int) activity.Event {
 }
 
 // events returns all events so far that match.
-func (s *server) events(f activity.Filter) []activity.Event {
+func (s *server) events(f client.EventFilter) []client.Event {
 	s.t.Helper()
-	var all []activity.Event
-	q := client.EventQuery{Filter: f, After: "0"}
+	var all []client.Event
+	q := client.EventQuery{EventFilter: f, After: "0"}
 	for {
 		page, err := s.Events(s.t.Context(), q, 1000)
 		require.NoError(s.t, err)
@@ -63,15 +59,15 @@ func (s *server) events(f activity.Filter) []activity.Event {
 // eventLog returns all events as text, for failure messages.
 func (s *server) eventLog() string {
 	text := ""
-	for _, e := range s.events(activity.Filter{}) {
+	for _, e := range s.events(client.EventFilter{}) {
 		text += fmt.Sprintf("%4d %-21s %s %s %s\n", e.Seq, e.Type, e.Workload, e.Container, e.Message)
 	}
 	return text
 }
 
 // eventTypes returns the types of events, in order.
-func eventTypes(events []activity.Event) []activity.Type {
-	all := make([]activity.Type, len(events))
+func eventTypes(events []client.Event) []client.EventType {
+	all := make([]client.EventType, len(events))
 	for i, e := range events {
 		all[i] = e.Type
 	}
@@ -91,11 +87,11 @@ func (s *server) deleteWorkload(id string) {
 	s.t.Helper()
 	_, err := s.DeleteWorkload(s.t.Context(), id)
 	require.NoError(s.t, err)
-	s.awaitEvent(eventsOf(id, activity.WorkloadDeleted), 1)
+	s.awaitEvent(eventsOf(id, client.EventWorkloadDeleted), 1)
 }
 
 // runsOf returns the hook runs that match.
-func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
+func (s *server) runsOf(f client.RunFilter) []client.Run {
 	s.t.Helper()
 	runs, err := s.Runs(s.t.Context(), f)
 	require.NoError(s.t, err)
@@ -103,7 +99,7 @@ func (s *server) runsOf(f hooks.RunFilter) []hooks.Run {
 }
 
 // outputsByHook returns the output of the runs, by the hook's name.
-func outputsByHook(runs []hooks.Run) map[string]string {
+func outputsByHook(runs []client.Run) map[string]string {
 	all := map[string]string{}
 	for _, r := range runs {
 		all[r.Hook] += r.Stdout.String()
@@ -117,17 +113,17 @@ func (s *server) requireEnds() {
 	begun, ended := map[string]int{}, map[string]int{}
 	for _, e := range s.events(eventsOf("", "hook")) {
 		switch e.Type {
-		case activity.HookStarted:
+		case client.EventHookStarted:
 			begun[e.Run]++
-		case activity.HookCompleted, activity.HookFailed:
+		case client.EventHookCompleted, client.EventHookFailed:
 			ended[e.Run]++
 		}
 	}
 	require.Equal(s.t, begun, ended, "every start has one end")
 	records := map[string]int{}
-	for _, r := range s.runsOf(hooks.RunFilter{}) {
-		require.NotEqual(s.t, hooks.Running, r.State, "run %s of %s", r.ID, r.Hook)
-		if r.State != hooks.Skipped {
+	for _, r := range s.runsOf(client.RunFilter{}) {
+		require.NotEqual(s.t, client.RunRunning, r.State, "run %s of %s", r.ID, r.Hook)
+		if r.State != client.RunSkipped {
 			records[r.ID]++
 		}
 	}
@@ -143,7 +139,7 @@ func (s *server) requireEngineMatchesRecords() {
 	s.eventually(func() bool {
 		there, err := s.engine.List(s.t.Context())
 		require.NoError(s.t, err)
-		known, err := s.Containers(s.t.Context(), pool.ContainerFilter{})
+		known, err := s.Containers(s.t.Context(), client.ContainerFilter{})
 		require.NoError(s.t, err)
 		have, want = nil, nil
 		for _, c := range there {

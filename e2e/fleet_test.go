@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
@@ -124,7 +124,7 @@ func (s *server) signal(signal syscall.Signal) {
 // order.
 func (s *server) requireNoGaps() {
 	s.t.Helper()
-	for i, e := range s.events(activity.Filter{}) {
+	for i, e := range s.events(client.EventFilter{}) {
 		require.EqualValues(s.t, i+1, e.Seq)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/gvisortest"
 	"github.com/hostler/hostler/runtime"
 )
@@ -78,7 +78,7 @@ func (s *server) claimUnderGVisor(id string) {
 		got, created, err := s.Claim(t.Context(), id, tenant, waitTimeout)
 		require.NoError(t, err)
 		require.True(t, created)
-		output := outputsByHook(s.runsOf(hooks.RunFilter{Claim: got.ID}))
+		output := outputsByHook(s.runsOf(client.RunFilter{Claim: got.ID}))
 		require.Contains(t, output["kernel"], "gvisor")
 		want := "x"
 		if i == 1 && used["ada"] == got.Container {
@@ -95,7 +95,7 @@ func (s *server) claimUnderGVisor(id string) {
 		}
 		_, err = s.Release(t.Context(), got.ID, false)
 		require.NoError(t, err)
-		flushed := s.runsOf(hooks.RunFilter{Claim: got.ID, Point: hooks.PreRelease})
+		flushed := s.runsOf(client.RunFilter{Claim: got.ID, Point: client.PreRelease})
 		require.Len(t, flushed, 1)
 		require.Equal(t, "flushed\n", flushed[0].Stderr.String())
 	}

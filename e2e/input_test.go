@@ -9,9 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 // invalidFile has errors of several kinds.
@@ -49,7 +47,7 @@ func TestInvalidWorkloadFile(t *testing.T) {
 
 	_, err := s.Apply(t.Context(), "faulty", []byte(invalidFile))
 	refused := problemOf(t, err)
-	require.Equal(t, api.InvalidWorkload, refused.Code)
+	require.Equal(t, client.CodeInvalidWorkload, refused.Code)
 	require.Len(t, refused.ValidationErrors, len(wantErrors()))
 	require.Equal(t, 3, refused.ValidationErrors[1].Line)
 	require.Equal(t, "comand", refused.ValidationErrors[1].Field)
@@ -165,10 +163,10 @@ func TestHookStartError(t *testing.T) {
 			s.apply(id, "pool: { min_idle: 0, max_size: 1 }\nhooks: { post_claim: [{ "+hook+", on_error: retry, retries: 3 }] }\n")
 			_, _, err := s.Claim(t.Context(), id, "ada", waitTimeout)
 			refused := problemOf(t, err)
-			require.Equal(t, api.HookFailed, refused.Code)
+			require.Equal(t, client.CodeHookFailed, refused.Code)
 			require.Equal(t, "start_failed", string(refused.Run.State))
 			require.Contains(t, refused.Detail, strings.Trim(strings.Fields(hook)[len(strings.Fields(hook))-1], "[],"))
-			require.Len(t, s.events(eventsOf(id, activity.HookStarted)), 1, "a start error is not retried")
+			require.Len(t, s.events(eventsOf(id, client.EventHookStarted)), 1, "a start error is not retried")
 			s.deleteWorkload(id)
 		}
 		s.requireEnds()
@@ -184,11 +182,11 @@ func TestMissingImage(t *testing.T) {
 		text := "id: ghost\nimage: 127.0.0.1:1/no/such:image\ncommand: [/x]\npool: { min_idle: 1, max_size: 1 }\n"
 		_, err := s.Apply(t.Context(), "ghost", []byte(text))
 		require.NoError(t, err)
-		require.Contains(t, s.awaitEvent(eventsOf("ghost", activity.PoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
+		require.Contains(t, s.awaitEvent(eventsOf("ghost", client.EventPoolWarning), 1).Message, "127.0.0.1:1/no/such:image")
 		require.Contains(t, s.mustCLI("get", "pools"), "backing_off")
 		_, _, err = s.Claim(t.Context(), "ghost", "ada", 0)
 		refused := problemOf(t, err)
-		require.Equal(t, api.PoolNotReady, refused.Code)
+		require.Equal(t, client.CodePoolNotReady, refused.Code)
 		require.Equal(t, "fill_failing", refused.Reason)
 		s.deleteWorkload("ghost")
 		s.requireNothingLeft()

@@ -10,11 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 const allPointsHooks = `
@@ -28,18 +24,18 @@ hooks:
 
 // crashEvents returns filters for the events at which a server is killed: right
 // after each, the action that the event announces is about to start.
-func crashEvents() []activity.Filter {
-	at := func(t activity.Type, point hooks.Point) activity.Filter {
-		return activity.Filter{Types: []activity.Type{t}, Point: string(point)}
+func crashEvents() []client.EventFilter {
+	at := func(t client.EventType, point client.Point) client.EventFilter {
+		return client.EventFilter{Types: []client.EventType{t}, Point: string(point)}
 	}
-	all := []activity.Filter{
-		at(activity.ContainerCreating, ""), at(activity.ContainerCreated, ""),
-		at(activity.ClaimRequested, ""), at(activity.ContainerClaimed, ""), at(activity.ClaimActivated, ""),
-		at(activity.ClaimReleasing, ""), at(activity.ClaimReleased, ""), at(activity.ContainerWiped, ""),
-		at(activity.ContainerDestroying, ""),
+	all := []client.EventFilter{
+		at(client.EventContainerCreating, ""), at(client.EventContainerCreated, ""),
+		at(client.EventClaimRequested, ""), at(client.EventContainerClaimed, ""), at(client.EventClaimActivated, ""),
+		at(client.EventClaimReleasing, ""), at(client.EventClaimReleased, ""), at(client.EventContainerWiped, ""),
+		at(client.EventContainerDestroying, ""),
 	}
-	for _, p := range []hooks.Point{hooks.PostCreate, hooks.PostClaim, hooks.PreRelease, hooks.PreDestroy} {
-		all = append(all, at(activity.HookStarted, p), at(activity.HookCompleted, p))
+	for _, p := range []client.Point{client.PostCreate, client.PostClaim, client.PreRelease, client.PreDestroy} {
+		all = append(all, at(client.EventHookStarted, p), at(client.EventHookCompleted, p))
 	}
 	return all
 }
@@ -53,7 +49,7 @@ func TestKilledAtEveryEvent(t *testing.T) {
 		for i, moment := range crashEvents() {
 			id := fmt.Sprintf("round-%d", i)
 			moment.Workload = id
-			sim := &clientSim{promised: map[string]claim.State{}}
+			sim := &clientSim{promised: map[string]client.ClaimState{}}
 			var busy errgroup.Group
 			busy.Go(func() error { return s.killAtEvent(moment) })
 			busy.Go(func() error { sim.run(s, id); return nil })
@@ -71,11 +67,11 @@ func TestKilledAtEveryEvent(t *testing.T) {
 }
 
 // killAtEvent kills the server as soon as an event matches.
-func (s *server) killAtEvent(moment activity.Filter) error {
+func (s *server) killAtEvent(moment client.EventFilter) error {
 	ctx, cancel := context.WithTimeout(s.t.Context(), waitTimeout)
 	defer cancel()
 	seen := errors.New("seen")
-	err := s.Follow(ctx, client.EventQuery{Filter: moment, After: "0"}, func(api.FollowedEvent) error { return seen })
+	err := s.Follow(ctx, client.EventQuery{EventFilter: moment, After: "0"}, func(client.FollowedEvent) error { return seen })
 	if errors.Is(err, seen) {
 		return s.cmd.Process.Kill()
 	}
@@ -85,7 +81,7 @@ func (s *server) killAtEvent(moment activity.Filter) error {
 // clientSim simulates tenants that claim one after the other until the server is
 // killed, and records what the server has promised them.
 type clientSim struct {
-	promised map[string]claim.State
+	promised map[string]client.ClaimState
 }
 
 func (v *clientSim) run(s *server, id string) {
@@ -98,7 +94,7 @@ func (v *clientSim) run(s *server, id string) {
 		if err != nil {
 			return
 		}
-		v.promised[got.ID] = claim.Active
+		v.promised[got.ID] = client.ClaimActive
 		if _, err := s.GetClaim(ctx, got.ID); err != nil {
 			return
 		}
@@ -107,7 +103,7 @@ func (v *clientSim) run(s *server, id string) {
 		if _, err := s.Release(ctx, got.ID, tenant == "bob"); err != nil {
 			return
 		}
-		v.promised[got.ID] = claim.Released
+		v.promised[got.ID] = client.ClaimReleased
 	}
 }
 
@@ -124,15 +120,15 @@ func (v *clientSim) check(s *server) {
 // releaseAll releases the live claims of a workload.
 func (s *server) releaseAll(id string) {
 	s.t.Helper()
-	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id})
+	live, err := s.Claims(s.t.Context(), client.ClaimFilter{Workload: id})
 	require.NoError(s.t, err)
 	for _, c := range live {
 		got, err := s.Release(s.t.Context(), c.ID, false)
 		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
-		if c.State == claim.Pending && got.State == claim.Failed {
+		if c.State == client.ClaimPending && got.State == client.ClaimFailed {
 			continue // the new server was completing it
 		}
-		require.Equal(s.t, claim.Released, got.State)
+		require.Equal(s.t, client.ClaimReleased, got.State)
 	}
 }
 
@@ -140,9 +136,9 @@ func (s *server) releaseAll(id string) {
 func (s *server) requireOnce(id string) {
 	s.t.Helper()
 	begun := map[string]bool{}
-	for _, r := range s.runsOf(hooks.RunFilter{Workload: id}) {
+	for _, r := range s.runsOf(client.RunFilter{Workload: id}) {
 		what := strings.Join([]string{r.Hook, r.Container, r.Claim}, " ")
 		require.False(s.t, begun[what], "%s has started twice", what)
-		begun[what] = r.State != hooks.Skipped
+		begun[what] = r.State != client.RunSkipped
 	}
 }

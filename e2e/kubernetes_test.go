@@ -13,11 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // removals returns the ways in which someone other than Hostler removes a pod.
@@ -63,17 +59,17 @@ func (r *podRemoval) removePod(container string) {
 // awaitDestroyed waits until a container is destroyed.
 func (r *podRemoval) awaitDestroyed(container string) {
 	r.s.t.Helper()
-	f := eventsOf(r.id, activity.ContainerDestroyed)
+	f := eventsOf(r.id, client.EventContainerDestroyed)
 	f.Container = container
 	r.s.awaitEvent(f, 1)
 }
 
 // An idle container is replaced.
 func (r *podRemoval) whileIdle() {
-	container := r.s.awaitEvent(eventsOf(r.id, activity.ContainerCreated), 1).Container
+	container := r.s.awaitEvent(eventsOf(r.id, client.EventContainerCreated), 1).Container
 	r.removePod(container)
 	r.awaitDestroyed(container)
-	r.s.awaitEvent(eventsOf(r.id, activity.ContainerCreated), 2)
+	r.s.awaitEvent(eventsOf(r.id, client.EventContainerCreated), 2)
 	c, _, err := r.s.Claim(r.s.t.Context(), r.id, "ada", 0)
 	require.NoError(r.s.t, err)
 	require.NotEqual(r.s.t, container, c.Container)
@@ -86,7 +82,7 @@ func (r *podRemoval) whileClaimed() {
 	c, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 	require.NoError(t, err)
 	r.removePod(c.Container)
-	died := eventsOf(r.id, activity.ContainerDied)
+	died := eventsOf(r.id, client.EventContainerDied)
 	died.Claim = c.ID
 	r.s.awaitEvent(died, 1)
 	again, created, err := r.s.Claim(t.Context(), r.id, "ada", 0)
@@ -95,15 +91,15 @@ func (r *podRemoval) whileClaimed() {
 	require.Equal(t, c.ID, again.ID)
 	container, err := r.s.Container(t.Context(), c.Container)
 	require.NoError(t, err)
-	require.Equal(t, pool.Claimed, container.State)
-	require.Equal(t, pool.Exited, container.Health)
+	require.Equal(t, client.ContainerClaimed, container.State)
+	require.Equal(t, client.Exited, container.Health)
 
 	got, err := r.s.Release(t.Context(), c.ID, false)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, got.State)
-	skipped := r.s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
+	require.Equal(t, client.ClaimReleased, got.State)
+	skipped := r.s.runsOf(client.RunFilter{Claim: c.ID, Point: client.PreRelease})
 	require.Len(t, skipped, 1)
-	require.Equal(t, hooks.Skipped, skipped[0].State, "the container has exited")
+	require.Equal(t, client.RunSkipped, skipped[0].State, "the container has exited")
 	r.awaitDestroyed(c.Container)
 	next, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 	require.NoError(t, err)
@@ -119,14 +115,14 @@ func (r *podRemoval) whileHookRuns() {
 		_, _, err := r.s.Claim(t.Context(), r.id, "ada", waitTimeout)
 		answer <- err
 	}()
-	begun := r.s.awaitEvent(eventsOf(r.id, activity.HookStarted), 1)
+	begun := r.s.awaitEvent(eventsOf(r.id, client.EventHookStarted), 1)
 	r.s.awaitProcess(begun.Container, r.marker)
 	r.removePod(begun.Container)
 	refused := problemOf(t, <-answer)
-	require.Equal(t, api.HookFailed, refused.Code)
-	runs := r.s.runsOf(hooks.RunFilter{Claim: begun.Claim})
+	require.Equal(t, client.CodeHookFailed, refused.Code)
+	runs := r.s.runsOf(client.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
-	require.Contains(t, []hooks.RunState{hooks.Lost, hooks.Unknown}, runs[0].State, "%+v", runs[0])
+	require.Contains(t, []client.RunState{client.RunLost, client.RunUnknown}, runs[0].State, "%+v", runs[0])
 	r.awaitDestroyed(begun.Container)
 }
 
@@ -178,7 +174,7 @@ func TestImagePullError(t *testing.T) {
 		text := fmt.Sprintf("id: %s\nimage: %s\ncommand: [/x]\nuser: '1:1'\npool: { min_idle: 1, max_size: 1 }\n", id, test.image)
 		_, err := s.Apply(t.Context(), id, []byte(text))
 		require.NoError(t, err)
-		require.Contains(t, s.awaitEvent(eventsOf(id, activity.PoolWarning), 1).Message, test.want)
+		require.Contains(t, s.awaitEvent(eventsOf(id, client.EventPoolWarning), 1).Message, test.want)
 		output := s.mustCLI("get", "pools", "-o", "yaml")
 		require.Contains(t, output, test.image)
 		require.Contains(t, output, test.want)
@@ -202,7 +198,7 @@ func TestUnschedulablePod(t *testing.T) {
 	})
 	s.start()
 	s.apply("unscheduled", "pool: { min_idle: 1, max_size: 1 }\n")
-	warning := s.awaitEvent(eventsOf("unscheduled", activity.PoolWarning), 1)
+	warning := s.awaitEvent(eventsOf("unscheduled", client.EventPoolWarning), 1)
 	require.Contains(t, warning.Message, "nodes are available")
 	require.Contains(t, warning.Message, "didn't match Pod's node affinity/selector")
 	require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "nodes are available")
@@ -252,14 +248,14 @@ func TestWarmClaimNeedsNoAPIServer(t *testing.T) {
 	f := newFrontend(t, s, nil)
 	s.start()
 	s.apply("warm", "pool: { min_idle: 3, max_size: 3 }\nhooks: { post_claim: [{ command: [BOX, echo, hi] }] }\n")
-	s.awaitEvent(eventsOf("warm", activity.ContainerCreated), 3)
+	s.awaitEvent(eventsOf("warm", client.EventContainerCreated), 3)
 	before := f.awaitQuiet(t)
 	require.NotZero(t, before)
 	for _, tenant := range []string{"ada", "bob", "cleo"} {
 		c, created, err := s.Claim(t.Context(), "warm", tenant, 0)
 		require.NoError(t, err)
 		require.True(t, created)
-		require.Equal(t, hooks.Succeeded, c.Hooks[0].State)
+		require.Equal(t, client.RunSucceeded, c.Hooks[0].State)
 	}
 	asked := slices.DeleteFunc(f.since(before), func(r string) bool { return strings.Contains(r, "/pods?") })
 	require.Empty(t, asked, "except for the periodic comparison of engine and database")

@@ -9,10 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // longOutput is longer than what is kept of the beginning of a hook's output.
@@ -40,7 +37,7 @@ func TestLifecycleByCommandLine(t *testing.T) {
 		require.Empty(t, s.mustCLI("validate", file))
 		require.Contains(t, s.mustCLI("apply", "-f", file), "workload life created")
 		require.Contains(t, s.mustCLI("apply", "-f", file), "unchanged")
-		s.awaitEvent(eventsOf("life", activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf("life", client.EventContainerCreated), 1)
 		require.Regexp(t, `(?m)^life +1 `, s.mustCLI("get", "pools"))
 
 		c := s.claimByCommandLine()
@@ -61,26 +58,26 @@ func mustRunJSON[T any](s *server, args ...string) T {
 	return v
 }
 
-func (s *server) claimByCommandLine() claim.Claim {
+func (s *server) claimByCommandLine() client.Claim {
 	s.t.Helper()
-	c := mustRunJSON[claim.Claim](s, "claim", "life", "--tenant", "ada")
-	require.Equal(s.t, claim.Active, c.State)
+	c := mustRunJSON[client.Claim](s, "claim", "life", "--tenant", "ada")
+	require.Equal(s.t, client.ClaimActive, c.State)
 	require.Len(s.t, c.Hooks, 2)
-	again := mustRunJSON[claim.Claim](s, "claim", "life", "--tenant", "ada")
+	again := mustRunJSON[client.Claim](s, "claim", "life", "--tenant", "ada")
 	require.Equal(s.t, c.ID, again.ID)
 	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada"), c.ID+" (active, already held)")
 	require.Contains(s.t, s.mustCLI("claim", "life", "--tenant", "ada", "-o", "yaml"), "\nstate: active\n")
 	return c
 }
 
-func (s *server) listByCommandLine(c claim.Claim) {
+func (s *server) listByCommandLine(c client.Claim) {
 	s.t.Helper()
 	require.Contains(s.t, s.mustCLI("get", "claims", "--tenant", "ada"), c.ID)
 	require.NotContains(s.t, s.mustCLI("get", "claims", "--tenant", "bob"), c.ID)
-	container := mustRunJSON[pool.Container](s, "get", "container", c.Container)
-	require.Equal(s.t, pool.Claimed, container.State)
+	container := mustRunJSON[client.Container](s, "get", "container", c.Container)
+	require.Equal(s.t, client.ContainerClaimed, container.State)
 	require.Contains(s.t, s.mustCLI("get", "workload", "life", "-o", "yaml"), "\nimage: ")
-	runs := mustRunJSON[[]hooks.Run](s, "get", "runs", "--claim", c.ID, "--point", "post_claim")
+	runs := mustRunJSON[[]client.Run](s, "get", "runs", "--claim", c.ID, "--point", "post_claim")
 	require.Len(s.t, runs, 2)
 	claimed := s.mustCLI("events", "--claim", c.ID, "--after", "0", "-o", "json")
 	require.Equal(s.t, 1, strings.Count(claimed, `"claim.activated"`))
@@ -92,7 +89,7 @@ func (s *server) listByCommandLine(c claim.Claim) {
 
 // logsByCommandLine checks that logs prints the whole output of a hook, each
 // stream separately.
-func (s *server) logsByCommandLine(c claim.Claim) {
+func (s *server) logsByCommandLine(c client.Claim) {
 	s.t.Helper()
 	greeted := s.cli("logs", c.Hooks[0].Run)
 	require.Equal(s.t, commandResult{0, "ada\n", "# post_claim greet, attempt 1: succeeded, exit code 0\n"}, greeted)
@@ -101,14 +98,14 @@ func (s *server) logsByCommandLine(c claim.Claim) {
 	require.Regexp(s.t, `^(idle\n)+$`, s.mustCLI("logs", "--container", c.Container))
 }
 
-func (s *server) releaseByCommandLine(c claim.Claim) {
+func (s *server) releaseByCommandLine(c client.Claim) {
 	s.t.Helper()
-	got := mustRunJSON[claim.Claim](s, "release", "--workload", "life", "--tenant", "ada")
-	require.Equal(s.t, claim.Released, got.State)
+	got := mustRunJSON[client.Claim](s, "release", "--workload", "life", "--tenant", "ada")
+	require.Equal(s.t, client.ClaimReleased, got.State)
 	require.Equal(s.t, c.ID, got.ID)
 	require.Contains(s.t, s.mustCLI("release", c.ID), "released", "releasing twice is not an error")
 	require.Equal(s.t, 3, s.cli("release", "--workload", "life", "--tenant", "ada").code)
-	flushed := s.runsOf(hooks.RunFilter{Claim: c.ID, Point: hooks.PreRelease})
+	flushed := s.runsOf(client.RunFilter{Claim: c.ID, Point: client.PreRelease})
 	require.Len(s.t, flushed, 1)
 	require.Equal(s.t, "flushed\n", flushed[0].Stderr.String())
 }
@@ -116,13 +113,13 @@ func (s *server) releaseByCommandLine(c claim.Claim) {
 func (s *server) scaleDownByCommandLine() {
 	s.t.Helper()
 	require.Contains(s.t, s.mustCLI("scale", "life", "--min-idle", "2"), "min_idle 2")
-	s.awaitEvent(eventsOf("life", activity.ContainerCreated), 2)
+	s.awaitEvent(eventsOf("life", client.EventContainerCreated), 2)
 	require.Contains(s.t, s.mustCLI("drain", "life"), "drained")
-	s.awaitEvent(eventsOf("life", activity.ContainerDestroyed), 2)
+	s.awaitEvent(eventsOf("life", client.EventContainerDestroyed), 2)
 	require.Equal(s.t, 4, s.cli("claim", "life", "--tenant", "ada").code, "a draining pool has no container for claims")
-	left := s.runsOf(hooks.RunFilter{Point: hooks.PreDestroy})
+	left := s.runsOf(client.RunFilter{Point: client.PreDestroy})
 	require.Len(s.t, left, 2)
 	require.Contains(s.t, s.mustCLI("delete", "workload", "life"), "workload life delet")
-	s.awaitEvent(eventsOf("life", activity.WorkloadDeleted), 1)
+	s.awaitEvent(eventsOf("life", client.EventWorkloadDeleted), 1)
 	require.Equal(s.t, 3, s.cli("get", "workload", "life").code)
 }

@@ -7,9 +7,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 // misbehavingHooks first print what they find, so that each tenant's hooks show
@@ -57,7 +55,7 @@ func TestMisbehavingHook(t *testing.T) {
 		require.NoError(t, err)
 
 		second := s.claimAndCheck("second")
-		require.Equal(t, claim.Recycled, second.Source)
+		require.Equal(t, client.SourceRecycled, second.Source)
 		require.Equal(t, first.Container, second.Container)
 		require.Equal(t, incarnation, rt.incarnation(t, s, second.Container))
 		s.requireEnds()
@@ -66,12 +64,12 @@ func TestMisbehavingHook(t *testing.T) {
 
 // claimAndCheck claims, and checks what the hooks found and how the misbehaving
 // one ended.
-func (s *server) claimAndCheck(tenant string) claim.Claim {
+func (s *server) claimAndCheck(tenant string) client.Claim {
 	s.t.Helper()
 	c, _, err := s.Claim(s.t.Context(), "misbehaving", tenant, waitTimeout)
 	require.NoError(s.t, err)
 	require.Len(s.t, c.Warnings, 1)
-	runs := s.runsOf(hooks.RunFilter{Claim: c.ID})
+	runs := s.runsOf(client.RunFilter{Claim: c.ID})
 	output := outputsByHook(runs)
 	require.Empty(s.t, output["processes"], "processes that %s finds", tenant)
 	require.Empty(s.t, output["files"], "files that %s finds", tenant)
@@ -80,7 +78,7 @@ func (s *server) claimAndCheck(tenant string) claim.Claim {
 
 	last := runs[len(runs)-1]
 	require.Equal(s.t, "misbehave", last.Hook)
-	require.Equal(s.t, hooks.TimedOut, last.State)
+	require.Equal(s.t, client.RunTimedOut, last.State)
 	require.True(s.t, last.TimedOut)
 	require.True(s.t, last.Killed, "it ignores SIGTERM")
 	require.True(s.t, last.Stdout.Truncated)
@@ -110,14 +108,14 @@ func TestUnverifiedWipe(t *testing.T) {
 
 		second, _, err := s.Claim(t.Context(), "tainted", "bob", waitTimeout)
 		require.NoError(t, err)
-		require.Equal(t, claim.Fresh, second.Source)
+		require.Equal(t, client.SourceFresh, second.Source)
 		require.NotEqual(t, first.Container, second.Container)
-		f := eventsOf("tainted", activity.ContainerDestroyed)
+		f := eventsOf("tainted", client.EventContainerDestroyed)
 		f.Container = first.Container
 		require.Contains(t, s.awaitEvent(f, 1).Message, "/tainted")
 		_, err = s.Release(t.Context(), second.ID, false)
 		require.NoError(t, err)
-		shown := s.runsOf(hooks.RunFilter{Claim: second.ID, Point: hooks.PreRelease})
+		shown := s.runsOf(client.RunFilter{Claim: second.ID, Point: client.PreRelease})
 		require.Equal(t, map[string]string{"show": "x"}, outputsByHook(shown))
 		s.requireEngineMatchesRecords()
 	})

@@ -8,11 +8,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 const outageHooks = `
@@ -34,7 +30,7 @@ func TestEngineUnavailableAtStart(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 		require.NotEmpty(t, problemOf(t, err).Detail)
 		s.apply("early", outageHooks)
-		require.Contains(t, s.awaitEvent(eventsOf("early", activity.PoolWarning), 1).Message, proxy.address)
+		require.Contains(t, s.awaitEvent(eventsOf("early", client.EventPoolWarning), 1).Message, proxy.address)
 		_, _, err = s.Claim(t.Context(), "early", "ada", 0)
 		require.Equal(t, http.StatusServiceUnavailable, problemOf(t, err).Status)
 
@@ -45,7 +41,7 @@ func TestEngineUnavailableAtStart(t *testing.T) {
 		}, waitTimeout, 100*time.Millisecond)
 		c, _, err := s.Claim(t.Context(), "early", "ada", waitTimeout)
 		require.NoError(t, err)
-		require.Equal(t, claim.Active, c.State)
+		require.Equal(t, client.ClaimActive, c.State)
 		s.releaseAll("early")
 		s.deleteWorkload("early")
 		s.requireEnds()
@@ -66,8 +62,8 @@ func TestEngineOutage(t *testing.T) {
 		held, _, err := s.Claim(t.Context(), "kept", "ada", waitTimeout)
 		require.NoError(t, err)
 		was := rt.incarnation(t, s, held.Container)
-		s.awaitEvent(eventsOf("kept", activity.ContainerCreated), 2)
-		waiting, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+		s.awaitEvent(eventsOf("kept", client.EventContainerCreated), 2)
+		waiting, err := s.Containers(t.Context(), client.ContainerFilter{States: []client.ContainerState{client.ContainerIdle}})
 		require.NoError(t, err)
 		require.Len(t, waiting, 1)
 		idle := waiting[0].ID
@@ -80,11 +76,11 @@ func TestEngineOutage(t *testing.T) {
 		require.False(t, created)
 		require.Equal(t, held.ID, again.ID)
 		_, _, err = s.Claim(t.Context(), "kept", "bob", 0)
-		require.Contains(t, []api.Code{api.EngineUnavailable, api.PoolNotReady}, problemOf(t, err).Code)
-		s.awaitEvent(eventsOf("kept", activity.PoolWarning), 1)
+		require.Contains(t, []client.Code{client.CodeEngineUnavailable, client.CodePoolNotReady}, problemOf(t, err).Code)
+		s.awaitEvent(eventsOf("kept", client.EventPoolWarning), 1)
 
 		proxy.restore(t)
-		f := eventsOf("kept", activity.ContainerDestroyed)
+		f := eventsOf("kept", client.EventContainerDestroyed)
 		f.Container = idle
 		s.awaitEvent(f, 1)
 		_, _, err = s.Claim(t.Context(), "kept", "bob", waitTimeout)
@@ -93,7 +89,7 @@ func TestEngineOutage(t *testing.T) {
 		released, err := s.Release(t.Context(), held.ID, false)
 		require.NoError(t, err)
 		require.Empty(t, released.Warnings)
-		require.Equal(t, "c", outputsByHook(s.runsOf(hooks.RunFilter{Claim: held.ID}))["show"])
+		require.Equal(t, "c", outputsByHook(s.runsOf(client.RunFilter{Claim: held.ID}))["show"])
 		s.releaseAll("kept")
 		s.deleteWorkload("kept")
 		s.requireEnds()
@@ -122,18 +118,18 @@ func TestEngineOutageDuringHook(t *testing.T) {
 			_, _, err := s.Claim(t.Context(), "cut", "ada", waitTimeout)
 			answer <- err
 		}()
-		begun := s.awaitEvent(eventsOf("cut", activity.HookStarted), 1)
+		begun := s.awaitEvent(eventsOf("cut", client.EventHookStarted), 1)
 		s.awaitProcess(begun.Container, marker)
 		proxy.cut()
 		proxy.restore(t)
 		err := <-answer
-		runs := s.runsOf(hooks.RunFilter{Claim: begun.Claim})
+		runs := s.runsOf(client.RunFilter{Claim: begun.Claim})
 		require.Len(t, runs, 1)
 		if err == nil {
-			require.Equal(t, hooks.TimedOut, runs[0].State, "the server has reconnected")
+			require.Equal(t, client.RunTimedOut, runs[0].State, "the server has reconnected")
 			s.releaseAll("cut")
 		} else {
-			require.Contains(t, []hooks.RunState{hooks.Unknown, hooks.Lost}, runs[0].State)
+			require.Contains(t, []client.RunState{client.RunUnknown, client.RunLost}, runs[0].State)
 		}
 		s.deleteWorkload("cut")
 		s.requireEnds()

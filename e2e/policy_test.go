@@ -7,11 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 // policy is an on_error policy, and the outcome of a point whose first hook fails
@@ -20,28 +16,28 @@ type policy struct {
 	name  string
 	hook  string // in the workload file, with the fields of the policy
 	fails bool   // whether the point fails
-	runs  []hooks.RunState
+	runs  []client.RunState
 }
 
 func policies() []policy {
 	bad := "{ name: bad, command: [BOX, exit, '3'], on_error: "
 	return []policy{
-		{"fail", bad + "fail }", true, []hooks.RunState{hooks.Failed, hooks.Skipped}},
-		{"continue", bad + "continue }", false, []hooks.RunState{hooks.Failed, hooks.Succeeded}},
-		{"retry", bad + "retry, retries: 1 }", true, []hooks.RunState{hooks.Failed, hooks.Failed, hooks.Skipped}},
+		{"fail", bad + "fail }", true, []client.RunState{client.RunFailed, client.RunSkipped}},
+		{"continue", bad + "continue }", false, []client.RunState{client.RunFailed, client.RunSucceeded}},
+		{"retry", bad + "retry, retries: 1 }", true, []client.RunState{client.RunFailed, client.RunFailed, client.RunSkipped}},
 		{"flaky", "{ name: bad, command: [APP, flaky, /state/tried], on_error: retry, retries: 2 }",
-			false, []hooks.RunState{hooks.Failed, hooks.Succeeded, hooks.Succeeded}},
+			false, []client.RunState{client.RunFailed, client.RunSucceeded, client.RunSucceeded}},
 	}
 }
 
 // pointScenarios returns, for each point, a function that runs a flow with the
 // point and checks the effect of its failure.
-func pointScenarios() map[hooks.Point]func(s *server, id string, p policy) {
-	return map[hooks.Point]func(s *server, id string, p policy){
-		hooks.PostCreate: (*server).checkCreateFailure,
-		hooks.PostClaim:  (*server).checkClaimFailure,
-		hooks.PreRelease: (*server).checkReleaseFailure,
-		hooks.PreDestroy: (*server).checkDestroyFailure,
+func pointScenarios() map[client.Point]func(s *server, id string, p policy) {
+	return map[client.Point]func(s *server, id string, p policy){
+		client.PostCreate: (*server).checkCreateFailure,
+		client.PostClaim:  (*server).checkClaimFailure,
+		client.PreRelease: (*server).checkReleaseFailure,
+		client.PreDestroy: (*server).checkDestroyFailure,
 	}
 }
 
@@ -54,8 +50,8 @@ func TestErrorPolicies(t *testing.T) {
 		t.Run("at", func(t *testing.T) {
 			for point, end := range pointScenarios() {
 				for _, p := range policies() {
-					id := fmt.Sprintf("%s-%s", p.name, map[hooks.Point]string{
-						hooks.PostCreate: "make", hooks.PostClaim: "claim", hooks.PreRelease: "release", hooks.PreDestroy: "destroy",
+					id := fmt.Sprintf("%s-%s", p.name, map[client.Point]string{
+						client.PostCreate: "make", client.PostClaim: "claim", client.PreRelease: "release", client.PreDestroy: "destroy",
 					}[point])
 					t.Run(id, func(t *testing.T) {
 						t.Parallel()
@@ -77,18 +73,18 @@ func TestErrorPolicies(t *testing.T) {
 
 // requireAttempts checks the runs of a point in the first container against the
 // policy, and its events against the runs.
-func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
+func (s *server) requireAttempts(id string, point client.Point, p policy) {
 	s.t.Helper()
-	first := s.events(eventsOf(id, activity.ContainerCreating))[0].Container
-	ends := map[hooks.RunState]activity.Type{
-		hooks.Failed: activity.HookFailed, hooks.Succeeded: activity.HookCompleted, hooks.Skipped: activity.HookSkipped,
+	first := s.events(eventsOf(id, client.EventContainerCreating))[0].Container
+	ends := map[client.RunState]client.EventType{
+		client.RunFailed: client.EventHookFailed, client.RunSucceeded: client.EventHookCompleted, client.RunSkipped: client.EventHookSkipped,
 	}
-	var got []hooks.RunState
-	var want []activity.Type
-	for _, r := range s.runsOf(hooks.RunFilter{Container: first, Point: point}) {
+	var got []client.RunState
+	var want []client.EventType
+	for _, r := range s.runsOf(client.RunFilter{Container: first, Point: point}) {
 		got = append(got, r.State)
-		if r.State != hooks.Skipped {
-			want = append(want, activity.HookStarted)
+		if r.State != client.RunSkipped {
+			want = append(want, client.EventHookStarted)
 		}
 		want = append(want, ends[r.State])
 	}
@@ -103,25 +99,25 @@ func (s *server) requireAttempts(id string, point hooks.Point, p policy) {
 func (s *server) checkCreateFailure(id string, p policy) {
 	s.t.Helper()
 	if !p.fails {
-		s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1)
 		return
 	}
-	warning := s.awaitEvent(eventsOf(id, activity.PoolWarning), 1)
+	warning := s.awaitEvent(eventsOf(id, client.EventPoolWarning), 1)
 	require.Contains(s.t, warning.Message, `hook "bad"`)
 	require.Contains(s.t, warning.Message, "exited with code 3")
-	s.awaitEvent(eventsOf(id, activity.ContainerDestroyed), 1)
-	require.Empty(s.t, s.events(eventsOf(id, activity.ContainerCreated)))
+	s.awaitEvent(eventsOf(id, client.EventContainerDestroyed), 1)
+	require.Empty(s.t, s.events(eventsOf(id, client.EventContainerCreated)))
 }
 
 // A claim whose post_claim fails returns the error to its caller, and its
 // container is destroyed.
 func (s *server) checkClaimFailure(id string, p policy) {
 	s.t.Helper()
-	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
+	s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1)
 	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
 	if !p.fails {
 		require.NoError(s.t, err)
-		require.Equal(s.t, claim.Active, c.State)
+		require.Equal(s.t, client.ClaimActive, c.State)
 		if p.name == "continue" {
 			require.Len(s.t, c.Warnings, 1)
 			require.Contains(s.t, c.Warnings[0], "exited with code 3")
@@ -134,11 +130,11 @@ func (s *server) checkClaimFailure(id string, p policy) {
 	}
 	failed, ok := errors.AsType[*client.Error](err)
 	require.True(s.t, ok, "%v", err)
-	require.Equal(s.t, api.HookFailed, failed.Code)
+	require.Equal(s.t, client.CodeHookFailed, failed.Code)
 	require.Equal(s.t, "post_claim", failed.Step)
 	require.Equal(s.t, 3, *failed.Run.ExitCode)
-	container := s.awaitEvent(eventsOf(id, activity.ClaimFailed), 1).Container
-	f := eventsOf(id, activity.ContainerDestroyed)
+	container := s.awaitEvent(eventsOf(id, client.EventClaimFailed), 1).Container
+	f := eventsOf(id, client.EventContainerDestroyed)
 	f.Container = container
 	s.awaitEvent(f, 1)
 }
@@ -147,25 +143,25 @@ func (s *server) checkClaimFailure(id string, p policy) {
 // with on_error continue is a warning too.
 func (s *server) checkReleaseFailure(id string, p policy) {
 	s.t.Helper()
-	s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1)
+	s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1)
 	c, _, err := s.Claim(s.t.Context(), id, "ada", 0)
 	require.NoError(s.t, err)
 	c, err = s.Release(s.t.Context(), c.ID, false)
 	require.NoError(s.t, err)
-	require.Equal(s.t, claim.Released, c.State)
+	require.Equal(s.t, client.ClaimReleased, c.State)
 	warned := p.fails || p.name == "continue"
 	require.Equal(s.t, warned, len(c.Warnings) > 0, "warnings: %q", c.Warnings)
 	if warned {
 		require.Contains(s.t, c.Warnings[0], "exited with code 3")
 	}
-	s.awaitEvent(eventsOf(id, activity.ContainerReleased), 1)
+	s.awaitEvent(eventsOf(id, client.EventContainerReleased), 1)
 }
 
 // A container is destroyed whether or not its pre_destroy fails.
 func (s *server) checkDestroyFailure(id string, _ policy) {
 	s.t.Helper()
-	c := s.awaitEvent(eventsOf(id, activity.ContainerCreated), 1).Container
+	c := s.awaitEvent(eventsOf(id, client.EventContainerCreated), 1).Container
 	_, err := s.DestroyContainer(s.t.Context(), c, false)
 	require.NoError(s.t, err)
-	s.awaitEvent(eventsOf(id, activity.ContainerDestroyed), 1)
+	s.awaitEvent(eventsOf(id, client.EventContainerDestroyed), 1)
 }

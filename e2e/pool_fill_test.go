@@ -8,8 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // A pool whose containers cannot be created backs off and reports the error. A
@@ -20,27 +19,27 @@ func TestFailingPostCreateBacksOff(t *testing.T) {
 		s := serve(t, rt)
 		failing := "pool: { min_idle: 2, max_size: 4 }\nhooks: { post_create: [{ name: warm, command: [BOX, %s] }] }\n"
 		s.apply("broken", fmt.Sprintf(failing, "nonsense"))
-		s.awaitEvent(eventsOf("broken", activity.PoolWarning), 1)
+		s.awaitEvent(eventsOf("broken", client.EventPoolWarning), 1)
 		status, err := s.Pool(t.Context(), "broken")
 		require.NoError(t, err)
-		require.Contains(t, []pool.FillState{pool.BackingOff, pool.FillFailing}, status.Fill.State)
+		require.Contains(t, []client.FillState{client.FillBackingOff, client.FillFailing}, status.Fill.State)
 		require.Contains(t, status.Fill.LastError, "box: no such command")
 		require.Regexp(t, "backing_off|failing", s.mustCLI("get", "pools"))
 		require.Contains(t, s.mustCLI("get", "pools", "-o", "yaml"), "box: no such command")
 
-		fourth := s.awaitEvent(eventsOf("broken", activity.PoolWarning), 4)
+		fourth := s.awaitEvent(eventsOf("broken", client.EventPoolWarning), 4)
 		// Two at once, then one after each backoff.
-		require.LessOrEqual(t, len(s.events(eventsOf("broken", activity.ContainerCreating))), 5)
+		require.LessOrEqual(t, len(s.events(eventsOf("broken", client.EventContainerCreating))), 5)
 		status, err = s.Pool(t.Context(), "broken")
 		require.NoError(t, err)
 		require.NotNil(t, status.Fill.NextTry)
 		s.apply("broken", fmt.Sprintf(failing, "echo, warm"))
-		created := s.awaitEvent(eventsOf("broken", activity.ContainerCreated), 1)
+		created := s.awaitEvent(eventsOf("broken", client.EventContainerCreated), 1)
 		require.Greater(t, created.Seq, fourth.Seq)
-		begun := eventsOf("broken", activity.ContainerCreating)
+		begun := eventsOf("broken", client.EventContainerCreating)
 		begun.Container = created.Container
 		require.True(t, s.awaitEvent(begun, 1).Time.Before(*status.Fill.NextTry), "created after the old backoff, not at once")
-		s.awaitEvent(eventsOf("broken", activity.ContainerCreated), 2)
+		s.awaitEvent(eventsOf("broken", client.EventContainerCreated), 2)
 		s.deleteWorkload("broken")
 		s.requireEnds()
 		s.requireNothingLeft()
@@ -63,12 +62,12 @@ func TestWorkloadDirectory(t *testing.T) {
 		one := "pool: { min_idle: 1, max_size: 2 }\n"
 		write("first.yaml", one)
 		s := serve(t, rt, "--workloads", dir)
-		first := s.awaitEvent(eventsOf("first", activity.ContainerCreated), 1)
+		first := s.awaitEvent(eventsOf("first", client.EventContainerCreated), 1)
 		write("second.yaml", one)
-		s.awaitEvent(eventsOf("second", activity.ContainerCreated), 1)
+		s.awaitEvent(eventsOf("second", client.EventContainerCreated), 1)
 
 		write("first.yaml", one+"environment: { NEW: value }\n")
-		f := eventsOf("first", activity.ContainerDestroyed)
+		f := eventsOf("first", client.EventContainerDestroyed)
 		f.Container = first.Container
 		s.awaitEvent(f, 1)
 		changed, err := s.Workload(t.Context(), "first")

@@ -12,13 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/pool"
 )
 
 // Any server serves any call, independent of which made the claim and which is
@@ -29,7 +24,7 @@ func TestReplicasServeAnyCall(t *testing.T) {
 	f.servers[1].apply("crowd", fmt.Sprintf(crowdHooks, maxContainers))
 	var followers, tenants errgroup.Group
 	for _, s := range f.servers {
-		followers.Go(func() error { return s.followTo(t.Context(), activity.WorkloadDeleted) })
+		followers.Go(func() error { return s.followTo(t.Context(), client.EventWorkloadDeleted) })
 	}
 	for i := range 12 {
 		tenants.Go(func() error { return f.claimAndReleaseOnAll(t.Context(), fmt.Sprintf("tenant-%d", i), i) })
@@ -37,8 +32,8 @@ func TestReplicasServeAnyCall(t *testing.T) {
 	require.NoError(t, tenants.Wait())
 	s := f.servers[2]
 	requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
-	require.Len(t, s.events(eventsOf("crowd", activity.ClaimActivated)), 12)
-	require.Empty(t, s.events(eventsOf("crowd", activity.ClaimFailed)))
+	require.Len(t, s.events(eventsOf("crowd", client.EventClaimActivated)), 12)
+	require.Empty(t, s.events(eventsOf("crowd", client.EventClaimFailed)))
 	s.deleteWorkload("crowd")
 	require.NoError(t, followers.Wait())
 	s.requireEnds()
@@ -52,22 +47,22 @@ func TestReplicasReportPoolError(t *testing.T) {
 	f := serveFleet(t, 2)
 	leader, others := f.leader()
 	leader.apply("broken", "pool: { min_idle: 1, max_size: 2 }\nhooks: { post_create: [{ command: [BOX, exit, '3'] }] }\n")
-	others[0].awaitEvent(eventsOf("broken", activity.PoolWarning), 1)
+	others[0].awaitEvent(eventsOf("broken", client.EventPoolWarning), 1)
 	require.Eventually(t, func() bool {
 		_, _, err := others[0].Claim(t.Context(), "broken", "ada", 0)
 		refused, ok := errors.AsType[*client.Error](err)
-		return ok && refused.Code == api.PoolNotReady && strings.Contains(refused.Detail, "container creation failed")
+		return ok && refused.Code == client.CodePoolNotReady && strings.Contains(refused.Detail, "container creation failed")
 	}, waitTimeout, 50*time.Millisecond, "a server that is not the leader reports the error")
 	leader.deleteWorkload("broken")
 }
 
 // followTo follows the event log from its beginning to an event of that type. It
 // returns an error if a sequence number is missing.
-func (s *server) followTo(ctx context.Context, last activity.Type) error {
+func (s *server) followTo(ctx context.Context, last client.EventType) error {
 	ctx, cancel := context.WithTimeout(ctx, 3*waitTimeout)
 	defer cancel()
 	seq, seen := int64(0), errors.New("seen")
-	err := s.Follow(ctx, client.EventQuery{After: "0"}, func(e api.FollowedEvent) error {
+	err := s.Follow(ctx, client.EventQuery{After: "0"}, func(e client.FollowedEvent) error {
 		if seq++; e.Seq != seq {
 			return fmt.Errorf("event %d follows event %d", e.Seq, seq-1)
 		}
@@ -85,7 +80,7 @@ func (s *server) followTo(ctx context.Context, last activity.Type) error {
 // claimAndReleaseOnAll claims from all servers concurrently, and then releases on
 // all servers concurrently.
 func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) error {
-	got := make([]claim.Claim, len(f.servers))
+	got := make([]client.Claim, len(f.servers))
 	made := make([]bool, len(f.servers))
 	var g errgroup.Group
 	for n, s := range f.servers {
@@ -99,7 +94,7 @@ func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) 
 	}
 	creators := 0
 	for n := range f.servers {
-		if got[n].ID != got[0].ID || got[n].State != claim.Active {
+		if got[n].ID != got[0].ID || got[n].State != client.ClaimActive {
 			return fmt.Errorf("%s has claims %s and %s (%s)", tenant, got[0].ID, got[n].ID, got[n].State)
 		}
 		if made[n] {
@@ -112,7 +107,7 @@ func (f *fleet) claimAndReleaseOnAll(ctx context.Context, tenant string, i int) 
 	for n, s := range f.servers {
 		g.Go(func() error {
 			c, err := s.Release(ctx, got[0].ID, n == i%3)
-			if err == nil && c.State != claim.Released {
+			if err == nil && c.State != client.ClaimReleased {
 				err = fmt.Errorf("the claim of %s is %s", tenant, c.State)
 			}
 			return err
@@ -171,8 +166,8 @@ func TestStalledReplicaIsFenced(t *testing.T) {
 	all, end := prepareScenarios(t, stalled, "held", "in-claim-2", "in-release")
 	stalled.signal(syscall.SIGSTOP)
 	others[0].log.await(t, "that it leads", isLeaderLine)
-	others[0].awaitEvent(eventsOf("in-claim-2", activity.ClaimActivated), 1)
-	others[0].awaitEvent(eventsOf("in-release", activity.ClaimReleased), 1)
+	others[0].awaitEvent(eventsOf("in-claim-2", client.EventClaimActivated), 1)
+	others[0].awaitEvent(eventsOf("in-release", client.EventClaimReleased), 1)
 	stalled.signal(syscall.SIGCONT)
 	<-stalled.ended
 	end()
@@ -197,8 +192,8 @@ func TestPartitionedReplicaIsFenced(t *testing.T) {
 	all, end := prepareScenarios(t, partitioned, "held", "in-claim-2", "in-release")
 	proxy.cut()
 	other.log.await(t, "that it leads", isLeaderLine)
-	other.awaitEvent(eventsOf("in-claim-2", activity.ClaimActivated), 1)
-	other.awaitEvent(eventsOf("in-release", activity.ClaimReleased), 1)
+	other.awaitEvent(eventsOf("in-claim-2", client.EventClaimActivated), 1)
+	other.awaitEvent(eventsOf("in-release", client.EventClaimReleased), 1)
 	proxy.restore(t)
 	<-partitioned.ended
 	end()
@@ -248,28 +243,28 @@ func TestReplicaStopDuringHook(t *testing.T) {
 	leader.apply("kept", "pool: { min_idle: 1, max_size: 1, reuse: wipe, claim_idle_ttl: 2s }\nhooks: { pre_release: [{ command: [APP, hang], timeout: 55s }] }\n")
 	leader.apply("going", "pool: { min_idle: 1, max_size: 1 }\nhooks: { pre_destroy: [{ command: [BOX, pause, '30000'], timeout: 60s }, { command: [BOX, pause, '3000'] }] }\n")
 	leader.claimAs("kept", "ada") // idle, so no request waits for the release
-	begun := leader.awaitEvent(eventsOf("kept", activity.HookStarted), 1)
-	container := leader.awaitEvent(eventsOf("going", activity.ContainerCreated), 1).Container
+	begun := leader.awaitEvent(eventsOf("kept", client.EventHookStarted), 1)
+	container := leader.awaitEvent(eventsOf("going", client.EventContainerCreated), 1).Container
 	_, err := leader.DestroyContainer(t.Context(), container, false)
 	require.NoError(t, err)
-	leader.awaitEvent(eventsOf("going", activity.HookStarted), 1)
+	leader.awaitEvent(eventsOf("going", client.EventHookStarted), 1)
 	stopped := time.Now()
 	require.Zero(t, leader.stopWith(syscall.SIGTERM))
 	others[0].log.await(t, "that it takes over", func(l logLine) bool {
 		return l.hasMessage("taking over from expired server")
 	})
 	require.Greater(t, time.Since(stopped), 40*time.Second, "it was treated as expired")
-	others[0].awaitEvent(eventsOf("kept", activity.ClaimReleased), 1)
-	runs := others[0].runsOf(hooks.RunFilter{Claim: begun.Claim})
+	others[0].awaitEvent(eventsOf("kept", client.EventClaimReleased), 1)
+	runs := others[0].runsOf(client.RunFilter{Claim: begun.Claim})
 	require.Len(t, runs, 1)
-	require.Equal(t, hooks.TimedOut, runs[0].State)
-	gone := eventsOf("going", activity.ContainerDestroyed)
+	require.Equal(t, client.RunTimedOut, runs[0].State)
+	gone := eventsOf("going", client.EventContainerDestroyed)
 	gone.Container = container
 	others[0].awaitEvent(gone, 1)
-	runs = others[0].runsOf(hooks.RunFilter{Container: container})
+	runs = others[0].runsOf(client.RunFilter{Container: container})
 	require.Len(t, runs, 2)
 	for _, r := range runs {
-		require.Equal(t, hooks.Succeeded, r.State)
+		require.Equal(t, client.RunSucceeded, r.State)
 	}
 }
 
@@ -293,10 +288,10 @@ func TestReplicaGracefulStop(t *testing.T) {
 	leader.start()
 	released, err := leader.Release(t.Context(), got.ID, true)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, released.State)
+	require.Equal(t, client.ClaimReleased, released.State)
 	container, err := others[0].Container(t.Context(), got.Container)
 	require.NoError(t, err)
-	require.Contains(t, []pool.State{pool.Destroying, pool.Destroyed}, container.State)
+	require.Contains(t, []client.ContainerState{client.ContainerDestroying, client.ContainerDestroyed}, container.State)
 	leader.deleteWorkload("kept")
 	leader.requireEnds()
 	leader.requireNothingLeft()

@@ -12,9 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store/postgrestest"
 )
@@ -115,14 +113,14 @@ func runRestoreScenario(t *testing.T, s *server, by backupMethod) {
 
 	now, err := s.GetClaim(t.Context(), ada.ID)
 	require.NoError(t, err)
-	require.Equal(t, claim.Active, now.State)
+	require.Equal(t, client.ClaimActive, now.State)
 	require.Equal(t, "ada's", ada.mustRun("read", "/state/note"))
 	require.Equal(t, was, rt.incarnation(t, s, ada.Container))
 	_, err = s.GetClaim(t.Context(), carl.ID)
-	require.Equal(t, api.ClaimNotFound, problemOf(t, err).Code)
+	require.Equal(t, client.CodeClaimNotFound, problemOf(t, err).Code)
 	now, err = s.GetClaim(t.Context(), bob.ID)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, now.State)
+	require.Equal(t, client.ClaimReleased, now.State)
 	for _, gone := range []string{carl.Container, bob.Container, waiting} {
 		require.Eventually(t, func() bool {
 			_, err := s.engine.Status(t.Context(), gone)
@@ -141,7 +139,7 @@ func (s *server) awaitIdle(workload string) string {
 	s.t.Helper()
 	var id string
 	require.Eventually(s.t, func() bool {
-		all, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: workload, States: []pool.State{pool.Idle}})
+		all, err := s.Containers(s.t.Context(), client.ContainerFilter{Workload: workload, States: []client.ContainerState{client.ContainerIdle}})
 		require.NoError(s.t, err)
 		if len(all) > 0 {
 			id = all[0].ID

@@ -15,8 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/s3test"
 )
 
@@ -82,7 +81,7 @@ func TestStateOnS3(t *testing.T) {
 		}
 		require.NoError(t, g.Wait())
 		require.NotContains(t, s.log.String(), s3test.Secret)
-		for _, e := range s.events(activity.Filter{Workload: "kept"}) {
+		for _, e := range s.events(client.EventFilter{Workload: "kept"}) {
 			require.NotContains(t, e.Message+string(e.Data), s3test.Secret)
 		}
 
@@ -103,7 +102,7 @@ func TestStateOnS3(t *testing.T) {
 		require.Error(t, err, "the server is killed during the call")
 		<-killed
 		s.start()
-		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: ada.ID}, 1)
 		again := s.claimAs("kept", "ada")
 		require.NotEqual(t, ada.Container, again.Container)
 		require.Equal(t, sum, again.mustRun("sum", "/state/bulk"))
@@ -159,13 +158,13 @@ func TestStopDuringUpload(t *testing.T) {
 		s.start()
 		s.apply("kept", b.file())
 		for tenant, id := range map[string]string{"idle": idle.ID, "ada": ada.ID} {
-			s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: id}, 1)
+			s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: id}, 1)
 			all, err := s.Snapshots(t.Context(), "kept", tenant)
 			require.NoError(t, err)
 			require.Len(t, all, 1)
 			require.Equal(t, sums[tenant], s.claimAs("kept", tenant).mustRun("sum", "/state/bulk"))
 		}
-		require.Empty(t, s.events(activity.Filter{Types: []activity.Type{activity.ClaimReleaseFailed}}))
+		require.Empty(t, s.events(client.EventFilter{Types: []client.EventType{client.EventClaimReleaseFailed}}))
 		s.requireEngineMatchesRecords()
 	})
 }
@@ -189,7 +188,7 @@ func (s *server) moveState(tenant string) error {
 		}
 		// The server retries a failed release.
 		if _, err := s.Release(s.t.Context(), got.ID, false); err != nil {
-			f := activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: got.ID}
+			f := client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: got.ID}
 			s.awaitEvent(f, 1)
 		}
 	}
@@ -197,7 +196,7 @@ func (s *server) moveState(tenant string) error {
 }
 
 // claimWithRetry claims, and retries errors of the sink.
-func (s *server) claimWithRetry(tenant string) (claim.Claim, error) {
+func (s *server) claimWithRetry(tenant string) (client.Claim, error) {
 	for tries := 1; ; tries++ {
 		got, _, err := s.Claim(s.t.Context(), "kept", tenant, waitTimeout)
 		if err == nil || tries == 10 {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"

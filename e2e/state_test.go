@@ -13,9 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -29,7 +27,7 @@ sync: { sink: { type: file }, policy: { manual: true } }
 // tenantSession is a tenant with a claim.
 type tenantSession struct {
 	s *server
-	claim.Claim
+	client.Claim
 }
 
 // claimAs claims for a tenant.
@@ -62,7 +60,7 @@ func (g tenantSession) release() {
 	g.s.t.Helper()
 	got, err := g.s.Release(g.s.t.Context(), g.ID, false)
 	require.NoError(g.s.t, err)
-	require.Equal(g.s.t, claim.Released, got.State)
+	require.Equal(g.s.t, client.ClaimReleased, got.State)
 }
 
 // A tenant's files follow it from container to container, are not visible to
@@ -92,7 +90,7 @@ func TestStateFollowsTenant(t *testing.T) {
 		require.Contains(t, held.err, again.ID, "it names the claim in the way")
 		again.release()
 
-		all := mustRunJSON[[]api.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
+		all := mustRunJSON[[]client.Snapshot](s, "snapshots", "--workload", "kept", "--tenant", "ada")
 		require.Len(t, all, 2, "an unchanged state is not kept twice")
 		require.True(t, all[0].Current)
 		require.Contains(t, s.mustCLI("snapshots", "restore", all[1].ID, "--workload", "kept", "--tenant", "ada"), "is current")
@@ -135,7 +133,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 
 		require.Contains(t, s.mustCLI("release", bob.ID, "--discard"), "released")
 		require.NoError(t, os.Remove(sink))
-		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: ada.ID}, 1)
 		require.Equal(t, "the last copy", s.claimAs("kept", "ada").mustRun("read", "/state/note"))
 		require.False(t, s.claimAs("kept", "bob").run("read", "/state/note").OK(), "bob has discarded it")
 		require.NotContains(t, s.mustCLI("get", "claims", "--failed"), ada.ID)
@@ -163,12 +161,12 @@ func TestKilledDuringTransfer(t *testing.T) {
 			return err
 		}, func() bool { return partialSize(t, s) > 8<<20 })
 		s.start()
-		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ClaimReleased}, Claim: ada.ID}, 1)
+		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventClaimReleased}, Claim: ada.ID}, 1)
 		all, err := s.Snapshots(t.Context(), "kept", "ada")
 		require.NoError(t, err)
 		require.Len(t, all, 1)
 
-		downloads := activity.Filter{Types: []activity.Type{activity.SyncStarted}, Workload: "kept", Tenant: "ada"}
+		downloads := client.EventFilter{Types: []client.EventType{client.EventSyncStarted}, Workload: "kept", Tenant: "ada"}
 		before := len(s.events(downloads))
 		s.killDuring(func(ctx context.Context) error {
 			_, _, err := s.Claim(ctx, "kept", "ada", 0)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -78,7 +78,7 @@ func runKilledAt(t *testing.T, rt backend, failpoint string) {
 	s := install(t, rt)
 	s.program, s.env = path, []string{"HOSTLER_CRASH_AT=" + failpoint}
 	s.start()
-	v := &tenantSim{s: s, written: map[string]bool{}, promised: map[string]claim.State{}}
+	v := &tenantSim{s: s, written: map[string]bool{}, promised: map[string]client.ClaimState{}}
 	v.run(id)
 	s.awaitCrash(failpoint)
 	s.env = nil
@@ -94,8 +94,8 @@ func runKilledAt(t *testing.T, rt backend, failpoint string) {
 // killed, and records what they can expect.
 type tenantSim struct {
 	s        *server
-	written  map[string]bool        // tenants that have written their note
-	promised map[string]claim.State // by claim
+	written  map[string]bool              // tenants that have written their note
+	promised map[string]client.ClaimState // by claim
 }
 
 // run runs all flows until the server is killed.
@@ -105,13 +105,13 @@ func (v *tenantSim) run(id string) {
 	if _, err := s.Apply(ctx, id, []byte(workload(s.t, s.rt, id, allPointsStateful))); err != nil {
 		return
 	}
-	var last claim.Claim
+	var last client.Claim
 	for _, tenant := range []string{"ada", "bob", "ada", "ada"} {
 		got, _, err := s.Claim(ctx, id, tenant, waitTimeout)
 		if err != nil {
 			return
 		}
-		v.promised[got.ID] = claim.Active
+		v.promised[got.ID] = client.ClaimActive
 		v.readNote(got)
 		if !v.written[tenant] {
 			result, err := s.engine.Exec(ctx, got.Container, v.app("append", "/state/note", tenant))
@@ -123,7 +123,7 @@ func (v *tenantSim) run(id string) {
 		if _, err := s.Release(ctx, got.ID, false); err != nil {
 			return
 		}
-		v.promised[got.ID] = claim.Released
+		v.promised[got.ID] = client.ClaimReleased
 		last = got
 	}
 	_, _ = s.DestroyContainer(ctx, last.Container, false) // the server may be killed during the call
@@ -131,7 +131,7 @@ func (v *tenantSim) run(id string) {
 
 // readNote checks the note in a claim's container: it is the tenant's whole note,
 // or there is none if the tenant wrote none.
-func (v *tenantSim) readNote(c claim.Claim) {
+func (v *tenantSim) readNote(c client.Claim) {
 	t := v.s.t
 	t.Helper()
 	got, err := v.s.engine.Exec(t.Context(), c.Container, v.app("read", "/state/note"))
@@ -167,20 +167,20 @@ func (v *tenantSim) check(id string) {
 		v.readNote(got)
 		released, err := s.Release(ctx, got.ID, false)
 		require.NoError(s.t, err)
-		require.Equal(s.t, claim.Released, released.State)
+		require.Equal(s.t, client.ClaimReleased, released.State)
 	}
 }
 
 // releaseTenant releases the live claims of a tenant, in any state.
 func (s *server) releaseTenant(id, tenant string) {
 	s.t.Helper()
-	live, err := s.Claims(s.t.Context(), claim.Filter{Workload: id, Tenant: tenant})
+	live, err := s.Claims(s.t.Context(), client.ClaimFilter{Workload: id, Tenant: tenant})
 	require.NoError(s.t, err)
 	for _, c := range live {
 		got, err := s.Release(s.t.Context(), c.ID, false)
 		require.NoError(s.t, err, "release claim %s, which is %s", c.ID, c.State)
-		if c.State != claim.Pending {
-			require.Equal(s.t, claim.Released, got.State)
+		if c.State != client.ClaimPending {
+			require.Equal(s.t, client.ClaimReleased, got.State)
 		}
 	}
 }

@@ -15,11 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/pool"
 )
 
 // Parameters of the stress test. After a kill a claim with a hook may wait for a
@@ -159,7 +156,7 @@ func (s *stress) retry(ctx context.Context, what string, ask func(context.Contex
 
 // claim returns the tenant's claim, and checks that no other tenant has it or its
 // container.
-func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err error) {
+func (s *stress) claim(ctx context.Context, name string) (c client.Claim, err error) {
 	wanted := time.Now()
 	err = s.retry(ctx, name+" claims", func(ctx context.Context, to *client.Client) (err error) {
 		asked := time.Now()
@@ -180,7 +177,7 @@ func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err err
 	if other := s.holders[c.Container]; other != "" {
 		return c, fmt.Errorf("container %s belongs to %s and %s", c.Container, other, name)
 	}
-	if other := s.claims[c.ID]; other != "" || c.Tenant != name || c.State != claim.Active {
+	if other := s.claims[c.ID]; other != "" || c.Tenant != name || c.State != client.ClaimActive {
 		return c, fmt.Errorf("claim %s, which %s had before, is %s of %s for %s", c.ID, other, c.State, c.Tenant, name)
 	}
 	s.holders[c.Container], s.claims[c.ID] = name, name
@@ -189,13 +186,13 @@ func (s *stress) claim(ctx context.Context, name string) (c claim.Claim, err err
 
 // inspect checks that the hooks of a claim have run once, in a container without
 // files of other tenants.
-func (s *stress) inspect(ctx context.Context, c claim.Claim) error {
+func (s *stress) inspect(ctx context.Context, c client.Claim) error {
 	return s.retry(ctx, c.Tenant+" inspects", func(ctx context.Context, to *client.Client) error {
-		runs, err := to.Runs(ctx, hooks.RunFilter{Claim: c.ID, Point: hooks.PostClaim})
+		runs, err := to.Runs(ctx, client.RunFilter{Claim: c.ID, Point: client.PostClaim})
 		if err != nil {
 			return err
 		}
-		if len(runs) != 2 || c.Source != claim.Affinity && outputsByHook(runs)["show"] != "x" {
+		if len(runs) != 2 || c.Source != client.SourceAffinity && outputsByHook(runs)["show"] != "x" {
 			s.f.t.Errorf("claim %s (%s): %d runs, count %q", c.ID, c.Source, len(runs), outputsByHook(runs)["show"])
 		}
 		return nil
@@ -203,10 +200,10 @@ func (s *stress) inspect(ctx context.Context, c claim.Claim) error {
 }
 
 // release releases the claim.
-func (s *stress) release(ctx context.Context, c claim.Claim) error {
+func (s *stress) release(ctx context.Context, c client.Claim) error {
 	return s.retry(ctx, c.Tenant+" releases", func(ctx context.Context, to *client.Client) error {
 		got, err := to.Release(ctx, c.ID, rand.IntN(10) == 0)
-		if err == nil && got.State != claim.Released {
+		if err == nil && got.State != client.ClaimReleased {
 			s.f.t.Errorf("claim %s is %s after its release", c.ID, got.State)
 		}
 		return err
@@ -243,15 +240,15 @@ func (s *stress) check() {
 // requireSettled waits until the work of killed servers is finished.
 func requireSettled(t *testing.T, s *server) {
 	t.Helper()
-	var live []claim.Claim
+	var live []client.Claim
 	require.Eventually(t, func() bool {
 		var err error
-		live, err = s.Claims(t.Context(), claim.Filter{Workload: "crowd"})
+		live, err = s.Claims(t.Context(), client.ClaimFilter{Workload: "crowd"})
 		require.NoError(t, err)
 		return len(live) == 0
 	}, waitTimeout, 200*time.Millisecond, "claims are still live")
 	require.Empty(t, live)
-	containers, err := s.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Claimed}})
+	containers, err := s.Containers(t.Context(), client.ContainerFilter{States: []client.ContainerState{client.ContainerClaimed}})
 	require.NoError(t, err)
 	require.Empty(t, containers, "containers without a claim")
 }

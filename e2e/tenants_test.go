@@ -8,9 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 const (
@@ -39,9 +37,9 @@ func TestManyTenants(t *testing.T) {
 		}
 		require.NoError(t, g.Wait())
 		requireOneTenantEach(t, s.events(eventsOf("crowd", "container")))
-		require.Len(t, s.events(eventsOf("crowd", activity.ClaimActivated)), tenants)
-		require.Len(t, s.events(eventsOf("crowd", activity.ClaimReleased)), tenants)
-		require.Empty(t, s.events(eventsOf("crowd", activity.ClaimFailed)))
+		require.Len(t, s.events(eventsOf("crowd", client.EventClaimActivated)), tenants)
+		require.Len(t, s.events(eventsOf("crowd", client.EventClaimReleased)), tenants)
+		require.Empty(t, s.events(eventsOf("crowd", client.EventClaimFailed)))
 		s.requireEnds()
 	})
 }
@@ -56,10 +54,10 @@ func (s *server) claimTwiceAndRelease(ctx context.Context, tenant string) error 
 	if err != nil {
 		return fmt.Errorf("second claim of %s: %w", tenant, err)
 	}
-	if !created || recreated || again.ID != c.ID || again.Container != c.Container || again.State != claim.Active {
+	if !created || recreated || again.ID != c.ID || again.Container != c.Container || again.State != client.ClaimActive {
 		return fmt.Errorf("%s has claim %s (created: %t), and the second time %s (created: %t)", tenant, c.ID, created, again.ID, recreated)
 	}
-	runs, err := s.Runs(ctx, hooks.RunFilter{Claim: c.ID})
+	runs, err := s.Runs(ctx, client.RunFilter{Claim: c.ID})
 	if err != nil {
 		return err
 	}
@@ -72,19 +70,19 @@ func (s *server) claimTwiceAndRelease(ctx context.Context, tenant string) error 
 
 // requireOneTenantEach checks in the events that no container had two tenants at
 // a time.
-func requireOneTenantEach(t testing.TB, events []activity.Event) {
+func requireOneTenantEach(t testing.TB, events []client.Event) {
 	t.Helper()
 	holds, alive := map[string]string{}, map[string]bool{}
 	for _, e := range events {
 		switch e.Type {
-		case activity.ContainerCreating:
+		case client.EventContainerCreating:
 			alive[e.Container] = true
-		case activity.ContainerClaimed:
+		case client.EventContainerClaimed:
 			require.Empty(t, holds[e.Container], "the holder when %s gets %s", e.Tenant, e.Container)
 			holds[e.Container] = e.Tenant
-		case activity.ContainerReleased, activity.ContainerDestroying:
+		case client.EventContainerReleased, client.EventContainerDestroying:
 			delete(holds, e.Container)
-		case activity.ContainerDestroyed:
+		case client.EventContainerDestroyed:
 			delete(alive, e.Container)
 		}
 		require.LessOrEqual(t, len(alive), maxContainers)

@@ -13,10 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/clustertest"
-	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime/shim"
 )
 
@@ -75,9 +73,9 @@ func (s *server) upgrade() { s.program, s.args = "", nil }
 
 // versions returns the protocol versions of a workload's containers in a state,
 // sorted.
-func (s *server) versions(id string, state pool.State) []int {
+func (s *server) versions(id string, state client.ContainerState) []int {
 	s.t.Helper()
-	all, err := s.Containers(s.t.Context(), pool.ContainerFilter{Workload: id, States: []pool.State{state}})
+	all, err := s.Containers(s.t.Context(), client.ContainerFilter{Workload: id, States: []client.ContainerState{state}})
 	require.NoError(s.t, err)
 	list := []int{}
 	for _, c := range all {
@@ -92,9 +90,9 @@ func (s *server) versions(id string, state pool.State) []int {
 func (s *server) waitFor(id string, want ...int) {
 	s.t.Helper()
 	s.eventually(func() bool {
-		return slices.Equal(want, s.versions(id, pool.Idle)) && len(s.versions(id, pool.Destroying)) == 0
+		return slices.Equal(want, s.versions(id, client.ContainerIdle)) && len(s.versions(id, client.ContainerDestroying)) == 0
 	})
-	require.Equal(s.t, want, s.versions(id, pool.Idle), "%s", s.eventLog())
+	require.Equal(s.t, want, s.versions(id, client.ContainerIdle), "%s", s.eventLog())
 }
 
 // An upgraded server continues live claims in containers of the previous version,
@@ -120,13 +118,13 @@ func TestUpgrade(t *testing.T) {
 		s.upgrade()
 		s.start()
 		s.waitFor(id, now)
-		require.Equal(t, []int{before}, s.versions(id, pool.Claimed))
-		replaced := s.events(eventsOf(id, activity.ContainerDestroying))
+		require.Equal(t, []int{before}, s.versions(id, client.ContainerClaimed))
+		replaced := s.events(eventsOf(id, client.EventContainerDestroying))
 		require.Len(t, replaced, 2, "%s", s.eventLog())
 		for _, e := range replaced {
 			require.Contains(t, e.Message, "its protocol version is outdated", "%s", s.eventLog())
 		}
-		made := s.events(eventsOf(id, activity.ContainerCreated))
+		made := s.events(eventsOf(id, client.EventContainerCreated))
 		require.Greater(t, replaced[0].Seq, made[len(made)-1].Seq, "the new one is ready first")
 
 		// The live claim continues to work.
@@ -136,23 +134,23 @@ func TestUpgrade(t *testing.T) {
 		require.Contains(t, s.mustCLI("sync", ada.ID), "files")
 		ada.mustRun("append", "/state/note", " and more")
 		ada.release()
-		s.awaitEvent(activity.Filter{Types: []activity.Type{activity.ContainerDestroyed}, Container: ada.Container}, 1)
+		s.awaitEvent(client.EventFilter{Types: []client.EventType{client.EventContainerDestroyed}, Container: ada.Container}, 1)
 		require.Contains(t, s.mustCLI("get", "containers", ada.Container), "its protocol version is outdated")
-		require.Len(t, s.events(activity.Filter{Types: []activity.Type{activity.HookCompleted}, Container: ada.Container, Point: "pre_destroy"}), 1, "%s", s.eventLog())
+		require.Len(t, s.events(client.EventFilter{Types: []client.EventType{client.EventHookCompleted}, Container: ada.Container, Point: "pre_destroy"}), 1, "%s", s.eventLog())
 		again := s.claimAs(id, "ada")
 		require.Equal(t, "ada's and more", again.mustRun("read", "/state/note"))
 		require.Equal(t, "yes ", again.mustRun("read", "/state/flushed"))
 		require.Equal(t, "yes yes ", again.mustRun("read", "/state/greeted"))
-		require.Equal(t, []int{now}, s.versions(id, pool.Claimed))
+		require.Equal(t, []int{now}, s.versions(id, client.ContainerClaimed))
 		back := s.claimAs(id, "bob")
 		require.Equal(t, "bob's", back.mustRun("read", "/state/note"))
 		back.release()
 
 		s.backAndForth(id, again, before, now)
-		require.Empty(t, s.events(eventsOf(id, activity.ClaimFailed)), "%s", s.eventLog())
-		for _, point := range []hooks.Point{hooks.PostClaim, hooks.PreRelease} {
-			for _, r := range s.runsOf(hooks.RunFilter{Workload: id, Point: point}) {
-				require.Equal(t, hooks.Succeeded, r.State, "%s %s\n%s", r.Point, r.Hook, s.eventLog())
+		require.Empty(t, s.events(eventsOf(id, client.EventClaimFailed)), "%s", s.eventLog())
+		for _, point := range []client.Point{client.PostClaim, client.PreRelease} {
+			for _, r := range s.runsOf(client.RunFilter{Workload: id, Point: point}) {
+				require.Equal(t, client.RunSucceeded, r.State, "%s %s\n%s", r.Point, r.Hook, s.eventLog())
 			}
 		}
 		s.deleteWorkload(id)
@@ -172,7 +170,7 @@ func (s *server) backAndForth(id string, holds tenantSession, before, now int) {
 	s.start()
 	s.waitFor(id, before, now, now)
 	other := s.claimAs(id, "joe")
-	require.Equal(t, []int{before, now}, s.versions(id, pool.Claimed))
+	require.Equal(t, []int{before, now}, s.versions(id, client.ContainerClaimed))
 	require.Equal(t, holds.ID, s.claimAs(id, holds.Tenant).ID)
 	refused := s.cli("release", holds.ID)
 	require.NotZero(t, refused.code)
@@ -187,5 +185,5 @@ func (s *server) backAndForth(id string, holds tenantSession, before, now int) {
 	s.start()
 	require.Equal(t, "ada's and more", holds.mustRun("read", "/state/note"), "the container is unchanged")
 	holds.release()
-	s.eventually(func() bool { return !slices.Contains(s.versions(id, pool.Idle), before) })
+	s.eventually(func() bool { return !slices.Contains(s.versions(id, client.ContainerIdle), before) })
 }

@@ -6,10 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 )
 
 const notes = `healthcheck: { test: [CMD, /usr/local/bin/hostler, demo-app, check], interval: 5s }
@@ -71,13 +68,13 @@ func TestInstallRestricted(t *testing.T) {
 }
 
 // checkLifecycle claims for a tenant, and looks at what it got.
-func (i *installation) checkLifecycle(id string) claim.Claim {
+func (i *installation) checkLifecycle(id string) client.Claim {
 	t := i.t
 	t.Helper()
 	c, created, err := i.Claim(t.Context(), id, "ada", waitTimeout)
 	require.NoError(t, err)
 	require.True(t, created)
-	require.Equal(t, claim.Active, c.State)
+	require.Equal(t, client.ClaimActive, c.State)
 	require.NotEmpty(t, c.Endpoint.Host, "tenants find their container by it")
 	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(c.ID))
 	pods, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+c.Container)
@@ -90,7 +87,7 @@ func (i *installation) checkLifecycle(id string) claim.Claim {
 // runs are a claim's hooks and how they ended.
 func (i *installation) runs(id string) []string {
 	i.t.Helper()
-	runs, err := i.Runs(i.t.Context(), hooks.RunFilter{Claim: id})
+	runs, err := i.Runs(i.t.Context(), client.RunFilter{Claim: id})
 	require.NoError(i.t, err)
 	var all []string
 	for _, r := range runs {
@@ -101,7 +98,7 @@ func (i *installation) runs(id string) []string {
 
 // replace has the server replaced by another while a claim is held. The next
 // one has the same claim, of the same container, and runs no hook again.
-func (i *installation) replace(held claim.Claim, how func()) {
+func (i *installation) replace(held client.Claim, how func()) {
 	t := i.t
 	t.Helper()
 	before, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+held.Container)
@@ -122,18 +119,18 @@ func (i *installation) replace(held claim.Claim, how func()) {
 }
 
 // release gives a claim back and finds all of it in the events.
-func (i *installation) release(held claim.Claim) {
+func (i *installation) release(held client.Claim) {
 	t := i.t
 	t.Helper()
 	c, err := i.Release(t.Context(), held.ID, false)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, c.State)
+	require.Equal(t, client.ClaimReleased, c.State)
 	require.Empty(t, c.Warnings)
-	page, err := i.Events(t.Context(), client.EventQuery{Filter: activity.Filter{Claim: held.ID}}, 1000)
+	page, err := i.Events(t.Context(), client.EventQuery{EventFilter: client.EventFilter{Claim: held.ID}}, 1000)
 	require.NoError(t, err)
-	var seen []activity.Type
+	var seen []client.EventType
 	for _, e := range page.Items {
 		seen = append(seen, e.Type)
 	}
-	require.Subset(t, seen, []activity.Type{activity.ClaimActivated, activity.HookCompleted, activity.ClaimReleased})
+	require.Subset(t, seen, []client.EventType{client.EventClaimActivated, client.EventHookCompleted, client.EventClaimReleased})
 }

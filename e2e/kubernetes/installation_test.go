@@ -13,8 +13,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/client"
 )
 
 // installation is Hostler in the cluster, and a client of it.
@@ -178,7 +177,7 @@ func (i *installation) awaitIdle(id string) {
 // requireFilled is a pool with a container that waits.
 func requireFilled(i *installation, id string) error {
 	p, err := i.Pool(i.t.Context(), id)
-	if err == nil && p.Containers[pool.Idle] == 0 {
+	if err == nil && p.Containers[client.ContainerIdle] == 0 {
 		err = fmt.Errorf("%+v", p)
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 )
 
 // A server outside of the cluster needs no more rights than one inside: with a

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/testenv"
-	"github.com/hostler/hostler/pool"
 )
 
 // rule is a verb on a resource, all of the group "".
@@ -80,7 +80,7 @@ func cannotWatch(i *installation, _ string) error {
 
 // cannotDestroy is a container that should go and stays, as the log says.
 func cannotDestroy(i *installation, id string) error {
-	idle, err := i.Containers(i.t.Context(), pool.ContainerFilter{Workload: id, States: []pool.State{pool.Idle}})
+	idle, err := i.Containers(i.t.Context(), client.ContainerFilter{Workload: id, States: []client.ContainerState{client.ContainerIdle}})
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func cannotDestroy(i *installation, id string) error {
 
 // cannotReadLogs is a server that cannot show what a container has written.
 func cannotReadLogs(i *installation, id string) error {
-	idle, err := i.Containers(i.t.Context(), pool.ContainerFilter{Workload: id})
+	idle, err := i.Containers(i.t.Context(), client.ContainerFilter{Workload: id})
 	if err != nil {
 		return err
 	}

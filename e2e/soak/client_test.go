@@ -10,11 +10,8 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
-	"github.com/hostler/hostler/pool"
 )
 
 // runClient lets one tenant after the other claim and release until ctx ends. What
@@ -73,7 +70,7 @@ type request struct {
 
 // answer is how a claim was answered.
 type answer struct {
-	claim.Claim
+	client.Claim
 	created bool
 }
 
@@ -90,7 +87,7 @@ func (s *soak) requestClaim(ctx context.Context, r request) (answer, error) {
 }
 
 // claim asks, now and then twice at once, which has to be the same claim.
-func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (claim.Claim, error) {
+func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (client.Claim, error) {
 	s.counters.add("claims: asked for")
 	if random.IntN(10) > 0 {
 		c, err := s.requestClaim(ctx, r)
@@ -115,26 +112,26 @@ func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (claim.C
 }
 
 // claimOfEither is the claim that one of two got where the other did not.
-func (s *soak) claimOfEither(ctx context.Context, both [2]answer, err error) (claim.Claim, error) {
+func (s *soak) claimOfEither(ctx context.Context, both [2]answer, err error) (client.Claim, error) {
 	for _, c := range both {
 		if c.ID == "" {
 			continue
 		}
-		now, err := call(ctx, s.server, func(at *client.Client) (claim.Claim, error) { return at.GetClaim(ctx, c.ID) })
+		now, err := call(ctx, s.server, func(at *client.Client) (client.Claim, error) { return at.GetClaim(ctx, c.ID) })
 		if err != nil {
 			return now, err
 		}
-		if now.State == claim.Active {
+		if now.State == client.ClaimActive {
 			return now, nil
 		}
 	}
-	return claim.Claim{}, err
+	return client.Claim{}, err
 }
 
 // allowedRefusals are why claims may fail for which nobody is to blame but the tenants
 // and the trouble.
-var allowedRefusals = []api.Code{
-	api.PoolExhausted, api.PoolNotReady, api.EngineUnavailable, api.Unhealthy, api.ContainerNotFound, api.HookFailed, api.StartFailed,
+var allowedRefusals = []client.Code{
+	client.CodePoolExhausted, client.CodePoolNotReady, client.CodeEngineUnavailable, client.CodeUnhealthy, client.CodeContainerNotFound, client.CodeHookFailed, client.CodeStartFailed,
 }
 
 // checkRefusal judges why there is no claim, and that nothing of it is left.
@@ -145,8 +142,8 @@ func (s *soak) checkRefusal(ctx context.Context, r request, err error) error {
 	}
 	s.counters.add("claims: %s", reason)
 	s.recordDenied(r, reason, err)
-	live, err := call(ctx, s.server, func(at *client.Client) ([]claim.Claim, error) {
-		return at.Claims(ctx, claim.Filter{Workload: r.workload.id, Tenant: r.tenant})
+	live, err := call(ctx, s.server, func(at *client.Client) ([]client.Claim, error) {
+		return at.Claims(ctx, client.ClaimFilter{Workload: r.workload.id, Tenant: r.tenant})
 	})
 	if err != nil {
 		return err
@@ -176,7 +173,7 @@ func reasonOf(err error) (string, bool) {
 }
 
 // recordHolder notes that the tenant has the container to itself.
-func (s *soak) recordHolder(c claim.Claim) error {
+func (s *soak) recordHolder(c client.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if holder, held := s.holders[c.Container]; held {
@@ -187,7 +184,7 @@ func (s *soak) recordHolder(c claim.Claim) error {
 }
 
 // removeHolder ends that, before the release begins.
-func (s *soak) removeHolder(c claim.Claim) {
+func (s *soak) removeHolder(c client.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holders, c.Container)
@@ -195,15 +192,15 @@ func (s *soak) removeHolder(c claim.Claim) {
 
 // holdClaim holds the claim for a while, asks for it again, or sees its container
 // being destroyed by an operator.
-func (s *soak) holdClaim(ctx context.Context, random *rand.Rand, r request, c claim.Claim) error {
+func (s *soak) holdClaim(ctx context.Context, random *rand.Rand, r request, c client.Claim) error {
 	if err := flow.Sleep(ctx, time.Duration(random.IntN(r.workload.maxHold))*time.Millisecond); err != nil {
 		return err
 	}
 	switch n := random.IntN(20); {
 	case n == 0 && !s.onlyTenantFaults.Load():
 		s.counters.add("trouble: containers destroyed by an operator")
-		_, err := call(ctx, s.server, func(at *client.Client) (pool.Container, error) { return at.DestroyContainer(ctx, c.Container, true) })
-		if err != nil && codeOf(err) != api.EngineUnavailable {
+		_, err := call(ctx, s.server, func(at *client.Client) (client.Container, error) { return at.DestroyContainer(ctx, c.Container, true) })
+		if err != nil && codeOf(err) != client.CodeEngineUnavailable {
 			return fmt.Errorf("destroy container %s by force: %w", c.Container, err)
 		}
 	case n < 5:
@@ -221,7 +218,7 @@ func (s *soak) holdClaim(ctx context.Context, random *rand.Rand, r request, c cl
 // release gives the claim back, now and then by two at once or with the wish
 // that nothing stays. Only an engine that is away may hold it up, and what a
 // hostile tenant has made of its own state.
-func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c claim.Claim) error {
+func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c client.Claim) error {
 	discard := random.IntN(10) == 0
 	times := 1 + random.IntN(10)/9
 	begin := time.Now()
@@ -229,8 +226,8 @@ func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c clai
 		var g errgroup.Group
 		for range times {
 			g.Go(func() error {
-				got, err := call(ctx, s.server, func(at *client.Client) (claim.Claim, error) { return at.Release(ctx, c.ID, discard) })
-				if err == nil && got.State != claim.Released {
+				got, err := call(ctx, s.server, func(at *client.Client) (client.Claim, error) { return at.Release(ctx, c.ID, discard) })
+				if err == nil && got.State != client.ClaimReleased {
 					err = fmt.Errorf("it is %s", got.State)
 				}
 				return err
@@ -243,10 +240,10 @@ func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c clai
 			return nil
 		}
 		switch {
-		case codeOf(err) == api.SyncFailed && r.workload.isAttacker(r.tenant):
+		case codeOf(err) == client.CodeSyncFailed && r.workload.isAttacker(r.tenant):
 			discard = true // nobody else waits for it
 			s.counters.add("claims: releases whose state could not be kept, of hostile tenants")
-		case codeOf(err) != api.EngineUnavailable || time.Since(begin) > serverTimeout:
+		case codeOf(err) != client.CodeEngineUnavailable || time.Since(begin) > serverTimeout:
 			return fmt.Errorf("release claim %s after %s: %w", c.ID, time.Since(begin), err)
 		default:
 			s.counters.add("claims: releases tried again, the engine was away")

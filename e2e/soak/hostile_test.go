@@ -12,7 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -151,7 +151,7 @@ func (s *soak) recordDenied(r request, reason string, err error) {
 }
 
 // recordReleased notes the end of a claim.
-func (s *soak) recordReleased(r request, c claim.Claim, discard bool, took time.Duration) {
+func (s *soak) recordReleased(r request, c client.Claim, discard bool, took time.Duration) {
 	s.recordDuration(r, "release", took)
 	if !r.workload.isHonest(r.tenant) {
 		return

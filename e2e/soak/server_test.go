@@ -17,8 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/store"
 )
@@ -150,11 +149,11 @@ func call[T any](ctx context.Context, v *server, do func(*client.Client) (T, err
 
 // isUnavailable reports whether no server answers, or none that serves.
 func isUnavailable(err error) bool {
-	return errors.Is(err, client.ErrNoResponse) || codeOf(err) == api.NotReady || codeOf(err) == api.StorageUnavailable
+	return errors.Is(err, client.ErrNoResponse) || codeOf(err) == client.CodeNotReady || codeOf(err) == client.CodeStorageUnavailable
 }
 
 // codeOf is what a server says that went wrong; empty for what none says.
-func codeOf(err error) api.Code {
+func codeOf(err error) client.Code {
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		return answer.Code
 	}

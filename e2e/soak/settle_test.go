@@ -8,20 +8,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/hostler/hostler/api/client"
-	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
 )
 
 // awaitPools returns when cond holds of every pool.
-func (s *soak) awaitPools(t *testing.T, what string, cond func(pool.Status) bool) {
+func (s *soak) awaitPools(t *testing.T, what string, cond func(client.Pool) bool) {
 	t.Helper()
 	deadline := time.Now().Add(2 * waitTimeout)
 	for {
-		all, err := call(t.Context(), s.server, func(c *client.Client) ([]pool.Status, error) { return c.Pools(t.Context()) })
+		all, err := call(t.Context(), s.server, func(c *client.Client) ([]client.Pool, error) { return c.Pools(t.Context()) })
 		require.NoError(t, err)
 		holds := true
 		for _, p := range all {
@@ -31,8 +29,8 @@ func (s *soak) awaitPools(t *testing.T, what string, cond func(pool.Status) bool
 			return
 		}
 		if time.Now().After(deadline) {
-			runs, err := s.server.api().Runs(t.Context(), hooks.RunFilter{Point: hooks.PostCreate, States: []hooks.RunState{hooks.Failed}, Limit: 3})
-			require.FailNow(t, "waited in vain", "%s: %+v; hooks that failed:%s %v", what, all, formatRuns(runs), err)
+			runs, err := s.server.api().Runs(t.Context(), client.RunFilter{Point: client.PostCreate, States: []client.RunState{client.RunFailed}, Limit: 3})
+			require.FailNow(t, "waited unsuccessfully", "%s: %+v; hooks that failed: %+v %v", what, all, runs, err)
 		}
 		<-time.After(250 * time.Millisecond)
 	}
@@ -42,9 +40,9 @@ func (s *soak) awaitPools(t *testing.T, what string, cond func(pool.Status) bool
 // measures what that takes.
 func (s *soak) settle(t *testing.T) usage {
 	t.Helper()
-	s.awaitPools(t, "pools to be filled", func(p pool.Status) bool {
-		return p.Containers[pool.Idle] == p.MinIdle && p.Waiting == 0 && p.Outdated == 0 &&
-			p.Containers[pool.Creating]+p.Containers[pool.Claimed]+p.Containers[pool.Destroying] == 0
+	s.awaitPools(t, "pools to be filled", func(p client.Pool) bool {
+		return p.Containers[client.ContainerIdle] == p.MinIdle && p.Waiting == 0 && p.Outdated == 0 &&
+			p.Containers[client.ContainerCreating]+p.Containers[client.ContainerClaimed]+p.Containers[client.ContainerDestroying] == 0
 	})
 	return s.server.measure(t)
 }
@@ -82,12 +80,12 @@ func (s *soak) awaitEngineContainers(t *testing.T, want int) []found {
 func (s *soak) requireHealthy(t *testing.T) {
 	t.Helper()
 	at := s.server.api()
-	idle, err := at.Containers(t.Context(), pool.ContainerFilter{States: []pool.State{pool.Idle}})
+	idle, err := at.Containers(t.Context(), client.ContainerFilter{States: []client.ContainerState{client.ContainerIdle}})
 	require.NoError(t, err)
 	require.Len(t, idle, len(s.workloads), "every pool has one")
 	require.Len(t, s.awaitEngineContainers(t, len(idle)), len(idle), "nothing else is on the engine")
 	for _, c := range idle {
-		require.Equal(t, pool.Healthy, c.Health, c.ID)
+		require.Equal(t, client.Healthy, c.Health, c.ID)
 		status, err := s.rt.Status(t.Context(), c.ID)
 		require.NoError(t, err)
 		require.Equal(t, runtime.Running, status.State)
@@ -95,7 +93,7 @@ func (s *soak) requireHealthy(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, result.OK())
 	}
-	live, err := at.Claims(t.Context(), claim.Filter{})
+	live, err := at.Claims(t.Context(), client.ClaimFilter{})
 	require.NoError(t, err)
 	require.Empty(t, live, "claims that live")
 }
@@ -107,7 +105,7 @@ func (s *soak) drain(t *testing.T) {
 		_, err := s.server.api().Drain(t.Context(), w.id)
 		require.NoError(t, err)
 	}
-	s.awaitPools(t, "pools to be empty", func(p pool.Status) bool {
+	s.awaitPools(t, "pools to be empty", func(p client.Pool) bool {
 		total := 0
 		for _, n := range p.Containers {
 			total += n

@@ -21,8 +21,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/hostler/hostler/api"
-	"github.com/hostler/hostler/api/client"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/runtime/docker"
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
@@ -244,8 +243,8 @@ func (s *soak) apply(w *workload) error {
 	text := strings.NewReplacer("IMAGE", image, "GUEST", s.testprog, "NUMBER", strconv.Itoa(w.generation),
 		"ACT_TIME", actTimeout.String(), "GONE_TIME", goneTimeout.String()).Replace(w.file)
 	ctx := context.Background()
-	_, err := call(ctx, s.server, func(at *client.Client) (api.AppliedWorkload, error) { return at.Apply(ctx, w.id, []byte(text)) })
-	if err != nil && codeOf(err) != api.EngineUnavailable {
+	_, err := call(ctx, s.server, func(at *client.Client) (client.AppliedWorkload, error) { return at.Apply(ctx, w.id, []byte(text)) })
+	if err != nil && codeOf(err) != client.CodeEngineUnavailable {
 		return fmt.Errorf("apply %s: %w", w.id, err)
 	}
 	return nil

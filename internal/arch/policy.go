@@ -50,8 +50,7 @@ var layers = []layer{
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/..."}, flows...)},
-	{"api/...", append([]string{"api/...", "web", "doctor"}, flows...)},
-	{"web", nil},
+	{"api/...", append([]string{"api/...", "doctor"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
 	{"client", nil},

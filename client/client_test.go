@@ -3,7 +3,6 @@ package client_test
 import (
 	"errors"
 	"fmt"
-	"github.com/hostler/hostler/hooks"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -17,8 +16,8 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/api/apitest"
-	"github.com/hostler/hostler/api/client"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/client"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -68,18 +67,18 @@ func TestClientCalls(t *testing.T) {
 	_, err = c.Pools(ctx)
 	require.NoError(t, err)
 	three := 3
-	p, err := c.Scale(ctx, "web", pool.Scale{MinIdle: &three})
+	p, err := c.Scale(ctx, "web", client.Scale{MinIdle: &three})
 	require.NoError(t, err)
 	require.Equal(t, 3, p.MinIdle)
 	p, err = c.Drain(ctx, "web")
 	require.NoError(t, err)
-	require.Equal(t, pool.FillDraining, p.Fill.State)
+	require.Equal(t, client.FillDraining, p.Fill.State)
 	_, err = c.Pool(ctx, "web")
 	require.NoError(t, err)
-	boxes, err := c.Containers(ctx, pool.ContainerFilter{States: []pool.State{"", pool.Idle}})
+	boxes, err := c.Containers(ctx, client.ContainerFilter{States: []client.ContainerState{"", client.ContainerIdle}})
 	require.NoError(t, err)
 	require.Empty(t, boxes)
-	boxes, err = c.Containers(ctx, pool.ContainerFilter{Limit: 1})
+	boxes, err = c.Containers(ctx, client.ContainerFilter{Limit: 1})
 	require.NoError(t, err)
 	require.Len(t, boxes, 1)
 	logs, err := c.ContainerLogs(ctx, "box-1", 3)
@@ -89,7 +88,7 @@ func TestClientCalls(t *testing.T) {
 	require.Equal(t, "llo", string(text))
 	box, err := c.DestroyContainer(ctx, "box-1", true)
 	require.NoError(t, err)
-	require.Equal(t, pool.Destroying, box.State)
+	require.Equal(t, client.ContainerDestroying, box.State)
 	_, err = c.Container(ctx, "box-2")
 	require.NoError(t, err)
 
@@ -100,15 +99,15 @@ func TestClientCalls(t *testing.T) {
 	_, created, err = c.Claim(ctx, "web", "alice", 0)
 	require.NoError(t, err)
 	require.False(t, created)
-	live, err := c.Claims(ctx, claim.Filter{Tenant: "alice"})
+	live, err := c.Claims(ctx, client.ClaimFilter{Tenant: "alice"})
 	require.NoError(t, err)
 	require.Len(t, live, 1)
 	released, err := c.Release(ctx, got.ID, true)
 	require.NoError(t, err)
-	require.Equal(t, claim.Released, released.State)
+	require.Equal(t, client.ClaimReleased, released.State)
 	_, err = c.GetClaim(ctx, got.ID)
 	require.NoError(t, err)
-	_, err = c.Runs(ctx, hooks.RunFilter{})
+	_, err = c.Runs(ctx, client.RunFilter{})
 	require.NoError(t, err)
 	gone, err := c.DeleteWorkload(ctx, "web")
 	require.NoError(t, err)
@@ -133,7 +132,7 @@ func TestClientErrors(t *testing.T) {
 	_, _, err := serveThrough(t, b, nil).Claim(t.Context(), "web", "alice", 0)
 	var e *client.Error
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, api.PoolExhausted, e.Code)
+	require.Equal(t, client.CodePoolExhausted, e.Code)
 	require.Equal(t, "exhausted", e.Reason)
 	require.Equal(t, 2*time.Second, e.RetryAfter)
 	require.ErrorContains(t, err, "5 of 5")
@@ -186,7 +185,7 @@ func TestFollowResumes(t *testing.T) {
 	})
 	done := errors.New("done")
 	var seen int64
-	err := c.Follow(t.Context(), client.EventQuery{After: "0"}, func(e api.FollowedEvent) error {
+	err := c.Follow(t.Context(), client.EventQuery{After: "0"}, func(e client.FollowedEvent) error {
 		if e.Seq != seen+1 {
 			return fmt.Errorf("event %d came after %d", e.Seq, seen)
 		}
@@ -221,10 +220,10 @@ func (b *breakingWriter) Write(p []byte) (int, error) {
 
 // Who cannot connect at all, or asks for what makes no sense, is told at once.
 func TestFollowRefused(t *testing.T) {
-	nothing := func(api.FollowedEvent) error { return nil }
+	nothing := func(client.FollowedEvent) error { return nil }
 	var e *client.Error
 	require.ErrorAs(t, serveThrough(t, apitest.New(), nil).Follow(t.Context(), client.EventQuery{After: "7"}, nothing), &e)
-	require.Equal(t, api.InvalidRequest, e.Code)
+	require.Equal(t, client.CodeInvalidRequest, e.Code)
 	require.Error(t, serveThrough(t, apitest.New(), breakFirst(1)).Follow(t.Context(), client.EventQuery{}, nothing))
 }
 
@@ -232,7 +231,7 @@ func TestFollowRefused(t *testing.T) {
 func TestEvents(t *testing.T) {
 	b := apitest.New()
 	b.Append(activity.Event{Type: activity.PoolWarning}, activity.Event{Type: activity.HookFailed, Tenant: "alice"})
-	page, err := serveThrough(t, b, nil).Events(t.Context(), client.EventQuery{Filter: activity.Filter{Types: []activity.Type{"hook"}, Tenant: "alice"}}, 10)
+	page, err := serveThrough(t, b, nil).Events(t.Context(), client.EventQuery{EventFilter: client.EventFilter{Types: []client.EventType{"hook"}, Tenant: "alice"}}, 10)
 	require.NoError(t, err)
 	require.Len(t, page.Items, 1)
 	require.EqualValues(t, 2, page.Next)
