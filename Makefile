@@ -63,7 +63,7 @@ demo: build ## show the lifecycle of a container; cleans up after itself
 	bin/hostler demo
 
 .PHONY: check
-check: tidy vet lint build cross ## everything that needs no running: format, vet, lint, modules, build
+check: tidy vet lint build cross ## all static checks: format, vet, lint, modules, build
 
 .PHONY: tidy
 tidy: # formatted, and go.mod as the imports need it
