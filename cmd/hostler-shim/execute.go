@@ -29,12 +29,13 @@ func (s *supervisor) runInWorker(ctx context.Context, r *run, spec shim.Run) (ru
 	if s.main.get() != shim.MainRunning {
 		return runtime.Result{}, errMainNotRunning
 	}
-	w, err := s.workers.acquire()
+	spec = s.withDefaults(spec)
+	w, err := s.workers.acquire(spec.User)
 	if err != nil {
 		return runtime.Result{}, err
 	}
 	defer s.workers.release(w)
-	return w.run(ctx, s.withDefaults(spec))
+	return w.run(ctx, spec)
 }
 
 // errMainNotRunning is the error for a command in a container whose main

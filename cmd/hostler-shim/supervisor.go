@@ -156,7 +156,7 @@ func newSupervisor(config shim.Config) *supervisor {
 		changeSem: make(chan struct{}, 1),
 		halt:      halt{stopped: make(chan struct{})},
 	}
-	s.workers = &workers{reaper: s.reaper, env: s.env, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
+	s.workers = &workers{reaper: s.reaper, env: s.env, defaultUser: config.User, hostProcess: config.HostProcess, slots: make(chan struct{}, maxRuns)}
 	s.sessions, s.transfers = newSessions(os.Geteuid() == shim.UID), make(chan struct{}, maxTransfers)
 	return s
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -19,25 +20,29 @@ const (
 	// maxRuns bounds how many commands run concurrently; more wait in the
 	// queue.
 	maxRuns = 32
-	// maxIdleWorkers is how many idle workers are kept.
-	maxIdleWorkers = 1
+	// maxIdleWorkers is how many idle workers are kept, at most one for each
+	// user.
+	maxIdleWorkers = 2
 	// workerMargin is how much longer than a command's limits init waits for
 	// its worker. It is less than the client's margin, so that the client
 	// receives the error.
 	workerMargin = 2 * time.Second
 )
 
-// workers are the processes that run commands.
+// workers are the processes that run commands. A worker runs the commands of one
+// user only: while it starts a command, processes of that user can limit, stop
+// or kill it, and must not reach another user's commands through it.
 type workers struct {
 	reaper      *reaper
 	env         []string
+	defaultUser string        // of the first worker
 	hostProcess bool          // the machine is shared: workers keep init's user
 	slots       chan struct{} // one token for each running command
 
 	// mu guards the fields below. It is held while a worker is started, so that
 	// closeAll misses none.
 	mu     sync.Mutex
-	idle   []*workerProcess
+	idle   []*workerProcess     // the least recently used first
 	alive  map[proctree.ID]bool // the running workers
 	closed bool                 // every process is being killed
 }
@@ -45,6 +50,7 @@ type workers struct {
 // workerProcess is one worker as init sees it.
 type workerProcess struct {
 	id          proctree.ID
+	user        string // whose commands it runs
 	socket      *os.File
 	notReusable bool // must not run another command
 }
@@ -66,7 +72,7 @@ func (w *workers) warmUp() {
 		return // the worker is not warmed up
 	}
 	_, _ = p.run(context.Background(), shim.Run{ // on an error it is not warmed up, or not reusable
-		Args: []string{self, "version"}, Workdir: "/", Timeout: warmUpTimeout, Grace: warmUpTimeout,
+		Args: []string{self, "version"}, User: p.user, Workdir: "/", Timeout: warmUpTimeout, Grace: warmUpTimeout,
 	})
 }
 
@@ -80,30 +86,40 @@ func (w *workers) startFirst() (*workerProcess, error) {
 	if w.closed || len(w.alive) > 0 {
 		return nil, nil
 	}
-	return w.spawn()
+	return w.spawn(w.defaultUser)
 }
 
-// acquire returns an idle worker or a new one.
-func (w *workers) acquire() (*workerProcess, error) {
+// acquire returns an idle worker of the user, or a new one.
+func (w *workers) acquire(user string) (*workerProcess, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return nil, errMainNotRunning
 	}
-	for len(w.idle) > 0 {
-		last := len(w.idle) - 1
-		p := w.idle[last]
-		w.idle = w.idle[:last]
-		if w.alive[p.id] {
-			return p, nil
-		}
-		p.socket.Close() // it was killed
+	if p := w.takeIdle(user); p != nil {
+		return p, nil
 	}
-	p, err := w.spawn()
+	p, err := w.spawn(user)
 	if err != nil {
 		return nil, startErrorf("%s", err)
 	}
 	return p, nil
+}
+
+// takeIdle returns the idle worker of the user, nil if there is none. The caller
+// holds mu.
+func (w *workers) takeIdle(user string) *workerProcess {
+	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return p.user == user })
+	if i < 0 {
+		return nil
+	}
+	p := w.idle[i]
+	w.idle = slices.Delete(w.idle, i, i+1)
+	if !w.alive[p.id] {
+		p.socket.Close() // it was killed
+		return nil
+	}
+	return p
 }
 
 // closeAll drops every worker and starts none until reopen.
@@ -127,18 +143,33 @@ func (w *workers) reopen() {
 // release takes back a worker whose command has ended.
 func (w *workers) release(p *workerProcess) {
 	w.mu.Lock()
-	keep := !p.notReusable && w.alive[p.id] && len(w.idle) < maxIdleWorkers
-	if keep {
-		w.idle = append(w.idle, p)
-	}
+	surplus := w.keepIdle(p)
 	w.mu.Unlock()
-	if !keep {
-		p.socket.Close() // the worker exits when it detects that
+	if surplus != nil {
+		surplus.socket.Close() // the worker exits when it detects that
 	}
 }
 
-// spawn starts a worker. The caller holds mu.
-func (w *workers) spawn() (*workerProcess, error) {
+// keepIdle keeps a worker for later and returns the one that is not kept, if
+// any. The caller holds mu.
+func (w *workers) keepIdle(p *workerProcess) (surplus *workerProcess) {
+	if p.notReusable || !w.alive[p.id] {
+		return p
+	}
+	same := slices.IndexFunc(w.idle, func(other *workerProcess) bool { return other.user == p.user })
+	if same < 0 && len(w.idle) == maxIdleWorkers {
+		same = 0
+	}
+	if same >= 0 {
+		surplus = w.idle[same]
+		w.idle = slices.Delete(w.idle, same, same+1)
+	}
+	w.idle = append(w.idle, p)
+	return surplus
+}
+
+// spawn starts a worker for a user. The caller holds mu.
+func (w *workers) spawn(user string) (*workerProcess, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, fmt.Errorf("create the worker's socket: %w", err)
@@ -172,7 +203,7 @@ func (w *workers) spawn() (*workerProcess, error) {
 		return nil, fmt.Errorf("start a worker: %w", err)
 	}
 	w.track(p.ID, ended)
-	return &workerProcess{id: p.ID, socket: ours}, nil
+	return &workerProcess{id: p.ID, user: user, socket: ours}, nil
 }
 
 // track keeps the worker in alive until it exits. The caller holds mu.

@@ -176,6 +176,26 @@ var shimFiles = []mutation{
 		new:  `		_ = s.conn.Close //`,
 	},
 	{
+		desc: "a worker runs the commands of several users", test: "TestUsersHaveOwnWorkers",
+		file: "cmd/hostler-shim/execute.go", pkg: "runtime/process",
+		old: `s.workers.acquire(spec.User)`,
+		new: `s.workers.acquire("")`,
+	},
+	{
+		desc: "an idle worker is used for another user", test: "TestWorkersOfUsers",
+		file: "cmd/hostler-shim/workers.go",
+		old: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return p.user == user })
+`,
+		new: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return len(user) > 0 })
+`,
+	},
+	{
+		desc: "idle workers are kept without a limit", test: "TestWorkersOfUsers",
+		file: "cmd/hostler-shim/workers.go",
+		old:  `	if same < 0 && len(w.idle) == maxIdleWorkers {`,
+		new:  `	if same < 0 && len(w.idle) == maxIdleWorkers+9 {`,
+	},
+	{
 		desc: "hard limits are not compared", test: "TestLimitFacts",
 		file: "cmd/hostler-shim/facts.go",
 		old:  `fmt.Sprintf("%d %d", limit.Cur, limit.Max)`,

@@ -2,8 +2,10 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
@@ -52,6 +54,27 @@ func TestInitKilled(t *testing.T) {
 		// A worker ends by itself when its init is gone, as soon as it is told.
 		require.True(t, waitExit(one.ID, exitTimeout), "process %d", one.PID)
 	}
+}
+
+// Commands of different users do not share a process that starts them: while
+// one is started, its user's processes can limit that process. Commands of one
+// user do.
+func TestUsersHaveOwnWorkers(t *testing.T) {
+	t.Parallel()
+	rt, _, testprog := startContainer(t)
+	worker := func(user string) string {
+		result, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "read", "/proc/self/status"}, User: user})
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(result.Stdout.String(), "\nPPid:")
+		line, _, _ := strings.Cut(rest, "\n")
+		require.NotEmpty(t, line, "%+v", result)
+		return line
+	}
+	numbers := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
+	first, other := worker(strconv.Itoa(os.Geteuid())), worker(numbers)
+	require.NotEqual(t, first, other)
+	require.Equal(t, other, worker(numbers))
+	require.Equal(t, first, worker(strconv.Itoa(os.Geteuid())))
 }
 
 // A record of another time does not stand for whoever has the number now.
