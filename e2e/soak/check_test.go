@@ -17,12 +17,12 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// checkVisits looks at the hooks in a container of a workload that is attacked:
-// what is wrong with them.
+// checkVisits checks the hooks in a container of an attacked workload, and returns
+// what is wrong.
 func (s *soak) checkVisits(c pool.Container, runs []hooks.Run) []string {
-	var faults []string
-	fault := func(r hooks.Run, format string, args ...any) {
-		faults = append(faults, fmt.Sprintf("REACHED: container %s of %s, %s of tenant %s, claim %s: %s, in:%s",
+	var failures []string
+	fail := func(r hooks.Run, format string, args ...any) {
+		failures = append(failures, fmt.Sprintf("REACHED: container %s of %s, %s of tenant %s, claim %s: %s, in:%s",
 			c.ID, c.Workload, r.Point, r.Tenant, r.Claim, fmt.Sprintf(format, args...), formatRuns(runs)))
 	}
 	unused := ""
@@ -39,54 +39,53 @@ func (s *soak) checkVisits(c pool.Container, runs []hooks.Run) []string {
 			if f.attack != "" {
 				s.counters.add("attacks: %s: %s", s.classes[attack], f.attack)
 			}
-			// What begins before its hook is the tenant's own.
+			// An attack that starts before its hook is found by its own tenant.
 			if len(f.found) > 0 && !strings.HasPrefix(attack, "return") {
-				fault(r, "it found %q", f.found)
+				fail(r, "it found %q", f.found)
 			}
 			continue
 		}
 		fine := []hooks.RunState{hooks.Succeeded, hooks.Lost, hooks.Unknown, hooks.Skipped}
 		switch {
 		case len(f.found) > 0:
-			fault(r, "it found %q", f.found)
+			fail(r, "it found %q", f.found)
 		case r.State == hooks.TimedOut && r.Duration >= float64(visitTimeout.Milliseconds()):
-			s.counters.add("honest tenants: hooks that were late")
+			s.counters.add("honest tenants: late hooks")
 		case !slices.Contains(fine, r.State):
-			fault(r, "its hook ended as %s", r.State)
+			fail(r, "its hook ended as %s", r.State)
 		case r.State == hooks.Succeeded && r.Hook == "visit" && f.answer != wantAnswer(r):
-			fault(r, "its hook's answer is false: %q", f.answer)
+			fail(r, "its hook's answer is wrong: %q", f.answer)
 		case f.facts != "" && unused != "" && r.Point == hooks.PostClaim:
-			s.counters.add("honest tenants: containers compared with what they were")
+			s.counters.add("honest tenants: containers compared with their initial state")
 			if differ := differences(unused, f.facts); len(differ) > 0 {
-				fault(r, "the container is not as it was: %q", differ)
+				fail(r, "the container has changed: %q", differ)
 			}
 		}
 	}
 	if err := hasRepeatedRun(runs); err != nil {
-		faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, formatRuns(runs)))
+		failures = append(failures, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, formatRuns(runs)))
 	}
-	return faults
+	return failures
 }
 
-// wantAnswer is what only the program of the image answers to this run.
+// wantAnswer returns the answer to this run that only the image's program gives.
 func wantAnswer(r hooks.Run) string {
 	number, _, _ := strings.Cut(r.Tenant, ".")
 	sum := sha256.Sum256([]byte("attacker\x00" + r.ID + "\x00" + number + "\x00" + string(r.Point)))
 	return hex.EncodeToString(sum[:])
 }
 
-// volatileFacts are the facts that differ without an attack: times, which the suite
-// of attacks compares, what a hook is given, the tenant's state, and what
-// connections leave for a minute, which is listed.
+// volatileFacts are the facts that differ without an attack: times, which the
+// suite of attacks compares, the input of a hook, the tenant's state, and closed
+// connections, which are listed for a minute.
 var volatileFacts = regexp.MustCompile(`^(mtime|ctime|environment|space|process|descriptor|(file|attribute .*|flags|project) /data(/state.*)?$|text /proc/net/(tcp|udp|raw)6?$)`)
 
-// differences compares what a container shows with what it showed before its
-// first tenant.
+// differences compares a container's facts with those before its first tenant.
 func differences(unused, now string) []string {
 	was, err := readFacts(unused)
 	is, err2 := readFacts(now)
 	if err != nil || err2 != nil {
-		return []string{fmt.Sprintf("facts that cannot be read: %v %v", err, err2)}
+		return []string{fmt.Sprintf("unreadable facts: %v %v", err, err2)}
 	}
 	all := maps.Clone(was)
 	maps.Copy(all, is)
@@ -109,13 +108,13 @@ func readFacts(text string) (map[string]string, error) {
 	return r.Facts, err
 }
 
-// uncleanReason is in the reason of each container that could not be proven clean.
+// uncleanReason is in the reason of containers that could not be proven clean.
 const uncleanReason = "cannot be proven clean: "
 
-// numbers are what makes two reasons of one kind differ, besides names.
+// numbers match what differs, in addition to names, in reasons of one kind.
 var numbers = regexp.MustCompile(`[0-9]+|"[^"]*"?`)
 
-// tallyEvent counts why containers are destroyed.
+// tallyEvent counts the reasons for which containers are destroyed.
 func (s *soak) tallyEvent(e activity.Event) {
 	if e.Type != activity.ContainerDestroying {
 		return

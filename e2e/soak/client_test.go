@@ -14,14 +14,14 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// runClient lets one tenant after the other claim and release until ctx ends. What
-// may not happen is an error.
+// runClient claims and releases for one tenant after the other until ctx ends. It
+// returns an error if anything unexpected happens.
 func (s *soak) runClient(ctx context.Context, random *rand.Rand) error {
 	for ctx.Err() == nil {
 		w := s.workloads[random.IntN(len(s.workloads))]
 		tenant := w.tenants.acquire(random)
 		for again := true; again; again = ctx.Err() == nil && random.IntN(2) == 0 {
-			// A visit that has begun is brought to its end.
+			// A claim that has started is completed.
 			if err := s.claimAndRelease(context.WithoutCancel(ctx), random, w, tenant); err != nil {
 				return fmt.Errorf("tenant %s of %s: %w", tenant, w.id, err)
 			}
@@ -31,7 +31,7 @@ func (s *soak) runClient(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// claimAndRelease is one claim, from being asked for to being released.
+// claimAndRelease makes one claim, holds it for a while, and releases it.
 func (s *soak) claimAndRelease(ctx context.Context, random *rand.Rand, w *workload, tenant string) error {
 	request := request{w, tenant}
 	if random.IntN(10) == 0 {
@@ -52,33 +52,33 @@ func (s *soak) claimAndRelease(ctx context.Context, random *rand.Rand, w *worklo
 	return errors.Join(err, s.release(ctx, random, request, c))
 }
 
-// abandonRequest asks and does not wait for the answer. The claim may come about
-// all the same, for whoever asks next.
+// abandonRequest sends a claim and cancels it. The claim may succeed all the same,
+// and is then returned to the next request.
 func (s *soak) abandonRequest(ctx context.Context, random *rand.Rand, r request) {
 	ctx, cancel := context.WithTimeout(ctx, time.Duration(random.IntN(300))*time.Millisecond)
 	defer cancel()
 	if _, err := s.requestClaim(ctx, r); err != nil {
-		s.counters.add("claims: their caller left")
+		s.counters.add("claims: canceled by the caller")
 	}
 }
 
-// request is what a tenant asks for.
+// request is a claim request of a tenant.
 type request struct {
 	workload *workload
 	tenant   string
 }
 
-// answer is how a claim was answered.
+// answer is the response to a claim.
 type answer struct {
 	client.Claim
 	created bool
 }
 
-// claimWait is for how long a tenant waits in line. Machines that test are
-// busy, and those who wait are three times as many as containers.
+// claimWait is how long a tenant waits in the queue. Test machines are busy, and
+// there are three times as many waiting tenants as containers.
 const claimWait = time.Minute
 
-// requestClaim claims, at whatever server answers.
+// requestClaim claims, with retries while the server is unavailable.
 func (s *soak) requestClaim(ctx context.Context, r request) (answer, error) {
 	return call(ctx, s.server, func(at *client.Client) (answer, error) {
 		c, created, err := at.Claim(ctx, r.workload.id, r.tenant, claimWait)
@@ -86,9 +86,9 @@ func (s *soak) requestClaim(ctx context.Context, r request) (answer, error) {
 	})
 }
 
-// claim asks, now and then twice at once, which has to be the same claim.
+// claim claims, sometimes twice concurrently, which has to return the same claim.
 func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (client.Claim, error) {
-	s.counters.add("claims: asked for")
+	s.counters.add("claims: requested")
 	if random.IntN(10) > 0 {
 		c, err := s.requestClaim(ctx, r)
 		return c.Claim, err
@@ -102,16 +102,16 @@ func (s *soak) claim(ctx context.Context, random *rand.Rand, r request) (client.
 		})
 	}
 	if err := g.Wait(); err != nil {
-		// One may have got it still, when the other came too early.
+		// One request may have succeeded where the other has failed.
 		return s.claimOfEither(ctx, both, err)
 	}
 	if both[0].ID != both[1].ID || both[0].created && both[1].created {
-		return both[0].Claim, fmt.Errorf("asking twice at once makes two claims: %s and %s", both[0].ID, both[1].ID)
+		return both[0].Claim, fmt.Errorf("two concurrent requests made two claims: %s and %s", both[0].ID, both[1].ID)
 	}
 	return both[0].Claim, nil
 }
 
-// claimOfEither is the claim that one of two got where the other did not.
+// claimOfEither returns the active claim of one of two requests, or err.
 func (s *soak) claimOfEither(ctx context.Context, both [2]answer, err error) (client.Claim, error) {
 	for _, c := range both {
 		if c.ID == "" {
@@ -128,13 +128,13 @@ func (s *soak) claimOfEither(ctx context.Context, both [2]answer, err error) (cl
 	return client.Claim{}, err
 }
 
-// allowedRefusals are why claims may fail for which nobody is to blame but the tenants
-// and the trouble.
+// allowedRefusals are the errors of claims that tenants and disruptions may cause.
 var allowedRefusals = []client.Code{
 	client.CodePoolExhausted, client.CodePoolNotReady, client.CodeEngineUnavailable, client.CodeUnhealthy, client.CodeContainerNotFound, client.CodeHookFailed, client.CodeStartFailed,
 }
 
-// checkRefusal judges why there is no claim, and that nothing of it is left.
+// checkRefusal checks that a claim failed for an allowed reason, and that nothing
+// of it is left.
 func (s *soak) checkRefusal(ctx context.Context, r request, err error) error {
 	reason, ok := reasonOf(err)
 	if !ok {
@@ -149,12 +149,13 @@ func (s *soak) checkRefusal(ctx context.Context, r request, err error) error {
 		return err
 	}
 	if len(live) > 0 {
-		return fmt.Errorf("it was refused (%s) and has claim %s, which is %s", reason, live[0].ID, live[0].State)
+		return fmt.Errorf("the claim failed (%s), but there is claim %s, which is %s", reason, live[0].ID, live[0].State)
 	}
 	return nil
 }
 
-// reasonOf is an error in few words, if it is one that may be.
+// reasonOf returns a short description of an error, and whether the error is
+// allowed.
 func reasonOf(err error) (string, bool) {
 	e, ok := errors.AsType[*client.Error](err)
 	if !ok {
@@ -172,33 +173,34 @@ func reasonOf(err error) (string, bool) {
 	return text, slices.Contains(allowedRefusals, e.Code)
 }
 
-// recordHolder notes that the tenant has the container to itself.
+// recordHolder records the holder of a container, and returns an error if there
+// is one already.
 func (s *soak) recordHolder(c client.Claim) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if holder, held := s.holders[c.Container]; held {
-		return fmt.Errorf("claim %s has container %s, which %s has", c.ID, c.Container, holder)
+		return fmt.Errorf("claim %s has container %s, which %s holds", c.ID, c.Container, holder)
 	}
 	s.holders[c.Container] = c.Tenant
 	return nil
 }
 
-// removeHolder ends that, before the release begins.
+// removeHolder removes the record, before the release starts.
 func (s *soak) removeHolder(c client.Claim) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.holders, c.Container)
 }
 
-// holdClaim holds the claim for a while, asks for it again, or sees its container
-// being destroyed by an operator.
+// holdClaim holds the claim for a while. It sometimes claims again, or destroys
+// the container as an operator does.
 func (s *soak) holdClaim(ctx context.Context, random *rand.Rand, r request, c client.Claim) error {
 	if err := flow.Sleep(ctx, time.Duration(random.IntN(r.workload.maxHold))*time.Millisecond); err != nil {
 		return err
 	}
 	switch n := random.IntN(20); {
 	case n == 0 && !s.onlyTenantFaults.Load():
-		s.counters.add("trouble: containers destroyed by an operator")
+		s.counters.add("disruptions: containers destroyed by an operator")
 		_, err := call(ctx, s.server, func(at *client.Client) (client.Container, error) { return at.DestroyContainer(ctx, c.Container, true) })
 		if err != nil && codeOf(err) != client.CodeEngineUnavailable {
 			return fmt.Errorf("destroy container %s by force: %w", c.Container, err)
@@ -206,18 +208,17 @@ func (s *soak) holdClaim(ctx context.Context, random *rand.Rand, r request, c cl
 	case n < 5:
 		again, err := s.requestClaim(ctx, r)
 		if err != nil {
-			return fmt.Errorf("ask again: %w", err)
+			return fmt.Errorf("claim again: %w", err)
 		}
 		if again.created || again.ID != c.ID || again.Container != c.Container {
-			return fmt.Errorf("it has claim %s and gets %s (new: %t) when it asks again", c.ID, again.ID, again.created)
+			return fmt.Errorf("it has claim %s, and the second request returned %s (created: %t)", c.ID, again.ID, again.created)
 		}
 	}
 	return nil
 }
 
-// release gives the claim back, now and then by two at once or with the wish
-// that nothing stays. Only an engine that is away may hold it up, and what a
-// hostile tenant has made of its own state.
+// release releases the claim, sometimes twice concurrently or with discard. Only
+// an unavailable engine, or the state of a hostile tenant, may delay it.
 func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c client.Claim) error {
 	discard := random.IntN(10) == 0
 	times := 1 + random.IntN(10)/9
@@ -241,12 +242,12 @@ func (s *soak) release(ctx context.Context, random *rand.Rand, r request, c clie
 		}
 		switch {
 		case codeOf(err) == client.CodeSyncFailed && r.workload.isAttacker(r.tenant):
-			discard = true // nobody else waits for it
-			s.counters.add("claims: releases whose state could not be kept, of hostile tenants")
+			discard = true // no other tenant needs the state
+			s.counters.add("claims: failed uploads of hostile tenants")
 		case codeOf(err) != client.CodeEngineUnavailable || time.Since(begin) > serverTimeout:
 			return fmt.Errorf("release claim %s after %s: %w", c.ID, time.Since(begin), err)
 		default:
-			s.counters.add("claims: releases tried again, the engine was away")
+			s.counters.add("claims: releases retried, engine unavailable")
 		}
 		if err := flow.Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// counters counts what happened, for the summary.
+// counters counts events for the summary.
 type counters struct {
 	mu     sync.Mutex // guards counts
 	counts map[string]int
@@ -41,7 +41,7 @@ func (y *counters) String() string {
 	return b.String()
 }
 
-// usage is what the server takes when nothing is going on.
+// usage is the resource usage of an idle server.
 type usage struct {
 	heap, resident, goroutines, files int // bytes, bytes
 }
@@ -51,17 +51,17 @@ func (u usage) String() string {
 		float64(u.heap)/(1<<20), float64(u.resident)/(1<<20), u.goroutines, u.files)
 }
 
-// measure asks the server.
+// measure reads the usage from the server's metrics.
 func (v *server) measure(t *testing.T) usage {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.address()+"/metrics", nil)
 	require.NoError(t, err)
-	answer, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultClient.Do(r)
 	require.NoError(t, err)
-	defer answer.Body.Close()
-	require.Equal(t, http.StatusOK, answer.StatusCode)
+	defer res.Body.Close()
+	require.Equal(t, http.StatusOK, res.StatusCode)
 	values := map[string]int{}
-	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+	for lines := bufio.NewScanner(res.Body); lines.Scan(); {
 		name, text, _ := strings.Cut(lines.Text(), " ")
 		if value, err := strconv.ParseFloat(text, 64); err == nil {
 			values[name] = int(value)
@@ -74,23 +74,23 @@ func (v *server) measure(t *testing.T) usage {
 	return u
 }
 
-// How much more may be taken at the end than after a quarter of the time: a
-// leak for each claim or container would be far above it in a long soak, and
-// what is kept for use, such as connections, is below it in a short one. The
-// database keeps pages outside the heap: its caches have room for 32 MiB.
+// The allowed growth of the usage between the first quarter and the end. A leak
+// per claim or container is far above it in a long soak, and reused resources,
+// such as connections, are below it in a short one. The database keeps pages
+// outside the heap: its caches hold up to 32 MiB.
 const (
-	heapSlack     = 24 << 20 // what is garbage is among it
+	heapSlack     = 24 << 20 // includes garbage
 	residentSlack = 96 << 20
 	countSlack    = 16
 )
 
-// isFlat says whether requireFlat would be content.
+// isFlat reports whether requireFlat would pass.
 func isFlat(early, late usage) bool {
 	return late.heap <= early.heap+heapSlack && late.resident <= early.resident+residentSlack &&
 		late.goroutines <= early.goroutines+countSlack && late.files <= early.files+countSlack
 }
 
-// requireFlat compares two moments at which nothing was going on.
+// requireFlat checks that the usage has not grown between two idle moments.
 func requireFlat(t *testing.T, early, late usage) {
 	t.Helper()
 	require.LessOrEqual(t, late.heap, early.heap+heapSlack, "bytes on the heap, after %d", early.heap)

@@ -16,11 +16,11 @@ import (
 	"github.com/hostler/hostler/internal/flow"
 )
 
-// disruption is something that goes wrong, and how often of all that does.
+// disruption is a failure that the soak causes, with its relative frequency.
 type disruption struct {
 	name   string
 	weight int
-	// run does it, and says whether there was anything to do it to.
+	// run causes it, and reports whether there was a target.
 	run func(s *soak, ctx context.Context, random *rand.Rand) (bool, error)
 }
 
@@ -33,7 +33,7 @@ var disruptions = []disruption{
 	{"servers killed", 4, (*soak).killServer},
 }
 
-// runDisruptions makes trouble until ctx ends.
+// runDisruptions causes disruptions until ctx ends.
 func (s *soak) runDisruptions(ctx context.Context, random *rand.Rand) error {
 	total := 0
 	for _, t := range disruptions {
@@ -47,16 +47,16 @@ func (s *soak) runDisruptions(ctx context.Context, random *rand.Rand) error {
 		i := slices.IndexFunc(disruptions, func(t disruption) bool { n -= t.weight; return n < 0 })
 		done, err := disruptions[i].run(s, context.WithoutCancel(ctx), random)
 		if err != nil {
-			return fmt.Errorf("trouble, %s: %w", disruptions[i].name, err)
+			return fmt.Errorf("disruption, %s: %w", disruptions[i].name, err)
 		}
 		if done {
-			s.counters.add("trouble: %s", disruptions[i].name)
+			s.counters.add("disruptions: %s", disruptions[i].name)
 		}
 	}
 }
 
 // cutSession kills the bridge between Hostler and the shim of one of our
-// containers. Where the engine's processes cannot be seen there is none.
+// containers. It finds none if the engine's processes are not visible.
 func (s *soak) cutSession(ctx context.Context, random *rand.Rand) (bool, error) {
 	ours, err := s.engine.containers(ctx, s.instance)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s *soak) cutSession(ctx context.Context, random *rand.Rand) (bool, error) 
 	for _, dir := range processes("/shim\x00connect\x00") {
 		group, err := os.ReadFile(filepath.Join(dir, "cgroup"))
 		if err != nil || !slices.ContainsFunc(ours, func(c found) bool { return strings.Contains(string(group), c.ID) }) {
-			continue // it has ended, or is somebody else's
+			continue // it has exited, or belongs to another instance
 		}
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err != nil {
@@ -77,11 +77,11 @@ func (s *soak) cutSession(ctx context.Context, random *rand.Rand) (bool, error) 
 	if len(bridges) == 0 {
 		return false, nil
 	}
-	// One that has ended in between is cut already.
+	// A bridge that has exited since is cut already.
 	return syscall.Kill(bridges[random.IntN(len(bridges))], syscall.SIGKILL) == nil, nil
 }
 
-// killClaimed kills a container that a tenant has.
+// killClaimed kills a claimed container.
 func (s *soak) killClaimed(ctx context.Context, random *rand.Rand) (bool, error) {
 	s.mu.Lock()
 	held := slices.Sorted(maps.Keys(s.holders))
@@ -89,12 +89,12 @@ func (s *soak) killClaimed(ctx context.Context, random *rand.Rand) (bool, error)
 	if len(held) == 0 {
 		return false, nil
 	}
-	// It may have been released and destroyed in between.
+	// It may have been released and destroyed since.
 	return s.engine.kill(ctx, "hostler-"+held[random.IntN(len(held))]) == nil, nil
 }
 
-// killAny kills any container. A pool whose fresh containers die makes new
-// ones ever more slowly, as it should, so this is rare.
+// killAny kills any container. It is rare, because a pool whose new containers
+// exit backs off.
 func (s *soak) killAny(ctx context.Context, random *rand.Rand) (bool, error) {
 	ours, err := s.engine.containers(ctx, s.instance)
 	if err != nil || len(ours) == 0 {
@@ -103,21 +103,21 @@ func (s *soak) killAny(ctx context.Context, random *rand.Rand) (bool, error) {
 	return s.engine.kill(ctx, ours[random.IntN(len(ours))].ID) == nil, nil
 }
 
-// cutEngine cuts the link for a moment or for a while.
+// cutEngine cuts the connection to the engine for up to 2 s.
 func (s *soak) cutEngine(ctx context.Context, random *rand.Rand) (bool, error) {
 	s.proxy.cut()
 	defer s.proxy.restore()
 	return true, flow.Sleep(ctx, time.Duration(random.IntN(2000))*time.Millisecond)
 }
 
-// changeWorkload has all containers of a workload replaced.
+// changeWorkload applies a new revision, so that all containers are replaced.
 func (s *soak) changeWorkload(_ context.Context, random *rand.Rand) (bool, error) {
 	w := s.workloads[random.IntN(len(s.workloads))]
 	w.generation++
 	return true, s.apply(w)
 }
 
-// killServer ends the server at any line, and starts the next one.
+// killServer kills the server at a random time, and starts it again.
 func (s *soak) killServer(context.Context, *rand.Rand) (bool, error) {
 	s.server.kill()
 	return true, s.server.start()

@@ -1,13 +1,13 @@
-// Package soak lets tenants that behave badly use real containers for as long
-// as one likes, while sessions are cut, containers and servers killed and the
-// engine is lost, and then holds Hostler to what it promises: nothing leaked,
-// nothing shared, every hook that began with one end.
+// Package soak runs misbehaving tenants in real containers for a given time,
+// while it cuts sessions, kills containers and servers, and makes the engine
+// unavailable. It then checks what Hostler promises: nothing leaks, nothing is
+// shared, and every hook that started has ended once.
 //
 // Some tenants are hostile: they perform the attacks of package runtimetest at
-// random times. Honest ones among them look for what others left. In the last
-// quarter there is no trouble but theirs, and honest tenants' claims have to
-// succeed.
+// random times. Honest tenants among them search for traces of others. In the
+// last quarter there are no disruptions but the attacks, and claims of honest
+// tenants have to succeed.
 //
-// It does at random what package e2e does on purpose. How long and how random
-// are the environment's to say: SOAK is a duration, SOAK_SEED a number.
+// It does at random what package e2e does in a fixed order. The environment
+// variable SOAK is the duration, SOAK_SEED the seed.
 package soak

@@ -18,14 +18,15 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// engine is the Docker engine of this machine, asked in plain HTTP and past
-// the link that is cut: what Hostler says is not believed but looked up.
+// engine is a client of the Docker engine of this machine in plain HTTP, without
+// the proxy that is cut: the tests verify what Hostler reports.
 type engine struct {
 	network, address string
 	http             *http.Client
 }
 
-// requireEngine skips, loudly, where no engine answers, and fails where one has to.
+// requireEngine skips the test if there is no engine, and fails it if one is
+// required.
 func requireEngine(t *testing.T) *engine {
 	t.Helper()
 	host := os.Getenv("DOCKER_HOST")
@@ -47,25 +48,26 @@ func (e *engine) dial(ctx context.Context) (net.Conn, error) {
 	return (&net.Dialer{Timeout: 10 * time.Second}).DialContext(ctx, e.network, e.address)
 }
 
-// ask asks the engine and reads its answer into v, unless that is nil.
+// ask sends a request to the engine and decodes the response into v, unless that
+// is nil.
 func (e *engine) ask(ctx context.Context, method, path string, v any) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://engine"+path, nil)
 	if err != nil {
 		return err
 	}
-	answer, err := e.http.Do(r)
+	res, err := e.http.Do(r)
 	if err != nil {
 		return err
 	}
-	defer answer.Body.Close()
-	if answer.StatusCode >= http.StatusBadRequest {
-		output, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
-		return fmt.Errorf("the engine answers %s to %s %s: %s", answer.Status, method, path, output)
+	defer res.Body.Close()
+	if res.StatusCode >= http.StatusBadRequest {
+		output, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
+		return fmt.Errorf("%s %s of the engine: %s: %s", method, path, res.Status, output)
 	}
 	if v == nil {
 		return nil
 	}
-	return json.NewDecoder(answer.Body).Decode(v)
+	return json.NewDecoder(res.Body).Decode(v)
 }
 
 // found is a container as the engine lists it.
@@ -75,17 +77,17 @@ type found struct {
 	Labels map[string]string
 }
 
-// containers are an instance's, in any state, but for those that were never
-// started and only lent their volume: what a killed server has left of these
-// goes ten minutes later.
+// containers returns an instance's containers in any state, without the carriers,
+// which are never started: those that a killed server has left are removed ten
+// minutes later.
 func (e *engine) containers(ctx context.Context, instance string) ([]found, error) {
 	var all []found
 	err := e.ask(ctx, http.MethodGet, "/containers/json?all=1&"+labelled(instance), &all)
 	return slices.DeleteFunc(all, func(c found) bool { return c.Labels["hostler.role"] == "carrier" }), err
 }
 
-// volumes are an instance's, but for the one with the shim, which is kept for
-// the next container.
+// volumes returns an instance's volumes, without the one with the shim, which is
+// kept for the next container.
 func (e *engine) volumes(ctx context.Context, instance string) ([]string, error) {
 	var answer struct{ Volumes []struct{ Name string } }
 	err := e.ask(ctx, http.MethodGet, "/volumes?"+labelled(instance), &answer)
@@ -98,19 +100,20 @@ func (e *engine) volumes(ctx context.Context, instance string) ([]string, error)
 	return all, err
 }
 
-// labelled is a filter of the engine's.
+// labelled returns a filter by instance in the engine's format.
 func labelled(instance string) string {
 	f, _ := json.Marshal(map[string][]string{"label": {"hostler.instance=" + instance}}) // always JSON
 	return "filters=" + url.QueryEscape(string(f))
 }
 
-// kill ends a container behind Hostler's back.
+// kill kills a container without Hostler.
 func (e *engine) kill(ctx context.Context, name string) error {
 	return e.ask(ctx, http.MethodPost, "/containers/"+name+"/kill", nil)
 }
 
-// processes are the folders in /proc of those whose arguments contain a text.
-// Those of containers are among them when the engine runs on this machine.
+// processes returns the directories in /proc of the processes whose arguments
+// contain text. They include those in containers if the engine runs on this
+// machine.
 func processes(text string) []string {
 	dirs, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -118,7 +121,7 @@ func processes(text string) []string {
 	}
 	var all []string
 	for _, dir := range dirs {
-		// One that ends while we look is gone.
+		// A process may exit during the scan.
 		args, err := os.ReadFile(filepath.Join(dir, "cmdline"))
 		if err == nil && strings.Contains(string(args), text) {
 			all = append(all, dir)

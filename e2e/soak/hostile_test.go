@@ -17,9 +17,9 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// attackedFile is what the workloads have in common whose tenants attack. Their
-// program is that of the attacks of package runtimetest: the main process
-// performs them, hooks carry the order to it and look for what others left.
+// attackedFile is the common part of the workloads whose tenants attack. Their
+// program is the attacker of package runtimetest: the main process performs the
+// attacks, and hooks send it the order and search for traces of others.
 const attackedFile = `
 id: ID
 image: IMAGE-USER
@@ -37,13 +37,13 @@ hooks:
   pre_destroy: [{ name: gone, command: [/attacker, exit, "0"], timeout: 5s }]
 `
 
-// visitTimeout is that of the hooks above but pre_release's.
+// visitTimeout is the timeout of the hooks above, except pre_release's.
 const visitTimeout = 30 * time.Second
 
-// attackRow is what the program attacker tells of an attack.
+// attackRow is an attack in the list of the program attacker.
 type attackRow struct{ Name, Class, User string }
 
-// attackList asks the program.
+// attackList returns the attacks of the program attacker.
 func attackList(t *testing.T) []attackRow {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), runtimetest.BuildAttacker(t), "list").Output()
@@ -53,7 +53,7 @@ func attackList(t *testing.T) []attackRow {
 	return all
 }
 
-// attackedWorkloads are one for each way in which containers are made.
+// attackedWorkloads returns a workload for each configuration of containers.
 func attackedWorkloads(attacks []attackRow, random *rand.Rand) []*workload {
 	kinds := []struct {
 		id, pool string
@@ -80,8 +80,8 @@ func attackedWorkloads(attacks []attackRow, random *rand.Rand) []*workload {
 	return all
 }
 
-// attackerName is a tenant of a number, honest or with an attack at random, at
-// a random time after one of its hooks. Some attack while they are released.
+// attackerName returns the name of a tenant: an honest one, or one with a random
+// attack at a random time after one of its hooks. Some attack during the release.
 func attackerName(n int, attacks []attackRow, random *rand.Rand) string {
 	if random.IntN(3) == 0 {
 		return fmt.Sprintf("%d.honest", n)
@@ -96,7 +96,7 @@ func attackerName(n int, attacks []attackRow, random *rand.Rand) string {
 	return fmt.Sprintf("%d.%s.%s%d", n, attacks[random.IntN(len(attacks))].Name, point, after)
 }
 
-// attackOf is what a tenant of a workload that is attacked does; empty for an
+// attackOf returns the attack of a tenant of an attacked workload; empty for an
 // honest one.
 func attackOf(tenant string) string {
 	parts := strings.Split(tenant, ".")
@@ -109,7 +109,7 @@ func attackOf(tenant string) string {
 // isAttacker reports whether a tenant attacks.
 func (w *workload) isAttacker(tenant string) bool { return w.attacked && attackOf(tenant) != "" }
 
-// isHonest reports whether a tenant does nothing but its work among attackers.
+// isHonest reports whether a tenant of an attacked workload is honest.
 func (w *workload) isHonest(tenant string) bool { return w.attacked && attackOf(tenant) == "" }
 
 // honestVisit is a claim of an honest tenant that was released.
@@ -118,14 +118,14 @@ type honestVisit struct {
 	calm, discard bool
 }
 
-// honest is what honest tenants meet.
+// honest records the claims of honest tenants.
 type honest struct {
 	visits  map[string][]honestVisit // by workload and tenant, in order
-	denied  []string                 // claims that failed while there was no trouble but attacks
+	denied  []string                 // claims that failed while there were only attacks
 	slowest map[string]time.Duration
 }
 
-// recordGranted notes an answer that is a claim.
+// recordGranted records a successful claim.
 func (s *soak) recordGranted(r request, took time.Duration) {
 	s.recordDuration(r, "claim", took)
 	if r.workload.isHonest(r.tenant) {
@@ -136,8 +136,8 @@ func (s *soak) recordGranted(r request, took time.Duration) {
 	}
 }
 
-// recordDenied notes an answer that is none. Without trouble, honest tenants have no
-// reason to get one.
+// recordDenied records a failed claim. Without disruptions there is no reason for
+// one of an honest tenant.
 func (s *soak) recordDenied(r request, reason string, err error) {
 	if !r.workload.isHonest(r.tenant) {
 		return
@@ -150,7 +150,7 @@ func (s *soak) recordDenied(r request, reason string, err error) {
 	}
 }
 
-// recordReleased notes the end of a claim.
+// recordReleased records a release.
 func (s *soak) recordReleased(r request, c client.Claim, discard bool, took time.Duration) {
 	s.recordDuration(r, "release", took)
 	if !r.workload.isHonest(r.tenant) {
@@ -162,15 +162,15 @@ func (s *soak) recordReleased(r request, c client.Claim, discard bool, took time
 	s.honest.visits[key] = append(s.honest.visits[key], honestVisit{c.ID, s.onlyTenantFaults.Load(), discard})
 }
 
-// phase tells the two kinds of time apart.
+// phase returns a suffix for counters while there are only attacks.
 func (s *soak) phase() string {
 	if s.onlyTenantFaults.Load() {
-		return ", no trouble but attacks"
+		return ", only attacks"
 	}
 	return ""
 }
 
-// recordDuration remembers what was slowest while there was no trouble but attacks.
+// recordDuration records the maximum durations while there are only attacks.
 func (s *soak) recordDuration(r request, what string, took time.Duration) {
 	if !s.onlyTenantFaults.Load() || !r.workload.attacked {
 		return
@@ -183,24 +183,23 @@ func (s *soak) recordDuration(r request, what string, took time.Duration) {
 	s.honest.slowest[what] = max(s.honest.slowest[what], took)
 }
 
-// attackBound is for how long a hostile tenant may hold what is others', from
-// asking for its release on: its hook, the reading of its state, and until a
-// container is destroyed that does not answer.
+// attackBound is how long a hostile tenant may delay others after the request of
+// its release: for its hook, for the upload of its state, and until an
+// unresponsive container is destroyed.
 const attackBound = 2 * time.Minute
 
-// requireHonestServed checks what honest tenants met while there was no trouble
-// but the attacks.
+// requireHonestServed checks the claims of honest tenants while there were only
+// attacks.
 func (s *soak) requireHonestServed(t *testing.T) {
 	t.Helper()
-	t.Logf("without trouble but attacks, the slowest: %v", s.honest.slowest)
+	t.Logf("maximum durations with only attacks: %v", s.honest.slowest)
 	require.Empty(t, s.honest.denied, "claims of honest tenants that failed")
 	for what, took := range s.honest.slowest {
 		require.Less(t, took, attackBound, what)
 	}
 }
 
-// requireState looks at what honest tenants found of their state: what they
-// had kept, in each visit that of the visit before.
+// requireState checks that honest tenants found their state of the claim before.
 func (s *soak) requireState(t *testing.T, found map[string]int) {
 	t.Helper()
 	checked := 0
@@ -214,17 +213,17 @@ func (s *soak) requireState(t *testing.T, found map[string]int) {
 			}
 			checked++
 			require.LessOrEqual(t, is, was+1, "%s, claim %s", tenant, after.claim)
-			require.GreaterOrEqual(t, is, was, "%s, claim %s has lost what was kept", tenant, after.claim)
+			require.GreaterOrEqual(t, is, was, "%s, claim %s has lost uploaded state", tenant, after.claim)
 			if before.calm && after.calm {
-				require.Equal(t, was+1, is, "%s, claim %s: the release before kept what was there", tenant, after.claim)
+				require.Equal(t, was+1, is, "%s, claim %s: the release before has uploaded the state", tenant, after.claim)
 			}
 		}
 	}
-	s.counters.addN(checked, "honest tenants: visits that found the state of the visit before")
+	s.counters.addN(checked, "honest tenants: claims with the state of the claim before")
 }
 
-// requireQuotaIsFair has tenants at once claim and release whose states have to wait
-// for their turn to be uploaded: nobody holds one for good.
+// requireQuotaIsFair claims and releases for tenants whose uploads wait for the
+// memory quota: no tenant holds it indefinitely.
 func (s *soak) requireQuotaIsFair(t *testing.T) {
 	t.Helper()
 	random := rand.New(rand.NewPCG(1, 1))
@@ -240,12 +239,12 @@ func (s *soak) requireQuotaIsFair(t *testing.T) {
 	t.Logf("uploads of tenants at the end: %s", time.Since(begun))
 }
 
-// findings are what hooks of workloads that are attacked print.
+// findings are what hooks of attacked workloads print.
 type findings struct {
 	found   []string
-	attack  string // how it went
+	attack  string // its result
 	visits  int
-	counted bool // visits is there
+	counted bool // whether visits is set
 	answer  string
 	facts   string
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// history is what the log says, as far as it has been read.
+// history is the state after a part of the event log.
 type history struct {
 	started, ended map[string]int    // attempts of hooks, by run and attempt
-	open           map[string]bool   // claims that were asked for and have not ended
-	active         map[string]bool   // claims that have become active
+	open           map[string]bool   // claims that were requested and have not ended
+	active         map[string]bool   // claims that became active
 	holds          map[string]string // claims by their containers
 }
 
-// requireLog reads the whole log: nobody ever had somebody else's container,
-// and whatever began has one end.
+// requireLog checks the whole event log: no container had two claims at a time,
+// and everything that started has ended once.
 func (s *soak) requireLog(t *testing.T, db *store.DB) {
 	t.Helper()
 	h := &history{
@@ -46,19 +46,19 @@ func (s *soak) requireLog(t *testing.T, db *store.DB) {
 		}
 		after = page.Next
 	}
-	require.Equal(t, h.started, h.ended, "attempts of hooks that began and that ended")
+	require.Equal(t, h.started, h.ended, "attempts of hooks that started and that ended")
 	require.Empty(t, h.open, "claims without an end")
 	require.Empty(t, h.holds, "containers with a holder")
 }
 
-// apply takes one event, which must fit those before.
+// apply applies an event, and returns an error if it contradicts earlier ones.
 func (h *history) apply(e activity.Event) error {
 	switch e.Type {
 	case activity.HookStarted, activity.HookCompleted, activity.HookFailed:
 		return h.applyHook(e)
 	case activity.ContainerClaimed:
 		if holder := h.holds[e.Container]; holder != "" {
-			return fmt.Errorf("claim %s gets container %s, which claim %s has", e.Claim, e.Container, holder)
+			return fmt.Errorf("claim %s gets container %s, which claim %s holds", e.Claim, e.Container, holder)
 		}
 		h.holds[e.Container] = e.Claim
 	case activity.ContainerReleased, activity.ContainerDestroying:
@@ -77,12 +77,12 @@ func (h *history) applyHook(e activity.Event) error {
 	attempt := fmt.Sprintf("%s.%d", e.Run, data.Attempt)
 	if e.Type == activity.HookStarted {
 		if h.started[attempt]++; h.started[attempt] > 1 {
-			return fmt.Errorf("attempt %s has begun before", attempt)
+			return fmt.Errorf("attempt %s has started before", attempt)
 		}
 		return nil
 	}
 	if h.ended[attempt]++; h.ended[attempt] > h.started[attempt] {
-		return fmt.Errorf("attempt %s has ended before, or never began", attempt)
+		return fmt.Errorf("attempt %s has ended before, or never started", attempt)
 	}
 	return nil
 }
@@ -90,13 +90,13 @@ func (h *history) applyHook(e activity.Event) error {
 func (h *history) applyClaim(e activity.Event) error {
 	if e.Type == activity.ClaimRequested {
 		if h.open[e.Claim] {
-			return fmt.Errorf("claim %s was asked for before", e.Claim)
+			return fmt.Errorf("claim %s was requested before", e.Claim)
 		}
 		h.open[e.Claim] = true
 		return nil
 	}
 	if !h.open[e.Claim] {
-		return fmt.Errorf("claim %s has ended before, or was never asked for", e.Claim)
+		return fmt.Errorf("claim %s has ended before, or was never requested", e.Claim)
 	}
 	if e.Type == activity.ClaimActivated {
 		if h.active[e.Claim] {
@@ -106,54 +106,54 @@ func (h *history) applyClaim(e activity.Event) error {
 		return nil
 	}
 	if failed := e.Type == activity.ClaimFailed; failed == h.active[e.Claim] {
-		return fmt.Errorf("claim %s ends so, and its having been active is %t", e.Claim, h.active[e.Claim])
+		return fmt.Errorf("claim %s: %s, and it was active: %t", e.Claim, e.Type, h.active[e.Claim])
 	}
 	delete(h.open, e.Claim)
 	return nil
 }
 
-// requireRuns looks at every attempt of every hook: each ended in a way that
-// its behaviour allows, none ran twice for a claim or a container, and none
-// found anything of somebody else.
+// requireRuns checks every attempt of every hook: each ended in a state that its
+// behavior allows, none ran twice for a claim or a container, and none found
+// traces of another tenant.
 func (s *soak) requireRuns(t *testing.T, db *store.DB) {
 	t.Helper()
 	unfinished, err := db.UnfinishedRuns(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
-	var faults []string
-	timed, tooLate := 0, 0
+	var failures []string
+	timed, late := 0, 0
 	require.NoError(t, everyContainer(t.Context(), db, func(c pool.Container) error {
 		runs, err := db.Runs(t.Context(), hooks.RunFilter{Container: c.ID})
 		if err != nil {
 			return err
 		}
 		if s.workload(c.Workload).attacked {
-			faults = append(faults, s.checkVisits(c, runs)...)
+			failures = append(failures, s.checkVisits(c, runs)...)
 			return nil
 		}
 		for _, r := range runs {
 			s.counters.add("hooks: %s, %s: %s", r.Point, r.Hook, r.State)
 			if r.State == hooks.Unknown {
 				why := names.ReplaceAllString(r.Error, "X")
-				s.counters.add("unknown ends: %s", why[:min(len(why), 240)])
+				s.counters.add("unknown outcomes: %s", why[:min(len(why), 240)])
 			}
 			if r.Hook == "act" || r.Hook == "gone" {
 				timed++
 			}
 			if isLate(r) {
-				tooLate++
+				late++
 			}
 			if r.Hook == "act" {
-				s.counters.add("tenants: %s: %s", behaviourOf(r.Tenant, r.Point).name, r.State)
+				s.counters.add("tenants: %s: %s", behaviorOf(r.Tenant, r.Point).name, r.State)
 			}
 		}
 		if err := checkAttempts(runs); err != nil {
-			faults = append(faults, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, formatRuns(runs)))
+			failures = append(failures, fmt.Sprintf("container %s of %s: %v, in:%s", c.ID, c.Workload, err, formatRuns(runs)))
 		}
 		return nil
 	}))
-	require.Empty(t, strings.Join(faults, "\n"))
-	require.LessOrEqual(t, tooLate, lateSlack+timed/20, "hooks that were not over in time, of %d", timed)
+	require.Empty(t, strings.Join(failures, "\n"))
+	require.LessOrEqual(t, late, lateSlack+timed/20, "late hooks, of %d", timed)
 	ended, err := db.Claims(t.Context(), claim.Filter{States: claim.States()})
 	require.NoError(t, err)
 	for _, c := range ended {
@@ -161,13 +161,13 @@ func (s *soak) requireRuns(t *testing.T, db *store.DB) {
 	}
 }
 
-// lateSlack is how many hooks may be late in a soak that has few.
+// lateSlack is the allowed number of late hooks in a short soak.
 const lateSlack = 3
 
-// names are what makes two errors of one kind differ.
+// names match the names in errors, which differ in errors of one kind.
 var names = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|[0-9a-f]{64}|soak[0-9]+`)
 
-// formatRuns is what ran in a container, for whoever has to find out.
+// formatRuns formats the runs in a container for failure messages.
 func formatRuns(runs []hooks.Run) string {
 	var b strings.Builder
 	for _, r := range runs {
@@ -177,7 +177,8 @@ func formatRuns(runs []hooks.Run) string {
 	return b.String()
 }
 
-// hasRepeatedRun says whether a hook of a claim or a container has begun twice.
+// hasRepeatedRun returns an error if a hook of a claim or a container has started
+// twice.
 func hasRepeatedRun(runs []hooks.Run) error {
 	once := map[string]string{}
 	for _, r := range runs {
@@ -190,12 +191,12 @@ func hasRepeatedRun(runs []hooks.Run) error {
 	return nil
 }
 
-// checkAttempts says what is wrong with the attempts in one container.
+// checkAttempts checks the attempts in a container.
 func checkAttempts(runs []hooks.Run) error {
 	mustFail := false
 	for _, r := range runs {
-		// What is left of a hook of which nobody knows the end may be in the way
-		// of the last one, until the container is gone.
+		// Processes of a hook with an unknown outcome may make the last hook fail,
+		// until the container is destroyed.
 		if err := checkAttempt(r); err != nil && !(mustFail && r.Point == hooks.PreDestroy) {
 			return fmt.Errorf("%s, run %s attempt %d: %w", runSubject(r), r.ID, r.Attempt, err)
 		}
@@ -204,15 +205,15 @@ func checkAttempts(runs []hooks.Run) error {
 	return hasRepeatedRun(runs)
 }
 
-// runSubject names what runs once.
+// runSubject returns the identity of a hook that runs once.
 func runSubject(r hooks.Run) string {
 	return fmt.Sprintf("%s %s of claim %q", r.Point, r.Hook, r.Claim)
 }
 
-// checkAttempt says what is wrong with an attempt.
+// checkAttempt checks an attempt.
 func checkAttempt(r hooks.Run) error {
 	if r.Hook == "act" {
-		return behaviourOf(r.Tenant, r.Point).allows(r)
+		return behaviorOf(r.Tenant, r.Point).allows(r)
 	}
 	fine := []hooks.RunState{hooks.Succeeded, hooks.Lost, hooks.Unknown, hooks.Skipped}
 	if !slices.Contains(fine, r.State) && !isLate(r) {

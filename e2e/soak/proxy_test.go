@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy is the way to the engine, and can be cut.
+// proxy is a proxy to the engine that can be cut.
 type proxy struct {
 	path   string
 	engine *engine
@@ -22,10 +22,10 @@ type proxy struct {
 	conns map[net.Conn]bool
 }
 
-// newProxy listens until the test ends, and lets everything pass.
+// newProxy starts a proxy, which is open. It listens until the test ends.
 func newProxy(t *testing.T, e *engine) *proxy {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "soak") // a socket's path is short
+	dir, err := os.MkdirTemp("", "soak") // short, for the path of a socket
 	require.NoError(t, err)
 	l := &proxy{path: filepath.Join(dir, "engine"), engine: e, conns: map[net.Conn]bool{}}
 	listener, err := net.Listen("unix", l.path)
@@ -49,7 +49,7 @@ func (l *proxy) serve(listener net.Listener) {
 	}
 }
 
-// forward copies both ways and hands on each end.
+// forward copies both directions.
 func (l *proxy) forward(near net.Conn) {
 	defer near.Close()
 	far, err := l.engine.dial(context.Background())
@@ -61,7 +61,7 @@ func (l *proxy) forward(near net.Conn) {
 	}
 	defer l.drop(near, far)
 	back := make(chan struct{})
-	go func() { // ends with the connection, which is closed below at the latest
+	go func() { // ends with the connection
 		defer close(back)
 		copyStream(near, far)
 	}()
@@ -69,7 +69,7 @@ func (l *proxy) forward(near net.Conn) {
 	<-back
 }
 
-// copyStream copies one direction and hands on its end.
+// copyStream copies one direction and propagates its end.
 func copyStream(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
@@ -77,7 +77,7 @@ func copyStream(to, from net.Conn) {
 	}
 }
 
-// track remembers connections to be cut, and says whether the link is up.
+// track registers connections, and reports whether the proxy is open.
 func (l *proxy) track(conns ...net.Conn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,7 +90,7 @@ func (l *proxy) track(conns ...net.Conn) bool {
 	return true
 }
 
-// drop closes and forgets connections.
+// drop closes and unregisters connections.
 func (l *proxy) drop(conns ...net.Conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -100,7 +100,7 @@ func (l *proxy) drop(conns ...net.Conn) {
 	}
 }
 
-// cut ends all connections; new ones end at once until the link is mended.
+// cut closes all connections, and new ones at once until restore is called.
 func (l *proxy) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

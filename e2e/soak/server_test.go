@@ -40,8 +40,8 @@ type server struct {
 // secret is the installation's.
 var secret = []byte("a secret of the soak")
 
-// newServer builds the programs and makes an installation whose identity is
-// ours to choose, so that we can tell what it makes on the engine.
+// newServer builds the programs and creates an installation. The test chooses its
+// identity, to recognize what it creates on the engine.
 func newServer(t *testing.T, instance, engine string) *server {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,13 +63,13 @@ func newServer(t *testing.T, instance, engine string) *server {
 	t.Cleanup(func() {
 		v.kill()
 		if t.Failed() {
-			t.Logf("the server's log ends in:\n%s", v.log)
+			t.Logf("the end of the server's log:\n%s", v.log)
 		}
 	})
 	return v
 }
 
-// open opens the database, of a server that does not run.
+// open opens the database while the server does not run.
 func (v *server) open(t *testing.T) *store.DB {
 	t.Helper()
 	db, err := store.Open(t.Context(), filepath.Join(v.data, "hostler.db"))
@@ -77,7 +77,7 @@ func (v *server) open(t *testing.T) *store.DB {
 	return db
 }
 
-// start starts the server and returns when it serves.
+// start starts the server and waits until it serves.
 func (v *server) start() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -102,7 +102,7 @@ func (v *server) start() error {
 	}
 }
 
-// kill ends the server without giving it time for anything.
+// kill ends the server with SIGKILL.
 func (v *server) kill() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -112,7 +112,7 @@ func (v *server) kill() {
 	}
 }
 
-// stop ends the server as its operator does.
+// stop ends the server with SIGTERM.
 func (v *server) stop(t *testing.T) {
 	t.Helper()
 	require.NoError(t, v.cmd.Process.Signal(syscall.SIGTERM))
@@ -120,7 +120,7 @@ func (v *server) stop(t *testing.T) {
 	v.cmd = nil
 }
 
-// api is the present server's.
+// api returns the client of the current server.
 func (v *server) api() *client.Client {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
@@ -133,7 +133,7 @@ func (v *server) address() string {
 	return v.base
 }
 
-// call makes a call, at whatever server there is, until one answers it.
+// call calls the current server, and retries while it is unavailable.
 func call[T any](ctx context.Context, v *server, do func(*client.Client) (T, error)) (T, error) {
 	begun := time.Now()
 	for {
@@ -147,12 +147,12 @@ func call[T any](ctx context.Context, v *server, do func(*client.Client) (T, err
 	}
 }
 
-// isUnavailable reports whether no server answers, or none that serves.
+// isUnavailable reports whether the server does not answer, or is not ready.
 func isUnavailable(err error) bool {
 	return errors.Is(err, client.ErrNoResponse) || codeOf(err) == client.CodeNotReady || codeOf(err) == client.CodeStorageUnavailable
 }
 
-// codeOf is what a server says that went wrong; empty for what none says.
+// codeOf returns the code of a server's error; empty for other errors.
 func codeOf(err error) client.Code {
 	if answer, ok := errors.AsType[*client.Error](err); ok {
 		return answer.Code
@@ -160,10 +160,10 @@ func codeOf(err error) client.Code {
 	return ""
 }
 
-// maxLog is how much of a server's log is kept for who has to find out.
+// maxLog is how many bytes of a server's log are kept.
 const maxLog = 64 << 10
 
-// serverLog keeps the end of what servers write, and finds their address.
+// serverLog keeps the end of the servers' log, and finds their addresses.
 type serverLog struct {
 	address chan string
 
@@ -171,7 +171,7 @@ type serverLog struct {
 	text []byte
 }
 
-// Write takes whole lines, as the server writes them.
+// Write appends whole lines, as the server writes them.
 func (l *serverLog) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/store"
 )
 
-// awaitPools returns when cond holds of every pool.
+// awaitPools waits until cond holds for every pool.
 func (s *soak) awaitPools(t *testing.T, what string, cond func(client.Pool) bool) {
 	t.Helper()
 	deadline := time.Now().Add(2 * waitTimeout)
@@ -36,8 +36,8 @@ func (s *soak) awaitPools(t *testing.T, what string, cond func(client.Pool) bool
 	}
 }
 
-// settle waits until the pools are filled and nothing else is going on, and
-// measures what that takes.
+// settle waits until the pools are filled and the server is idle, and returns its
+// usage.
 func (s *soak) settle(t *testing.T) usage {
 	t.Helper()
 	s.awaitPools(t, "pools to be filled", func(p client.Pool) bool {
@@ -47,9 +47,8 @@ func (s *soak) settle(t *testing.T) usage {
 	return s.server.measure(t)
 }
 
-// settleFlat is rest, and again for a while if it takes more than an earlier one:
-// what has just ended may still be closing what it had open, and a program
-// gives memory back when it likes.
+// settleFlat is settle, repeated while the usage is above early: files of ended
+// work may still be open, and the runtime returns memory later.
 func (s *soak) settleFlat(t *testing.T, early usage) usage {
 	t.Helper()
 	deadline := time.Now().Add(waitTimeout)
@@ -61,8 +60,9 @@ func (s *soak) settleFlat(t *testing.T, early usage) usage {
 	return now
 }
 
-// awaitEngineContainers are our containers on the engine, once there are so many: one that
-// the engine has made after it was lost goes with the next comparison.
+// awaitEngineContainers waits until our containers on the engine are as many as
+// want, and returns them: one that the engine has created after its call was
+// abandoned is removed by the next comparison.
 func (s *soak) awaitEngineContainers(t *testing.T, want int) []found {
 	t.Helper()
 	deadline := time.Now().Add(waitTimeout)
@@ -76,14 +76,15 @@ func (s *soak) awaitEngineContainers(t *testing.T, want int) []found {
 	}
 }
 
-// requireHealthy checks that what is idle is as good as it is said to be.
+// requireHealthy checks that every idle container is healthy, and that nothing
+// else is left.
 func (s *soak) requireHealthy(t *testing.T) {
 	t.Helper()
 	at := s.server.api()
 	idle, err := at.Containers(t.Context(), client.ContainerFilter{States: []client.ContainerState{client.ContainerIdle}})
 	require.NoError(t, err)
-	require.Len(t, idle, len(s.workloads), "every pool has one")
-	require.Len(t, s.awaitEngineContainers(t, len(idle)), len(idle), "nothing else is on the engine")
+	require.Len(t, idle, len(s.workloads), "every pool has an idle container")
+	require.Len(t, s.awaitEngineContainers(t, len(idle)), len(idle), "the engine has no other containers")
 	for _, c := range idle {
 		require.Equal(t, client.Healthy, c.Health, c.ID)
 		status, err := s.rt.Status(t.Context(), c.ID)
@@ -95,7 +96,7 @@ func (s *soak) requireHealthy(t *testing.T) {
 	}
 	live, err := at.Claims(t.Context(), client.ClaimFilter{})
 	require.NoError(t, err)
-	require.Empty(t, live, "claims that live")
+	require.Empty(t, live, "live claims")
 }
 
 // drain empties the pools.
@@ -114,7 +115,7 @@ func (s *soak) drain(t *testing.T) {
 	})
 }
 
-// requireNothingLeft looks at the engine and at this machine.
+// requireNothingLeft checks that nothing is left on the engine and this machine.
 func (s *soak) requireNothingLeft(t *testing.T) {
 	t.Helper()
 	require.Empty(t, s.awaitEngineContainers(t, 0), "containers")
@@ -124,7 +125,7 @@ func (s *soak) requireNothingLeft(t *testing.T) {
 	require.Empty(t, processes(s.testprog), "processes of tenants")
 }
 
-// everyContainer calls do with each container that there has ever been.
+// everyContainer calls do for each container, all of which have to be destroyed.
 func everyContainer(ctx context.Context, db *store.DB, do func(pool.Container) error) error {
 	all, err := db.Containers(ctx, pool.ContainerFilter{States: pool.States()})
 	if err != nil {

@@ -26,56 +26,56 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// shortSoak is how long it lasts when SOAK does not say.
+// shortSoak is the duration if SOAK is not set.
 const shortSoak = 20 * time.Second
 
-// waitTimeout bounds whatever is waited for. It is above the longest pause that a
-// pool makes before it tries again what failed.
+// waitTimeout is the timeout of every wait. It is above the maximum backoff of a
+// pool.
 const waitTimeout = 100 * time.Second
 
-// serverTimeout bounds the start of a server, and a client's retries while no
-// server or no engine answers. It is far above what one of these takes: a
-// server that is killed every 20 s starts to count again each time for how long
-// a container has not answered.
+// serverTimeout is the timeout of the start of a server, and of a client's retries
+// while the server or the engine is unavailable. It is long because a server that
+// is killed every 20 s restarts the timeout of an unresponsive container each
+// time.
 const serverTimeout = 5 * time.Minute
 
-// clientCount is how many tenants there are at any time: more than containers.
+// clientCount is the number of concurrent clients: more than containers.
 const clientCount = 14
 
-// soak is what everybody in it shares.
+// soak is the shared state of a soak.
 type soak struct {
 	engine           *engine
 	proxy            *proxy
 	server           *server
-	rt               *docker.Runtime // of the same instance, past the link
+	rt               *docker.Runtime // of the same instance, without the proxy
 	instance         string
-	testprog         string // the program, by a name that nobody else has
+	testprog         string // unique name of the test program
 	image            string
 	workloads        []*workload
 	classes          map[string]string // of attacks
 	counters         counters
-	onlyTenantFaults atomic.Bool    // there is no trouble but what tenants make
-	visits           map[string]int // what honest tenants had counted, by claim
+	onlyTenantFaults atomic.Bool    // there are no disruptions, only attacks
+	visits           map[string]int // counts in honest tenants' state, by claim
 
 	mu      sync.Mutex        // guards what follows
 	holders map[string]string // tenants by their containers
 	honest  honest
 }
 
-// workload is one of the few that tenants claim.
+// workload is a workload of the soak.
 type workload struct {
 	id, file   string
 	minIdle    int
 	attacked   bool     // its tenants attack
-	maxHold    int      // for how many milliseconds a tenant stays, at most
+	maxHold    int      // maximum time that a claim is held, in milliseconds
 	check      []string // its health check
 	tenants    *tenantPool
 	generation int // changed by one goroutine only
 }
 
-// Tenants that behave in every bad way, hostile ones among them, on containers
-// that die, a server that is killed and a connection that breaks, leave nothing
-// behind and never meet.
+// Misbehaving and hostile tenants leave nothing behind and never share a
+// container, also when containers exit, the server is killed and connections
+// break.
 func TestSoak(t *testing.T) {
 	length, seed := fromEnvironment(t)
 	random := rand.New(rand.NewPCG(seed, 0))
@@ -89,7 +89,7 @@ func TestSoak(t *testing.T) {
 	s.runFor(t, length/4, random)
 	s.requireQuotaIsFair(t)
 	end := s.settleFlat(t, early)
-	t.Logf("after a quarter: %s; after three: %s; at the end: %s", early, middle, end)
+	t.Logf("after one quarter: %s; after three quarters: %s; at the end: %s", early, middle, end)
 	s.requireHealthy(t)
 	s.drain(t)
 	s.requireNothingLeft(t)
@@ -119,13 +119,13 @@ func fromEnvironment(t *testing.T) (length time.Duration, seed uint64) {
 	return length, seed
 }
 
-// newSoak makes an installation behind a link that can be cut.
+// newSoak creates an installation whose engine is behind a proxy.
 func newSoak(t *testing.T, random *rand.Rand) *soak {
 	t.Helper()
 	e := requireEngine(t)
 	name := "soak-" + uuid.NewString()[:8]
 	s := &soak{
-		engine: e, proxy: newProxy(t, e), instance: name, testprog: "guest-" + name, image: name + "/guest:latest",
+		engine: e, proxy: newProxy(t, e), instance: name, testprog: "testprog-" + name, image: name + "/testprog:latest",
 		classes: map[string]string{}, visits: map[string]int{}, holders: map[string]string{},
 		honest: honest{visits: map[string][]honestVisit{}, slowest: map[string]time.Duration{}},
 	}
@@ -157,21 +157,21 @@ func newSoak(t *testing.T, random *rand.Rand) *soak {
 	return s
 }
 
-// attackedImage is the image of the attacks whose program belongs to a user.
+// attackedImage returns the image of the attacks whose program belongs to a user.
 func (s *soak) attackedImage(user int) string {
 	return fmt.Sprintf("%s/attacked:latest-%d", s.instance, user)
 }
 
-// workload is that of an id.
+// workload returns the workload with an id.
 func (s *soak) workload(id string) *workload {
 	return s.workloads[slices.IndexFunc(s.workloads, func(w *workload) bool { return w.id == id })]
 }
 
-// rootfs is the image of the containers: nothing but our program.
+// rootfs returns the root filesystem of the containers, with only the test program.
 func (s *soak) rootfs(t *testing.T) *bytes.Buffer {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "guest")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./testdata/guest")
+	path := filepath.Join(t.TempDir(), "testprog")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", path, "./testdata/testprog")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", out)
@@ -186,34 +186,35 @@ func (s *soak) rootfs(t *testing.T) *bytes.Buffer {
 	return &rootfs
 }
 
-// How long hooks may take that a tenant or an end can hold up.
+// Timeouts of hooks that a tenant or a disruption can delay.
 const (
 	actTimeout  = 2 * time.Second
 	goneTimeout = 5 * time.Second
 )
 
-// file is what the workloads have in common. Ten containers at most are there
-// at any time, in all.
+// file is the common part of the workloads. They have at most ten containers in
+// total.
 const file = `
 id: ID
 image: IMAGE
-command: [/GUEST, main]
+command: [/TESTPROG, main]
 environment: { GENERATION: "NUMBER" }
 deploy: { resources: { limits: { memory: 64m, pids: 100 } } }
-healthcheck: { test: [CMD, /GUEST, check], interval: 5s, timeout: 4s, retries: 3, start_period: 5s }
+healthcheck: { test: [CMD, /TESTPROG, check], interval: 5s, timeout: 4s, retries: 3, start_period: 5s }
 volumes: { state: { target: /state } }
 hooks:
-  post_create: [{ name: made, command: [/GUEST, check] }]
+  post_create: [{ name: made, command: [/TESTPROG, check] }]
   post_claim:
-    - { name: look, command: [/GUEST, look] }
-    - { name: act, command: [/GUEST, act], timeout: ACT_TIME, POLICY }
+    - { name: inspect, command: [/TESTPROG, inspect] }
+    - { name: act, command: [/TESTPROG, act], timeout: ACT_TIME, POLICY }
   pre_release:
-    - { name: look, command: [/GUEST, look] }
-    - { name: act, command: [/GUEST, act], timeout: ACT_TIME, POLICY }
-  pre_destroy: [{ name: gone, command: [/GUEST, check], timeout: GONE_TIME }]
+    - { name: inspect, command: [/TESTPROG, inspect] }
+    - { name: act, command: [/TESTPROG, act], timeout: ACT_TIME, POLICY }
+  pre_destroy: [{ name: gone, command: [/TESTPROG, check], timeout: GONE_TIME }]
 `
 
-// reuseWorkloads are one of each kind of reuse, with another policy each.
+// reuseWorkloads returns a workload for each kind of reuse, each with another
+// on_error policy.
 func (s *soak) reuseWorkloads(random *rand.Rand) []*workload {
 	kinds := []struct {
 		id, rest, policy string
@@ -234,13 +235,13 @@ func (s *soak) reuseWorkloads(random *rand.Rand) []*workload {
 	return all
 }
 
-// apply applies a workload's present generation.
+// apply applies a workload's current generation.
 func (s *soak) apply(w *workload) error {
 	image := s.image
 	if w.attacked {
 		image = s.instance + "/attacked:latest"
 	}
-	text := strings.NewReplacer("IMAGE", image, "GUEST", s.testprog, "NUMBER", strconv.Itoa(w.generation),
+	text := strings.NewReplacer("IMAGE", image, "TESTPROG", s.testprog, "NUMBER", strconv.Itoa(w.generation),
 		"ACT_TIME", actTimeout.String(), "GONE_TIME", goneTimeout.String()).Replace(w.file)
 	ctx := context.Background()
 	_, err := call(ctx, s.server, func(at *client.Client) (client.AppliedWorkload, error) { return at.Apply(ctx, w.id, []byte(text)) })
@@ -250,14 +251,14 @@ func (s *soak) apply(w *workload) error {
 	return nil
 }
 
-// runFor lets tenants come and trouble happen for so long.
+// runFor runs clients and disruptions for a duration.
 func (s *soak) runFor(t *testing.T, length time.Duration, random *rand.Rand) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), length)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	for range clientCount {
-		// Its own source, or who draws first would depend on the machine.
+		// A separate source each, so that the choices do not depend on scheduling.
 		own := rand.New(rand.NewPCG(random.Uint64(), random.Uint64()))
 		g.Go(func() error { return s.runClient(ctx, own) })
 	}

@@ -10,20 +10,20 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// behaviour is what a tenant's hook may do, and how that may end. Whatever it
-// does, its container can be killed meanwhile, and the engine be lost for so
-// long that nobody knows any more: hooks.Lost and hooks.Unknown are always
-// possible, and so is that it is skipped.
-type behaviour struct {
+// behavior is what a tenant's hook does, and the states in which it may end.
+// hooks.Lost, hooks.Unknown and hooks.Skipped are always possible, because its
+// container can be killed and the engine can be unavailable for so long that the
+// outcome is unknown.
+type behavior struct {
 	name   string
 	weight int
 	ends   []hooks.RunState
-	exit   int // its code when it ended as hooks.Failed; -1: any
+	exit   int // exit code if it ended as hooks.Failed; -1: any
 	leaves bool
 }
 
-// behaviours are those of the program in testdata/guest.
-var behaviours = []behaviour{
+// behaviors are the behaviors of the program in testdata/testprog.
+var behaviors = []behavior{
 	{name: "ok", weight: 40, ends: []hooks.RunState{hooks.Succeeded}},
 	{name: "daemon", weight: 6, ends: []hooks.RunState{hooks.Succeeded}},
 	{name: "fork", weight: 4, ends: []hooks.RunState{hooks.Succeeded}, leaves: true},
@@ -32,7 +32,7 @@ var behaviours = []behaviour{
 	{name: "spam", weight: 4, ends: []hooks.RunState{hooks.Succeeded, hooks.TimedOut}},
 	{name: "fail", weight: 4, ends: []hooks.RunState{hooks.Failed}, exit: 3},
 	{name: "hang", weight: 4, ends: []hooks.RunState{hooks.TimedOut}},
-	{name: "deaf", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
+	{name: "ignore-term", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
 	{name: "storm", weight: 3, ends: []hooks.RunState{hooks.TimedOut}},
 	{name: "hog", weight: 2, ends: []hooks.RunState{hooks.Failed, hooks.TimedOut}, exit: 137},
 	{name: "kill-main", weight: 2, ends: []hooks.RunState{hooks.Succeeded, hooks.Failed}, exit: -1},
@@ -41,20 +41,20 @@ var behaviours = []behaviour{
 	{name: "stop-worker", weight: 2, ends: []hooks.RunState{hooks.TimedOut}},
 }
 
-// behaviourOf is the behaviour of a tenant at a point.
-func behaviourOf(tenant string, p hooks.Point) behaviour {
+// behaviorOf returns the behavior of a tenant at a point.
+func behaviorOf(tenant string, p hooks.Point) behavior {
 	parts := strings.Split(tenant, ".")
 	name := map[hooks.Point]string{hooks.PostClaim: parts[1], hooks.PreRelease: parts[2]}[p]
-	i := slices.IndexFunc(behaviours, func(b behaviour) bool { return b.name == name })
-	return behaviours[i]
+	i := slices.IndexFunc(behaviors, func(b behavior) bool { return b.name == name })
+	return behaviors[i]
 }
 
-// isLate says whether an attempt has had all its time and was not over, though
-// nothing in it waits: that happens to anybody on a busy machine, but not often.
+// isLate reports whether an attempt timed out although its behavior does not
+// wait: that happens occasionally on a busy machine.
 func isLate(r hooks.Run) bool {
 	limit := actTimeout
 	if r.Hook == "act" {
-		if slices.Contains(behaviourOf(r.Tenant, r.Point).ends, hooks.TimedOut) {
+		if slices.Contains(behaviorOf(r.Tenant, r.Point).ends, hooks.TimedOut) {
 			return false
 		}
 	} else if limit = goneTimeout; r.Hook != "gone" {
@@ -63,8 +63,8 @@ func isLate(r hooks.Run) bool {
 	return r.State == hooks.TimedOut && r.Duration >= float64(limit.Milliseconds())
 }
 
-// allows says whether an attempt of the hook that behaves may have ended so.
-func (b behaviour) allows(r hooks.Run) error {
+// allows returns an error if the behavior does not allow the end of an attempt.
+func (b behavior) allows(r hooks.Run) error {
 	always := []hooks.RunState{hooks.Lost, hooks.Unknown, hooks.Skipped}
 	switch {
 	case slices.Contains(always, r.State), isLate(r):
@@ -74,7 +74,7 @@ func (b behaviour) allows(r hooks.Run) error {
 	case r.State == hooks.Failed && b.exit >= 0 && deref(r.ExitCode) != b.exit:
 		return fmt.Errorf("%s failed with exit code %v", b.name, deref(r.ExitCode))
 	case r.State == hooks.Succeeded && b.leaves && r.Leaked == 0:
-		return fmt.Errorf("%s left a process behind that nobody has seen", b.name)
+		return fmt.Errorf("%s left a process behind that was not detected", b.name)
 	}
 	return nil
 }
@@ -86,7 +86,7 @@ func deref(code *int) int {
 	return *code
 }
 
-// tenantPool is the tenants of one workload. Each is played by one at a time.
+// tenantPool has the tenants of a workload. One client at a time acts as each.
 type tenantPool struct {
 	mu    sync.Mutex // guards what follows
 	free  []string
@@ -102,25 +102,25 @@ func newTenantPool(n int, random *rand.Rand, name func(n int, random *rand.Rand)
 	return c
 }
 
-// addTenant adds a tenant with behaviours of its own for good.
+// addTenant adds a tenant, whose name fixes its behaviors.
 func (c *tenantPool) addTenant(random *rand.Rand) {
 	c.known++
 	c.free = append(c.free, c.name(c.known, random))
 }
 
-// newTenantName is a tenant of a number with two behaviours.
+// newTenantName returns the name of a tenant with two behaviors.
 func newTenantName(n int, random *rand.Rand) string {
 	return fmt.Sprintf("tenant-%d.%s.%s", n, pick(random), pick(random))
 }
 
-// pick draws a behaviour by weight.
+// pick chooses a behavior by weight.
 func pick(random *rand.Rand) string {
 	total := 0
-	for _, b := range behaviours {
+	for _, b := range behaviors {
 		total += b.weight
 	}
 	n := random.IntN(total)
-	for _, b := range behaviours {
+	for _, b := range behaviors {
 		if n -= b.weight; n < 0 {
 			return b.name
 		}
@@ -128,7 +128,7 @@ func pick(random *rand.Rand) string {
 	panic("the weights do not add up")
 }
 
-// acquire draws a tenant that nobody plays.
+// acquire chooses a free tenant.
 func (c *tenantPool) acquire(random *rand.Rand) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,8 +138,8 @@ func (c *tenantPool) acquire(random *rand.Rand) string {
 	return tenant
 }
 
-// release has the tenant come again some time, or another one instead: in the
-// long run everybody meets everybody's containers.
+// release returns the tenant, or replaces it with a new one: in the long run
+// every tenant uses the containers of every other.
 func (c *tenantPool) release(tenant string, random *rand.Rand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

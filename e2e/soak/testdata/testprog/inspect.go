@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// tenants are names as the soak gives them.
+// tenants matches the tenants' names in the soak.
 var tenants = regexp.MustCompile(`tenant-[0-9]+\.[a-z-]+\.[a-z-]+`)
 
-// traceDirs are where traces are left.
+// traceDirs are the directories in which traces are left.
 var traceDirs = []string{"/state", "/tmp", "/dev/shm"}
 
-// inspect finds what should not be there, and leaves what the next must not find.
+// inspect reports traces that should not exist, and leaves traces that the next
+// tenant must not find.
 func inspect() int {
 	me := os.Getenv("HOSTLER_TENANT")
 	entering := os.Getenv("HOSTLER_POINT") == "post_claim"
@@ -45,7 +46,7 @@ func inspect() int {
 	return leaveTraces(me)
 }
 
-// leaveTraces writes a file in every place that can be written.
+// leaveTraces writes a file in every writable directory.
 func leaveTraces(me string) int {
 	for i, dir := range traceDirs {
 		err := os.WriteFile(filepath.Join(dir, "trace-"+me), []byte(me), 0o600)
@@ -57,10 +58,10 @@ func leaveTraces(me string) int {
 	return 0
 }
 
-// files are all below a folder but folders.
+// files returns all files below a directory.
 func files(dir string) []string {
 	var all []string
-	// What cannot be read, or is not there, holds nothing that can be seen.
+	// Errors are ignored: an unreadable or missing directory shows no traces.
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() {
 			all = append(all, path)
@@ -70,8 +71,8 @@ func files(dir string) []string {
 	return all
 }
 
-// inspectProcesses finds those that bear another tenant's name, and those that
-// nobody should have left.
+// inspectProcesses returns the processes with another tenant's name, and those
+// that should not exist.
 func inspectProcesses(me string, entering bool) []string {
 	var found []string
 	for _, p := range processes() {
@@ -84,7 +85,7 @@ func inspectProcesses(me string, entering bool) []string {
 		if len(p.args) < 2 || filepath.Base(p.args[0]) != filepath.Base(os.Args[0]) {
 			continue
 		}
-		// What the main process has left may live until the release.
+		// A daemon of the main process may run until the release.
 		ofMain := len(p.args) > 2 && p.args[2] == "of-main" && !entering
 		if p.args[1] != "main" && p.args[1] != "check" && !ofMain {
 			found = append(found, what)
@@ -93,15 +94,15 @@ func inspectProcesses(me string, entering bool) []string {
 	return found
 }
 
-// process is one that lives.
+// process is a running process.
 type process struct {
 	pid         int
 	args        []string
 	environment string
 }
 
-// processes are all that can be seen, this one apart. One that ends while it
-// is looked at is left out.
+// processes returns all visible processes except this one, and those that exit
+// during the scan.
 func processes() []process {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -1,16 +1,15 @@
-// Command guest is all that runs in the containers of the soak. Its hooks take
-// what they are to do from the tenant's name, which ends in a behaviour for
+// Command testprog is the only program in the containers of the soak. Its hooks
+// get their behavior from the tenant's name, which ends in a behavior for
 // post_claim and one for pre_release: "tenant-3.ok.hang".
 //
-//	guest main         the main process; at SIGUSR1 it leaves a daemon behind
-//	guest check        the health check
-//	guest look         find what other tenants left, and leave traces
-//	guest act          behave as the tenant's name says
-//	guest stay NAME    hang, deaf to SIGTERM
-//	guest leave NAME   leave a stay behind and end
+//	testprog main         the main process; at SIGUSR1 it leaves a daemon running
+//	testprog check        the health check
+//	testprog inspect      find traces of other tenants, and leave traces
+//	testprog act          behave as in the tenant's name
+//	testprog stay NAME    hang, and ignore SIGTERM
+//	testprog leave NAME   start a stay and exit
 //
-// What look finds it prints, each on a line that begins with FOUND, and ends
-// with code 97.
+// inspect prints each finding in a line that begins with FOUND, and exits with 97.
 package main
 
 import (
@@ -25,15 +24,15 @@ import (
 
 func main() {
 	commands := map[string]func() int{
-		"main": mainProcess, "check": ok, "look": inspect, "act": act, "stay": stay, "leave": daemonise,
+		"main": mainProcess, "check": ok, "inspect": inspect, "act": act, "stay": stay, "leave": daemonize,
 	}
 	os.Exit(commands[os.Args[1]]())
 }
 
 func ok() int { return 0 }
 
-// mainProcess is a workload that a hook can make leave something behind: what
-// it starts is no child of the hook.
+// mainProcess is a workload that starts a daemon when a hook signals it: the
+// daemon is not a child of the hook.
 func mainProcess() int {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGUSR1)
@@ -42,25 +41,25 @@ func mainProcess() int {
 			return 0
 		}
 		if err := start(&syscall.SysProcAttr{Setsid: true}, "stay", "of-main"); err != nil {
-			fmt.Println("leave a daemon behind:", err)
+			fmt.Println("start a daemon:", err)
 		}
 	}
 	return 0
 }
 
-// chooseBehaviour is what the tenant's name says for this point.
-func chooseBehaviour() string {
+// chooseBehavior returns the behavior in the tenant's name for this point.
+func chooseBehavior() string {
 	parts := strings.Split(os.Getenv("HOSTLER_TENANT"), ".")
-	place := map[string]int{"post_claim": 1, "pre_release": 2}[os.Getenv("HOSTLER_POINT")]
-	if place == 0 || len(parts) <= place {
+	index := map[string]int{"post_claim": 1, "pre_release": 2}[os.Getenv("HOSTLER_POINT")]
+	if index == 0 || len(parts) <= index {
 		return "ok"
 	}
-	return parts[place]
+	return parts[index]
 }
 
 func act() int {
-	behaviours := map[string]func() int{
-		"ok": ok, "fail": func() int { return 3 }, "hang": hang, "deaf": stay,
+	behaviors := map[string]func() int{
+		"ok": ok, "fail": func() int { return 3 }, "hang": hang, "ignore-term": stay,
 		"fork": fork, "session": session, "storm": forkBomb, "spam": printForever, "hog": useMemory, "litter": leaveFiles,
 		"daemon":      func() int { return signalMain(syscall.SIGUSR1) },
 		"kill-main":   func() int { return signalMain(syscall.SIGKILL) },
@@ -68,7 +67,7 @@ func act() int {
 		"kill-worker": func() int { return signalForeign(os.Getppid(), syscall.SIGKILL) },
 		"stop-worker": func() int { return signalForeign(os.Getppid(), syscall.SIGSTOP) },
 	}
-	return behaviours[chooseBehaviour()]()
+	return behaviors[chooseBehavior()]()
 }
 
 func hang() int {
@@ -82,23 +81,24 @@ func stay() int {
 	return hang()
 }
 
-// signalForeign signals a process that is not ours to end, and waits for the worst.
+// signalForeign signals a process of Hostler's, and hangs.
 func signalForeign(pid int, s syscall.Signal) int {
-	fmt.Println("strike:", syscall.Kill(pid, s))
+	fmt.Println("signal:", syscall.Kill(pid, s))
 	return hang()
 }
 
-// start leaves a child of this program.
+// start starts a child of this program and does not wait for it.
 func start(attr *syscall.SysProcAttr, args ...string) error {
 	c := exec.Command("/proc/self/exe", args...)
 	c.Args[0], c.SysProcAttr = os.Args[0], attr
 	return c.Start()
 }
 
-// daemonise ends at once: whoever started it has a grandchild then.
-func daemonise() int { return code(start(nil, "stay", os.Args[2])) }
+// daemonize starts a child and exits, so that its parent has a grandchild.
+func daemonize() int { return code(start(nil, "stay", os.Args[2])) }
 
-// fork waits for the child in between, so that only the grandchild is left.
+// fork starts a child that daemonizes, and waits for it: only a grandchild is
+// left.
 func fork() int {
 	c := exec.Command("/proc/self/exe", "leave", os.Getenv("HOSTLER_TENANT"))
 	c.Args[0] = os.Args[0]
@@ -109,13 +109,13 @@ func session() int {
 	return code(start(&syscall.SysProcAttr{Setsid: true}, "stay", os.Getenv("HOSTLER_TENANT")))
 }
 
-// forkBomb forks for as long as it is let, a few at a time: what it starts is
-// stopped in the middle of starting the next.
+// forkBomb forks until it is killed. Its children are killed while they start
+// others.
 func forkBomb() int {
 	signal.Ignore(syscall.SIGTERM)
 	for {
 		if err := start(nil, "leave", os.Getenv("HOSTLER_TENANT")); err != nil {
-			<-time.After(10 * time.Millisecond) // as many as there may be
+			<-time.After(10 * time.Millisecond) // the limit of processes is reached
 		}
 	}
 }
@@ -130,7 +130,7 @@ func printForever() int {
 	return 0
 }
 
-// useMemory takes memory until somebody is killed for it.
+// useMemory allocates memory until a process is killed for it.
 func useMemory() int {
 	var all [][]byte
 	for {
@@ -142,7 +142,7 @@ func useMemory() int {
 	}
 }
 
-// leaveFiles changes a file of the container itself, where that can be done.
+// leaveFiles writes a file to the root filesystem, if it is writable.
 func leaveFiles() int {
 	fmt.Println("litter:", os.WriteFile("/litter", []byte("x"), 0o600))
 	return 0
