@@ -174,7 +174,7 @@ func (s *server) backAndForth(id string, holds tenantSession, before, now int) {
 	require.Equal(t, holds.ID, s.claimAs(id, holds.Tenant).ID)
 	refused := s.cli("release", holds.ID)
 	require.NotZero(t, refused.code)
-	require.Contains(t, refused.err, "the container was made by a newer server")
+	require.Contains(t, refused.err, "container was created by a newer server")
 	report := s.cli("doctor")
 	require.NotZero(t, report.code)
 	require.Contains(t, report.out, "made by a newer server")

@@ -5,55 +5,57 @@ import (
 	"fmt"
 )
 
-// What can be wrong with a call. Backends turn their engine's errors into
-// these where they enter.
+// The errors of the contract. Backends convert their engine's errors into these
+// at the edge where they enter.
 var (
-	// ErrNotFound says that there is no such container.
+	// ErrNotFound reports that there is no such container.
 	ErrNotFound = errors.New("no such container")
-	// ErrExists says that there is such a container already.
-	ErrExists = errors.New("the container exists")
-	// ErrNotRunning says that the container is there and does not run.
-	ErrNotRunning = errors.New("the container is not running")
-	// ErrContainerExited says that the container ended in the middle of the call.
-	ErrContainerExited = errors.New("the container ended")
-	// ErrUnknownRun says that the container knows no command of that key.
-	ErrUnknownRun = errors.New("the container knows no such command")
-	// ErrTainted says that something in the container can no longer be
-	// controlled. Nothing but Destroy is safe.
-	ErrTainted = errors.New("the container is out of control and must be destroyed")
-	// ErrWipeUnverified says that a Wipe could not prove what it must.
-	ErrWipeUnverified = errors.New("the container cannot be proven clean")
-	// ErrScanIncomplete says that a look at the container's files took too long to
-	// be finished, so that nothing is known of them.
-	ErrScanIncomplete = errors.New("the container's files are too many to be looked at")
-	// ErrUnavailable says that the engine did not answer.
-	ErrUnavailable = errors.New("the container engine does not answer")
-	// ErrUnresponsive says that the engine reports the container as running,
-	// and that the container did not answer. It is an ErrUnavailable as well,
-	// for as long as the call may be made again. A container that has not
-	// answered for a backend's limit is ErrTainted instead, and that is no
-	// ErrUnavailable.
-	ErrUnresponsive error = unavailableError("the container runs and does not answer")
-	// ErrNewer says that a newer server made the container: this one cannot
-	// speak to its program, and leaves it alone. It is an ErrUnavailable: the
-	// call may be made again, by a newer server.
-	ErrNewer error = unavailableError("the container was made by a newer server")
-	// ErrTooOld says that the server which made the container is older than
-	// those whose containers this one can speak to. It is an ErrUnavailable: the
-	// call may be made again, by a server of a version between the two. Such a
-	// container can be destroyed.
-	ErrTooOld error = unavailableError("the container was made by a server that is too old for this one")
-	// ErrStaleFence says that a flow with a greater fence has become
-	// responsible for the container. The call had no effect and is not to be
-	// made again.
+	// ErrExists reports that a container of that id exists already.
+	ErrExists = errors.New("container already exists")
+	// ErrNotRunning reports that the container exists and is not running.
+	ErrNotRunning = errors.New("container is not running")
+	// ErrContainerExited reports that the container exited during the call.
+	ErrContainerExited = errors.New("container exited")
+	// ErrUnknownRun reports that the container has no command of that RunID.
+	ErrUnknownRun = errors.New("no such command in the container")
+	// ErrTainted reports that something in the container can no longer be
+	// controlled. Only Destroy is safe.
+	ErrTainted = errors.New("container is tainted")
+	// ErrWipeUnverified reports that a Wipe could not prove what it must.
+	ErrWipeUnverified = errors.New("container wipe could not be verified")
+	// ErrScanIncomplete reports that a scan of the container's files took too
+	// long to complete. Nothing is known of the files.
+	ErrScanIncomplete = errors.New("container has too many files to scan")
+	// ErrUnavailable reports that the engine did not respond.
+	ErrUnavailable = errors.New("container engine is unavailable")
+	// ErrUnresponsive reports that the container did not respond, although the
+	// engine reports it as running. It is an ErrUnavailable as well, as long as
+	// the call may be retried. A container that has not responded for the
+	// backend's limit is ErrTainted instead, which is not an ErrUnavailable.
+	ErrUnresponsive error = unavailableError("container is running but does not respond")
+	// ErrNewer reports that a newer server created the container. This server
+	// does not support the protocol of its program and does not change it. It is
+	// an ErrUnavailable: a newer server may retry the call.
+	ErrNewer error = unavailableError("container was created by a newer server")
+	// ErrTooOld reports that the server which created the container is older
+	// than those whose containers this server supports. It is an ErrUnavailable:
+	// a server of a version between the two may retry the call. Such a container
+	// can be destroyed.
+	ErrTooOld error = unavailableError("container was created by a server that is too old for this one")
+	// ErrStaleFence reports that a flow with a greater fence has become
+	// responsible for the container. The call had no effect and must not be
+	// retried.
 	ErrStaleFence = errors.New("another flow is responsible for the container")
-	// ErrInvalid says that the engine refuses the spec, in its own words.
-	ErrInvalid = errors.New("the container engine refuses the container")
-	// ErrImageUnavailable says that the image is not there and cannot be pulled.
-	ErrImageUnavailable = errors.New("the image is not available")
-	// ErrBadArchive says that a tar stream is broken or reaches outside.
+	// ErrInvalid reports that the engine rejected the spec. The wrapped error has
+	// the engine's own words.
+	ErrInvalid = errors.New("container spec is invalid")
+	// ErrImageUnavailable reports that the image is not present and cannot be
+	// pulled.
+	ErrImageUnavailable = errors.New("image is not available")
+	// ErrBadArchive reports that a tar stream is malformed or that an entry is
+	// outside its directory.
 	ErrBadArchive = errors.New("bad archive")
-	// ErrFileNotFound says that the path does not exist in the container.
+	// ErrFileNotFound reports that the path does not exist in the container.
 	ErrFileNotFound = errors.New("no such file in the container")
 )
 
@@ -66,7 +68,7 @@ func (unavailableError) Unwrap() error   { return ErrUnavailable }
 // StartReason is why a command did not start.
 type StartReason string
 
-// Why a command did not start. None gets better by trying again.
+// The reasons why a command did not start. A retry helps with none of them.
 const (
 	StartBinaryNotFound  StartReason = "binary_not_found"
 	StartNotExecutable   StartReason = "not_executable"
@@ -76,10 +78,10 @@ const (
 	StartFailed          StartReason = "start_failed"
 )
 
-// StartError says that a command, or a main process, never ran.
+// StartError reports that a command, or a main process, never ran.
 type StartError struct {
 	Reason StartReason
-	Detail string // a sentence that names the binary, the user or the folder
+	Detail string // a sentence that names the binary, the user or the directory
 }
 
 func (e *StartError) Error() string {

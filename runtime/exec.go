@@ -5,29 +5,29 @@ import (
 	"time"
 )
 
-// How commands are run when a Command leaves it open.
+// The defaults of a Command, and the limits of what is kept of its output.
 const (
-	// DefaultTimeout is how long a command may take.
+	// DefaultTimeout bounds a command's runtime.
 	DefaultTimeout = 30 * time.Second
-	// DefaultGrace is how long a command that is told to end (SIGTERM) has
-	// before it is killed.
+	// DefaultGrace is the time between SIGTERM, which asks a command to exit,
+	// and SIGKILL.
 	DefaultGrace = 2 * time.Second
-	// OutputHead and OutputTail are how many bytes of each stream are kept from
-	// its beginning and from its end.
+	// OutputHead and OutputTail are how many bytes are kept of the beginning and
+	// of the end of each stream.
 	OutputHead = 4 << 10
 	OutputTail = 60 << 10
 	// MaxStdin bounds Command.Stdin, in bytes.
 	MaxStdin = 1 << 20
 )
 
-// Command is one program to be run in a container.
+// Command is a program to run in a container.
 type Command struct {
-	// RunID names this run for ever. A backend that loses its connection in the
-	// middle asks the container for the outcome by this key instead of running
-	// the command again. Empty means that one is made up.
+	// RunID names this run permanently. A backend that loses its connection
+	// during the run requests the outcome from the container by this id instead
+	// of running the command again. If it is empty, the backend generates one.
 	RunID       string
 	Args        []string          // argv; Args[0] is looked up in the container's PATH
-	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always there
+	Environment map[string]string // over the container's; HOSTLER_MAIN_PID is always set
 	User        string            // as Spec.User; empty for the container's own
 	Workdir     string            // absolute; empty for the container's own
 	Stdin       []byte            // at most MaxStdin; empty for none
@@ -39,28 +39,29 @@ type Command struct {
 type Result struct {
 	ExitCode int           // its own, or 128 + the signal's number
 	Signal   string        // "SIGKILL" and so on; empty when it exited
-	TimedOut bool          // its timeout passed before it ended
+	TimedOut bool          // its timeout passed before it exited
 	Killed   bool          // SIGKILL was needed, the grace was not enough
 	Leaked   int           // processes of it that outlived it and were killed
-	Duration time.Duration // from its start until all of it was gone
+	Duration time.Duration // from its start until all its processes had exited
 	Stdout   Output
 	Stderr   Output
 }
 
-// OK says whether the command exited by itself, with code 0 and in time.
+// OK reports whether the command exited by itself, with code 0, before its
+// timeout.
 func (r Result) OK() bool { return r.ExitCode == 0 && r.Signal == "" && !r.TimedOut }
 
 // Output is what is kept of one stream: its beginning and its end. Both are
-// valid UTF-8: what was not is replaced, and no character is cut in two.
+// valid UTF-8: invalid bytes are replaced, and no character is split.
 type Output struct {
 	Head  string `json:"head,omitempty"`
 	Tail  string `json:"tail,omitempty"` // empty unless Truncated or longer than the head
 	Total int64  `json:"total"`          // bytes that the command wrote
-	// Truncated says that bytes between Head and Tail are lost.
+	// Truncated reports whether bytes between Head and Tail are lost.
 	Truncated bool `json:"truncated,omitempty"`
 }
 
-// String joins what was kept, with a line in the middle where bytes are lost.
+// String joins what was kept, with a line in between where bytes are lost.
 func (o Output) String() string {
 	if !o.Truncated {
 		return o.Head + o.Tail
@@ -68,8 +69,8 @@ func (o Output) String() string {
 	return o.Head + "\n[...]\n" + o.Tail
 }
 
-// Excerpt is the last n bytes of what was kept, cut at a character, and
-// whether anything is missing before them.
+// Excerpt returns the last n bytes of what was kept, cut at a character, and
+// reports whether anything is missing before them.
 func (o Output) Excerpt(n int) (text string, truncated bool) {
 	text = o.Head + o.Tail
 	if len(text) <= n {

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// Isolation is what a workload asks for beyond what every container has. The
-// zero value asks for nothing. What a backend cannot do it refuses: see
-// Lifecycle.Check.
+// Isolation is what a workload requests in addition to what every container
+// has. The zero value requests nothing. A backend rejects what it does not
+// support: see Lifecycle.Check.
 type Isolation struct {
 	// Runtime is the engine's runtime, such as runsc; on Kubernetes a
 	// RuntimeClass.
 	Runtime string
 	// SecurityOpt are profiles by name: seccomp=NAME, apparmor=NAME.
 	SecurityOpt []string
-	// UsernsMode is private for a user namespace of the container's own, or
+	// UsernsMode is private for a user namespace of the container, or
 	// host for the engine's default.
 	UsernsMode string
 	// NetworkMode is none for a container without any network.
@@ -28,8 +28,8 @@ const (
 	NetworkNone   = "none"
 )
 
-// FirstField names the first field that asks for something, as workload files call
-// it; empty when none does.
+// FirstField returns the first field that is set, by its name in workload files.
+// It returns an empty string if none is.
 func (i Isolation) FirstField() string {
 	switch {
 	case i.Runtime != "":
@@ -44,8 +44,8 @@ func (i Isolation) FirstField() string {
 	return ""
 }
 
-// Profile returns the name of the profile of a kind, seccomp or apparmor, empty
-// when none is asked for.
+// Profile returns the name of the profile of a kind, seccomp or apparmor. It
+// returns an empty string if none is set.
 func (i Isolation) Profile(kind string) string {
 	for _, option := range i.SecurityOpt {
 		name, ok := strings.CutPrefix(option, kind)
@@ -56,9 +56,10 @@ func (i Isolation) Profile(kind string) string {
 	return ""
 }
 
-// SpecError says what of a spec a backend cannot do. It is an ErrInvalid.
+// SpecError describes what of a spec a backend does not support. It is an
+// ErrInvalid.
 type SpecError struct {
-	Field  string // as workload files call it
+	Field  string // its name in workload files
 	Reason string // begins with a verb: the field stands before it
 	Hint   string
 }
@@ -67,5 +68,5 @@ func (e *SpecError) Error() string {
 	return fmt.Sprintf("%s: %s %s (%s)", ErrInvalid.Error(), e.Field, e.Reason, e.Hint)
 }
 
-// Unwrap makes it an ErrInvalid.
+// Unwrap returns ErrInvalid.
 func (e *SpecError) Unwrap() error { return ErrInvalid }

@@ -8,7 +8,7 @@ import (
 )
 
 // Only what a server wrote is a version, and only those between the oldest and
-// the current one are spoken.
+// the current one are supported.
 func TestProtocolVersionCheck(t *testing.T) {
 	p := Protocols{Oldest: 3, Current: 4}
 	for record, want := range map[string]struct {
@@ -32,7 +32,7 @@ func TestProtocolVersionCheck(t *testing.T) {
 		if errors.Is(want.err, ErrTainted) {
 			require.NotErrorIs(t, err, ErrUnavailable, "%q is final", record)
 		} else {
-			require.ErrorIs(t, err, ErrUnavailable, "%q may be asked again, elsewhere", record)
+			require.ErrorIs(t, err, ErrUnavailable, "%q may be retried by another server", record)
 		}
 	}
 }

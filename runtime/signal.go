@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// DefaultStopSignal asks a main process to end where neither the workload nor
+// DefaultStopSignal asks a main process to exit if neither the workload nor
 // its image names another signal: SIGTERM.
 const DefaultStopSignal = 15
 
-// The range of the signals that have no name of their own.
+// The range of the signals that have no name.
 const (
 	firstRealtime = 34
 	lastRealtime  = 64
 )
 
-// signalNumbers are Linux's signals, by their name without SIG. The table is
-// our own: a workload file is checked on machines of every kind, and means the
-// container's signals.
+// signalNumbers are Linux's signals by their name without SIG. The table does
+// not come from the platform, because a workload file is checked on machines of
+// every kind and means the container's signals.
 var signalNumbers = map[string]int{
 	"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "IOT": 6, "BUS": 7, "FPE": 8, "KILL": 9,
 	"USR1": 10, "SEGV": 11, "USR2": 12, "PIPE": 13, "ALRM": 14, "TERM": 15, "STKFLT": 16, "CHLD": 17,
@@ -27,12 +27,12 @@ var signalNumbers = map[string]int{
 	"RTMIN": firstRealtime, "RTMAX": lastRealtime,
 }
 
-// ParseSignal returns the number of a signal that is written as images and
-// compose do: SIGTERM, TERM, SIGRTMIN+3 or 15.
+// ParseSignal returns the number of a signal, written as in images and in
+// Compose: SIGTERM, TERM, SIGRTMIN+3 or 15.
 func ParseSignal(text string) (int, error) {
 	if n, err := strconv.Atoi(text); err == nil {
 		if n < 1 || n > lastRealtime {
-			return 0, fmt.Errorf("%q is no signal: there are 1 to %d", text, lastRealtime)
+			return 0, fmt.Errorf("%q is not a signal: the valid numbers are 1 to %d", text, lastRealtime)
 		}
 		return n, nil
 	}
@@ -51,11 +51,11 @@ func ParseSignal(text string) (int, error) {
 			return n, nil
 		}
 	}
-	return 0, fmt.Errorf("%q is no signal", text)
+	return 0, fmt.Errorf("%q is not a signal", text)
 }
 
-// StopSignal returns the number of the signal that asks a main process to end:
-// the first one named that is a signal, else DefaultStopSignal.
+// StopSignal returns the number of the signal that asks a main process to exit:
+// the first of names that is a signal, else DefaultStopSignal.
 func StopSignal(names ...string) int {
 	for _, name := range names {
 		if n, err := ParseSignal(name); err == nil {

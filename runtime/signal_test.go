@@ -23,7 +23,7 @@ func TestParseSignal(t *testing.T) {
 
 func TestStopSignal(t *testing.T) {
 	require.Equal(t, 15, runtime.StopSignal())
-	require.Equal(t, 3, runtime.StopSignal("", "SIGQUIT"), "the workload leaves it to the image")
+	require.Equal(t, 3, runtime.StopSignal("", "SIGQUIT"), "the workload has none: the image's applies")
 	require.Equal(t, 10, runtime.StopSignal("SIGUSR1", "SIGQUIT"))
-	require.Equal(t, 15, runtime.StopSignal("", "NONSENSE"), "an image may say anything")
+	require.Equal(t, 15, runtime.StopSignal("", "NONSENSE"), "an image may contain any text")
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/docker/docker/api/types/volume"
 )
 
-// Import makes an image of one layer out of a root filesystem, for a
+// Import creates an image of one layer from a root filesystem, for a
 // demonstration or a test that must not need a registry. The changes are lines
-// of a Dockerfile: "CMD [...]", "WORKDIR /x". An image of that reference is
-// replaced.
+// of a Dockerfile: "CMD [...]", "WORKDIR /x". It replaces an image of that
+// reference.
 func (r *Runtime) Import(ctx context.Context, ref string, rootfs io.Reader, changes ...string) error {
 	answer, err := r.api.ImageImport(ctx, image.ImportSource{Source: rootfs, SourceName: "-"}, ref,
 		image.ImportOptions{Changes: changes})
@@ -30,9 +30,9 @@ func (r *Runtime) Import(ctx context.Context, ref string, rootfs io.Reader, chan
 }
 
 // Purge removes everything that bears this instance's label, containers first,
-// and the images of the given references. What somebody else still uses, as
-// another instance may the network or the shim, stays. Nothing to remove is
-// nil.
+// and the images of the given references. It leaves what another owner still
+// uses, as another instance may use the network or the shim. Nothing to remove
+// is nil.
 func (r *Runtime) Purge(ctx context.Context, images ...string) error {
 	containers, err := r.List(ctx)
 	if err != nil {

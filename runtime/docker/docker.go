@@ -1,15 +1,15 @@
-// Package docker runs containers on a Docker engine, 20.10 or newer, near or
-// far: everything goes through the engine's API and nothing is mounted from
+// Package docker runs containers on a local or remote Docker engine, 20.10 or
+// newer: everything goes through the engine's API and nothing is mounted from
 // the engine's machine.
 //
-// Process 1 of every container is Hostler's shim, which starts the workload's
-// own command and, over one long-lived exec session per container, everything
-// else that is run there. The shim comes from a read-only volume that is made
-// once per version of it. The package promises the contract of package runtime
-// and leaves to others which containers there should be.
+// Process 1 of every container is Hostler's shim. It starts the workload's own
+// command and, over one long-lived exec session per container, everything else
+// that runs there. The shim comes from a read-only volume that is created once
+// per version of it. The package promises the contract of package runtime and
+// leaves to others which containers exist.
 //
-// What it makes is labelled with the instance that made it. Nothing without
-// that label is ever listed, changed or removed.
+// What it creates is labeled with the instance that created it. It never lists,
+// changes or removes anything without that label.
 package docker
 
 import (
@@ -33,48 +33,48 @@ import (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// Options say which engine, on whose behalf and with which shim.
+// Options name the engine, the instance and the shim.
 type Options struct {
-	// Instance tells this Hostler's containers from another's on the same
-	// engine. Two that share it see each other's containers as their own.
+	// Instance distinguishes this Hostler's containers from another's on the
+	// same engine. Two that share it treat each other's containers as their own.
 	Instance string
-	// Secret is what the tokens of the sessions are derived from. A server that
-	// starts again needs the same to take up its containers.
+	// Secret is what the session tokens are derived from. A restarted server
+	// needs the same secret to resume its containers.
 	Secret []byte
 	// ShimPath is the static hostler-shim for the engine's platform.
 	ShimPath string
-	// Profiles is the folder of the seccomp profiles that workloads may name, each
-	// a file NAME.json. Empty for none.
+	// Profiles is the directory of the seccomp profiles that workloads may name,
+	// each a file NAME.json. Empty means none.
 	Profiles string
 	// Host is the engine's address, such as unix:///var/run/docker.sock. Empty
-	// means the environment's: DOCKER_HOST and its fellows, or the default.
+	// means the environment's, such as DOCKER_HOST, or the default.
 	Host string
 	// UnresponsiveTimeout and MayChange are those of shim.Options.
 	UnresponsiveTimeout time.Duration
 	MayChange           func() error
 }
 
-// Runtime is a Docker engine. It is made by New.
+// Runtime is a Docker engine. New creates it.
 type Runtime struct {
 	api      *client.Client
 	instance string
 	secret   []byte
 	profiles string
 	shim     shimBinary
-	sessions *shim.Sessions // by our id
+	sessions *shim.Sessions // by Hostler's id
 	pulls    singleflight.Group
 
-	// shimMu is held while the shim's volume is looked after, and guards
-	// shimMade: when the volume that is known to be whole was created.
+	// shimMu is held while the shim's volume is checked or filled. It guards
+	// shimVolumeCreated: when the volume that is known to be complete was created.
 	shimMu            sync.Mutex
 	shimVolumeCreated string
 
 	// removeSem has room for one: containers leave their networks one after
-	// another. Engine 20.10 locks up for good when several leave one network of
-	// ours at once (libnetwork: sbLeave against the removal of an endpoint).
+	// another. Engine 20.10 locks up permanently when several leave one of our
+	// networks concurrently (libnetwork: sbLeave against endpoint removal).
 	removeSem chan struct{}
 
-	// networkMu keeps two calls from making the network at once.
+	// networkMu prevents two calls from creating the network concurrently.
 	networkMu sync.Mutex
 }
 
@@ -84,15 +84,15 @@ type shimBinary struct {
 	hash    string // hex SHA-256 of content
 }
 
-// volume is the name of the volume that holds exactly this shim, as shimArchive
-// lays it out.
+// volume returns the name of the volume that holds exactly this shim, in the
+// layout of shimArchive.
 func (s shimBinary) volume() string { return "hostler-shim-" + s.hash[:16] + "-mount" }
 
-// New prepares to talk to an engine. It need not be there yet: calls are
-// runtime.ErrUnavailable until it is.
+// New prepares a client of an engine. The engine need not be available yet:
+// until it is, calls return runtime.ErrUnavailable.
 func New(ctx context.Context, o Options) (*Runtime, error) {
 	if o.Instance == "" || len(o.Secret) == 0 {
-		return nil, errors.New("connect to docker: an instance and a secret are needed")
+		return nil, errors.New("connect to docker: an instance and a secret are required")
 	}
 	content, err := os.ReadFile(o.ShimPath)
 	if err != nil {
@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Ping asks whether the engine answers; runtime.ErrUnavailable when not.
+// Ping returns nil if the engine responds, else runtime.ErrUnavailable.
 func (r *Runtime) Ping(ctx context.Context) error {
 	if _, err := r.api.Ping(ctx); err != nil {
 		return fmt.Errorf("reach docker: %w", r.apiError(ctx, err))
@@ -126,12 +126,12 @@ func (r *Runtime) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the sessions and the connections. Containers run on.
+// Close ends the sessions and the connections. Containers keep running.
 func (r *Runtime) Close() error {
 	return errors.Join(r.sessions.Close(), r.api.Close())
 }
 
-// newClient makes the API's client; it connects to nothing yet.
+// newClient creates the API's client; it connects to nothing yet.
 func newClient(host string) (*client.Client, error) {
 	opts := []client.Opt{client.FromEnv, client.WithAPIVersionNegotiation()}
 	if host != "" {
@@ -143,11 +143,11 @@ func newClient(host string) (*client.Client, error) {
 // hijackKey marks the context of a request that takes over its connection.
 type hijackKey struct{}
 
-// interruptible makes requests that take over their connection end with their
-// context: the client waits for the engine's answer to those without looking
-// at it, so an engine that accepts and then stands still would hang the call.
-// Connections with TLS are dialled elsewhere in the client and left as they
-// are.
+// interruptible makes requests that hijack their connection end with their
+// context: for those, the client waits for the engine's response without
+// checking the context, so an engine that accepts and then blocks would hang
+// the call. Connections with TLS are dialed elsewhere in the client and left
+// unchanged.
 func interruptible(c *client.Client) error {
 	transport, ok := c.HTTPClient().Transport.(*http.Transport)
 	if !ok || transport.TLSClientConfig != nil {

@@ -14,16 +14,16 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// callTimeout is how long the engine may take to describe containers. It answers
-// for each container only when nothing else holds that one's lock.
+// callTimeout bounds the engine's description of containers. The engine describes
+// a container only when no other call holds that container's lock.
 const callTimeout = 30 * time.Second
 
 // errCallTimeout is the cause when callTimeout has passed.
-var errCallTimeout = fmt.Errorf("%w within %s", runtime.ErrUnavailable, callTimeout)
+var errCallTimeout = fmt.Errorf("%w: no response within %s", runtime.ErrUnavailable, callTimeout)
 
-// apiError turns an engine's error into one of package runtime, for the calls
-// where a refusal has no meaning of its own: see refusal for those that make
-// something.
+// apiError converts an engine's error into one of package runtime, for the calls
+// where a rejection has no meaning of its own. createError is for those that
+// create something.
 func (r *Runtime) apiError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -32,8 +32,8 @@ func (r *Runtime) apiError(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if isUnreachable(err) {
-		return fmt.Errorf("%w: nothing answers at %s (%w): start the engine, check that this user may "+
-			"use it, or set DOCKER_HOST to where it listens", runtime.ErrUnavailable, r.api.DaemonHost(), err)
+		return fmt.Errorf("%w: no response at %s (%w): start the engine, check that this user may "+
+			"use it, or set DOCKER_HOST to its address", runtime.ErrUnavailable, r.api.DaemonHost(), err)
 	}
 	for _, row := range errorKinds {
 		if row.is(err) {
@@ -43,9 +43,9 @@ func (r *Runtime) apiError(ctx context.Context, err error) error {
 	return err
 }
 
-// errorKinds is what the engine's kinds of error mean. A failure inside the engine
-// tells nothing about the container, so it counts as no answer. A conflict is
-// about the container's state: ended, paused or on its way out.
+// errorKinds maps the engine's kinds of error. A failure inside the engine
+// reveals nothing about the container, so it counts as no response. A conflict
+// is about the container's state: exited, paused or being removed.
 var errorKinds = []struct {
 	is  func(error) bool
 	err error
@@ -57,8 +57,8 @@ var errorKinds = []struct {
 	{cerrdefs.IsInternal, runtime.ErrUnavailable},
 }
 
-// createError is fault for creating and starting: there, what the engine answers
-// is its judgement of the spec. What it does not find is then a part of the
+// createError is apiError for creating and starting: there, the engine's response
+// is its judgment of the spec. What it does not find is then a part of the
 // container, such as a network or the image, and not the container.
 func (r *Runtime) createError(ctx context.Context, err error) error {
 	converted := r.apiError(ctx, err)
@@ -68,7 +68,7 @@ func (r *Runtime) createError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
 }
 
-// isUnreachable says that the engine could not be talked to, or broke off.
+// isUnreachable reports whether the engine was unreachable, or disconnected.
 func isUnreachable(err error) bool {
 	_, network := errors.AsType[net.Error](err)
 	return network || client.IsErrConnectionFailed(err) ||

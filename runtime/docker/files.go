@@ -16,7 +16,7 @@ import (
 // CopyIn is runtime.Files.CopyIn.
 func (r *Runtime) CopyIn(ctx context.Context, id, dir string, tar io.Reader) error {
 	if err := r.copyIn(ctx, id, dir, tar); err != nil {
-		return fmt.Errorf("put files into %s of the container %s: %w", dir, id, err)
+		return fmt.Errorf("copy files into %s of the container %s: %w", dir, id, err)
 	}
 	return nil
 }
@@ -29,11 +29,12 @@ func (r *Runtime) copyIn(ctx context.Context, id, dir string, tar io.Reader) err
 	return r.sessions.Get(id).CopyIn(ctx, writablePath(c.Mounts, dir), tar)
 }
 
-// writablePath is where a folder can be written: itself, or, on a volume that the
-// container may only read, the same folder where the volume is mounted aside.
+// writablePath returns where a directory can be written: the directory itself,
+// or, on a volume that is read-only in the container, the same directory in the
+// writable mirror of the volume.
 func writablePath(mounts []container.MountPoint, dir string) string {
 	dir = path.Clean(dir)
-	var mnt container.MountPoint // what dir is on: the longest target above it
+	var mnt container.MountPoint // the mount that dir is on: the longest target above it
 	mirrors := make(map[string]string)
 	for _, m := range mounts {
 		if strings.HasPrefix(m.Destination, shim.WritableMirrorDir+"/") {
@@ -53,16 +54,16 @@ func writablePath(mounts []container.MountPoint, dir string) string {
 func (r *Runtime) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	files, err := r.sessions.Get(id).CopyOut(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("get the files in %s of the container %s: %w", dir, id, err)
+		return nil, fmt.Errorf("copy files from %s of the container %s: %w", dir, id, err)
 	}
 	return files, nil
 }
 
-// LastModified is runtime.Files.Changed.
+// LastModified is runtime.Files.LastModified.
 func (r *Runtime) LastModified(ctx context.Context, id string, dirs []string) (time.Time, error) {
 	at, err := r.sessions.Get(id).LastModified(ctx, dirs)
 	if err != nil {
-		return at, fmt.Errorf("look for changes in the container %s: %w", id, err)
+		return at, fmt.Errorf("find the last change in the container %s: %w", id, err)
 	}
 	return at, nil
 }

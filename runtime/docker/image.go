@@ -15,10 +15,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// pullTimeout bounds a pull that nobody waits for any more.
+// pullTimeout bounds a pull that no caller waits for any more.
 const pullTimeout = 30 * time.Minute
 
-// imageConfig is what of an image decides how its containers run.
+// imageConfig is the part of an image that decides how its containers run.
 type imageConfig struct {
 	id         string
 	args       []string // entrypoint and command
@@ -27,7 +27,7 @@ type imageConfig struct {
 	stopSignal string
 }
 
-// resolve looks an image up and pulls it when it is not there. Many at once
+// resolve inspects an image and pulls it if it is missing. Concurrent callers
 // for the same image pull it once.
 func (r *Runtime) resolve(ctx context.Context, ref string) (imageConfig, error) {
 	if ref == "" {
@@ -45,7 +45,7 @@ func (r *Runtime) resolve(ctx context.Context, ref string) (imageConfig, error) 
 	}
 	found, err = r.inspectImage(ctx, ref)
 	if cerrdefs.IsNotFound(err) {
-		return found, fmt.Errorf("%w: %s was pulled and is gone again", runtime.ErrImageUnavailable, ref)
+		return found, fmt.Errorf("%w: %s was pulled and removed again", runtime.ErrImageUnavailable, ref)
 	}
 	return found, r.apiError(ctx, err)
 }
@@ -63,8 +63,8 @@ func (r *Runtime) inspectImage(ctx context.Context, ref string) (imageConfig, er
 	return found, nil
 }
 
-// pull waits for one pull of the image. The pull goes on for the others when
-// the first who asked for it gives up.
+// pull waits for one pull of the image. The pull continues for the other callers
+// when the first one gives up.
 func (r *Runtime) pull(ctx context.Context, ref string) error {
 	done := r.pulls.DoChan(ref, func() (any, error) {
 		return nil, r.pullOnce(context.WithoutCancel(ctx), ref)
@@ -77,8 +77,8 @@ func (r *Runtime) pull(ctx context.Context, ref string) error {
 	}
 }
 
-// pullOnce pulls, and reads the engine's account of it to its end: that is
-// where a registry's refusal is told.
+// pullOnce pulls, and reads the engine's progress stream to its end, because a
+// registry's rejection is reported there.
 func (r *Runtime) pullOnce(ctx context.Context, ref string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, pullTimeout,
 		fmt.Errorf("%w: pulling %s took longer than %s", runtime.ErrImageUnavailable, ref, pullTimeout))
@@ -101,10 +101,10 @@ func (r *Runtime) pullOnce(ctx context.Context, ref string) error {
 	}
 }
 
-// pullError keeps the registry's words.
+// pullError preserves the registry's error text.
 func (r *Runtime) pullError(ctx context.Context, ref string, err error) error {
 	if ctx.Err() != nil || isUnreachable(err) {
 		return fmt.Errorf("pull %s: %w", ref, r.apiError(ctx, err))
 	}
-	return fmt.Errorf("%w: %s is not on the engine and pulling it failed: %w", runtime.ErrImageUnavailable, ref, err)
+	return fmt.Errorf("%w: %s is not on the engine and cannot be pulled: %w", runtime.ErrImageUnavailable, ref, err)
 }

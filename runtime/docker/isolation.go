@@ -20,7 +20,7 @@ import (
 // maxProfileSize bounds a seccomp profile, in bytes.
 const maxProfileSize = 1 << 20
 
-// Check is runtime.Lifecycle.Check. What nothing is asked of costs no call.
+// Check is runtime.Lifecycle.Check. A zero Isolation costs no request.
 func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 	if spec.Isolation.FirstField() == "" {
 		return nil
@@ -30,12 +30,13 @@ func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 	}
 	info, err := r.api.Info(ctx)
 	if err != nil {
-		return fmt.Errorf("ask the engine what it can do: %w", r.apiError(ctx, err))
+		return fmt.Errorf("query the engine's capabilities: %w", r.apiError(ctx, err))
 	}
 	return checkIsolation(info, spec.Isolation)
 }
 
-// checkIsolation says what of a workload's wishes an engine cannot do.
+// checkIsolation reports what of a workload's Isolation an engine does not
+// support.
 func checkIsolation(info system.Info, want runtime.Isolation) error {
 	if _, ok := info.Runtimes[want.Runtime]; want.Runtime != "" && !ok {
 		return &runtime.SpecError{
@@ -47,7 +48,7 @@ func checkIsolation(info system.Info, want runtime.Isolation) error {
 	if name := want.Profile("apparmor"); name != "" && !hasSecurityOption(info, "apparmor") {
 		return &runtime.SpecError{
 			Field: "security_opt", Reason: fmt.Sprintf("names the AppArmor profile %q, and the engine's machine has no AppArmor", name),
-			Hint: "leave it out, or use a machine whose kernel has AppArmor switched on",
+			Hint: "leave it out, or use a machine whose kernel has AppArmor enabled",
 		}
 	}
 	remapped := hasSecurityOption(info, "userns") || hasSecurityOption(info, "rootless")
@@ -59,15 +60,15 @@ func checkIsolation(info system.Info, want runtime.Isolation) error {
 	}
 	if want.UsernsMode == runtime.UsernsHost && remapped {
 		return &runtime.SpecError{
-			Field: "userns_mode", Reason: "is host, which would take the user namespace away that the engine gives",
+			Field: "userns_mode", Reason: "is host, which would disable the user namespace that the engine provides",
 			Hint: "leave it out",
 		}
 	}
 	return nil
 }
 
-// hasSecurityOption says whether an engine lists a means of security, as "name=apparmor" or
-// "name=seccomp,profile=default".
+// hasSecurityOption reports whether an engine lists a security option, as
+// "name=apparmor" or "name=seccomp,profile=default".
 func hasSecurityOption(info system.Info, feature string) bool {
 	return slices.ContainsFunc(info.SecurityOptions, func(option string) bool {
 		name, _, _ := strings.Cut(option, ",")
@@ -75,8 +76,9 @@ func hasSecurityOption(info system.Info, feature string) bool {
 	})
 }
 
-// seccompProfile is the content of the profile that a workload names: a file of the
-// operator's folder. It is empty when the workload names none, or the engine's.
+// seccompProfile returns the content of the profile that a workload names: a file
+// of the operator's directory. It returns an empty string if the workload names
+// none, or the engine's default.
 func (r *Runtime) seccompProfile(want runtime.Isolation) (string, error) {
 	name := want.Profile("seccomp")
 	if name == "" || name == "default" {
@@ -87,11 +89,11 @@ func (r *Runtime) seccompProfile(want runtime.Isolation) (string, error) {
 			Field: "security_opt", Reason: fmt.Sprintf("names the seccomp profile %q, %s", name, reason), Hint: hint}
 	}
 	if r.profiles == "" {
-		return specError("and the server has no folder of profiles", "start it with --seccomp-profiles, or leave it out")
+		return specError("and the server has no directory of profiles", "start it with --seccomp-profiles, or leave it out")
 	}
 	root, err := os.OpenRoot(r.profiles)
 	if err != nil {
-		return specError("and the server's folder of profiles cannot be read: "+err.Error(), "look at --seccomp-profiles")
+		return specError("and the server's directory of profiles cannot be read: "+err.Error(), "check --seccomp-profiles")
 	}
 	defer root.Close()
 	content, err := root.ReadFile(name + ".json")
@@ -103,13 +105,13 @@ func (r *Runtime) seccompProfile(want runtime.Isolation) (string, error) {
 		err = json.Compact(&compact, content)
 	}
 	if err != nil {
-		return specError("which cannot be read: "+err.Error(), "put "+name+".json into the server's folder --seccomp-profiles")
+		return specError("which cannot be read: "+err.Error(), "put "+name+".json into the server's directory --seccomp-profiles")
 	}
 	return compact.String(), nil
 }
 
-// applyIsolation adds a workload's wishes to the settings of its container. A profile
-// that is gone by now is an error.
+// applyIsolation adds a workload's Isolation to the settings of its container. A
+// profile that no longer exists is an error.
 func (r *Runtime) applyIsolation(h *container.HostConfig, want runtime.Isolation) error {
 	h.Runtime = want.Runtime
 	if name := want.Profile("apparmor"); name != "" {

@@ -13,38 +13,38 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// The labels on what we make. Everything bears managed and instance; a
-// container also what a later Hostler must know of it.
+// The labels on what we create. Everything has managed and instance; a
+// container also has what a later Hostler must know of it.
 const (
 	labelManaged   = "hostler.managed"
 	labelInstance  = "hostler.instance"
 	labelContainer = "hostler.container"
 	labelWorkload  = "hostler.workload"
 	labelRevision  = "hostler.revision"
-	labelUser      = "hostler.user"     // whom the container's files belong to
-	labelPorts     = "hostler.ports"    // decimal, with commas between
-	labelProtocol  = "hostler.protocol" // the version that its shim speaks
+	labelUser      = "hostler.user"     // who owns the container's files
+	labelPorts     = "hostler.ports"    // decimal, separated by commas
+	labelProtocol  = "hostler.protocol" // the version that its shim supports
 	labelRole      = "hostler.role"     // of a container that holds no workload
 )
 
-// containerName is the engine's name for the container of an id.
+// containerName returns the engine's name for the container of an id.
 func containerName(id string) string { return "hostler-" + id }
 
-// volumeName is the engine's name for a container's own volume.
+// volumeName returns the engine's name for a container's own volume.
 func volumeName(id, volume string) string { return containerName(id) + "-" + volume }
 
-// stateVolume is the engine's name for what the shim of a container keeps. No
+// stateVolume returns the engine's name for the volume of the shim's state. No
 // volume of a workload has an underscore in its name.
 func stateVolume(id string) string { return containerName(id) + "_state" }
 
-// labels are the given ones and those that everything of ours bears.
+// labels returns the given labels and those that everything of ours has.
 func (r *Runtime) labels(extra map[string]string) map[string]string {
 	all := map[string]string{labelManaged: "true", labelInstance: r.instance}
 	maps.Copy(all, extra)
 	return all
 }
 
-// instanceFilter selects what bears this instance's labels, and those given.
+// instanceFilter selects what has this instance's labels, and those given.
 func (r *Runtime) instanceFilter(extra ...string) filters.Args {
 	args := filters.NewArgs(
 		filters.Arg("label", labelManaged+"=true"),
@@ -55,12 +55,12 @@ func (r *Runtime) instanceFilter(extra ...string) filters.Args {
 	return args
 }
 
-// errForeign is a container by the name that ours would have, made by somebody
-// else: for all purposes but that of making ours, there is none.
-var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
+// errForeign reports a container of the name that ours would have, created by
+// another owner. Except when we create ours, it does not count.
+var errForeign = fmt.Errorf("%w: the container of its name belongs to another owner", runtime.ErrNotFound)
 
-// lookup looks a container up by its name and makes sure that it is ours, be it
-// of a newer server.
+// lookup inspects a container by its name and checks that it is ours. It also
+// finds one of a newer server.
 func (r *Runtime) lookup(ctx context.Context, id string) (container.InspectResponse, error) {
 	if id == "" {
 		return container.InspectResponse{}, fmt.Errorf("%w: its id is empty", runtime.ErrNotFound)
@@ -78,8 +78,8 @@ func (r *Runtime) lookup(ctx context.Context, id string) (container.InspectRespo
 	return c, nil
 }
 
-// lookupRemovable is find for what ends the container: one of a newer server is
-// runtime.ErrNewer.
+// lookupRemovable is lookup for operations that destroy the container: for one
+// of a newer server it returns runtime.ErrNewer.
 func (r *Runtime) lookupRemovable(ctx context.Context, id string) (container.InspectResponse, error) {
 	c, err := r.lookup(ctx, id)
 	if err != nil {

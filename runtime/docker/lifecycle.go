@@ -15,8 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// How long the engine is given, and how often it is asked meanwhile. One that
-// has not removed a container in removeTime has locked up, or is about to.
+// The engine's timeouts and poll intervals. An engine that has not removed a
+// container in removeTimeout has locked up, or is about to.
 const (
 	maxWait            = 30 * time.Second
 	removeTimeout      = 5 * time.Minute
@@ -33,7 +33,7 @@ func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 }
 
 func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
-	// The engine refuses the name in the end, but only after a pull.
+	// The engine would reject the name eventually, but only after a pull.
 	if err := r.checkNameFree(ctx, spec.ID); err != nil {
 		return err
 	}
@@ -69,21 +69,21 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	for _, name := range networks[1:] {
 		err := r.api.NetworkConnect(ctx, name, created.ID, &network.EndpointSettings{})
 		if err != nil {
-			return fmt.Errorf("join the network %s: %w", name, r.createError(ctx, err))
+			return fmt.Errorf("connect to the network %s: %w", name, r.createError(ctx, err))
 		}
 	}
 	return nil
 }
 
-// checkNameFree is nil when no container has the name that one of this id would
-// have.
+// checkNameFree returns nil if no container has the name that one of this id
+// would have.
 func (r *Runtime) checkNameFree(ctx context.Context, id string) error {
 	_, err := r.lookup(ctx, id)
 	switch {
 	case err == nil:
 		return runtime.ErrExists
 	case id == "" || errors.Is(err, errForeign):
-		return fmt.Errorf("%w: the name %s is not free", runtime.ErrInvalid, containerName(id))
+		return fmt.Errorf("%w: the name %s is in use", runtime.ErrInvalid, containerName(id))
 	case errors.Is(err, runtime.ErrNotFound):
 		return nil
 	}
@@ -106,31 +106,31 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// One that runs is left alone: if it exits now, its files are not checked.
+	// A running one is not started: if it exits now, its files are not checked.
 	if !c.State.Running || c.State.Paused {
 		if err := r.startProcess(ctx, c); err != nil {
 			if _, lookupErr := r.lookup(ctx, id); errors.Is(lookupErr, runtime.ErrNotFound) {
-				return lookupErr // removed meanwhile, not refused
+				return lookupErr // removed concurrently, not rejected
 			}
 			return err
 		}
 	}
 	session := r.sessions.Get(id)
-	// The engine is done when process 1 is there, which is before it listens.
+	// The engine returns once process 1 exists, which is before it listens.
 	return r.withRetry(ctx, openPollInterval, func() (bool, error) {
 		err := session.Open(ctx)
 		return err == nil, err
 	})
 }
 
-// startTimeout is how long the engine may take to start process 1.
+// startTimeout bounds the engine's start of process 1.
 const startTimeout = 2 * time.Minute
 
 // errStartTimeout is the cause when startTimeout has passed.
 var errStartTimeout = fmt.Errorf("%w: it was not started within %s", runtime.ErrUnavailable, startTimeout)
 
-// startProcess has the engine start process 1 of a container. When the engine
-// answers other calls and not this one, the container is the cause.
+// startProcess has the engine start process 1 of a container. If the engine
+// responds to other calls and not to this one, the container is the cause.
 func (r *Runtime) startProcess(ctx context.Context, c container.InspectResponse) error {
 	startCtx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
 	defer cancel()
@@ -152,11 +152,11 @@ func (r *Runtime) startProcess(ctx context.Context, c container.InspectResponse)
 	if r.Ping(pingCtx) != nil {
 		return err
 	}
-	return fmt.Errorf("%w: the engine answers and has not started it within %s", runtime.ErrNotRunning, startTimeout)
+	return fmt.Errorf("%w: the engine responds and has not started it within %s", runtime.ErrNotRunning, startTimeout)
 }
 
-// Restart is runtime.Lifecycle.Restart. In a container that runs it is the
-// shim's work and takes milliseconds; one that has ended the engine starts.
+// Restart is runtime.Lifecycle.Restart. In a running container the shim does it,
+// in milliseconds; the engine starts an exited one.
 func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 	if err := r.restart(ctx, id, fence); err != nil {
 		return fmt.Errorf("restart the container %s: %w", id, err)
@@ -184,8 +184,8 @@ func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 	return nil
 }
 
-// Destroy is runtime.Lifecycle.Destroy. Many containers may have their grace
-// periods at once; they are removed one by one.
+// Destroy is runtime.Lifecycle.Destroy. Grace periods of several containers run
+// concurrently; the containers are removed one by one.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	c, err := r.lookupRemovable(ctx, id)
 	if err == nil {
@@ -204,8 +204,8 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	return nil
 }
 
-// remove kills and removes one container, or waits for whoever does so
-// already.
+// remove kills and removes one container, or waits for another process that
+// removes it already.
 func (r *Runtime) remove(ctx context.Context, engineID string) error {
 	return r.withRetry(ctx, removePollInterval, func() (bool, error) {
 		answer, err := r.startRemove(ctx, engineID)
@@ -227,10 +227,10 @@ func (r *Runtime) remove(ctx context.Context, engineID string) error {
 	})
 }
 
-// startRemove has the engine remove one container when it is that one's turn, and
-// gives the channel on which its answer comes. An engine that was told to
-// remove a container goes on when nobody waits for it any more, so the turn
-// lasts until it has answered.
+// startRemove has the engine remove one container when it holds removeSem, and
+// returns the channel on which the response arrives. An engine continues a
+// removal when no caller waits for it any more, so the semaphore is held until
+// the engine has responded.
 func (r *Runtime) startRemove(ctx context.Context, engineID string) (<-chan error, error) {
 	select {
 	case r.removeSem <- struct{}{}:
@@ -239,7 +239,7 @@ func (r *Runtime) startRemove(ctx context.Context, engineID string) (<-chan erro
 	}
 	answer := make(chan error, 1)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
-	go func() { // ends with the engine's answer, or with its time
+	go func() { // ends with the engine's response, or with its timeout
 		defer func() { <-r.removeSem }()
 		defer cancel()
 		answer <- r.api.ContainerRemove(ctx, engineID, container.RemoveOptions{Force: true, RemoveVolumes: true})
@@ -265,8 +265,8 @@ func (r *Runtime) removeVolumes(ctx context.Context, id string) error {
 	})
 }
 
-// withRetry asks again while the answer is that the engine is busy, and gives the
-// last answer when its patience or the context is at an end.
+// withRetry retries while the engine responds that it is busy, and returns the
+// last error when its timeout passes or the context ends.
 func (r *Runtime) withRetry(ctx context.Context, interval time.Duration, attempt func() (done bool, err error)) error {
 	limit := time.NewTimer(maxWait)
 	defer limit.Stop()
@@ -287,7 +287,7 @@ func (r *Runtime) withRetry(ctx context.Context, interval time.Duration, attempt
 	}
 }
 
-// isRetryable is an engine that answers, but not now.
+// isRetryable reports whether the engine responded that it cannot do it now.
 func isRetryable(err error) bool {
 	return errors.Is(err, runtime.ErrUnavailable) && !isUnreachable(err)
 }

@@ -14,37 +14,37 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// defaultNetwork is where containers go whose workload names no network. Tenants
-// on it reach the world and are reached from the engine's machine, but not
-// each other.
+// defaultNetwork is the network of containers whose workload names none. Tenants
+// on it reach the outside and are reachable from the engine's machine, but they
+// do not reach each other.
 const defaultNetwork = "hostler"
 
-// interContainerOpt is the bridge's option that keeps its containers apart.
+// interContainerOpt is the bridge's option that isolates its containers.
 const interContainerOpt = "com.docker.network.bridge.enable_icc"
 
-// networks are the names of the networks that the container joins, all of them
-// there. The first decides the endpoint's address.
+// networks returns the names of the networks that the container joins, all of
+// which exist. The first decides the endpoint's address.
 func (r *Runtime) networks(ctx context.Context, names []string) ([]string, error) {
 	if len(names) == 0 {
 		return []string{defaultNetwork}, r.ensureNetwork(ctx)
 	}
 	for _, name := range names {
 		if name == "host" || strings.Contains(name, ":") {
-			return nil, fmt.Errorf("%w: the network %q would share somebody else's", runtime.ErrInvalid, name)
+			return nil, fmt.Errorf("%w: the network %q would share that of another owner", runtime.ErrInvalid, name)
 		}
 		_, err := r.api.NetworkInspect(ctx, name, network.InspectOptions{})
 		if cerrdefs.IsNotFound(err) {
-			return nil, fmt.Errorf("%w: there is no network %q; make it with `docker network create %s`",
+			return nil, fmt.Errorf("%w: there is no network %q; create it with `docker network create %s`",
 				runtime.ErrInvalid, name, name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("look up the network %s: %w", name, r.apiError(ctx, err))
+			return nil, fmt.Errorf("inspect the network %s: %w", name, r.apiError(ctx, err))
 		}
 	}
 	return names, nil
 }
 
-// ensureNetwork makes our own network when it is not there.
+// ensureNetwork creates our own network if it does not exist.
 func (r *Runtime) ensureNetwork(ctx context.Context) error {
 	r.networkMu.Lock()
 	defer r.networkMu.Unlock()
@@ -62,20 +62,20 @@ func (r *Runtime) ensureNetwork(ctx context.Context) error {
 		found = r.trimSurplus(ctx, found)
 	}
 	if len(found) == 0 {
-		return fmt.Errorf("%w: the network %s has vanished again", runtime.ErrUnavailable, defaultNetwork)
+		return fmt.Errorf("%w: the network %s was removed again", runtime.ErrUnavailable, defaultNetwork)
 	}
 	return checkNetwork(found[0])
 }
 
-// listDefaultNetworks are the networks of our network's name, the oldest first. An
-// engine makes two when two ask at the same time.
+// listDefaultNetworks returns the networks of our network's name, the oldest
+// first. An engine creates two for two concurrent requests.
 func (r *Runtime) listDefaultNetworks(ctx context.Context) ([]network.Summary, error) {
 	found, err := r.api.NetworkList(ctx, network.ListOptions{
 		Filters: filters.NewArgs(filters.Arg("name", defaultNetwork))})
 	if err != nil {
-		return nil, fmt.Errorf("look up the network %s: %w", defaultNetwork, r.apiError(ctx, err))
+		return nil, fmt.Errorf("inspect the network %s: %w", defaultNetwork, r.apiError(ctx, err))
 	}
-	// The filter is content with a part of the name.
+	// The filter also matches a part of the name.
 	found = slices.DeleteFunc(found, func(n network.Summary) bool { return n.Name != defaultNetwork })
 	slices.SortFunc(found, func(a, b network.Summary) int {
 		return cmp.Or(a.Created.Compare(b.Created), cmp.Compare(a.ID, b.ID))
@@ -89,16 +89,16 @@ func (r *Runtime) createNetwork(ctx context.Context) error {
 		Options: map[string]string{interContainerOpt: "false"},
 		Labels:  r.labels(nil),
 	})
-	if err != nil && !cerrdefs.IsConflict(err) { // another Hostler was faster
-		return fmt.Errorf("make the network %s: %w", defaultNetwork, r.createError(ctx, err))
+	if err != nil && !cerrdefs.IsConflict(err) { // a conflict: another Hostler created it
+		return fmt.Errorf("create the network %s: %w", defaultNetwork, r.createError(ctx, err))
 	}
 	return nil
 }
 
 // trimSurplus removes networks until there is one of the name: with two the
-// engine starts no container on either. It begins with the newest; one that
-// has containers is refused by the engine and stays, and then an older one
-// without any can go.
+// engine starts no container on either. It begins with the newest. The engine
+// refuses to remove one that has containers; then an older one without any can
+// be removed.
 func (r *Runtime) trimSurplus(ctx context.Context, found []network.Summary) []network.Summary {
 	for i := len(found) - 1; i >= 0 && len(found) > 1; i-- {
 		if checkNetwork(found[i]) != nil {
@@ -111,17 +111,17 @@ func (r *Runtime) trimSurplus(ctx context.Context, found []network.Summary) []ne
 	return found
 }
 
-// checkNetwork refuses a network that would let tenants talk to each other.
+// checkNetwork rejects a network that would let tenants reach each other.
 func checkNetwork(found network.Summary) error {
 	if found.Labels[labelManaged] != "true" || found.Options[interContainerOpt] != "false" {
-		return fmt.Errorf("%w: there is a network %q that Hostler did not make; "+
+		return fmt.Errorf("%w: there is a network %q that Hostler did not create; "+
 			"name a network in the workload, or remove that one", runtime.ErrInvalid, defaultNetwork)
 	}
 	return nil
 }
 
-// isAmbiguousNetwork says whether the engine does not know which network of a name is
-// meant. It has no code for that.
+// isAmbiguousNetwork reports whether the engine has several networks of a name.
+// It has no code for that.
 func isAmbiguousNetwork(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "is ambiguous")
 }

@@ -23,7 +23,7 @@ func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
 	c, err := r.lookup(ctx, id)
 	if err != nil {
-		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
+		return runtime.Status{}, fmt.Errorf("inspect the container %s: %w", id, err)
 	}
 	return statusFromInspect(c), nil
 }
@@ -48,8 +48,8 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 	return all, nil
 }
 
-// states are the engine's states in the words of the contract. A container
-// that somebody has paused still has its main process.
+// states maps the engine's states to those of the contract. A container that is
+// paused still has its main process.
 var states = map[container.ContainerState]runtime.State{
 	container.StateCreated:    runtime.Created,
 	container.StateRunning:    runtime.Running,
@@ -88,17 +88,17 @@ func statusFromSummary(c container.Summary) runtime.Status {
 	return s
 }
 
-// exitCodeFromText reads the exit code in the engine's text of a container's
-// status, such as "Exited (137) 5 minutes ago". It is 0 when there is none.
+// exitCodeFromText returns the exit code in the engine's text of a container's
+// status, such as "Exited (137) 5 minutes ago", or 0 if there is none.
 func exitCodeFromText(text string) int {
 	code := 0
 	_, _ = fmt.Sscanf(text, "Exited (%d)", &code)
 	return code
 }
 
-// statusFromLabels is what the labels tell.
+// statusFromLabels returns the part of a Status that the labels contain.
 func statusFromLabels(labels map[string]string) runtime.Status {
-	version, _ := shim.Protocols().Parse(labels[labelProtocol]) // 0 when it is none
+	version, _ := shim.Protocols().Parse(labels[labelProtocol]) // 0 if it is not a version
 	return runtime.Status{
 		Protocol: version,
 		ID:       labels[labelContainer],
@@ -128,7 +128,7 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	if err != nil || tail <= 0 {
 		return nil, err
 	}
-	// The engine counts in lines. As many of them hold at least as many bytes.
+	// The engine counts lines. That many lines hold at least that many bytes.
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)}
 	if !since.IsZero() {
 		options.Since = since.Format(time.RFC3339Nano)

@@ -14,12 +14,12 @@ import (
 
 var _ shim.LivenessChecker = bridge{}
 
-// dial runs the shim's bridge in the container and talks to it.
+// dial runs the shim's bridge in the container and connects to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	c, version, err := r.lookupCompatible(ctx, id)
 	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
-			r.sessions.Remove(id) // a container that vanished leaves no session behind
+			r.sessions.Remove(id) // a container that disappeared leaves no session
 		}
 		return nil, 0, err
 	}
@@ -30,11 +30,11 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int,
 	return bridge{stream: stream, id: id, startedAt: c.State.StartedAt}, version, nil
 }
 
-// CheckRunning is shim.Checker.Running.
+// CheckRunning is the session's check of its container.
 func (b bridge) CheckRunning(ctx context.Context) error {
 	c, err := b.r.lookupRunning(ctx, b.id)
 	if c.ContainerJSONBase != nil && c.State.Paused {
-		return nil // its processes are there, and may go on
+		return nil // its processes exist and may continue
 	}
 	if err == nil && c.State.StartedAt != b.startedAt {
 		return fmt.Errorf("%w: it was started again", runtime.ErrNotRunning)
@@ -42,7 +42,7 @@ func (b bridge) CheckRunning(ctx context.Context) error {
 	return err
 }
 
-// lookupRunning finds a container that commands can be run in.
+// lookupRunning finds a container in which commands can run.
 func (r *Runtime) lookupRunning(ctx context.Context, id string) (container.InspectResponse, error) {
 	c, err := r.lookup(ctx, id)
 	if err != nil {
@@ -57,8 +57,8 @@ func (r *Runtime) lookupRunning(ctx context.Context, id string) (container.Inspe
 	return c, nil
 }
 
-// lookupCompatible is running for a container whose program this server speaks to, with
-// the version that its record has.
+// lookupCompatible is lookupRunning for a container whose protocol this server
+// supports. It also returns the version in the container's record.
 func (r *Runtime) lookupCompatible(ctx context.Context, id string) (container.InspectResponse, int, error) {
 	c, err := r.lookupRunning(ctx, id)
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *Runtime) lookupCompatible(ctx context.Context, id string) (container.In
 	return c, version, err
 }
 
-// checkRunning is nil when the engine reports the container as running.
+// checkRunning returns nil if the engine reports the container as running.
 func (r *Runtime) checkRunning(ctx context.Context, id string) error {
 	_, err := r.lookupRunning(ctx, id)
 	return err
@@ -83,11 +83,11 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	return result, nil
 }
 
-// WaitResult is runtime.Execer.Outcome.
+// WaitResult is runtime.Execer.WaitResult.
 func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
 	if err != nil {
-		return result, fmt.Errorf("ask the container %s for an outcome: %w", id, err)
+		return result, fmt.Errorf("request an outcome from the container %s: %w", id, err)
 	}
 	return result, nil
 }
@@ -95,13 +95,13 @@ func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command
 // RecordBaseline is runtime.Recycler.RecordBaseline.
 func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
 	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
-		return fmt.Errorf("seal the container %s: %w", id, err)
+		return fmt.Errorf("record the baseline of the container %s: %w", id, err)
 	}
 	return nil
 }
 
-// Wipe is runtime.Recycler.Wipe. The engine is not asked what has changed: it
-// compares times of modification, which every owner of a file can set.
+// Wipe is runtime.Recycler.Wipe. It does not use the engine's list of changes,
+// which compares modification times: every owner of a file can set those.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
 	if err := r.sessions.Get(id).WipeWithLogMarks(ctx, fence, tail); err != nil {

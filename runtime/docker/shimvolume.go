@@ -21,15 +21,16 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// roleCopyHelper marks a container that is never started: it only lends its
-// mounts to the engine's copying in and out.
+// roleCopyHelper marks a container that is never started: it only provides its
+// mounts for the engine's copying in and out.
 const roleCopyHelper = "carrier"
 
-// copyHelperMaxAge is when a carrier must be one that a killed Hostler left behind.
+// copyHelperMaxAge is the age at which a copy helper must be one that a killed
+// Hostler left.
 const copyHelperMaxAge = 10 * time.Minute
 
-// ensureShimVolume makes sure that the volume with our shim is there and whole. It
-// costs one request when the volume is the one that was looked at before.
+// ensureShimVolume ensures that the volume with our shim exists and is complete.
+// It costs one request if the volume is the one that was checked before.
 func (r *Runtime) ensureShimVolume(ctx context.Context, image string) error {
 	r.shimMu.Lock()
 	defer r.shimMu.Unlock()
@@ -40,15 +41,15 @@ func (r *Runtime) ensureShimVolume(ctx context.Context, image string) error {
 		return err
 	}
 	if err := r.populateShimVolume(ctx, image); err != nil {
-		return fmt.Errorf("make the volume %s: %w", r.shim.volume(), err)
+		return fmt.Errorf("create the volume %s: %w", r.shim.volume(), err)
 	}
 	createdAt, err := r.shimVolumeCreatedAt(ctx)
 	r.shimVolumeCreated = createdAt
 	return err
 }
 
-// shimVolumeCreatedAt is when the volume was created, for telling it from a later
-// one of that name; empty when there is none.
+// shimVolumeCreatedAt returns when the volume was created, to distinguish it from
+// a later one of that name; empty if it does not exist.
 func (r *Runtime) shimVolumeCreatedAt(ctx context.Context) (string, error) {
 	v, err := r.api.VolumeInspect(ctx, r.shim.volume())
 	if cerrdefs.IsNotFound(err) {
@@ -57,13 +58,13 @@ func (r *Runtime) shimVolumeCreatedAt(ctx context.Context) (string, error) {
 	return v.CreatedAt, r.apiError(ctx, err)
 }
 
-// populateShimVolume puts the shim into the volume, unless it is in there already.
+// populateShimVolume copies the shim into the volume, unless it is there already.
 func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
 	id, err := r.createCopyHelper(ctx, image)
 	if err != nil {
 		return err
 	}
-	// Nobody needs the carrier any more, whatever became of the context.
+	// The copy helper is not needed any more, whatever happened to the context.
 	defer r.removeCopyHelper(context.WithoutCancel(ctx), id)
 	if complete, err := r.isShimComplete(ctx, id); err != nil || complete {
 		return err
@@ -77,7 +78,7 @@ func (r *Runtime) populateShimVolume(ctx context.Context, image string) error {
 		return r.apiError(ctx, err)
 	}
 	if complete, err := r.isShimComplete(ctx, id); err != nil || !complete {
-		return errors.Join(errors.New("the engine did not keep what it was given"), err)
+		return errors.Join(errors.New("the engine did not store what it received"), err)
 	}
 	return nil
 }
@@ -99,15 +100,16 @@ func (r *Runtime) createCopyHelper(ctx context.Context, image string) (string, e
 	return created.ID, r.createError(ctx, err)
 }
 
-// removeCopyHelper removes a carrier. What it cannot remove, sweepCarriers will.
+// removeCopyHelper removes a copy helper. What it cannot remove is left to
+// sweepCopyHelpers.
 func (r *Runtime) removeCopyHelper(ctx context.Context, id string) {
 	ctx, cancel := context.WithTimeout(ctx, maxWait)
 	defer cancel()
 	_ = r.api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
 }
 
-// sweepCopyHelpers removes carriers that are older than that: what a killed
-// Hostler has left.
+// sweepCopyHelpers removes copy helpers that are older than age: those that a
+// killed Hostler left.
 func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error {
 	found, err := r.api.ContainerList(ctx, container.ListOptions{
 		All: true, Filters: r.instanceFilter(labelRole + "=" + roleCopyHelper)})
@@ -122,7 +124,7 @@ func (r *Runtime) sweepCopyHelpers(ctx context.Context, age time.Duration) error
 	return nil
 }
 
-// isShimComplete says whether the volume holds the shim, byte for byte.
+// isShimComplete reports whether the volume holds the shim, byte for byte.
 func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, error) {
 	content, _, err := r.api.CopyFromContainer(ctx, helperID, shim.BinaryPath)
 	if cerrdefs.IsNotFound(err) {
@@ -144,12 +146,12 @@ func (r *Runtime) isShimComplete(ctx context.Context, helperID string) (bool, er
 	return header.FileInfo().Mode().Perm() == shim.FileMode && hex.EncodeToString(sum.Sum(nil)) == r.shim.hash, nil
 }
 
-// shimArchive is what is mounted at shim.Mount: the mount points of shim.RunDir
-// and shim.StateDir, whose mode some engines give to what they mount there, and
-// the program, under a name of its own and then a link by the name that counts.
-// The engine makes the link last, so that the program is either not there or
-// whole, however many fill the volume at once and wherever one of them is
-// killed.
+// shimArchive returns what is mounted at shim.Mount: the mount points of
+// shim.RunDir and shim.StateDir, whose mode some engines apply to what they
+// mount there, and the program, under a temporary name and then a link of the
+// final name. The engine creates the link last, so that the program is either
+// missing or complete, however many servers fill the volume concurrently and
+// wherever one of them is killed.
 func shimArchive(content []byte) (io.Reader, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)
@@ -169,8 +171,8 @@ func shimArchive(content []byte) (io.Reader, error) {
 	return &buf, nil
 }
 
-// inVolume is a path below shim.Mount as the volume that is mounted there has
-// it.
+// inVolume returns the path of p, which is below shim.Mount, in the volume that
+// is mounted there.
 func inVolume(p string) string { return strings.TrimPrefix(p, shim.Mount+"/") }
 
 func errOnly(_ int, err error) error { return err }

@@ -15,38 +15,38 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// What a container may use when its spec leaves it open, and what no spec can
+// The defaults for what a spec leaves open, and the limits that no spec can
 // change.
 const (
 	defaultPIDs   = 512
 	defaultMemory = 512 << 20
 	defaultCPUs   = 1
 
-	// maxOpenFiles is below the hard limit of every engine that we met, rootless
-	// ones and those in a sandbox too, which cannot raise theirs.
+	// maxOpenFiles is below the hard limit of every engine that we tested,
+	// including rootless and sandboxed ones, which cannot raise theirs.
 	maxOpenFiles = 16384
 )
 
-// capabilities are what the shim keeps of those of root. It gives none of them
+// capabilities are those of root's that the shim keeps. It passes none of them
 // on: the workload's processes have none.
 var capabilities = []string{
 	"CHOWN",        // give volumes and unpacked files to the container's user
-	"DAC_OVERRIDE", // empty folders that a tenant has closed to others
+	"DAC_OVERRIDE", // empty directories that a tenant has closed to others
 	"FOWNER",       // set the mode of what belongs to the container's user
 	"KILL",         // end processes of other users
 	"SETUID",       // run commands as the container's user
 	"SETGID",       // and its groups
 }
 
-// shimOnlyOptions close a temporary filesystem to all but the shim.
+// shimOnlyOptions restrict a temporary filesystem to the shim.
 var shimOnlyOptions = fmt.Sprintf("rw,noexec,nosuid,nodev,mode=0700,uid=%d,gid=%[1]d", shim.UID)
 
-// tmpfs are the temporary filesystems: with them, what programs scribble is
-// gone after a Wipe, where in the image's own folders it would make the
-// container unfit for the next tenant.
+// tmpfs are the temporary filesystems. A Wipe empties them. The same files in the
+// image's own directories would make the container unusable for the next
+// tenant.
 var tmpfs = []struct {
 	path, options string
-	always        bool // with a root filesystem that can be written, too
+	always        bool // also with a writable root filesystem
 }{
 	{"/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
 	{"/var/tmp", "rw,exec,nosuid,nodev,size=100m,mode=1777", true},
@@ -54,8 +54,8 @@ var tmpfs = []struct {
 	{shim.RunDir, shimOnlyOptions + ",size=1m", true},
 }
 
-// containerConfig is the container as the engine is told of it, process 1 apart from
-// its place in the network.
+// containerConfig returns the engine's configuration of the container and its
+// process 1, without the networks.
 func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*container.Config, error) {
 	user := spec.User
 	if user == "" {
@@ -63,7 +63,7 @@ func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*containe
 	}
 	env, err := r.shimConfig(spec, img, user).Env()
 	if err != nil {
-		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run",
+		return nil, fmt.Errorf("%w: neither the workload nor its image %s has a command",
 			runtime.ErrInvalid, spec.Image)
 	}
 	return &container.Config{
@@ -74,10 +74,10 @@ func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*containe
 		// workload's command as its user.
 		User:       "0:0",
 		WorkingDir: "/",
-		// The shim turns it into the workload's own signal.
+		// The shim translates it into the workload's own signal.
 		StopSignal:  "SIGTERM",
 		StopTimeout: stopTimeout(spec.StopGracePeriod),
-		// The image's own check would cost an exec each time and tell nobody.
+		// The image's own check would cost an exec each time, and no one reads it.
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		Labels: r.labels(map[string]string{
 			labelContainer: spec.ID,
@@ -90,7 +90,7 @@ func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*containe
 	}, nil
 }
 
-// shimConfig is what the shim is told: what the engine would have done.
+// shimConfig returns the shim's configuration: what the engine would have done.
 func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) shim.Config {
 	c := shim.Config{
 		Args:        spec.Command,
@@ -110,14 +110,14 @@ func (r *Runtime) shimConfig(spec runtime.Spec, img imageConfig, user string) sh
 		c.Workdir = img.workdir
 	}
 	for _, v := range spec.Volumes {
-		if !v.ReadOnly { // the shim could not give that one to anybody
+		if !v.ReadOnly { // the shim could not change the owner of a read-only one
 			c.Volumes = append(c.Volumes, v.Target)
 		}
 	}
 	return c
 }
 
-// hostConfig is how the engine hems the container in.
+// hostConfig returns the limits and restrictions of the container.
 func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostConfig {
 	pids, memory := spec.Limits.PIDs, spec.Limits.Memory
 	if pids <= 0 {
@@ -130,7 +130,7 @@ func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostC
 	if cpus <= 0 {
 		cpus = defaultCPUs
 	}
-	noInit := false // the shim reaps
+	noInit := false // the shim reaps processes
 	return &container.HostConfig{
 		NetworkMode:    container.NetworkMode(network),
 		DNS:            spec.DNS,
@@ -158,7 +158,7 @@ func (r *Runtime) hostConfig(spec runtime.Spec, network string) *container.HostC
 	}
 }
 
-// tmpfsMounts leaves out those that a volume takes the place of.
+// tmpfsMounts returns the temporary filesystems that no volume replaces.
 func tmpfsMounts(spec runtime.Spec) map[string]string {
 	all := make(map[string]string)
 	for _, t := range tmpfs {
@@ -175,7 +175,7 @@ func tmpfsMounts(spec runtime.Spec) map[string]string {
 	return all
 }
 
-// mounts are the shim, its state and the container's own volumes.
+// mounts returns those of the shim, its state and the container's own volumes.
 func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 	all := []mount.Mount{{
 		Type: mount.TypeVolume, Source: r.shim.volume(), Target: shim.Mount, ReadOnly: true,
@@ -208,7 +208,7 @@ func formatPorts(ports []int) string {
 	return strings.Join(texts, ",")
 }
 
-// parsePorts reads what formatPorts wrote; what it did not write is left out.
+// parsePorts reads the output of formatPorts and omits everything else.
 func parsePorts(text string) []int {
 	ports := []int{}
 	for field := range strings.SplitSeq(text, ",") {

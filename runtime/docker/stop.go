@@ -15,12 +15,12 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// stopMargin is how much longer than a grace period its end is waited for: the
-// clock is the shim's.
+// stopMargin is how much longer than a grace period the server waits, because
+// the clock is the shim's.
 const stopMargin = 2 * time.Second
 
-// stopTimeout is how long a container may take to stop, in seconds, as its
-// settings record it. With 0 it is killed at once.
+// stopTimeout returns how long a container may take to stop, in seconds, for its
+// settings. With 0 it is killed at once.
 func stopTimeout(grace time.Duration) *int {
 	seconds := 0
 	if grace > 0 {
@@ -29,17 +29,18 @@ func stopTimeout(grace time.Duration) *int {
 	return &seconds
 }
 
-// errGracePeriodEnded is the cause of a stop's context when the main process has had
-// its time.
-var errGracePeriodEnded = errors.New("the main process did not end in time")
+// errGracePeriodEnded is the cause of a stop's context when the grace period of
+// the main process has passed.
+var errGracePeriodEnded = errors.New("the main process did not exit before the deadline")
 
-// stop asks the main process to end and waits for that. The container itself
-// stays, for remove to end when it is its turn: an engine 20.10 locks up when
-// several containers that end leave one network at once. The signal goes
-// through the engine, so that it arrives where no session can be had; then
-// nobody can say when the main process has ended, and the whole time is waited.
-// An engine that refuses to send it does not keep the container: the session
-// asks, and if that cannot either, the container is removed unasked.
+// stop asks the main process to exit and waits until it has. The container
+// itself stays, and remove ends it when it holds removeSem: an engine 20.10
+// locks up when several containers that exit leave one network concurrently.
+// The signal goes through the engine, so that it arrives where no session is
+// available. Then the exit of the main process cannot be observed, and stop
+// waits for the whole period. If the engine refuses to send the signal, the
+// session sends it, and if the session fails too, the container is removed
+// without a signal.
 func (r *Runtime) stop(ctx context.Context, id string, c container.InspectResponse) error {
 	if c.Config == nil || c.Config.StopTimeout == nil || *c.Config.StopTimeout <= 0 ||
 		c.State == nil || !c.State.Running || c.State.Paused {
@@ -50,10 +51,10 @@ func (r *Runtime) stop(ctx context.Context, id string, c container.InspectRespon
 	defer cancel()
 	err := r.api.ContainerKill(stopCtx, c.ID, strconv.Itoa(shim.HaltSignal))
 	switch {
-	case cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err): // it has ended meanwhile
+	case cerrdefs.IsNotFound(err) || cerrdefs.IsConflict(err): // it has exited concurrently
 		return nil
 	case isUnreachable(err) && context.Cause(stopCtx) == nil:
-		return fmt.Errorf("ask the main process to end: %w", r.apiError(ctx, err))
+		return fmt.Errorf("ask the main process to exit: %w", r.apiError(ctx, err))
 	}
 	signalFailed := err != nil && context.Cause(stopCtx) == nil
 	err = r.sessions.Get(id).Halt(stopCtx)

@@ -16,11 +16,11 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// maxStderr is how much a command of ours can say about its failure.
+// maxStderr bounds what is kept of a command's stderr, in bytes.
 const maxStderr = 16 << 10
 
-// stream is one of our own programs that the engine runs in a container: what
-// is written goes to its stdin, what is read comes from its stdout.
+// stream is one of our own programs that the engine runs in a container: Write
+// writes to its stdin, Read reads its stdout.
 type stream struct {
 	r         *Runtime
 	container string // the engine's id
@@ -32,8 +32,8 @@ type stream struct {
 func (r *Runtime) startProgram(ctx context.Context, engineID string, args ...string) (*stream, error) {
 	created, err := r.api.ContainerExecCreate(ctx, engineID, container.ExecOptions{
 		User: shim.UserGroup, Cmd: args, WorkingDir: "/",
-		// A name without a value takes the variable away: only process 1 needs
-		// the container's key.
+		// A name without a value removes the variable: only process 1 needs the
+		// container's key.
 		Env:         []string{shim.ConfigEnv},
 		AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
@@ -51,8 +51,8 @@ func (r *Runtime) startProgram(ctx context.Context, engineID string, args ...str
 		}
 		err = s.explainExit(ctx, err)
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrNotFound) {
-			// It runs, or does again: what the engine refused was for the moment,
-			// and its client has no more than a text for that.
+			// It is running, possibly again: the engine's rejection was temporary,
+			// and its client has only a text for that.
 			err = fmt.Errorf("%w: %w", runtime.ErrUnresponsive, err)
 		}
 		return nil, err
@@ -68,14 +68,14 @@ func (r *Runtime) startProgram(ctx context.Context, engineID string, args ...str
 func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.conn.Conn.Write(p) }
 
-// Close gives up on the program, which may run on.
+// Close closes the connection to the program, which may keep running.
 func (s *stream) Close() error {
 	s.conn.Close()
 	return nil
 }
 
-// explainExit explains why a program that should run does not: mostly, because its
-// container does not either. Otherwise it is the error itself.
+// explainExit explains why a program that should run does not: usually because
+// its container does not either. Otherwise it returns the error itself.
 func (s *stream) explainExit(ctx context.Context, err error) error {
 	if ctx.Err() != nil || errors.Is(err, runtime.ErrUnavailable) {
 		return err
@@ -93,12 +93,12 @@ func (s *stream) explainExit(ctx context.Context, err error) error {
 	return err
 }
 
-// bridge is the stream of a session. Instead of a bare end it reports what the
-// bridge or the engine had to say.
+// bridge is the stream of a session. Instead of a bare EOF it reports the error
+// text of the bridge or the engine.
 type bridge struct {
 	*stream
-	id        string // the container's, ours
-	startedAt string // when the engine had started it, as it says
+	id        string // Hostler's id of the container
+	startedAt string // when the engine started it, by its own clock
 }
 
 func (b bridge) Read(p []byte) (int, error) {
@@ -106,7 +106,7 @@ func (b bridge) Read(p []byte) (int, error) {
 	n, err := b.out.Read(p)
 	if first && n > 0 && p[0] != 0 {
 		// A frame begins with the high byte of a length that is never so large:
-		// this is the engine's account of why the bridge did not start.
+		// this is the engine's error text for a bridge that did not start.
 		text, _ := io.ReadAll(io.LimitReader(b.out.from, maxStderr))
 		return 0, fmt.Errorf("%w: %s", runtime.ErrUnresponsive, strings.TrimSpace(string(p[:n])+string(text)))
 	}
@@ -116,23 +116,22 @@ func (b bridge) Read(p []byte) (int, error) {
 	case b.out.stderr.Len() > 0:
 		return n, shim.ToolError(1, b.out.stderr.String())
 	}
-	// Not io.EOF, which would look like an engine that broke off: it may be the
-	// container alone that has ended.
+	// Not io.EOF, which would look like an engine that disconnected: it may be
+	// that only the container has exited.
 	return n, fmt.Errorf("the session's bridge ended: %s", err.Error())
 }
 
-// demux reads the stdout of a stream in which the engine has packed stdout and
-// stderr, and keeps the beginning of stderr. It is not safe for many
-// goroutines.
+// demux reads the stdout of a stream in which the engine multiplexes stdout and
+// stderr, and keeps the beginning of stderr. It is not safe for concurrent use.
 type demux struct {
 	from      *bufio.Reader
-	remaining int64 // of the packet of stdout that is being read
+	remaining int64 // of the current packet of stdout
 	started   bool  // something of stdout was read
 	stderr    strings.Builder
 }
 
-// The engine's packets: a byte for the stream, three of nothing, four of
-// length.
+// The header of the engine's packets: a byte for the stream, three zero bytes,
+// and four bytes of length.
 const (
 	packetHeader = 8
 	packetStdout = 1
@@ -172,10 +171,10 @@ func (d *demux) nextPacket() error {
 	case packetStderr:
 		return d.readStderr(size)
 	}
-	return fmt.Errorf("%w: it sends a packet of the kind %d", runtime.ErrUnavailable, header[0])
+	return fmt.Errorf("%w: it sent a packet of the unknown kind %d", runtime.ErrUnavailable, header[0])
 }
 
-// readStderr reads a packet of stderr, and keeps what there is room for.
+// readStderr reads a packet of stderr and keeps what fits into maxStderr.
 func (d *demux) readStderr(size int64) error {
 	kept := min(size, int64(maxStderr-d.stderr.Len()))
 	if _, err := io.CopyN(&d.stderr, d.from, kept); err != nil {
@@ -185,7 +184,7 @@ func (d *demux) readStderr(size int64) error {
 	return unexpectedEOF(err)
 }
 
-// unexpectedEOF tells an end within a packet from one between two.
+// unexpectedEOF distinguishes an EOF within a packet from one between two.
 func unexpectedEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF

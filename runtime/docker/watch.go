@@ -17,12 +17,12 @@ func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.E
 	if err := r.watch(ctx, ready, onExit); ctx.Err() == nil {
 		return fmt.Errorf("watch the containers: %w", err)
 	}
-	return nil // the caller has had enough
+	return nil // the caller ended the watch
 }
 
 func (r *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
-	// The engine answers before it has subscribed us. Asking for everything
-	// since a moment ago, by its own clock, closes that gap.
+	// The engine responds before it has subscribed us. Requesting everything
+	// since the current time, by its own clock, closes that gap.
 	info, err := r.api.Info(ctx)
 	if err != nil {
 		return r.apiError(ctx, err)
@@ -56,10 +56,10 @@ func (r *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.E
 	}
 }
 
-// watchError is the end of the engine's account, whatever the reason.
+// watchError converts the end of the engine's event stream, whatever its cause.
 func (r *Runtime) watchError(ctx context.Context, err error) error {
 	if err == nil {
-		err = errors.New("the engine ended its account")
+		err = errors.New("the engine ended its event stream")
 	}
 	converted := r.apiError(ctx, err)
 	if ctx.Err() != nil || errors.Is(converted, runtime.ErrUnavailable) {
@@ -68,12 +68,12 @@ func (r *Runtime) watchError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, converted)
 }
 
-// exitTracker makes one death of the several events that tell of it.
+// exitTracker reports one exit for the several events that describe it.
 type exitTracker struct {
 	onExit      func(runtime.Exit)
-	isOOMKilled func(id string) bool // whether the engine says that memory ended it
+	isOOMKilled func(id string) bool // reports whether the engine has recorded it as OOM killed
 	oom         map[string]bool      // memory ran out in it since it started
-	reported    map[string]bool      // its death was told
+	reported    map[string]bool      // its exit was reported
 }
 
 func newExitTracker(onExit func(runtime.Exit), isOOMKilled func(string) bool) *exitTracker {
@@ -108,9 +108,9 @@ func (o *exitTracker) handle(m events.Message) {
 func (o *exitTracker) report(m events.Message, id string) {
 	code, err := strconv.Atoi(m.Actor.Attributes["exitCode"])
 	if err != nil {
-		code = -1 // it disappeared without having ended before our eyes
+		code = -1 // it disappeared and no exit was observed
 	}
-	// The account of the memory may come after that of the death.
+	// The event of the memory may follow that of the exit.
 	o.onExit(runtime.Exit{
 		ID: id, ExitCode: code, OOMKilled: code == sigkillExitCode && (o.oom[id] || o.isOOMKilled(m.Actor.ID)),
 		Time: time.Unix(0, m.TimeNano),

@@ -19,11 +19,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// scheme knows the few kinds that we speak of. The one that comes with the
-// client knows all there are and makes the program three times as large.
+// scheme has the few kinds that we use. The client's own has all kinds and makes
+// the program three times as large.
 var scheme = newScheme()
 
-// parameters turns options into a request's query.
+// parameters converts options into a request's query.
 var parameters = k8sruntime.NewParameterCodec(scheme)
 
 func newScheme() *k8sruntime.Scheme {
@@ -34,7 +34,7 @@ func newScheme() *k8sruntime.Scheme {
 	return s
 }
 
-// loadConfig finds the cluster and the namespace.
+// loadConfig returns the configuration of the cluster, and the namespace.
 func loadConfig(path, namespace string) (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = path
@@ -54,32 +54,32 @@ func loadConfig(path, namespace string) (*rest.Config, string, error) {
 	config.ContentType = k8sruntime.ContentTypeProtobuf
 	config.AcceptContentTypes = k8sruntime.ContentTypeProtobuf + "," + k8sruntime.ContentTypeJSON
 	config.UserAgent = "hostler"
-	config.WarningHandler = rest.NoWarnings{} // they are meant for people at a terminal
-	// The server is fair to its clients by itself; the client's own limit of
-	// five requests a second would make a pool that fills up wait for nothing.
+	config.WarningHandler = rest.NoWarnings{} // they are meant for users of a terminal
+	// The server limits its clients itself. The client's own limit of five
+	// requests a second would only delay a pool that is being filled.
 	config.QPS = -1
 	return config, namespace, nil
 }
 
-// newClient makes the client for all but programs in containers.
+// newClient creates the client for everything except programs in containers.
 func newClient(config *rest.Config) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return networkErrTransport{next} })
 	return rest.RESTClientFor(config)
 }
 
-// networkErrTransport tells that a server does not answer in an error of ours. Those of
-// the network the client would take for a connection that has only become old:
-// it would try again ten times, a second apart, and make a watch that ended at
-// once of it, for ever. Our callers know better when to try again.
+// networkErrTransport returns network errors as an error of ours. The client
+// would take those of the network for a stale connection: it would retry ten
+// times, a second apart, and treat it as a watch that ended at once,
+// indefinitely. Our callers decide better when to retry.
 //
-// A server that answers that it has failed is asked again, a few times: a fault
-// of a moment must not cost a container that is being made. Whether what was
-// asked for is done all the same makes no difference: names are taken once, and
-// a change is of one very pod.
+// A server that responds with an internal error is retried a few times: a brief
+// error must not cost a container that is being created. Whether the failed
+// request had an effect does not matter: names are taken once, and a change
+// names the identity of its pod.
 type networkErrTransport struct{ http.RoundTripper }
 
-// serverErrorBackoff are the pauses after which a server that has failed is asked again.
+// serverErrorBackoff are the delays before the retries after a server error.
 var serverErrorBackoff = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 400 * time.Millisecond, 800 * time.Millisecond}
 
 func (p networkErrTransport) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -107,17 +107,16 @@ func (p networkErrTransport) RoundTrip(request *http.Request) (*http.Response, e
 	}
 }
 
-// isServerError says whether a server has failed and does not say when to ask again:
-// where it does, the client obeys.
+// isServerError reports whether a server has failed and does not specify when to
+// retry: if it does, the client obeys.
 func isServerError(answer *http.Response) bool {
 	return answer.StatusCode >= http.StatusInternalServerError && answer.Header.Get("Retry-After") == ""
 }
 
-// WrappedRoundTripper is how the client finds what it wants to know of the
-// transport below.
+// WrappedRoundTripper returns the transport below, which the client inspects.
 func (p networkErrTransport) WrappedRoundTripper() http.RoundTripper { return p.RoundTripper }
 
-// networkError is an error of the network, which must not be unwrapped.
+// networkError is a network error that must not be unwrapped.
 type networkError struct{ err error }
 
 func (n *networkError) Error() string { return n.err.Error() }
@@ -129,8 +128,8 @@ func newPods(client rest.Interface, namespace string) *gentype.ClientWithList[*c
 		gentype.PrefersProtobuf[*corev1.Pod]())
 }
 
-// clientLog is what the client's libraries write to instead of the process's
-// standard error: all that matters of it reaches us as an error as well.
+// clientLog is the log of the client's libraries, instead of the process's
+// standard error: everything relevant is returned as an error too.
 func clientLog(log *slog.Logger) klog.Logger {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -138,14 +137,14 @@ func clientLog(log *slog.Logger) klog.Logger {
 	return logr.FromSlogHandler(debugOnlyHandler{log.Handler()})
 }
 
-// debugOnlyHandler makes every record one for debugging.
+// debugOnlyHandler lowers every record to the debug level.
 type debugOnlyHandler struct{ slog.Handler }
 
 func (l debugOnlyHandler) Enabled(ctx context.Context, level slog.Level) bool {
 	return level >= slog.LevelInfo && l.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
-// Handle asks once more: what the client reports as an error comes unasked.
+// Handle checks the level again: the client logs errors without checking it.
 func (l debugOnlyHandler) Handle(ctx context.Context, record slog.Record) error {
 	if !l.Enabled(ctx, record.Level) {
 		return nil
@@ -161,7 +160,7 @@ func (l debugOnlyHandler) WithGroup(name string) slog.Handler {
 	return debugOnlyHandler{l.Handler.WithGroup(name)}
 }
 
-// execURL is where a program is started in a pod's container.
+// execURL returns the URL that starts a program in a pod's container.
 func (r *Runtime) execURL(pod string, args []string) *url.URL {
 	return r.client.Post().Namespace(r.namespace).Resource("pods").Name(pod).SubResource("exec").
 		VersionedParams(&corev1.PodExecOptions{

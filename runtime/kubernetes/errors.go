@@ -13,10 +13,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// apiError turns the API server's error into one of package runtime, for the
-// calls where a refusal has no meaning of its own: see refusal for those that
-// make something. The client has repeated by then what the server asked it to
-// repeat.
+// apiError converts the API server's error into one of package runtime, for the
+// calls where a rejection has no meaning of its own. createError is for those
+// that create something. The client has already retried what the server asked
+// it to retry.
 func (r *Runtime) apiError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -25,7 +25,7 @@ func (r *Runtime) apiError(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	if isUnreachable(err) {
-		return fmt.Errorf("%w: nothing answers at %s (%w): start the cluster, or check the kubeconfig",
+		return fmt.Errorf("%w: no response at %s (%w): start the cluster, or check the kubeconfig",
 			runtime.ErrUnavailable, r.config.Host, err)
 	}
 	for _, row := range errorKinds {
@@ -36,16 +36,16 @@ func (r *Runtime) apiError(ctx context.Context, err error) error {
 	return err
 }
 
-// errorKinds is what the server's kinds of error mean. One that fails inside, has
-// too much to do or does not know us (any more) tells nothing about the
-// container, so it counts as no answer. A conflict means that the pod is
-// another one by now, or changes under our hands.
+// errorKinds maps the server's kinds of error. A server that fails internally,
+// is overloaded or does not authenticate us (any more) reveals nothing about the
+// container, so it counts as no response. A conflict means that the pod has been
+// replaced, or is being changed concurrently.
 var errorKinds = []struct {
 	is  func(error) bool
 	err error
 }{
 	{apierrors.IsNotFound, runtime.ErrNotFound},
-	{apierrors.IsResourceExpired, runtime.ErrUnavailable}, // a list that took too long to be read to its end
+	{apierrors.IsResourceExpired, runtime.ErrUnavailable}, // reading the list to its end took too long
 	{apierrors.IsGone, runtime.ErrNotFound},
 	{apierrors.IsConflict, runtime.ErrUnavailable},
 	{apierrors.IsInvalid, runtime.ErrInvalid},
@@ -61,16 +61,17 @@ var errorKinds = []struct {
 	{isServerStatusError, runtime.ErrUnavailable},
 }
 
-// isServerStatusError is what a proxy or a server says that has no name for it.
+// isServerStatusError reports whether a proxy or a server returned a status of
+// 500 or above that has no kind of its own.
 func isServerStatusError(err error) bool {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	return ok && status.ErrStatus.Code >= 500
 }
 
-// createError is fault for creating: there, what the server forbids is its
-// judgement of the pod (a quota, a Pod Security level, an admission webhook),
-// in words that the author of the workload needs. Whether it forbids the whole
-// role is told by every other call as well.
+// createError is apiError for creating: there, what the server forbids is its
+// judgment of the pod (a quota, a Pod Security level, an admission webhook), in
+// words that the author of the workload needs. If it forbids the whole role,
+// every other call reports that as well.
 func (r *Runtime) createError(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() == nil && apierrors.IsForbidden(err) {
 		return fmt.Errorf("%w: %w", runtime.ErrInvalid, err)
@@ -78,7 +79,7 @@ func (r *Runtime) createError(ctx context.Context, err error) error {
 	return r.apiError(ctx, err)
 }
 
-// isUnreachable says that the server could not be talked to, or broke off.
+// isUnreachable reports whether the server was unreachable, or disconnected.
 func isUnreachable(err error) bool {
 	if _, answered := errors.AsType[*apierrors.StatusError](err); answered {
 		return false

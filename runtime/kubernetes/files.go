@@ -15,7 +15,7 @@ import (
 // CopyIn is runtime.Files.CopyIn.
 func (r *Runtime) CopyIn(ctx context.Context, id, dir string, tar io.Reader) error {
 	if err := r.copyIn(ctx, id, dir, tar); err != nil {
-		return fmt.Errorf("put files into %s of the container %s: %w", dir, id, err)
+		return fmt.Errorf("copy files into %s of the container %s: %w", dir, id, err)
 	}
 	return nil
 }
@@ -28,11 +28,12 @@ func (r *Runtime) copyIn(ctx context.Context, id, dir string, tar io.Reader) err
 	return r.sessions.Get(id).CopyIn(ctx, writablePath(pod, dir), tar)
 }
 
-// writablePath is where a folder can be written: itself, or, on a volume that the
-// container may only read, the same folder where the volume is mounted aside.
+// writablePath returns where a directory can be written: the directory itself,
+// or, on a volume that is read-only in the container, the same directory in the
+// writable mirror of the volume.
 func writablePath(pod *corev1.Pod, dir string) string {
 	dir = path.Clean(dir)
-	var mnt corev1.VolumeMount // what dir is on: the longest target above it
+	var mnt corev1.VolumeMount // the mount that dir is on: the longest target above it
 	mirrors := make(map[string]string)
 	for _, m := range mainMounts(pod) {
 		target := path.Clean(m.MountPath)
@@ -61,7 +62,7 @@ func mainMounts(pod *corev1.Pod) []corev1.VolumeMount {
 func (r *Runtime) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	files, err := r.sessions.Get(id).CopyOut(ctx, dir)
 	if err != nil {
-		return nil, fmt.Errorf("get the files in %s of the container %s: %w", dir, id, err)
+		return nil, fmt.Errorf("copy files from %s of the container %s: %w", dir, id, err)
 	}
 	return files, nil
 }

@@ -20,29 +20,29 @@ import (
 )
 
 const (
-	// registryTimeout is how long a registry may take to describe an image.
+	// registryTimeout bounds a registry's description of an image.
 	registryTimeout = 20 * time.Second
-	// imageCacheTTL is for how long an answer stands: a tag may move on. A pool
-	// that fills up asks once.
+	// imageCacheTTL is how long a description is valid, because a tag may move.
+	// A pool that is being filled sends one request.
 	imageCacheTTL = time.Minute
-	// maxCachedImages bounds the answers that are remembered.
+	// maxCachedImages bounds the number of cached descriptions.
 	maxCachedImages = 256
 )
 
-// imageConfig is what of an image decides how its containers run.
+// imageConfig is the part of an image that decides how its containers run.
 type imageConfig struct {
 	ref          string   // what the nodes pull
 	args         []string // the whole argv
 	user         string
-	fromRegistry bool // the registry was asked
+	fromRegistry bool // the registry described the image
 	stopSignal   string
 }
 
-// images remembers what registries said.
+// images caches the registries' descriptions.
 type images struct {
 	inFlight singleflight.Group
 
-	// mu guards known. It is held for no I/O.
+	// mu guards known. It is not held during I/O.
 	mu    sync.Mutex
 	cache map[string]cachedImage
 }
@@ -52,10 +52,10 @@ type cachedImage struct {
 	fetchedAt time.Time
 }
 
-// resolve settles what a container runs and as whom. The cluster does not tell
-// what an image is made of, so what the workload leaves open its registry is
-// asked; the answer names the very image that is then run. With command and
-// user in the workload nobody is asked.
+// resolve decides what a container runs and as which user. The cluster does not
+// describe images, so what the workload leaves open comes from the image's
+// registry. Its description names exactly the image that then runs. With command
+// and user in the workload, no registry is requested.
 func (i *images) resolve(ctx context.Context, spec runtime.Spec) (imageConfig, error) {
 	if spec.Image == "" {
 		return imageConfig{}, fmt.Errorf("%w: the workload names none", runtime.ErrImageUnavailable)
@@ -76,8 +76,9 @@ func (i *images) resolve(ctx context.Context, spec runtime.Spec) (imageConfig, e
 	return found, nil
 }
 
-// fetch gives what the image's registry says, now or a moment ago. Many at once
-// ask once, and go on asking when the first of them gives up.
+// fetch returns the registry's description of an image, possibly from the cache.
+// Concurrent callers send one request, which continues when the first of them
+// gives up.
 func (i *images) fetch(ctx context.Context, ref string) (imageConfig, error) {
 	if found, ok := i.cached(ref); ok {
 		return found, nil
@@ -93,7 +94,7 @@ func (i *images) fetch(ctx context.Context, ref string) (imageConfig, error) {
 	case a := <-answer:
 		return a.Val.(imageConfig), a.Err
 	case <-ctx.Done():
-		return imageConfig{}, fmt.Errorf("ask the registry of %s: %w", ref, context.Cause(ctx))
+		return imageConfig{}, fmt.Errorf("query the registry of %s: %w", ref, context.Cause(ctx))
 	}
 }
 
@@ -113,14 +114,14 @@ func (i *images) addToCache(ref string, found imageConfig) {
 	i.cache[ref] = cachedImage{found, time.Now()}
 }
 
-// fetchConfig asks the registry, with the credentials of the Docker configuration
-// of whoever runs Hostler, if there are any.
+// fetchConfig queries the registry, with the credentials of the Docker
+// configuration of Hostler's user, if there are any.
 func fetchConfig(ctx context.Context, image string) (imageConfig, error) {
 	ref, err := name.ParseReference(image)
 	if err != nil {
 		return imageConfig{}, fmt.Errorf("%w: %w", runtime.ErrImageUnavailable, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, registryTimeout, fmt.Errorf("no answer in %s", registryTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, registryTimeout, fmt.Errorf("no response in %s", registryTimeout))
 	defer cancel()
 	found, err := remote.Get(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain),
 		remote.WithPlatform(v1.Platform{OS: "linux", Architecture: goruntime.GOARCH}))
@@ -143,8 +144,8 @@ func fetchConfig(ctx context.Context, image string) (imageConfig, error) {
 	return c, nil
 }
 
-// registryError keeps the registry's words. That it cannot be asked need not
-// keep the nodes from having the image: so the remedy is told.
+// registryError preserves the registry's error text. The nodes may have the image
+// although the registry is unavailable, so the error has a hint.
 func registryError(ctx context.Context, image string, err error) error {
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -152,6 +153,6 @@ func registryError(ctx context.Context, image string, err error) error {
 	if refused, ok := errors.AsType[*transport.Error](err); ok && refused.StatusCode == http.StatusNotFound {
 		return fmt.Errorf("%w: %w", runtime.ErrImageUnavailable, err)
 	}
-	return fmt.Errorf("%w: what %s runs, and as whom, is not known, for its registry could not be asked: %w; "+
-		"say command and user in the workload, or let Hostler at the registry", runtime.ErrImageUnavailable, image, err)
+	return fmt.Errorf("%w: the command and user of %s are unknown, because its registry could not be queried: %w; "+
+		"set command and user in the workload, or give Hostler access to the registry", runtime.ErrImageUnavailable, image, err)
 }

@@ -14,14 +14,14 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// errNetworkMode refuses what only a network plugin could do.
+// errNetworkMode rejects what only a network plugin could do.
 var errNetworkMode = &runtime.SpecError{
-	Field: "network_mode", Reason: "is none, and a pod always has a network: whether a NetworkPolicy is enforced cannot be told",
+	Field: "network_mode", Reason: "is none, and a pod always has a network: whether a NetworkPolicy is enforced is unknown",
 	Hint: "leave it out, and select the pods with a NetworkPolicy by their label " + labelWorkload,
 }
 
-// Check is runtime.Lifecycle.Check: the API server judges a pod that is not
-// made. It needs no right beyond that of making pods.
+// Check is runtime.Lifecycle.Check: the API server validates a pod in a dry run.
+// It needs no permission other than creating pods.
 func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 	want := spec.Isolation
 	field := want.FirstField()
@@ -44,18 +44,18 @@ func (r *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 			field = (runtime.Isolation{SecurityOpt: want.SecurityOpt, UsernsMode: want.UsernsMode}).FirstField()
 		}
 		return &runtime.SpecError{
-			Field: cmp.Or(field, "runtime"), Reason: "is refused by the cluster: " + err.Error(),
-			Hint: "ask for what the cluster has (kubectl get runtimeclasses), or leave it out",
+			Field: cmp.Or(field, "runtime"), Reason: "is rejected by the cluster: " + err.Error(),
+			Hint: "use what the cluster has (kubectl get runtimeclasses), or leave it out",
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("ask the cluster what it can do: %w", err)
+		return fmt.Errorf("query the cluster's capabilities: %w", err)
 	}
 	return checkApplied(requested, got)
 }
 
-// checkApplied says which wishes the API server has dropped: one that does not know a
-// field, or has it switched off, says nothing.
+// checkApplied reports which settings the API server has dropped: one that does
+// not support a field, or has disabled it, drops it silently.
 func checkApplied(requested, got *corev1.Pod) error {
 	dropped := ""
 	a, g := mainSecurityContext(requested), mainSecurityContext(got)
@@ -71,12 +71,12 @@ func checkApplied(requested, got *corev1.Pod) error {
 		return nil
 	}
 	return &runtime.SpecError{
-		Field: dropped, Reason: "cannot be had: the cluster drops it from the pod",
-		Hint: "use a cluster that knows it and has it switched on, or leave it out",
+		Field: dropped, Reason: "is not available: the cluster drops it from the pod",
+		Hint: "use a cluster that supports it and has it enabled, or leave it out",
 	}
 }
 
-// mainSecurityContext is the security context of the workload's container.
+// mainSecurityContext returns the security context of the workload's container.
 func mainSecurityContext(pod *corev1.Pod) *corev1.SecurityContext {
 	for _, c := range pod.Spec.Containers {
 		if c.Name == mainContainer && c.SecurityContext != nil {
@@ -86,7 +86,7 @@ func mainSecurityContext(pod *corev1.Pod) *corev1.SecurityContext {
 	return &corev1.SecurityContext{}
 }
 
-// applyIsolation adds a workload's wishes to its pod.
+// applyIsolation adds a workload's Isolation to its pod.
 func applyIsolation(p *corev1.PodSpec, want runtime.Isolation) error {
 	if want.NetworkMode != "" {
 		return errNetworkMode

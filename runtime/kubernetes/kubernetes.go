@@ -1,17 +1,17 @@
 // Package kubernetes runs containers as pods of a Kubernetes cluster, 1.30 or
-// newer: one pod a container, in one namespace, made and watched through the
-// cluster's API. It needs no agent on the nodes and no rights beyond that
-// namespace.
+// newer: one pod per container, in one namespace, created and watched through
+// the cluster's API. It needs no agent on the nodes and no permissions outside
+// that namespace.
 //
 // Process 1 of every pod's container is Hostler's shim, which an init container
-// puts there from Hostler's own image. The shim starts the workload's command
-// and, over one long-lived exec session per container, everything else that is
-// run there: once the session is open, a command costs the API server nothing.
-// The package promises the contract of package runtime and leaves to others
-// which containers there should be.
+// copies there from Hostler's own image. The shim starts the workload's command
+// and, over one long-lived exec session per container, everything else that runs
+// there: once the session is open, a command costs the API server nothing. The
+// package promises the contract of package runtime and leaves to others which
+// containers exist.
 //
-// What it makes is labelled with the instance that made it. Nothing without
-// that label is ever listed, changed or removed.
+// What it creates is labeled with the instance that created it. It never lists,
+// changes or removes anything without that label.
 package kubernetes
 
 import (
@@ -33,37 +33,38 @@ import (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// Options say which cluster, on whose behalf and with which shim.
+// Options name the cluster, the instance and the shim.
 type Options struct {
-	// Instance tells this Hostler's containers from another's in the same
-	// namespace. Two that share it see each other's containers as their own.
+	// Instance distinguishes this Hostler's containers from another's in the
+	// same namespace. Two that share it treat each other's containers as their
+	// own.
 	Instance string
-	// Secret is what the tokens of the sessions are derived from. A server that
-	// starts again needs the same to take up its containers.
+	// Secret is what the session tokens are derived from. A restarted server
+	// needs the same secret to resume its containers.
 	Secret []byte
 	// ShimImage is an image, reachable by the nodes, with hostler-shim in its
 	// PATH: Hostler's own.
 	ShimImage string
-	// Kubeconfig is a file that says how to reach the cluster. Empty means the
+	// Kubeconfig is a file that describes the cluster. Empty means the
 	// environment's: KUBECONFIG, or ~/.kube/config, or the service account when
 	// Hostler itself runs in a pod.
 	Kubeconfig string
-	// Namespace is where the pods are. Empty means that of the kubeconfig's
-	// context or of the pod that Hostler runs in.
+	// Namespace is that of the pods. Empty means that of the kubeconfig's context
+	// or of the pod that Hostler runs in.
 	Namespace string
-	// NonRoot runs every container wholly as its workload's user, for clusters
-	// that admit no root, even without power over anything. Every workload then
+	// NonRoot runs every container entirely as its workload's user, for clusters
+	// that admit no root, not even without capabilities. Every workload then
 	// needs a numeric user, and commands run as no other.
 	NonRoot bool
-	// Log gets what the cluster's client has to say besides its errors, for
-	// debugging. Nil means nobody.
+	// Log receives what the cluster's client logs in addition to its errors, for
+	// debugging. Nil discards it.
 	Log *slog.Logger
 	// UnresponsiveTimeout and MayChange are those of shim.Options.
 	UnresponsiveTimeout time.Duration
 	MayChange           func() error
 }
 
-// Runtime is one namespace of a cluster. It is made by New.
+// Runtime is one namespace of a cluster. New creates it.
 type Runtime struct {
 	config    *rest.Config
 	client    *rest.RESTClient
@@ -75,17 +76,17 @@ type Runtime struct {
 	nonRoot   bool
 	log       klog.Logger
 	images    images
-	sessions  *shim.Sessions // by our id
+	sessions  *shim.Sessions // by Hostler's id
 }
 
-// New prepares to talk to a cluster. It need not be there yet: calls are
-// runtime.ErrUnavailable until it is.
+// New prepares a client of a cluster. The cluster need not be available yet:
+// until it is, calls return runtime.ErrUnavailable.
 func New(o Options) (*Runtime, error) {
 	if o.Instance == "" || len(o.Secret) == 0 {
-		return nil, errors.New("connect to kubernetes: an instance and a secret are needed")
+		return nil, errors.New("connect to kubernetes: an instance and a secret are required")
 	}
 	if o.ShimImage == "" {
-		return nil, errors.New("connect to kubernetes: an image that brings the shim to the nodes is needed")
+		return nil, errors.New("connect to kubernetes: an image that brings the shim to the nodes is required")
 	}
 	config, namespace, err := loadConfig(o.Kubeconfig, o.Namespace)
 	if err != nil {
@@ -113,8 +114,8 @@ func New(o Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Ping asks whether the cluster answers and lets us at our pods;
-// runtime.ErrUnavailable when not.
+// Ping returns nil if the cluster responds and grants access to our pods, else
+// runtime.ErrUnavailable.
 func (r *Runtime) Ping(ctx context.Context) error {
 	if _, err := r.pods.List(ctx, metav1.ListOptions{LabelSelector: r.instanceSelector(), Limit: 1}); err != nil {
 		return fmt.Errorf("reach kubernetes: %w", r.apiError(ctx, err))
@@ -122,7 +123,7 @@ func (r *Runtime) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the sessions. Containers run on.
+// Close ends the sessions. Containers keep running.
 func (r *Runtime) Close() error {
 	err := r.sessions.Close()
 	r.client.Client.CloseIdleConnections()

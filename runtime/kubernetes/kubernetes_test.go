@@ -50,7 +50,7 @@ func TestRegistryUnavailable(t *testing.T) {
 	spec.User, spec.Image = "", "127.0.0.1:1/nothing/there:1"
 	err := rt.Create(t.Context(), spec)
 	require.ErrorIs(t, err, runtime.ErrImageUnavailable)
-	require.ErrorContains(t, err, "say command and user in the workload")
+	require.ErrorContains(t, err, "set command and user in the workload")
 	spec.Image = strings.Replace(testImages(t).testprog, "box:1", "no-such:1", 1)
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImageUnavailable)
 	spec.Image = "Not An Image"
@@ -163,7 +163,7 @@ func TestCreateErrors(t *testing.T) {
 	}{
 		"networks":      {func(s *runtime.Spec) { s.Networks = []string{"egress"} }, "NetworkPolicy"},
 		"an id":         {func(s *runtime.Spec) { s.ID = "Not_A_Name" }, "Not_A_Name"},
-		"no id":         {func(s *runtime.Spec) { s.ID = "" }, "no pod can be named"},
+		"no id":         {func(s *runtime.Spec) { s.ID = "" }, "not valid in a pod's name"},
 		"a workload":    {func(s *runtime.Spec) { s.Workload = "not a label" }, "not a label"},
 		"a resolver":    {func(s *runtime.Spec) { s.DNS = []string{"nonsense"} }, "nonsense"},
 		"a port":        {func(s *runtime.Spec) { s.Ports = []int{700000} }, "containerPort"},

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// The labels on what we make, by which it is selected. The names are those of
-// the Docker backend, so that an operator learns them once.
+// The labels on what we create, by which it is selected. The names are those of
+// the Docker backend, so that operators learn one set.
 const (
 	labelManaged   = "hostler.managed"
 	labelInstance  = "hostler.instance"
@@ -26,42 +26,42 @@ const (
 
 // The annotations: what a later Hostler must know of a container.
 const (
-	annotationUser  = "hostler.user"  // whom the container's files belong to
-	annotationPorts = "hostler.ports" // decimal, with commas between
-	// annotationProtocol is the version that the container's shim speaks.
+	annotationUser  = "hostler.user"  // who owns the container's files
+	annotationPorts = "hostler.ports" // decimal, separated by commas
+	// annotationProtocol is the version that the container's shim supports.
 	annotationProtocol = "hostler.protocol"
-	// annotationRestarted is how many of its deaths the container was brought back
-	// from: see lived.
+	// annotationRestarted counts the exits after which the container was
+	// restarted: see containerHistory.
 	annotationRestarted = "hostler.revived"
 )
 
-// podName is the name of the pod of an id.
+// podName returns the name of the pod of an id.
 func podName(id string) string { return "hostler-" + id }
 
-// checkID refuses an id that no pod can be named after. The server would too,
-// in words that speak of pods.
+// checkID rejects an id that is not valid in a pod's name. The server would
+// too, with an error about pods.
 func checkID(id string) error {
 	if problems := validation.IsDNS1123Label(podName(id)); id == "" || len(problems) > 0 {
-		return fmt.Errorf("%w: no pod can be named after the id %q: %s",
+		return fmt.Errorf("%w: the id %q is not valid in a pod's name: %s",
 			runtime.ErrInvalid, id, strings.Join(problems, "; "))
 	}
 	return nil
 }
 
-// instanceSelector selects what bears this instance's labels.
+// instanceSelector selects what has this instance's labels.
 func (r *Runtime) instanceSelector() string {
 	return labelManaged + "=true," + labelInstance + "=" + r.instance + "," + labelContainer
 }
 
-// errForeign is a pod by the name that ours would have, made by somebody else:
-// for all purposes but that of making ours, there is none.
-var errForeign = fmt.Errorf("%w: one by its name belongs to somebody else", runtime.ErrNotFound)
+// errForeign reports a pod of the name that ours would have, created by another
+// owner. Except when we create ours, it does not count.
+var errForeign = fmt.Errorf("%w: the pod of its name belongs to another owner", runtime.ErrNotFound)
 
-// lookup looks a container's pod up by its name and makes sure that it is ours, be
-// it of a newer server.
+// lookup returns a container's pod by its name and checks that it is ours. It
+// also finds one of a newer server.
 func (r *Runtime) lookup(ctx context.Context, id string) (*corev1.Pod, error) {
 	if checkID(id) != nil {
-		return nil, fmt.Errorf("%w: none can have the id %q", runtime.ErrNotFound, id)
+		return nil, fmt.Errorf("%w: the id %q is invalid", runtime.ErrNotFound, id)
 	}
 	pod, err := r.pods.Get(ctx, podName(id), metav1.GetOptions{})
 	if err != nil {
@@ -73,8 +73,8 @@ func (r *Runtime) lookup(ctx context.Context, id string) (*corev1.Pod, error) {
 	return pod, nil
 }
 
-// lookupRemovable is find for what ends the container: one of a newer server is
-// runtime.ErrNewer.
+// lookupRemovable is lookup for operations that destroy the container: for one
+// of a newer server it returns runtime.ErrNewer.
 func (r *Runtime) lookupRemovable(ctx context.Context, id string) (*corev1.Pod, error) {
 	pod, err := r.lookup(ctx, id)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// How long the cluster is given to answer again, or to remove a pod, and how
-// often it is asked meanwhile.
+// The timeouts for the cluster to become available again and to remove a pod,
+// and the poll intervals.
 const (
 	maxWait              = 30 * time.Second
 	watchRestartInterval = 500 * time.Millisecond
@@ -41,7 +41,7 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 		return err
 	}
 	if len(spec.Networks) > 0 {
-		return fmt.Errorf("%w: networks are a Docker engine's; on Kubernetes, leave them out and select "+
+		return fmt.Errorf("%w: networks exist only on a Docker engine; on Kubernetes, leave them out and select "+
 			"the pods with a NetworkPolicy by their label %s", runtime.ErrInvalid, labelWorkload)
 	}
 	img, err := r.images.resolve(ctx, spec)
@@ -59,16 +59,16 @@ func (r *Runtime) create(ctx context.Context, spec runtime.Spec) error {
 	return r.createError(ctx, err)
 }
 
-// nameTakenError says whose the pod is that has the name of this id.
+// nameTakenError describes the owner of the pod that has the name of this id.
 func (r *Runtime) nameTakenError(ctx context.Context, id string) error {
 	_, err := r.lookup(ctx, id)
 	switch {
 	case err == nil:
 		return runtime.ErrExists
 	case errors.Is(err, errForeign):
-		return fmt.Errorf("%w: the name %s is not free", runtime.ErrInvalid, podName(id))
-	case errors.Is(err, runtime.ErrNotFound): // it has just gone
-		return fmt.Errorf("%w: the name %s was not free", runtime.ErrUnavailable, podName(id))
+		return fmt.Errorf("%w: the name %s is in use", runtime.ErrInvalid, podName(id))
+	case errors.Is(err, runtime.ErrNotFound): // it was just removed
+		return fmt.Errorf("%w: the name %s was in use", runtime.ErrUnavailable, podName(id))
 	}
 	return err
 }
@@ -91,7 +91,7 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	}
 	if len(pod.Spec.SchedulingGates) > 0 {
 		if pod, err = r.patch(ctx, pod, map[string]any{"spec": map[string]any{"schedulingGates": []any{}}}); err != nil {
-			return fmt.Errorf("let the scheduler at it: %w", err)
+			return fmt.Errorf("remove the scheduling gate: %w", err)
 		}
 	}
 	if stateOf(pod) == runtime.Created {
@@ -99,13 +99,13 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 			return err
 		}
 	}
-	// Also one that the node has started in a second try, where the shim may
-	// wait.
+	// This includes one that the node has started at its second attempt, where
+	// the shim may wait.
 	if stateOf(pod) == runtime.Exited {
 		return r.restartExited(ctx, pod)
 	}
 	session := r.sessions.Get(id)
-	// The kubelet is done when process 1 is there, which is before it listens.
+	// The kubelet is done once process 1 exists, which is before it listens.
 	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
 		err := session.Open(ctx)
 		return err == nil, err
@@ -116,17 +116,17 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	return err
 }
 
-// explainStartError explains why a container that did run cannot be talked to.
+// explainStartError explains why a container that did run is unreachable.
 func (r *Runtime) explainStartError(ctx context.Context, id string, err error) error {
 	pod, lookupErr := r.lookup(ctx, id)
 	if lookupErr == nil && stateOf(pod) == runtime.Exited {
-		return fmt.Errorf("%w: it ended with exit code %d: %w", runtime.ErrNotRunning, historyOf(pod).last.code, err)
+		return fmt.Errorf("%w: it exited (exit code %d): %w", runtime.ErrNotRunning, historyOf(pod).last.code, err)
 	}
 	return err
 }
 
-// awaitRunning waits until process 1 runs, or until it is known that it will
-// not.
+// awaitRunning waits until process 1 runs, or until it is known that it never
+// will.
 func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -143,12 +143,12 @@ func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Po
 			scheduling = nil
 		case reason != "" && scheduling == nil:
 			scheduling = time.AfterFunc(schedulingTimeout, func() {
-				cancel(fmt.Errorf("%w: no node takes it: %s", runtime.ErrInvalid, reason))
+				cancel(fmt.Errorf("%w: no node accepts it: %s", runtime.ErrInvalid, reason))
 			})
 		}
 		history := historyOf(now)
 		if history.exits > history.restarted && !history.last.startFailed {
-			return false, fmt.Errorf("%w: it ended at once, with exit code %d", runtime.ErrNotRunning, history.last.code)
+			return false, fmt.Errorf("%w: it exited at once (exit code %d)", runtime.ErrNotRunning, history.last.code)
 		}
 		return history.running, startError(now)
 	})
@@ -158,16 +158,16 @@ func (r *Runtime) awaitRunning(ctx context.Context, pod *corev1.Pod) (*corev1.Po
 	return pod, err
 }
 
-// restartTimeout is for how long the kubelet may not have restarted a container:
-// twice its longest backoff. A tenant can make every start fail, for example by
+// restartTimeout bounds the time until the kubelet has restarted a container. It
+// is twice the longest backoff. A tenant can make every start fail, for example by
 // filling the volumes in memory, which outlive the container.
 const restartTimeout = 10 * time.Minute
 
 // errNotRestarted is the cause when restartTimeout has passed.
-var errNotRestarted = errors.New("not restarted in time")
+var errNotRestarted = errors.New("not restarted before the deadline")
 
-// notRestarted is the error of a container that was not restarted within
-// restartTimeout: the cluster's when that cannot be asked.
+// notRestarted returns the error for a container that was not restarted within
+// restartTimeout, or the cluster's if the pod cannot be read.
 func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
 	now, err := r.lookup(ctx, pod.Labels[labelContainer])
 	if err != nil {
@@ -180,9 +180,9 @@ func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("%w: the kubelet has not restarted it within %s: %s", runtime.ErrNotRunning, restartTimeout, reason)
 }
 
-// restartExited starts the main process of a container that has ended. The kubelet
-// has started the shim again, or will; the later that is, the more often the
-// container has ended of late.
+// restartExited starts the main process of a container that has exited. The
+// kubelet has started the shim again, or will; the more often the container has
+// exited recently, the longer the kubelet's delay.
 func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
 	if isTerminal(pod) {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
@@ -215,14 +215,14 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
 	if err != nil {
 		return err
 	}
-	// Noted after the deed: killed in between, we leave a container that is
-	// taken for ended, and not one that is taken for alive.
+	// Recorded after the action: if we are killed in between, a running container
+	// is taken for an exited one, and not the other way round.
 	_, err = r.patch(ctx, pod, map[string]any{"metadata": map[string]any{
 		"annotations": map[string]any{annotationRestarted: strconv.Itoa(exits)}}})
 	return err
 }
 
-// patch changes this very pod: one of the same name and another identity is a
+// patch changes exactly this pod: one of the same name and another identity is a
 // conflict.
 func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]any) (*corev1.Pod, error) {
 	meta, ok := change["metadata"].(map[string]any)
@@ -239,8 +239,8 @@ func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]
 	return patched, r.apiError(ctx, err)
 }
 
-// Restart is runtime.Lifecycle.Restart. In a container that runs it is the
-// shim's work and takes milliseconds.
+// Restart is runtime.Lifecycle.Restart. In a running container the shim does it,
+// in milliseconds.
 func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 	if err := r.restart(ctx, id, fence); err != nil {
 		return fmt.Errorf("restart the container %s: %w", id, err)
@@ -250,7 +250,7 @@ func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 
 func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
 	session := r.sessions.Get(id)
-	if session.IsOpen() { // so process 1 is the one it was
+	if session.IsOpen() { // so process 1 is still the same
 		err := session.Restart(ctx, fence)
 		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrContainerExited) {
 			return err
@@ -278,8 +278,8 @@ func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 }
 
 // Destroy is runtime.Lifecycle.Destroy. The kubelet asks the shim to stop and
-// keeps the pod's time. The pod is gone from the cluster when its node says that
-// nothing of it runs.
+// enforces the pod's grace period. The pod is removed from the cluster when its
+// node reports that nothing of it runs.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if err := r.destroy(ctx, id); err != nil {
 		return fmt.Errorf("destroy the container %s: %w", id, err)
@@ -296,7 +296,7 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	// Another deletion does not lengthen the time that the pod has.
+	// A second deletion does not extend the pod's grace period.
 	grace := time.Second * stopMargin
 	if seconds := pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
 		grace = time.Duration(*seconds) * time.Second
@@ -309,7 +309,7 @@ func (r *Runtime) destroy(ctx context.Context, id string) error {
 		return r.apiError(ctx, err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, grace+maxWait, fmt.Errorf(
-		"%w: the node %s does not say that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
+		"%w: the node %s has not reported that nothing of it runs", runtime.ErrUnavailable, pod.Spec.NodeName))
 	defer cancel()
 	return r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) { return now == nil, nil })
 }

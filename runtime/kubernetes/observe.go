@@ -17,7 +17,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// listPageSize bounds one answer of the server.
+// listPageSize bounds one page of the server's response.
 const listPageSize = 500
 
 // Protocols is runtime.Observer.Protocols.
@@ -27,7 +27,7 @@ func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
 	pod, err := r.lookup(ctx, id)
 	if err != nil {
-		return runtime.Status{}, fmt.Errorf("look at the container %s: %w", id, err)
+		return runtime.Status{}, fmt.Errorf("inspect the container %s: %w", id, err)
 	}
 	return statusOf(pod), nil
 }
@@ -66,20 +66,20 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	if c := containerStatus(pod); c == nil || c.ContainerID == "" {
 		return nil, nil // nothing has run that could have printed
 	}
-	// Where the kubelet has started an ended container again the shim waits, and
-	// prints nothing: the main process did so before.
+	// If the kubelet has started an exited container again, the shim waits and
+	// prints nothing: the output of the main process is in the previous log.
 	history := historyOf(pod)
 	previous := history.running && history.exits > history.restarted
-	// The server counts in lines. As many of them hold at least as many bytes.
+	// The server counts lines. That many lines hold at least that many bytes.
 	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: previous}
 	if !since.IsZero() {
-		// The server's times are of whole seconds: those of the lines say the rest.
+		// The server's times are in whole seconds: those of the lines are exact.
 		options.SinceTime, options.Timestamps = &metav1.Time{Time: since.Truncate(time.Second)}, true
 	}
 	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
 		VersionedParams(options, parameters).Stream(ctx)
 	if previous && apierrors.IsBadRequest(err) {
-		return nil, nil // the node keeps it no longer
+		return nil, nil // the node does not have it any more
 	}
 	if err != nil {
 		return nil, r.apiError(ctx, err)
@@ -115,13 +115,13 @@ func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Wr
 }
 
 // copySince copies the lines of a log that were printed at that time or later,
-// without the times that they begin with. A line without one goes with the line
-// before it.
+// without the timestamps that they begin with. A line without one belongs to
+// the line before it.
 func copySince(to io.Writer, log io.Reader, since time.Time) error {
 	lines := bufio.NewReader(log)
 	shown, lineStart := false, true
 	for {
-		// A line may be longer than anything that is kept of it.
+		// A line may be longer than the buffer.
 		part, err := lines.ReadSlice('\n')
 		if lineStart {
 			if stamp, text, ok := bytes.Cut(part, []byte(" ")); ok {

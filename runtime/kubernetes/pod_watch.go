@@ -17,21 +17,21 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// podHandler is told what becomes of some pods. Its methods are called one at a
+// podHandler handles the changes of some pods. Its methods are called one at a
 // time.
 type podHandler interface {
-	// onSync is every pod there is, in the beginning and whenever the account had
-	// to be begun anew: what is not among them is gone.
+	// onSync receives every pod that exists, first and whenever the watch had to
+	// be started again: a pod that is not among them was removed.
 	onSync(pods []*corev1.Pod)
-	// onUpdate is one pod as it is now.
+	// onUpdate receives the current state of one pod.
 	onUpdate(pod *corev1.Pod)
-	// onDelete is the last state of a pod that was removed.
+	// onDelete receives the last state of a pod that was removed.
 	onDelete(pod *corev1.Pod)
 }
 
-// watchPods tells a follower what becomes of the selected pods, until ctx ends or
-// the server is lost. An account that breaks off is taken up where it broke,
-// which is the client's reflector's work.
+// watchPods passes the changes of the selected pods to a handler, until ctx ends
+// or the server is lost. A watch that is interrupted resumes where it was; the
+// client's reflector does that.
 func (r *Runtime) watchPods(ctx context.Context, selectPods func(*metav1.ListOptions), f podHandler) error {
 	ctx = klog.NewContext(ctx, r.log)
 	watching := false
@@ -61,7 +61,7 @@ func (r *Runtime) watchPods(ctx context.Context, selectPods func(*metav1.ListOpt
 			}
 			return err
 		}
-		// The server ends every account after some minutes.
+		// The server ends every watch after some minutes.
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
@@ -70,17 +70,17 @@ func (r *Runtime) watchPods(ctx context.Context, selectPods func(*metav1.ListOpt
 	}
 }
 
-// isExpired is an account that cannot be taken up where it broke: it is begun
-// anew.
+// isExpired reports whether a watch cannot resume where it was interrupted: it
+// then starts again.
 func isExpired(err error) bool { return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) }
 
-// opaqueError is an error that the reflector does not see through: for a server that
-// has too much to do it would wait half a minute without an eye on the context.
+// opaqueError hides an error's kind from the reflector: for an overloaded server
+// the reflector would wait half a minute without checking the context.
 type opaqueError struct{ err error }
 
 func (d opaqueError) Error() string { return d.err.Error() }
 
-// watchError is the end of the server's account, whatever the reason.
+// watchError converts the end of the server's watch, whatever its cause.
 func (r *Runtime) watchError(ctx context.Context, err error) error {
 	if d, ok := errors.AsType[opaqueError](err); ok {
 		err = d.err
@@ -92,13 +92,13 @@ func (r *Runtime) watchError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, converted)
 }
 
-// watchInterruptedError is the loss of a server whose account we had been following: up to
-// then it did answer.
+// watchInterruptedError reports the loss of a server during a watch: until then
+// the server did respond.
 type watchInterruptedError struct{ error }
 
 func (c watchInterruptedError) Unwrap() error { return c.error }
 
-// reflectorStore passes on what a reflector would keep.
+// reflectorStore passes on what a reflector would store.
 type reflectorStore struct{ podHandler }
 
 func (t reflectorStore) Add(object any) error    { return t.Update(object) }
@@ -115,9 +115,10 @@ func (t reflectorStore) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// awaitPod follows one pod until the judge is content or has seen enough. It is
-// shown the pod as it is, again after every change, and nil once there is none
-// of that identity. A server that is lost on the way is waited for a while.
+// awaitPod watches one pod until the condition is met or returns an error. The
+// condition gets the current pod, again after every change, and nil once no pod
+// of that identity exists. If the server is lost, awaitPod waits for it for a
+// limited time.
 func (r *Runtime) awaitPod(ctx context.Context, pod *corev1.Pod, condition func(*corev1.Pod) (done bool, err error)) error {
 	return withRetry(ctx, minAwaitBackoff, func() (bool, error) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -126,8 +127,8 @@ func (r *Runtime) awaitPod(ctx context.Context, pod *corev1.Pod, condition func(
 		err := r.watchPods(ctx, func(o *metav1.ListOptions) {
 			o.FieldSelector = "metadata.name=" + pod.Name
 			if o.ResourceVersion == "0" {
-				// Whatever the server has at hand might be from before the pod
-				// was made, which would look as if it were gone.
+				// A cached state might be from before the pod was created, which
+				// would look as if it had been removed.
 				o.ResourceVersion = pod.ResourceVersion
 			}
 		}, w)
@@ -138,10 +139,10 @@ func (r *Runtime) awaitPod(ctx context.Context, pod *corev1.Pod, condition func(
 	})
 }
 
-// withRetry asks again while the answer is that nothing answers, less and less
-// often, and gives the last answer when its patience or the context is at an
-// end. Its patience begins when nothing answers, however long it took to come
-// to that: an image may be pulled for longer than a server is away.
+// withRetry retries with backoff while the server does not respond, and returns
+// the last error when its timeout passes or the context ends. The timeout begins
+// with the first missing response, however long the attempts took before: an
+// image pull may take longer than a server is unavailable.
 func withRetry(ctx context.Context, backoff time.Duration, attempt func() (done bool, err error)) error {
 	var limit <-chan time.Time
 	for ; ; backoff = min(backoff+backoff/4, maxBackoff) {
@@ -165,10 +166,10 @@ func withRetry(ctx context.Context, backoff time.Duration, attempt func() (done 
 	}
 }
 
-// errConditionMet ends an await that has seen what it waited for.
-var errConditionMet = errors.New("seen")
+// errConditionMet ends an awaitPod whose condition is met.
+var errConditionMet = errors.New("condition met")
 
-// podWaiter is the follower of await.
+// podWaiter is the handler of awaitPod.
 type podWaiter struct {
 	pod       *corev1.Pod
 	condition func(*corev1.Pod) (bool, error)

@@ -13,12 +13,12 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// dial runs the shim's bridge in the container and talks to it.
+// dial runs the shim's bridge in the container and connects to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	_, version, err := r.lookupCompatible(ctx, id)
 	if err != nil {
 		if errors.Is(err, runtime.ErrNotFound) {
-			r.sessions.Remove(id) // a container that vanished leaves no session behind
+			r.sessions.Remove(id) // a container that disappeared leaves no session
 		}
 		return nil, 0, err
 	}
@@ -29,8 +29,8 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int,
 	return &bridge{stream: s}, version, nil
 }
 
-// lookupCompatible is running for a container whose program this server speaks to, with
-// the version that its record has.
+// lookupCompatible is lookupRunning for a container whose protocol this server
+// supports. It also returns the version in the container's record.
 func (r *Runtime) lookupCompatible(ctx context.Context, id string) (*corev1.Pod, int, error) {
 	pod, err := r.lookupRunning(ctx, id)
 	if err != nil {
@@ -40,8 +40,8 @@ func (r *Runtime) lookupCompatible(ctx context.Context, id string) (*corev1.Pod,
 	return pod, version, err
 }
 
-// checkRunning is nil when the cluster reports the container as running, and its
-// node reports at all.
+// checkRunning returns nil if the cluster reports the container as running and
+// its node still reports at all.
 func (r *Runtime) checkRunning(ctx context.Context, id string) error {
 	pod, err := r.lookupRunning(ctx, id)
 	if err == nil && isNodeLost(pod) {
@@ -50,7 +50,7 @@ func (r *Runtime) checkRunning(ctx context.Context, id string) error {
 	return err
 }
 
-// Exec is runtime.Execer.Exec. On an open session it asks nothing of the
+// Exec is runtime.Execer.Exec. On an open session it sends no request to the
 // cluster.
 func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	result, err := r.sessions.Get(id).Exec(ctx, cmd)
@@ -60,20 +60,20 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	return result, nil
 }
 
-// WaitResult is runtime.Execer.Outcome.
+// WaitResult is runtime.Execer.WaitResult.
 func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
 	if err != nil {
-		return result, fmt.Errorf("ask the container %s for an outcome: %w", id, err)
+		return result, fmt.Errorf("request an outcome from the container %s: %w", id, err)
 	}
 	return result, nil
 }
 
-// RecordBaseline is runtime.Recycler.RecordBaseline. The cluster does not tell what has changed in
-// a container; the shim looks for itself.
+// RecordBaseline is runtime.Recycler.RecordBaseline. The cluster does not report
+// what has changed in a container; the shim scans it.
 func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
 	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
-		return fmt.Errorf("seal the container %s: %w", id, err)
+		return fmt.Errorf("record the baseline of the container %s: %w", id, err)
 	}
 	return nil
 }
@@ -87,11 +87,11 @@ func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	return nil
 }
 
-// LastModified is runtime.Files.Changed.
+// LastModified is runtime.Files.LastModified.
 func (r *Runtime) LastModified(ctx context.Context, id string, dirs []string) (time.Time, error) {
 	at, err := r.sessions.Get(id).LastModified(ctx, dirs)
 	if err != nil {
-		return at, fmt.Errorf("look for changes in the container %s: %w", id, err)
+		return at, fmt.Errorf("find the last change in the container %s: %w", id, err)
 	}
 	return at, nil
 }

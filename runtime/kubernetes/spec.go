@@ -21,13 +21,13 @@ const (
 	installContainer = "hostler-shim"
 )
 
-// startGate keeps a pod from being scheduled until Start removes it: Create
+// startGate prevents a pod from being scheduled until Start removes it: Create
 // starts nothing.
 const startGate = "hostler/start"
 
-// What a container may use when its spec leaves it open, and what is set aside
-// for it in any case: little, so that a warm pool, which mostly waits, packs
-// well. How many processes there may be is the kubelet's to say.
+// The defaults for what a spec leaves open, and the requests, which are the same
+// for every spec: small, so that a warm pool, which is mostly idle, packs well.
+// The kubelet limits the number of processes.
 const (
 	defaultMemory = 512 << 20
 	defaultCPUs   = 1
@@ -36,26 +36,26 @@ const (
 	requestedCPUs   = 0.025
 )
 
-// stopMargin is how much longer than the workload's grace period the kubelet
-// waits before it kills a container that it has asked to end: the clock is the
-// shim's. With no time at all the pod would be gone from the API while its
+// stopMargin is how many seconds longer than the workload's grace period the
+// kubelet waits before it kills a container that it has asked to exit, because
+// the clock is the shim's. With 0 the pod would disappear from the API while its
 // processes still run.
 const stopMargin = 1
 
-// stopGrace is that time in seconds.
+// stopGrace returns that time in seconds.
 func stopGrace(spec runtime.Spec) int64 {
 	return int64(math.Ceil(max(0, spec.StopGracePeriod).Seconds())) + stopMargin
 }
 
-// otherStopSignals are those besides SIGTERM that images name as theirs: the
-// kubelet sends the image's, which we may not know.
+// otherStopSignals are the stop signals that images name instead of SIGTERM: the
+// kubelet sends the image's, which may be unknown to us.
 var otherStopSignals = []string{"SIGINT", "SIGQUIT", "SIGWINCH", "SIGRTMIN+3"}
 
-// stopSignals are the signals by which the kubelet may tell the shim to stop.
+// stopSignals returns the signals by which the kubelet may ask the shim to stop.
 func stopSignals(spec runtime.Spec, img imageConfig) []int {
 	names := []string{img.stopSignal}
 	if !img.fromRegistry && spec.StopSignal != "" {
-		// Without a word of the workload's, the image's own is passed on as it is.
+		// If the workload names none, the image's own is passed on unchanged.
 		names = otherStopSignals
 	}
 	var numbers []int
@@ -67,7 +67,7 @@ func stopSignals(spec runtime.Spec, img imageConfig) []int {
 	return numbers
 }
 
-// buildPod is the container as the cluster is told of it.
+// buildPod returns the pod of a container.
 func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, error) {
 	as, err := r.accountFor(spec, img.user)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 	img.user = as.shimUser(img.user)
 	env, err := r.shimEnv(spec, img)
 	if err != nil {
-		return nil, fmt.Errorf("%w: neither the workload nor its image %s says what to run", runtime.ErrInvalid, spec.Image)
+		return nil, fmt.Errorf("%w: neither the workload nor its image %s has a command", runtime.ErrInvalid, spec.Image)
 	}
 	all := emptyDirs(spec)
 	installVolumes, install := installArgs(all, as)
@@ -94,16 +94,17 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 			},
 			Annotations: map[string]string{
 				annotationUser: img.user, annotationPorts: formatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
-				// A pod may hold what a tenant has nowhere else. Whoever saves
-				// nodes must not end it for that.
+				// A pod may hold the only copy of a tenant's state. An autoscaler
+				// must not end it to save nodes.
 				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 				"karpenter.sh/do-not-disrupt":                    "true",
 			},
 		},
 		Spec: corev1.PodSpec{
 			SchedulingGates: []corev1.PodSchedulingGate{{Name: startGate}},
-			// The kubelet starts an ended container again in the same pod, with
-			// its volumes. The shim then waits to be told: see shim.Config.StartedMarker.
+			// The kubelet starts an exited container again in the same pod, with
+			// its volumes. The shim then waits for a start: see
+			// shim.Config.StartedMarker.
 			RestartPolicy:                 corev1.RestartPolicyAlways,
 			TerminationGracePeriodSeconds: &grace,
 			AutomountServiceAccountToken:  &no,
@@ -118,7 +119,7 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 				Command: install, VolumeMounts: installVolumes,
 				SecurityContext: as.securityContext(true, "CHOWN", "FOWNER"),
 				Resources:       resources(requestedCPUs, requestedMemory, defaultCPUs, requestedMemory),
-				// What it prints last is why it failed.
+				// Its last output explains why it failed.
 				TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 			}},
 			Containers: []corev1.Container{{
@@ -134,9 +135,9 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 	return p, applyIsolation(&p.Spec, spec.Isolation)
 }
 
-// shimEnv is the entry with what the shim is told: what an engine would have
-// done. Environment and, when nobody says otherwise, folder are the image's,
-// which the kubelet sets for process 1.
+// shimEnv returns the variable with the shim's configuration: what an engine
+// would have done. Environment and, unless the workload names one, the working
+// directory are the image's, which the kubelet sets for process 1.
 func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, error) {
 	c := shim.Config{
 		Args:          img.args,
@@ -151,7 +152,7 @@ func (r *Runtime) shimEnv(spec runtime.Spec, img imageConfig) (corev1.EnvVar, er
 		FenceFile:     shim.RunDir + "/" + shim.FenceFileName,
 	}
 	for _, v := range spec.Volumes {
-		if !v.ReadOnly { // the shim could not give that one to anybody
+		if !v.ReadOnly { // the shim could not change the owner of a read-only one
 			c.Volumes = append(c.Volumes, v.Target)
 		}
 	}
@@ -182,7 +183,7 @@ func resources(cpus float64, memory int64, maxCPUs float64, maxMemory int64) cor
 	return corev1.ResourceRequirements{Requests: list(cpus, memory), Limits: list(maxCPUs, maxMemory)}
 }
 
-// setResolvers sets the resolvers, when the workload names some.
+// setResolvers sets the resolvers, if the workload names some.
 func setResolvers(p *corev1.PodSpec, servers []string) {
 	if len(servers) == 0 {
 		return
@@ -207,7 +208,7 @@ func formatPorts(ports []int) string {
 	return strings.Join(texts, ",")
 }
 
-// parsePorts reads what formatPorts wrote; what it did not write is left out.
+// parsePorts reads the output of formatPorts and omits everything else.
 func parsePorts(text string) []int {
 	ports := []int{}
 	for field := range strings.SplitSeq(text, ",") {

@@ -11,15 +11,15 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// schedulingTimeout is for how long a pod may find no node. What another one
-// leaves is free a moment later; an autoscaler that makes room sees a pod that
-// waits this long, and the next one finds the node.
+// schedulingTimeout bounds how long a pod may remain without a node. Resources
+// that another pod releases are free within seconds; an autoscaler that adds
+// nodes sees a pod that waits this long, and the next pod finds the node.
 const schedulingTimeout = 20 * time.Second
 
-// startErrByReason is what the kubelet's reasons for waiting mean. All of them it
-// repeats for ever; to us the first time is enough, for the pool tries again
-// with a pod of its own. What is not here (ContainerCreating, PodInitializing)
-// takes its time.
+// startErrByReason maps the kubelet's reasons for waiting. The kubelet retries all
+// of them indefinitely; for us the first time is enough, because the pool
+// retries with a pod of its own. Reasons that are not here (ContainerCreating,
+// PodInitializing) only take time.
 var startErrByReason = map[string]error{
 	"ErrImagePull":               runtime.ErrImageUnavailable,
 	"ImagePullBackOff":           runtime.ErrImageUnavailable,
@@ -36,8 +36,8 @@ var startErrByReason = map[string]error{
 	"RunContainerError":          runtime.ErrInvalid,
 }
 
-// startError is why a pod that should start will not, in the cluster's words;
-// nil while it may.
+// startError returns why a pod that should start will not, in the cluster's
+// words; nil while it may.
 func startError(pod *corev1.Pod) error {
 	if isTerminal(pod) {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
@@ -57,9 +57,9 @@ func startError(pod *corev1.Pod) error {
 	return nil
 }
 
-// badProgramMessages are the words of container runtimes for a program that will never
-// run. Whatever else keeps one from being started is the node's trouble, and
-// nothing is known of the container but that it does not run.
+// badProgramMessages are the error texts of container runtimes for a program that
+// can never run. Every other start error is a problem of the node, and nothing
+// is known of the container except that it does not run.
 var badProgramMessages = []string{"executable file not found", "no such file or directory", "permission denied", "exec format error"}
 
 func containerStartError(c corev1.ContainerStatus) error {
@@ -84,7 +84,7 @@ func waitingError(c corev1.ContainerStatus) error {
 	return nil
 }
 
-// lastTermination is how the container ended last, if it did.
+// lastTermination returns how the container exited last, if it did.
 func lastTermination(c corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	if c.State.Terminated != nil {
 		return c.State.Terminated
@@ -92,8 +92,8 @@ func lastTermination(c corev1.ContainerStatus) *corev1.ContainerStateTerminated 
 	return c.LastTerminationState.Terminated
 }
 
-// unschedulable is the scheduler's reason why no node takes the pod, and since
-// when; empty while it has none.
+// unschedulable returns the scheduler's reason why no node accepts the pod, and
+// since when; an empty reason if it has none.
 func unschedulable(pod *corev1.Pod) (reason string, since time.Time) {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
@@ -103,13 +103,13 @@ func unschedulable(pod *corev1.Pod) (reason string, since time.Time) {
 	return "", time.Time{}
 }
 
-// terminationReason is why a pod is over.
+// terminationReason returns why a pod has ended.
 func terminationReason(pod *corev1.Pod) string {
 	switch {
 	case pod.DeletionTimestamp != nil:
 		return "its pod is being deleted"
 	case pod.Status.Reason != "" || pod.Status.Message != "":
-		return fmt.Sprintf("its pod is over: %s %s", pod.Status.Reason, pod.Status.Message)
+		return fmt.Sprintf("its pod has ended: %s %s", pod.Status.Reason, pod.Status.Message)
 	}
-	return fmt.Sprintf("its pod is over (%s)", pod.Status.Phase)
+	return fmt.Sprintf("its pod has ended (%s)", pod.Status.Phase)
 }

@@ -10,13 +10,13 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// A pod outlives its container: the kubelet starts an ended one again, with the
-// volumes it had, and the shim then waits to be told to start the main process.
-// So a container has ended when it has died more often than Start or Restart
-// have brought it back, which is noted on the pod.
+// A pod outlives its container: the kubelet starts an exited one again, with the
+// same volumes, and the shim then waits for the request to start the main
+// process. So a container counts as exited when it has exited more often than
+// Start or Restart have restarted it. That number is recorded on the pod.
 
-// unknownExitCode is the exit code of what disappeared without having ended before
-// anybody's eyes.
+// unknownExitCode is the exit code of a container that disappeared without an
+// observed exit.
 const unknownExitCode = -1
 
 // sigkillExitCode is the exit code of a process that SIGKILL ended. Running out of
@@ -24,7 +24,7 @@ const unknownExitCode = -1
 // memory ends with a code of its own.
 const sigkillExitCode = 137
 
-// exitStatus is how a container ended.
+// exitStatus describes how a container exited.
 type exitStatus struct {
 	startFailed bool // process 1 could not be started
 	code        int
@@ -32,17 +32,18 @@ type exitStatus struct {
 	finishedAt  time.Time
 }
 
-// containerHistory is what a pod's status says of the container's main process.
+// containerHistory is what a pod's status contains about the container's main
+// process.
 type containerHistory struct {
-	exits     int        // how often it has ended
-	restarted int        // how often it was brought back
-	last      exitStatus // meaningful when it has ended
+	exits     int        // how often it has exited
+	restarted int        // how often it was restarted after an exit
+	last      exitStatus // meaningful if it has exited
 	running   bool
 }
 
 func historyOf(pod *corev1.Pod) containerHistory {
 	l := containerHistory{last: exitStatus{code: unknownExitCode}}
-	l.restarted, _ = strconv.Atoi(pod.Annotations[annotationRestarted]) // none is 0
+	l.restarted, _ = strconv.Atoi(pod.Annotations[annotationRestarted]) // a missing one is 0
 	c := containerStatus(pod)
 	if c == nil {
 		return l
@@ -60,13 +61,13 @@ func historyOf(pod *corev1.Pod) containerHistory {
 	return l
 }
 
-// startFailed says whether the node could not start process 1.
+// startFailed reports whether the node could not start process 1.
 func startFailed(t *corev1.ContainerStateTerminated) bool {
 	return t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
 }
 
-// containerStatus is the status of the workload's container; nil before the
-// kubelet has looked at the pod.
+// containerStatus returns the status of the workload's container; nil before the
+// kubelet has processed the pod.
 func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	for i := range pod.Status.ContainerStatuses {
 		if c := &pod.Status.ContainerStatuses[i]; c.Name == mainContainer {
@@ -76,14 +77,14 @@ func containerStatus(pod *corev1.Pod) *corev1.ContainerStatus {
 	return nil
 }
 
-// isTerminal says whether the pod can never run again: evicted, its node refused or
-// lost it, or it is being deleted.
+// isTerminal reports whether the pod can never run again: it was evicted, its
+// node rejected or lost it, or it is being deleted.
 func isTerminal(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp != nil ||
 		pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded
 }
 
-// stateOf is the state in the words of the contract.
+// stateOf returns the state as the contract names it.
 func stateOf(pod *corev1.Pod) runtime.State {
 	l := historyOf(pod)
 	switch {
@@ -95,9 +96,9 @@ func stateOf(pod *corev1.Pod) runtime.State {
 	return runtime.Created
 }
 
-// statusOf is all that the contract tells of a container.
+// statusOf returns the contract's status of a container.
 func statusOf(pod *corev1.Pod) runtime.Status {
-	version, _ := shim.Protocols().Parse(pod.Annotations[annotationProtocol]) // 0 when it is none
+	version, _ := shim.Protocols().Parse(pod.Annotations[annotationProtocol]) // 0 if it is not a version
 	s := runtime.Status{
 		Protocol: version,
 		ID:       pod.Labels[labelContainer],

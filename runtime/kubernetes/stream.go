@@ -20,11 +20,11 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// maxStderr is how much a program of ours can say about its failure.
+// maxStderr bounds what is kept of a program's stderr, in bytes.
 const maxStderr = 16 << 10
 
-// stream is one of our own programs that the kubelet runs in a container: what
-// is written goes to its stdin, what is read comes from its stdout.
+// stream is one of our own programs that the kubelet runs in a container: Write
+// writes to its stdin, Read reads its stdout.
 type stream struct {
 	r      *Runtime
 	id     string // of the container
@@ -32,18 +32,18 @@ type stream struct {
 	out    *io.PipeReader
 	stderr headBuffer
 	cancel context.CancelFunc
-	done   chan struct{} // closed when err is there
+	done   chan struct{} // closed when err is set
 	err    error         // how the program ended
 }
 
-// startProgram starts one of our programs in a container, as root. That it could not be
-// started is told by its end, as is all that the cluster has to say.
+// startProgram starts one of our programs in a container, as root. A failed start
+// is reported by the end of the stream, as are all errors of the cluster.
 func (r *Runtime) startProgram(id string, args ...string) (*stream, error) {
 	executor, err := r.executor(podName(id), args)
 	if err != nil {
 		return nil, err
 	}
-	// A program outlives the call that starts it: its stream is closed.
+	// A program outlives the call that starts it: Close of its stream ends it.
 	ctx, cancel := context.WithCancel(klog.NewContext(context.Background(), r.log))
 	inReader, in := io.Pipe()
 	out, outWriter := io.Pipe()
@@ -57,15 +57,15 @@ func (r *Runtime) startProgram(id string, args ...string) (*stream, error) {
 			Stdin: inReader, Stdout: smallBufWriter{outWriter, 4 << 10}, Stderr: smallBufWriter{&s.stderr, 512}})
 		close(s.done)
 		outWriter.Close()
-		// Who writes may be told before who reads: in the cluster's words too.
+		// A writer may fail before a reader: it gets the cluster's error too.
 		inReader.CloseWithError(errors.Join(io.ErrClosedPipe, s.err))
 		cancel()
 	}()
 	return s, nil
 }
 
-// executor speaks WebSocket and, to a server or past a proxy that does not,
-// SPDY. One is good for one program.
+// executor uses WebSocket and, for a server or behind a proxy that does not
+// support it, SPDY. An executor can run one program.
 func (r *Runtime) executor(pod string, args []string) (remotecommand.Executor, error) {
 	target := r.execURL(pod, args)
 	websocket, err := remotecommand.NewWebSocketExecutor(r.config, "GET", target.String())
@@ -79,10 +79,10 @@ func (r *Runtime) executor(pod string, args []string) (remotecommand.Executor, e
 	return remotecommand.NewFallbackExecutor(websocket, spdy, needsFallback)
 }
 
-// needsFallback says whether the other protocol may do better. Some servers answer
-// 403 to the GET, for they allow their users to create an exec and not to get
-// one. That the pod is not there is told by both, and the second one's word is
-// the plainer.
+// needsFallback reports whether the other protocol may succeed. Some servers
+// answer 403 to the GET, because they allow their users to create an exec and
+// not to get one. Both protocols report a missing pod, and the second one's error
+// is clearer.
 func needsFallback(err error) bool {
 	return httpstream.IsUpgradeFailure(err) || httpstream.IsHTTPSProxyError(err) || apierrors.IsForbidden(err)
 }
@@ -90,16 +90,16 @@ func needsFallback(err error) bool {
 func (s *stream) Read(p []byte) (int, error)  { return s.out.Read(p) }
 func (s *stream) Write(p []byte) (int, error) { return s.in.Write(p) }
 
-// Close gives up on the program, which may run on.
+// Close closes the connection to the program, which may keep running.
 func (s *stream) Close() error {
 	s.cancel()
 	s.in.Close()
 	return s.out.Close()
 }
 
-// Result is how the program ended, after its output did, and what it said. An
-// end that the cluster does not know may be none that it reports: SPDY, which
-// is spoken to the node in any case, has no other sign of success.
+// Result returns how the program ended, after its output has ended, and its
+// stderr. An end without a status may be a success: SPDY, which is the protocol
+// to the node in any case, has no other sign of success.
 func (s *stream) Result(ctx context.Context) (string, error) {
 	select {
 	case <-s.done:
@@ -117,11 +117,11 @@ func (s *stream) Result(ctx context.Context) (string, error) {
 	return printed, s.r.explainExit(ctx, s.id, s.err)
 }
 
-// explainExit explains why a program that should run does not: mostly, because
-// its container does not either. Behind a connection that was to be taken over
-// an error has lost its kind, so the pod is asked. That the program was ended,
-// or could not be started by its node, is the container's doing; that its node
-// was not reached, or the connection broke, is not.
+// explainExit explains why a program that should run does not: usually because
+// its container does not either. On a hijacked connection an error has lost its
+// kind, so the pod is inspected. A program that was ended, or that its node could
+// not start, is due to the container. A node that was not reached, or a broken
+// connection, is not.
 func (r *Runtime) explainExit(ctx context.Context, id string, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -139,16 +139,16 @@ func (r *Runtime) explainExit(ctx context.Context, id string, err error) error {
 	return fmt.Errorf("%w: %w", runtime.ErrUnavailable, err)
 }
 
-// isNodeExecError reports whether the node's container runtime was asked to start the
-// program and could not, as when a container has no room for another process.
-// That the node was not reached reads otherwise.
+// isNodeExecError reports whether the node's container runtime tried to start the
+// program and could not, as in a container at its process limit. The error for a
+// node that was not reached is different.
 func isNodeExecError(err error) bool {
 	return strings.Contains(err.Error(), "error executing command in container")
 }
 
-// isNodeLost reports whether the pod's node has ceased to report, so that what
-// the cluster says of the pod is of the past. The cluster takes 40 s and more to
-// notice. Nothing in the container has a say in it: it has no readiness probe.
+// isNodeLost reports whether the pod's node has ceased to report, so that the
+// pod's status is outdated. The cluster takes at least 40 s to notice. Nothing in
+// the container can influence it: it has no readiness probe.
 func isNodeLost(pod *corev1.Pod) bool {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady {
@@ -158,17 +158,17 @@ func isNodeLost(pod *corev1.Pod) bool {
 	return false
 }
 
-// isContainerGone says whether the node's container runtime knows already that
-// the container has ended. The API server learns it up to a second later.
+// isContainerGone reports whether the node's container runtime already knows that
+// the container has exited. The API server learns it up to a second later.
 func isContainerGone(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "container not found") || strings.Contains(text, "CONTAINER_EXITED") ||
 		strings.Contains(text, "cannot exec in a stopped")
 }
 
-// lookupRunning finds the pod of a container that commands can be run in. One that
-// was started again runs as far as the kubelet can see: its shim says that the
-// main process does not.
+// lookupRunning returns the pod of a container in which commands can run. One
+// that was started again is running for the kubelet: its shim reports that the
+// main process is not.
 func (r *Runtime) lookupRunning(ctx context.Context, id string) (*corev1.Pod, error) {
 	pod, err := r.lookup(ctx, id)
 	if err != nil {
@@ -180,10 +180,10 @@ func (r *Runtime) lookupRunning(ctx context.Context, id string) (*corev1.Pod, er
 	return pod, nil
 }
 
-// bridge is the stream of a session. When it never came about it reports what
-// the bridge or the cluster had to say, instead of a bare end. Later an end is
-// an end: whoever needs to know more asks, and not for each of a thousand
-// sessions that break off together.
+// bridge is the stream of a session. If it was never established, it reports the
+// error of the bridge or the cluster instead of a bare EOF. Later an EOF is
+// returned as it is: a caller that needs the cause requests it, and not for each
+// of a thousand sessions that disconnect together.
 type bridge struct {
 	*stream
 	started atomic.Bool // something was read
@@ -211,7 +211,7 @@ func (b *bridge) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// startError is why the bridge never came about; nil if it did.
+// startError returns why the bridge was never established; nil if it was.
 func (b *bridge) startError() error {
 	if b.started.Load() {
 		return nil
@@ -222,7 +222,7 @@ func (b *bridge) startError() error {
 	return err
 }
 
-// smallBufWriter is a writer that is copied to by way of a small buffer. Left to itself,
+// smallBufWriter is a writer that is copied to with a small buffer. By default
 // each of an idle session's streams would hold one of 32 kB.
 type smallBufWriter struct {
 	io.Writer

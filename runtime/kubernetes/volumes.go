@@ -11,26 +11,26 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// installDir is where the init container sees the folders that it prepares.
+// installDir is where the init container mounts the directories that it prepares.
 const installDir = "/hostler"
 
-// emptyDir is an emptyDir of the pod. What is in it ends with the pod and
+// emptyDir is an emptyDir of the pod. Its content is removed with the pod and
 // outlives its container.
 type emptyDir struct {
 	name     string
-	target   string // where the container sees it
-	mode     string // octal; the kubelet makes every one 0777
+	target   string // its path in the container
+	mode     string // octal; the kubelet gives every one 0777
 	owner    int64
 	memory   string // a tmpfs of that size; empty for the node's disk
 	readOnly bool   // for the workload
 }
 
-// tmpfs are the temporary filesystems: with them, what programs scribble is
-// gone after a Wipe, where in the image's own folders it would make the
-// container unfit for the next tenant. Their pages count as the container's.
+// tmpfs are the temporary filesystems. A Wipe empties them. The same files in the
+// image's own directories would make the container unusable for the next
+// tenant. Their pages count towards the container's memory.
 var tmpfs = []struct {
 	emptyDir
-	always bool // with a root filesystem that can be written, too
+	always bool // also with a writable root filesystem
 }{
 	{emptyDir{name: "hostler-tmp", target: "/tmp", mode: "1777", memory: "100Mi"}, true},
 	{emptyDir{name: "hostler-var-tmp", target: "/var/tmp", mode: "1777", memory: "100Mi"}, true},
@@ -38,7 +38,7 @@ var tmpfs = []struct {
 	{emptyDir{name: "hostler-run", target: shim.RunDir, mode: "0700", owner: shim.UID, memory: "1Mi"}, true},
 }
 
-// emptyDirs are all of a pod's.
+// emptyDirs returns all of a pod's.
 func emptyDirs(spec runtime.Spec) []emptyDir {
 	all := []emptyDir{{name: "hostler-shim", target: shim.Mount, readOnly: true}}
 	taken, hasReadOnly := make(map[string]bool), false
@@ -58,11 +58,11 @@ func emptyDirs(spec runtime.Spec) []emptyDir {
 	return all
 }
 
-// volumeName is the pod's name for a volume. The workload's own names may be
+// volumeName returns the pod's name for a volume. The workload's own names may be
 // longer than Kubernetes allows.
 func volumeName(i int) string { return "volume-" + strconv.Itoa(i) }
 
-// volumes are the folders as the pod declares them.
+// volumes returns the directories as the pod declares them.
 func volumes(all []emptyDir) []corev1.Volume {
 	declared := make([]corev1.Volume, 0, len(all))
 	for _, f := range all {
@@ -76,8 +76,8 @@ func volumes(all []emptyDir) []corev1.Volume {
 	return declared
 }
 
-// mounts are the folders as the workload sees them. A folder must come before
-// what is mounted in it; the container runtime sorts them.
+// mounts returns the directories as the workload sees them. A directory must
+// precede what is mounted in it; the container runtime sorts them.
 func mounts(spec runtime.Spec, all []emptyDir, as account) []corev1.VolumeMount {
 	list := make([]corev1.VolumeMount, 0, len(all))
 	for _, f := range all {
@@ -95,8 +95,8 @@ func mounts(spec runtime.Spec, all []emptyDir, as account) []corev1.VolumeMount 
 	return list
 }
 
-// subPath is the folder of a volume that is mounted. An emptyDir is root's; who
-// is not root makes one of its own in it.
+// subPath returns the directory of a volume that is mounted. An emptyDir belongs
+// to root; an account that is not root creates one of its own in it.
 func (a account) subPath() string {
 	if a.root {
 		return ""
@@ -104,11 +104,11 @@ func (a account) subPath() string {
 	return "own"
 }
 
-// mirrorPath is where a volume that is mounted read-only can be written.
+// mirrorPath returns where a volume that is mounted read-only can be written.
 func mirrorPath(i int) string { return shim.WritableMirrorDir + "/" + volumeName(i) }
 
-// installArgs are the folders as the init container sees them, and what it is
-// told to do with them.
+// installArgs returns the directories as the init container sees them, and its
+// arguments, which prepare them.
 func installArgs(all []emptyDir, as account) (volumes []corev1.VolumeMount, args []string) {
 	args = []string{"hostler-shim", "install", path.Join(installDir, all[0].name)}
 	for _, f := range all {

@@ -12,36 +12,36 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Watch is runtime.Observer.Watch. Deaths while the account is interrupted are
-// told when it is taken up again.
+// Watch is runtime.Observer.Watch. Exits while the watch is interrupted are
+// reported when it resumes.
 func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	err := r.watchPods(ctx, func(o *metav1.ListOptions) { o.LabelSelector = r.instanceSelector() }, newExitTracker(ready, onExit))
 	if ctx.Err() != nil {
-		return nil // the caller has had enough
+		return nil // the caller ended the watch
 	}
 	return fmt.Errorf("watch the containers: %w", err)
 }
 
-// exitTracker makes one death of the several changes that tell of it.
+// exitTracker reports one exit for the several changes that describe it.
 type exitTracker struct {
 	ready  func()
 	onExit func(runtime.Exit)
-	known  map[types.UID]*podRecord // nil before the first account
+	known  map[types.UID]*podRecord // nil before the first onSync
 }
 
-// podRecord is what was told of one pod.
+// podRecord is what was reported of one pod.
 type podRecord struct {
 	id        string
-	restarted int  // as lifeOf saw it last
-	exited    bool // it does not run, and that is told
+	restarted int  // as of its last containerHistory
+	exited    bool // it does not run, and that was reported
 }
 
 func newExitTracker(ready func(), onExit func(runtime.Exit)) *exitTracker {
 	return &exitTracker{ready: ready, onExit: onExit}
 }
 
-// onSync compares with what was known. In the beginning that is nothing: what died
-// before is not ours to tell.
+// onSync compares with the known pods. The first time there are none: earlier
+// exits are not reported.
 func (o *exitTracker) onSync(pods []*corev1.Pod) {
 	if o.known == nil {
 		o.known = make(map[types.UID]*podRecord)
@@ -64,8 +64,8 @@ func (o *exitTracker) onSync(pods []*corev1.Pod) {
 	}
 }
 
-// hasExited is whether nothing of a pod runs. One that is being deleted may run
-// still: its death comes.
+// hasExited reports whether nothing of a pod runs. One that is being deleted may
+// still run: its exit follows.
 func hasExited(pod *corev1.Pod, now containerHistory) bool {
 	return pod.Status.Phase == corev1.PodFailed || pod.Status.Phase == corev1.PodSucceeded || now.exits > now.restarted
 }
@@ -78,7 +78,7 @@ func (o *exitTracker) onUpdate(pod *corev1.Pod) {
 	}
 	now := historyOf(pod)
 	ended := hasExited(pod, now)
-	// One that was brought back and has ended again may be seen at once.
+	// A restart and another exit may be observed together.
 	if ended && (!l.exited || now.restarted > l.restarted) {
 		o.report(l.id, now.last)
 	}
@@ -90,8 +90,9 @@ func (o *exitTracker) onDelete(pod *corev1.Pod) {
 	o.remove(pod.UID, o.known[pod.UID])
 }
 
-// remove forgets a pod that is no more. One that ran to our knowledge, for it was
-// removed by force or its node was lost, is told dead.
+// remove forgets a pod that does not exist any more. If it ran when last
+// observed, because it was removed by force or its node was lost, its exit is
+// reported.
 func (o *exitTracker) remove(uid types.UID, l *podRecord) {
 	if !l.exited {
 		o.report(l.id, exitStatus{code: unknownExitCode})

@@ -9,8 +9,8 @@ import (
 )
 
 // BenchmarkExec compares a command through an open session with a fork and
-// exec of the same program by this process. The ratio of the two is what
-// matters: a hook should cost a fork.
+// exec of the same program by this process. The ratio of the two is relevant:
+// a hook should cost a fork.
 func BenchmarkExec(b *testing.B) {
 	dir := newDir(b)
 	testprog := copyTestprog(b, dir)
@@ -36,7 +36,7 @@ func BenchmarkExec(b *testing.B) {
 	})
 }
 
-// BenchmarkRestart is a whole restart of a container's main process.
+// BenchmarkRestart measures a complete restart of a container's main process.
 func BenchmarkRestart(b *testing.B) {
 	dir := newDir(b)
 	rt := openRuntime(b, dir+"/data")

@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Destroy is runtime.Lifecycle.Destroy. Before anything is killed the folder is
-// moved away: a start that is under way sees that and gives up, or is on record
-// by then.
+// Destroy is runtime.Lifecycle.Destroy. Before it kills anything it renames the
+// directory: a concurrent start notices that and gives up, or has already
+// recorded its process.
 func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	if !idPattern.MatchString(id) {
 		return nil // it cannot be ours
@@ -48,13 +48,13 @@ func (r *Runtime) Destroy(ctx context.Context, id string) error {
 	return nil
 }
 
-// stopMargin is how much longer than a grace period its end is waited for: the
-// clock is the shim's.
+// stopMargin is how much longer than a grace period the server waits, because
+// the clock is the shim's.
 const stopMargin = 2 * time.Second
 
-// stop asks init to end, which ends the main process first, and waits for it.
-// The clock of the grace period is init's; one that does not end is killed with
-// the rest.
+// stop asks init to exit, which ends the main process first, and waits for it.
+// The clock of the grace period is init's; an init that does not exit is killed
+// with the rest.
 func (p containerPaths) stop(ctx context.Context) error {
 	c, err := p.readRecord()
 	if errors.Is(err, runtime.ErrNotFound) || err == nil && c.StopGracePeriod <= 0 {
@@ -87,11 +87,11 @@ func (p containerPaths) stop(ctx context.Context) error {
 	return nil
 }
 
-// stopPollInterval is how often a process that was asked to end is looked at.
+// stopPollInterval is the interval of the checks whether a process has exited.
 const stopPollInterval = 5 * time.Millisecond
 
-// killAll kills init and all below it, and whoever still names the container
-// in its environment: what init leaves behind when somebody kills it.
+// killAll kills init, its descendants, and every process that still names the
+// container in its environment: those are left if another process kills init.
 func (p containerPaths) killAll() error {
 	initID, known, err := p.readInit()
 	if err != nil || !known {
@@ -101,7 +101,7 @@ func (p containerPaths) killAll() error {
 		return p.processes(initID)
 	})
 	if !killed {
-		return fmt.Errorf("%w: its processes outlive SIGKILL", runtime.ErrUnavailable)
+		return fmt.Errorf("%w: its processes survive SIGKILL", runtime.ErrUnavailable)
 	}
 	return nil
 }
@@ -129,14 +129,14 @@ func (p containerPaths) processes(initID proctree.ID) ([]proctree.Process, error
 	return list, nil
 }
 
-// hasMark reads an environment; that of another user's process is not ours to
-// read, nor is the process.
+// hasMark reports whether an environment has the mark. If the environment is not
+// readable, the process belongs to another user and is not ours.
 func hasMark(pid int, mark []byte) bool {
 	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 	return err == nil && bytes.Contains(append([]byte{0}, env...), append([]byte{0}, mark...))
 }
 
-// removeAll removes a folder, also one in which folders are closed to us.
+// removeAll removes a directory, also if directories in it are closed to us.
 func removeAll(path string) error {
 	err := os.RemoveAll(path)
 	if !errors.Is(err, fs.ErrPermission) {
@@ -144,7 +144,7 @@ func removeAll(path string) error {
 	}
 	_ = filepath.WalkDir(path, func(p string, d fs.DirEntry, err error) error {
 		if d != nil && d.IsDir() {
-			_ = os.Chmod(p, 0o700) // RemoveAll tells what this could not do
+			_ = os.Chmod(p, 0o700) // RemoveAll reports what this could not do
 		}
 		return nil
 	})

@@ -19,22 +19,23 @@ func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (run
 	return result, nil
 }
 
-// WaitResult is runtime.Execer.Outcome.
+// WaitResult is runtime.Execer.WaitResult.
 func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	if _, err := r.lookup(id); err != nil {
-		return runtime.Result{}, fmt.Errorf("ask for an outcome: %w", err)
+		return runtime.Result{}, fmt.Errorf("request an outcome: %w", err)
 	}
 	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
 	if err != nil {
-		return result, fmt.Errorf("ask container %s for an outcome: %w", id, err)
+		return result, fmt.Errorf("request an outcome from container %s: %w", id, err)
 	}
 	return result, nil
 }
 
-// RecordBaseline is runtime.Recycler.RecordBaseline. Init walks the container's folder by itself.
+// RecordBaseline is runtime.Recycler.RecordBaseline. Init walks the container's
+// directory itself.
 func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
 	if _, err := r.lookup(id); err != nil {
-		return fmt.Errorf("seal: %w", err)
+		return fmt.Errorf("record the baseline: %w", err)
 	}
 	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
 		return fmt.Errorf("container %s: %w", id, err)
@@ -42,8 +43,8 @@ func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) er
 	return nil
 }
 
-// Wipe is runtime.Recycler.Wipe, for the container's own folder. What a command
-// has done elsewhere on the machine is out of reach.
+// Wipe is runtime.Recycler.Wipe, for the container's own directory. It does not
+// cover what a command has done elsewhere on the machine.
 func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	p, err := r.lookup(id)
 	if err != nil {
@@ -53,7 +54,7 @@ func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 		return fmt.Errorf("container %s: %w", id, err)
 	}
 	if err := p.writeLogMark(); err != nil {
-		return unavailableError("note how long the log of "+id+" is", err)
+		return unavailableError("record the log size of "+id, err)
 	}
 	return nil
 }

@@ -14,13 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startContainer is a container in a backend of its own.
+// startContainer starts a container in a backend of its own.
 func startContainer(t *testing.T) (rt *Runtime, p containerPaths, testprog string) {
 	t.Helper()
 	dir := newDir(t)
 	testprog = copyTestprog(t, dir)
-	// The address of a socket would not hold this path.
-	rt = openRuntime(t, dir+"/a-long-folder-name-a-long-folder-name-a-long-folder-name-a-long-folder-name")
+	// The address of a socket could not hold this path.
+	rt = openRuntime(t, dir+"/a-long-directory-name-a-long-directory-name-a-long-directory-name-a-long-directory-name")
 	spec := runtime.Spec{ID: "c", Command: []string{testprog, "idle"}, Workdir: "/data",
 		Volumes: []runtime.Volume{{Name: "data", Target: "/data"}}}
 	require.NoError(t, rt.Create(t.Context(), spec))
@@ -29,8 +29,8 @@ func startContainer(t *testing.T) (rt *Runtime, p containerPaths, testprog strin
 	return rt, rt.paths("c"), testprog
 }
 
-// Anybody may kill an init that is an ordinary process. That is noticed, and
-// what it leaves behind goes with the container.
+// Every process of its user may kill an init that is an ordinary process. The
+// backend notices that, and Destroy ends what is left.
 func TestInitKilled(t *testing.T) {
 	t.Parallel()
 	rt, p, _ := startContainer(t)
@@ -51,7 +51,7 @@ func TestInitKilled(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.NoError(t, rt.Destroy(t.Context(), "c"))
 	for _, one := range tree {
-		// A worker ends by itself when its init is gone, as soon as it is told.
+		// A worker exits by itself when its init has exited, as soon as it notices.
 		require.True(t, waitExit(one.ID, exitTimeout), "process %d", one.PID)
 	}
 }
@@ -77,7 +77,7 @@ func TestUsersHaveOwnWorkers(t *testing.T) {
 	require.Equal(t, first, worker(strconv.Itoa(os.Geteuid())))
 }
 
-// A record of another time does not stand for whoever has the number now.
+// A record of an earlier process does not match the process that has the PID now.
 func TestRecycledPID(t *testing.T) {
 	t.Parallel()
 	rt, p, _ := startContainer(t)
@@ -90,10 +90,10 @@ func TestRecycledPID(t *testing.T) {
 	status, err := rt.Status(t.Context(), "c")
 	require.NoError(t, err)
 	require.Equal(t, runtime.Exited, status.State)
-	require.NoError(t, rt.Destroy(t.Context(), "c"), "and this process lives on")
+	require.NoError(t, rt.Destroy(t.Context(), "c"), "and this process survives")
 }
 
-// A folder that a tenant has put elsewhere is not emptied there.
+// A directory that a tenant has replaced with a link is not emptied elsewhere.
 func TestWipeDoesNotFollowSymlinks(t *testing.T) {
 	t.Parallel()
 	rt, p, testprog := startContainer(t)
@@ -109,7 +109,7 @@ func TestWipeDoesNotFollowSymlinks(t *testing.T) {
 	require.FileExists(t, elsewhere+"/file")
 }
 
-// A destroy that is cut off is listed until it is done.
+// A container whose Destroy was interrupted is listed until it is removed.
 func TestInterruptedDestroyIsListed(t *testing.T) {
 	t.Parallel()
 	rt, p, _ := startContainer(t)

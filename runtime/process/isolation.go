@@ -13,7 +13,7 @@ func (r *Runtime) Check(_ context.Context, spec runtime.Spec) error {
 		return nil
 	}
 	return &runtime.SpecError{
-		Field: field, Reason: "cannot be had: the process runtime isolates nothing",
+		Field: field, Reason: "is not supported: the process runtime isolates nothing",
 		Hint: "use Docker or Kubernetes (serve --runtime), or leave it out",
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Where nothing isolates, every wish is refused, also at Create.
+// The process runtime rejects every Isolation setting, also at Create.
 func TestCheckIsolation(t *testing.T) {
 	t.Parallel()
 	r := openRuntime(t, newDir(t))

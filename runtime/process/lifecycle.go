@@ -15,17 +15,17 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// Create is runtime.Lifecycle.Create. The spec is written last: a folder
-// without one is no container yet.
+// Create is runtime.Lifecycle.Create. The spec is written last: a directory
+// without one is not a container yet.
 func (r *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 	if err := r.Check(ctx, spec); err != nil {
 		return fmt.Errorf("create container %s: %w", spec.ID, err)
 	}
 	if !idPattern.MatchString(spec.ID) {
-		return fmt.Errorf("create container %q: %w: not a folder's name", spec.ID, runtime.ErrInvalid)
+		return fmt.Errorf("create container %q: %w: the id is not valid as the name of a directory", spec.ID, runtime.ErrInvalid)
 	}
 	if len(spec.Command) == 0 {
-		return fmt.Errorf("create container %s: %w: without an image there has to be a command",
+		return fmt.Errorf("create container %s: %w: a command is required, because images are ignored",
 			spec.ID, runtime.ErrInvalid)
 	}
 	p := r.paths(spec.ID)
@@ -72,14 +72,14 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 	return nil
 }
 
-// startInit has the shim make a daemon of itself.
+// startInit has the shim start its init as a daemon.
 func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 	c, version, err := p.readCompatible()
 	if err != nil {
 		return err
 	}
 	if version != shim.Version {
-		// The program is this server's, and not the one that the container had.
+		// The program is that of this server, not the one that the container had.
 		c.Protocol = shim.Protocols().Format()
 		if err := p.writeRecord(c); err != nil {
 			return err
@@ -90,7 +90,7 @@ func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 		return err
 	}
 	if err := os.Remove(p.exitFile()); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return unavailableError("forget the last end", err)
+		return unavailableError("remove the record of the last exit", err)
 	}
 	daemon := exec.CommandContext(ctx, r.shim, "daemon", "--record", p.record, "--log", p.logFile(), "--alive", p.dir)
 	daemon.Env, daemon.Dir = env, "/"
@@ -105,8 +105,8 @@ func (r *Runtime) startInit(ctx context.Context, p containerPaths) error {
 	return nil
 }
 
-// environment is what init and all in the container see. Of the server's own
-// it has what finds programs, and nothing else.
+// environment returns the environment of init and of everything in the
+// container. Of the server's own it has only what is needed to find programs.
 func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, error) {
 	config := shim.Config{
 		Args: spec.Command, User: spec.User, Root: p.rootDir(), Workdir: p.hostPath(spec.Workdir),
@@ -137,8 +137,8 @@ func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, er
 	return list, nil
 }
 
-// rootEnv tells a command where its container's files are, and Destroy
-// which processes belong to it.
+// rootEnv is the variable with the path of a container's files. Destroy finds the
+// container's processes by it.
 const rootEnv = "HOSTLER_ROOT"
 
 // Restart is runtime.Lifecycle.Restart.

@@ -30,7 +30,7 @@ func (p containerPaths) status() (runtime.Status, error) {
 	if err != nil {
 		return runtime.Status{}, err
 	}
-	version, _ := shim.Protocols().Parse(c.Protocol) // 0 when it is none
+	version, _ := shim.Protocols().Parse(c.Protocol) // 0 if it is not a version
 	status := runtime.Status{
 		ID: p.id, Workload: c.Workload, Revision: c.Revision, State: runtime.Created, Protocol: version,
 		Endpoint: runtime.Endpoint{Host: endpointHost, Ports: c.Ports},
@@ -47,11 +47,11 @@ func (p containerPaths) status() (runtime.Status, error) {
 	return status, nil
 }
 
-// endpointHost is where the ports are: a container has the machine's own network.
+// endpointHost is the host of the ports: a container uses the machine's network.
 const endpointHost = "127.0.0.1"
 
-// List is runtime.Observer.List. A container whose making or removing was cut
-// off is listed as one that has ended, so that it will be destroyed.
+// List is runtime.Observer.List. A container whose creation or removal was
+// interrupted is listed as exited, so that it will be destroyed.
 func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 	entries, err := os.ReadDir(r.containersDir())
 	if err != nil {
@@ -64,7 +64,7 @@ func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 		if errors.Is(err, runtime.ErrNotFound) {
 			status, err = runtime.Status{ID: id, State: runtime.Exited, ExitCode: sigkillExitCode}, nil
 			if _, statErr := os.Stat(r.containersDir() + "/" + e.Name()); statErr != nil {
-				continue // it went while we looked
+				continue // it was removed in the meantime
 			}
 		}
 		if err != nil {
@@ -76,7 +76,7 @@ func (r *Runtime) List(context.Context) ([]runtime.Status, error) {
 }
 
 // Logs is runtime.Observer.Logs. The log is one file that grows as the main
-// process prints: nothing here cuts it.
+// process prints: nothing truncates it.
 func (r *Runtime) Logs(_ context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
 	p, err := r.lookup(id)
 	if err != nil {
@@ -103,7 +103,7 @@ func (r *Runtime) Logs(_ context.Context, id string, since time.Time, tail int64
 	}{io.LimitReader(f, tail), f}, nil
 }
 
-// writeLogMark notes how long the log is: its lines have no times.
+// writeLogMark records the size of the log, because its lines have no times.
 func (p containerPaths) writeLogMark() error {
 	info, err := os.Stat(p.logFile())
 	if errors.Is(err, os.ErrNotExist) {
@@ -115,8 +115,8 @@ func (p containerPaths) writeLogMark() error {
 	return os.WriteFile(p.logMarkFile(), fmt.Appendf(nil, "%d %d", time.Now().UnixNano(), info.Size()), 0o600)
 }
 
-// logOffset is how many bytes of the log are from before the last Wipe, if
-// that was before since.
+// logOffset returns how many bytes of the log are from before the last Wipe, if
+// since is after that Wipe.
 func (p containerPaths) logOffset(since time.Time) int64 {
 	text, err := os.ReadFile(p.logMarkFile())
 	if err != nil || since.IsZero() {

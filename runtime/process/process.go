@@ -1,27 +1,27 @@
 // Package process runs containers as ordinary processes of this machine, each
-// in a private folder: for trying Hostler, and for tests, where there is no
-// container engine.
+// in a private directory: for trying Hostler, and for tests, where no container
+// engine is available.
 //
 // There is NO ISOLATION. A command sees the machine's files, processes and
-// network with the rights of its user, and no limit of CPU, memory or number
-// of processes is enforced; images are ignored. Never give such a container to
-// somebody you do not trust.
+// network with the permissions of its user, and no limit of CPU, memory or
+// number of processes is enforced; images are ignored. Never give such a
+// container to a tenant that you do not trust.
 //
-// For the rest it keeps the contract of package runtime, through the same
-// program as in a real container. A container is a folder:
+// In all other respects it meets the contract of package runtime, through the
+// same program as in a real container. A container is a directory:
 //
-//	containers/ID/spec.json   what it is made of, and its protocol version
+//	containers/ID/spec.json   its spec and its protocol version
 //	containers/ID/root/       its files: a volume is root + its target, a
-//	                          workdir "/x" is root/x, HOSTLER_ROOT tells where
+//	                          workdir "/x" is root/x, HOSTLER_ROOT is its path
 //	containers/ID/run/sock    the socket of its init
-//	containers/ID/run/fence   the greatest fence it was given
-//	containers/ID/log         what the main process has printed
-//	containers/ID/exit        how the main process ended
+//	containers/ID/run/fence   the greatest fence it has received
+//	containers/ID/log         the output of the main process
+//	containers/ID/exit        how the main process exited
 //	containers/ID.gone        it is being destroyed
 //	run/ID                    which process is its init
 //
-// Init is a daemon: containers live on when the server ends, and a server that
-// opens the same folder finds them.
+// Init is a daemon: containers keep running when the server exits, and a server
+// that opens the same directory finds them.
 package process
 
 import (
@@ -38,7 +38,7 @@ import (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// Runtime keeps containers in one folder.
+// Runtime keeps containers in one directory.
 type Runtime struct {
 	dir    string
 	shim   string // the path of hostler-shim
@@ -47,21 +47,21 @@ type Runtime struct {
 	sessions *shim.Sessions
 }
 
-// Options say where the containers are and with which shim they run.
+// Options name the directory of the containers and the shim.
 type Options struct {
-	// Dir is the folder of the containers, made if need be.
+	// Dir is the directory of the containers. New creates it if necessary.
 	Dir string
 	// ShimPath is the program hostler-shim.
 	ShimPath string
-	// Secret is what the tokens of the sessions are derived from. It has to be
-	// the same whenever the folder is opened.
+	// Secret is what the session tokens are derived from. It must be the same
+	// whenever the directory is opened.
 	Secret []byte
 	// UnresponsiveTimeout and MayChange are those of shim.Options.
 	UnresponsiveTimeout time.Duration
 	MayChange           func() error
 }
 
-// New opens the folder of the options.
+// New opens the directory of the options.
 func New(o Options) (*Runtime, error) {
 	dir, err1 := filepath.Abs(o.Dir)
 	shimPath, err2 := filepath.Abs(o.ShimPath)
@@ -77,7 +77,7 @@ func New(o Options) (*Runtime, error) {
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
-		// Other users have to pass through to a root that is theirs.
+		// Other users need to traverse it to a root that belongs to them.
 		if err := os.MkdirAll(sub, 0o711); err != nil {
 			return nil, fmt.Errorf("open the process runtime: %w", err)
 		}
@@ -88,11 +88,11 @@ func New(o Options) (*Runtime, error) {
 func (r *Runtime) containersDir() string { return filepath.Join(r.dir, "containers") }
 func (r *Runtime) recordsDir() string    { return filepath.Join(r.dir, "run") }
 
-// idPattern is what may be a folder's name, and has no dot, which stands for
-// something else.
+// idPattern matches an id that is valid as the name of a directory. It has no
+// dot, which marks a directory that is being destroyed.
 var idPattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// containerPaths is where a container's parts are.
+// containerPaths has the paths of a container's parts.
 type containerPaths struct {
 	id     string
 	dir    string
@@ -114,12 +114,12 @@ func (p containerPaths) socketFile() string    { return filepath.Join(p.dir, "ru
 func (p containerPaths) fenceFile() string     { return filepath.Join(p.dir, "run", shim.FenceFileName) }
 func (p containerPaths) logMarkFile() string   { return filepath.Join(p.dir, "log-mark") }
 
-// hostPath is where a path of the container is on this machine.
+// hostPath returns the path on this machine of a path in the container.
 func (p containerPaths) hostPath(path string) string {
 	return filepath.Join(p.rootDir(), filepath.Clean("/"+path))
 }
 
-// lookup is the place of a container that exists.
+// lookup returns the paths of a container that exists.
 func (r *Runtime) lookup(id string) (containerPaths, error) {
 	p := r.paths(id)
 	if !idPattern.MatchString(id) {
@@ -135,7 +135,7 @@ func (r *Runtime) lookup(id string) (containerPaths, error) {
 	return p, nil
 }
 
-// unavailableError turns an error of this machine into the contract's: it may pass.
+// unavailableError converts an error of this machine, which may be temporary.
 func unavailableError(what string, err error) error {
 	return fmt.Errorf("%s: %w: %w", what, runtime.ErrUnavailable, err)
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// newDir makes a folder that other users may pass through, as a container's
-// user has to. t.TempDir is closed to them.
+// newDir creates a directory that other users may traverse, as a container's
+// user must. t.TempDir is closed to them.
 func newDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "hostler-process-")
@@ -28,7 +28,7 @@ func openRuntime(t testing.TB, dir string) *Runtime {
 	return rt
 }
 
-// copyTestprog copies the box to where every user can run it.
+// copyTestprog copies the test program to where every user can run it.
 func copyTestprog(t testing.TB, dir string) string {
 	t.Helper()
 	b, err := os.ReadFile(runtimetest.BuildTestprog(t))
@@ -38,7 +38,7 @@ func copyTestprog(t testing.TB, dir string) string {
 	return path
 }
 
-// The contract.
+// The process runtime meets the contract.
 func TestRuntimeContract(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)

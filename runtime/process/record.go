@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
-// readInit is the process that is on record for a container; ok is false when none
+// readInit returns the recorded init process of a container; ok is false if none
 // was ever started.
 func (p containerPaths) readInit() (id proctree.ID, ok bool, err error) {
 	b, err := os.ReadFile(p.record)
@@ -29,7 +29,7 @@ func (p containerPaths) readInit() (id proctree.ID, ok bool, err error) {
 	return id, true, nil
 }
 
-// runningInit is init, when it lives.
+// runningInit returns the init process if it is running.
 func (p containerPaths) runningInit() (proctree.ID, error) {
 	id, ok, err := p.readInit()
 	if err != nil {
@@ -41,10 +41,10 @@ func (p containerPaths) runningInit() (proctree.ID, error) {
 	return id, nil
 }
 
-// sigkillExitCode is the exit code of a main process whose end nobody could record.
+// sigkillExitCode is the exit code of a main process whose exit was not recorded.
 const sigkillExitCode = 128 + 9
 
-// exitCode is how the main process ended.
+// exitCode returns the exit code of the main process.
 func (p containerPaths) exitCode() int {
 	b, err := os.ReadFile(p.exitFile())
 	if err != nil {
@@ -57,10 +57,10 @@ func (p containerPaths) exitCode() int {
 	return code
 }
 
-// record is what a container is made of, and who can speak to it.
+// record is the spec of a container and the protocol version of its shim.
 type record struct {
 	runtime.Spec
-	Protocol string `json:"protocol"` // the version of its shim, see runtime.Protocols.Record
+	Protocol string `json:"protocol"` // the version of its shim, see runtime.Protocols.Format
 }
 
 func (p containerPaths) readRecord() (record, error) {
@@ -78,8 +78,8 @@ func (p containerPaths) readRecord() (record, error) {
 	return c, nil
 }
 
-// readCompatible is read for a container whose program this server speaks to, with the
-// version that its record has.
+// readCompatible is read for a container whose protocol this server supports. It
+// also returns the version in the container's record.
 func (p containerPaths) readCompatible() (record, int, error) {
 	c, err := p.readRecord()
 	if err != nil {

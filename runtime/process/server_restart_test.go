@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A command runs on without a server, for as long as its timeout allows, and its
-// outcome is there for a server that comes back.
+// A command continues without a server, as long as its timeout allows, and its
+// outcome is available to a restarted server.
 func TestCommandOutlivesServer(t *testing.T) {
 	t.Parallel()
 	dir := newDir(t)
@@ -28,21 +28,21 @@ func TestCommandOutlivesServer(t *testing.T) {
 
 	cmd := runtime.Command{RunID: "hangs", Args: []string{testprog, "hang"}, Timeout: 3 * time.Second, Grace: 10 * time.Second}
 	done := make(chan error, 1)
-	go func() { // ends when the session does
+	go func() { // ends with the session
 		_, err := rt.Exec(t.Context(), "c", cmd)
 		done <- err
 	}()
 	hangs := awaitCommand(t, rt.paths("c"), "hang")
 	require.NoError(t, rt.Close())
 	require.Error(t, <-done, "the session was closed")
-	require.True(t, waitExit(hangs, 20*time.Second), "its timeout is kept in the container")
+	require.True(t, waitExit(hangs, 20*time.Second), "the container enforces its timeout")
 	result, err := last.WaitResult(t.Context(), "c", cmd)
 	require.NoError(t, err)
-	require.True(t, result.TimedOut, "nothing but the timeout has ended it: %+v", result)
+	require.True(t, result.TimedOut, "only the timeout has ended it: %+v", result)
 }
 
-// awaitCommand waits for the command in a container that is called with an
-// argument. A worker may have another child for a moment, by which it warms up.
+// awaitCommand waits for the command in a container that has this argument. A
+// worker may briefly have another child, which it starts to warm up.
 func awaitCommand(t *testing.T, p containerPaths, arg string) (found proctree.ID) {
 	t.Helper()
 	initID, err := p.runningInit()
@@ -51,7 +51,7 @@ func awaitCommand(t *testing.T, p containerPaths, arg string) (found proctree.ID
 		all, err := proctree.Descendants(initID.PID)
 		require.NoError(t, err)
 		for _, one := range all {
-			line, _ := os.ReadFile("/proc/" + strconv.Itoa(one.PID) + "/cmdline") // of one that is gone there is none
+			line, _ := os.ReadFile("/proc/" + strconv.Itoa(one.PID) + "/cmdline") // an exited one has none
 			if one.Parent != initID.PID && strings.HasSuffix(string(line), "\x00"+arg+"\x00") {
 				found = one.ID
 				return true

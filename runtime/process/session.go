@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Close ends all sessions. The containers live on.
+// Close ends all sessions. The containers keep running.
 func (r *Runtime) Close() error { return r.sessions.Close() }
 
 // dial connects to the socket of a container's init.
@@ -39,12 +39,12 @@ func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int,
 	}
 	if peer, err := peerPID(conn); err != nil || peer != initID.PID {
 		conn.Close()
-		return nil, 0, fmt.Errorf("%w: process %d listens in its place", runtime.ErrTainted, peer)
+		return nil, 0, fmt.Errorf("%w: process %d listens on the socket of its init", runtime.ErrTainted, peer)
 	}
 	return conn, version, nil
 }
 
-// checkRunning is nil when the container's init lives.
+// checkRunning returns nil if the container's init is running.
 func (r *Runtime) checkRunning(_ context.Context, id string) error {
 	p, err := r.lookup(id)
 	if err == nil {
@@ -53,7 +53,7 @@ func (r *Runtime) checkRunning(_ context.Context, id string) error {
 	return err
 }
 
-// dialSocket goes by way of a descriptor: an address holds 107 bytes only.
+// dialSocket connects through a descriptor: an address holds only 107 bytes.
 func dialSocket(ctx context.Context, path string) (*net.UnixConn, error) {
 	dir, err := os.OpenFile(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -85,22 +85,22 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 	return int(credentials.Pid), nil
 }
 
-// exitTimeout is how long an init that no longer listens may take to be gone.
+// exitTimeout bounds the exit of an init that no longer listens.
 const exitTimeout = 2 * time.Second
 
-// dialError tells an init that is about to end from one whose socket somebody
-// has taken away.
+// dialError distinguishes an init that is about to exit from one whose socket
+// another process has removed.
 func dialError(ctx context.Context, initID proctree.ID, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	if !waitExit(initID, exitTimeout) {
-		return fmt.Errorf("%w: its socket does not answer: %w", runtime.ErrTainted, err)
+		return fmt.Errorf("%w: its socket does not respond: %w", runtime.ErrTainted, err)
 	}
 	return fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
 }
 
-// waitExit waits for the end of a process, and says whether it came.
+// waitExit waits for a process to exit, and reports whether it did.
 func waitExit(id proctree.ID, limit time.Duration) bool {
 	fd, err := unix.PidfdOpen(id.PID, 0)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Watch is runtime.Observer.Watch. It sleeps until the kernel tells that a
-// process has ended or that a new one is on record, and needs Linux 5.3.
+// Watch is runtime.Observer.Watch. It sleeps until the kernel reports that a
+// process has exited or that a new one was recorded. It needs Linux 5.3.
 func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	w, err := r.newWatcher()
 	if err != nil {
@@ -44,7 +44,7 @@ func (r *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.E
 // watcher holds one descriptor for each process that it watches.
 type watcher struct {
 	r         *Runtime
-	inotifyFD int // inotify: of the folder in which records are made
+	inotifyFD int // inotify: of the directory of the records
 	wakeFD    int // eventfd: the context has ended
 	watched   map[proctree.ID]watched
 }
@@ -80,12 +80,12 @@ func (w *watcher) closeFDs() {
 	}
 }
 
-// wake ends a wait.
+// wake ends a poll.
 func (w *watcher) wake() {
 	_, _ = unix.Write(w.wakeFD, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// watchAll takes up every process on record that lives.
+// watchAll watches every recorded process that is running.
 func (w *watcher) watchAll() error {
 	entries, err := os.ReadDir(w.r.recordsDir())
 	if err != nil {
@@ -125,7 +125,7 @@ func (w *watcher) watch(container string) error {
 	return nil
 }
 
-// poll sleeps until something happens and deals with it.
+// poll sleeps until an event occurs and handles it.
 func (w *watcher) poll(onExit func(runtime.Exit)) error {
 	fds := []unix.PollFd{
 		{Fd: int32(w.wakeFD), Events: unix.POLLIN}, {Fd: int32(w.inotifyFD), Events: unix.POLLIN},
@@ -152,7 +152,7 @@ func (w *watcher) poll(onExit func(runtime.Exit)) error {
 	if fds[1].Revents == 0 {
 		return nil
 	}
-	// What the events say is not needed: all that is new is found by looking.
+	// The content of the events is not needed: a scan finds all new records.
 	buf := make([]byte, 4096)
 	for n := 1; n > 0; {
 		n, _ = unix.Read(w.inotifyFD, buf) // EAGAIN when there is no more
