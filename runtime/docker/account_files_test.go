@@ -13,10 +13,10 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// A tenant that puts a terminal in the place of /etc/passwd holds up the engine's
-// next exec, whose program waits for it inside the container, and with that
-// every other call about the container, also those that remove it. That ends
-// within a bound: rule 10.
+// A tenant that replaces /etc/passwd with a terminal blocks the engine's next
+// exec, whose program waits for it inside the container, and with that every
+// other call about the container, including removals. The block is bounded:
+// rule 10.
 func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	needEngine(t)
 	testenv.SkipShort(t, "docker")
@@ -41,7 +41,7 @@ func TestAccountFilesDoNotBlockEngine(t *testing.T) {
 	short, stop := context.WithTimeout(ctx, 5*time.Second)
 	defer stop()
 	_, err = connect(t).Exec(short, spec.ID, runtime.Command{Args: []string{"/attacker", "exit", "0"}, Timeout: time.Second})
-	require.Error(t, err, "an engine that does not read the files in the container is not held up by them")
+	require.Error(t, err, "an engine that does not read the files in the container is not blocked by them")
 	runtimetest.Destroy(t, rt, spec.ID)
 	_, err = rt.Status(ctx, spec.ID)
 	require.ErrorIs(t, err, runtime.ErrNotFound)

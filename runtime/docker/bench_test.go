@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// BenchmarkExec compares, in one run and turn by turn, a hook through an open
+// BenchmarkExec compares, in one run and alternating, a hook through an open
 // session with the same command by the engine's API, by `docker exec`, and as
 // a plain process of this machine.
 func BenchmarkExec(b *testing.B) {
@@ -24,7 +24,7 @@ func BenchmarkExec(b *testing.B) {
 	id := startContainer(b, rt)
 	docker, err := exec.LookPath("docker")
 	if err != nil {
-		b.Skip("there is no docker command line to compare with")
+		b.Skip("the docker command line is not available for comparison")
 	}
 	args := []string{"/echo"}
 	echo := filepath.Join(b.TempDir(), "echo")
@@ -74,16 +74,16 @@ func BenchmarkExec(b *testing.B) {
 	b.ReportMetric(session/host, "session/host")
 }
 
-// median is in seconds: what other work on the machine adds to some rounds
-// does not move it.
+// median is in seconds. Other load on the machine affects some rounds, but not
+// the median.
 func median(durations []time.Duration) float64 {
 	slices.Sort(durations)
 	return durations[len(durations)/2].Seconds()
 }
 
-// BenchmarkRestart compares, turn by turn, the shim's restart through an open
+// BenchmarkRestart compares, alternating, the shim's restart through an open
 // session with the engine's. The engine's loses the session: it is opened again
-// before the next turn.
+// before the next round.
 func BenchmarkRestart(b *testing.B) {
 	rt, api := openRuntime(b), needEngine(b)
 	id := startContainer(b, rt)

@@ -26,9 +26,9 @@ func putProgram(t *testing.T, rt *docker.Runtime, id, name string) {
 	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", &buf))
 }
 
-// A bridge that was started beside a tenant ends with the tenant's wipe, with
-// what root has written into its limits while the engine started it. The server
-// opens another session.
+// A bridge that was started while a tenant was active ends with the tenant's
+// wipe, and with it the limits that root has written while the engine started
+// it. The server opens another session.
 func TestWipeEndsBridgeOfTenant(t *testing.T) {
 	rt := openRuntime(t)
 	id := startContainer(t, rt, func(s *runtime.Spec) { s.User = "0:0" })

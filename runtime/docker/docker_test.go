@@ -22,7 +22,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// Devices are everybody's: running a command as somebody hands none over.
+// Devices keep their owners: running a command as a user changes none.
 func TestDeviceOwnersUnchanged(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -30,7 +30,7 @@ func TestDeviceOwnersUnchanged(t *testing.T) {
 	require.Contains(t, mustExec(t, rt, id, "/box", "stat", "/dev/null"), " 0 0 ", "uid and gid")
 }
 
-// Whoever a command runs as, root too, it has no capability and can gain none.
+// Commands have no capability and can gain none, whatever their user is.
 func TestCommandsHaveNoCapabilities(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -40,8 +40,8 @@ func TestCommandsHaveNoCapabilities(t *testing.T) {
 	}
 }
 
-// The engine is told the limits, given or default, and is asked for nothing on
-// its own machine: it may be far away.
+// The engine receives the limits, given or default, and no request for anything
+// on its own machine, which may be remote.
 func TestContainerConfiguration(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -80,8 +80,8 @@ func TestContainerConfiguration(t *testing.T) {
 	require.True(t, given.HostConfig.ReadonlyRootfs)
 }
 
-// What the workload leaves open is the image's: command, user, environment,
-// folder. Files that are put there belong to that user.
+// What the workload leaves open is the image's: command, user, environment and
+// working directory. Files that are copied in belong to that user.
 func TestImageDefaultsApply(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -102,7 +102,7 @@ func TestImageDefaultsApply(t *testing.T) {
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)
 }
 
-// What is not there is told in words that help.
+// The error for something missing names it and explains what to do.
 func TestCreateErrors(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -115,9 +115,9 @@ func TestCreateErrors(t *testing.T) {
 		"image name": {func(s *runtime.Spec) { s.Image = "NOT A NAME" }, runtime.ErrImageUnavailable, "NOT A NAME"},
 		"no network": {func(s *runtime.Spec) { s.Networks = []string{"nowhere"} }, runtime.ErrInvalid,
 			"docker network create nowhere"},
-		"the host's network":    {func(s *runtime.Spec) { s.Networks = []string{"host"} }, runtime.ErrInvalid, "host"},
-		"another container's":   {func(s *runtime.Spec) { s.Networks = []string{"container:x"} }, runtime.ErrInvalid, "container:x"},
-		"a target that is none": {func(s *runtime.Spec) { s.Volumes[0].Target = "relative" }, runtime.ErrInvalid, "relative"},
+		"the host's network":  {func(s *runtime.Spec) { s.Networks = []string{"host"} }, runtime.ErrInvalid, "host"},
+		"another container's": {func(s *runtime.Spec) { s.Networks = []string{"container:x"} }, runtime.ErrInvalid, "container:x"},
+		"an invalid target":   {func(s *runtime.Spec) { s.Volumes[0].Target = "relative" }, runtime.ErrInvalid, "relative"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -131,8 +131,8 @@ func TestCreateErrors(t *testing.T) {
 	}
 }
 
-// A network that goes between Create and Start is a container that cannot be
-// started, not one that is not there.
+// If a network is removed between Create and Start, the container cannot be
+// started. That is not a missing container.
 func TestStartWithRemovedNetwork(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -151,7 +151,7 @@ func TestStartWithRemovedNetwork(t *testing.T) {
 	require.ErrorContains(t, err, name)
 }
 
-// A container of somebody else is not touched, whatever its name.
+// A container of another owner is never changed, whatever its name.
 func TestForeignContainerUntouched(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -170,8 +170,8 @@ func TestForeignContainerUntouched(t *testing.T) {
 	require.True(t, c.State.Running)
 }
 
-// What happens to a container beside a running command is told, and never as
-// a success.
+// What happens to a container while a command runs is reported, and never as a
+// success.
 func TestExecWhenContainerExits(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -211,8 +211,8 @@ func TestExecWhenContainerExits(t *testing.T) {
 	}
 }
 
-// A paused container takes no commands, and one that is paused in the middle
-// of a command is doomed: nothing in it can be ended.
+// A paused container accepts no commands, and one that is paused during a
+// command is tainted: nothing in it can be ended.
 func TestPausedContainer(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -226,10 +226,10 @@ func TestPausedContainer(t *testing.T) {
 	_, err = rt.Exec(t.Context(), id, runtime.Command{
 		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
 	require.ErrorIs(t, err, runtime.ErrTainted)
-	require.NoError(t, rt.Destroy(t.Context(), id), "frozen as it is")
+	require.NoError(t, rt.Destroy(t.Context(), id), "while paused")
 }
 
-// On our own network a container is reached from this machine and not from
+// On our own network a container is reachable from this machine and not from
 // another container.
 func TestTenantNetworkIsolation(t *testing.T) {
 	t.Parallel()
@@ -255,7 +255,7 @@ func TestTenantNetworkIsolation(t *testing.T) {
 	require.NotEqual(t, "ok\n", mustExec(t, rt, other, "/tool", "dial", address), "from another tenant's")
 }
 
-// Running out of memory is told as such.
+// An exit because of memory is reported as such.
 func TestOOMKillReported(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -265,7 +265,7 @@ func TestOOMKillReported(t *testing.T) {
 		done <- rt.Watch(ctx, func() { close(ready) }, func(d runtime.Exit) { exits <- d })
 	}()
 	<-ready
-	// Engines may see the death before they hear why.
+	// Engines may report the exit before its cause is known.
 	reported := false
 	for attempts := 0; !reported && attempts < 3; attempts++ {
 		reported = runOutOfMemory(t, rt, exits)
@@ -275,8 +275,8 @@ func TestOOMKillReported(t *testing.T) {
 	require.NoError(t, <-done)
 }
 
-// runOutOfMemory has a container run out of memory, and says whether both its death
-// and its status tell so.
+// runOutOfMemory has a container run out of memory, and reports whether both its
+// exit and its status show that.
 func runOutOfMemory(t *testing.T, rt *docker.Runtime, exits <-chan runtime.Exit) bool {
 	t.Helper()
 	spec := newSpec()
@@ -284,7 +284,7 @@ func runOutOfMemory(t *testing.T, rt *docker.Runtime, exits <-chan runtime.Exit)
 	spec.Limits.Memory = 64 << 20
 	t.Cleanup(func() { require.NoError(t, rt.Destroy(context.Background(), spec.ID)) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	// It may be gone before it can be talked to.
+	// It may have exited before it is reachable.
 	if err := rt.Start(t.Context(), spec.ID); err != nil {
 		require.ErrorIs(t, err, runtime.ErrNotRunning)
 	}
@@ -300,7 +300,7 @@ func runOutOfMemory(t *testing.T, rt *docker.Runtime, exits <-chan runtime.Exit)
 	return exited.OOMKilled && status.OOMKilled
 }
 
-// Destroy leaves no volume behind, also when only they are left.
+// Destroy leaves no volume, also if only volumes are left.
 func TestDestroyRemovesVolumes(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -314,7 +314,7 @@ func TestDestroyRemovesVolumes(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Large files go in and out in a stream, whole or not at all.
+// Large files are streamed in and out, completely or not at all.
 func TestFilesAreStreamed(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -341,7 +341,7 @@ func TestFilesAreStreamed(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// bigArchive is one file of the size; with err it breaks off half-way.
+// bigArchive is one file of that size; with err it fails half-way.
 func bigArchive(size int64, err error) io.Reader {
 	var head bytes.Buffer
 	w := tar.NewWriter(&head)

@@ -20,7 +20,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// relay stands between the backend and the engine, and can be cut.
+// relay is a proxy between the backend and the engine that can be disconnected.
 type relay struct {
 	path string
 
@@ -29,7 +29,7 @@ type relay struct {
 	conns    []net.Conn
 }
 
-// newRelay starts to relay; the engine has to listen on a local socket.
+// newRelay starts a relay; the engine must listen on a local socket.
 func newRelay(t *testing.T) *relay {
 	t.Helper()
 	target := needEngine(t).DaemonHost()
@@ -71,13 +71,13 @@ func (l *relay) restore(t *testing.T, target string) {
 	}()
 }
 
-// copyHalf copies one direction and hands on its end.
+// copyHalf copies one direction and passes on its end.
 func copyHalf(from, to net.Conn) {
 	_, _ = io.Copy(to, from)
 	_ = to.(*net.UnixConn).CloseWrite()
 }
 
-// disconnect ends all connections and takes no new ones.
+// disconnect closes all connections and accepts no new ones.
 func (l *relay) disconnect() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,9 +88,9 @@ func (l *relay) disconnect() {
 	l.conns = nil
 }
 
-// An engine that does not answer is told as such, with its address and what to
-// do; when it is back everything works again, and a command that ran on
-// meanwhile has its own outcome.
+// An engine that does not respond is reported as unavailable, with its address
+// and a hint. When it is available again everything works, and a command that
+// continued in the meantime has its own outcome.
 func TestEngineReconnect(t *testing.T) {
 	t.Parallel()
 	l := newRelay(t)
@@ -128,19 +128,19 @@ func TestEngineReconnect(t *testing.T) {
 	require.ErrorIs(t, rt.Destroy(t.Context(), id), runtime.ErrUnavailable)
 	mustExec(t, direct, id, "/box", "kill", pid, "TERM")
 	l.restore(t, needEngine(t).DaemonHost()[7:])
-	require.NoError(t, <-outcome, "the command's own end, while the engine was away")
+	require.NoError(t, <-outcome, "the command's own exit, while the engine was unavailable")
 	require.Equal(t, "hi\n", mustExec(t, rt, id, "/box", "echo", "hi"))
 }
 
-// An engine that takes a connection and then says nothing holds up no call for
-// longer than its context.
+// An engine that accepts a connection and then does not respond blocks no call
+// for longer than its context.
 func TestUnresponsiveEngineHonoursContext(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
 	require.NoError(t, err)
 	defer listener.Close()
-	needEngine(t) // for the shim's sake: both are of this machine
+	needEngine(t) // because of the shim: both are of this machine
 	o := options(t)
 	o.Host = "unix://" + path
 	rt, err := docker.New(t.Context(), o)
@@ -153,8 +153,8 @@ func TestUnresponsiveEngineHonoursContext(t *testing.T) {
 	require.ErrorIs(t, rt.Destroy(ctx, "x"), context.DeadlineExceeded)
 }
 
-// A stream tells whether its container runs still, which is another one when
-// the engine has started it again, however the stream itself fares.
+// A stream reports whether its container still runs, whatever the state of the
+// stream. A container that the engine has started again is another one.
 func TestStreamRunningDetectsRestart(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)

@@ -16,9 +16,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// BenchmarkFiles saves and restores a large file and many small ones. The time of
-// the container's processors says what that costs on a machine that has other
-// work.
+// BenchmarkFiles saves and restores a large file and many small ones. The CPU time
+// of the container is the cost on a machine that has other load.
 func BenchmarkFiles(b *testing.B) {
 	large := make([]byte, 256<<20)
 	_, _ = rand.Read(large) // it never fails
@@ -55,7 +54,7 @@ func benchmarkFiles(b *testing.B, archive []byte) {
 	b.ReportMetric(median(save)*1000, "save-p50-ms")
 }
 
-// processorTime is what a container's processes have used.
+// processorTime returns the CPU time that a container's processes have used.
 func processorTime(b *testing.B, id string) time.Duration {
 	b.Helper()
 	r, err := needEngine(b).ContainerStatsOneShot(b.Context(), "hostler-"+id)
@@ -66,7 +65,7 @@ func processorTime(b *testing.B, id string) time.Duration {
 	return time.Duration(stats.CPUStats.CPUUsage.TotalUsage)
 }
 
-// tarball is an archive of files with the same content.
+// tarball returns an archive of files with the same content.
 func tarball(b *testing.B, files int, content []byte) []byte {
 	b.Helper()
 	var out bytes.Buffer

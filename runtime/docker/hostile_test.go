@@ -14,17 +14,17 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// imageAttacked is the image whose program belongs to a user.
+// imageAttacked returns the image whose program belongs to a user.
 func imageAttacked(user int) string { return fmt.Sprintf("%s/attacked:%d", instance, user) }
 
-// No tenant reaches the next one, on the engine of this machine.
+// No tenant affects the next one, on the engine of this machine.
 func TestHostile(t *testing.T) {
 	needEngine(t)
 	testenv.SkipShort(t, "docker")
 	runHostile(t, "docker", "", 2, runtimetest.Limitations{})
 }
 
-// Nor does one under gVisor.
+// No tenant affects the next one under gVisor.
 func TestHostileGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
 	testenv.SkipShort(t, "gvisor")
@@ -32,7 +32,7 @@ func TestHostileGVisor(t *testing.T) {
 }
 
 func runHostile(t *testing.T, name, host string, sample int, limitations runtimetest.Limitations) {
-	importImages(t, host) // whose end removes this one as well
+	importImages(t, host) // its cleanup removes this one as well
 	at := func(o *docker.Options) { o.Host = host }
 	rt := connect(t, at)
 	for _, user := range []int{0, 1001} {

@@ -11,7 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// An engine keeps to what it was asked for, and says what it does not have.
+// An engine applies what was requested, and reports what it does not have.
 func TestEngineIsolation(t *testing.T) {
 	needEngine(t)
 	rt, spec := openRuntime(t), newSpec()
@@ -52,7 +52,7 @@ func TestSignalAsUser(t *testing.T) {
 		text, err := io.ReadAll(log)
 		require.NoError(t, err)
 		return len(text) > 0
-	}, 30*time.Second, 10*time.Millisecond, "the main process listens to signals")
+	}, 30*time.Second, 10*time.Millisecond, "the main process handles signals")
 	require.True(t, run("kill", "main", "USR1").OK())
 	require.Equal(t, "USR1", run("await", "signals").Stdout.String())
 	refused := run("kill", "1", "USR1")

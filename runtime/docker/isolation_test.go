@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// What an engine cannot do is refused, by field, with what to do instead.
+// What an engine does not support is rejected, by field and with a hint.
 func TestCheckIsolation(t *testing.T) {
 	plain := system.Info{
 		Runtimes:        map[string]system.RuntimeWithStatus{"runc": {}, "runsc": {}},
@@ -49,8 +49,8 @@ func TestCheckIsolation(t *testing.T) {
 	require.ErrorContains(t, checkIsolation(plain, runtime.Isolation{Runtime: "kata"}), "runc, runsc")
 }
 
-// The settings that the engine is sent have every wish; a profile comes from
-// the operator's folder and from nowhere else.
+// The settings that the engine receives have every requested option; a profile
+// comes only from the operator's directory.
 func TestApplyIsolation(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "strict.json"), []byte("{ \"defaultAction\": \"SCMP_ACT_ERRNO\" }\n"), 0o600))
@@ -79,7 +79,7 @@ func TestApplyIsolation(t *testing.T) {
 	require.ErrorContains(t, err, "--seccomp-profiles")
 }
 
-// The engine is asked when there is a wish, and not answering is no consent.
+// The engine is queried only for a non-zero Isolation. No response is an error.
 func TestCheckQueriesEngineOnlyWhenNeeded(t *testing.T) {
 	k := &signalEngine{status: http.StatusInternalServerError}
 	r := newStopRuntime(t, k, nil)

@@ -23,18 +23,18 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// instance is this run of the tests. Its label is on all that they make.
+// instance names this run of the tests. Its label is on everything they create.
 var instance = "test-" + uuid.NewString()[:8]
 
-// The images of the tests: nothing but our box program and what is named.
+// The images of the tests: only the test program and what is named.
 var (
-	imageTestprog = instance + "/box:latest"   // as root, in /, with no command
+	imageTestprog = instance + "/box:latest"   // as root, in /, without a command
 	imageUsers    = instance + "/users:latest" // with accounts, a user and a command
 )
 
 var secret = []byte("a secret of the tests")
 
-// engine is the engine of this machine, and the reason when there is none.
+// engine returns the engine of this machine, or the reason why there is none.
 var engine = sync.OnceValues(func() (*client.Client, error) {
 	api, err := client.NewClientWithOpts(client.FromEnv, client.WithAPIVersionNegotiation())
 	if err != nil {
@@ -46,10 +46,11 @@ var engine = sync.OnceValues(func() (*client.Client, error) {
 	return api, err
 })
 
-// engineImagesByHost are the engines on which the images are, by their address.
+// engineImagesByHost has the engines on which the images are, by their address.
 var engineImagesByHost sync.Map // of *preparation
 
-// engineImages is that of one engine. Its backend removes everything in the end.
+// engineImages prepares the images of one engine. Its backend removes everything
+// at the end.
 type engineImages struct {
 	once sync.Once
 	rt   *docker.Runtime
@@ -76,24 +77,24 @@ func purge(rt *docker.Runtime) error {
 	return rt.Purge(ctx, imageTestprog, imageUsers, imageAttacked(0), imageAttacked(1001))
 }
 
-// needEngine skips, loudly, where there is no engine, and fails where there
-// has to be one.
+// needEngine skips the test visibly if there is no engine, and fails it if one is
+// required.
 func needEngine(t testing.TB) *client.Client {
 	t.Helper()
 	api, err := engine()
 	if err == nil {
 		return api
 	}
-	testenv.Skip(t, "docker", "no Docker engine answers: %v", err)
+	testenv.Skip(t, "docker", "no Docker engine responds: %v", err)
 	return nil
 }
 
-// options are those of the tests' backend.
+// options returns those of the tests' backend.
 func options(t testing.TB) docker.Options {
 	return docker.Options{Instance: instance, Secret: secret, ShimPath: runtimetest.BuildShim(t)}
 }
 
-// openRuntime connects to the engine, with the images there.
+// openRuntime connects to the engine and ensures that the images exist.
 func openRuntime(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	t.Helper()
 	needEngine(t)
@@ -101,7 +102,7 @@ func openRuntime(t testing.TB, change ...func(*docker.Options)) *docker.Runtime 
 	return connect(t, change...)
 }
 
-// connect connects to an engine as it is.
+// connect connects to an engine without preparing it.
 func connect(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	t.Helper()
 	o := options(t)
@@ -114,7 +115,7 @@ func connect(t testing.TB, change ...func(*docker.Options)) *docker.Runtime {
 	return rt
 }
 
-// importImages builds what the tests run, from nothing: no registry, no shell.
+// importImages builds what the tests run, from scratch: no registry, no shell.
 // An empty host is the engine of this machine.
 func importImages(t testing.TB, host string) {
 	t.Helper()
@@ -140,10 +141,10 @@ func importImages(t testing.TB, host string) {
 			`USER alice`, `WORKDIR /home/alice`, `ENV FROM_IMAGE=yes PATH=/usr/bin`,
 			`ENTRYPOINT ["box"]`, `CMD ["idle"]`))
 	})
-	require.NotNil(t, p.rt, "the images could not be made")
+	require.NotNil(t, p.rt, "the images could not be created")
 }
 
-// buildProgram builds a program of testdata and gives its content.
+// buildProgram builds a program of testdata and returns its content.
 func buildProgram(t testing.TB, name string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -156,7 +157,7 @@ func buildProgram(t testing.TB, name string) string {
 	return string(content)
 }
 
-// rootfs packs files, and folders whose names end in a slash.
+// rootfs packs files, and directories whose names end in a slash.
 func rootfs(t testing.TB, files map[string]string) *bytes.Buffer {
 	t.Helper()
 	var buf bytes.Buffer
@@ -183,7 +184,8 @@ func newSpec() runtime.Spec {
 	}
 }
 
-// startContainer makes and starts a container that goes when the test ends.
+// startContainer creates and starts a container that is destroyed when the test
+// ends.
 func startContainer(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Spec)) string {
 	t.Helper()
 	spec := newSpec()
@@ -196,7 +198,7 @@ func startContainer(t testing.TB, rt *docker.Runtime, change ...func(*runtime.Sp
 	return spec.ID
 }
 
-// mustExec runs a command that has to succeed and gives what it printed.
+// mustExec runs a command that must succeed and returns its output.
 func mustExec(t testing.TB, rt *docker.Runtime, id string, args ...string) string {
 	t.Helper()
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: args})

@@ -16,12 +16,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// An older engine that is asked by two at once makes two networks of a name,
-// and starts no container on either. What is too many goes, before a container
-// is made as well as before it is started.
+// An older engine creates two networks of a name for two concurrent requests, and
+// starts no container on either. The surplus one is removed both before a
+// container is created and before it is started.
 func TestDuplicateNetworkIsRemoved(t *testing.T) {
 	rt, api := openRuntime(t), needEngine(t)
-	startContainer(t, rt) // one is there now
+	startContainer(t, rt) // the network exists now
 	createDuplicateNetwork(t, api)
 	startContainer(t, rt)
 	require.Equal(t, 1, countDefaultNetworks(t, api))
@@ -37,8 +37,8 @@ func TestDuplicateNetworkIsRemoved(t *testing.T) {
 	require.Equal(t, runtime.Running, status.State)
 }
 
-// createDuplicateNetwork asks as the client does not: without a look at what there is. A
-// newer engine refuses a name that it has.
+// createDuplicateNetwork sends the request without checking what exists, unlike
+// the client. A newer engine rejects a name that it has.
 func createDuplicateNetwork(t *testing.T, api *client.Client) {
 	t.Helper()
 	dial := api.Dialer()

@@ -14,10 +14,10 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// BenchmarkRecycle compares, turn by turn, making a container with wiping one
-// whose root filesystem can be written, for images of more and more files. A
+// BenchmarkRecycle compares, alternating, creating a container with wiping one
+// whose root filesystem is writable, for images with more and more files. A
 // wipe is what a claim pays for it: every process is ended, the volume is
-// emptied, every file is compared, the main process is started anew. The
+// emptied, every file is compared, the main process is started again. The
 // baseline is what a pool pays once for each container.
 func BenchmarkRecycle(b *testing.B) {
 	for _, files := range []int{1_000, 10_000, 100_000} {

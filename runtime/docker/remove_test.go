@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slowEngine is an engine that removes containers at its leisure.
+// slowEngine is an engine that removes containers only when the test lets it.
 type slowEngine struct {
-	removing chan string // of each container that it is told to remove
+	removing chan string // of each container that it is asked to remove
 	removed  chan struct{}
 }
 
@@ -30,9 +30,9 @@ func (s slowEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer.Result(), nil
 }
 
-// Containers leave one after another, also when nobody waits for the first any
-// more: the engine is still at it. One that never answers holds up the others
-// for a while only.
+// Containers are removed one after another, also if no caller waits for the first
+// any more: the engine still removes it. A removal without a response delays the
+// others only for a limited time.
 func TestRemovesAreSerialised(t *testing.T) {
 	for _, answers := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestRemovesAreSerialised(t *testing.T) {
 			require.Contains(t, <-engine.removing, "first")
 
 			second := make(chan error, 1)
-			go func() { second <- r.remove(t.Context(), "second") }() // ends with its answer
+			go func() { second <- r.remove(t.Context(), "second") }() // ends with its response
 			synctest.Wait()
 			require.Empty(t, engine.removing)
 			if answers {

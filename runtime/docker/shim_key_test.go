@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// Of the container's processes only the first is told the key.
+// Of the container's processes only the first receives the key.
 func TestShimKeyNotInherited(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -20,8 +20,9 @@ func TestShimKeyNotInherited(t *testing.T) {
 	require.NotContains(t, text, shim.ConfigEnv)
 }
 
-// No account that root in a container makes is the shim's user: not by a number
-// that the kernel takes for it, nor by -1, which keeps the user of the process that starts a program.
+// No account that root in a container creates is the shim's user: not by a number
+// that the kernel truncates to it, nor by -1, which keeps the user of the process
+// that starts a program.
 func TestAccountsNeverMapToShimUser(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)

@@ -19,15 +19,16 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// The volume with the shim is made whole whoever makes it at once, mended when
-// it was left half-made, and made again when somebody has removed it.
+// The volume with the shim is complete however many servers create it
+// concurrently, is restored when it was left incomplete, and is created again
+// when another program has removed it.
 func TestShimVolumeRepair(t *testing.T) {
 	t.Parallel()
 	api := needEngine(t)
 	own := filepath.Join(t.TempDir(), "shim")
 	content, err := os.ReadFile(options(t).ShimPath)
 	require.NoError(t, err)
-	// A version of its own, which nobody else uses meanwhile.
+	// A version of its own, which no other test uses concurrently.
 	require.NoError(t, os.WriteFile(own, append(content, instance...), 0o755))
 	fresh := func() *docker.Runtime { return openRuntime(t, func(o *docker.Options) { o.ShimPath = own }) }
 
@@ -44,7 +45,7 @@ func TestShimVolumeRepair(t *testing.T) {
 			return rt.Start(t.Context(), spec.ID)
 		})
 	}
-	require.NoError(t, all.Wait(), "four at once")
+	require.NoError(t, all.Wait(), "four concurrently")
 
 	rt := fresh()
 	c, err := api.ContainerInspect(t.Context(), "hostler-"+ids[0])
@@ -60,8 +61,8 @@ func TestShimVolumeRepair(t *testing.T) {
 	}
 	require.NoError(t, api.VolumeRemove(t.Context(), volume, false))
 	require.Equal(t, "hi\n", mustExec(t, rt, startContainer(t, rt), "/box", "echo", "hi"), "after its removal")
-	// What a broken copy looks like: the name, and not the content; or the
-	// content, for everybody to read.
+	// A broken copy has the name, and not the content; or the content, readable by
+	// every user.
 	for i, broken := range []struct {
 		mode    int64
 		content string
@@ -71,12 +72,12 @@ func TestShimVolumeRepair(t *testing.T) {
 		rt := openRuntime(t, func(o *docker.Options) { o.ShimPath = other })
 		corruptShimVolume(t, rt, broken.mode, broken.content)
 		id := startContainer(t, rt)
-		require.Contains(t, mustExec(t, rt, id, "/box", "stat", shim.BinaryPath), "file 111 0 0 ", "after it was spoiled")
+		require.Contains(t, mustExec(t, rt, id, "/box", "stat", shim.BinaryPath), "file 111 0 0 ", "after it was corrupted")
 	}
 }
 
-// corruptShimVolume puts something else where the shim of a backend should be, before that
-// backend has ever looked.
+// corruptShimVolume puts other content where the shim of a backend should be, before
+// that backend has first checked it.
 func corruptShimVolume(t *testing.T, rt *docker.Runtime, mode int64, content string) {
 	t.Helper()
 	api := needEngine(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// signalEngine is an engine that is told to send signals.
+// signalEngine is an engine that records requests to send signals.
 type signalEngine struct {
 	status  int
 	signals []string // the signals
@@ -27,14 +27,14 @@ type signalEngine struct {
 func (k *signalEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 	k.signals = append(k.signals, r.URL.Query().Get("signal"))
 	if k.status == 0 {
-		return nil, errors.New("nothing listens there")
+		return nil, errors.New("no server is listening")
 	}
 	answer := httptest.NewRecorder()
 	answer.WriteHeader(k.status)
 	return answer.Result(), nil
 }
 
-// newStopRuntime is a backend whose sessions are dialled so.
+// newStopRuntime returns a backend whose sessions use this dial function.
 func newStopRuntime(t *testing.T, k *signalEngine, dial func(context.Context) error) *Runtime {
 	api, err := client.NewClientWithOpts(client.WithHTTPClient(&http.Client{Transport: k}), client.WithVersion("1.41"))
 	require.NoError(t, err)
@@ -50,7 +50,7 @@ func newStopRuntime(t *testing.T, k *signalEngine, dial func(context.Context) er
 	}
 }
 
-// runningContainer is what the engine tells of a container that runs.
+// runningContainer returns the engine's description of a container that runs.
 func runningContainer(grace time.Duration) container.InspectResponse {
 	return container.InspectResponse{
 		ContainerJSONBase: &container.ContainerJSONBase{ID: "c", State: &container.State{Running: true}},
@@ -58,13 +58,13 @@ func runningContainer(grace time.Duration) container.InspectResponse {
 	}
 }
 
-// The signal arrives and the grace period is kept where no session can be had,
-// whichever way it fails, also while another container is being removed.
+// The signal arrives and the grace period is enforced if no session is available,
+// whatever its error, also while another container is being removed.
 func TestStopWithoutSession(t *testing.T) {
 	for name, dial := range map[string]func(context.Context) error{
-		"no answer": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
-		"refused":   func(context.Context) error { return runtime.ErrUnavailable },
-		"a fraud":   func(context.Context) error { return runtime.ErrTainted },
+		"no response": func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) },
+		"refused":     func(context.Context) error { return runtime.ErrUnavailable },
+		"tainted":     func(context.Context) error { return runtime.ErrTainted },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -85,7 +85,7 @@ func TestStopWithoutSession(t *testing.T) {
 	}
 }
 
-// What does not run, or has no time to end, costs none.
+// A container that does not run, or has no grace period, is stopped at once.
 func TestStopWhenNotRunning(t *testing.T) {
 	ended, paused, old := runningContainer(time.Hour), runningContainer(time.Hour), runningContainer(time.Hour)
 	ended.State.Running, paused.State.Paused, old.Config.StopTimeout = false, true, nil
@@ -112,9 +112,9 @@ func TestStopWhenNotRunning(t *testing.T) {
 	}
 }
 
-// An engine that refuses to send the signal, for good, does not keep the
-// container: the session asks the main process, and if none can be had, nobody
-// does. One that is away is waited for.
+// An engine that permanently refuses to send the signal does not keep the
+// container: the session asks the main process to exit, and if none is available,
+// the container is removed without a signal. An unavailable engine is an error.
 func TestStopWhenSignalFails(t *testing.T) {
 	for name, tt := range map[string]struct {
 		status int
@@ -122,10 +122,10 @@ func TestStopWhenSignalFails(t *testing.T) {
 		dialed bool
 		want   error
 	}{
-		"the session knows that it has ended": {http.StatusInternalServerError, runtime.ErrNotRunning, true, nil},
-		"there is no session":                 {http.StatusInternalServerError, runtime.ErrUnavailable, true, nil},
-		"the container is tainted":            {http.StatusInternalServerError, runtime.ErrTainted, true, nil},
-		"the engine is away":                  {0, runtime.ErrUnavailable, false, runtime.ErrUnavailable},
+		"the session knows that it has exited": {http.StatusInternalServerError, runtime.ErrNotRunning, true, nil},
+		"there is no session":                  {http.StatusInternalServerError, runtime.ErrUnavailable, true, nil},
+		"the container is tainted":             {http.StatusInternalServerError, runtime.ErrTainted, true, nil},
+		"the engine is unavailable":            {0, runtime.ErrUnavailable, false, runtime.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// packet is what the engine makes of a write.
+// packet returns a write in the engine's format.
 func packet(stream byte, content string) string {
 	header := make([]byte, packetHeader)
 	header[0] = stream
@@ -22,8 +22,8 @@ func packet(stream byte, content string) string {
 	return string(header) + content
 }
 
-// However the stream is cut into pieces, stdout comes out whole and stderr
-// apart; a stream that ends within a packet is no end.
+// However the stream is split, stdout is complete and separate from stderr; an
+// EOF within a packet is an error.
 func TestDemux(t *testing.T) {
 	whole := packet(1, "one ") + packet(2, "err") + packet(1, "") + packet(1, "two") + packet(2, "or")
 	for name, cut := range map[string]func(io.Reader) io.Reader{
@@ -51,7 +51,7 @@ func TestDemux(t *testing.T) {
 	}
 }
 
-// Of endless complaints the beginning is kept, and an unknown packet ends it.
+// Of endless stderr the beginning is kept, and an unknown packet ends the stream.
 func TestDemuxBounds(t *testing.T) {
 	d := demux{from: bufio.NewReader(strings.NewReader(
 		strings.Repeat(packet(2, strings.Repeat("x", 1000)), 1000) + packet(1, "out")))}
@@ -64,7 +64,7 @@ func TestDemuxBounds(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 }
 
-// Whatever an engine sends, reading it ends, and gives no more than was sent.
+// Whatever an engine sends, reading it ends, and returns no more than was sent.
 func FuzzDemux(f *testing.F) {
 	f.Add([]byte(packet(1, "one") + packet(2, "two")))
 	f.Add([]byte("\x01\x00\x00\x00\xff\xff\xff\xffx"))
@@ -76,12 +76,12 @@ func FuzzDemux(f *testing.F) {
 			t.Fatalf("read %d and %d bytes of %d", len(out), d.stderr.Len(), len(sent))
 		}
 		if err == nil && d.remaining != 0 {
-			t.Fatalf("an end within a packet is no end")
+			t.Fatalf("an EOF within a packet is not an error")
 		}
 	})
 }
 
-// The last bytes are the last, however they came.
+// The last bytes are kept, however they were written.
 func TestTailBuffer(t *testing.T) {
 	text := strings.Repeat("0123456789", 100)
 	for _, limit := range []int{1, 7, 10, 999, 1000, 2000} {

@@ -16,7 +16,7 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// The backend keeps the contract, on the engine of this machine.
+// The backend meets the contract, on the engine of this machine.
 func TestRuntimeContract(t *testing.T) {
 	needEngine(t)
 	runtimetest.Run(t, runtimetest.Harness{
@@ -34,7 +34,7 @@ func TestRuntimeContract(t *testing.T) {
 	})
 }
 
-// The backend keeps the contract under gVisor, too, on an engine of its own.
+// The backend meets the contract under gVisor, on a separate engine.
 func TestRuntimeContractGVisor(t *testing.T) {
 	host := gvisortest.Host(t)
 	importImages(t, host)
@@ -52,14 +52,14 @@ func TestRuntimeContractGVisor(t *testing.T) {
 			return id
 		},
 		// gVisor lists neither System V objects nor message queues, which outlive
-		// processes, does not note when a file is written through a mapping, and
-		// lets root make control groups.
+		// processes, does not record when a file is written through a mapping, and
+		// lets root create control groups.
 		Limitations: runtimetest.Limitations{WipeUnverifiable: true, ReadableIOCounters: true},
 	})
 }
 
-// tamper makes a container whose label says that of its protocol version. Labels
-// cannot be changed: the container is made again with another one.
+// tamper gives a container this protocol version in its label. Labels cannot be
+// changed: the container is created again with another one.
 func tamper(t *testing.T, api *client.Client, rt runtime.Runtime, spec runtime.Spec, protocol string) {
 	t.Helper()
 	name := "hostler-" + spec.ID
@@ -84,7 +84,7 @@ func tamper(t *testing.T, api *client.Client, rt runtime.Runtime, spec runtime.S
 	require.NoError(t, api.ContainerStart(t.Context(), name, container.StartOptions{}))
 }
 
-// createForeign makes a container with the name that ours would have, and with
+// createForeign creates a container with the name that ours would have, and with
 // the labels of another instance.
 func createForeign(t *testing.T, api *client.Client, id string) (engineID string) {
 	t.Helper()

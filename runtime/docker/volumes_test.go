@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A read-only root can be written where programs expect it, and nowhere else.
+// A read-only root is writable where programs expect it, and nowhere else.
 func TestReadOnlyRoot(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -23,9 +23,9 @@ func TestReadOnlyRoot(t *testing.T) {
 	require.False(t, result.OK())
 }
 
-// A volume that the workload may only read is filled and emptied by Hostler,
-// and by nobody in the container, whoever that is, also when the engine has
-// started it again.
+// A volume that is read-only for the workload is filled and emptied by Hostler,
+// and cannot be written by any process in the container, whatever its user, also
+// when the engine has started it again.
 func TestReadOnlyVolume(t *testing.T) {
 	t.Parallel()
 	rt, api := openRuntime(t), needEngine(t)
@@ -62,8 +62,8 @@ func TestReadOnlyVolume(t *testing.T) {
 	}
 }
 
-// What is mounted inside a folder that is emptied stays where it is, and what
-// lies beside it goes.
+// What is mounted inside a directory that is emptied stays where it is, and what
+// is next to it is removed.
 func TestWipeKeepsNestedMounts(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)

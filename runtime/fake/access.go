@@ -6,15 +6,15 @@ import (
 	"syscall"
 )
 
-// What a permission bit allows.
+// The values of a permission bit.
 const (
 	mayRead  fs.FileMode = 4
 	mayWrite fs.FileMode = 2
 	mayExec  fs.FileMode = 1 // or run
 )
 
-// isAllowed says whether a user has a permission. Root has no more than others:
-// a command has no capability. The engine, which is no user, may all.
+// isAllowed reports whether a user has a permission. Root has no more than others,
+// because a command has no capability. The engine is not a user and may do all.
 func isAllowed(n *node, u *User, what fs.FileMode) bool {
 	switch {
 	case u == nil || n.mode&fs.ModeSymlink != 0:
@@ -27,16 +27,16 @@ func isAllowed(n *node, u *User, what fs.FileMode) bool {
 	return n.mode&what == what
 }
 
-// checkWritable says why a user may not change what is in p's filesystem.
+// checkWritable returns an error if a user may not change p's filesystem.
 func (t *tree) checkWritable(p location, u *User) error {
-	// The engine writes to a read-only volume, but nobody to a read-only root.
+	// The engine writes to a read-only volume, but nothing writes to a read-only root.
 	if p.mount.readOnly && (u != nil || !p.mount.volume) {
 		return syscall.EROFS
 	}
 	return nil
 }
 
-// checkEntry says why a user may not add or remove p's name.
+// checkEntry returns an error if a user may not add or remove p's name.
 func (t *tree) checkEntry(p location, u *User) error {
 	if err := t.checkWritable(p, u); err != nil {
 		return err

@@ -26,7 +26,7 @@ func (t *tree) addNode(p location, n *node, u *User) error {
 	return nil
 }
 
-// read is a file's content. It must not be changed.
+// read returns a file's content. It must not be changed.
 func (t *tree) read(name string, u *User) ([]byte, error) {
 	p, err := t.lookupExisting(name, true, u)
 	switch {
@@ -40,7 +40,7 @@ func (t *tree) read(name string, u *User) ([]byte, error) {
 	return p.node.data, nil
 }
 
-// write makes a file or writes to one, over what it holds or behind it.
+// write creates a file or writes to one, replacing its content or appending.
 func (t *tree) write(name string, data []byte, atEnd bool, u *User) error {
 	p, err := t.lookup(name, true, u)
 	if err != nil {
@@ -74,7 +74,7 @@ func (t *tree) checkOverwritable(p location, u *User) error {
 	return nil
 }
 
-// mkdir makes a folder.
+// mkdir creates a directory.
 func (t *tree) mkdir(name string, mode fs.FileMode, u *User) error {
 	p, err := t.lookup(name, false, u)
 	if err != nil {
@@ -90,7 +90,7 @@ func (t *tree) mkdir(name string, mode fs.FileMode, u *User) error {
 	return nil
 }
 
-// mkdirAll makes a folder and those above it, as far as they are missing.
+// mkdirAll creates a directory and its missing parents.
 func (t *tree) mkdirAll(name string, mode fs.FileMode, u *User) error {
 	p, err := t.lookup(name, true, u)
 	if err == nil && p.node != nil {
@@ -105,7 +105,7 @@ func (t *tree) mkdirAll(name string, mode fs.FileMode, u *User) error {
 	return t.mkdir(name, mode, u)
 }
 
-// remove takes a file away, a folder with all that is below it.
+// remove removes a file, or a directory with all that is below it.
 func (t *tree) remove(name string, u *User) error {
 	p, err := t.lookupExisting(name, false, u)
 	if err != nil {
@@ -123,8 +123,8 @@ func (t *tree) remove(name string, u *User) error {
 	return nil
 }
 
-// checkRemovable says why what is below a folder cannot be removed. A real engine
-// finds out half-way; here nothing goes.
+// checkRemovable returns an error if what is below a directory cannot be removed.
+// A real engine finds out half-way; here nothing is removed then.
 func (t *tree) checkRemovable(n *node, u *User) error {
 	if len(n.children) > 0 && !isAllowed(n, u, mayWrite|mayExec) {
 		return syscall.EACCES
@@ -140,7 +140,7 @@ func (t *tree) checkRemovable(n *node, u *User) error {
 	return nil
 }
 
-// chmod changes the permissions of what a name leads to.
+// chmod changes the permissions of what a name refers to.
 func (t *tree) chmod(name string, mode fs.FileMode, u *User) error {
 	p, err := t.lookupExisting(name, true, u)
 	if err != nil {
@@ -158,7 +158,7 @@ func (t *tree) chmod(name string, mode fs.FileMode, u *User) error {
 	return nil
 }
 
-// symlink makes a symbolic link.
+// symlink creates a symbolic link.
 func (t *tree) symlink(target, name string, u *User) error {
 	p, err := t.lookup(name, false, u)
 	if err != nil {

@@ -8,36 +8,36 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// container is one container: its files, its processes, what they print.
+// container is one container: its files, its processes and their output.
 type container struct {
 	spec    runtime.Spec
-	user    User   // whom it runs as, unless a command says otherwise
-	userErr error  // why there is none
+	user    User   // the user it runs as, unless a command names another
+	userErr error  // the error of resolving it
 	host    string // its address
 	onExit  func(runtime.Exit)
-	// protocol is the record's, guarded by the runtime's mu; program is what
-	// runs in it.
+	// protocol is the record's, guarded by the runtime's mu; program is the
+	// version of the program that runs in it.
 	protocol string
 	program  int
 
-	// mu guards what follows, files included. It is held for no program and no
-	// trap.
+	// mu guards what follows, files included. It is not held while a program or a
+	// trap runs.
 	mu          sync.Mutex
 	state       runtime.State
 	code        int
 	oom         bool
 	files       *tree
 	hasBaseline bool
-	baseline    int // files.changes at that time
+	baseline    int // files.changes when the baseline was recorded
 	fence       int64
 	main        *Proc
 	procs       map[int]*Proc // by pid
 	nextPID     int
 	active      map[*run]bool
-	runs        map[string]*run // by key
+	runs        map[string]*run // by RunID
 	runIDs      []string        // of runs, oldest first
 	log         log
-	stopAt      time.Time // when a Destroy asked the main process to end
+	stopAt      time.Time // when a Destroy asked the main process to exit
 }
 
 func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onExit func(runtime.Exit)) *container {
@@ -50,7 +50,7 @@ func newContainer(spec runtime.Spec, host string, speaks runtime.Protocols, onEx
 	}
 }
 
-// status describes the container.
+// status returns the container's status.
 func (c *container) status() runtime.Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -93,8 +93,8 @@ func (c *container) newMain(rt *Runtime) (*Proc, error) {
 	return p, nil
 }
 
-// handleExit is the end of the container: its main process is gone, and everything
-// else goes with it. The caller holds the lock.
+// handleExit handles the exit of the main process: the container exits, and all
+// other processes are killed. The caller holds the lock.
 func (c *container) handleExit(code int) {
 	c.state, c.code = runtime.Exited, code
 	c.killAll()
@@ -103,8 +103,8 @@ func (c *container) handleExit(code int) {
 	c.onExit(runtime.Exit{ID: c.spec.ID, ExitCode: code, OOMKilled: c.oom, Time: time.Now()})
 }
 
-// killAll ends every process, the main one without its death being the
-// container's, and with them the commands that run. The caller holds the lock.
+// killAll ends every process and with them the running commands. The end of the
+// main process does not count as an exit. The caller holds the lock.
 func (c *container) killAll() {
 	main := c.main
 	c.main = nil
@@ -119,7 +119,7 @@ func (c *container) killAll() {
 	}
 }
 
-// remove ends the container for good.
+// remove removes the container permanently.
 func (c *container) remove() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,14 +128,14 @@ func (c *container) remove() {
 		return
 	}
 	if c.state == runtime.Exited {
-		return // its death is told
+		return // its exit was reported
 	}
 	c.state = runtime.Exited
 	c.killAll()
 	c.onExit(runtime.Exit{ID: c.spec.ID, Time: time.Now()})
 }
 
-// address is the n-th of the block set aside for benchmarks of networks.
+// address returns the n-th address of the block reserved for network benchmarks.
 func address(n uint32) string {
 	return fmt.Sprintf("198.%d.%d.%d", 18+n>>16&1, n>>8&255, n&255)
 }

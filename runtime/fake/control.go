@@ -2,9 +2,9 @@ package fake
 
 import "github.com/hostler/hostler/runtime"
 
-// SetDown takes the engine away, or gives it back. While it is away every call
-// is ErrUnavailable and whoever watches is told so; what runs in containers
-// runs on.
+// SetDown makes the engine unavailable, or available again. While it is
+// unavailable every call returns ErrUnavailable, Watch included; what runs in
+// containers continues.
 func (rt *Runtime) SetDown(down bool) {
 	rt.down.Store(down)
 	if down {
@@ -12,8 +12,8 @@ func (rt *Runtime) SetDown(down bool) {
 	}
 }
 
-// Kill ends a container's main process with SIGKILL, and so the container.
-// It does nothing to one that does not run.
+// Kill ends a container's main process with SIGKILL, and so the container. It
+// does nothing to one that does not run.
 func (rt *Runtime) Kill(id string) { rt.kill(id, false) }
 
 // OOMKill is Kill by the engine's memory limit.
@@ -33,27 +33,27 @@ func (rt *Runtime) kill(id string, oom bool) {
 	c.terminate(c.main, sigKill)
 }
 
-// RemoveExternally removes a container as somebody does who goes behind our back.
+// RemoveExternally removes a container as another program does, bypassing Hostler.
 func (rt *Runtime) RemoveExternally(id string) { rt.remove(id) }
 
-// AddForeign makes a container of somebody else that bears the name we would give
-// to ours of this id. Nothing may ever list, touch or remove it.
+// AddForeign creates a container of another owner with the name that ours of this
+// id would have. No call may ever list, change or remove it.
 func (rt *Runtime) AddForeign(id string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.foreign[id] = true
 }
 
-// SetProtocols has the server be of another version from now on. The containers stay
-// what they are.
+// SetProtocols changes the version of the server from now on. The containers do
+// not change.
 func (rt *Runtime) SetProtocols(p runtime.Protocols) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
 	rt.protocols = p
 }
 
-// SetRecordedProtocol changes what the engine's record of a container has for a protocol
-// version.
+// SetRecordedProtocol changes the protocol version in the engine's record of a
+// container.
 func (rt *Runtime) SetRecordedProtocol(id, protocol string) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()
@@ -63,8 +63,8 @@ func (rt *Runtime) SetRecordedProtocol(id, protocol string) {
 }
 
 // AddProgram adds a program that can be run by its name, or replaces one. The
-// name "*" stands for every program that is found nowhere else. The program
-// may be a container's main process as well.
+// name "*" stands for every program that is not found otherwise. The program
+// may also be a container's main process.
 func (rt *Runtime) AddProgram(name string, p Program) {
 	rt.mu.Lock()
 	defer rt.mu.Unlock()

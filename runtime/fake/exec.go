@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Exec runs a command on the caller's goroutine. Of two callers with one key
+// Exec runs a command on the caller's goroutine. Of two callers with one RunID
 // the first runs the command, and the second waits for it.
 func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	var result runtime.Result
@@ -37,7 +37,7 @@ func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (ru
 	return result, nil
 }
 
-// WaitResult waits for a command that was begun before.
+// WaitResult waits for a command that began before.
 func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	var result runtime.Result
 	call := Call{Op: "outcome", ID: id, Command: cmd}
@@ -65,20 +65,20 @@ func (rt *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Comman
 	return result, err
 }
 
-// run is one command, from its start until all of it is gone.
+// run is one command, from its start until all its processes have exited.
 type run struct {
 	c         *container
 	grace     time.Duration
-	allExited chan struct{} // closed when its last process is gone
-	done      chan struct{} // closed when result and err are there
+	allExited chan struct{} // closed when its last process has exited
+	done      chan struct{} // closed when result and err are set
 
 	// The container's lock guards what follows.
 	liveProcs       int         // processes
-	ending          bool        // they have been told to end
-	killer          *time.Timer // goes off when their grace is over
+	ending          bool        // they have been asked to exit
+	killer          *time.Timer // fires at the end of their grace period
 	timedOut        bool
 	killed          bool
-	containerExited bool // the container ended
+	containerExited bool // the container exited
 	tainted         bool // the shim was killed
 	leaked          int
 	stdout          capture
@@ -88,8 +88,8 @@ type run struct {
 	err    error
 }
 
-// begin makes the run of a command and its leader. A key that is known gives
-// the run that there is, and no leader.
+// begin creates the run of a command and its leader. For a known RunID it returns
+// the existing run, and no leader.
 func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error) {
 	if err := checkInput(cmd); err != nil {
 		return nil, nil, err
@@ -123,7 +123,7 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	return r, leader, nil
 }
 
-// execute runs the command and waits until all of it is gone.
+// execute runs the command and waits until all its processes have exited.
 func (r *run) execute(leader *Proc, timeout time.Duration) {
 	if timeout <= 0 {
 		timeout = runtime.DefaultTimeout
@@ -158,8 +158,9 @@ func (r *run) execute(leader *Proc, timeout time.Duration) {
 	close(r.done)
 }
 
-// cancel ends a command whose caller's context has ended, and says so to the
-// caller before the command's end can: unless it had ended already.
+// cancel ends a command whose caller's context has ended. It marks the command as
+// canceled before the end of the command can be reported, unless it had ended
+// already.
 func (r *run) cancel(cancelled *atomic.Bool) {
 	r.c.mu.Lock()
 	cancelled.Store(r.liveProcs > 0)
@@ -167,7 +168,7 @@ func (r *run) cancel(cancelled *atomic.Bool) {
 	r.terminate()
 }
 
-// expire is the timeout of a command that has not ended by then.
+// expire ends a command at its timeout, if it is still running.
 func (r *run) expire() {
 	r.c.mu.Lock()
 	r.timedOut = !r.ending && r.liveProcs > 0
@@ -175,7 +176,7 @@ func (r *run) expire() {
 	r.terminate()
 }
 
-// endLeaked ends what a leader that has ended by itself has left behind.
+// endLeaked ends the processes that a leader which exited by itself has left.
 func (r *run) endLeaked() {
 	r.c.mu.Lock()
 	if !r.ending {
@@ -185,8 +186,8 @@ func (r *run) endLeaked() {
 	r.terminate()
 }
 
-// terminate tells every process of the run to end, and kills those that are left
-// when the grace is over. Once it has begun it is not begun again.
+// terminate asks every process of the run to exit, and kills the remaining ones
+// at the end of the grace period. Only the first call has an effect.
 func (r *run) terminate() {
 	r.c.mu.Lock()
 	if r.ending || r.liveProcs == 0 {
@@ -215,16 +216,16 @@ func (r *run) kill() {
 	}
 }
 
-// processes are those of the run. The caller holds the lock.
+// processes returns those of the run. The caller holds the lock.
 func (r *run) processes() []*Proc {
 	return r.c.sorted(func(p *Proc) bool { return p.run == r })
 }
 
-// maxRuns is how many runs with a key a container remembers.
+// maxRuns is how many runs with a RunID a container remembers.
 const maxRuns = 1 << 10
 
-// rememberRun keeps a run for whoever asks for its key again. The caller holds
-// the lock.
+// rememberRun keeps a run for callers that request its RunID again. The caller
+// holds the lock.
 func (c *container) rememberRun(runID string, r *run) {
 	if runID == "" {
 		return
@@ -237,7 +238,7 @@ func (c *container) rememberRun(runID string, r *run) {
 	c.runIDs = append(c.runIDs, runID)
 }
 
-// clearRuns drops what commands have printed. The caller holds the lock.
+// clearRuns drops the output of commands. The caller holds the lock.
 func (c *container) clearRuns() {
 	clear(c.runs)
 	c.runIDs = nil

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// Exec returns only when everything that the command started is gone, after
-// exactly its timeout and its grace.
+// Exec returns only when everything that the command started has exited, after
+// exactly its timeout and its grace period.
 func TestExecEndsEverything(t *testing.T) {
 	const timeout, grace = 5 * time.Second, time.Second
 	cases := map[string]struct {
@@ -23,27 +23,27 @@ func TestExecEndsEverything(t *testing.T) {
 		elapsed time.Duration
 		want    runtime.Result
 	}{
-		"in time":              {[]string{"exit", "3"}, 0, runtime.Result{ExitCode: 3}},
-		"by itself":            {[]string{"signal", "HUP"}, 0, runtime.Result{ExitCode: 129, Signal: "SIGHUP"}},
-		"hangs":                {[]string{"hang", "m"}, timeout, runtime.Result{ExitCode: 143, Signal: "SIGTERM", TimedOut: true}},
-		"ends well when asked": {[]string{"idle", "m"}, timeout, runtime.Result{TimedOut: true}},
-		"deaf":                 {[]string{"ignore-term", "m"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
-		"stopped":              {[]string{"signal", "STOP"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
-		"storm":                {[]string{"forkstorm", "m"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
-		"leaves a child":       {[]string{"double-fork", "m"}, 0, runtime.Result{Leaked: 1}},
-		"leaves a deaf child":  {[]string{"leave-deaf", "m"}, grace, runtime.Result{Leaked: 1, Killed: true}},
+		"before the timeout":    {[]string{"exit", "3"}, 0, runtime.Result{ExitCode: 3}},
+		"by itself":             {[]string{"signal", "HUP"}, 0, runtime.Result{ExitCode: 129, Signal: "SIGHUP"}},
+		"hangs":                 {[]string{"hang", "m"}, timeout, runtime.Result{ExitCode: 143, Signal: "SIGTERM", TimedOut: true}},
+		"exits when asked":      {[]string{"idle", "m"}, timeout, runtime.Result{TimedOut: true}},
+		"ignores SIGTERM":       {[]string{"ignore-term", "m"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
+		"stopped":               {[]string{"signal", "STOP"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
+		"fork storm":            {[]string{"forkstorm", "m"}, timeout + grace, runtime.Result{ExitCode: 137, Signal: "SIGKILL", TimedOut: true, Killed: true}},
+		"leaves a child":        {[]string{"double-fork", "m"}, 0, runtime.Result{Leaked: 1}},
+		"child ignores SIGTERM": {[]string{"leave-ignoring", "m"}, grace, runtime.Result{Leaked: 1, Killed: true}},
 	}
 	for name, tt := range cases {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt := fake.New()
-				rt.AddProgram("leave-deaf", func(_ context.Context, p *fake.Proc) int {
-					p.Spawn("deaf", "m").OnTerm(func() {})
+				rt.AddProgram("leave-ignoring", func(_ context.Context, p *fake.Proc) int {
+					p.Spawn("ignoring", "m").OnTerm(func() {})
 					return 0
 				})
 				id := startContainer(t, rt)
 				cmd := execTestprog(tt.args...)
-				if tt.args[0] == "leave-deaf" {
+				if tt.args[0] == "leave-ignoring" {
 					cmd.Args = tt.args
 				}
 				cmd.Timeout, cmd.Grace = timeout, grace
@@ -64,7 +64,7 @@ func TestExecEndsEverything(t *testing.T) {
 }
 
 // The end of the caller's context ends the command as its timeout does, and is
-// the error; one that comes after the command's end is nothing.
+// the error; a context that ends after the command has no effect.
 func TestExecEndsWithItsContext(t *testing.T) {
 	cause := errors.New("the flow was stopped")
 	synctest.Test(t, func(t *testing.T) {
@@ -83,12 +83,12 @@ func TestExecEndsWithItsContext(t *testing.T) {
 		require.ErrorIs(t, err, cause)
 		result, err := rt.Exec(t.Context(), id, execTestprog("read", "never"))
 		require.NoError(t, err)
-		require.Equal(t, 1, result.ExitCode, "a command whose context is over does not start")
+		require.Equal(t, 1, result.ExitCode, "a command whose context has ended does not start")
 	})
 }
 
-// Of two callers with one key, one runs the command and both get its outcome;
-// a third who comes later does too.
+// Of two callers with one RunID, one runs the command and both get its outcome;
+// a later third one does too.
 func TestExecRunsEachRunIDOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := fake.New()
@@ -116,8 +116,8 @@ func TestExecRunsEachRunIDOnce(t *testing.T) {
 	})
 }
 
-// Whatever ends the container under a command, the answer is that its outcome
-// is unknown, and nothing of it goes on.
+// Whatever ends the container under a command, the error is that its outcome is
+// unknown, and nothing of it continues.
 func TestExecWhenContainerExits(t *testing.T) {
 	cases := map[string]struct {
 		cut  func(t *testing.T, rt *fake.Runtime, id string)
@@ -153,13 +153,13 @@ func TestExecWhenContainerExits(t *testing.T) {
 				synctest.Wait()
 				tt.cut(t, rt, id)
 				require.ErrorIs(t, <-ended, tt.want)
-				require.Error(t, <-wrote, "a dead process changes nothing")
+				require.Error(t, <-wrote, "an exited process changes nothing")
 			})
 		})
 	}
 }
 
-// When the process that looks after a command is killed, nobody knows.
+// If the process that supervises a command is killed, its outcome is unknown.
 func TestExecWithKilledShimTaintsContainer(t *testing.T) {
 	rt := fake.New()
 	id := startContainer(t, rt)
@@ -169,11 +169,11 @@ func TestExecWithKilledShimTaintsContainer(t *testing.T) {
 	cmd := execTestprog("kill", "shim", "KILL")
 	cmd.User = "app"
 	result, err := rt.Exec(t.Context(), id, cmd)
-	require.NoError(t, err, "only root can")
+	require.NoError(t, err, "only root can kill it")
 	require.Equal(t, 1, result.ExitCode)
 }
 
-// A command that cannot start says why, and has not run.
+// A command that cannot start returns the reason, and has not run.
 func TestStartErrors(t *testing.T) {
 	rt := fake.New()
 	id := startContainer(t, rt)
@@ -191,7 +191,7 @@ func TestStartErrors(t *testing.T) {
 		"no such file":    {runtime.Command{Args: []string{"/bin/nothing"}}, runtime.StartBinaryNotFound},
 		"no program":      {runtime.Command{Args: []string{"./text"}}, runtime.StartNotExecutable},
 		"not executable":  {runtime.Command{Args: []string{"/data/plain"}}, runtime.StartNotExecutable},
-		"a folder":        {runtime.Command{Args: []string{"/data"}}, runtime.StartNotExecutable},
+		"a directory":     {runtime.Command{Args: []string{"/data"}}, runtime.StartNotExecutable},
 		"user":            {runtime.Command{Args: []string{"box"}, User: "who"}, runtime.StartUserNotFound},
 		"group":           {runtime.Command{Args: []string{"box"}, User: "app:who"}, runtime.StartUserNotFound},
 		"workdir":         {runtime.Command{Args: []string{"box"}, Workdir: "/no"}, runtime.StartWorkdirNotFound},
@@ -248,7 +248,7 @@ func TestOutputIsCapped(t *testing.T) {
 		}
 		if valid == whole {
 			require.True(t, strings.HasPrefix(whole, out.Head) && strings.HasSuffix(whole, out.Tail))
-			require.NotContains(t, out.String(), "\uFFFD", "no character is cut")
+			require.NotContains(t, out.String(), "\uFFFD", "no character is split")
 		}
 		require.Equal(t, out.String(), strings.ToValidUTF8(out.String(), "?"))
 		require.NotContains(t, out.String(), "\x00")

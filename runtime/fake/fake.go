@@ -1,16 +1,16 @@
-// Package fake is a runtime that is wholly in memory: containers are entries
-// of a table, their files a small tree, their processes functions in Go.
+// Package fake is a runtime entirely in memory: containers are entries of a
+// table, their files a small tree, their processes functions in Go.
 //
 // It promises the same meaning of every call as the real backends: it passes
-// the suite of package runtimetest, where its containers hold the program box
-// at TestprogPath. It reads no clock but package time's, polls nothing and starts
-// no goroutine that outlives the call it serves, so it may be used within
-// testing/synctest, and a container that nobody destroys holds up nothing.
+// the suite of package runtimetest, in which its containers have the test program
+// at TestprogPath. It reads no clock other than package time's, does not poll and
+// starts no goroutine that outlives the call it serves, so it may be used within
+// testing/synctest, and a container that is never destroyed blocks nothing.
 //
-// Beyond the contract it can be broken: a call can be made to fail, to wait,
-// to do its work and lose its answer (fault.go); a container can die or vanish
-// (control.go); a program can be added (Program). What it leaves to the real
-// backends: images, networks and limits, which it takes as given.
+// In addition to the contract it injects faults: a call can be made to fail, to
+// block, or to do its work and lose its response (fault.go); a container can exit
+// or disappear (control.go); a program can be added (Program). It leaves to the
+// real backends images, networks and limits, which it accepts without effect.
 package fake
 
 import (
@@ -25,11 +25,11 @@ import (
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// TestprogPath is where every container has the program box.
+// TestprogPath is where every container has the test program.
 const TestprogPath = "/bin/box"
 
 // Runtime is an engine in memory and everything in it. Its containers live as
-// long as it does: a test of a restarted server goes on with the same value.
+// long as it does: a test of a restarted server continues with the same value.
 type Runtime struct {
 	faults  faults
 	events  events
@@ -39,7 +39,7 @@ type Runtime struct {
 	// mu guards what follows. It is never held together with a container's.
 	mu         sync.RWMutex
 	containers map[string]*container
-	foreign    map[string]bool // names taken by somebody else's containers
+	foreign    map[string]bool // names in use by containers of other owners
 	programs   map[string]Program
 	protocols  runtime.Protocols
 }
@@ -54,8 +54,8 @@ func New() *Runtime {
 	}
 }
 
-// do makes one call: it is recorded, meets the faults that are set for it, and
-// finds its container. The error says what was being done, and to what.
+// do makes one call: it is recorded, runs the traps that are set for it, and
+// finds its container. The error names the operation and its subject.
 func (rt *Runtime) do(ctx context.Context, call Call, action func(*container) error) error {
 	return rt.call(ctx, call, func() error {
 		c, err := rt.lookup(call.ID)
@@ -110,7 +110,7 @@ func (rt *Runtime) lookup(id string) (*container, error) {
 	return c, nil
 }
 
-// program finds a registered program by the name that a file or an argv has.
+// program returns a registered program by the name in a file or an argv.
 func (rt *Runtime) program(name string) (Program, bool) {
 	rt.mu.RLock()
 	defer rt.mu.RUnlock()

@@ -26,7 +26,7 @@ func newSpec() runtime.Spec {
 	}
 }
 
-// startContainer is a container that runs box idle.
+// startContainer starts a container that runs the test program.
 func startContainer(t testing.TB, rt *fake.Runtime) string {
 	t.Helper()
 	spec := newSpec()
@@ -39,7 +39,7 @@ func execTestprog(args ...string) runtime.Command {
 	return runtime.Command{Args: append([]string{"box"}, args...)}
 }
 
-// The fake means what every backend means.
+// The fake meets the contract of every backend.
 func TestRuntimeContract(t *testing.T) {
 	rt := fake.New()
 	runtimetest.Run(t, runtimetest.Harness{

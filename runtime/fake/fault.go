@@ -18,13 +18,13 @@ type Call struct {
 	Op string
 	// ID is the container's; empty for list and watch.
 	ID string
-	// Args are an exec's argv, a put's or a get's folder.
+	// Args are an exec's argv, and the directory of a put or a get.
 	Args []string
 	// Command is an exec's.
 	Command runtime.Command
 }
 
-// String is the line that Calls lists: "exec c1 box echo hi".
+// String returns the line that Calls lists: "exec c1 box echo hi".
 func (c Call) String() string {
 	return strings.Join(c.words(), " ")
 }
@@ -38,7 +38,7 @@ func (c Call) words() []string {
 	return append(words, c.Args...)
 }
 
-// subject is the call as an error names it. An argv may hold secrets.
+// subject returns the call as an error names it. An argv may hold secrets.
 func (c Call) subject() string {
 	if c.ID == "" {
 		return c.Op
@@ -46,12 +46,12 @@ func (c Call) subject() string {
 	return c.Op + " " + c.ID
 }
 
-// Trap is what a fault does at a call. An error is the call's answer.
+// Trap is an injected fault. Its error is the error of the call.
 type Trap func(ctx context.Context, call Call) error
 
-// faults is what is set for calls to come, and the record of those that came.
+// faults has the traps for future calls, and the record of earlier ones.
 type faults struct {
-	// mu guards what follows, never while a trap runs.
+	// mu guards what follows. It is not held while a trap runs.
 	mu    sync.Mutex
 	calls []Call
 	set   []*fault
@@ -63,11 +63,11 @@ type fault struct {
 	after   bool
 }
 
-// minKeptCalls is how many calls are remembered at least: benchmarks make
-// millions.
+// minKeptCalls is how many calls are kept at least. There is a limit because
+// benchmarks make millions.
 const minKeptCalls = 1 << 14
 
-// record records a call and gives the traps set for it.
+// record records a call and returns the traps set for it.
 func (f *faults) record(call Call) (before, after []Trap) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -88,7 +88,7 @@ func (f *faults) record(call Call) (before, after []Trap) {
 	return before, after
 }
 
-// matches says whether a call begins with the words of a pattern, of which "*"
+// matches reports whether a call begins with the words of a pattern, in which "*"
 // is any word.
 func matches(pattern []string, call Call) bool {
 	words := call.words()
@@ -115,26 +115,26 @@ func (f *faults) add(pattern string, after bool, trap Trap) (remove func()) {
 	}
 }
 
-// Before calls trap at the beginning of every call that matches, before
-// anything is done. The pattern is a prefix of what Call.String gives, word by
-// word, with "*" for any one: "create", "exec c1", "exec * migrate". Traps run
-// in the order they were set; the first error is the answer.
+// Before runs trap at the beginning of every matching call, before anything is
+// done. The pattern is a prefix of what Call.String returns, word by word, with
+// "*" for any one: "create", "exec c1", "exec * migrate". Traps run in the order
+// in which they were set; the first error is the error of the call.
 func (rt *Runtime) Before(pattern string, trap Trap) (remove func()) {
 	return rt.faults.add(pattern, false, trap)
 }
 
-// After calls trap when the deed of a call that matches is done, or has
-// failed. An error is the answer in place of the true one.
+// After runs trap when the action of a matching call has succeeded or failed. An
+// error replaces the real one.
 func (rt *Runtime) After(pattern string, trap Trap) (remove func()) {
 	return rt.faults.add(pattern, true, trap)
 }
 
-// Break makes every call that matches fail, with nothing done.
+// Break makes every matching call fail without effect.
 func (rt *Runtime) Break(pattern string, err error) (restore func()) {
 	return rt.Before(pattern, func(context.Context, Call) error { return err })
 }
 
-// BreakOnce makes the next call that matches fail, with nothing done.
+// BreakOnce makes the next matching call fail without effect.
 func (rt *Runtime) BreakOnce(pattern string, err error) {
 	var done atomic.Bool
 	rt.Before(pattern, func(context.Context, Call) error {
@@ -145,15 +145,15 @@ func (rt *Runtime) BreakOnce(pattern string, err error) {
 	})
 }
 
-// DropResponse lets every call that matches do its work and fail all the same,
-// as when the connection to an engine breaks.
+// DropResponse lets every matching call take effect and fail all the same, as
+// when the connection to an engine breaks.
 func (rt *Runtime) DropResponse(pattern string, err error) (restore func()) {
 	return rt.After(pattern, func(context.Context, Call) error { return err })
 }
 
-// Block holds up every call that matches, before anything is done, until
-// release is called or the call's context ends. Reached is closed when the
-// first call arrives.
+// Block blocks every matching call, before anything is done, until release is
+// called or the call's context ends. Reached is closed when the first call
+// arrives.
 func (rt *Runtime) Block(pattern string) (reached <-chan struct{}, release func()) {
 	arrived, released := make(chan struct{}), make(chan struct{})
 	arrive := sync.OnceFunc(func() { close(arrived) })
@@ -169,7 +169,7 @@ func (rt *Runtime) Block(pattern string) (reached <-chan struct{}, release func(
 	return arrived, sync.OnceFunc(func() { remove(); close(released) })
 }
 
-// Delay makes every call that matches take d longer.
+// Delay makes every matching call take d longer.
 func (rt *Runtime) Delay(pattern string, d time.Duration) (remove func()) {
 	return rt.Before(pattern, func(ctx context.Context, _ Call) error {
 		timer := time.NewTimer(d)
@@ -183,8 +183,8 @@ func (rt *Runtime) Delay(pattern string, d time.Duration) (remove func()) {
 	})
 }
 
-// Calls lists the calls since New or ForgetCalls in the order they were made,
-// the latest 16,384 at least.
+// Calls returns the calls since New or ForgetCalls in the order in which they
+// were made, at least the latest 16,384.
 func (rt *Runtime) Calls() []string {
 	rt.faults.mu.Lock()
 	defer rt.faults.mu.Unlock()

@@ -47,7 +47,7 @@ func TestBreakOnceAndDropResponse(t *testing.T) {
 	require.ErrorIs(t, rt.Destroy(ctx, id), runtime.ErrUnavailable)
 	restore()
 	_, err = rt.Status(ctx, id)
-	require.ErrorIs(t, err, runtime.ErrNotFound, "the deed was done")
+	require.ErrorIs(t, err, runtime.ErrNotFound, "the action was done")
 }
 
 func TestCalls(t *testing.T) {
@@ -72,7 +72,7 @@ func TestBlockAndDelay(t *testing.T) {
 		<-reached
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBroken)
 		defer cancel()
-		require.ErrorIs(t, rt.Restart(ctx, id, 1), errBroken, "a held call ends with its context")
+		require.ErrorIs(t, rt.Restart(ctx, id, 1), errBroken, "a blocked call ends with its context")
 		release()
 		release()
 		group.Wait()
@@ -85,7 +85,7 @@ func TestBlockAndDelay(t *testing.T) {
 	})
 }
 
-// A watcher misses no death, learns of each once, and of the engine's too.
+// A watcher misses no exit, gets each once, and reports the loss of the engine.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, ctx := fake.New(), t.Context()
@@ -127,7 +127,7 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// A main process may be any program, and its end is the container's.
+// A main process may be any program, and its exit is the container's.
 func TestMainProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, ctx := fake.New(), t.Context()
@@ -148,7 +148,7 @@ func TestMainProgram(t *testing.T) {
 	})
 }
 
-// Everything may be called by everybody at once. The race detector judges.
+// All methods may be called concurrently. The race detector checks that.
 func TestConcurrentCalls(t *testing.T) {
 	rt := fake.New()
 	ids := make([]string, 8)

@@ -44,8 +44,8 @@ func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, archive io.Reader
 	})
 }
 
-// archiveError tells what is wrong with an archive from what is wrong with
-// whoever sends it.
+// archiveError distinguishes an error in an archive from an error of the reader
+// that provides it.
 func archiveError(err error) error {
 	for _, kind := range []error{tar.ErrHeader, io.ErrUnexpectedEOF, tar.ErrInsecurePath} {
 		if errors.Is(err, kind) {
@@ -55,7 +55,7 @@ func archiveError(err error) error {
 	return err
 }
 
-// lookupDir finds a folder of a container that runs.
+// lookupDir returns a directory of a container that runs.
 func (c *container) lookupDir(dir string) (location, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,13 +72,12 @@ func (c *container) lookupDir(dir string) (location, error) {
 	return p, nil
 }
 
-// entryTypes are the types of entries that there may be.
+// entryTypes are the supported types of entries.
 var entryTypes = map[byte]fs.FileMode{
 	tar.TypeReg: 0, tar.TypeDir: fs.ModeDir, tar.TypeSymlink: fs.ModeSymlink,
 }
 
-// unpack makes what one entry describes. What it makes is the container's
-// user's.
+// unpack creates what one entry describes. It belongs to the container's user.
 func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeXGlobalHeader {
 		return nil
@@ -89,7 +88,7 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	}
 	name := path.Clean(h.Name)
 	if name == "." {
-		return nil // the folder itself is not the archive's
+		return nil // the directory itself does not belong to the archive
 	}
 	data, err := io.ReadAll(content)
 	if err != nil {
@@ -117,14 +116,14 @@ func (c *container) unpack(dir string, h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// isBelow says whether a name leads nowhere but down.
+// isBelow reports whether a name stays below its directory.
 func isBelow(name string) bool {
 	return name != "" && !path.IsAbs(name) && !strings.ContainsRune(name, 0) &&
 		!slices.Contains(strings.Split(name, "/"), "..")
 }
 
-// unpack puts a node below base, with the folders above it. No link is
-// followed that leads out of base, and none is written through.
+// unpack adds a node below base, with its parent directories. It follows no link
+// out of base and writes through none.
 func (t *tree) unpack(base location, name string, n *node) error {
 	for i := range name {
 		if name[i] != '/' {
@@ -145,8 +144,8 @@ func (t *tree) unpack(base location, name string, n *node) error {
 	return t.addNode(p, n, nil)
 }
 
-// unpackDir makes a folder as its entry says, also out of one that there is.
-// One that has no entry, because it only stands above another, is made if it is
+// unpackDir creates a directory from its entry, or changes an existing one. A
+// directory without an entry, which only contains another, is created if it is
 // missing, with the owner of that.
 func (t *tree) unpackDir(base location, name string, entry, other *node) error {
 	w := walk{stack: []location{base}, contained: true}
@@ -177,7 +176,7 @@ func (t *tree) unpackDir(base location, name string, entry, other *node) error {
 	return nil
 }
 
-// CopyOut packs a folder. The archive is whole before it is read.
+// CopyOut packs a directory. The archive is complete before it is read.
 func (rt *Runtime) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
 	var archive bytes.Buffer
 	call := Call{Op: "get", ID: id, Args: []string{dir}}
@@ -200,7 +199,7 @@ func (rt *Runtime) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, 
 	return io.NopCloser(&archive), nil
 }
 
-// pack writes what is below a folder, in order.
+// pack writes what is below a directory, in order.
 func pack(w *tar.Writer, dir *node, prefix string) error {
 	for _, name := range slices.Sorted(maps.Keys(dir.children)) {
 		n := dir.children[name]
@@ -232,7 +231,7 @@ func packNode(w *tar.Writer, n *node, name string) error {
 	return err
 }
 
-// LastModified looks at the times of all that is below the folders.
+// LastModified reads the times of all that is below the directories.
 func (rt *Runtime) LastModified(ctx context.Context, id string, dirs []string) (time.Time, error) {
 	var last time.Time
 	err := rt.do(ctx, Call{Op: "changed", ID: id, Args: dirs}, func(c *container) error {
@@ -253,7 +252,7 @@ func (rt *Runtime) LastModified(ctx context.Context, id string, dirs []string) (
 	return last, err
 }
 
-// lastModified is the latest time of the node, of all below it, and the given one.
+// lastModified returns the latest time of the node, of all below it, and last.
 func (n *node) lastModified(last time.Time) time.Time {
 	if n.modified.After(last) {
 		last = n.modified

@@ -11,7 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// defaultPath is what programs are looked up in.
+// defaultPath is the PATH of commands.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // The accounts of every image.
@@ -22,7 +22,7 @@ const (
 	imageGroup = "root:x:0:\napp:x:1000:\nstaff:x:50:app\nnogroup:x:65534:\n"
 )
 
-// addImageFiles fills a tree with what every image holds.
+// addImageFiles adds the files of every image to a tree.
 func (t *tree) addImageFiles() {
 	now := time.Now()
 	file := func(name string, n *node) {
@@ -34,14 +34,14 @@ func (t *tree) addImageFiles() {
 	file("/etc/group", &node{mode: 0o644, data: []byte(imageGroup)})
 }
 
-// User is whom a process runs as.
+// User is the user of a process.
 type User struct {
 	UID, GID int
-	Groups   []int // besides GID
+	Groups   []int // in addition to GID
 	home     string
 }
 
-// accounts are the files that names are looked up in.
+// accounts are the files in which names are looked up.
 type accounts struct{ passwd, group string }
 
 func (t *tree) accounts() accounts {
@@ -51,7 +51,7 @@ func (t *tree) accounts() accounts {
 	return accounts{string(passwd), string(group)}
 }
 
-// lookup understands uid, uid:gid, name and name:group; empty is root.
+// lookup resolves uid, uid:gid, name and name:group; an empty spec is root.
 func (a accounts) lookup(spec string) (User, error) {
 	if spec == "" {
 		spec = "0"
@@ -74,7 +74,7 @@ func (a accounts) lookup(spec string) (User, error) {
 	return u, nil
 }
 
-// user finds an account. A number that has none is taken as it is.
+// user finds an account. A number without an account is valid.
 func (a accounts) user(name string) (u User, account string, err error) {
 	for _, fields := range entries(a.passwd, 6) {
 		uid, err1 := strconv.Atoi(fields[2])
@@ -107,8 +107,8 @@ func number(what, name string) (int, error) {
 	return int(n), nil
 }
 
-// entries are the lines of a file of accounts that have n fields at least. An
-// account that is nobody's has an empty name, and belongs to no group.
+// entries returns the lines of an account file that have at least n fields. A
+// line without a name is not an account, and belongs to no group.
 func entries(text string, n int) [][]string {
 	var all [][]string
 	for line := range strings.Lines(text) {

@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Create adds a container that does nothing yet.
+// Create adds a container that does not run yet.
 func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 	return rt.call(ctx, Call{Op: "create", ID: spec.ID}, func() error {
 		if err := checkSpec(spec); err != nil {
@@ -19,7 +19,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 		rt.mu.Lock()
 		defer rt.mu.Unlock()
 		if rt.foreign[spec.ID] {
-			return fmt.Errorf("%w: somebody else's container has its name", runtime.ErrInvalid)
+			return fmt.Errorf("%w: a container of another owner has its name", runtime.ErrInvalid)
 		}
 		if _, ok := rt.containers[spec.ID]; ok {
 			return runtime.ErrExists
@@ -29,7 +29,7 @@ func (rt *Runtime) Create(ctx context.Context, spec runtime.Spec) error {
 	})
 }
 
-// Check takes every wish as granted, unless a fault says otherwise.
+// Check accepts every spec, unless a trap returns an error.
 func (rt *Runtime) Check(ctx context.Context, spec runtime.Spec) error {
 	if spec.Isolation.FirstField() == "" {
 		return nil
@@ -64,7 +64,7 @@ func (rt *Runtime) Start(ctx context.Context, id string) error {
 	})
 }
 
-// Restart ends every process and runs the main one anew.
+// Restart ends every process and runs the main process again.
 func (rt *Runtime) Restart(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "restart", ID: id}, func(c *container) error {
 		if err := c.stopAll(fence); err != nil {
@@ -84,7 +84,7 @@ func (rt *Runtime) Stop(ctx context.Context, id string, fence int64) error {
 	})
 }
 
-// stopAll ends every process, the main one too, which is no death.
+// stopAll ends every process, the main process included, without an exit.
 func (c *container) stopAll(fence int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -95,8 +95,8 @@ func (c *container) stopAll(fence int64) error {
 	return nil
 }
 
-// checkFence refuses a fence that is smaller than one before. The caller holds the
-// lock.
+// checkFence rejects a fence that is smaller than an earlier one. The caller
+// holds the lock.
 func (c *container) checkFence(fence int64) error {
 	if fence < c.fence {
 		return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, c.fence, fence)
@@ -131,28 +131,28 @@ func (rt *Runtime) remove(id string) {
 	}
 }
 
-// Protocols are what was set by Speak.
+// Protocols returns what SetProtocols has set.
 func (rt *Runtime) Protocols() runtime.Protocols {
 	rt.mu.RLock()
 	defer rt.mu.RUnlock()
 	return rt.protocols
 }
 
-// version is that of a container's record, as runtime.Protocols.Parse has it.
+// version returns that of a container's record, as runtime.Protocols.Parse does.
 func (rt *Runtime) version(c *container) (int, error) {
 	rt.mu.RLock()
 	defer rt.mu.RUnlock()
 	version, err := rt.protocols.Parse(c.protocol)
 	if err == nil && version != c.program {
-		err = fmt.Errorf("%w: its program speaks version %d, and its record says %d", runtime.ErrTainted, c.program, version)
+		err = fmt.Errorf("%w: its program has the protocol version %d, and its record has %d", runtime.ErrTainted, c.program, version)
 	}
 	return version, err
 }
 
-// status is all that the engine tells of a container.
+// status returns what the engine reports of a container.
 func (rt *Runtime) status(c *container) runtime.Status {
 	s := c.status()
-	s.Protocol, _ = rt.version(c) // 0 when it is none
+	s.Protocol, _ = rt.version(c) // 0 if it is not a version
 	return s
 }
 

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// minKeptLog is how much of a log is kept at least.
+// minKeptLog is how many bytes of a log are kept at least.
 const minKeptLog = 1 << 20
 
-// log is what a main process has printed. The container's lock guards it.
+// log is the output of a main process. The container's lock guards it.
 type log struct {
 	text     []byte
-	wipedLen int // how much of it is from before the last Wipe
+	wipedLen int // how many of its bytes are from before the last Wipe
 	wipedAt  time.Time
 }
 
@@ -27,10 +27,10 @@ func (l *log) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// markWiped notes that nothing ran while all of this had been printed.
+// markWiped records that nothing runs and how much was printed before.
 func (l *log) markWiped() { l.wipedLen, l.wipedAt = len(l.text), time.Now() }
 
-// tail is the end of what was printed since then.
+// tail returns the end of what was printed since then.
 func (l *log) tail(since time.Time, tail int64) []byte {
 	from := len(l.text) - int(min(max(tail, 0), int64(len(l.text))))
 	if !since.IsZero() && !l.wipedAt.After(since) {
@@ -39,7 +39,7 @@ func (l *log) tail(since time.Time, tail int64) []byte {
 	return slices.Clone(l.text[from:])
 }
 
-// Logs gives the last bytes of what the main process has printed.
+// Logs returns the last bytes of the output of the main process.
 func (rt *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
 	var text []byte
 	call := Call{Op: "logs", ID: id}
@@ -55,7 +55,7 @@ func (rt *Runtime) Logs(ctx context.Context, id string, since time.Time, tail in
 	return io.NopCloser(bytes.NewReader(text)), nil
 }
 
-// eof is a stdin that nobody writes to.
+// eof is a stdin without a writer.
 type eof struct{}
 
 func (eof) Read([]byte) (int, error) { return 0, io.EOF }

@@ -8,10 +8,10 @@ import (
 )
 
 // capture keeps the beginning and the end of a stream, and counts the rest. It
-// grows as it is written to: most commands print next to nothing.
+// grows as it is written to, because most commands print little.
 type capture struct {
 	head  []byte
-	tail  []byte // a ring once it is full, its oldest byte at next
+	tail  []byte // once it is full, a ring whose oldest byte is at next
 	next  int
 	total int64
 }
@@ -40,7 +40,7 @@ func (c *capture) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// output is what was kept, with no character cut in two.
+// output returns what was kept, with no character split.
 func (c *capture) output() runtime.Output {
 	head := c.head
 	tail := append(append(make([]byte, 0, len(c.tail)), c.tail[c.next:]...), c.tail[:c.next]...)
@@ -53,7 +53,7 @@ func (c *capture) output() runtime.Output {
 		tail = tail[leadingPartial(tail):]
 	}
 	if len(c.tail) == 0 {
-		// Nothing follows that could finish the character.
+		// Nothing follows that could complete the character.
 		whole, tail = len(head), nil
 	}
 	return runtime.Output{
@@ -61,8 +61,8 @@ func (c *capture) output() runtime.Output {
 	}
 }
 
-// trailingPartial is how many bytes at the end of b begin a character that goes on
-// after it.
+// trailingPartial returns how many bytes at the end of b begin a character that
+// continues after it.
 func trailingPartial(b []byte) int {
 	for i := 1; i <= min(len(b), utf8.UTFMax-1); i++ {
 		last := b[len(b)-i:]
@@ -76,8 +76,8 @@ func trailingPartial(b []byte) int {
 	return 0
 }
 
-// leadingPartial is how many bytes at the beginning of b end a character whose first
-// byte is lost.
+// leadingPartial returns how many bytes at the beginning of b end a character
+// whose first byte is lost.
 func leadingPartial(b []byte) int {
 	n := 0
 	for n < min(len(b), utf8.UTFMax-1) && !utf8.RuneStart(b[n]) {
@@ -86,7 +86,7 @@ func leadingPartial(b []byte) int {
 	return n
 }
 
-// text is b as valid UTF-8 that every store takes: PostgreSQL refuses NUL.
+// text returns b as valid UTF-8 that every store accepts: PostgreSQL rejects NUL.
 func text(b []byte) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(string(b), "\uFFFD"), "\x00", "\uFFFD")
 }

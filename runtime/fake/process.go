@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// Program is what a process runs. The code that it returns is its exit code,
-// unless it is Park. It must return soon after ctx ends, which it does when the
-// process is killed: an Exec waits for it. A container's main process runs its
-// program within Start, so there it must return at once, with Park if it is to
-// go on.
+// Program is what a process runs. Its result is the exit code, unless it is Park.
+// It must return soon after ctx ends, which happens when the process is killed:
+// an Exec waits for it. A container's main process runs its program within
+// Start, so there it must return at once, with Park if the process is to
+// continue.
 type Program func(ctx context.Context, p *Proc) int
 
-// Park is what a program returns whose process stays until a signal ends it,
-// or Exit.
+// Park is the result of a program whose process stays until a signal or Exit
+// ends it.
 const Park = -1
 
-// Proc is a process as its program sees it. A dead one can do nothing more: it
-// writes to nothing, changes no file and starts no child.
+// Proc is a process as its program sees it. After its exit it can do nothing: its
+// writes are discarded, it changes no file and starts no child.
 type Proc struct {
 	Args   []string
 	Env    map[string]string
@@ -35,7 +35,7 @@ type Proc struct {
 	parent int
 	cancel context.CancelFunc
 	start  func() int    // runs its program; nil for a child
-	done   chan struct{} // closed when it is gone
+	done   chan struct{} // closed when it has exited
 
 	// The container's lock guards what follows.
 	traps   map[string]func() // by the signal's name
@@ -45,18 +45,18 @@ type Proc struct {
 	signal  string
 }
 
-// initPID is the process that starts the others, shimPID the one that looks
-// after commands. They are on no table: nothing can be done to them.
+// initPID is the process that starts the others, shimPID the one that supervises
+// commands. They are not in the process table: nothing can be done to them.
 const (
 	initPID  = 1
 	shimPID  = 2
 	firstPID = 7
 )
 
-// PID is the process's number within its container.
+// PID returns the process's number within its container.
 func (p *Proc) PID() int { return p.pid }
 
-// OnTerm has f called for SIGTERM instead of ending the process. f may call
+// OnTerm sets f to be called on SIGTERM instead of ending the process. f may call
 // Exit, and must not block.
 func (p *Proc) OnTerm(f func()) { p.OnSignal(sigTerm.Name, f) }
 
@@ -70,7 +70,7 @@ func (p *Proc) OnSignal(name string, f func()) {
 	p.traps[name] = f
 }
 
-// Exit ends a process, parked or not. Ending it twice changes nothing.
+// Exit ends a process, parked or not. A second call has no effect.
 func (p *Proc) Exit(code int) {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
@@ -79,7 +79,7 @@ func (p *Proc) Exit(code int) {
 	}
 }
 
-// ExitAfter ends a parked process when d has passed.
+// ExitAfter ends a parked process after d.
 func (p *Proc) ExitAfter(d time.Duration, code int) {
 	timer := time.AfterFunc(d, func() { p.Exit(code) })
 	p.c.mu.Lock()
@@ -92,7 +92,7 @@ func (p *Proc) ExitAfter(d time.Duration, code int) {
 	p.cancel = func() { timer.Stop(); cancel() }
 }
 
-// Spawn leaves a child that does nothing until a signal ends it.
+// Spawn starts a child that does nothing until a signal ends it.
 func (p *Proc) Spawn(args ...string) *Proc {
 	child := &Proc{
 		Args: args, Env: p.Env, Dir: p.Dir, User: p.User,
@@ -117,7 +117,7 @@ func (p *Proc) Spawn(args ...string) *Proc {
 	return child
 }
 
-// setUp gives a process what every one has, and its program.
+// setUp initializes a process and sets its program.
 func (p *Proc) setUp(program Program) {
 	p.done = make(chan struct{})
 	if program == nil {
@@ -129,15 +129,15 @@ func (p *Proc) setUp(program Program) {
 	p.start = func() int { return program(ctx, p) }
 }
 
-// execute runs the program on the caller's goroutine. Afterwards the process
-// is gone, or parked.
+// execute runs the program on the caller's goroutine. Afterwards the process has
+// exited or is parked.
 func (p *Proc) execute() {
 	if code := p.start(); code != Park {
 		p.Exit(code)
 	}
 }
 
-// addProc puts a process on the table. The caller holds the lock.
+// addProc adds a process to the table. The caller holds the lock.
 func (c *container) addProc(p *Proc) {
 	p.pid = c.nextPID
 	c.nextPID++
@@ -147,14 +147,14 @@ func (c *container) addProc(p *Proc) {
 	}
 }
 
-// processes is the table, oldest first.
+// processes returns the table, oldest first.
 func (c *container) processes() []*Proc {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.sorted(func(*Proc) bool { return true })
 }
 
-// sorted is the processes that match, oldest first. The caller holds the lock.
+// sorted returns the processes that match, oldest first. The caller holds the lock.
 func (c *container) sorted(match func(*Proc) bool) []*Proc {
 	var all []*Proc
 	for _, p := range c.procs {
@@ -166,8 +166,8 @@ func (c *container) sorted(match func(*Proc) bool) []*Proc {
 	return all
 }
 
-// pipe is a stream of one process into what keeps it. One that is dead writes
-// into the void.
+// pipe is a stream from one process to its destination. The writes of an exited
+// process are discarded.
 type pipe struct {
 	p  *Proc
 	to io.Writer

@@ -7,8 +7,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// RecordBaseline ends every process, remembers the state of a container's files, and
-// runs the main process anew.
+// RecordBaseline ends every process, records the state of a container's files, and
+// runs the main process again.
 func (rt *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "baseline", ID: id}, func(c *container) error {
 		if err := c.recordBaseline(fence); err != nil {
@@ -32,8 +32,8 @@ func (c *container) recordBaseline(fence int64) error {
 	return nil
 }
 
-// Wipe ends every process, empties what is mounted, and compares the rest with
-// what was sealed.
+// Wipe ends every process, empties the mounts, and compares the rest with the
+// baseline.
 func (rt *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 	return rt.do(ctx, Call{Op: "wipe", ID: id}, func(c *container) error {
 		c.mu.Lock()
@@ -48,7 +48,7 @@ func (rt *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
 		c.clearRuns()
 		c.files.resetVolumesAndTmpfs()
 		if !c.hasBaseline {
-			return fmt.Errorf("%w: it was never sealed", runtime.ErrWipeUnverified)
+			return fmt.Errorf("%w: it has no baseline", runtime.ErrWipeUnverified)
 		}
 		if c.baseline != c.files.changes {
 			return fmt.Errorf("%w: %s was changed", runtime.ErrWipeUnverified, c.files.changed)

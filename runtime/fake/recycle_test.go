@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// mustExec runs box, which has to succeed, and gives what it prints.
+// mustExec runs the test program, which must succeed, and returns its output.
 func mustExec(t *testing.T, rt *fake.Runtime, id string, args ...string) string {
 	t.Helper()
 	result, err := rt.Exec(t.Context(), id, execTestprog(args...))
@@ -22,8 +22,8 @@ func mustExec(t *testing.T, rt *fake.Runtime, id string, args ...string) string 
 	return result.Stdout.String()
 }
 
-// A wipe takes all that is on volumes and in memory, and lets through no
-// container whose other files were touched, be it to put them back.
+// A wipe removes everything on volumes and in memory. It rejects every container
+// whose other files were changed, even if they were restored.
 func TestWipe(t *testing.T) {
 	cases := map[string]struct {
 		do    [][]string
@@ -54,7 +54,7 @@ func TestWipe(t *testing.T) {
 			}
 			require.NoError(t, err)
 			_, err = rt.Exec(ctx, id, execTestprog("exit", "0"))
-			require.ErrorIs(t, err, runtime.ErrNotRunning, "the main process has ended too")
+			require.ErrorIs(t, err, runtime.ErrNotRunning, "the main process has exited too")
 			require.NoError(t, rt.Restart(ctx, id, 1))
 			require.Empty(t, listFiles(t, rt, id, "/data"))
 			require.Empty(t, listFiles(t, rt, id, "/tmp"))
@@ -63,7 +63,7 @@ func TestWipe(t *testing.T) {
 		})
 	}
 	rt := fake.New()
-	require.ErrorIs(t, rt.Wipe(t.Context(), startContainer(t, rt), 1), runtime.ErrWipeUnverified, "never sealed")
+	require.ErrorIs(t, rt.Wipe(t.Context(), startContainer(t, rt), 1), runtime.ErrWipeUnverified, "no baseline")
 }
 
 func TestReadOnly(t *testing.T) {
@@ -129,7 +129,7 @@ func listFiles(t *testing.T, rt *fake.Runtime, id, dir string) map[string]string
 	}
 }
 
-// What is put can be got again, owned by the container's user.
+// CopyOut returns what CopyIn has unpacked, owned by the container's user.
 func TestCopyInAndOut(t *testing.T) {
 	rt := fake.New()
 	spec := newSpec()
@@ -148,23 +148,23 @@ func TestCopyInAndOut(t *testing.T) {
 	require.Equal(t, "mine", mustExec(t, rt, spec.ID, "read", "far"), "a link is replaced, not written through")
 }
 
-// No entry reaches outside the folder, by its name or through a link.
+// No entry is unpacked outside the directory, by its name or through a link.
 func TestCopyInRejectsBadArchives(t *testing.T) {
 	half := archive(t, file("a", "some text"))
 	half.Truncate(515)
 	cases := map[string]*bytes.Buffer{
-		"above":          archive(t, file("../x", "")),
-		"deeper above":   archive(t, file("a/../../x", "")),
-		"down and up":    archive(t, file("a/../x", "")),
-		"below a file":   archive(t, file("a", ""), file("a/x", "")),
-		"over a folder":  archive(t, file("f/x", ""), file("f", "")),
-		"absolute":       archive(t, file("/data/x", "")),
-		"through a link": archive(t, symlink("l", "/etc"), file("l/x", "")),
-		"and around":     archive(t, symlink("l", ".."), file("l/etc/x", "")),
-		"hard link":      archive(t, entry{tar.Header{Typeflag: tar.TypeLink, Name: "l", Linkname: "a"}, ""}),
-		"device":         archive(t, entry{tar.Header{Typeflag: tar.TypeChar, Name: "d"}, ""}),
-		"cut":            half,
-		"noise":          bytes.NewBuffer(bytes.Repeat([]byte("noise"), 200)),
+		"above":            archive(t, file("../x", "")),
+		"deeper above":     archive(t, file("a/../../x", "")),
+		"down and up":      archive(t, file("a/../x", "")),
+		"below a file":     archive(t, file("a", ""), file("a/x", "")),
+		"over a directory": archive(t, file("f/x", ""), file("f", "")),
+		"absolute":         archive(t, file("/data/x", "")),
+		"through a link":   archive(t, symlink("l", "/etc"), file("l/x", "")),
+		"and around":       archive(t, symlink("l", ".."), file("l/etc/x", "")),
+		"hard link":        archive(t, entry{tar.Header{Typeflag: tar.TypeLink, Name: "l", Linkname: "a"}, ""}),
+		"device":           archive(t, entry{tar.Header{Typeflag: tar.TypeChar, Name: "d"}, ""}),
+		"cut":              half,
+		"noise":            bytes.NewBuffer(bytes.Repeat([]byte("noise"), 200)),
 	}
 	rt := fake.New()
 	id := startContainer(t, rt)

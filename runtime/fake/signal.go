@@ -14,14 +14,14 @@ var (
 	sigStop = Signal{"SIGSTOP", 19}
 )
 
-// signals are found by the name without SIG.
+// signals are keyed by the name without SIG.
 var signals = map[string]Signal{
 	"KILL": sigKill, "TERM": sigTerm, "STOP": sigStop, "INT": {"SIGINT", 2},
 	"HUP": {"SIGHUP", 1}, "SEGV": {"SIGSEGV", 11}, "USR1": {"SIGUSR1", 10},
 	"ABRT": {"SIGABRT", 6}, "QUIT": {"SIGQUIT", 3}, "USR2": {"SIGUSR2", 12},
 }
 
-// signalByNumber is the signal of a number.
+// signalByNumber returns the signal of a number.
 func signalByNumber(n int) Signal {
 	for _, s := range signals {
 		if s.Number == n {
@@ -31,14 +31,14 @@ func signalByNumber(n int) Signal {
 	return Signal{fmt.Sprintf("signal %d", n), n}
 }
 
-// signal delivers s to a process. It is called without the container's lock: a
-// process that listens for it does so here.
+// signal delivers s to a process. It is called without the container's lock,
+// because it calls the handler of the process.
 func (c *container) signal(p *Proc, s Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case p.dead || s != sigKill && s != sigStop && p.stopped:
-		return // a stopped process gets it when it goes on, which none does
+		return // a stopped process gets it when it continues, which none does
 	case s == sigStop:
 		p.stopped = true
 	case s != sigKill && p.traps[s.Name] != nil:
@@ -60,8 +60,8 @@ func (c *container) terminate(p *Proc, s Signal) {
 	c.removeProc(p, 128+s.Number)
 }
 
-// removeProc takes a process off the table, and what hangs on it: its run, or with
-// the main one the whole container. The caller holds the container's lock.
+// removeProc removes a process from the table, and then ends its run, or with the
+// main process the whole container. The caller holds the container's lock.
 func (c *container) removeProc(p *Proc, code int) {
 	p.dead, p.code = true, code
 	delete(c.procs, p.pid)

@@ -10,20 +10,20 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// What a kernel takes of an argv, in bytes.
+// The limits of a kernel for an argv, in bytes.
 const (
 	maxArg  = 128 << 10
 	maxArgs = 2 << 20
 )
 
-// mainPIDEnv tells a command which process is the main one.
+// mainPIDEnv is the variable with the PID of the main process.
 const mainPIDEnv = "HOSTLER_MAIN_PID"
 
 func startError(reason runtime.StartReason, format string, args ...any) error {
 	return &runtime.StartError{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
 
-// checkInput refuses what no kernel would take.
+// checkInput rejects what no kernel would accept.
 func checkInput(cmd runtime.Command) error {
 	if len(cmd.Args) == 0 || cmd.Args[0] == "" {
 		return startError(runtime.StartBadInput, "there is no command")
@@ -42,14 +42,14 @@ func checkInput(cmd runtime.Command) error {
 	}
 	for name, value := range cmd.Environment {
 		if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(value, 0) {
-			return startError(runtime.StartBadInput, "the environment entry %q is none", name)
+			return startError(runtime.StartBadInput, "the environment entry %q is invalid", name)
 		}
 	}
 	return nil
 }
 
-// prepare finds what a process needs before it can start. The caller holds the
-// lock.
+// prepare resolves what a process needs before it can start. The caller holds
+// the lock.
 func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]string) error {
 	var err error
 	p.User, err = c.user, c.userErr
@@ -83,8 +83,8 @@ func (c *container) prepare(rt *Runtime, p *Proc, user string, env map[string]st
 	return nil
 }
 
-// findProgram finds a process's program: by the name that it was added with, then
-// as a file, as it is when it names a folder and else in PATH.
+// findProgram returns a process's program: by the name that it was added with,
+// then as a file, by its path if it has a slash and else in PATH.
 func (c *container) findProgram(rt *Runtime, p *Proc) (Program, error) {
 	name := p.Args[0]
 	if program, ok := rt.program(name); ok {
@@ -113,7 +113,7 @@ func (c *container) findProgram(rt *Runtime, p *Proc) (Program, error) {
 		if known && isAllowed(at.node, &p.User, mayExec) {
 			return program, nil
 		}
-		missing = startError(runtime.StartNotExecutable, "%q is no program that %d may run", file, p.User.UID)
+		missing = startError(runtime.StartNotExecutable, "%q is not a program that %d may run", file, p.User.UID)
 	}
 	if program, ok := rt.program("*"); ok {
 		return program, nil

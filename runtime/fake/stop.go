@@ -7,7 +7,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// stop asks the main process to end and waits for that, within what is left of
+// stop asks the main process to exit and waits until it has, up to the rest of
 // the grace period.
 func (c *container) stop(ctx context.Context) error {
 	c.mu.Lock()

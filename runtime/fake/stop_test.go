@@ -11,7 +11,7 @@ import (
 	"github.com/hostler/hostler/runtime/fake"
 )
 
-// The grace period begins with the first Destroy, whoever calls it again.
+// The grace period begins with the first Destroy, also if it is called again.
 func TestGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, spec := fake.New(), newSpec()

@@ -12,7 +12,7 @@ import (
 )
 
 // builtin are the programs that every runtime has. Box imitates the program of
-// the same name in package runtimetest; the others save flow tests from it.
+// the same name in package runtimetest; flow tests can use the others instead.
 var builtin = map[string]Program{
 	"box": testprog, "true": exitWith(0), "false": exitWith(1), "sleep": sleep,
 	"echo": func(_ context.Context, p *Proc) int { return codeOf(p, echo(p, p.Args[1:])) },
@@ -22,7 +22,7 @@ func exitWith(code int) Program {
 	return func(context.Context, *Proc) int { return code }
 }
 
-// sleep takes a number of seconds, or a duration as Go writes it.
+// sleep accepts a number of seconds, or a duration in Go's format.
 func sleep(_ context.Context, p *Proc) int {
 	if len(p.Args) != 2 {
 		return 2
@@ -35,15 +35,15 @@ func sleep(_ context.Context, p *Proc) int {
 	return Park
 }
 
-// testprogCommand is one row of box. One that returns errPark goes on.
+// testprogCommand is one command of box. One that returns errPark keeps running.
 type testprogCommand struct {
 	minArgs int // arguments that it needs
 	run     func(p *Proc, args []string) error
 }
 
-// errPark is how a command of box says Park, and exitCode how it says more
+// errPark is how a command of box returns Park; exitCode is how it returns more
 // than 0 or 1.
-var errPark = errors.New("it goes on")
+var errPark = errors.New("the process keeps running")
 
 type exitCode int
 
@@ -90,7 +90,7 @@ func testprog(ctx context.Context, p *Proc) int {
 		fmt.Fprintln(p.Stderr, "box: no command")
 		return 2
 	}
-	if args[0] == "await" && len(args) > 1 { // the one that waits on its caller's goroutine
+	if args[0] == "await" && len(args) > 1 { // it blocks on its caller's goroutine
 		return codeOf(p, await(ctx, p, args[1:]))
 	}
 	c, ok := testprogCommands[args[0]]
@@ -101,7 +101,7 @@ func testprog(ctx context.Context, p *Proc) int {
 	return codeOf(p, c.run(p, args[1:]))
 }
 
-// codeOf is the code of a command that ended so.
+// codeOf returns the exit code for the error of a command.
 func codeOf(p *Proc, err error) int {
 	if err == nil {
 		return 0
@@ -134,7 +134,7 @@ func echoErr(p *Proc, args []string) error {
 	return err
 }
 
-// repeat writes in large pieces.
+// repeat writes in large chunks.
 func repeat(p *Proc, args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {

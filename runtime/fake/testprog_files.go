@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// change does something to the files of a live process's container.
+// change changes the files of a running process's container.
 func (p *Proc) change(f func(t *tree, u *User) error) error {
 	p.c.mu.Lock()
 	defer p.c.mu.Unlock()
@@ -19,7 +19,7 @@ func (p *Proc) change(f func(t *tree, u *User) error) error {
 	return f(p.c.files, &p.User)
 }
 
-// abs is a name as seen from the process's working directory.
+// abs resolves a name in the process's working directory.
 func (p *Proc) abs(name string) string {
 	if path.IsAbs(name) {
 		return name
@@ -27,7 +27,7 @@ func (p *Proc) abs(name string) string {
 	return p.Dir + "/" + name
 }
 
-// ReadFile is a file's content. The name is relative to Dir, or absolute.
+// ReadFile returns a file's content. The name is relative to Dir, or absolute.
 func (p *Proc) ReadFile(name string) ([]byte, error) {
 	var data []byte
 	err := p.change(func(t *tree, u *User) error {
@@ -38,7 +38,7 @@ func (p *Proc) ReadFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// WriteFile makes a file, and the folders above it, or writes over one.
+// WriteFile creates a file and its missing parent directories, or replaces one.
 func (p *Proc) WriteFile(name string, data []byte) error {
 	return p.change(func(t *tree, u *User) error {
 		if err := t.mkdirAll(path.Dir(p.abs(name)), 0o755, u); err != nil {
@@ -56,7 +56,7 @@ func appendTo(p *Proc, args []string) error {
 	})
 }
 
-// await looks again and again, as the program of package runtimetest does.
+// await polls, as the program of package runtimetest does.
 func await(ctx context.Context, p *Proc, args []string) error {
 	for ctx.Err() == nil {
 		data, err := p.ReadFile(args[0])
@@ -143,7 +143,7 @@ func rewrite(p *Proc, args []string) error {
 	return p.WriteFile(args[0], data)
 }
 
-// attribute stands for what a file has besides its content and its mode.
+// attribute changes an attribute of a file other than its content and its mode.
 func attribute(p *Proc, args []string) error {
 	return p.change(func(t *tree, u *User) error {
 		at, err := t.lookupExisting(p.abs(args[0]), true, u)

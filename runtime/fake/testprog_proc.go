@@ -27,16 +27,16 @@ func hang(*Proc, []string) error { return errPark }
 
 func ignoreTerm(p *Proc, _ []string) error {
 	p.OnTerm(func() {})
-	if err := echo(p, []string{"deaf"}); err != nil {
+	if err := echo(p, []string{"ignoring"}); err != nil {
 		return err
 	}
 	return errPark
 }
 
-// recordSignals notes the signals that may ask a main process to end.
+// recordSignals records the signals that may ask a main process to exit.
 func recordSignals(p *Proc, args []string) error {
 	for _, name := range []string{"TERM", "INT", "QUIT", "USR1", "USR2"} {
-		p.OnSignal("SIG"+name, func() { _ = appendTo(p, []string{args[0], name}) }) // a dead one notes nothing
+		p.OnSignal("SIG"+name, func() { _ = appendTo(p, []string{args[0], name}) }) // an exited one records nothing
 	}
 	if err := echo(p, []string{"noted"}); err != nil {
 		return err
@@ -73,7 +73,7 @@ func kill(p *Proc, args []string) error {
 	return nil
 }
 
-// startDaemon leaves a child that hangs.
+// startDaemon starts a child that hangs.
 func startDaemon(p *Proc, args []string) error {
 	p.Spawn(p.Args[0], "hang", args[0])
 	return nil
@@ -82,18 +82,18 @@ func startDaemon(p *Proc, args []string) error {
 func printOnTerm(p *Proc, args []string) error {
 	child := p.Spawn(p.Args[0], "say-at-term", args[0])
 	child.OnTerm(func() {
-		_ = echo(child, args[:1]) // if it is dead by then, it says nothing
+		_ = echo(child, args[:1]) // if it has exited by then, it prints nothing
 		child.Exit(0)
 	})
 	return nil
 }
 
-// stormSize is how many children a storm has.
+// stormSize is how many children a fork storm has.
 const stormSize = 8
 
 func forkstorm(p *Proc, args []string) error {
 	p.OnTerm(func() {})
-	if err := echo(p, []string{"deaf"}); err != nil {
+	if err := echo(p, []string{"ignoring"}); err != nil {
 		return err
 	}
 	for range stormSize {
@@ -115,12 +115,12 @@ func ps(p *Proc, args []string) error {
 	return nil
 }
 
-// zombies never are: a process that ends is off the table.
+// zombies prints 0: a process that exits is removed from the table.
 func zombies(p *Proc, _ []string) error { return echo(p, []string{"0"}) }
 
-// kill sends a signal as a process does. The container's own two processes
-// take SIGTERM to the main process and SIGKILL from root: process 1 is out of
-// its reach, and without the other nobody knows what became of the command.
+// kill sends a signal as a process does. The container's own two processes accept
+// SIGTERM to the main process and SIGKILL from root: process 1 is out of reach,
+// and without the other the outcome of the command is unknown.
 func (c *container) kill(from *Proc, pid int, s Signal) error {
 	c.mu.Lock()
 	target, run := c.procs[pid], from.run

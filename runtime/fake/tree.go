@@ -12,10 +12,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// tree is the files of one container. The container's lock guards it.
+// tree has the files of one container. The container's lock guards it.
 //
-// Every change outside the mounts is counted, so that a container is clean
-// exactly when the count is what it was: like a ctime, it cannot be set back.
+// Every change outside the mounts is counted, so that a container is clean exactly
+// if the count equals that of the baseline: like a ctime, it cannot be set back.
 type tree struct {
 	root    *node
 	mounts  []*mount // the root's first, then by path
@@ -23,19 +23,19 @@ type tree struct {
 	changed string // the path of the last change
 }
 
-// node is a file, a folder or a symbolic link.
+// node is a file, a directory or a symbolic link.
 type node struct {
 	mode     fs.FileMode // type and permissions
 	uid, gid int
 	data     []byte // of a file; never changed in place
 	target   string // of a link
-	program  string // of a file that is one of ours, until it is written to
+	program  string // of a file that is a program, until it is written to
 	modified time.Time
-	children map[string]*node // of a folder
-	mount    *mount           // of the folder where one begins
+	children map[string]*node // of a directory
+	mount    *mount           // of the directory where one begins
 }
 
-// mount is a filesystem of its own: the root, a volume, a temporary one.
+// mount is a separate filesystem: the root, a volume, a temporary one.
 type mount struct {
 	path     string
 	mode     fs.FileMode
@@ -45,13 +45,13 @@ type mount struct {
 	tmpfs    bool
 }
 
-// errEscapes says that a name leads out of the folder it has to stay in.
-var errEscapes = errors.New("it leads outside")
+// errEscapes reports that a name leads out of the directory it must stay in.
+var errEscapes = errors.New("it leads outside the directory")
 
 const maxLinks = 40
 
-// tmpfsDirs are the folders that hold a filesystem in memory, as they are in a
-// container with a read-only root.
+// tmpfsDirs are the directories with a filesystem in memory, as in a container
+// with a read-only root.
 var tmpfsDirs = []string{"/dev/shm", "/run", "/tmp", "/var/tmp"}
 
 func newDir(mode fs.FileMode, u User) *node {
@@ -79,7 +79,7 @@ func newTree(spec runtime.Spec, user User) *tree {
 	return t
 }
 
-// ensureDir makes a folder of root's, and those above it.
+// ensureDir creates a directory that belongs to root, and its missing parents.
 func (t *tree) ensureDir(name string) *node {
 	at := t.root
 	for _, part := range strings.Split(name, "/") {
@@ -96,7 +96,7 @@ func (t *tree) ensureDir(name string) *node {
 	return at
 }
 
-// resetMounts makes the mounts that match what they were in the beginning.
+// resetMounts restores the initial state of the mounts that match.
 func (t *tree) resetMounts(match func(*mount) bool) {
 	for _, m := range t.mounts {
 		if !match(m) {
@@ -115,7 +115,7 @@ func (t *tree) resetVolumesAndTmpfs() {
 	t.resetMounts(func(m *mount) bool { return m.tmpfs || m.volume })
 }
 
-// location is where a name leads. Its node is nil when only the folder exists.
+// location is where a name leads. Its node is nil if only the directory exists.
 type location struct {
 	parent *node
 	name   string
@@ -128,7 +128,7 @@ func (t *tree) rootLocation() location {
 	return location{node: t.root, path: "/", mount: t.root.mount}
 }
 
-// lookup follows a name from the top.
+// lookup resolves a name from the root.
 func (t *tree) lookup(name string, follow bool, user *User) (location, error) {
 	w := walk{stack: []location{t.rootLocation()}, user: user}
 	p, err := w.resolve(name, follow)
@@ -138,7 +138,7 @@ func (t *tree) lookup(name string, follow bool, user *User) (location, error) {
 	return p, nil
 }
 
-// lookupExisting is find for what has to be there.
+// lookupExisting is lookup for a name that must exist.
 func (t *tree) lookupExisting(name string, follow bool, user *User) (location, error) {
 	p, err := t.lookup(name, follow, user)
 	if err == nil && p.node == nil {
@@ -147,12 +147,12 @@ func (t *tree) lookupExisting(name string, follow bool, user *User) (location, e
 	return p, err
 }
 
-// walk follows one name, link by link, with the rights of a user, or of the
-// engine if there is none.
+// walk resolves one name, link by link, with the permissions of a user, or of the
+// engine if the user is nil.
 type walk struct {
-	stack     []location // from where it began to where it is
+	stack     []location // from the start to the current location
 	user      *User
-	contained bool // where it began must not be left
+	contained bool // the walk must not leave its start
 	links     int
 }
 
@@ -204,7 +204,7 @@ func (w *walk) up() error {
 	if w.contained {
 		return errEscapes
 	}
-	return nil // the top is above itself
+	return nil // the root is its own parent
 }
 
 func (w *walk) followLink(target string) error {
@@ -221,7 +221,7 @@ func (w *walk) followLink(target string) error {
 	return nil
 }
 
-// splitPath are the steps of a name.
+// splitPath returns the elements of a name.
 func splitPath(name string) []string {
 	return slices.DeleteFunc(strings.Split(name, "/"), func(s string) bool { return s == "" || s == "." })
 }

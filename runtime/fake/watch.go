@@ -7,15 +7,15 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// events hands deaths to whoever watches.
+// events passes exits to the watchers.
 type events struct {
 	// mu guards what follows, and every watcher's queue.
 	mu       sync.Mutex
 	watchers map[*watcher]bool
 }
 
-// watcher is one call of Watch. Its queue has no bound: a slow watcher holds
-// up no container, and misses nothing.
+// watcher is one call of Watch. Its queue is unbounded: a slow watcher blocks no
+// container, and misses nothing.
 type watcher struct {
 	queue      []runtime.Exit
 	engineDown bool
@@ -39,7 +39,7 @@ func (e *events) unsubscribe(w *watcher) {
 	delete(e.watchers, w)
 }
 
-// drain empties a watcher's queue, and says whether its engine is lost.
+// drain empties a watcher's queue, and reports whether its engine is lost.
 func (e *events) drain(w *watcher) ([]runtime.Exit, bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -68,20 +68,20 @@ func (e *events) notifyAll(change func(*watcher)) {
 	}
 }
 
-// Watch reports deaths until ctx ends or the engine goes down.
+// Watch reports exits until ctx ends or the engine becomes unavailable.
 func (rt *Runtime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	err := rt.call(ctx, Call{Op: "watch"}, func() error { return rt.watch(ctx, ready, onExit) })
 	if ctx.Err() == nil {
 		return err
 	}
-	return nil // that it ends with its context is no fault
+	return nil // the end of its context is not an error
 }
 
 func (rt *Runtime) watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
 	w := rt.events.subscribe()
 	defer rt.events.unsubscribe(w)
-	// An engine that goes down between the check and the joining tells
-	// nobody.
+	// An engine that becomes unavailable between the check and the registration
+	// notifies no watcher.
 	if rt.down.Load() {
 		return runtime.ErrUnavailable
 	}

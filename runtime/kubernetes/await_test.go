@@ -23,17 +23,17 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// flakyServer is an API server with one pod, which changes once, and that is away now
-// and then.
+// flakyServer is an API server with one pod, which changes once. It is sometimes
+// unavailable.
 type flakyServer struct {
 	pod         *corev1.Pod
 	start       time.Time
-	changeAfter time.Duration // since it has begun
+	changeAfter time.Duration // since the start
 	outages     []outage
-	forbidWatch bool // it lets nobody follow what changes
+	forbidWatch bool // it permits no watch
 }
 
-// outage is from when to when a server does not answer.
+// outage is the period in which a server does not respond.
 type outage struct{ from, to time.Duration }
 
 func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -62,7 +62,7 @@ func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	if now < m.changeAfter {
 		time.AfterFunc(m.changeAfter-now, func() {
-			_ = json.NewEncoder(stream).Encode(map[string]any{"type": "MODIFIED", "object": m.pod}) // or it is cut
+			_ = json.NewEncoder(stream).Encode(map[string]any{"type": "MODIFIED", "object": m.pod}) // or the watch is closed
 		})
 	}
 	return &http.Response{StatusCode: http.StatusOK, Body: body, Header: jsonHeader()}, nil
@@ -70,7 +70,7 @@ func (m *flakyServer) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func jsonResponse(code int, object any) (*http.Response, error) {
 	body, write := io.Pipe()
-	go func() { // ends when the answer is read, or closed
+	go func() { // ends when the response is read, or closed
 		write.CloseWithError(json.NewEncoder(write).Encode(object))
 	}()
 	return &http.Response{StatusCode: code, Body: body, Header: jsonHeader()}, nil
@@ -80,7 +80,7 @@ func jsonHeader() http.Header {
 	return http.Header{"Content-Type": {k8sruntime.ContentTypeJSON}}
 }
 
-// newFlakyRuntime is a backend whose cluster is that server.
+// newFlakyRuntime returns a backend whose cluster is that server.
 func newFlakyRuntime(t *testing.T, m *flakyServer) *Runtime {
 	t.Helper()
 	client, err := newClient(&rest.Config{
@@ -93,9 +93,9 @@ func newFlakyRuntime(t *testing.T, m *flakyServer) *Runtime {
 	return &Runtime{config: &rest.Config{Host: "moody"}, client: client, pods: newPods(client, "default"), log: clientLog(nil)}
 }
 
-// A server that is lost is waited for from when it was lost, however long the
-// wait before it was; and no longer than that. What is no answer from the
-// beginning, or ever the same complaint, is borne for as long.
+// The timeout for a lost server begins when it was lost, however long the wait was
+// before. The same timeout applies to a server that never responds, and to a
+// condition that returns the same error every time.
 func TestAwaitPodTimeouts(t *testing.T) {
 	troubled := fmt.Errorf("%w: the node is in trouble", runtime.ErrUnavailable)
 	const long, short = 2 * maxWait, 2 * maxWait / 3
@@ -105,14 +105,14 @@ func TestAwaitPodTimeouts(t *testing.T) {
 		ends      time.Duration
 		want      error
 	}{
-		"it changes":            {server: flakyServer{changeAfter: long}, ends: long},
-		"away for a while":      {server: flakyServer{changeAfter: long + 1, outages: []outage{{long, long + short}}}, ends: long + short},
-		"away twice":            {server: flakyServer{changeAfter: 3 * long, outages: []outage{{long, long + short}, {2 * long, 2*long + short}}}, ends: 3 * long},
-		"away for long":         {server: flakyServer{changeAfter: 2 * long, outages: []outage{{long, 2 * long}}}, ends: long + maxWait, want: runtime.ErrUnavailable},
-		"never there":           {server: flakyServer{changeAfter: long, outages: []outage{{0, long}}}, ends: maxWait, want: runtime.ErrUnavailable},
-		"may not be followed":   {server: flakyServer{changeAfter: long, forbidWatch: true}, ends: maxWait, want: runtime.ErrUnavailable},
-		"in trouble at once":    {complains: true, ends: maxWait, want: troubled},
-		"in trouble in the end": {server: flakyServer{changeAfter: long}, complains: true, ends: long + maxWait, want: troubled},
+		"it changes":           {server: flakyServer{changeAfter: long}, ends: long},
+		"unavailable":          {server: flakyServer{changeAfter: long + 1, outages: []outage{{long, long + short}}}, ends: long + short},
+		"unavailable twice":    {server: flakyServer{changeAfter: 3 * long, outages: []outage{{long, long + short}, {2 * long, 2*long + short}}}, ends: 3 * long},
+		"unavailable too long": {server: flakyServer{changeAfter: 2 * long, outages: []outage{{long, 2 * long}}}, ends: long + maxWait, want: runtime.ErrUnavailable},
+		"never available":      {server: flakyServer{changeAfter: long, outages: []outage{{0, long}}}, ends: maxWait, want: runtime.ErrUnavailable},
+		"watch is forbidden":   {server: flakyServer{changeAfter: long, forbidWatch: true}, ends: maxWait, want: runtime.ErrUnavailable},
+		"error at once":        {complains: true, ends: maxWait, want: troubled},
+		"error at the end":     {server: flakyServer{changeAfter: long}, complains: true, ends: long + maxWait, want: troubled},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -125,7 +125,7 @@ func TestAwaitPodTimeouts(t *testing.T) {
 				m.pod, m.start = pod, start
 				r := newFlakyRuntime(t, &m)
 				err := r.awaitPod(t.Context(), pod, func(now *corev1.Pod) (bool, error) {
-					require.NotNil(t, now, "it is there all the time")
+					require.NotNil(t, now, "the pod exists all the time")
 					if time.Since(start) < m.changeAfter {
 						return false, nil
 					}
@@ -141,7 +141,7 @@ func TestAwaitPodTimeouts(t *testing.T) {
 	}
 }
 
-// What ends a wait is said once, also when it counts as no answer itself.
+// The error that ends a wait is reported once, also if it is an ErrUnavailable.
 func TestRetryErrorNotRepeated(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(fmt.Errorf("%w: the node is silent", runtime.ErrUnavailable))

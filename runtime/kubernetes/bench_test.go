@@ -40,7 +40,7 @@ func execHook(b *testing.B, rt *kubernetes.Runtime, id string) error {
 	return err
 }
 
-// BenchmarkExec compares, in one run and turn by turn, a hook through an open
+// BenchmarkExec compares, in one run and alternating, a hook through an open
 // session with the same command by pods/exec in both its protocols, and as a
 // plain process of this machine.
 func BenchmarkExec(b *testing.B) {
@@ -70,7 +70,7 @@ func BenchmarkExec(b *testing.B) {
 	b.ReportMetric(median(durations[0])/median(durations[3]), "session/host")
 }
 
-// BenchmarkLifecycle measures what happens to a container once or rarely.
+// BenchmarkLifecycle measures the operations that are rare in a container's life.
 func BenchmarkLifecycle(b *testing.B) {
 	rt := openRuntime(b)
 	steps := []struct {
@@ -99,7 +99,7 @@ func BenchmarkLifecycle(b *testing.B) {
 	}
 }
 
-// BenchmarkIdleSession is what a session that nobody uses costs its server.
+// BenchmarkIdleSession measures the memory of the server for an idle session.
 func BenchmarkIdleSession(b *testing.B) {
 	id := startContainer(b, openRuntime(b))
 	var before, after goruntime.MemStats
@@ -117,8 +117,8 @@ func BenchmarkIdleSession(b *testing.B) {
 	b.ReportMetric(float64(goruntime.NumGoroutine()-routines)/n, "goroutines/session")
 }
 
-// median is in seconds: what other work on the machine adds to some rounds
-// does not move it.
+// median is in seconds. Other load on the machine affects some rounds, but not
+// the median.
 func median(durations []time.Duration) float64 {
 	slices.Sort(durations)
 	return durations[len(durations)/2].Seconds()

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// watchExits follows the deaths of one container.
+// watchExits watches the exits of one container.
 func watchExits(t *testing.T, rt *kubernetes.Runtime, id string) <-chan runtime.Exit {
 	t.Helper()
 	exits, ready := make(chan runtime.Exit, 100), make(chan struct{})
@@ -42,12 +42,12 @@ func awaitExit(t *testing.T, exits <-chan runtime.Exit) runtime.Exit {
 	case d := <-exits:
 		return d
 	case <-time.After(30 * time.Second):
-		require.Fail(t, "a death was not told")
+		require.Fail(t, "an exit was not reported")
 		return runtime.Exit{}
 	}
 }
 
-// However a container ends, its death is told once, with what the cluster knows
+// However a container exits, that is reported once, with what the cluster knows
 // of it.
 func TestExitEvents(t *testing.T) {
 	t.Parallel()
@@ -55,12 +55,12 @@ func TestExitEvents(t *testing.T) {
 		end   func(t *testing.T, rt *kubernetes.Runtime, id string)
 		codes []int // 137 is of one that is slower than its grace, a second
 		oom   bool
-		gone  bool // the pod, with the container
+		gone  bool // the pod is removed with the container
 	}{
-		"its main process ends": {codes: []int{0}, end: func(t *testing.T, rt *kubernetes.Runtime, id string) {
+		"its main process exits": {codes: []int{0}, end: func(t *testing.T, rt *kubernetes.Runtime, id string) {
 			_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 		}},
-		"deleted by somebody": {codes: []int{0, 137}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
+		"deleted by another owner": {codes: []int{0, 137}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
 			require.NoError(t, needCluster(t).Do(t.Context(), http.MethodDelete, pod(id), nil, nil))
 		}},
 		"deleted by force": {codes: []int{-1}, gone: true, end: func(t *testing.T, _ *kubernetes.Runtime, id string) {
@@ -103,8 +103,8 @@ func hasLogs(t *testing.T, rt *kubernetes.Runtime, id string) bool {
 	return string(text) != ""
 }
 
-// A container that has ended is one until it is brought back; its volumes can
-// be read before that, and what it printed at its end.
+// A container that has exited stays so until it is restarted; before that its
+// volumes can be read, and its last output.
 func TestExitedContainerRestart(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -117,7 +117,7 @@ func TestExitedContainerRestart(t *testing.T) {
 	awaitExit(t, exits)
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	// The kubelet starts the shim again, and the main process stays ended.
+	// The kubelet starts the shim again, and the main process is not started.
 	require.Eventually(t, func() bool {
 		files, err := rt.CopyOut(t.Context(), id, "/data")
 		if err != nil {
@@ -133,7 +133,7 @@ func TestExitedContainerRestart(t *testing.T) {
 	_, err = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 
-	second := openRuntime(t) // a server that starts again knows it too
+	second := openRuntime(t) // a restarted server knows it too
 	require.NoError(t, second.Restart(t.Context(), id, 1))
 	status, err = second.Status(t.Context(), id)
 	require.NoError(t, err)
@@ -142,7 +142,7 @@ func TestExitedContainerRestart(t *testing.T) {
 	require.Empty(t, exits)
 }
 
-// A main process that ends at once is begun once, and its end is told.
+// A main process that exits at once is started once, and its exit is reported.
 func TestMainExitsImmediately(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)

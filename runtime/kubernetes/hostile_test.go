@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// No tenant reaches the next one, on a real node.
+// No tenant affects the next one, on a real node.
 func TestHostile(t *testing.T) {
 	needCluster(t)
 	testenv.SkipShort(t, "kubernetes")
@@ -26,8 +26,8 @@ func TestHostile(t *testing.T) {
 	})
 }
 
-// Nor does one where the cluster admits no root: there, tenants and the shim
-// are the same user.
+// No tenant affects the next one where the cluster admits no root: there, tenants
+// and the shim are the same user.
 func TestHostileNonRoot(t *testing.T) {
 	needCluster(t)
 	testenv.SkipShort(t, "kubernetes")
@@ -41,7 +41,7 @@ func TestHostileNonRoot(t *testing.T) {
 	})
 }
 
-// attackedImages are made once: their registry ends with this process.
+// attackedImages are created once: their registry ends with this process.
 var attackedImages sync.Map // of func() (string, error), by user
 
 func attackedSpec(t *testing.T, user int) runtime.Spec {

@@ -11,7 +11,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// The pod has every wish, and one that the API server drops is noticed.
+// The pod has every requested setting, and one that the API server drops is
+// detected.
 func TestApplyIsolation(t *testing.T) {
 	r := &Runtime{secret: []byte("secret")}
 	want := runtime.Isolation{
@@ -47,12 +48,12 @@ func TestApplyIsolation(t *testing.T) {
 	none := runtime.Spec{ID: "c", Isolation: runtime.Isolation{NetworkMode: "none"}}
 	require.ErrorIs(t, r.Check(t.Context(), none), runtime.ErrInvalid)
 	_, err = r.buildPod(none, imageConfig{ref: "i", args: []string{"x"}, user: "1"})
-	require.ErrorIs(t, err, runtime.ErrInvalid, "nor is it made")
-	require.NoError(t, r.Check(t.Context(), runtime.Spec{}), "asks nothing")
+	require.ErrorIs(t, err, runtime.ErrInvalid, "Create rejects it too")
+	require.NoError(t, r.Check(t.Context(), runtime.Spec{}), "without a request")
 }
 
-// The kubelet's clock is a second behind the shim's, and the shim is told by
-// which signal the kubelet may ask it to end.
+// The kubelet's grace period is a second longer than the shim's, and the shim
+// knows by which signal the kubelet may ask it to exit.
 func TestStopSettings(t *testing.T) {
 	for grace, want := range map[time.Duration]int64{0: 1, time.Millisecond: 2, 10 * time.Second: 11, 10 * time.Minute: 601} {
 		require.Equal(t, want, stopGrace(runtime.Spec{StopGracePeriod: grace}))

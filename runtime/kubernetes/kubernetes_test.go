@@ -15,7 +15,7 @@ import (
 )
 
 // What the workload leaves open is the image's own: command, environment,
-// user, its groups, home and folder.
+// user, its groups, home and working directory.
 func TestImageDefaultsApply(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -29,8 +29,8 @@ func TestImageDefaultsApply(t *testing.T) {
 	require.Contains(t, mustExec(t, rt, id, "box", "ps", "box idle"), "box idle")
 }
 
-// With command and user in the workload nobody asks the registry; the image's
-// environment and folder apply all the same.
+// With command and user in the workload the registry is not queried; the image's
+// environment and working directory apply all the same.
 func TestCompleteSpecSkipsRegistry(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -41,8 +41,7 @@ func TestCompleteSpecSkipsRegistry(t *testing.T) {
 	require.Equal(t, "yes\n", mustExec(t, rt, id, "box", "env", "FROM_IMAGE"))
 }
 
-// Nobody's program runs as root because its image's user could not be asked
-// for.
+// No program runs as root because the user of its image is unknown.
 func TestRegistryUnavailable(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -57,8 +56,8 @@ func TestRegistryUnavailable(t *testing.T) {
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrImageUnavailable)
 }
 
-// Values reach the container as they are, though the kubelet has its own ideas
-// of dollars.
+// Values reach the container unchanged, although the kubelet expands dollar
+// signs.
 func TestEnvironmentIsLiteral(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -67,8 +66,8 @@ func TestEnvironmentIsLiteral(t *testing.T) {
 	require.Equal(t, value+"\n", mustExec(t, rt, id, "/box", "env", "VALUE"))
 }
 
-// A read-only root cannot be written, what is temporary can, and a volume that
-// the workload may only read is filled and emptied all the same.
+// A read-only root cannot be written, temporary directories can, and a volume that
+// is read-only for the workload is filled and emptied all the same.
 func TestReadOnly(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -96,8 +95,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// What cannot be started is said at once, in the cluster's words, and not when
-// somebody's patience ends.
+// A container that cannot be started is reported at once, in the cluster's words,
+// and not at the caller's timeout.
 func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -128,7 +127,7 @@ func TestStartErrors(t *testing.T) {
 			}
 			t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 			require.NoError(t, rt.Create(t.Context(), spec))
-			// A busy node needs a while to see it; Start itself would wait for ever.
+			// A busy node detects it late; Start itself would wait indefinitely.
 			ctx, cancel := context.WithTimeout(t.Context(), 4*maxWait)
 			defer cancel()
 			err := rt.Start(ctx, spec.ID)
@@ -138,7 +137,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-// A pod that no node takes is given up after a while, with the scheduler's
+// A pod that no node accepts fails after the timeout, with the scheduler's
 // reason.
 func TestUnschedulable(t *testing.T) {
 	t.Parallel()
@@ -146,14 +145,14 @@ func TestUnschedulable(t *testing.T) {
 	spec := newSpec(t)
 	t.Cleanup(func() { runtimetest.Destroy(t, rt, spec.ID) })
 	require.NoError(t, rt.Create(t.Context(), spec))
-	// While it is gated, a pod may still be given a narrower choice of nodes.
+	// While it is gated, the node selection of a pod may still be narrowed.
 	require.NoError(t, c.Do(t.Context(), http.MethodPatch, pod(spec.ID), `{"spec": {"nodeSelector": {"no-such": "node"}}}`, nil))
 	err := rt.Start(t.Context(), spec.ID)
 	require.ErrorIs(t, err, runtime.ErrInvalid)
 	require.ErrorContains(t, err, "nodes are available")
 }
 
-// What the server refuses is said in its words.
+// What the server rejects is reported in its words.
 func TestCreateErrors(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t)
@@ -184,8 +183,8 @@ func TestCreateErrors(t *testing.T) {
 	}
 }
 
-// Pod Security: the baseline level lets Hostler's pods in, and what the
-// restricted level has against them is told.
+// Pod Security: the baseline level admits Hostler's pods, and the error of the
+// restricted level is reported.
 func TestPodSecurity(t *testing.T) {
 	t.Parallel()
 	for level, want := range map[string]error{"baseline": nil, "restricted": runtime.ErrInvalid} {
@@ -206,7 +205,7 @@ func TestPodSecurity(t *testing.T) {
 	}
 }
 
-// createSecuredNamespace makes a namespace that admits this level only.
+// createSecuredNamespace creates a namespace that admits only this level.
 func createSecuredNamespace(t *testing.T, level string) string {
 	t.Helper()
 	c, namespace := needCluster(t), run+"-"+level+"-"+uuid.NewString()[:4]
@@ -217,7 +216,7 @@ func createSecuredNamespace(t *testing.T, level string) string {
 	return namespace
 }
 
-// Without root the workload's user must be known by number.
+// Without root the workload's user must be a number.
 func TestNonRootCreateErrors(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t, func(o *kubernetes.Options) { o.NonRoot = true })
@@ -233,8 +232,8 @@ func TestNonRootCreateErrors(t *testing.T) {
 	require.ErrorContains(t, rt.Create(t.Context(), spec), "volume data")
 }
 
-// Folders of an image that its user may not enter do not keep a container from
-// being found clean, and hide nothing that this user could have changed.
+// Directories of an image that its user may not enter do not prevent the proof
+// that a container is clean, and hide nothing that this user could have changed.
 func TestNonRootUnreadableDirs(t *testing.T) {
 	t.Parallel()
 	rt := openRuntime(t, func(o *kubernetes.Options) { o.NonRoot = true })

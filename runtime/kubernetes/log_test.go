@@ -10,7 +10,7 @@ import (
 )
 
 // A log since a time begins with the first line that was printed then, to the
-// nanosecond, and is as it was printed.
+// nanosecond, and is unchanged.
 func TestCopySince(t *testing.T) {
 	since := time.Date(2026, 1, 2, 3, 4, 5, 500, time.UTC)
 	line := func(nanos int, text string) string {

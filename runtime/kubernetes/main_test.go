@@ -25,8 +25,8 @@ import (
 // run names this run of the tests: its namespace, its instance, its images.
 var run = "test-" + uuid.NewString()[:8]
 
-// maxWait is how long a test waits for what should come soon, and tick how
-// often it looks: the cluster's time, not an order of events.
+// maxWait bounds the wait for what should happen soon, and tick is the poll
+// interval: this is the cluster's time, not an order of events.
 const (
 	maxWait      = 30 * time.Second
 	pollInterval = 20 * time.Millisecond
@@ -34,8 +34,8 @@ const (
 
 var secret = []byte("a secret of the tests")
 
-// cluster is the cluster of this machine with a namespace for this run, and
-// the reason when there is none.
+// cluster returns the cluster of this machine with a namespace for this run, or
+// the reason why there is none.
 var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	c, err := clustertest.Find()
 	if err != nil {
@@ -47,7 +47,7 @@ var cluster = sync.OnceValues(func() (*clustertest.Cluster, error) {
 	return c, c.MakeNamespace(ctx, run)
 })
 
-// createdCluster is where TestMain removes what was made.
+// createdCluster is where TestMain removes what was created.
 var createdCluster *clustertest.Cluster
 
 func TestMain(m *testing.M) {
@@ -63,26 +63,26 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// pod is the path of a container's pod.
+// pod returns the path of a container's pod.
 func pod(id string) string { return "/api/v1/namespaces/" + run + "/pods/hostler-" + id }
 
-// needCluster skips, loudly, where there is no cluster, and fails where there
-// has to be one.
+// needCluster skips the test visibly if there is no cluster, and fails it if one
+// is required.
 func needCluster(t testing.TB) *clustertest.Cluster {
 	t.Helper()
 	c, err := cluster()
 	if err == nil {
 		return c
 	}
-	testenv.Skip(t, "kubernetes", "no Kubernetes cluster answers (start one as e2e/cluster/README.md says): %v", err)
+	testenv.Skip(t, "kubernetes", "no Kubernetes cluster responds (see e2e/cluster/README.md for how to start one): %v", err)
 	return nil
 }
 
 // The images of the tests, in a registry of this process. The cluster's node is
 // this machine.
 type images struct {
-	shim     string // what Hostler's own image has of use here
-	testprog string // as root, in /, with no command
+	shim     string // the part of Hostler's own image that is needed here
+	testprog string // as root, in /, without a command
 	users    string // with accounts, a user and a command
 }
 
@@ -113,12 +113,12 @@ func testImages(t testing.TB) images {
 		require.NoError(t, err)
 		pushedImages = images{shim: shim, testprog: plain, users: users}
 	})
-	require.NotEmpty(t, pushedImages.users, "the images could not be made")
+	require.NotEmpty(t, pushedImages.users, "the images could not be created")
 	return pushedImages
 }
 
-// rootfs packs files, and folders whose names end in a slash. That of root is
-// closed to others, as everywhere.
+// rootfs packs files, and directories whose names end in a slash. That of root is
+// closed to others, as usual.
 func rootfs(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -139,7 +139,7 @@ func rootfs(t testing.TB, files map[string]string) []byte {
 	return buf.Bytes()
 }
 
-// openRuntime connects to the cluster, with the images there.
+// openRuntime connects to the cluster and ensures that the images exist.
 func openRuntime(t testing.TB, change ...func(*kubernetes.Options)) *kubernetes.Runtime {
 	t.Helper()
 	o := kubernetes.Options{
@@ -164,7 +164,8 @@ func newSpec(t testing.TB) runtime.Spec {
 	}
 }
 
-// startContainer makes and starts a container that goes when the test ends.
+// startContainer creates and starts a container that is destroyed when the test
+// ends.
 func startContainer(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtime.Spec)) string {
 	t.Helper()
 	spec := newSpec(t)
@@ -177,7 +178,7 @@ func startContainer(t testing.TB, rt *kubernetes.Runtime, change ...func(*runtim
 	return spec.ID
 }
 
-// mustExec runs a command that has to succeed and gives what it printed.
+// mustExec runs a command that must succeed and returns its output.
 func mustExec(t testing.TB, rt *kubernetes.Runtime, id string, args ...string) string {
 	t.Helper()
 	result, err := rt.Exec(t.Context(), id, runtime.Command{Args: args})

@@ -24,7 +24,7 @@ import (
 	"github.com/hostler/hostler/runtime/kubernetes"
 )
 
-// apiProxy stands before the API server and does to requests what a test wants.
+// apiProxy is a proxy of the API server that can intercept requests.
 type apiProxy struct {
 	*httptest.Server
 	intercept atomic.Pointer[func(w http.ResponseWriter, r *http.Request) bool]
@@ -33,14 +33,14 @@ type apiProxy struct {
 	conns []net.Conn
 }
 
-// newAPIProxy opens a backend that reaches the cluster through a front.
+// newAPIProxy opens a backend that reaches the cluster through a proxy.
 func newAPIProxy(t *testing.T) (*apiProxy, *kubernetes.Runtime) {
 	t.Helper()
 	c := needCluster(t)
 	target, err := url.Parse(c.Config.Host)
 	require.NoError(t, err)
 	config := rest.CopyConfig(c.Config)
-	config.NextProtos = []string{"http/1.1"} // connections are taken over
+	config.NextProtos = []string{"http/1.1"} // connections are hijacked
 	transport, err := rest.TransportFor(config)
 	require.NoError(t, err)
 	proxy := &httputil.ReverseProxy{
@@ -74,7 +74,7 @@ contexts: [{name: c, context: {cluster: c, user: u}}]
 	return f, openRuntime(t, func(o *kubernetes.Options) { o.Kubeconfig = file })
 }
 
-// trackingListener notes each connection of a front.
+// trackingListener records each connection of a proxy.
 type trackingListener struct {
 	net.Listener
 	f *apiProxy
@@ -90,7 +90,7 @@ func (a *trackingListener) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// disconnect breaks all connections, those that were taken over too.
+// disconnect closes all connections, including hijacked ones.
 func (f *apiProxy) disconnect() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -100,7 +100,7 @@ func (f *apiProxy) disconnect() {
 	f.conns = nil
 }
 
-// setIntercept makes the front spoil requests; nil ends that.
+// setIntercept makes the proxy intercept requests; nil ends that.
 func (f *apiProxy) setIntercept(intercept func(w http.ResponseWriter, r *http.Request) bool) {
 	if intercept == nil {
 		f.intercept.Store(nil)
@@ -109,14 +109,14 @@ func (f *apiProxy) setIntercept(intercept func(w http.ResponseWriter, r *http.Re
 	f.intercept.Store(&intercept)
 }
 
-// respond answers with a code and nothing else.
+// respond responds with a code and an empty body.
 func respond(w http.ResponseWriter, code int) bool {
 	w.WriteHeader(code)
 	return true
 }
 
-// Where WebSocket is not to be had, because of the server's age, its rules or
-// a proxy, the older protocol serves.
+// If WebSocket is not available, because of the server's version, its rules or a
+// proxy, the older protocol is used.
 func TestSPDYFallback(t *testing.T) {
 	t.Parallel()
 	for name, code := range map[string]int{"no upgrade": 400, "forbidden": 403, "no such method": 405} {
@@ -148,7 +148,7 @@ func TestSPDYFallback(t *testing.T) {
 	}
 }
 
-// A server that is busy for a moment, or fails, costs nothing but that moment.
+// A server that is briefly busy, or fails, only causes a delay.
 func TestServerErrorsAreRetried(t *testing.T) {
 	t.Parallel()
 	f, rt := newAPIProxy(t)
@@ -169,8 +169,8 @@ func TestServerErrorsAreRetried(t *testing.T) {
 	require.Positive(t, count.Load())
 }
 
-// A server that is lost is said to be; what is open goes on when it is back,
-// and a container is never taken for gone because of it.
+// A lost server is reported as unavailable; open sessions continue when it is
+// available again, and its loss never counts as the exit of a container.
 func TestServerOutage(t *testing.T) {
 	t.Parallel()
 	f, rt := newAPIProxy(t)
@@ -216,8 +216,8 @@ func TestServerOutage(t *testing.T) {
 		require.ErrorIs(t, call(), runtime.ErrUnavailable, name)
 		require.Less(t, time.Since(start), 5*time.Second, name)
 	}
-	// What a session has begun to ask it goes on to ask, for as long as the
-	// caller waits.
+	// A session repeats a request that it has begun, for as long as the caller
+	// waits.
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	_, err := rt.Exec(ctx, id, runtime.Command{Args: []string{"/box", "exit", "0"}})
@@ -229,8 +229,8 @@ func TestServerOutage(t *testing.T) {
 	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
 }
 
-// A server that cannot stream what there is lists it first: nothing else
-// changes.
+// If a server cannot stream the existing pods, they are listed first: nothing
+// else changes.
 func TestServerWithoutWatchList(t *testing.T) {
 	t.Parallel()
 	f, rt := newAPIProxy(t)

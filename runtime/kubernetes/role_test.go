@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/runtime/kubernetes"
 )
 
-// documentedRole is the role that the documentation tells operators to make.
+// documentedRole returns the role that operators create as documented.
 func documentedRole(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "kubernetes.md"))
@@ -25,7 +25,7 @@ func documentedRole(t *testing.T) string {
 	return role
 }
 
-// The rights that the documentation asks for are enough, for all that is done.
+// The permissions in the documentation are sufficient for all operations.
 func TestDocumentedRole(t *testing.T) {
 	t.Parallel()
 	c := needCluster(t)

@@ -21,8 +21,8 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// newTestPod makes a pod whose container has been started again so often, runs or
-// has ended with a code, and was brought back so often.
+// newTestPod returns a pod whose container has been started again so often, runs or
+// has exited with a code, and was restarted so often after an exit.
 func newTestPod(restarts int32, running bool, code int32, restarted int) *corev1.Pod {
 	ended := &corev1.ContainerStateTerminated{ExitCode: code, FinishedAt: metav1.Unix(1700000000, 0)}
 	c := corev1.ContainerStatus{Name: mainContainer, RestartCount: restarts}
@@ -43,8 +43,8 @@ func newTestPod(restarts int32, running bool, code int32, restarted int) *corev1
 	}
 }
 
-// A container has ended when it has died more often than it was brought back,
-// whatever the kubelet has made of it since.
+// A container has exited when it has exited more often than it was restarted,
+// whatever the kubelet has done since.
 func TestStateOf(t *testing.T) {
 	deleted := newTestPod(0, true, 0, 0)
 	deleted.DeletionTimestamp = &metav1.Time{}
@@ -55,15 +55,15 @@ func TestStateOf(t *testing.T) {
 		want runtime.State
 		code int
 	}{
-		"not looked at yet":              {&corev1.Pod{}, runtime.Created, 0},
-		"runs":                           {newTestPod(0, true, 0, 0), runtime.Running, 0},
-		"has ended":                      {newTestPod(0, false, 3, 0), runtime.Exited, 3},
-		"the shim was started again":     {newTestPod(1, true, 3, 0), runtime.Exited, 3},
-		"was brought back":               {newTestPod(1, true, 3, 1), runtime.Running, 0},
-		"was brought back and has ended": {newTestPod(1, false, 4, 1), runtime.Exited, 4},
-		"died twice, was brought back":   {newTestPod(2, true, 3, 1), runtime.Exited, 3},
-		"is being deleted":               {deleted, runtime.Exited, unknownExitCode},
-		"evicted":                        {evicted, runtime.Exited, unknownExitCode},
+		"not processed yet":            {&corev1.Pod{}, runtime.Created, 0},
+		"runs":                         {newTestPod(0, true, 0, 0), runtime.Running, 0},
+		"has exited":                   {newTestPod(0, false, 3, 0), runtime.Exited, 3},
+		"the shim was started again":   {newTestPod(1, true, 3, 0), runtime.Exited, 3},
+		"was restarted":                {newTestPod(1, true, 3, 1), runtime.Running, 0},
+		"was restarted and has exited": {newTestPod(1, false, 4, 1), runtime.Exited, 4},
+		"exited twice, was restarted":  {newTestPod(2, true, 3, 1), runtime.Exited, 3},
+		"is being deleted":             {deleted, runtime.Exited, unknownExitCode},
+		"evicted":                      {evicted, runtime.Exited, unknownExitCode},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := statusOf(test.pod)
@@ -73,7 +73,7 @@ func TestStateOf(t *testing.T) {
 	}
 }
 
-// Memory that ran out in another process has not ended the main one.
+// If memory ran out in another process, that has not ended the main one.
 func TestOOMKilled(t *testing.T) {
 	for code, want := range map[int32]bool{137: true, 1: false} {
 		p := newTestPod(0, false, code, 0)
@@ -82,36 +82,36 @@ func TestOOMKilled(t *testing.T) {
 	}
 }
 
-// Whatever the changes are that tell of deaths, each death is told once, and
-// those before ready are not.
+// However many changes describe an exit, it is reported once, and exits before
+// ready are not reported.
 func TestExitReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		first []*corev1.Pod
 		then  func(o *exitTracker)
 		want  []int // exit codes
 	}{
-		"nothing":            {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(*exitTracker) {}, nil},
-		"died before":        {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onUpdate(newTestPod(1, true, 3, 0)) }, nil},
-		"died before, goes":  {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(1, true, 3, 0)) }, nil},
-		"new and alive":      {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, true, 0, 0)) }, nil},
-		"new and dead":       {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, false, 2, 0)) }, []int{2}},
-		"vanishes":           {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, true, 0, 0)) }, []int{-1}},
-		"ends, then goes":    {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, false, 7, 0)) }, []int{7}},
-		"not told meanwhile": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync(nil) }, []int{-1}},
-		"dead meanwhile":     {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync([]*corev1.Pod{newTestPod(1, true, 5, 0)}) }, []int{5}},
+		"nothing":                {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(*exitTracker) {}, nil},
+		"exited before":          {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onUpdate(newTestPod(1, true, 3, 0)) }, nil},
+		"exited before, removed": {[]*corev1.Pod{newTestPod(1, true, 3, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(1, true, 3, 0)) }, nil},
+		"new and running":        {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, true, 0, 0)) }, nil},
+		"new and exited":         {nil, func(o *exitTracker) { o.onUpdate(newTestPod(0, false, 2, 0)) }, []int{2}},
+		"vanishes":               {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, true, 0, 0)) }, []int{-1}},
+		"exits, then removed":    {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onDelete(newTestPod(0, false, 7, 0)) }, []int{7}},
+		"removed during a gap":   {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync(nil) }, []int{-1}},
+		"exited during a gap":    {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) { o.onSync([]*corev1.Pod{newTestPod(1, true, 5, 0)}) }, []int{5}},
 		"the kubelet starts the shim, which ends with the pod": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
 			o.onUpdate(newTestPod(0, false, 1, 0))
 			o.onUpdate(newTestPod(1, true, 1, 0))
 			o.onUpdate(newTestPod(1, false, 0, 0))
 			o.onDelete(newTestPod(1, false, 0, 0))
 		}, []int{1}},
-		"brought back, ends again": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+		"restarted, exits again": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
 			o.onUpdate(newTestPod(0, false, 1, 0))
 			o.onUpdate(newTestPod(1, true, 1, 0))
 			o.onUpdate(newTestPod(1, true, 1, 1))
 			o.onUpdate(newTestPod(1, false, 2, 1))
 		}, []int{1, 2}},
-		"brought back, ends again, seen at once": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
+		"restarted, exits again, observed together": {[]*corev1.Pod{newTestPod(0, true, 0, 0)}, func(o *exitTracker) {
 			o.onUpdate(newTestPod(0, false, 1, 0))
 			o.onUpdate(newTestPod(1, false, 2, 1))
 		}, []int{1, 2}},
@@ -143,7 +143,7 @@ func TestExitReportedOnce(t *testing.T) {
 	}
 }
 
-// Why a pod does not start is told as soon as its status says so.
+// The reason why a pod does not start is reported as soon as its status has it.
 func TestStartErrorFromPodStatus(t *testing.T) {
 	waiting := func(reason string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: mainContainer, State: corev1.ContainerState{
@@ -179,7 +179,7 @@ func TestStartErrorFromPodStatus(t *testing.T) {
 	}
 }
 
-// Each kind of answer has one meaning, however deep it is wrapped.
+// Each kind of response has one meaning, however deep it is wrapped.
 func TestAPIErrors(t *testing.T) {
 	r := &Runtime{config: &rest.Config{Host: "there"}}
 	pods := schema.GroupResource{Resource: "pods"}
@@ -187,19 +187,19 @@ func TestAPIErrors(t *testing.T) {
 		err  error
 		want error
 	}{
-		"not found":      {apierrors.NewNotFound(pods, "x"), runtime.ErrNotFound},
-		"another pod":    {apierrors.NewConflict(pods, "x", errors.New("uid")), runtime.ErrUnavailable},
-		"invalid":        {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil), runtime.ErrInvalid},
-		"bad request":    {apierrors.NewBadRequest("x"), runtime.ErrInvalid},
-		"read too late":  {apierrors.NewResourceExpired("x"), runtime.ErrUnavailable},
-		"no longer us":   {apierrors.NewUnauthorized("x"), runtime.ErrUnavailable},
-		"not allowed":    {apierrors.NewForbidden(pods, "x", errors.New("rbac")), runtime.ErrUnavailable},
-		"too busy":       {apierrors.NewTooManyRequests("x", 1), runtime.ErrUnavailable},
-		"broken":         {apierrors.NewInternalError(errors.New("x")), runtime.ErrUnavailable},
-		"a proxy's word": {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 502}}, runtime.ErrUnavailable},
-		"no answer":      {&networkError{io.EOF}, runtime.ErrUnavailable},
-		"network":        {&net.OpError{Op: "dial", Err: errors.New("x")}, runtime.ErrUnavailable},
-		"broke off":      {io.ErrUnexpectedEOF, runtime.ErrUnavailable},
+		"not found":     {apierrors.NewNotFound(pods, "x"), runtime.ErrNotFound},
+		"another pod":   {apierrors.NewConflict(pods, "x", errors.New("uid")), runtime.ErrUnavailable},
+		"invalid":       {apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "x", nil), runtime.ErrInvalid},
+		"bad request":   {apierrors.NewBadRequest("x"), runtime.ErrInvalid},
+		"read too late": {apierrors.NewResourceExpired("x"), runtime.ErrUnavailable},
+		"unauthorized":  {apierrors.NewUnauthorized("x"), runtime.ErrUnavailable},
+		"not allowed":   {apierrors.NewForbidden(pods, "x", errors.New("rbac")), runtime.ErrUnavailable},
+		"too busy":      {apierrors.NewTooManyRequests("x", 1), runtime.ErrUnavailable},
+		"broken":        {apierrors.NewInternalError(errors.New("x")), runtime.ErrUnavailable},
+		"a proxy's":     {&apierrors.StatusError{ErrStatus: metav1.Status{Code: 502}}, runtime.ErrUnavailable},
+		"no response":   {&networkError{io.EOF}, runtime.ErrUnavailable},
+		"network":       {&net.OpError{Op: "dial", Err: errors.New("x")}, runtime.ErrUnavailable},
+		"disconnected":  {io.ErrUnexpectedEOF, runtime.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := r.apiError(t.Context(), fmt.Errorf("do it: %w", test.err))
@@ -211,11 +211,11 @@ func TestAPIErrors(t *testing.T) {
 	ended, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("enough")
 	cancel(cause)
-	require.Equal(t, cause, r.apiError(ended, io.EOF), "the caller's reason counts first")
+	require.Equal(t, cause, r.apiError(ended, io.EOF), "the caller's cause has precedence")
 }
 
-// A folder on a volume that the workload may only read is written where the
-// volume is mounted aside, and no other is.
+// A directory on a volume that is read-only for the workload is written in the
+// writable mirror of the volume, and no other is.
 func TestWritablePath(t *testing.T) {
 	spec := runtime.Spec{ID: "x", Volumes: []runtime.Volume{
 		{Name: "data", Target: "/data"}, {Name: "seed", Target: "/data/seed/", ReadOnly: true}}}
@@ -229,7 +229,7 @@ func TestWritablePath(t *testing.T) {
 	}
 }
 
-// What programs of ours complain of is kept from its beginning.
+// Of the stderr of our programs the beginning is kept.
 func TestHeadBuffer(t *testing.T) {
 	f := headBuffer{limit: 5}
 	for _, s := range []string{"ab", "cdef", "g"} {
@@ -240,7 +240,8 @@ func TestHeadBuffer(t *testing.T) {
 	require.Equal(t, "abcde", f.text())
 }
 
-// A registry is asked once for what many want at once, and again after a while.
+// A registry is queried once for concurrent callers, and again when the cached
+// description has expired.
 func TestImageCache(t *testing.T) {
 	var i images
 	i.addToCache("a", imageConfig{ref: "a@1"})

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/runtime/runtimetest"
 )
 
-// The backend keeps the contract, on a real node.
+// The backend meets the contract, on a real node.
 func TestRuntimeContract(t *testing.T) {
 	needCluster(t)
 	runtimetest.Run(t, runtimetest.Harness{
@@ -41,7 +41,8 @@ func TestRuntimeContract(t *testing.T) {
 	})
 }
 
-// So it does where the cluster admits no root, but for what needs one.
+// The backend meets the contract where the cluster admits no root, except for what
+// needs root.
 func TestRuntimeContractNonRoot(t *testing.T) {
 	testenv.SkipShort(t, "kubernetes")
 	namespace := createSecuredNamespace(t, "restricted")
@@ -69,7 +70,7 @@ func tamper(t *testing.T, id, protocol string) {
 	require.NoError(t, needCluster(t).Do(context.Background(), http.MethodPatch, pod(id), change, nil))
 }
 
-// createForeign makes a pod with the name that ours would have, and with the
+// createForeign creates a pod with the name that ours would have, and with the
 // labels of another instance.
 func createForeign(t *testing.T, id string) {
 	t.Helper()

@@ -14,10 +14,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// An archive of which a part was lost on the way is never taken for whole, and
-// nobody is told that files are there of which nobody knows. SPDY shows the end
-// of a broken connection as that of a program that went well; and between the
-// API server and the node it is spoken in any case.
+// An archive of which a part was lost in transit never counts as complete, and
+// files that are not known to exist are never reported as existing. SPDY shows
+// the end of a broken connection as that of a successful program, and it is
+// always the protocol between the API server and the node.
 func TestTruncatedArchives(t *testing.T) {
 	t.Parallel()
 	f, rt := newAPIProxy(t)
@@ -39,7 +39,7 @@ func TestTruncatedArchives(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrUnavailable, "PutFiles")
 }
 
-// filesArchive packs as many files of a megabyte.
+// filesArchive packs that many files of a megabyte.
 func filesArchive(t *testing.T, count int) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -53,7 +53,7 @@ func filesArchive(t *testing.T, count int) []byte {
 	return archive.Bytes()
 }
 
-// onEOF is a reader that has nothing and does something when that is asked.
+// onEOF is an empty reader that calls a function when it is read.
 type onEOF func()
 
 func (f onEOF) Read([]byte) (int, error) {

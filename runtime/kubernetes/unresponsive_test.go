@@ -25,7 +25,7 @@ func (s singlePodServer) RoundTrip(*http.Request) (*http.Response, error) {
 	return jsonResponse(http.StatusOK, s.pod)
 }
 
-// How the end of a program reaches us.
+// The errors with which a program ends.
 var (
 	errKilled     = exec.CodeExitError{Err: errors.New("command terminated with exit code 137"), Code: 137}
 	errExecFailed = errors.New("internal error occurred: error executing command in container: failed to exec in container: resource temporarily unavailable")
@@ -33,7 +33,7 @@ var (
 	errClosed     = errors.New("websocket: close 1006 (abnormal closure): unexpected EOF")
 )
 
-// newSinglePodRuntime is a backend whose cluster has one pod, which runs.
+// newSinglePodRuntime returns a backend whose cluster has one pod, which runs.
 func newSinglePodRuntime(t *testing.T) (*Runtime, *corev1.Pod) {
 	t.Helper()
 	r := newFlakyRuntime(t, &flakyServer{pod: &corev1.Pod{}})
@@ -55,7 +55,7 @@ func newSinglePodRuntime(t *testing.T) (*Runtime, *corev1.Pod) {
 	return r, pod
 }
 
-// endedBridge is a bridge that ended so before its first byte.
+// endedBridge returns a bridge that ended with this error before its first byte.
 func (r *Runtime) endedBridge(err error) *bridge {
 	inReader, in := io.Pipe()
 	out, outWriter := io.Pipe()
@@ -66,8 +66,8 @@ func (r *Runtime) endedBridge(err error) *bridge {
 	return &bridge{stream: &stream{r: r, id: "c", in: in, out: out, done: done, err: err, cancel: func() {}}}
 }
 
-// What ends a bridge before its first byte is the container's doing when its
-// node has started it, or tried to, and reports; else it is the cluster's.
+// If a bridge ends before its first byte, that is due to the container if its node
+// reports, and has started it or tried to; else it is due to the cluster.
 func TestBridgeStartErrors(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err   error
@@ -79,8 +79,8 @@ func TestBridgeStartErrors(t *testing.T) {
 		"killed, and the node is lost": {errKilled, corev1.ConditionFalse, runtime.ErrUnavailable, false},
 		"no room":                      {errExecFailed, corev1.ConditionTrue, runtime.ErrUnresponsive, true},
 		"no room on a lost node":       {errExecFailed, corev1.ConditionUnknown, runtime.ErrUnavailable, false},
-		"node out of reach":            {errDialing, corev1.ConditionTrue, runtime.ErrUnavailable, false},
-		"broken off":                   {errClosed, corev1.ConditionTrue, runtime.ErrUnavailable, false},
+		"node unreachable":             {errDialing, corev1.ConditionTrue, runtime.ErrUnavailable, false},
+		"disconnected":                 {errClosed, corev1.ConditionTrue, runtime.ErrUnavailable, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, pod := newSinglePodRuntime(t)
@@ -96,17 +96,17 @@ func TestBridgeStartErrors(t *testing.T) {
 }
 
 // A container that ends each bridge is tainted after the timeout. One whose node
-// is lost is not, however long that takes and however its bridges end then.
+// is lost is not, however long that takes and however its bridges end.
 func TestUnresponsiveContainersAndNodes(t *testing.T) {
 	for name, tt := range map[string]struct {
 		dial    func(r *Runtime) (io.ReadWriteCloser, error)
 		ready   corev1.ConditionStatus
 		tainted bool
 	}{
-		"each bridge is killed": {func(r *Runtime) (io.ReadWriteCloser, error) { return r.endedBridge(errKilled), nil }, corev1.ConditionTrue, true},
-		"no bridge answers":     {silentBridge, corev1.ConditionTrue, true},
-		"the node is lost":      {silentBridge, corev1.ConditionFalse, false},
-		"the kubelet is away":   {func(r *Runtime) (io.ReadWriteCloser, error) { return r.endedBridge(errDialing), nil }, corev1.ConditionTrue, false},
+		"each bridge is killed":      {func(r *Runtime) (io.ReadWriteCloser, error) { return r.endedBridge(errKilled), nil }, corev1.ConditionTrue, true},
+		"no bridge responds":         {silentBridge, corev1.ConditionTrue, true},
+		"the node is lost":           {silentBridge, corev1.ConditionFalse, false},
+		"the kubelet is unavailable": {func(r *Runtime) (io.ReadWriteCloser, error) { return r.endedBridge(errDialing), nil }, corev1.ConditionTrue, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -134,7 +134,7 @@ func TestUnresponsiveContainersAndNodes(t *testing.T) {
 	}
 }
 
-// silentBridge is a bridge that says nothing.
+// silentBridge returns a bridge that sends nothing.
 func silentBridge(*Runtime) (io.ReadWriteCloser, error) {
 	in, inWriter := io.Pipe()
 	out, _ := io.Pipe()

@@ -73,7 +73,7 @@ func ignoresSIGTERM(t *testing.T, c *container) {
 	require.Equal(t, 137, result.ExitCode)
 	require.GreaterOrEqual(t, result.Duration, shortTimeout+shortGrace)
 	require.Less(t, result.Duration, killTimeout)
-	require.Equal(t, "deaf\n", result.Stdout.String(), "what it printed before is kept")
+	require.Equal(t, "ignoring\n", result.Stdout.String(), "what it printed before is kept")
 	c.requireNoProcess(t, marker)
 }
 

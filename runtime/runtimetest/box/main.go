@@ -13,7 +13,7 @@
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
 //	box pause MS           wait so many milliseconds
 //	box hang [MARKER]      wait for ever
-//	box ignore-term [M]    the same, deaf to SIGTERM; print "deaf"
+//	box ignore-term [M]    the same, ignore SIGTERM; print "ignoring"
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
 //	box noted FILE         print "noted", wait; append the name of each signal
 //	                       that it gets to FILE and go on: TERM, INT, QUIT,
@@ -24,7 +24,7 @@
 //	box double-fork MARKER leave a grandchild that hangs, end with 0
 //	box setsid MARKER      leave a child in a session of its own, end with 0
 //	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
-//	box forkstorm MARKER   print "deaf", and fork children that fork, deaf to
+//	box forkstorm MARKER   print "ignoring", and fork children that fork, ignoring
 //	                       SIGTERM, until killed
 //	box ps MARKER          print "PID ARGV" of every live process with MARKER in
 //	                       its argv, itself apart

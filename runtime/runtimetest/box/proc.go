@@ -27,7 +27,7 @@ func hang([]string) error {
 
 func ignoreTerm([]string) error {
 	signal.Ignore(syscall.SIGTERM)
-	fmt.Println("deaf")
+	fmt.Println("ignoring")
 	return hang(nil)
 }
 
@@ -146,7 +146,7 @@ func forkstorm(args []string) error {
 	if len(args) > 1 {
 		return forkAndExit(args[0])
 	}
-	fmt.Println("deaf")
+	fmt.Println("ignoring")
 	for {
 		running := make([]*exec.Cmd, 0, stormSize)
 		for range stormSize {
