@@ -19,12 +19,6 @@ func TestMemoryContract(t *testing.T) {
 	snapshottest.Run(t, snapshottest.NewMemory())
 }
 
-// The contract, through the adapter for providers.
-func TestCloudContract(t *testing.T) {
-	t.Parallel()
-	snapshottest.Run(t, snapshot.NewCloudInMemory())
-}
-
 // The contract, with a directory. No other user can read it, and no partial
 // file stays.
 func TestDirContract(t *testing.T) {
@@ -44,7 +38,7 @@ func TestDirContract(t *testing.T) {
 
 func openDirBucket(t *testing.T, dir string) snapshot.Bucket {
 	t.Helper()
-	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: dir})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: dir}, nil)
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
 	b, err := sinks.BucketOf(t.Context(), synced(t, ""))
 	require.NoError(t, err)

@@ -21,6 +21,7 @@ import (
 	"github.com/hostler/hostler/internal/gcstest"
 	"github.com/hostler/hostler/internal/s3test"
 	"github.com/hostler/hostler/snapshot"
+	clouds "github.com/hostler/hostler/snapshot/cloud"
 )
 
 // testProviders are the providers, each with a test server. Those of S3 and
@@ -48,7 +49,7 @@ func eachCloud(t *testing.T, test func(t *testing.T, c *cloud)) {
 func newCloud(t testing.TB, w *proxy, sink, secret string) *cloud {
 	keys := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(keys, "key"), []byte(secret), 0o600))
-	c := &cloud{TB: t, way: w, sink: sink, sinks: snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys})}
+	c := &cloud{TB: t, way: w, sink: sink, sinks: snapshot.NewSinks(snapshot.PathPolicy{Credentials: keys}, clouds.Open)}
 	t.Cleanup(func() { require.NoError(t, c.sinks.Close()) })
 	return c
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -193,10 +192,6 @@ func TestAzureSignature(t *testing.T) {
 			require.NotContains(t, err.Error(), "c2VjcmV0")
 		}
 		require.Equal(t, meant, seen.Load())
-		for _, written := range []string{sig, meant, url.QueryEscape(meant)} {
-			err := snapshot.RedactError(fmt.Errorf("Get \"http://x?sig=%s&sp=rl\": EOF", written), snapshot.ConnectionSecrets("SharedAccessSignature=sp=rl&sig="+sig)...)
-			require.NotContains(t, err.Error(), "c2VjcmV0", "%s in place of %s", written, sig)
-		}
 	}
 }
 

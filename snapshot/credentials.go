@@ -58,16 +58,3 @@ func (p PathPolicy) readCredentials(name string) (string, error) {
 	}
 	return string(data), err
 }
-
-// parseSettings parses lines of "name = value", as in Amazon's credentials
-// files. It ignores sections and comments.
-func parseSettings(text string) map[string]string {
-	all := map[string]string{}
-	for line := range strings.Lines(text) {
-		name, value, ok := strings.Cut(line, "=")
-		if ok && !strings.HasPrefix(strings.TrimSpace(line), "#") {
-			all[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
-		}
-	}
-	return all
-}

@@ -38,7 +38,7 @@ func newProcessHarness(t testing.TB) *processHarness {
 	rt, err := process.New(process.Options{Dir: filepath.Join(dir, "rt"), ShimPath: runtimetest.BuildShim(t), Secret: []byte("secret")})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, rt.Close()) })
-	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(dir, "state")})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(dir, "state")}, nil)
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
 	sink, err := sinks.Open(t.Context(), synced(t, ""))
 	require.NoError(t, err)

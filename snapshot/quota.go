@@ -124,8 +124,8 @@ func (t *memoryQuota) isWithinShare(req *memoryRequest) bool {
 // than the total runs alone.
 func (s *Sink) uploadSize() int64 {
 	n := int64(packMemory)
-	if b, ok := s.bucket.(interface{ putMemory() int64 }); ok {
-		n += b.putMemory()
+	if b, ok := s.bucket.(interface{ UploadMemory() int64 }); ok {
+		n += b.UploadMemory()
 	}
 	return min(n, uploadMemory)
 }

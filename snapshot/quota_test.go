@@ -95,7 +95,7 @@ func BenchmarkConcurrentUploads(b *testing.B) {
 		}
 	}
 	b.Run("file", func(b *testing.B) {
-		sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(b.TempDir(), "state")})
+		sinks := snapshot.NewSinks(snapshot.PathPolicy{State: filepath.Join(b.TempDir(), "state")}, nil)
 		defer sinks.Close()
 		run(b, sinks, synced(b, ""))
 	})

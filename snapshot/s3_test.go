@@ -10,6 +10,7 @@ import (
 
 	"github.com/hostler/hostler/internal/s3test"
 	"github.com/hostler/hostler/snapshot"
+	clouds "github.com/hostler/hostler/snapshot/cloud"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -38,7 +39,7 @@ func (s *s3Server) sync(t testing.TB, credentials, more string) *workload.Sync {
 
 func (s *s3Server) sinks(t testing.TB) *snapshot.Sinks {
 	t.Helper()
-	sinks := snapshot.NewSinks(s.policy)
+	sinks := snapshot.NewSinks(s.policy, clouds.Open)
 	t.Cleanup(func() { require.NoError(t, sinks.Close()) })
 	return sinks
 }

@@ -33,8 +33,9 @@ var ErrPathNotAllowed = errors.New("the server does not allow this directory for
 // Sinks opens the sinks of workloads, and each bucket once. It is safe for
 // concurrent use.
 type Sinks struct {
-	policy PathPolicy
-	quota  *memoryQuota // of the uploads of all of them
+	policy     PathPolicy
+	openBucket OpenBucket
+	quota      *memoryQuota // of the uploads of all of them
 
 	// mu guards open.
 	mu   sync.Mutex
@@ -55,9 +56,14 @@ type cachedBucket struct {
 	secret [sha256.Size]byte
 }
 
-// NewSinks returns the sinks of a server.
-func NewSinks(policy PathPolicy) *Sinks {
-	return &Sinks{policy: policy, quota: newMemoryQuota(uploadMemory), open: map[bucketKey]cachedBucket{}}
+// OpenBucket opens the bucket of a sink that is not a directory, with the
+// sink's secret, "" for none. It is called by several goroutines at once.
+type OpenBucket func(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error)
+
+// NewSinks returns the sinks of a server. With open nil there are only
+// directories.
+func NewSinks(policy PathPolicy, open OpenBucket) *Sinks {
+	return &Sinks{policy: policy, openBucket: open, quota: newMemoryQuota(uploadMemory), open: map[bucketKey]cachedBucket{}}
 }
 
 // Open returns the sink of a workload's sync. It checks what it can without
@@ -101,7 +107,7 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 	}
 	// Not under the lock: a provider's chain of credentials may use the
 	// network.
-	if now.bucket, err = s.policy.openBucket(ctx, sync, secret); err != nil {
+	if now.bucket, err = s.openNew(ctx, sync, secret); err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
@@ -113,23 +119,19 @@ func (s *Sinks) bucket(ctx context.Context, sync *workload.Sync) (Bucket, error)
 	return now.bucket, nil
 }
 
-func (p PathPolicy) openBucket(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error) {
+// openNew opens the bucket of a sink.
+func (s *Sinks) openNew(ctx context.Context, sync *workload.Sync, secret string) (Bucket, error) {
 	if sync.Sink.Type == workload.SinkFile {
-		dir, err := p.resolveDir(sync.Sink.Path)
+		dir, err := s.policy.resolveDir(sync.Sink.Path)
 		if err != nil {
 			return nil, err
 		}
 		return openDir(dir)
 	}
-	open, ok := providers[sync.Sink.Type]
-	if !ok {
-		return nil, fmt.Errorf("unknown sink type")
+	if s.openBucket == nil {
+		return nil, fmt.Errorf("this program opens directories only")
 	}
-	b, secrets, err := open(ctx, sync.Sink, secret)
-	if err != nil {
-		return nil, err
-	}
-	return newCloudBucket(b, sync.MaxSize, secrets), nil
+	return s.openBucket(ctx, sync, secret)
 }
 
 // resolveDir returns the directory of a sink. It resolves links, so that they

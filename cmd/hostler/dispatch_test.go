@@ -22,7 +22,7 @@ func TestSeedDirFollowsApply(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, db.Close()) }()
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	sinks := snapshot.NewSinks(snapshot.PathPolicy{})
+	sinks := snapshot.NewSinks(snapshot.PathPolicy{}, nil)
 	rt := closableRuntime{fake.New()}
 	here, there := assemble(db, rt, sinks, log), assemble(db, rt, sinks, log)
 	after := int64(0)

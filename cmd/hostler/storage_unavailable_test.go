@@ -41,7 +41,7 @@ func TestStorageUnavailable(t *testing.T) {
 			self, err := db.Register(t.Context(), "here")
 			require.NoError(t, err)
 			log := slog.New(slog.NewTextHandler(io.Discard, nil))
-			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}), log)
+			s := assemble(db, closableRuntime{fake.New()}, snapshot.NewSinks(snapshot.PathPolicy{}, nil), log)
 			served := httptest.NewServer(api.New(s.apiOptions(nil, t.TempDir())))
 			defer served.Close()
 			apply := func(image string) (code int, errOut string) {

@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
+	"github.com/hostler/hostler/snapshot/cloud"
 	"github.com/hostler/hostler/store"
 )
 
@@ -61,7 +62,7 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 		return nil, errors.Join(err, db.Close())
 	}
 	db.SetProtocols(rt.Protocols())
-	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()))
+	sinks := snapshot.NewSinks(c.pathPolicy(db.IsShared()), cloud.Open)
 	if !db.IsShared() {
 		return assemble(db, rt, sinks, log), nil
 	}

@@ -1,4 +1,4 @@
-package snapshot
+package cloud
 
 import (
 	"bytes"
@@ -12,16 +12,18 @@ import (
 
 	"gocloud.dev/blob"
 	"gocloud.dev/gcerrors"
+
+	"github.com/hostler/hostler/snapshot"
 )
 
-// cloudBucket stores objects with a provider of object storage.
-type cloudBucket struct {
+// bucket stores objects with a provider of object storage.
+type bucket struct {
 	bucket  *blob.Bucket
 	secrets []string // that no error may show
 	part    int      // bytes of each part of a large object
 }
 
-var _ Bucket = (*cloudBucket)(nil)
+var _ snapshot.Bucket = (*bucket)(nil)
 
 // How large objects are sent: parts are held in memory until they are sent.
 const (
@@ -30,29 +32,29 @@ const (
 	uploadConcurrency = 2
 )
 
-// newCloudBucket returns a bucket for objects of up to maxSize bytes. It is
+// newBucket returns a bucket for objects of up to maxSize bytes. It is
 // closed by Close, or some time after its last use.
-func newCloudBucket(b *blob.Bucket, maxSize int64, secrets []string) *cloudBucket {
-	bucket := &cloudBucket{bucket: b, secrets: secrets, part: int(max(minPartSize, maxSize/maxParts))}
+func newBucket(b *blob.Bucket, maxSize int64, secrets []string) *bucket {
+	opened := &bucket{bucket: b, secrets: secrets, part: int(max(minPartSize, maxSize/maxParts))}
 	// A sink may still use a bucket whose secret has changed in the meantime.
-	goruntime.AddCleanup(bucket, func(b *blob.Bucket) { _ = b.Close() }, b)
-	return bucket
+	goruntime.AddCleanup(opened, func(b *blob.Bucket) { _ = b.Close() }, b)
+	return opened
 }
 
-// putMemory returns the memory of a Put: a part that is filled, those that are
+// UploadMemory returns the memory of a Put: a part that is filled, those that are
 // sent, and one that is not yet garbage-collected.
-func (b *cloudBucket) putMemory() int64 { return int64(uploadConcurrency+2) * int64(b.part) }
+func (b *bucket) UploadMemory() int64 { return int64(uploadConcurrency+2) * int64(b.part) }
 
 // Close closes the bucket.
-func (b *cloudBucket) Close() error { return b.translateError(b.bucket.Close()) }
+func (b *bucket) Close() error { return b.translateError(b.bucket.Close()) }
 
-// Put implements Bucket. For some providers' clients, what was sent before the
+// Put implements snapshot.Bucket. For some providers' clients, what was sent before the
 // source failed becomes an object, unless the context ends before they close
 // it.
-func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
+func (b *bucket) Put(ctx context.Context, key string, r io.Reader) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	from := &failFastReader{ctxReader: ctxReader{ctx, r}, failed: cancel}
+	from := &failFastReader{ctx: ctx, from: r, failed: cancel}
 	err := b.bucket.Upload(ctx, key, from, &blob.WriterOptions{
 		ContentType: "application/zstd", BufferSize: b.part, MaxConcurrency: uploadConcurrency,
 	})
@@ -62,23 +64,28 @@ func (b *cloudBucket) Put(ctx context.Context, key string, r io.Reader) error {
 	return b.translateError(err)
 }
 
-// failFastReader is a reader that reports its failure at once.
+// failFastReader is a reader that reports its failure at once, and the end of a
+// context as one.
 type failFastReader struct {
-	ctxReader
+	ctx    context.Context //nolint:containedctx // of the one call that reads it
+	from   io.Reader
 	failed context.CancelCauseFunc
 }
 
 func (s *failFastReader) Read(p []byte) (int, error) {
-	n, err := s.ctxReader.Read(p)
+	n, err := s.from.Read(p)
+	if s.ctx.Err() != nil {
+		return n, context.Cause(s.ctx) // also in place of io.EOF
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		s.failed(err)
 	}
 	return n, err
 }
 
-// Create implements Bucket. It uses Upload because the client for Azure panics
+// Create implements snapshot.Bucket. It uses Upload because the client for Azure panics
 // when bytes that are written to it, as WriteAll does, are refused.
-func (b *cloudBucket) Create(ctx context.Context, key string, data []byte) error {
+func (b *bucket) Create(ctx context.Context, key string, data []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, createTimeout)
 	defer cancel()
 	var err error
@@ -112,22 +119,22 @@ func isCreateConflict(err error) bool {
 	return ok && apiErr.ErrorCode() == "ConditionalRequestConflict"
 }
 
-// Get implements Bucket.
-func (b *cloudBucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+// Get implements snapshot.Bucket.
+func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	r, err := b.bucket.NewReader(ctx, key, nil)
 	if err != nil {
 		return nil, b.translateMissing(ctx, key, err)
 	}
-	return &cloudReader{b, r}, nil
+	return &reader{b, r}, nil
 }
 
-// cloudReader reads an object.
-type cloudReader struct {
-	bucket *cloudBucket
+// reader reads an object.
+type reader struct {
+	bucket *bucket
 	from   *blob.Reader
 }
 
-func (r *cloudReader) Read(p []byte) (int, error) {
+func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	if err != nil && !errors.Is(err, io.EOF) {
 		err = r.bucket.translateError(err)
@@ -136,10 +143,10 @@ func (r *cloudReader) Read(p []byte) (int, error) {
 }
 
 // Close closes the object.
-func (r *cloudReader) Close() error { return r.bucket.translateError(r.from.Close()) }
+func (r *reader) Close() error { return r.bucket.translateError(r.from.Close()) }
 
-// List implements Bucket.
-func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object) error) error {
+// List implements snapshot.Bucket.
+func (b *bucket) List(ctx context.Context, prefix string, each func(snapshot.Object) error) error {
 	list := b.bucket.List(&blob.ListOptions{Prefix: prefix})
 	for {
 		o, err := list.Next(ctx)
@@ -149,16 +156,16 @@ func (b *cloudBucket) List(ctx context.Context, prefix string, each func(Object)
 		if err != nil {
 			return b.translateError(err)
 		}
-		if err := each(Object{Key: o.Key, Size: o.Size, Time: o.ModTime}); err != nil {
+		if err := each(snapshot.Object{Key: o.Key, Size: o.Size, Time: o.ModTime}); err != nil {
 			return err
 		}
 	}
 }
 
-// Delete implements Bucket.
-func (b *cloudBucket) Delete(ctx context.Context, key string) error {
+// Delete implements snapshot.Bucket.
+func (b *bucket) Delete(ctx context.Context, key string) error {
 	err := b.translateMissing(ctx, key, b.bucket.Delete(ctx, key))
-	if errors.Is(err, ErrNoObject) {
+	if errors.Is(err, snapshot.ErrNoObject) {
 		return nil
 	}
 	return err
@@ -167,13 +174,13 @@ func (b *cloudBucket) Delete(ctx context.Context, key string) error {
 // translateMissing is translateError for a call that needs the object. Clients
 // return "not found" also for an object without read or delete access
 // (Google's), for a bucket that does not exist, and for a host without an
-// address (Azure's). ErrNoObject is only what the bucket can list and does not.
-func (b *cloudBucket) translateMissing(ctx context.Context, key string, err error) error {
+// address (Azure's). snapshot.ErrNoObject is only what the bucket can list and does not.
+func (b *bucket) translateMissing(ctx context.Context, key string, err error) error {
 	if gcerrors.Code(err) != gcerrors.NotFound {
 		return b.translateError(err)
 	}
 	there := false
-	listErr := b.List(ctx, key, func(o Object) error {
+	listErr := b.List(ctx, key, func(o snapshot.Object) error {
 		there = there || o.Key == key
 		return nil
 	})
@@ -183,18 +190,18 @@ func (b *cloudBucket) translateMissing(ctx context.Context, key string, err erro
 	case there:
 		return fmt.Errorf("the object exists, but: %w", b.translateError(err))
 	}
-	return fmt.Errorf("%w: %w", ErrNoObject, b.translateError(err))
+	return fmt.Errorf("%w: %w", snapshot.ErrNoObject, b.translateError(err))
 }
 
 // providerErrors maps providers' errors to errors of this package.
 var providerErrors = map[gcerrors.ErrorCode]error{
-	gcerrors.FailedPrecondition: ErrExists,
-	gcerrors.AlreadyExists:      ErrExists,
+	gcerrors.FailedPrecondition: snapshot.ErrExists,
+	gcerrors.AlreadyExists:      snapshot.ErrExists,
 }
 
 // translateError turns a provider's error into one of this package, without
 // secrets.
-func (b *cloudBucket) translateError(err error) error {
+func (b *bucket) translateError(err error) error {
 	if err == nil {
 		return nil
 	}

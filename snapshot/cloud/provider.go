@@ -1,4 +1,4 @@
-package snapshot
+package cloud
 
 import (
 	"context"
@@ -21,6 +21,7 @@ import (
 	"golang.org/x/oauth2/google"
 	"google.golang.org/api/option"
 
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -33,6 +34,21 @@ var providers = map[workload.SinkType]func(ctx context.Context, s workload.Sink,
 	workload.SinkAzure: openAzure,
 }
 
+// Open opens the bucket of a sync's sink with a provider. It checks the
+// credentials as far as it can without contacting the provider; secret is "" for
+// the provider's default chain. It implements snapshot.OpenBucket.
+func Open(ctx context.Context, sync *workload.Sync, secret string) (snapshot.Bucket, error) {
+	open, ok := providers[sync.Sink.Type]
+	if !ok {
+		return nil, fmt.Errorf("unknown sink type")
+	}
+	b, secrets, err := open(ctx, sync.Sink, secret)
+	if err != nil {
+		return nil, err
+	}
+	return newBucket(b, sync.MaxSize, secrets), nil
+}
+
 // openS3 accepts keys in the format of Amazon's credentials file.
 func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, []string, error) {
 	var options []func(*config.LoadOptions) error
@@ -41,7 +57,7 @@ func openS3(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket, 
 		k := parseSettings(secret)
 		id, key, token := k["aws_access_key_id"], k["aws_secret_access_key"], k["aws_session_token"]
 		if id == "" || key == "" {
-			return nil, nil, fmt.Errorf("%w: aws_access_key_id or aws_secret_access_key is missing", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: aws_access_key_id or aws_secret_access_key is missing", snapshot.ErrCredentials)
 		}
 		options = append(options, config.WithCredentialsProvider(credentials.NewStaticCredentialsProvider(id, key, token)))
 		hide = append(hide, key, token)
@@ -84,7 +100,7 @@ func openGCS(ctx context.Context, s workload.Sink, secret string) (*blob.Bucket,
 	if secret != "" {
 		key, err := google.JWTConfigFromJSON([]byte(secret), gcsScope)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: not a service account key", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: not a service account key", snapshot.ErrCredentials)
 		}
 		tokens, hide = key.TokenSource(context.WithoutCancel(ctx)), append(hide, string(key.PrivateKey))
 	} else {
@@ -116,7 +132,7 @@ func openAzure(ctx context.Context, s workload.Sink, secret string) (*blob.Bucke
 		secret = strings.TrimSpace(secret)
 		client, err := container.NewClientFromConnectionString(secret, s.Bucket, nil)
 		if err != nil {
-			return nil, nil, fmt.Errorf("%w: not a connection string", ErrCredentials)
+			return nil, nil, fmt.Errorf("%w: not a connection string", snapshot.ErrCredentials)
 		}
 		b, err := azureblob.OpenBucket(ctx, client, nil)
 		return b, redactable(connectionSecrets(secret)), err
@@ -174,4 +190,17 @@ func redactable(secrets []string) []string {
 		}
 	}
 	return list
+}
+
+// parseSettings parses lines of "name = value", as in Amazon's credentials
+// files. It ignores sections and comments.
+func parseSettings(text string) map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(line, "=")
+		if ok && !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			all[strings.ToLower(strings.TrimSpace(name))] = strings.TrimSpace(value)
+		}
+	}
+	return all
 }
