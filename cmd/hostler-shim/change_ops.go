@@ -58,6 +58,9 @@ func (s *supervisor) restart([]string) error {
 
 // startAfterKill starts the main process and allows commands again.
 func (s *supervisor) startAfterKill() error {
+	if err := s.halt.err(); err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
+	}
 	s.sessions.setQuiet(false)
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"sync"
 	"syscall"
 	"time"
@@ -9,7 +10,9 @@ import (
 )
 
 // halt is the state of a stop of the main process, which a signal or the server
-// has requested.
+// has requested. It is final: init does not start the main process again, and the
+// container is not clean. The signal may be a tenant's, if init has the
+// tenant's user.
 type halt struct {
 	stopped chan struct{} // closed when the stop is complete
 
@@ -76,12 +79,22 @@ func (s *supervisor) onMainExit(code int) {
 	time.AfterFunc(maxHaltLinger, func() { s.exit(code) })
 }
 
+// errHalted is why a container cannot be used again.
+var errHalted = errors.New("it was told to stop")
+
+// err returns errHalted once a stop was requested.
+func (h *halt) err() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.started {
+		return nil
+	}
+	return errHalted
+}
+
 // finishHalt completes a stop whose main process was ended by something else.
 func (s *supervisor) finishHalt() {
-	s.halt.mu.Lock()
-	started := s.halt.started
-	s.halt.mu.Unlock()
-	if started {
+	if s.halt.err() != nil {
 		s.onMainExit(0)
 	}
 }

@@ -23,7 +23,11 @@ func (s *supervisor) wipe(marks []string) error {
 		s.sessions.endUntrusted()
 	}
 	s.runs.reset()
-	if err := s.wipeAndCompare(); err != nil {
+	err := s.wipeAndCompare()
+	if err == nil {
+		err = s.halt.err()
+	}
+	if err != nil {
 		if errors.Is(err, runtime.ErrWipeUnverified) {
 			return err
 		}

@@ -176,6 +176,20 @@ var shimFiles = []mutation{
 		new:  `		_ = s.conn.Close //`,
 	},
 	{
+		desc: "a container that was told to stop is clean", test: "TestHaltIsFinal",
+		file: "cmd/hostler-shim/wipe.go", pkg: "runtime/process",
+		old: `		err = s.halt.err()
+`,
+	},
+	{
+		desc: "a container that was told to stop is started again", test: "TestHaltIsFinal",
+		file: "cmd/hostler-shim/change_ops.go", pkg: "runtime/process",
+		old: `	if err := s.halt.err(); err != nil {
+		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
+	}
+`,
+	},
+	{
 		desc: "a worker runs the commands of several users", test: "TestUsersHaveOwnWorkers",
 		file: "cmd/hostler-shim/execute.go", pkg: "runtime/process",
 		old: `s.workers.acquire(spec.User)`,

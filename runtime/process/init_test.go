@@ -2,13 +2,16 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -54,6 +57,24 @@ func TestInitKilled(t *testing.T) {
 		// A worker exits by itself when its init has exited, as soon as it notices.
 		require.True(t, waitExit(one.ID, exitTimeout), "process %d", one.PID)
 	}
+}
+
+// A container whose init was told to stop is neither clean nor started again,
+// whoever sent the signal: otherwise the exit of the next main process would go
+// unnoticed, and init would end the container minutes later.
+func TestHaltIsFinal(t *testing.T) {
+	t.Parallel()
+	rt, p, testprog := startContainer(t)
+	require.NoError(t, rt.RecordBaseline(t.Context(), "c", 1))
+	initID, err := p.runningInit()
+	require.NoError(t, err)
+	require.NoError(t, unix.Kill(initID.PID, shim.HaltSignal))
+	require.Eventually(t, func() bool {
+		_, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
+		return errors.Is(err, runtime.ErrNotRunning)
+	}, 10*time.Second, 10*time.Millisecond)
+	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 2), runtime.ErrWipeUnverified)
+	require.ErrorIs(t, rt.Restart(t.Context(), "c", 2), runtime.ErrTainted)
 }
 
 // Commands of different users do not share a process that starts them: while
