@@ -39,7 +39,7 @@ func (w *Watcher) checkOrphan(ctx context.Context, s runtime.Status) error {
 		return nil
 	}
 	// It may have been removed since the list was taken.
-	if _, err := w.rt.Status(ctx, s.ID); errors.Is(err, runtime.ErrNotFound) {
+	if _, err := w.status(ctx, s.ID); errors.Is(err, runtime.ErrNotFound) {
 		return nil
 	}
 	return w.removeOrphan(ctx, s, "it exists in the engine after it was destroyed")

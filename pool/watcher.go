@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -25,8 +24,8 @@ type Watcher struct {
 	onExit func(Container)
 	log    *slog.Logger
 
-	reconcileMu sync.Mutex // held by Reconcile; guards orphans
-	orphans     map[string]*orphan
+	connected chan struct{}      // holds one signal: the watch has begun
+	orphans   map[string]*orphan // of the goroutine that reconciles
 }
 
 // watcherStore is what the Watcher needs from the database.
@@ -37,7 +36,9 @@ type watcherStore interface {
 
 // NewWatcher returns a Watcher; it calls onExit after each exit that it records.
 func NewWatcher(store watcherStore, rt runtime.Runtime, onExit func(Container), log *slog.Logger) *Watcher {
-	return &Watcher{store: store, rt: rt, onExit: onExit, log: log, orphans: map[string]*orphan{}}
+	return &Watcher{
+		store: store, rt: rt, onExit: onExit, log: log, connected: make(chan struct{}, 1), orphans: map[string]*orphan{},
+	}
 }
 
 // maxReconnectBackoff limits the backoff between attempts to reconnect.
@@ -49,38 +50,69 @@ const maxReconnectBackoff = 10 * time.Second
 // removes the orphans that the previous one has found.
 const reconcileInterval = 30 * time.Second
 
+// The engine may take this long to list all containers, and to describe one. A
+// call about one container may be blocked in the engine, and that must not keep
+// the server from detecting what happens to the others.
+const (
+	listTimeout   = 2 * time.Minute
+	statusTimeout = 30 * time.Second
+)
+
+var (
+	errListTimeout   = fmt.Errorf("%w: no list of containers within %s", runtime.ErrUnavailable, listTimeout)
+	errStatusTimeout = fmt.Errorf("%w: no status within %s", runtime.ErrUnavailable, statusTimeout)
+)
+
 // Run watches until ctx ends. It reconnects to an engine that is unavailable.
 func (w *Watcher) Run(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return w.watch(ctx) })
-	g.Go(func() error {
-		for flow.Sleep(ctx, reconcileInterval) == nil {
-			if err := w.Reconcile(ctx); err != nil && ctx.Err() == nil {
-				w.log.Warn("reconciling engine with database failed; retrying", "error", err)
-			}
-		}
-		return nil
-	})
+	g.Go(func() error { return w.runReconcile(ctx) })
 	return g.Wait()
 }
 
-// watch watches the engine and reconciles after each reconnect.
+// runReconcile reconciles after each reconnect and every reconcileInterval. Exits
+// are reported while it waits for the engine.
+func (w *Watcher) runReconcile(ctx context.Context) error {
+	wait, backoff := reconcileInterval, minBackoff/4
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-w.connected:
+		case <-ctx.Done():
+		}
+		timer.Stop()
+		if ctx.Err() != nil {
+			return nil
+		}
+		err := w.reconcile(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		wait = reconcileInterval
+		if err == nil {
+			backoff = minBackoff / 4
+			continue
+		}
+		wait, backoff = backoff, min(2*backoff, maxReconnectBackoff)
+		w.log.Warn("reconciling engine with database failed; retrying", "wait", wait, "error", err)
+	}
+}
+
+// watch watches the engine and has it reconciled after each reconnect.
 func (w *Watcher) watch(ctx context.Context) error {
 	backoff := minBackoff / 4
 	for {
-		// A failed comparison ends the watch: both are retried.
-		watchCtx, cancel := context.WithCancelCause(ctx)
-		err := w.rt.Watch(watchCtx,
+		err := w.rt.Watch(ctx,
 			func() {
-				if err := w.Reconcile(watchCtx); err != nil {
-					cancel(fmt.Errorf("reconcile engine with database: %w", err))
-					return
-				}
 				backoff = minBackoff / 4
+				select {
+				case w.connected <- struct{}{}:
+				default:
+				}
 			},
 			func(d runtime.Exit) { w.handleExit(ctx, d) })
-		err = errors.Join(err, context.Cause(watchCtx))
-		cancel(nil)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -92,17 +124,15 @@ func (w *Watcher) watch(ctx context.Context) error {
 	}
 }
 
-// Reconcile compares the engine's containers with the database. A container of
+// reconcile compares the engine's containers with the database. A container of
 // Hostler that is recorded as destroyed, or has no record for orphanGrace, is
 // removed. One that should run and does not is handled as exited. A container
 // is removed only if the engine lists it with Hostler's label and it has no
 // live row.
-func (w *Watcher) Reconcile(ctx context.Context) error {
-	w.reconcileMu.Lock()
-	defer w.reconcileMu.Unlock()
+func (w *Watcher) reconcile(ctx context.Context) error {
 	// The engine is read first: a container that is created in between has its
 	// row before it exists, so it is never mistaken for an orphan.
-	listed, err := w.rt.List(ctx)
+	listed, err := w.list(ctx)
 	if err != nil {
 		return fmt.Errorf("list the engine's containers: %w", err)
 	}
@@ -117,19 +147,20 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	}
 	for _, c := range rows {
 		s, ok := byID[c.ID]
-		if ok && s.State == runtime.Running {
+		if ok && s.State == runtime.Running || c.Health == Exited {
 			continue
 		}
-		if !ok {
-			// It may have been created after the list was read.
-			s, err = w.rt.Status(ctx, c.ID)
-			if err == nil && s.State == runtime.Running {
-				continue
-			}
-			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				errs = errors.Join(errs, fmt.Errorf("read the status of container %s: %w", c.ID, err))
-				continue
-			}
+		// It may have been created, or started again, after the list was read.
+		// Only the status reports whether it ran out of memory.
+		status, err := w.status(ctx, c.ID)
+		switch {
+		case err == nil && status.State == runtime.Running:
+			continue
+		case err == nil:
+			s = status
+		case !ok && !errors.Is(err, runtime.ErrNotFound):
+			errs = errors.Join(errs, fmt.Errorf("read the status of container %s: %w", c.ID, err))
+			continue
 		}
 		w.handleExit(ctx, runtime.Exit{ID: c.ID, ExitCode: s.ExitCode, OOMKilled: s.OOMKilled})
 	}
@@ -138,6 +169,20 @@ func (w *Watcher) Reconcile(ctx context.Context) error {
 	}
 	maps.DeleteFunc(w.orphans, func(id string, _ *orphan) bool { return byID[id].ID == "" })
 	return errs
+}
+
+// list is runtime.Runtime.List with a timeout.
+func (w *Watcher) list(ctx context.Context) ([]runtime.Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, listTimeout, errListTimeout)
+	defer cancel()
+	return w.rt.List(ctx)
+}
+
+// status is runtime.Runtime.Status with a timeout.
+func (w *Watcher) status(ctx context.Context, id string) (runtime.Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, statusTimeout, errStatusTimeout)
+	defer cancel()
+	return w.rt.Status(ctx, id)
 }
 
 // handleExit handles an exit: an idle container is replaced; a claimed one is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 )
@@ -109,5 +110,50 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, state, current.State)
 		}
+	})
+}
+
+// A container that does not start again occupies a release for a limited time
+// only, and its tenant is the cause: other claims of the workload are released,
+// and its container is given up after release_failed_ttl.
+func TestHungStartIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m, release_failed_ttl: 1h", "max_size: 2", "max_size: 30").
+			Replace(syncedWorkload))
+		var hung []claim.Claim
+		for _, tenant := range strings.Split("abcdefgh", "") {
+			c := h.Claim("w", tenant)
+			_, unblock := h.RT.Block("start " + c.Container)
+			defer unblock()
+			h.RT.Kill(c.Container)
+			hung = append(hung, c)
+		}
+		startLoops(t, h)
+		<-time.After(9 * time.Minute)
+		honest := h.Claim("w", "honest")
+		<-time.After(time.Hour)
+		require.Equal(t, claim.Released, currentClaim(h, honest).State)
+		<-time.After(12 * time.Hour)
+		for _, c := range hung {
+			require.Equal(t, claim.Released, currentClaim(h, c).State)
+		}
+	})
+}
+
+// So does one that does not restart. It is destroyed.
+func TestHungRestartIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1))
+		c := h.Claim("w", "ada")
+		_, unblock := h.RT.Block("restart " + c.Container)
+		defer unblock()
+		start := time.Now()
+		released, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
+		require.NoError(t, err)
+		require.Equal(t, claim.Released, released.State)
+		require.LessOrEqual(t, time.Since(start), 20*time.Minute)
+		require.NotEqual(t, pool.Idle, containerRecord(h, c.Container).State)
 	})
 }

@@ -192,7 +192,7 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 		return nil
 	}
 	op.pools.Health.MarkRestarted(op.claim.Container)
-	err := op.rt.Restart(ctx, op.claim.Container, op.claim.ContainerFence)
+	err := op.restart(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

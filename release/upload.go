@@ -75,7 +75,7 @@ func (op *operation) stopAndUpload(ctx context.Context) error {
 	c, _, err := op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
 		op.disposeReason = "it exited before its release"
-		if err = op.rt.Start(ctx, op.claim.Container); err != nil {
+		if err = op.start(ctx); err != nil {
 			// A tenant may have removed the main process's program, or what the
 			// engine needs to start a container.
 			err = fmt.Errorf("%w: restart failed: %w", runtime.ErrNotRunning, err)
@@ -87,6 +87,28 @@ func (op *operation) stopAndUpload(ctx context.Context) error {
 		op.claim = c
 	}
 	return err
+}
+
+// startTimeout limits how long the start of a container occupies a release. It is
+// longer than the backends' own limits.
+const startTimeout = 15 * time.Minute
+
+// errStartTimeout is the cause when startTimeout has passed. It is not
+// runtime.ErrUnavailable: the backend would have returned that.
+var errStartTimeout = fmt.Errorf("the container did not start within %s", startTimeout)
+
+// start starts the container again, so that its files can be read.
+func (op *operation) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
+	defer cancel()
+	return op.rt.Start(ctx, op.claim.Container)
+}
+
+// restart ends all processes in the container and starts its main process.
+func (op *operation) restart(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
+	defer cancel()
+	return op.rt.Restart(ctx, op.claim.Container, op.claim.ContainerFence)
 }
 
 // lossEvents returns the events of lost state, and adds the warning.

@@ -198,4 +198,33 @@ var pools = []mutation{
 		old:  `BeginDestroy(id, []State{Creating}, "the server stopped while it was being created"))`,
 		new:  `BeginDestroy(id, []State{Destroyed}, "the server stopped while it was being created"))`,
 	},
+	{
+		desc: "the comparison with the engine blocks the watch", test: "TestHungListDoesNotBlockWatch",
+		file: "pool/watcher.go",
+		old: `				select {
+				case w.connected <- struct{}{}:
+`,
+		new: `				_ = w.reconcile(ctx)
+				select {
+				case w.connected <- struct{}{}:
+`,
+	},
+	{
+		desc: "the engine may take any time to list containers", test: "TestHungListDoesNotBlockWatch",
+		file: "pool/watcher.go",
+		old:  `context.WithTimeoutCause(ctx, listTimeout, errListTimeout)`,
+		new:  `context.WithCancel(ctx)`,
+	},
+	{
+		desc: "the engine may take any time to return the status of a container", test: "TestHungStatusDoesNotBlockReconcile",
+		file: "pool/watcher.go",
+		old:  `context.WithTimeoutCause(ctx, statusTimeout, errStatusTimeout)`,
+		new:  `context.WithCancel(ctx)`,
+	},
+	{
+		desc: "a container that was started after the list was read is recorded as exited", test: "TestReconcileReadsStatusOfExited",
+		file: "pool/watcher.go",
+		old:  `		case err == nil && status.State == runtime.Running:`,
+		new:  `		case err == nil && status.State == "":`,
+	},
 }

@@ -199,4 +199,24 @@ var releases = []mutation{
 		new: `
 `,
 	},
+	{
+		desc: "the start of an exited container has no limit", test: "TestHungStartIsBounded",
+		file: "release/upload.go",
+		old: `	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
+	defer cancel()
+	return op.rt.Start(`,
+		new: `	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return op.rt.Start(`,
+	},
+	{
+		desc: "the restart of a released container has no limit", test: "TestHungRestartIsBounded",
+		file: "release/upload.go",
+		old: `	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errStartTimeout)
+	defer cancel()
+	return op.rt.Restart(`,
+		new: `	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	return op.rt.Restart(`,
+	},
 }
