@@ -83,3 +83,30 @@ func TestCheckReportsParseError(t *testing.T) {
 	_, err := Check(fstest.MapFS{"claim/a.go": {Data: []byte("package")}})
 	require.ErrorContains(t, err, "parse claim/a.go")
 }
+
+// No package reaches what is reserved to others, and no permission is unused.
+func TestRepositoryKeepsGraph(t *testing.T) {
+	violations, err := CheckGraph(os.DirFS("../.."))
+	require.NoError(t, err)
+	for _, violation := range violations {
+		t.Error(violation)
+	}
+}
+
+// A package is judged by what it reaches through others, and a permission by
+// whether an import needs it.
+func TestCheckGraphFindsViolations(t *testing.T) {
+	g := graph{
+		"claim":          {"snapshot": true, "fmt": true},
+		"snapshot":       {"snapshot/cloud": true},
+		"snapshot/cloud": {"gocloud.dev/blob": true, "claim": true}, // a circle ends
+		"cmd/hostler":    {"claim": true},
+	}
+	require.Equal(t, []string{
+		"claim: reaches gocloud.dev by snapshot -> snapshot/cloud -> gocloud.dev/blob, but " + whyClouds,
+		"snapshot: reaches gocloud.dev by snapshot/cloud -> gocloud.dev/blob, but " + whyClouds,
+	}, g.checkReach())
+	require.Contains(t, g.checkUnused(), "internal/arch/policy.go: claim may import pool and does not")
+	require.NotContains(t, g.checkUnused(), "internal/arch/policy.go: claim may import snapshot and does not")
+	require.Contains(t, g.checkUnused(), "internal/arch/policy.go: there is no package release")
+}

@@ -94,6 +94,31 @@ var importOwners = []owner{
 		"only tests, and suites that tests call, may assert"},
 }
 
+// reserved are the modules of others that only some packages of ours may reach,
+// also through others: they are large, and a program or a test that imports the
+// rest must not link them.
+var reserved = []owner{
+	{"github.com/docker/docker", append([]string{"runtime/docker"}, programs...), whyEngines},
+	{"k8s.io", append([]string{"runtime/kubernetes", "internal/clustertest"}, programs...), whyEngines},
+	{"gocloud.dev", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"cloud.google.com/go", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"google.golang.org/api", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"github.com/aws", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"github.com/Azure", append([]string{"snapshot/cloud"}, programs...), whyClouds},
+	{"modernc.org/sqlite", append([]string{"store/...", "internal/flowtest"}, programs...), whyDatabases},
+	{"github.com/jackc/pgx", append([]string{"store/...", "internal/flowtest"}, programs...), whyDatabases},
+}
+
+// Why modules are reserved.
+const (
+	whyEngines   = "an engine's client is linked where the engine is chosen"
+	whyClouds    = "the clouds' clients are linked where a sink is opened"
+	whyDatabases = "databases are linked where records are kept"
+)
+
+// programs are the packages that choose engines, sinks and databases.
+var programs = []string{"cmd/hostler", "e2e/...", "benchmarks/..."}
+
 // minimalPackages are the packages that may import nothing but the named modules of
 // others and the standard library.
 var minimalPackages = []owner{
