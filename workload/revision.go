@@ -11,16 +11,14 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// revisionLen is the length of a revision, in hexadecimal digits. It tells the
-// revisions of one workload apart, of which there are few.
+// revisionLen is the length of a revision in hexadecimal digits. It
+// distinguishes the revisions of one workload, of which there are few.
 const revisionLen = 12
 
-// revision hashes what w means, so that comments, order and spelling in the
-// file make no difference.
+// revision hashes the canonical form of w, so that comments, order and spelling
+// in the file make no difference.
 func revision(w *Workload) string {
-	hashed := *w
-	hashed.Name, hashed.Pool, hashed.Revision, hashed.Source = "", Pool{}, "", nil
-	text, err := json.Marshal(canonical(reflect.ValueOf(hashed)))
+	text, err := json.Marshal(canonical(w))
 	if err != nil {
 		panic(fmt.Sprintf("workload: a canonical form is not JSON: %v", err)) // it is made of text, numbers, maps and lists
 	}
@@ -28,47 +26,100 @@ func revision(w *Workload) string {
 	return hex.EncodeToString(sum[:])[:revisionLen]
 }
 
-// canonical is v as JSON writes it with sorted keys. Fields that are zero are
-// left out, so that a field which a later version adds changes no revision.
-func canonical(v reflect.Value) any {
-	switch v.Kind() {
-	case reflect.Pointer:
-		return canonical(v.Elem())
-	case reflect.Interface:
-		out := map[string]any{"value": canonical(v.Elem())}
-		if action, ok := v.Interface().(hooks.Action); ok {
-			out["kind"] = action.Kind()
-		}
-		return out
-	case reflect.Struct:
-		out := map[string]any{}
-		for i := range v.NumField() {
-			if field := v.Field(i); !isUnset(field) {
-				out[v.Type().Field(i).Name] = canonical(field)
-			}
-		}
-		return out
-	case reflect.Map:
-		out := map[string]any{}
-		for key, value := range v.Seq2() {
-			out[key.String()] = canonical(value)
-		}
-		return out
-	case reflect.Slice:
-		out := make([]any, v.Len())
-		for i := range out {
-			out[i] = canonical(v.Index(i))
-		}
-		return out
+// form is a canonical form. JSON writes it with sorted keys. What is not set is
+// left out, so that a key which a later version adds changes no revision.
+type form map[string]any
+
+// canonical returns everything that a container of the workload is made of,
+// under the names that it has in the workload file. These names and values are
+// recorded as the revisions of containers: a change of one replaces every warm
+// container at the next start of a server. The name and the pool are not part
+// of it, and neither are hooks that do not run in the container.
+func canonical(w *Workload) form {
+	f := form{
+		"id": w.ID, "image": w.Image, "command": w.Command, "environment": w.Environment, "user": w.User,
+		"read_only": w.ReadOnly, "ports": w.Ports, "networks": w.Networks, "dns": w.DNS,
+		"cpus": w.Limits.CPUs, "memory": w.Limits.Memory, "pids": w.Limits.PIDs,
+		"restart": w.Restart, "stop_signal": w.StopSignal,
+		"runtime": w.Isolation.Runtime, "security_opt": w.Isolation.SecurityOpt,
+		"userns_mode": w.Isolation.UsernsMode, "network_mode": w.Isolation.NetworkMode,
 	}
-	if d, ok := v.Interface().(time.Duration); ok {
-		return d.String()
+	if w.StopGrace != nil {
+		f["stop_grace_period"] = w.StopGrace.String() // 0s is not the same as not set
 	}
-	return v.Interface()
+	if h := w.Healthcheck; h != nil {
+		f["healthcheck"] = form{
+			"test": h.Command, "interval": h.Interval, "timeout": h.Timeout, "start_period": h.StartPeriod, "retries": h.Retries,
+		}.clean()
+	}
+	var volumes []form
+	for _, v := range w.Volumes {
+		volumes = append(volumes, form{"name": v.Name, "target": v.Target, "read_only": v.ReadOnly, "seed": v.Seed}.clean())
+	}
+	f["volumes"] = volumes
+	if w.Sync != nil {
+		f["sync"] = canonicalSync(w.Sync)
+	}
+	points := form{}
+	for point, list := range w.Hooks {
+		points[string(point)] = canonicalHooks(list)
+	}
+	f["hooks"] = points.clean()
+	return f.clean()
 }
 
-// isUnset says whether a field means what its absence means.
-func isUnset(v reflect.Value) bool {
+func canonicalSync(s *Sync) form {
+	var mappings []form
+	for _, m := range s.Mappings {
+		mappings = append(mappings, form{
+			"path": m.Path, "volume": m.Volume, "pattern": m.Pattern, "sink_path": m.SinkPath, "direction": m.Direction, "mode": m.Mode,
+		}.clean())
+	}
+	return form{
+		"sink": form{
+			"type": s.Sink.Type, "path": s.Sink.Path, "bucket": s.Sink.Bucket, "account": s.Sink.Account, "region": s.Sink.Region,
+			"endpoint": s.Sink.Endpoint, "prefix": s.Sink.Prefix,
+			"credentials_file": s.Sink.Credentials.File, "credentials_env": s.Sink.Credentials.Env,
+		}.clean(),
+		"mappings": mappings,
+		"policy": form{
+			"on_claim": s.Policy.OnClaim, "on_release": s.Policy.OnRelease, "interval": s.Policy.Interval, "manual": s.Policy.Manual,
+		}.clean(),
+		"keep": s.Keep, "max_size": s.MaxSize, "max_files": s.MaxFiles,
+	}.clean()
+}
+
+// canonicalHooks returns the hooks of a point that run in the container.
+func canonicalHooks(list []hooks.Hook) []form {
+	var all []form
+	for _, h := range list {
+		exec, ok := h.Action.(hooks.Exec)
+		if !ok {
+			continue
+		}
+		all = append(all, form{
+			"name": h.Name, "timeout": h.Timeout, "on_error": h.OnError, "retries": h.Retries, "idempotent": h.Idempotent,
+			"command": exec.Command, "user": exec.User, "workdir": exec.Workdir, "environment": exec.Environment,
+		}.clean())
+	}
+	return all
+}
+
+// clean removes what is not set and writes durations as in the file.
+func (f form) clean() form {
+	for key, value := range f {
+		if isUnset(value) {
+			delete(f, key)
+		} else if d, ok := value.(time.Duration); ok {
+			f[key] = d.String()
+		}
+	}
+	return f
+}
+
+// isUnset reports whether a value means the same as its absence.
+func isUnset(value any) bool {
+	v := reflect.ValueOf(value)
 	if k := v.Kind(); k == reflect.Map || k == reflect.Slice {
 		return v.Len() == 0
 	}

@@ -1,0 +1,130 @@
+package workload
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// complete is a workload in which everything is set.
+func complete() *Workload {
+	grace := 3 * time.Second
+	return &Workload{
+		ID: "w", Name: "a name", Image: "image:1", Command: []string{"run", ""}, Environment: map[string]string{"A": "", "B": "2"},
+		User: "1000:1000", ReadOnly: true, Ports: []int{80, 443}, Networks: []string{"front"}, DNS: []string{"10.0.0.1"},
+		Healthcheck: &Healthcheck{Command: []string{"check"}, Interval: time.Second, Timeout: 2 * time.Second, StartPeriod: time.Minute, Retries: 4},
+		Limits:      runtime.Limits{CPUs: 0.5, Memory: 1 << 20, PIDs: 100},
+		Volumes:     []Volume{{Name: "state", Target: "/data", ReadOnly: true, Seed: "seed"}},
+		Pool:        Pool{MinIdle: 1, MaxSize: 2, Reuse: ReuseWipe},
+		Restart:     RestartAlways, StopSignal: "SIGINT", StopGrace: &grace,
+		Isolation: runtime.Isolation{Runtime: "runsc", SecurityOpt: []string{"seccomp=x"}, UsernsMode: "private", NetworkMode: "none"},
+		Sync: &Sync{
+			Sink: Sink{
+				Type: SinkS3, Path: "/p", Bucket: "b", Account: "a", Region: "r", Endpoint: "https://e", Prefix: "x/${tenantId}/",
+				Credentials: Credentials{File: "f", Env: "E"},
+			},
+			Mappings: []Mapping{{
+				Path: "/data", Volume: "/data", Pattern: "**", SinkPath: "s", Direction: Upload, Mode: ModeCopy,
+			}},
+			Policy: SyncPolicy{OnClaim: true, OnRelease: true, Interval: time.Minute, Manual: true},
+			Keep:   3, MaxSize: 1 << 30, MaxFiles: 1000,
+		},
+		Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {{
+			Name: "h", Timeout: time.Second, OnError: hooks.Retry, Retries: 2, Idempotent: true,
+			Action: hooks.Exec{Command: []string{"echo"}, User: "root", Workdir: "/", Environment: map[string]string{"C": "3"}},
+		}}},
+		Revision: "set by Parse", Source: []byte("the file"),
+	}
+}
+
+// The revisions that containers have are recorded: a change of the program that
+// changes them replaces every warm container of every workload. If this fails,
+// restore the canonical form; do not change the values here.
+func TestRevisionGolden(t *testing.T) {
+	text, err := json.Marshal(canonical(complete()))
+	require.NoError(t, err)
+	require.JSONEq(t, `{
+		"id": "w", "image": "image:1", "command": ["run", ""], "environment": {"A": "", "B": "2"}, "user": "1000:1000",
+		"read_only": true, "ports": [80, 443], "networks": ["front"], "dns": ["10.0.0.1"],
+		"cpus": 0.5, "memory": 1048576, "pids": 100, "restart": "always", "stop_signal": "SIGINT", "stop_grace_period": "3s",
+		"runtime": "runsc", "security_opt": ["seccomp=x"], "userns_mode": "private", "network_mode": "none",
+		"healthcheck": {"test": ["check"], "interval": "1s", "timeout": "2s", "start_period": "1m0s", "retries": 4},
+		"volumes": [{"name": "state", "target": "/data", "read_only": true, "seed": "seed"}],
+		"sync": {
+			"sink": {"type": "s3", "path": "/p", "bucket": "b", "account": "a", "region": "r", "endpoint": "https://e",
+				"prefix": "x/${tenantId}/", "credentials_file": "f", "credentials_env": "E"},
+			"mappings": [{"path": "/data", "volume": "/data", "pattern": "**", "sink_path": "s", "direction": "upload", "mode": "copy"}],
+			"policy": {"on_claim": true, "on_release": true, "interval": "1m0s", "manual": true},
+			"keep": 3, "max_size": 1073741824, "max_files": 1000
+		},
+		"hooks": {"post_claim": [{"name": "h", "timeout": "1s", "on_error": "retry", "retries": 2, "idempotent": true,
+			"command": ["echo"], "user": "root", "workdir": "/", "environment": {"C": "3"}}]}
+	}`, string(text))
+	require.Equal(t, "08aa6ed97de9", revision(complete()))
+}
+
+// What a container is made of is all of a workload but what is named here. A
+// field that is added is in the revision, or in this list.
+func TestRevisionHasEveryField(t *testing.T) {
+	without := map[string]bool{"Name": true, "Pool": true, "Revision": true, "Source": true}
+	base := revision(complete())
+	var visit func(path string, of func(*Workload) reflect.Value)
+	visit = func(path string, of func(*Workload) reflect.Value) {
+		v := of(complete())
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				name := v.Type().Field(i).Name
+				if path == "" && without[name] {
+					continue
+				}
+				visit(path+"."+name, func(w *Workload) reflect.Value { return of(w).Field(i) })
+			}
+		case reflect.Pointer:
+			visit(path, func(w *Workload) reflect.Value { return of(w).Elem() })
+		case reflect.Slice:
+			if v.Type().Elem().Kind() == reflect.Struct {
+				visit(path, func(w *Workload) reflect.Value { return of(w).Index(0) })
+				return
+			}
+			fallthrough
+		default:
+			w := complete()
+			of(w).SetZero()
+			require.NotEqual(t, base, revision(w), "without %s", path)
+		}
+	}
+	visit("", func(w *Workload) reflect.Value { return reflect.ValueOf(w).Elem() })
+	for i := range reflect.TypeFor[hooks.Hook]().NumField() {
+		w := complete()
+		reflect.ValueOf(&w.Hooks[hooks.PostClaim][0]).Elem().Field(i).SetZero()
+		require.NotEqual(t, base, revision(w), "without field %d of a hook", i)
+	}
+	for i := range reflect.TypeFor[hooks.Exec]().NumField() {
+		w := complete()
+		exec := w.Hooks[hooks.PostClaim][0].Action.(hooks.Exec)
+		reflect.ValueOf(&exec).Elem().Field(i).SetZero()
+		w.Hooks[hooks.PostClaim][0].Action = exec
+		require.NotEqual(t, base, revision(w), "without field %d of a command", i)
+	}
+}
+
+// request is an action that does not run in the container.
+type request struct{ hooks.Action }
+
+func (request) Run(context.Context, hooks.Call) (runtime.Result, error) { return runtime.Result{}, nil }
+
+// Hooks that run on the server are not what a container is made of: changing
+// one replaces no container.
+func TestRevisionWithoutHooksOfTheServer(t *testing.T) {
+	w := complete()
+	w.Hooks[hooks.PostClaim] = append(w.Hooks[hooks.PostClaim], hooks.Hook{Name: "call", Action: request{}})
+	require.Equal(t, revision(complete()), revision(w))
+}
