@@ -26,13 +26,13 @@ var layers = []layer{
 	{"runtime/runtimetest/attacktable", nil},
 
 	// What Hostler does, each on top of the one before.
-	{"hooks", []string{"activity", "runtime", "internal/flow"}},
-	{"workload", []string{"activity", "runtime", "hooks"}},
-	{"snapshot", []string{"activity", "runtime", "hooks", "workload", "internal/flow"}},
+	{"hooks", []string{"runtime", "internal/flow"}},
+	{"workload", []string{"runtime", "hooks"}},
+	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "workload", "snapshot", "internal/flow"}},
+	{"pool", []string{"activity", "runtime", "hooks", "workload", "internal/flow"}},
 	{"claim", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "internal/flow"}},
-	{"release", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "claim", "internal/flow"}},
+	{"release", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "internal/flow"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
@@ -47,7 +47,7 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"internal/flowtest", append([]string{"internal/flow", "runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
+	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/..."}, flows...)},
