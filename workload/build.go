@@ -10,10 +10,10 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// minSyncInterval is how often state may be uploaded while claimed.
+// minSyncInterval is the min interval of uploads during a claim.
 const minSyncInterval = time.Second
 
-// workload is what a file without faults means.
+// workload returns the Workload of a valid file.
 func (f *file) workload() *Workload {
 	w := &Workload{
 		ID: f.ID, Name: f.Name, Image: f.Image,
@@ -57,9 +57,9 @@ func (f *file) workload() *Workload {
 	return w
 }
 
-// boundPreDestroy keeps each pre_destroy hook within the grace period, where the
-// file gives one. Where the main process is killed at once, the hooks are all
-// the time that there is, and keep theirs.
+// boundPreDestroy limits the timeout of each pre_destroy hook to the grace
+// period, if the file sets one. If the grace period is 0, only the main process
+// is killed immediately; the hooks keep their timeouts.
 func (w *Workload) boundPreDestroy() {
 	if w.StopGrace == nil || *w.StopGrace <= 0 {
 		return
@@ -108,7 +108,7 @@ type placedVolume struct {
 	at string
 }
 
-// volumes lists the volumes of all kinds in the order of the format.
+// volumes returns the volumes of all kinds in the order of the format.
 func (f *file) volumes() []placedVolume {
 	var list []placedVolume
 	add := func(at, name, target string, readOnly bool, seed string) {
@@ -159,7 +159,7 @@ func (f *file) sync() *Sync {
 	return s
 }
 
-// mappingPath is the absolute path of a mapping. Relative ones, and /, are
+// mappingPath returns the absolute path of a mapping. Relative paths, and /, are
 // below the state volume.
 func (f *file) mappingPath(p string) string {
 	if strings.HasPrefix(p, "/") && p != "/" || f.Volumes.State == nil {
@@ -168,7 +168,7 @@ func (f *file) mappingPath(p string) string {
 	return path.Join(f.Volumes.State.Target, p)
 }
 
-// volumeOf is the target of the volume that a path is in, "" for none.
+// volumeOf returns the target of the volume that contains a path, "" for none.
 func (f *file) volumeOf(p string) string {
 	for _, v := range f.volumes() {
 		if isUnder(p, v.Target) {
@@ -178,8 +178,8 @@ func (f *file) volumeOf(p string) string {
 	return ""
 }
 
-// sinkPath is where a mapping is kept below the prefix: relative, without a
-// slash at its end, "" for the prefix itself.
+// sinkPath returns the path of a mapping below the prefix: relative, without a
+// trailing slash, "" for the prefix itself.
 func (f *file) sinkPath(m mappingFile) string {
 	if m.SinkPath != "" {
 		return strings.TrimSuffix(m.SinkPath, "/")

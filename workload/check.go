@@ -11,17 +11,17 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// check finds what no field can know alone. Fields that are faulty already are
-// left out: one mistake is one fault.
+// check validates what needs more than one field. It skips fields that are
+// already invalid, so that one mistake is one error.
 func (d *decoder) check(f *file) {
 	for i, address := range f.DNS {
 		if _, err := netip.ParseAddr(address); err != nil {
-			d.addErrorAt(elementOf("dns", i), fmt.Sprintf("is %q, which is no IP address", truncate(address)), "write one like 1.1.1.1")
+			d.addErrorAt(elementOf("dns", i), fmt.Sprintf("is %q, which is not an IP address", truncate(address)), "write one like 1.1.1.1")
 		}
 	}
 	if f.StopSignal != "" {
 		if _, err := runtime.ParseSignal(f.StopSignal); err != nil {
-			d.addErrorAt("stop_signal", fmt.Sprintf("is %q, which is no signal", truncate(f.StopSignal)), "write one like SIGTERM, SIGUSR1 or SIGRTMIN+3")
+			d.addErrorAt("stop_signal", fmt.Sprintf("is %q, which is not a signal", truncate(f.StopSignal)), "write one like SIGTERM, SIGUSR1 or SIGRTMIN+3")
 		}
 	}
 	d.checkIsolation(f)
@@ -33,8 +33,8 @@ func (d *decoder) check(f *file) {
 	d.checkHooks(f)
 }
 
-// addErrorAt adds a fault at a path, unless there is one. The place is the value's,
-// or that of the nearest mapping around it.
+// addErrorAt adds an error at a path, unless there is one. Its position is that
+// of the value, or of the nearest enclosing mapping.
 func (d *decoder) addErrorAt(at, message, hint string) {
 	nearest := at
 	for d.nodes[nearest] == nil && nearest != "" {
@@ -52,9 +52,9 @@ func (d *decoder) checkVolumes(f *file) {
 	for i, v := range f.Volumes.Custom {
 		at := keyOf(elementOf("volumes.custom", i), "name")
 		if first, twice := seen[v.Name]; twice && first == "" {
-			d.addErrorAt(at, fmt.Sprintf("is %q, which is a volume of its own", v.Name), "write it beside custom, or choose another name")
+			d.addErrorAt(at, fmt.Sprintf("is %q, which is a predefined volume", v.Name), "write it directly under volumes, or choose another name")
 		} else if twice {
-			d.addErrorAt(at, "is the same as "+first, "volumes have different names")
+			d.addErrorAt(at, "is the same as "+first, "volume names must be unique")
 		}
 		seen[v.Name] = at
 	}
@@ -67,13 +67,13 @@ func (d *decoder) checkVolumes(f *file) {
 				continue
 			}
 			if isUnder(v.Target, other.Target) || isUnder(other.Target, v.Target) {
-				d.addErrorAt(v.at+".target", fmt.Sprintf("is %s, and %s has %s", truncate(v.Target), other.at, truncate(other.Target)), "volumes cannot lie within each other")
+				d.addErrorAt(v.at+".target", fmt.Sprintf("is %s, and %s has %s", truncate(v.Target), other.at, truncate(other.Target)), "volumes must not be nested")
 			}
 		}
 	}
 }
 
-// reservedDirs are folders that a volume must not hide, nor lie in.
+// reservedDirs are directories that a volume must not be in.
 var reservedDirs = map[string]string{
 	"/.hostler": "Hostler's own",
 	"/proc":     "the kernel's",
@@ -84,17 +84,17 @@ var reservedDirs = map[string]string{
 func (d *decoder) checkTarget(v placedVolume) {
 	at := v.at + ".target"
 	if !strings.HasPrefix(v.Target, "/") {
-		return // its pattern has said so
+		return // its pattern has reported that
 	}
 	if cleaned := path.Clean(v.Target); cleaned != v.Target {
-		d.addErrorAt(at, fmt.Sprintf("is %q, which can be written shorter", truncate(v.Target)), "write "+truncate(cleaned))
+		d.addErrorAt(at, fmt.Sprintf("is %q, which is not in its shortest form", truncate(v.Target)), "write "+truncate(cleaned))
 	}
 	if path.Clean(v.Target) == "/" {
-		d.addErrorAt(at, "is the root of the container", "write a folder in it")
+		d.addErrorAt(at, "is the root of the container", "write a directory below it")
 	}
 	for dir, whose := range reservedDirs {
 		if isUnder(v.Target, dir) {
-			d.addErrorAt(at, fmt.Sprintf("is in %s, which is %s", dir, whose), "choose another folder")
+			d.addErrorAt(at, fmt.Sprintf("is in %s, which is %s", dir, whose), "choose another directory")
 		}
 	}
 }
@@ -105,17 +105,17 @@ func (d *decoder) checkSeed(v placedVolume) {
 		return
 	}
 	if seed := path.Clean(v.Seed); strings.HasPrefix(v.Seed, "/") || !isCleanRelPath(seed) || seed == "." {
-		d.addErrorAt(at, fmt.Sprintf("is %q, which is no folder beside the file", truncate(v.Seed)), "write a relative path without .., such as ./seed")
+		d.addErrorAt(at, fmt.Sprintf("is %q, which is not a directory next to the file", truncate(v.Seed)), "write a relative path without .., such as ./seed")
 	}
 }
 
-// isUnder says whether p is dir or lies in it. Both are clean.
+// isUnder reports whether p is dir or below it. Both must be clean.
 func isUnder(p, dir string) bool {
 	return p == dir || strings.HasPrefix(p, strings.TrimSuffix(dir, "/")+"/")
 }
 
-// isCleanRelPath says whether p is a relative path that stays where it is and has no
-// superfluous part.
+// isCleanRelPath reports whether p is a clean relative path that does not begin
+// with "..".
 func isCleanRelPath(p string) bool {
 	return p != "" && p == path.Clean(p) && p != ".." && !strings.HasPrefix(p, "../") && !strings.HasPrefix(p, "/")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// reservedPrefix begins the names of the variables that every hook is given.
+// reservedPrefix is the prefix of the variables that Hostler sets for hooks.
 const reservedPrefix = "HOSTLER_"
 
 func (d *decoder) checkHooks(f *file) {
@@ -18,7 +18,7 @@ func (d *decoder) checkHooks(f *file) {
 		for i, h := range f.Hooks[rule.Point] {
 			at := elementOf(keyOf("hooks", string(rule.Point)), i)
 			if first, twice := seen[h.Name]; twice && h.Name != "" {
-				d.addErrorAt(at+".name", fmt.Sprintf("is %q, the name of %s too", h.Name, first), "hooks of one point have different names")
+				d.addErrorAt(at+".name", fmt.Sprintf("is %q, which is also the name of %s", h.Name, first), "hook names must be unique within a point")
 			}
 			seen[h.Name] = at
 			d.checkHook(h, at)

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// checkIsolation refuses wishes that contradict each other or take isolation
-// away: authors are trusted with their own containers, not with others'.
+// checkIsolation rejects options that contradict each other or reduce isolation:
+// authors are trusted with their own containers, not with those of others.
 func (d *decoder) checkIsolation(f *file) {
 	seen := map[string]bool{}
 	for i, option := range f.SecurityOpt {
 		at := elementOf("security_opt", i)
 		kind, name, _ := strings.Cut(strings.Replace(option, ":", "=", 1), "=")
 		if name == "unconfined" {
-			d.addErrorAt(at, fmt.Sprintf("is %q, which would take the profile away", option), "name a profile, or remove it")
+			d.addErrorAt(at, fmt.Sprintf("is %q, which would disable the profile", option), "name a profile, or remove it")
 		}
 		if seen[kind] {
 			d.addErrorAt(at, fmt.Sprintf("is the second %s", truncate(kind)), "keep one of them")

@@ -13,16 +13,16 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// maxArgs bounds what one program is started with, in bytes: Linux takes no
-// longer argument, and no hook needs more.
+// maxArgs limits the size of a command in bytes: Linux does not accept a longer
+// argument.
 const maxArgs = 128 << 10
 
-// argv is a command, one argument an element.
+// argv is a command, one argument per element.
 type argv []string
 
 func (v *argv) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind != yaml.SequenceNode {
-		d.addError(n, at, "is "+kindOf(n)+", not a list", `write one argument an element, or ["/bin/sh", "-c", "a line"]`)
+		d.addError(n, at, "is "+kindOf(n)+", not a list", `write one argument per element, or ["/bin/sh", "-c", "a line"]`)
 		return
 	}
 	var args []string
@@ -40,7 +40,7 @@ func (v *argv) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		total += len(a) + 1 // the byte that ends it
 	}
 	if total > maxArgs {
-		d.addError(n, at, fmt.Sprintf("is %d bytes long, more than %d", total, maxArgs), "put what is long into a file")
+		d.addError(n, at, fmt.Sprintf("is %d bytes long, more than %d", total, maxArgs), "put long arguments into a file")
 	}
 }
 
@@ -52,8 +52,8 @@ func (v *argv) schema(_ *generator, _ rule) schema {
 	}
 }
 
-// healthTest is the test of a health check: a list that begins with CMD, CMD-SHELL
-// or NONE, or a line for the shell.
+// healthTest is the test of a health check: a list that begins with CMD,
+// CMD-SHELL or NONE, or a line for the shell.
 type healthTest struct {
 	command []string // empty for NONE
 }
@@ -84,7 +84,7 @@ func (v *healthTest) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	v.command = form.command(list[1:])
 }
 
-// healthTestForm is what may follow the first element of a health check's test.
+// healthTestForm describes what must follow the first element of a test.
 type healthTestForm struct {
 	args    int
 	exact   bool
@@ -120,24 +120,24 @@ func (v *healthTest) schema(_ *generator, _ rule) schema {
 	}}
 }
 
-// userSpec is a user: a number, or text as runtime.Spec.User has it.
+// userSpec is a user: a number, or text in the form of runtime.Spec.User.
 type userSpec string
 
 const userPattern = `^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,63})?$`
 
 var userRegexp = regexp.MustCompile(userPattern)
 
-// reservedUser is refused, as a user and as a group.
+// reservedUser is rejected, as a user and as a group.
 var reservedUser = strconv.Itoa(runtime.ReservedUser)
 
 const userHint = `write a uid, "uid:gid", a name or "name:group"`
 
 func (v *userSpec) read(d *decoder, n *yaml.Node, at string, _ rule) {
-	const maxUID = 1<<32 - 2 // the last uid stands for none
+	const maxUID = 1<<32 - 2 // the largest value means no uid
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!int" {
 		var uid int64
 		if err := n.Decode(&uid); err != nil || uid < 0 || uid > maxUID {
-			d.addError(n, at, fmt.Sprintf("is %s, which is no uid", truncate(n.Value)), userHint)
+			d.addError(n, at, fmt.Sprintf("is %s, which is not a uid", truncate(n.Value)), userHint)
 			return
 		}
 		*v = userSpec(fmt.Sprint(uid))
@@ -145,7 +145,7 @@ func (v *userSpec) read(d *decoder, n *yaml.Node, at string, _ rule) {
 		*v = userSpec(d.text(n, at, rule{pattern: userRegexp, hint: strings.TrimPrefix(userHint, "write ")}))
 	}
 	if !d.invalid[at] && slices.Contains(strings.Split(string(*v), ":"), reservedUser) {
-		d.addError(n, at, "is "+reservedUser+", the user of hostler's own program in every container", "write another number")
+		d.addError(n, at, "is "+reservedUser+", which is reserved for Hostler's shim", "write another number")
 	}
 }
 
@@ -159,7 +159,7 @@ func (v *userSpec) schema(_ *generator, _ rule) schema {
 	}}}
 }
 
-// prefixTemplate is a path of the sink with ${tenantId} in it.
+// prefixTemplate is a path in the sink that contains ${tenantId}.
 type prefixTemplate string
 
 func (v *prefixTemplate) read(d *decoder, n *yaml.Node, at string, _ rule) {
@@ -171,11 +171,11 @@ func (v *prefixTemplate) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	rest := strings.ReplaceAll(s, TenantPlaceholder, "")
 	switch {
 	case rest == s:
-		d.addError(n, at, "does not hold "+TenantPlaceholder, "without it tenants would share their state: write tenants/"+TenantPlaceholder+"/")
+		d.addError(n, at, "does not contain "+TenantPlaceholder, "without it tenants would share their state: write tenants/"+TenantPlaceholder+"/")
 	case strings.Contains(rest, "${"):
-		d.addError(n, at, "holds another variable than "+TenantPlaceholder, "write only that one")
+		d.addError(n, at, "contains another variable than "+TenantPlaceholder, "write only that one")
 	case !isCleanRelPath(strings.TrimSuffix(s, "/")):
-		d.addError(n, at, fmt.Sprintf("is %q, which is no relative path", truncate(s)), "write it without a / in front, // and ..")
+		d.addError(n, at, fmt.Sprintf("is %q, which is not a clean relative path", truncate(s)), "write it without a leading /, // and ..")
 	}
 }
 

@@ -11,26 +11,26 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// decoder reads nodes into the types of file.go, by their tags, and collects
-// every fault on the way instead of stopping at the first.
+// decoder reads nodes into the types of file.go according to their tags. It
+// collects all errors instead of stopping at the first.
 type decoder struct {
 	file    string
 	errs    ValidationErrors
-	nodes   map[string]*yaml.Node // of each value read, by its path
-	invalid map[string]bool       // the paths that have a fault
+	nodes   map[string]*yaml.Node // of each value that was read, by path
+	invalid map[string]bool       // the paths that have an error
 }
 
-// customField is a type of file.go that reads itself: one that may be written in
-// several ways, or that is more than its tags can say.
+// customField is a type of file.go with its own decoder: its value may be written
+// in several forms, or tags cannot describe it.
 type customField interface {
-	// read takes the value from n, which stands at a path and is not null.
+	// read decodes n, which is at the path at and is not null.
 	read(d *decoder, n *yaml.Node, at string, r rule)
-	// schema is what read accepts.
+	// schema returns the schema of what read accepts.
 	schema(g *generator, r rule) schema
 }
 
-// addError adds what is wrong with the node at a path. What is said of it later
-// is left out: it would be the same mistake in other words.
+// addError adds an error of the node at a path. It ignores further errors at the
+// same path, because they would have the same cause.
 func (d *decoder) addError(n *yaml.Node, at, message, hint string) {
 	if d.invalid[at] {
 		return
@@ -46,7 +46,7 @@ func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 	n = resolve(n)
 	d.nodes[at] = n
 	if n.ShortTag() == "!!null" {
-		d.addError(n, at, "has no value", "give it one, or remove the key")
+		d.addError(n, at, "has no value", "give it a value, or remove the key")
 		return
 	}
 	if self, ok := v.Addr().Interface().(customField); ok {
@@ -70,12 +70,12 @@ func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 	case reflect.Int:
 		v.SetInt(int64(d.integer(n, at, r)))
 	default:
-		panic("workload: no field of a file is a " + v.Kind().String())
+		panic("workload: unsupported kind of field: " + v.Kind().String())
 	}
 }
 
-// readStruct reads a mapping: unknown keys and missing ones are faults, and
-// what is left out has its default.
+// readStruct reads a mapping. Unknown keys and missing required keys are errors;
+// an omitted key has its default.
 func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
 	if n.Kind != yaml.MappingNode {
 		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write keys with values")
@@ -100,12 +100,12 @@ func (d *decoder) readField(n *yaml.Node, at string, f field, given map[string]p
 	p, ok := given[f.name]
 	if other, aliased := given[f.alias]; aliased && f.alias != "" {
 		if ok {
-			d.addError(other.key, keyOf(at, f.alias), "is another name of "+f.name+", which is given too", "keep one of them")
+			d.addError(other.key, keyOf(at, f.alias), "is another name of "+f.name+", which is also given", "keep one of them")
 		}
 		p, ok = other, true
 	}
-	// The default first: where a value is faulty it stands in for the checks
-	// that compare fields.
+	// The default is set first: if the value is invalid, checks that compare
+	// fields use the default.
 	if f.rule.hasDefault {
 		d.read(&yaml.Node{Kind: yaml.ScalarNode, Value: f.rule.defaultValue, Line: n.Line, Column: n.Column}, child, v, f.rule)
 	}
@@ -127,7 +127,7 @@ func isCustomField(v reflect.Value) bool {
 // readList reads a list, element by element.
 func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
 	if n.Kind != yaml.SequenceNode {
-		d.addError(n, at, "is "+kindOf(n)+", not a list", "write [one, two], or one element a line after a dash")
+		d.addError(n, at, "is "+kindOf(n)+", not a list", "write [one, two], or one element per line after a dash")
 		return
 	}
 	if minimum, _ := strconv.Atoi(r.items); len(n.Content) < minimum { // empty is 0
@@ -151,14 +151,14 @@ func (d *decoder) readList(n *yaml.Node, at string, v reflect.Value, r rule) {
 	v.Set(list)
 }
 
-// unknown reports a key that no field has.
+// unknown adds an error for a key that is not a field.
 func (d *decoder) unknown(key *yaml.Node, at string, candidates []string) {
 	child := keyOf(at, key.Value)
 	if instead, ok := unsupportedKeys[child]; ok {
 		d.addError(key, child, "is not used here", instead)
 		return
 	}
-	hint := "known are " + strings.Join(candidates, ", ")
+	hint := "known keys are " + strings.Join(candidates, ", ")
 	if suggestion := suggest(key.Value, candidates); suggestion != "" {
 		hint = "did you mean " + suggestion + "?"
 	}
@@ -173,7 +173,7 @@ func fieldNames(fields []field) []string {
 	return list
 }
 
-// keyOf is the path of a key below a mapping.
+// keyOf returns the path of a key in a mapping.
 func keyOf(at, key string) string {
 	key = truncate(key)
 	if strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) }) {
@@ -185,5 +185,5 @@ func keyOf(at, key string) string {
 	return at + "." + key
 }
 
-// elementOf is the path of an element of a list.
+// elementOf returns the path of an element of a list.
 func elementOf(at string, i int) string { return at + "[" + strconv.Itoa(i) + "]" }

@@ -14,40 +14,40 @@ import (
 	"strings"
 )
 
-// Directory follows one directory of workload files, *.yaml and *.yml. It
-// remembers what it has told of each, so that only changes are told. The zero
-// value knows of nothing yet. It is not safe for several goroutines.
+// Directory follows a directory of workload files, *.yaml and *.yml. It remembers
+// what it has reported for each file and reports only changes. The zero value is
+// ready to use. It is not safe for concurrent use.
 type Directory struct {
 	entries   map[string]*entry            // by the file's path
 	published map[string]publishedWorkload // by id
 }
 
-// entry is what is known of one file.
+// entry is the state of one file.
 type entry struct {
 	source  []byte
-	parsed  *Workload // of source; nil when it has faults
-	err     error     // why source is not in force
-	active  *Workload // in force: the last one without faults
-	missing bool      // was not there when last looked for
+	parsed  *Workload // of source; nil if it is invalid
+	err     error     // why source is not active
+	active  *Workload // the last valid workload
+	missing bool      // the file did not exist at the last scan
 }
 
-// publishedWorkload is what was last told of a workload in force.
+// publishedWorkload is what was last reported for an active workload.
 type publishedWorkload struct {
 	file   string
 	source []byte
 }
 
-// Change is something that happened to a file of a Folder. With neither a
-// Workload nor an Err, no file describes the workload ID any longer.
+// Change is a change of a file of a Directory. If it has neither a Workload nor
+// an Err, no file describes the workload ID any more.
 type Change struct {
 	File     string
 	ID       string    // of the workload; empty with Err
 	Workload *Workload // a new or changed one
-	Err      error     // Faults, a *DuplicateIDError, or why it cannot be read; what was in force before stays
+	Err      error     // ValidationErrors, a *DuplicateIDError, or an I/O error; the active workload does not change
 }
 
-// DuplicateIDError is that two files describe workloads with one id. The one that was
-// there first stays in force; of two new ones, neither is.
+// DuplicateIDError is returned if several files describe workloads with the same
+// id. The file that was first remains active; of two new files, neither is.
 type DuplicateIDError struct {
 	ID    string
 	Files []string // sorted
@@ -57,9 +57,9 @@ func (e *DuplicateIDError) Error() string {
 	return fmt.Sprintf("id %s is in more than one file: %s", e.ID, strings.Join(e.Files, ", "))
 }
 
-// Load reads the directory and returns the workloads by their file's path, and
-// the errors of files that hold none: each a Faults, a *DuplicateIDError or an I/O
-// error. A Run afterwards tells only what changed since.
+// Load reads the directory and returns the workloads by file path, and the errors
+// of the other files: each is a ValidationErrors, a *DuplicateIDError or an I/O
+// error. A later Run reports only the changes since.
 func (f *Directory) Load(dir string) (map[string]*Workload, []error) {
 	changes, err := f.scan(dir)
 	if err != nil {
@@ -80,9 +80,9 @@ func (f *Directory) Load(dir string) (map[string]*Workload, []error) {
 	return loaded, errs
 }
 
-// scan reads the directory once and returns what changed since the last time:
-// removals first, then the rest by file. Its error is that of the
-// directory itself, and then nothing is known to have changed.
+// scan reads the directory once and returns the changes since the last scan:
+// removals first, then the others by file. It returns an error only if the
+// directory itself cannot be read; then there are no changes.
 func (f *Directory) scan(dir string) ([]Change, error) {
 	files, err := listFiles(dir)
 	if err != nil {
@@ -91,7 +91,7 @@ func (f *Directory) scan(dir string) ([]Change, error) {
 	if f.entries == nil {
 		f.entries, f.published = map[string]*entry{}, map[string]publishedWorkload{}
 	}
-	prior := map[string]string{} // what was wrong with each file before
+	prior := map[string]string{} // the previous error of each file
 	for file, e := range f.entries {
 		prior[file] = fmt.Sprint(e.err)
 		f.readEntry(file, e, slices.Contains(files, file))
@@ -107,17 +107,17 @@ func (f *Directory) scan(dir string) ([]Change, error) {
 	return append(f.removals(), f.changes(prior)...), nil
 }
 
-// removals tells of the ids that are in force no longer, sorted.
+// removals returns the changes for ids that are not active any more, sorted.
 func (f *Directory) removals() []Change {
-	inForce := map[string]bool{}
+	active := map[string]bool{}
 	for _, e := range f.entries {
 		if e.active != nil {
-			inForce[e.active.ID] = true
+			active[e.active.ID] = true
 		}
 	}
 	var changes []Change
 	for _, id := range slices.Sorted(maps.Keys(f.published)) {
-		if !inForce[id] {
+		if !active[id] {
 			changes = append(changes, Change{File: f.published[id].file, ID: id})
 			delete(f.published, id)
 		}
@@ -125,8 +125,8 @@ func (f *Directory) removals() []Change {
 	return changes
 }
 
-// changes tells, file by file, of the errors that were not there before and of
-// the workloads that are not what was told last.
+// changes returns the new errors, and the workloads that differ from what was
+// last reported, ordered by file.
 func (f *Directory) changes(prior map[string]string) []Change {
 	var changes []Change
 	for _, file := range slices.Sorted(maps.Keys(f.entries)) {
@@ -146,12 +146,12 @@ func (f *Directory) changes(prior map[string]string) []Change {
 	return changes
 }
 
-// listFiles lists the workload files of a directory. Names that begin with a dot
-// are those of editors and of mounted configuration, not of authors.
+// listFiles returns the workload files of a directory. It ignores names that
+// begin with a dot: editors and mounted configuration use them.
 func listFiles(dir string) ([]string, error) {
 	list, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("read the folder of workload files: %w", err)
+		return nil, fmt.Errorf("read the directory of workload files: %w", err)
 	}
 	var files []string
 	for _, e := range list {
@@ -163,9 +163,9 @@ func listFiles(dir string) ([]string, error) {
 	return files, nil
 }
 
-// readEntry reads one file anew. One that is not there is given up only when it is
-// missed twice: editors take a file away for a moment to put another in its
-// place, and to believe them would be to drain a pool.
+// readEntry reads one file again. A missing file is removed only if it is missing
+// in two scans: editors remove a file for a short time to replace it, and a
+// removal would drain a pool.
 func (f *Directory) readEntry(file string, e *entry, listed bool) {
 	source, err := readFile(file)
 	if !listed || errors.Is(err, fs.ErrNotExist) {
@@ -187,8 +187,8 @@ func (f *Directory) readEntry(file string, e *entry, listed bool) {
 	e.parsed, e.err = Parse(source, file)
 }
 
-// resolveConflicts decides which workload of each file is in force: the one that it
-// describes, unless another file that had the id before describes it too.
+// resolveConflicts sets the active workload of each file: the one that the file
+// describes, unless another file that had the id before also describes it.
 func (f *Directory) resolveConflicts() {
 	filesByID := map[string][]string{} // by id, the files that describe it
 	for file, e := range f.entries {
@@ -196,7 +196,7 @@ func (f *Directory) resolveConflicts() {
 			filesByID[w.ID] = append(filesByID[w.ID], file)
 		}
 	}
-	activeFile := map[string]string{} // by id, the file whose workload is in force
+	activeFile := map[string]string{} // by id, the file whose workload is active
 	for id, files := range filesByID {
 		slices.Sort(files)
 		i := slices.IndexFunc(files, func(file string) bool {
@@ -218,15 +218,15 @@ func (f *Directory) resolveConflicts() {
 				e.err = &DuplicateIDError{ID: w.ID, Files: filesByID[w.ID]}
 			}
 		}
-		// A file that is missed, or that now describes another workload and may
-		// not, keeps its last one until another file has taken over the id.
+		// A file that is missing, or whose new id belongs to another file, keeps
+		// its last workload until another file has its id.
 		if e.active != nil && activeFile[e.active.ID] != "" && activeFile[e.active.ID] != file {
 			e.active = nil
 		}
 	}
 }
 
-// hasMissing says whether a file is missed and may be gone.
+// hasMissing reports whether a file is missing and may have been removed.
 func (f *Directory) hasMissing() bool {
 	for _, e := range f.entries {
 		if e.missing {
@@ -236,17 +236,17 @@ func (f *Directory) hasMissing() bool {
 	return false
 }
 
-// readFile reads no more of a file than Parse takes.
+// readFile reads a file, at most one byte more than Parse accepts.
 func readFile(file string) ([]byte, error) {
-	// Opening a pipe would wait for a writer that may never come.
+	// Opening a pipe would block until there is a writer.
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("read %s: it is no regular file", file)
+		return nil, fmt.Errorf("read %s: not a regular file", file)
 	}
 	in, err := os.Open(file)
 	if err != nil {
-		return nil, fmt.Errorf("read a workload file: %w", err)
+		return nil, fmt.Errorf("open workload file: %w", err)
 	}
-	defer in.Close() // only read from: nothing is lost
+	defer in.Close() // it was only read
 	source, err := io.ReadAll(io.LimitReader(in, MaxSize+1))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", file, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// writeFile writes a file into a folder in one step.
+// writeFile writes a file into a directory atomically.
 func writeFile(t *testing.T, dir, name, source string) {
 	t.Helper()
 	tmp := filepath.Join(t.TempDir(), name)
@@ -23,7 +23,7 @@ func writeFile(t *testing.T, dir, name, source string) {
 
 func workloadOf(id, image string) string { return fmt.Sprintf("id: %s\nimage: %s\n", id, image) }
 
-// describe says in short what changes are.
+// describe returns a short description of changes.
 func describe(changes []Change) []string {
 	list := []string{}
 	for _, c := range changes {
@@ -43,7 +43,8 @@ func describe(changes []Change) []string {
 	return list
 }
 
-// Each row is what happens to a folder between two looks, and what is told.
+// Each step is a change of the directory between two scans, and the reported
+// changes.
 func TestDirectoryChanges(t *testing.T) {
 	type step struct {
 		write  map[string]string
@@ -64,11 +65,11 @@ func TestDirectoryChanges(t *testing.T) {
 			{write: files("a.yaml", x1)},
 			{write: files("a.yaml", x2), want: []string{"a.yaml x=two"}},
 		},
-		"broken, then mended": {
+		"broken, then fixed": {
 			{write: files("a.yaml", x1), want: []string{"a.yaml x=one"}},
 			{write: files("a.yaml", "id: ["), want: []string{"a.yaml broken"}},
 			{},
-			{write: files("a.yaml", "id: [ "), want: []string{}}, // in the same way
+			{write: files("a.yaml", "id: [ "), want: []string{}}, // the same error
 			{write: files("a.yaml", "image: y"), want: []string{"a.yaml broken"}},
 			{write: files("a.yaml", x1)},
 			{write: files("a.yaml", x2), want: []string{"a.yaml x=two"}},
@@ -90,7 +91,7 @@ func TestDirectoryChanges(t *testing.T) {
 			{remove: []string{"a.yaml"}},
 			{want: []string{"a.yaml removed x"}},
 		},
-		"away for a moment": {
+		"missing in one scan": {
 			{write: files("a.yaml", x1), want: []string{"a.yaml x=one"}},
 			{remove: []string{"a.yaml"}},
 			{write: files("a.yaml", x2), want: []string{"a.yaml x=two"}},
@@ -106,7 +107,7 @@ func TestDirectoryChanges(t *testing.T) {
 			{write: files("a.yaml", x1), want: []string{"a.yaml x=one"}},
 			{write: files("a.yaml", y1), want: []string{"a.yaml removed x", "a.yaml y=one"}},
 		},
-		"ids changed places": {
+		"ids swapped": {
 			{write: files("a.yaml", x1, "b.yaml", y1), want: []string{"a.yaml x=one", "b.yaml y=one"}},
 			{write: files("a.yaml", y1, "b.yaml", x2), want: []string{"b.yaml x=two"}},
 		},
@@ -122,7 +123,7 @@ func TestDirectoryChanges(t *testing.T) {
 			{remove: []string{"b.yaml"}, want: []string{"a.yaml x=two"}},
 			{},
 		},
-		"an id that another file took": {
+		"id of another file": {
 			{write: files("a.yaml", x1, "b.yaml", y1), want: []string{"a.yaml x=one", "b.yaml y=one"}},
 			{write: files("a.yaml", y1), want: []string{"a.yaml same id"}}, // x stays
 			{write: files("c.yaml", x2), want: []string{"c.yaml x=two"}},
@@ -153,7 +154,7 @@ func TestDirectoryChanges(t *testing.T) {
 	}
 }
 
-// Load returns what is good and says what is not, by name.
+// Load returns the valid workloads and the errors of the other files.
 func TestDirectoryLoad(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.yaml", workloadOf("x", "one"))
@@ -174,15 +175,15 @@ func TestDirectoryLoad(t *testing.T) {
 	invalid, ok := errors.AsType[ValidationErrors](errs[2])
 	require.True(t, ok)
 	require.Equal(t, filepath.Join(dir, "d.yaml"), invalid[0].File)
-	require.ErrorContains(t, errs[3], "no regular file")
-	require.ErrorContains(t, errs[4], "no regular file")
+	require.ErrorContains(t, errs[3], "not a regular file")
+	require.ErrorContains(t, errs[4], "not a regular file")
 
 	_, errs = new(Directory).Load(filepath.Join(dir, "none"))
 	require.Len(t, errs, 1)
 	require.ErrorIs(t, errs[0], os.ErrNotExist)
 }
 
-// runDirectory runs a folder until the test ends and returns what it tells.
+// runDirectory runs a Directory until the test ends and returns its changes.
 func runDirectory(t *testing.T, f *Directory, dir string) (<-chan Change, <-chan error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -192,20 +193,20 @@ func runDirectory(t *testing.T, f *Directory, dir string) (<-chan Change, <-chan
 	return changes, ended
 }
 
-// nextChange is the next change that a folder tells.
+// nextChange returns the next change of a Directory.
 func nextChange(t *testing.T, changes <-chan Change) string {
 	t.Helper()
 	select {
 	case c := <-changes:
 		return describe([]Change{c})[0]
 	case <-time.After(20 * time.Second):
-		require.FailNow(t, "no change was told within 20 s")
+		require.FailNow(t, "no change within 20 s")
 		return ""
 	}
 }
 
-// Run tells what was there before it, and what happens while it runs, however
-// a file is written.
+// Run reports the changes before its start and while it runs, for every way of
+// writing a file.
 func TestDirectoryRun(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -229,8 +230,8 @@ func TestDirectoryRun(t *testing.T) {
 	require.Equal(t, "b.yaml removed b", nextChange(t, changes))
 }
 
-// A mounted configuration changes by switching a link that its files go
-// through.
+// A mounted configuration is changed by switching a link in the path of its
+// files.
 func TestDirectoryRunFollowsSymlinkSwitch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -247,11 +248,11 @@ func TestDirectoryRunFollowsSymlinkSwitch(t *testing.T) {
 	require.Equal(t, "a.yaml a=v2", nextChange(t, changes))
 }
 
-// When the folder itself goes, Run ends with an error and tells no removal:
-// an unmounted disk must not drain every pool.
+// If the directory itself is removed, Run returns an error and reports no
+// removal: an unmounted disk must not drain every pool.
 func TestDirectoryRunEndsWhenDirectoryIsRemoved(t *testing.T) {
 	t.Parallel()
-	dir := filepath.Join(t.TempDir(), "folder")
+	dir := filepath.Join(t.TempDir(), "dir")
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	writeFile(t, dir, "a.yaml", workloadOf("a", "one"))
 	changes, ended := runDirectory(t, new(Directory), dir)
@@ -261,7 +262,7 @@ func TestDirectoryRunEndsWhenDirectoryIsRemoved(t *testing.T) {
 	case err := <-ended:
 		require.ErrorIs(t, err, os.ErrNotExist)
 	case <-time.After(20 * time.Second):
-		require.FailNow(t, "Run went on without its folder")
+		require.FailNow(t, "Run did not return after its directory was removed")
 	}
 	require.Empty(t, changes)
 }

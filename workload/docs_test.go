@@ -16,21 +16,21 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/workload-file.md anew")
+var update = flag.Bool("update", false, "rewrite the tables of docs/workload-file.md")
 
 const docsFile = "../docs/workload-file.md"
 
-// tables are the parts of the documentation that are made of the code, by the
-// name in their marker.
+// tables returns the generated parts of the documentation, by the name in their
+// marker.
 func tables() map[string]string {
-	all := map[string]string{"points": pointsTable(), "retired": unsupportedKeysTable()}
+	all := map[string]string{"points": pointsTable(), "unsupported keys": unsupportedKeysTable()}
 	for name, t := range mappings {
 		all[name] = table(t)
 	}
 	return all
 }
 
-// mappings are the tables that are made of the types of file.go.
+// mappings are the tables that are generated from the types of file.go.
 var mappings = map[string]reflect.Type{
 	"file":          reflect.TypeFor[file](),
 	"healthcheck":   reflect.TypeFor[healthcheckFile](),
@@ -50,7 +50,7 @@ var mappings = map[string]reflect.Type{
 	"hook":          reflect.TypeFor[hookFile](),
 }
 
-// typeNames name the types of values.
+// typeNames are the names of the types of values.
 var typeNames = map[reflect.Type]string{
 	reflect.TypeFor[argv]():           "list of text",
 	reflect.TypeFor[environment]():    "mapping or list",
@@ -83,7 +83,7 @@ func typeNameOf(t reflect.Type) string {
 	return "text"
 }
 
-// describeRule says the rest of a rule in words.
+// describeRule describes a rule in words.
 func describeRule(r rule) string {
 	var parts []string
 	switch len(r.enum) {
@@ -99,11 +99,11 @@ func describeRule(r rule) string {
 	case r.max != "":
 		parts = append(parts, fmt.Sprintf("At most %s.", r.max))
 	}
-	if r.pattern != nil && r.pattern.String() != "^.+$" { // not empty: that goes without saying
+	if r.pattern != nil && r.pattern.String() != "^.+$" { // "not empty" needs no description
 		parts = append(parts, strings.ToUpper(r.hint[:1])+r.hint[1:]+".")
 	}
 	if r.unique {
-		parts = append(parts, "None twice.")
+		parts = append(parts, "No duplicates.")
 	}
 	return strings.Join(parts, " ")
 }
@@ -121,7 +121,7 @@ func table(t reflect.Type) string {
 		}
 		doc := strings.TrimSpace(f.doc + " " + describeRule(f.rule))
 		if f.alias != "" {
-			doc += " `" + f.alias + "` is another name of it."
+			doc += " Alias: `" + f.alias + "`."
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", f.name, typeNameOf(t.Field(f.index).Type), defaultText, strings.ReplaceAll(doc, "|", "\\|"))
 	}
@@ -130,7 +130,7 @@ func table(t reflect.Type) string {
 
 func pointsTable() string {
 	var b strings.Builder
-	b.WriteString("| point | when it runs, and what failure does |\n|---|---|\n")
+	b.WriteString("| point | when the hooks run, and what a failure does |\n|---|---|\n")
 	for _, p := range hooks.Points() {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", p.Point, p.Doc)
 	}
@@ -148,8 +148,8 @@ func unsupportedKeysTable() string {
 
 var tableRegexp = regexp.MustCompile(`(?s)<!-- table: ([a-z0-9 ]+) -->\n.*?<!-- end -->`)
 
-// The documentation's tables are what the decoder reads by. To bring them up
-// to date: go test ./workload -run Documented -update.
+// The tables of the documentation match the tags that the decoder uses. To update
+// them: go test ./workload -run Documented -update.
 func TestTablesAreDocumented(t *testing.T) {
 	old, err := os.ReadFile(docsFile)
 	require.NoError(t, err)
@@ -160,15 +160,15 @@ func TestTablesAreDocumented(t *testing.T) {
 		seen[name] = true
 		return "<!-- table: " + name + " -->\n" + all[name] + "<!-- end -->"
 	})
-	require.Len(t, seen, len(all), "every table has its place in the documentation")
+	require.Len(t, seen, len(all), "every table is in the documentation")
 	if *update {
 		require.NoError(t, os.WriteFile(docsFile, []byte(now), 0o644))
 		return
 	}
-	require.Equal(t, now, string(old), "go test ./workload -run Documented -update brings it up to date")
+	require.Equal(t, now, string(old), "go test ./workload -run Documented -update updates it")
 }
 
-// The example that the documentation shows is a whole one.
+// The example in the documentation is a complete, valid file.
 func TestDocumentedExample(t *testing.T) {
 	text, err := os.ReadFile(docsFile)
 	require.NoError(t, err)

@@ -9,8 +9,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// environment is written as a mapping or as a list of NAME=value, as compose
-// has it. In a mapping, numbers and true and false are text as written.
+// environment is written as a mapping or as a list of NAME=value, as in compose.
+// In a mapping, numbers, true and false are text as written.
 type environment map[string]string
 
 const variablePattern = `^[A-Za-z_][A-Za-z0-9_.-]*$`
@@ -34,7 +34,7 @@ func (v *environment) read(d *decoder, n *yaml.Node, at string, _ rule) {
 			e, child := resolve(e), elementOf(at, i)
 			name, value, ok := strings.Cut(d.text(e, child, rule{}), "=")
 			if !ok && !d.invalid[child] {
-				d.addError(e, child, "has no =", "write NAME=value; nothing is taken from the server's environment")
+				d.addError(e, child, "has no =", "write NAME=value; the server's environment is not used")
 			}
 			if d.invalid[child] {
 				continue
@@ -49,20 +49,20 @@ func (v *environment) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	}
 }
 
-// checkVariableValue says why a variable cannot be set to n; "" when it can.
+// checkVariableValue returns why a variable cannot be set to n; "" if it can.
 func checkVariableValue(n *yaml.Node) (message, hint string) {
 	if n.Kind != yaml.ScalarNode {
 		return "is " + kindOf(n) + ", not text", "put it in quotes"
 	}
 	if n.ShortTag() == "!!null" {
-		return "has no value", `write "" to set it to nothing; it is not taken from the server's environment`
+		return "has no value", `write "" for an empty value; the server's environment is not used`
 	}
 	return "", ""
 }
 
 func (v *environment) add(d *decoder, n *yaml.Node, name, value, at string) {
 	if !variableRegexp.MatchString(name) {
-		d.addError(n, at, fmt.Sprintf("%q is no variable's name", truncate(name)), "write letters, digits, _, . and -, beginning with a letter or _")
+		d.addError(n, at, fmt.Sprintf("%q is not a variable name", truncate(name)), "write letters, digits, _, . and -, beginning with a letter or _")
 	}
 	if len(name)+len(value)+2 > maxArgs {
 		d.addError(n, at, "is longer than "+strconv.Itoa(maxArgs)+" bytes", "put it into a file")

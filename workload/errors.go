@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// ValidationError is one thing that is wrong with a workload file.
+// ValidationError is one error of a workload file.
 type ValidationError struct {
-	File    string `json:"file,omitempty" doc:"The file, as it was named."`
+	File    string `json:"file,omitempty" doc:"The name of the file."`
 	Line    int    `json:"line,omitempty" doc:"From 1."`
 	Column  int    `json:"column,omitempty" doc:"From 1."`
 	Field   string `json:"field,omitempty" doc:"Its path, such as hooks.post_claim[1].timeout."`
@@ -17,7 +17,7 @@ type ValidationError struct {
 	Hint    string `json:"hint,omitempty" doc:"What to write instead."`
 }
 
-// String is the fault on one line, in the form that editors jump to.
+// String returns the error on one line, in a form that editors can follow.
 func (f ValidationError) String() string {
 	var b strings.Builder
 	if f.File != "" {
@@ -39,11 +39,11 @@ func (f ValidationError) String() string {
 	return b.String()
 }
 
-// ValidationErrors is the error of Parse: all that is wrong with one file, in the order
-// of its lines. It is never empty.
+// ValidationErrors is the error of Parse: all errors of one file, ordered by
+// line. It is never empty.
 type ValidationErrors []ValidationError
 
-// Error lists the faults, one a line.
+// Error returns the errors, one per line.
 func (fs ValidationErrors) Error() string {
 	lines := make([]string, len(fs))
 	for i, f := range fs {
@@ -52,11 +52,11 @@ func (fs ValidationErrors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// maxErrors bounds what is reported of one file. Nobody mends more at once,
-// and the list travels in HTTP answers.
+// maxErrors limits the number of errors of one file, because the list is part of
+// HTTP responses.
 const maxErrors = 100
 
-// sortAndLimit sorts the faults by place and cuts the list to its bound.
+// sortAndLimit sorts the errors by position and limits them to maxErrors.
 func (fs ValidationErrors) sortAndLimit() ValidationErrors {
 	slices.SortStableFunc(fs, func(a, b ValidationError) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
@@ -69,11 +69,11 @@ func (fs ValidationErrors) sortAndLimit() ValidationErrors {
 	last := fs[len(fs)-1]
 	return append(fs, ValidationError{
 		File: last.File, Line: last.Line, Column: last.Column,
-		Message: fmt.Sprintf("%d more faults follow", more),
+		Message: fmt.Sprintf("%d more errors", more),
 	})
 }
 
-// truncate cuts a value that goes into a message.
+// truncate shortens a value for a message.
 func truncate(s string) string {
 	const limit = 60
 	r := []rune(s)

@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// field is one key of a mapping, as the tags of a struct in file.go say.
+// field is one key of a mapping, as described by the tags of a struct in file.go.
 type field struct {
 	index    int
 	name     string
@@ -17,8 +17,8 @@ type field struct {
 	rule     rule
 }
 
-// rule is what holds for a value, beyond its type. For a list, pattern, enum,
-// min and max hold for each element.
+// rule has the constraints of a value in addition to its type. For a list,
+// pattern, enum, min and max apply to each element.
 type rule struct {
 	enum         []string
 	pattern      *regexp.Regexp
@@ -26,17 +26,17 @@ type rule struct {
 	min, max     string // in the notation of the value itself
 	items        string
 	unique       bool
-	defaultValue string // the default, as one would write it
+	defaultValue string // in the notation of the file
 	hasDefault   bool
 }
 
-// element is the rule for the elements of a list under rule r.
+// element returns the rule for the elements of a list with rule r.
 func (r rule) element() rule {
 	return rule{enum: r.enum, pattern: r.pattern, hint: r.hint, min: r.min, max: r.max}
 }
 
-// fieldsByType are the keys of every struct of file.go. Their patterns are compiled
-// once, not for each file.
+// fieldsByType returns the keys of every struct of file.go. It compiles their
+// patterns only once.
 var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 	all := map[reflect.Type][]field{}
 	var add func(t reflect.Type)
@@ -54,7 +54,7 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 		}
 	}
 	add(reflect.TypeFor[file]())
-	// Those within types that read themselves.
+	// Structs within types that have their own decoder.
 	add(reflect.TypeFor[hookFile]())
 	for _, kind := range sinkKinds {
 		add(kind.field(new(sinkFile)).Type())
@@ -62,7 +62,7 @@ var fieldsByType = sync.OnceValue(func() map[reflect.Type][]field {
 	return all
 })
 
-// fieldsOf lists the keys of a struct of file.go in their order.
+// fieldsOf returns the keys of a struct of file.go in their order.
 func fieldsOf(t reflect.Type) []field { return fieldsByType()[t] }
 
 func readTags(t reflect.Type) []field {

@@ -11,8 +11,9 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Whatever the input, Parse ends in a complete workload or in faults; what it
-// accepts the schema accepts, and it means the same when written otherwise.
+// For any input, Parse returns a complete workload or validation errors. The
+// schema accepts what Parse accepts, and the style of a file does not change its
+// meaning.
 func FuzzParse(f *testing.F) {
 	files, err := filepath.Glob("testdata/accepted/*")
 	require.NoError(f, err)
@@ -22,7 +23,7 @@ func FuzzParse(f *testing.F) {
 		f.Add(source)
 	}
 	for _, c := range invalidFiles {
-		// The long ones would keep the fuzzer busy with shortening them.
+		// The fuzzer would spend its time minimizing long inputs.
 		if len(c.source) < 1<<10 {
 			f.Add([]byte(c.source))
 		}
@@ -55,7 +56,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// restyled is a document in another style and without comments.
+// restyled returns a document in another style and without comments.
 func restyled(t *testing.T, source []byte, style yaml.Style) []byte {
 	t.Helper()
 	root, invalid := parseNode(source)
@@ -76,8 +77,8 @@ func restyled(t *testing.T, source []byte, style yaml.Style) []byte {
 	return text
 }
 
-// What is read as a duration is not negative, and reads the same once written
-// by Go in full units.
+// A parsed duration is not negative, and parsing its Go notation returns the same
+// duration.
 func FuzzDuration(f *testing.F) {
 	for _, s := range []string{"500ms", "1m30s", "9999999999h", "-1s", "0", "1h2m3s4ms", ""} {
 		f.Add(s)
@@ -95,7 +96,7 @@ func FuzzDuration(f *testing.F) {
 	})
 }
 
-// What is read as a size is not negative, and within bounds.
+// A parsed size is not negative and within limits.
 func FuzzSize(f *testing.F) {
 	for _, s := range []string{"512m", "1.5g", "1GiB", "999999999999999t", "-1", ""} {
 		f.Add(s)

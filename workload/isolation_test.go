@@ -8,7 +8,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// An author may ask for more isolation, and never for less.
+// An author may request more isolation, but not less.
 func TestParseIsolation(t *testing.T) {
 	const base = "id: a\nimage: b\n"
 	w, err := Parse([]byte(base+"runtime: runsc\nsecurity_opt: ['seccomp=x', 'apparmor:y', 'no-new-privileges:true']\n"+

@@ -13,11 +13,11 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Bounds of a file. They are far above what anybody writes by hand and far
-// below what would make reading it slow.
+// Limits of a file. They are far above the needs of files that are written by
+// hand, and far below what would make parsing slow.
 const (
 	MaxSize  = 1 << 20 // bytes
-	maxDepth = 32      // mappings and lists within each other
+	maxDepth = 32      // nested mappings and lists
 	maxNodes = 50_000  // keys, values and lists, each alias counted in full
 )
 
@@ -26,11 +26,11 @@ func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 	if len(source) > MaxSize {
 		return nil, &ValidationError{Message: fmt.Sprintf("is larger than %d bytes", MaxSize)}
 	}
-	// The parser promises errors, but it is archived: input that makes it panic
-	// must not end a server that others share.
+	// The parser should return errors, but it is not maintained: input that makes
+	// it panic must not terminate a server that others share.
 	defer func() {
 		if p := recover(); p != nil {
-			root, invalid = nil, &ValidationError{Line: 1, Column: 1, Message: fmt.Sprintf("is no YAML that can be read: %v", p)}
+			root, invalid = nil, &ValidationError{Line: 1, Column: 1, Message: fmt.Sprintf("cannot be parsed as YAML: %v", p)}
 		}
 	}()
 	in := yaml.NewDecoder(bytes.NewReader(fromJSON(source)))
@@ -51,36 +51,36 @@ func parseNode(source []byte) (root *yaml.Node, invalid *ValidationError) {
 	}
 	return nil, &ValidationError{
 		Line: more.Line, Column: more.Column,
-		Message: "holds a second document", Hint: "one file describes one workload: remove what follows ---",
+		Message: "has a second document", Hint: "one file describes one workload: remove what follows ---",
 	}
 }
 
-// isEmpty says whether a document has no content.
+// isEmpty reports whether a document has no content.
 func isEmpty(doc *yaml.Node) bool {
 	return len(doc.Content) != 1 || doc.Content[0].ShortTag() == "!!null" && doc.Content[0].Value == ""
 }
 
 var lineRegexp = regexp.MustCompile(`^line (\d+): `)
 
-// syntaxError takes the line out of the parser's message.
+// syntaxError extracts the line from the parser's message.
 func syntaxError(err error) *ValidationError {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	f := &ValidationError{Line: 1, Column: 1, Message: "is no valid YAML: " + truncate(text)}
+	f := &ValidationError{Line: 1, Column: 1, Message: "is not valid YAML: " + truncate(text)}
 	if m := lineRegexp.FindStringSubmatch(text); m != nil {
 		if line, convErr := strconv.Atoi(m[1]); convErr == nil && line > 0 {
 			f.Line = line
 		}
-		f.Message = "is no valid YAML: " + truncate(strings.TrimPrefix(text, m[0]))
+		f.Message = "is not valid YAML: " + truncate(strings.TrimPrefix(text, m[0]))
 	}
 	return f
 }
 
-// escapeRegexp matches an escape of JSON: a pair that stands for one character, or
-// any other, whole, so that \\ud83d is left alone.
+// escapeRegexp matches an escape of JSON: a surrogate pair, or any other escape,
+// so that \\ud83d is not matched as one.
 var escapeRegexp = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
-// fromJSON makes JSON into YAML. It is YAML but for two escapes that many
-// encoders write: characters as two \u, and \/, which the parser does not know.
+// fromJSON converts JSON to YAML. JSON is YAML except for two escapes that many
+// encoders write and the parser does not support: surrogate pairs, and \/.
 func fromJSON(source []byte) []byte {
 	if !json.Valid(source) {
 		return source
@@ -92,13 +92,13 @@ func fromJSON(source []byte) []byte {
 		if len(esc) != len(`\ud83d\ude00`) {
 			return esc
 		}
-		high, _ := strconv.ParseUint(string(esc[2:6]), 16, 32) // the pattern says that
+		high, _ := strconv.ParseUint(string(esc[2:6]), 16, 32) // the pattern ensures that
 		low, _ := strconv.ParseUint(string(esc[8:12]), 16, 32) // both are hexadecimal
 		return fmt.Appendf(nil, `\U%08X`, (high-0xd800)<<10+(low-0xdc00)+0x10000)
 	})
 }
 
-// resolve follows an alias to what it stands for.
+// resolve returns the target of an alias, or n itself.
 func resolve(n *yaml.Node) *yaml.Node {
 	for n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -111,12 +111,12 @@ type pair struct {
 	key, value *yaml.Node
 }
 
-// isMerge says whether a key is YAML's <<, which takes over another mapping's
-// keys.
+// isMerge reports whether a key is YAML's <<, which merges the keys of another
+// mapping.
 func isMerge(key *yaml.Node) bool { return key.ShortTag() == "!!merge" }
 
-// pairs lists what a mapping holds, with what its << keys bring in. Its own
-// keys win over merged ones, earlier merged ones over later.
+// pairs returns the pairs of a mapping, with those that its << keys merge. Its
+// own keys take precedence over merged ones, earlier merged ones over later.
 func pairs(n *yaml.Node) []pair {
 	n = resolve(n)
 	if n.Kind != yaml.MappingNode {
@@ -127,7 +127,7 @@ func pairs(n *yaml.Node) []pair {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := resolve(n.Content[i]), resolve(n.Content[i+1])
 		if key.Kind != yaml.ScalarNode {
-			continue // the guard has said so
+			continue // nodeChecker has reported it
 		}
 		if !isMerge(key) {
 			own, seen[key.Value] = append(own, pair{key, value}), true
@@ -149,7 +149,7 @@ func pairs(n *yaml.Node) []pair {
 	return own
 }
 
-// kindOf says in words what a node is.
+// kindOf returns the kind of a node in words.
 func kindOf(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

@@ -7,30 +7,30 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// nodeChecker looks at every node before anything is decoded: it bounds the work
-// that follows, whatever aliases stand for, and finds what is wrong whatever
-// the field.
+// nodeChecker checks every node before anything is decoded. It limits the work
+// that follows, also for aliases, and finds errors that do not depend on the
+// field.
 type nodeChecker struct {
 	d     *decoder
 	nodes int
 }
 
-// knownTags are the tags that a node may have, written or implied. Others would
-// make a value into something that no field is.
+// knownTags are the tags that a node may have, explicit or implicit. No field has
+// a type for other tags.
 var knownTags = map[string]bool{
 	"!!str": true, "!!int": true, "!!float": true, "!!bool": true, "!!null": true,
 	"!!map": true, "!!seq": true, "!!timestamp": true, "!!merge": true,
 }
 
-// walk says whether the rest is worth looking at: not when a bound is passed.
+// walk checks a node and reports whether to continue: not if a limit is exceeded.
 func (g *nodeChecker) walk(n *yaml.Node, at string, depth int) bool {
 	g.nodes++
 	if g.nodes > maxNodes {
-		g.d.addError(n, at, fmt.Sprintf("is part of more than %d values", maxNodes), "aliases count as often as they are used")
+		g.d.addError(n, at, fmt.Sprintf("is one of more than %d values", maxNodes), "aliases count as often as they are used")
 		return false
 	}
 	if depth > maxDepth {
-		g.d.addError(n, at, fmt.Sprintf("is nested deeper than %d levels", maxDepth), "an alias must not hold itself")
+		g.d.addError(n, at, fmt.Sprintf("is nested deeper than %d levels", maxDepth), "an alias must not contain itself")
 		return false
 	}
 	if n.Kind != yaml.AliasNode && !knownTags[n.ShortTag()] {
@@ -49,7 +49,7 @@ func (g *nodeChecker) walk(n *yaml.Node, at string, depth int) bool {
 		}
 	case yaml.ScalarNode:
 		if strings.ContainsRune(n.Value, 0) {
-			g.d.addError(n, at, "holds a NUL byte", "no program or path can take one")
+			g.d.addError(n, at, "contains a NUL byte", "programs and paths cannot contain it")
 		}
 	}
 	return true
@@ -61,7 +61,7 @@ func (g *nodeChecker) mapping(n *yaml.Node, at string, depth int) bool {
 		// A key may be an alias, or a whole mapping.
 		key, value := resolve(n.Content[i]), n.Content[i+1]
 		if key.Kind != yaml.ScalarNode {
-			g.d.addError(n.Content[i], at, "has "+kindOf(key)+" for a key", "keys are text")
+			g.d.addError(n.Content[i], at, "has "+kindOf(key)+" for a key", "keys must be text")
 			continue
 		}
 		child := keyOf(at, key.Value)
@@ -69,7 +69,7 @@ func (g *nodeChecker) mapping(n *yaml.Node, at string, depth int) bool {
 			return false
 		}
 		if first, twice := lines[key.Value]; twice {
-			g.d.addError(n.Content[i], child, fmt.Sprintf("is there twice, first in line %d", first), "keep one of them")
+			g.d.addError(n.Content[i], child, fmt.Sprintf("is given twice, first in line %d", first), "keep one of them")
 		}
 		lines[key.Value] = n.Content[i].Line
 		if !g.walk(value, child, depth+1) {
@@ -82,8 +82,8 @@ func (g *nodeChecker) mapping(n *yaml.Node, at string, depth int) bool {
 	return true
 }
 
-// isMergeable says whether a << key can take n over. An alias of a whole list is
-// none: other readers of YAML refuse it.
+// isMergeable reports whether a << key can merge n. An alias of a list is not
+// mergeable, because other YAML parsers reject it.
 func isMergeable(n *yaml.Node) bool {
 	if n.Kind != yaml.SequenceNode {
 		return resolve(n).Kind == yaml.MappingNode

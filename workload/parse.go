@@ -7,10 +7,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Parse reads a workload file, YAML or JSON. The name of the file is only for
-// the faults. The error is always Faults: everything that is wrong with the
-// file, unless its syntax is. Seeds are not looked for: whoever has the folder
-// does that.
+// Parse parses a workload file, YAML or JSON. The name of the file is used only
+// in errors. The error is always a ValidationErrors: all errors of the file, or
+// only its syntax error. Parse does not check that seeds exist: it does not have
+// their directory.
 func Parse(source []byte, name string) (*Workload, error) {
 	d, f, err := decode(source, name)
 	if err != nil {
@@ -26,8 +26,8 @@ func Parse(source []byte, name string) (*Workload, error) {
 	return w, nil
 }
 
-// decode reads what the file says. Faults that leave the rest readable are in
-// the decoder.
+// decode decodes the file. The decoder has the errors that do not prevent the
+// decoding of the rest.
 func decode(source []byte, name string) (*decoder, *file, error) {
 	d := &decoder{file: name, nodes: map[string]*yaml.Node{}, invalid: map[string]bool{}}
 	root, invalid := parseNode(source)
@@ -44,9 +44,9 @@ func decode(source []byte, name string) (*decoder, *file, error) {
 	return d, &f, nil
 }
 
-// ValidationErrors are faults that were found after Parse. Each gets the place of its
-// field in the file or, where the file does not give that field, of the mapping
-// around it.
+// ValidationErrors returns errors that were found after Parse with their
+// positions in the file: that of the field or, if the file does not have it, of
+// the enclosing mapping.
 func (w *Workload) ValidationErrors(name string, invalid ...ValidationError) ValidationErrors {
 	d, _, err := decode(w.Source, name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// parseAccepted reads a file of testdata that must have no fault.
+// parseAccepted parses a file of testdata that must be valid.
 func parseAccepted(t *testing.T, name string) *Workload {
 	t.Helper()
 	source, err := os.ReadFile(filepath.Join("testdata", "accepted", name))
@@ -28,7 +28,7 @@ func parseAccepted(t *testing.T, name string) *Workload {
 
 func execAction(args ...string) hooks.Exec { return hooks.Exec{Command: args} }
 
-// The whole of the format means what it says.
+// Every key of the format is parsed.
 func TestParseAllFields(t *testing.T) {
 	w := parseAccepted(t, "whole.yaml")
 	require.Len(t, w.Revision, revisionLen)
@@ -66,7 +66,7 @@ func TestParseAllFields(t *testing.T) {
 	}, w)
 }
 
-// What is left out has its documented default.
+// Omitted keys have their documented defaults.
 func TestParseDefaults(t *testing.T) {
 	w := parseAccepted(t, "minimal.yaml")
 	w.Revision, w.Source = "", nil
@@ -79,7 +79,7 @@ func TestParseDefaults(t *testing.T) {
 	}, w)
 }
 
-// The bounds of a hook are those of package hooks: the tags repeat them.
+// The limits in the tags are those of package hooks.
 func TestHookTagsAgreeWithPackageHooks(t *testing.T) {
 	at := func(timeout, retries string) error {
 		_, err := Parse(fmt.Appendf(nil, "id: a\nimage: b\nhooks: {post_claim: [{command: [x], timeout: %s, on_error: retry, retries: %s}]}", timeout, retries), "")
@@ -94,7 +94,7 @@ func TestHookTagsAgreeWithPackageHooks(t *testing.T) {
 	require.Equal(t, hooks.DefaultRetries, w.Hooks[hooks.PostClaim][0].Retries)
 }
 
-// Files of the boilerhouse design load unchanged.
+// Files of the boilerhouse design can be loaded unchanged.
 func TestParseBoilerhouse(t *testing.T) {
 	w := parseAccepted(t, "boilerhouse-points.yaml")
 	require.Nil(t, w.Healthcheck)
@@ -113,7 +113,7 @@ func TestParseBoilerhouse(t *testing.T) {
 	}, w.Sync.Mappings)
 }
 
-// What compose allows is allowed here too.
+// The notations of compose are accepted.
 func TestParseComposeForms(t *testing.T) {
 	w := parseAccepted(t, "compose.yaml")
 	require.Equal(t, map[string]string{"LOG_LEVEL": "info", "EMPTY": "", "WITH": "a=b"}, w.Environment)
@@ -141,7 +141,7 @@ func TestParseJSON(t *testing.T) {
 // The ways to write a health check.
 func TestParseHealthcheckTest(t *testing.T) {
 	for written, want := range map[string][]string{
-		`[CMD, true]`:           nil, // true is no text
+		`[CMD, true]`:           nil, // true is not text
 		`[CMD, "true"]`:         {"true"},
 		`[CMD-SHELL, "a && b"]`: {"/bin/sh", "-c", "a && b"},
 		`"a && b"`:              {"/bin/sh", "-c", "a && b"},
@@ -168,7 +168,8 @@ func TestParseHealthcheckTest(t *testing.T) {
 	}
 }
 
-// All faults are found at once, each at its place, in the order of the file.
+// All errors are reported at once, each with its position, in the order of the
+// file.
 func TestParseReportsAllErrors(t *testing.T) {
 	source := strings.Join([]string{
 		`id: Bad_ID`,         // 1
@@ -202,8 +203,7 @@ func TestParseReportsAllErrors(t *testing.T) {
 	require.Contains(t, err.Error(), "did you mean post_claim?")
 }
 
-// A revision changes with all that a container is made of, and with nothing
-// else.
+// A revision changes if and only if the definition of the container changes.
 func TestRevision(t *testing.T) {
 	const base = "id: a\nimage: b\nenvironment: {X: \"\"}\n"
 	of := func(source string) string {
@@ -231,7 +231,7 @@ func TestRevision(t *testing.T) {
 		base + "restart: never\n",
 		base + "stop_signal: SIGINT\n",
 		base + "stop_grace_period: 0s\n",
-		base + "stop_grace_period: 10s\n", // said, it bounds the hooks too
+		base + "stop_grace_period: 10s\n", // if given, it also limits the hooks
 		base + "hooks: {post_claim: [{command: [x]}]}\n",
 		base + "hooks: {post_claim: [{command: [x], timeout: 31s}]}\n",
 		base + "hooks: {pre_release: [{command: [x]}]}\n",
@@ -244,8 +244,8 @@ func TestRevision(t *testing.T) {
 	}
 }
 
-// Every kind of sink says where its secret is and holds none; a mapping knows
-// its volume.
+// Every kind of sink has the location of its secret, not the secret; a mapping
+// has its volume.
 func TestParseSinks(t *testing.T) {
 	parse := func(sync string) *Sync {
 		w, err := Parse([]byte(fileWith("volumes: {state: {target: /a}, custom: [{name: b, target: /b}]}\nsync: "+sync)), "x.yaml")
@@ -271,7 +271,7 @@ func TestParseSinks(t *testing.T) {
 	require.Equal(t, []int{7, 1 << 20, 5}, []int{s.Keep, int(s.MaxSize), s.MaxFiles})
 }
 
-// A hook is run at most once, unless it says that it may be run again.
+// A hook is idempotent only if the file sets it.
 func TestParseIdempotent(t *testing.T) {
 	w, err := Parse([]byte("id: w\nimage: i\nhooks:\n  post_claim: [{ command: [a], idempotent: true }, { command: [b] }]\n"), "w.yaml")
 	require.NoError(t, err)

@@ -8,8 +8,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// hooksFile is the hooks of each point. Which points there are is the table of
-// package hooks.
+// hooksFile is the hooks of each point. Package hooks has the table of points.
 type hooksFile map[hooks.Point][]hookFile
 
 func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {

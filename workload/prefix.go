@@ -2,12 +2,13 @@ package workload
 
 import "strings"
 
-// Overlaps says whether a tenant's folder in one sink may be, or lie in, another
-// tenant's in the other: they keep in one place, under different prefixes that
-// some name of a tenant makes alike. Under one prefix no two tenants meet.
+// Overlaps reports whether the directory of a tenant in one sink can be equal to
+// or below that of another tenant in the other sink: both sinks have the same
+// location, and their prefixes differ but match for some tenants. Equal prefixes
+// do not overlap, because they separate tenants.
 func (s Sink) Overlaps(other Sink) bool {
 	sameLocation := s.Type == other.Type && s.Bucket == other.Bucket && s.Account == other.Account && s.Endpoint == other.Endpoint
-	// Folders may lie in each other, so that they are part of the prefix.
+	// Directories may be nested, so they are part of the prefix.
 	a, b := s.Path+"/"+s.Prefix, other.Path+"/"+other.Prefix
 	if !sameLocation || a == b {
 		return false
@@ -21,8 +22,9 @@ func (s Sink) Overlaps(other Sink) bool {
 	return true
 }
 
-// segmentsOverlap says whether two parts of prefixes can be the same for some tenants.
-// What is between the first and the last tenant of one is taken to be anything.
+// segmentsOverlap reports whether two segments of prefixes can be equal for some
+// tenants. The text between the first and the last placeholder of a segment is
+// assumed to match anything.
 func segmentsOverlap(a, b string) bool {
 	if !strings.Contains(a, TenantPlaceholder) {
 		a, b = b, a
@@ -39,7 +41,7 @@ func segmentsOverlap(a, b string) bool {
 		(strings.HasSuffix(tail, otherTail) || strings.HasSuffix(otherTail, tail))
 }
 
-// affixes is what is before the first tenant and behind the last.
+// affixes returns the text before the first placeholder and after the last.
 func affixes(part string) (head, tail string) {
 	return part[:strings.Index(part, TenantPlaceholder)], part[strings.LastIndex(part, TenantPlaceholder)+len(TenantPlaceholder):]
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two tenants meet where some names make one's folder part of the other's, and
-// nowhere else.
+// Two prefixes overlap if and only if the directories of some tenants are equal
+// or nested.
 func TestSinkOverlaps(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -21,10 +21,10 @@ var durationRegexp = regexp.MustCompile(durationPattern)
 
 const durationHint = "write it like 500ms, 30s, 5m, 1h or 1m30s, or as a whole number of milliseconds"
 
-// parseDuration reads the written form.
+// parseDuration parses a duration with units.
 func parseDuration(s string) (time.Duration, error) {
 	if s == "" || !durationRegexp.MatchString(s) {
-		return 0, fmt.Errorf("%q is no duration", truncate(s))
+		return 0, fmt.Errorf("%q is not a duration", truncate(s))
 	}
 	v, err := time.ParseDuration(s)
 	if err != nil {
@@ -33,10 +33,10 @@ func parseDuration(s string) (time.Duration, error) {
 	return v, nil
 }
 
-// milliseconds reads the form that is a number.
+// milliseconds converts a duration that is a number.
 func milliseconds(ms int64) (time.Duration, error) {
 	if ms < 0 {
-		return 0, errors.New("less than nothing")
+		return 0, errors.New("less than 0")
 	}
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return 0, fmt.Errorf("%d ms is too long", ms)
@@ -59,7 +59,7 @@ func (v *duration) read(d *decoder, n *yaml.Node, at string, r rule) {
 		err = errors.New(kindOf(n))
 	}
 	if err != nil {
-		d.addError(n, at, "is no duration that can be used: "+truncate(err.Error()), durationHint)
+		d.addError(n, at, "is not a valid duration: "+truncate(err.Error()), durationHint)
 		return
 	}
 	*v = duration(got)
@@ -91,17 +91,17 @@ const sizePattern = `^[0-9]{1,15}(\.[0-9]{1,3})?[kKmMgGtT]?([iI]?[bB])?$`
 
 var sizeRegexp = regexp.MustCompile(sizePattern)
 
-// parseSize reads the written form. A unit is a power of 1024, as docker has
-// it: 1g is 1073741824.
+// parseSize parses a size. A unit is a power of 1024, as in Docker: 1g is
+// 1073741824.
 func parseSize(s string) (int64, error) {
 	if !sizeRegexp.MatchString(s) {
-		return 0, fmt.Errorf("%q is no size", truncate(s))
+		return 0, fmt.Errorf("%q is not a size", truncate(s))
 	}
 	v, err := units.RAMInBytes(s)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no size", truncate(s))
+		return 0, fmt.Errorf("%q is not a size", truncate(s))
 	}
-	const maximum = 1 << 60 // the product is a float: far beyond this it wraps
+	const maximum = 1 << 60 // the product is a float: much larger values overflow
 	if v < 0 || v > maximum {
 		return 0, fmt.Errorf("%q is too large", truncate(s))
 	}
@@ -116,7 +116,7 @@ func (v *size) read(d *decoder, n *yaml.Node, at string, r rule) {
 		got, err = parseSize(n.Value)
 	}
 	if err != nil {
-		d.addError(n, at, "is no size that can be used: "+truncate(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
+		d.addError(n, at, "is not a valid size: "+truncate(err.Error()), "write it like 512m or 1g, or as a whole number of bytes")
 		return
 	}
 	*v = size(got)
@@ -148,10 +148,10 @@ var coresRegexp = regexp.MustCompile(coresPattern)
 
 func (v *cores) read(d *decoder, n *yaml.Node, at string, r rule) {
 	if n.Kind != yaml.ScalarNode || !coresRegexp.MatchString(n.Value) {
-		d.addError(n, at, "is no number of cores", `write it like 0.5 or "2"`)
+		d.addError(n, at, "is not a number of cores", `write it like 0.5 or "2"`)
 		return
 	}
-	got, _ := strconv.ParseFloat(n.Value, 64) // the form has made sure of it
+	got, _ := strconv.ParseFloat(n.Value, 64) // the pattern ensures that it is valid
 	*v = cores(got)
 	if minimum, err := strconv.ParseFloat(r.min, 64); err == nil && got < minimum {
 		d.addError(n, at, fmt.Sprintf("is %s, less than %s", n.Value, r.min), "raise it")

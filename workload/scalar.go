@@ -9,10 +9,10 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// text reads a node that must be text and keep to its rule.
+// text reads a node that must be text and satisfy its rule.
 func (d *decoder) text(n *yaml.Node, at string, r rule) string {
 	tag := n.ShortTag()
-	// A date is text to everybody but YAML.
+	// Only YAML distinguishes a date from text.
 	if n.Kind != yaml.ScalarNode || tag != "!!str" && tag != "!!timestamp" {
 		hint := "write text"
 		if n.Kind == yaml.ScalarNode {
@@ -34,7 +34,7 @@ func (d *decoder) text(n *yaml.Node, at string, r rule) string {
 	return n.Value
 }
 
-// integer reads a whole number within the bounds of its rule.
+// integer reads a whole number within the limits of its rule.
 func (d *decoder) integer(n *yaml.Node, at string, r rule) int {
 	i, ok := scalar[int](d, n, at, "!!int", "a whole number, without quotes")
 	if !ok {
@@ -49,7 +49,7 @@ func (d *decoder) integer(n *yaml.Node, at string, r rule) int {
 	return i
 }
 
-// scalar reads a node that must have a tag into a Go type.
+// scalar decodes a node that must have the given tag.
 func scalar[T any](d *decoder, n *yaml.Node, at, tag, want string) (T, bool) {
 	var v T
 	if n.Kind != yaml.ScalarNode || n.ShortTag() != tag {

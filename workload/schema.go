@@ -11,14 +11,14 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// schema is a JSON Schema as encoding/json writes it.
+// schema is a JSON Schema for encoding/json.
 type schema map[string]any
 
-// Schema is the JSON Schema (2020-12) of a workload file. It is made of the
-// types that Parse reads with, for editors and for anybody who writes such
-// files by program. What a schema cannot say, only Parse finds: numbers of one
-// field against another, the bounds of a duration or a size that is text, and
-// names that must be unique.
+// Schema returns the JSON Schema (2020-12) of a workload file. It is derived from
+// the types that Parse uses, for editors and for programs that write such files.
+// Only Parse finds what a schema cannot express: fields that depend on each
+// other, the limits of a duration or a size that is text, and names that must be
+// unique.
 func Schema() ([]byte, error) {
 	g := &generator{defs: schema{}}
 	root := maps.Clone(g.object(reflect.TypeFor[file]()))
@@ -32,12 +32,12 @@ func Schema() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// generator makes schemas of the types of file.go.
+// generator generates schemas from the types of file.go.
 type generator struct {
-	defs schema // the mappings, by name
+	defs schema // the schemas of mappings, by name
 }
 
-// schemaOf is the schema of a value of type t under rule r.
+// schemaOf returns the schema of a value of type t with rule r.
 func (g *generator) schemaOf(t reflect.Type, r rule) schema {
 	if self, ok := reflect.New(t).Interface().(customField); ok {
 		return self.schema(g, r)
@@ -61,7 +61,7 @@ func (g *generator) schemaOf(t reflect.Type, r rule) schema {
 	return textSchema(r)
 }
 
-// object is the schema of a mapping.
+// object returns the schema of a mapping.
 func (g *generator) object(t reflect.Type) schema {
 	properties, required, exclusions := schema{}, []string{}, []schema{}
 	for _, f := range fieldsOf(t) {
@@ -124,7 +124,7 @@ func textSchema(r rule) schema {
 	return s
 }
 
-// parseDefault is a default as JSON has it, read as the decoder reads it.
+// parseDefault returns a default as a JSON value, decoded like the file.
 func parseDefault(text string) any {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Value: text}
 	var v any

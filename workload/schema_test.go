@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// compileSchema is the schema as a validator that is not ours reads it.
+// compileSchema compiles the schema with an independent validator.
 func compileSchema(t testing.TB) *jsonschema.Schema {
 	t.Helper()
 	text, err := Schema()
@@ -28,8 +28,8 @@ func compileSchema(t testing.TB) *jsonschema.Schema {
 	return s
 }
 
-// asJSON is a YAML document as an editor hands it to a validator. It says
-// false for one that has no such form.
+// asJSON converts a YAML document to the form that an editor passes to a
+// validator. It returns false if that is not possible.
 func asJSON(source []byte) (any, bool) {
 	var v any
 	if err := yaml.Unmarshal(source, &v); err != nil {
@@ -62,27 +62,27 @@ func TestSchemaAccepts(t *testing.T) {
 	}
 }
 
-// parseOnly are the refusals that only Parse finds, by name: what compares
-// fields or elements, what bounds a quantity in words, and what is gone once
-// YAML has become JSON.
+// parseOnly has the names of the errors that only Parse finds: those that depend
+// on several fields or elements, limits of quantities that are text, and what is
+// lost in the conversion from YAML to JSON.
 var parseOnly = map[string]bool{
 	"hook timeout too long": true, "memory too small": true, "memory too large": true, "interval": true,
 	"command too long": true, "variable twice": true, "NUL in an argument": true,
-	"resolver": true, "foreign tag": true, "foreign tag on a mapping": true,
-	"target /": true, "target //": true, "target with ..": true, "target with a slash": true, "target is ours": true,
-	"target is the kernel's": true, "target twice": true, "target nested": true,
+	"resolver": true, "unknown tag": true, "unknown tag on a mapping": true,
+	"target /": true, "target //": true, "target with ..": true, "target with a slash": true, "target reserved by Hostler": true,
+	"target reserved by the kernel": true, "target twice": true, "target nested": true,
 	"volume name twice": true, "volume name taken": true,
-	"seed above": true, "seed above, hidden": true, "seed absolute": true, "seed is all": true, "seed is nothing": true,
+	"seed outside": true, "seed outside, not clean": true, "seed absolute": true, "seed is the directory itself": true, "seed is empty": true,
 	"idle more than size": true,
-	"credentials empty":   true, "credentials twice": true, "sink folder untidy": true, "state too large": true,
-	"two in one place": true, "sink path is ours": true, "prefix with a variable": true, "prefix astray": true,
-	"nothing to keep": true, "mapping without state": true, "mapping astray": true, "mapping untidy": true,
+	"credentials empty":   true, "credentials twice": true, "sink path not clean": true, "state too large": true,
+	"same sink path twice": true, "sink path reserved": true, "prefix with a variable": true, "prefix with ..": true,
+	"no mappings and no state": true, "mapping without state": true, "mapping with ..": true, "mapping not clean": true,
 	"mapping twice": true, "mapping on a read-only root": true, "mapping's pattern": true, "mapping's sink path": true,
-	"hook names": true, "retries alone": true, "reserved variable": true,
+	"hook names": true, "retries without on_error": true, "reserved variable": true,
 	"two documents": true, // asJSON reads the first
 }
 
-// The schema refuses what Parse refuses, but for what a schema cannot say.
+// The schema rejects what Parse rejects, except for what a schema cannot express.
 func TestSchemaRejects(t *testing.T) {
 	s := compileSchema(t)
 	validated := map[string]bool{}
@@ -101,7 +101,7 @@ func TestSchemaRejects(t *testing.T) {
 	require.Greater(t, len(validated), len(invalidFiles)*9/10)
 }
 
-// Every key has a description, and every point its row's.
+// Every key has a description, and every point that of its row.
 func TestSchemaDescribes(t *testing.T) {
 	text, err := Schema()
 	require.NoError(t, err)
@@ -129,8 +129,8 @@ func TestSchemaDescribes(t *testing.T) {
 	}
 }
 
-// The schema is never stricter than Parse: an editor must not blame what the
-// server takes. Every value of two accepted files is replaced in turn by
+// The schema is never stricter than Parse: an editor must not reject what the
+// server accepts. Every value of two accepted files is replaced in turn by
 // others of all kinds.
 func TestSchemaIsNeverStricter(t *testing.T) {
 	t.Parallel()

@@ -8,7 +8,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// sinkFile is one of the kinds of sink; its key type says which.
+// sinkFile is a sink of one kind, which is the value of its key type.
 type sinkFile struct {
 	s3    s3SinkFile
 	gcs   gcsSinkFile
@@ -16,7 +16,7 @@ type sinkFile struct {
 	dir   dirSinkFile
 }
 
-// sinkKinds are the kinds, by the value of type.
+// sinkKinds are the kinds of sinks, by the value of type.
 var sinkKinds = []struct {
 	name  string
 	field func(*sinkFile) reflect.Value
@@ -29,7 +29,7 @@ var sinkKinds = []struct {
 
 func (v *sinkFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	if n.Kind != yaml.MappingNode {
-		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write type and what belongs to it")
+		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write type and the keys of that type")
 		return
 	}
 	child := keyOf(at, "type")
@@ -63,8 +63,7 @@ func (v *sinkFile) schema(g *generator, _ rule) schema {
 	return schema{"oneOf": kinds}
 }
 
-// sink is what the file says of the one kind that was given; the others are
-// empty.
+// sink returns the sink of the one kind that was given; the others are empty.
 func (v *sinkFile) sink() Sink {
 	return Sink{
 		Type: SinkType(v.s3.Type + v.gcs.Type + v.azure.Type + v.dir.Type), Path: v.dir.Path,
@@ -84,6 +83,6 @@ func (v *sinkFile) credentials() Credentials {
 	return Credentials{}
 }
 
-// withSlash ends a prefix with a slash. Without it the objects of tenant "a"
-// would be found among those of tenant "ab".
+// withSlash returns prefix with a trailing slash. Without it, a listing of tenant
+// "a" would include the objects of tenant "ab".
 func withSlash(prefix string) string { return strings.TrimSuffix(prefix, "/") + "/" }

@@ -9,8 +9,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// A grace period that the file gives bounds the pre_destroy hooks, and no
-// others; one that is left out is 10 seconds and bounds none.
+// A grace period in the file limits the pre_destroy hooks, and no others. If it
+// is omitted, it is 10 seconds and limits no hooks.
 func TestStopGracePeriod(t *testing.T) {
 	for text, want := range map[string]struct{ grace, preDestroy, preRelease time.Duration }{
 		"":                          {10 * time.Second, time.Minute, time.Minute},
@@ -34,9 +34,9 @@ func TestStopSignal(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "SIGRTMIN+3", w.Spec("c").StopSignal)
 	for text, want := range map[string]string{
-		"stop_signal: SIGNONE\n":      "w.yaml:3:14: stop_signal: is \"SIGNONE\", which is no signal",
+		"stop_signal: SIGNONE\n":      "w.yaml:3:14: stop_signal: is \"SIGNONE\", which is not a signal",
 		"stop_grace_period: 11m\n":    "w.yaml:3:20: stop_grace_period: is 11m0s, more than 10m",
-		"stop_grace_period: \"30\"\n": "w.yaml:3:20: stop_grace_period: is no duration",
+		"stop_grace_period: \"30\"\n": "w.yaml:3:20: stop_grace_period: is not a valid duration",
 	} {
 		_, err := Parse([]byte("id: a\nimage: b\n"+text), "w.yaml")
 		require.ErrorContains(t, err, want)

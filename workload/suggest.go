@@ -2,10 +2,10 @@ package workload
 
 import "strings"
 
-// suggest returns the candidate that word is most likely a misspelling of, or
-// "" when none is near.
+// suggest returns the candidate that word is most likely a misspelling of, or ""
+// if none is similar.
 func suggest(word string, candidates []string) string {
-	const maxLen = 64 // a longer word is no misspelling, and the cost is its square
+	const maxLen = 64 // a longer word is not a misspelling, and the cost is quadratic
 	if len(word) > maxLen {
 		return ""
 	}
@@ -21,13 +21,13 @@ func suggest(word string, candidates []string) string {
 	return best
 }
 
-// normalize takes out what differs between snake_case, kebab-case and camelCase.
+// normalize removes the differences between snake_case, kebab-case and camelCase.
 func normalize(s string) string {
 	return strings.ToLower(strings.NewReplacer("_", "", "-", "", ".", "", " ", "").Replace(s))
 }
 
-// editDistance is how many letters must be changed, added or taken away to make b
-// of a; two neighbours that changed places count as one.
+// editDistance returns the number of letters that must be changed, added or
+// removed to turn a into b; a swap of two adjacent letters counts as one.
 func editDistance(a, b string) int {
 	rows := make([][]int, len(a)+1)
 	for i := range rows {

@@ -10,32 +10,32 @@ import (
 )
 
 const (
-	// debounceDelay is how long after the first sign of a change the folder is read:
-	// saving one file makes several signs.
+	// debounceDelay is the delay between the first event and the scan: saving one
+	// file causes several events.
 	debounceDelay = 100 * time.Millisecond
-	// removalDelay is how long a missed file has to come back.
+	// removalDelay is the delay until a missing file counts as removed.
 	removalDelay = time.Second
 )
 
-// Run tells every change of a directory, one after another, beginning with all
-// that Load has not returned, until ctx ends (nil) or the directory can no
-// longer be followed. What apply does takes place before the next change is looked
-// for, and no change is lost meanwhile.
+// Run calls apply for every change of a directory, one after another, beginning
+// with those that Load has not returned. It returns nil when ctx ends, or an
+// error if the directory cannot be watched any more. No change is lost while
+// apply runs.
 //
-// The directory itself is watched, not its files: so files that are replaced, and
-// those behind a link in it that is switched, are followed too. What a
-// link to a file elsewhere leads to is not.
+// Run watches the directory, not its files, so it also detects files that are
+// replaced, and files behind a link in the directory that is switched. It does
+// not detect changes behind a link to a file elsewhere.
 func (f *Directory) Run(ctx context.Context, dir string, apply func(context.Context, Change)) error {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
-	defer watcher.Close() // ends its goroutine; the error says nothing of use
+	defer watcher.Close() // ends its goroutine; the error is not useful
 	if err := watcher.Add(dir); err != nil {
 		return fmt.Errorf("watch %s: %w", dir, err)
 	}
-	// The first look comes after the watch has begun, so that nothing can
-	// happen between the two.
+	// The first scan follows the start of the watch, so that no change between
+	// the two is lost.
 	scanTimer := time.NewTimer(0)
 	defer scanTimer.Stop()
 	due := true
@@ -47,14 +47,14 @@ func (f *Directory) Run(ctx context.Context, dir string, apply func(context.Cont
 			if !ok {
 				return fmt.Errorf("watch %s: the watch has ended", dir)
 			}
-			// Only the first sign sets the timer: a file that is written all the
-			// time must not put the look off for ever.
+			// Only the first event sets the timer: a file that is written
+			// continuously must not delay the scan indefinitely.
 			if !due {
 				scanTimer.Reset(debounceDelay)
 				due = true
 			}
 		case err := <-watcher.Errors:
-			// Too many signs to keep: which files they were does not matter.
+			// Events were dropped. That does not matter: the scan reads all files.
 			if !errors.Is(err, fsnotify.ErrEventOverflow) {
 				return fmt.Errorf("watch %s: %w", dir, err)
 			}

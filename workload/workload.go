@@ -1,10 +1,10 @@
-// Package workload is the one YAML file that a workload's author writes: its
-// types, how it is read, what is wrong with it, and its JSON Schema.
+// Package workload implements the YAML file that describes a workload: its
+// types, its parser, its validation, and its JSON Schema.
 //
-// It promises that a Workload which Parse returns is valid and complete: every
-// default is filled in, every duration and size is a number, every hook has a
-// name. Faults are found all at once, each with its line, its field and a
-// remedy. Nothing outside this package reads YAML.
+// It promises that a Workload that Parse returns is valid and complete: every
+// default is set, every duration and size is a number, every hook has a name.
+// Parse returns all errors of a file, each with its line, its field and a hint.
+// Nothing outside this package reads YAML.
 package workload
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Workload is a parsed workload file. It is not changed after Parse: share it.
+// Workload is a parsed workload file. It does not change after Parse and may be
+// shared.
 type Workload struct {
 	ID          string
 	Name        string
@@ -27,7 +28,7 @@ type Workload struct {
 	Ports       []int
 	Networks    []string
 	DNS         []string
-	Healthcheck *Healthcheck // nil: running is healthy
+	Healthcheck *Healthcheck // nil: a running container is healthy
 	Limits      runtime.Limits
 	Volumes     []Volume
 	Pool        Pool
@@ -35,13 +36,13 @@ type Workload struct {
 	StopSignal  string         // empty: the image's own, else SIGTERM
 	StopGrace   *time.Duration // nil: DefaultStopGrace
 	Isolation   runtime.Isolation
-	Sync        *Sync // nil: nothing is kept
+	Sync        *Sync // nil: no state is kept
 	Hooks       map[hooks.Point][]hooks.Hook
 
-	// Revision names everything in the file that a container is made of: all
+	// Revision identifies everything in the file that defines a container: all
 	// but name and pool. Containers of another revision are replaced.
 	Revision string
-	// Source is the file as it was given.
+	// Source is the content of the file.
 	Source []byte
 }
 
@@ -54,71 +55,71 @@ type Healthcheck struct {
 	Retries     int
 }
 
-// How long a main process may take to end when its container is destroyed.
+// How long a main process may take to exit when its container is destroyed.
 const (
 	DefaultStopGrace = 10 * time.Second
 	MaxStopGrace     = 10 * time.Minute
 )
 
-// Volume is a folder of the container that may be seeded.
+// Volume is a directory of the container that may be seeded.
 type Volume struct {
 	Name     string // "state", "secrets", "comm", or the custom volume's own
 	Target   string
 	ReadOnly bool
-	Seed     string // a folder, relative to the file; empty for none
+	Seed     string // a directory, relative to the file; empty for none
 }
 
-// Pool is how many containers wait and what becomes of used ones.
+// Pool has the number of containers of a pool and how they are reused.
 type Pool struct {
 	MinIdle      int
 	MaxSize      int
 	IdleTimeout  time.Duration // 0: never
 	ClaimIdleTTL time.Duration // 0: never
-	// ReleaseFailedTTL is after how long a container is given up whose state
-	// cannot be taken through a fault of its tenant; 0: never.
+	// ReleaseFailedTTL is how long a container is kept whose state cannot be
+	// uploaded because of its tenant; 0: indefinitely.
 	ReleaseFailedTTL time.Duration
 	Reuse            Reuse
 }
 
-// Reuse is who may have a container that a tenant has given back.
+// Reuse is the policy for which tenants may get a released container.
 type Reuse string
 
 // The policies of reuse.
 const (
-	ReuseNever      Reuse = "never"       // nobody: it is destroyed
-	ReuseSameTenant Reuse = "same_tenant" // the same tenant, as it is; the default
-	ReuseWipe       Reuse = "wipe"        // the same tenant as it is, others after a wipe
+	ReuseNever      Reuse = "never"       // none: it is destroyed
+	ReuseSameTenant Reuse = "same_tenant" // the same tenant, unchanged; the default
+	ReuseWipe       Reuse = "wipe"        // the same tenant unchanged, others after a wipe
 )
 
-// Restart is when a claim restarts the main process.
+// Restart is the policy for when a claim restarts the main process.
 type Restart string
 
 // The policies of restart.
 const (
-	RestartOnChange Restart = "on_change" // when files were put in or wiped
+	RestartOnChange Restart = "on_change" // if files were written or wiped
 	RestartAlways   Restart = "always"
-	RestartNever    Restart = "never" // only where a wipe has ended it
+	RestartNever    Restart = "never" // only if a wipe has terminated it
 )
 
-// Sync is where a tenant's state is kept between claims.
+// Sync describes how a tenant's state is kept between claims.
 type Sync struct {
 	Sink     Sink
 	Mappings []Mapping
 	Policy   SyncPolicy
-	Keep     int   // snapshots of a tenant, the current one too
+	Keep     int   // snapshots of a tenant, including the current one
 	MaxSize  int64 // bytes of a tenant's state, unpacked
 	MaxFiles int   // entries of a tenant's state
 }
 
-// Sink is a place for tenants' state. It holds no secret, only where one is.
+// Sink is the storage for tenants' state. It has no secret, only its location.
 type Sink struct {
 	Type        SinkType
-	Path        string // file; empty for the server's own folder
+	Path        string // file; empty for the server's own directory
 	Bucket      string // s3 and gcs; the container of azure
 	Account     string // azure
 	Region      string // s3
-	Endpoint    string // where the provider's own is not meant
-	Prefix      string // holds ${tenantId}, ends with a slash
+	Endpoint    string // empty for the provider's default
+	Prefix      string // contains ${tenantId}, ends with a slash
 	Credentials Credentials
 }
 
@@ -133,46 +134,46 @@ const (
 	SinkFile  SinkType = "file"
 )
 
-// Credentials say where a sink's secret is. Without either it is the
-// provider's standard chain.
+// Credentials is the location of a sink's secret. If both fields are empty, the
+// provider's default credential chain is used.
 type Credentials struct {
-	File string // a name in the server's folder of credentials
+	File string // a name in the server's directory of credentials
 	Env  string // a variable of the server's environment
 }
 
-// TenantPlaceholder is what stands for the tenant in a sink's prefix.
+// TenantPlaceholder is replaced by the tenant in a sink's prefix.
 const TenantPlaceholder = "${tenantId}"
 
 // Mapping is a part of the container that is kept.
 type Mapping struct {
 	Path      string // absolute and clean
-	Volume    string // the target of the volume that Path is in; empty for none
-	Pattern   string // a glob below Path; ** stands for any folders
+	Volume    string // the target of the volume that contains Path; empty for none
+	Pattern   string // a glob below Path; ** matches any directories
 	SinkPath  string // below the sink's prefix; empty for the prefix itself
 	Direction Direction
 	Mode      Mode
 }
 
-// Direction is which way a mapping's files go.
+// Direction is the direction in which a mapping's files are transferred.
 type Direction string
 
 // The directions.
 const (
 	Bidirectional Direction = "bidirectional"
-	Upload        Direction = "upload"   // kept, and not put back at claims
-	Download      Direction = "download" // somebody else's files, put in at claims
+	Upload        Direction = "upload"   // uploaded, but not downloaded at claims
+	Download      Direction = "download" // files of another source, downloaded at claims
 )
 
-// Mode is what becomes of files that are gone.
+// Mode is how a snapshot handles files that were deleted.
 type Mode string
 
 // The modes.
 const (
-	ModeSync Mode = "sync" // they are gone from the snapshot too
+	ModeSync Mode = "sync" // they are also deleted from the snapshot
 	ModeCopy Mode = "copy" // they are kept: a snapshot only adds and replaces
 )
 
-// SyncPolicy is when state is moved.
+// SyncPolicy is when state is transferred.
 type SyncPolicy struct {
 	OnClaim   bool
 	OnRelease bool
@@ -180,8 +181,8 @@ type SyncPolicy struct {
 	Manual    bool
 }
 
-// StateDirs are where a tenant's state is: the state volume, and what sync
-// takes out of the container.
+// StateDirs returns the directories of a tenant's state: the state volume, and
+// those that sync uploads.
 func (w *Workload) StateDirs() []string {
 	var dirs []string
 	for _, v := range w.Volumes {
@@ -199,7 +200,7 @@ func (w *Workload) StateDirs() []string {
 	return dirs
 }
 
-// StopGracePeriod is how long the main process may take to end.
+// StopGracePeriod returns how long the main process may take to exit.
 func (w *Workload) StopGracePeriod() time.Duration {
 	if w.StopGrace == nil {
 		return DefaultStopGrace
@@ -207,7 +208,7 @@ func (w *Workload) StopGracePeriod() time.Duration {
 	return *w.StopGrace
 }
 
-// Spec is what a container of w with the given id is made of.
+// Spec returns the runtime.Spec of a container of w with the given id.
 func (w *Workload) Spec(id string) runtime.Spec {
 	volumes := make([]runtime.Volume, 0, len(w.Volumes))
 	for _, v := range w.Volumes {
