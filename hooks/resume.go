@@ -23,7 +23,7 @@ func (r *Runner) priorRuns(ctx context.Context, p Point, s Subject) (map[int][]R
 	}
 	runs, err := r.recorder.Runs(ctx, RunFilter{Container: s.Container, Claim: s.Claim, Point: p})
 	if err != nil {
-		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
+		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}
 	prior := make(map[int][]Run, len(runs))
 	for _, run := range runs {

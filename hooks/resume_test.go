@@ -122,7 +122,7 @@ func TestResumeUsesSameAttemptID(t *testing.T) {
 func TestSkipResumesStartedRuns(t *testing.T) {
 	s := &scriptedRuntime{waitResults: []scriptedResult{lost}}
 	rec := &fakeRecorder{prior: []Run{{ID: "r", Hook: "a", Attempt: 1, State: Running}}}
-	runs, err := NewRunner(s, rec).Skip(t.Context(), PreRelease, []Hook{newHook("a", Fail, 0), newHook("z", Fail, 0)}, Subject{}, "it is dead")
+	runs, err := NewRunner(s, rec).Skip(t.Context(), PreRelease, []Hook{newHook("a", Fail, 0), newHook("z", Fail, 0)}, Subject{}, "it has exited")
 	require.NoError(t, err)
 	require.Equal(t, []string{"end a.1 lost", "skip z.1 skipped"}, rec.trace)
 	require.Len(t, runs, 2)
@@ -135,7 +135,7 @@ func TestSkipWaitsForEngine(t *testing.T) {
 		s := &scriptedRuntime{waitResults: []scriptedResult{unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, unavailable, lost}}
 		rec := &fakeRecorder{prior: []Run{{ID: "r", Hook: "a", Attempt: 1, State: Running}}}
 		start := time.Now()
-		_, err := NewRunner(s, rec).Skip(t.Context(), PreRelease, []Hook{newHook("a", Fail, 0), newHook("z", Fail, 0)}, Subject{}, "it is dead")
+		_, err := NewRunner(s, rec).Skip(t.Context(), PreRelease, []Hook{newHook("a", Fail, 0), newHook("z", Fail, 0)}, Subject{}, "it has exited")
 		require.NoError(t, err)
 		require.Greater(t, time.Since(start), recordTimeout)
 		require.Equal(t, []string{"end a.1 lost", "skip z.1 skipped"}, rec.trace)
@@ -147,7 +147,7 @@ func TestSkipIsRecordedAfterCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	rec := &fakeRecorder{}
-	_, err := NewRunner(&scriptedRuntime{}, rec).Skip(ctx, PreRelease, []Hook{newHook("a", Fail, 0)}, Subject{}, "it is dead")
+	_, err := NewRunner(&scriptedRuntime{}, rec).Skip(ctx, PreRelease, []Hook{newHook("a", Fail, 0)}, Subject{}, "it has exited")
 	require.NoError(t, err)
 	require.Equal(t, []string{"skip a.1 skipped"}, rec.trace)
 }

@@ -91,11 +91,11 @@ func TestRoomIsMadeForAllWaitingClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(poolYAML(0, 4))
-		var held []claim.Claim
+		var claims []claim.Claim
 		for _, tenant := range []string{"ada", "bob", "cyd", "dan"} {
-			held = append(held, h.Claim("w", tenant))
+			claims = append(claims, h.Claim("w", tenant))
 		}
-		for _, c := range held {
+		for _, c := range claims {
 			h.Release(c)
 		}
 		for _, tenant := range []string{"eve", "fay", "gus", "hal"} {
@@ -122,9 +122,9 @@ func TestIdleTimeoutOfTenantBoundContainers(t *testing.T) {
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
 		<-time.After(11 * time.Minute)
-		gone, err := h.Pools.Container(t.Context(), c.Container)
+		expired, err := h.Pools.Container(t.Context(), c.Container)
 		require.NoError(t, err)
-		require.Equal(t, pool.Destroyed, gone.State)
+		require.Equal(t, pool.Destroyed, expired.State)
 		for _, k := range idle {
 			if k.ID == c.Container {
 				continue

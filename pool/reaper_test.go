@@ -68,11 +68,11 @@ func TestOneEvictionPerWaitingClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(poolYAML(0, 3))
-		var held []claim.Claim
+		var claims []claim.Claim
 		for _, tenant := range []string{"ada", "bob", "cyd"} {
-			held = append(held, h.Claim("w", tenant))
+			claims = append(claims, h.Claim("w", tenant))
 		}
-		for _, c := range held {
+		for _, c := range claims {
 			h.Release(c)
 			<-time.After(time.Second)
 		}
@@ -217,7 +217,7 @@ func TestHealthCheckDuringReleaseIsIgnored(t *testing.T) {
 				Container: &pool.Transition{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(k *pool.Container) { k.Claim = "" }},
 			})
 			require.NoError(t, err)
-			return errors.New("the check could not be made")
+			return errors.New("the check could not be run")
 		})
 		<-time.After(time.Minute)
 		require.False(t, armed.Load())
@@ -281,9 +281,9 @@ func TestUnobservedExitBeforeIdle(t *testing.T) {
 		h := flowtest.NewStopped(t)
 		h.RT.Block("watch")
 		h.Start()
-		var died atomic.Bool
+		var exited atomic.Bool
 		h.RT.After("status", func(_ context.Context, call fake.Call) error {
-			if died.CompareAndSwap(false, true) { // it was healthy
+			if exited.CompareAndSwap(false, true) { // it was healthy
 				h.RT.Kill(call.ID)
 			}
 			return nil

@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// signalled reports whether a Waiter was signaled, and consumes the signal.
-func signalled(w *Waiter) bool {
+// signaled reports whether a Waiter was signaled, and consumes the signal.
+func signaled(w *Waiter) bool {
 	select {
 	case <-w.Ready():
 		return true
@@ -22,18 +22,18 @@ func TestWaitQueueOrder(t *testing.T) {
 	q := NewWaitQueue()
 	a, b, c := q.Add("w"), q.Add("w"), q.Add("w")
 	require.Equal(t, 3, q.Waiting("w"))
-	require.True(t, signalled(a), "the first Waiter is signaled when it is added: an earlier signal is not lost")
-	require.False(t, signalled(b))
+	require.True(t, signaled(a), "the first Waiter is signaled when it is added: an earlier signal is not lost")
+	require.False(t, signaled(b))
 
 	q.NotifyFirst("w")
-	require.True(t, signalled(a))
-	require.False(t, signalled(b))
+	require.True(t, signaled(a))
+	require.False(t, signaled(b))
 
 	b.Remove()
-	require.False(t, signalled(c), "the first has not changed")
-	signalled(a)
+	require.False(t, signaled(c), "the first has not changed")
+	signaled(a)
 	a.Remove()
-	require.True(t, signalled(c))
+	require.True(t, signaled(c))
 	require.True(t, c.IsFirst())
 	require.Equal(t, -1, a.Position())
 
@@ -48,11 +48,11 @@ func TestWaitQueueOrder(t *testing.T) {
 func TestWaitQueuePerWorkload(t *testing.T) {
 	q := NewWaitQueue()
 	a, b, other := q.Add("w"), q.Add("w"), q.Add("v")
-	signalled(a)
-	signalled(other)
+	signaled(a)
+	signaled(other)
 	q.NotifyAll("w")
-	require.True(t, signalled(a))
-	require.True(t, signalled(b))
-	require.False(t, signalled(other))
+	require.True(t, signaled(a))
+	require.True(t, signaled(b))
+	require.False(t, signaled(other))
 	require.Equal(t, 1, b.Position())
 }

@@ -145,7 +145,7 @@ var hookRuns = []mutation{
 		desc: "the point continues although the records of earlier runs cannot be read", test: "TestNoHookRunsIfRecordsAreUnreadable",
 		file: "hooks/resume.go",
 		old: `	if err != nil {
-		return nil, fmt.Errorf("look up what has run at %s: %w", p, err)
+		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}
 `,
 		new: `	if err != nil {
