@@ -15,26 +15,27 @@ import (
 // distinguishes the revisions of one workload, of which there are few.
 const revisionLen = 12
 
-// revision hashes the canonical form of w, so that comments, order and spelling
-// in the file make no difference.
+// revision returns a hash of the canonical form of w. It does not depend on
+// comments, order and notation in the file.
 func revision(w *Workload) string {
 	text, err := json.Marshal(canonical(w))
 	if err != nil {
-		panic(fmt.Sprintf("workload: a canonical form is not JSON: %v", err)) // it is made of text, numbers, maps and lists
+		panic(fmt.Sprintf("workload: a canonical form is not JSON: %v", err)) // it has only text, numbers, maps and lists
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])[:revisionLen]
 }
 
-// form is a canonical form. JSON writes it with sorted keys. What is not set is
-// left out, so that a key which a later version adds changes no revision.
+// form is a canonical form. It encodes to JSON with sorted keys. It omits values
+// that are not set, so that a key that a later version adds does not change the
+// revision.
 type form map[string]any
 
-// canonical returns everything that a container of the workload is made of,
-// under the names that it has in the workload file. These names and values are
-// recorded as the revisions of containers: a change of one replaces every warm
-// container at the next start of a server. The name and the pool are not part
-// of it, and neither are hooks that do not run in the container.
+// canonical returns everything that defines a container of the workload, under
+// the names in the workload file. The hash of these names and values is recorded
+// as the revision of containers: a change of one replaces every idle container
+// at the next start of a server. The name and the pool are not part of it, and
+// neither are hooks that do not run in the container.
 func canonical(w *Workload) form {
 	f := form{
 		"id": w.ID, "image": w.Image, "command": w.Command, "environment": w.Environment, "user": w.User,
