@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write deploy/manifests anew")
+var update = flag.Bool("update", false, "rewrite deploy/manifests")
 
-// The chart makes sense to Helm's own judge, with all that can be switched on.
+// The chart passes helm lint, also with every option set.
 func TestChartLint(t *testing.T) {
 	t.Parallel()
 	for name, values := range validValues {
@@ -23,7 +23,7 @@ func TestChartLint(t *testing.T) {
 	}
 }
 
-// validValues are values that people give.
+// validValues are typical values.
 var validValues = map[string]string{
 	"default": "",
 	"trial":   "store: { sqlite: { persistent: false } }\nnetworkPolicy: { enabled: false }\npodDisruptionBudget: { enabled: false }",
@@ -43,14 +43,14 @@ extraEnv: [{ name: AWS_REGION, value: eu-central-1 }]
 priorityClassName: high`,
 }
 
-// What is rendered is what the API server takes, to the last field.
+// The API server accepts every field of the rendered objects.
 func TestManifestsAreAccepted(t *testing.T) {
 	t.Parallel()
 	c := requireCluster(t)
 	namespace := c.namespace(t, "restricted")
 	for name, values := range validValues {
 		t.Run(name, func(t *testing.T) {
-			// Neither the namespace nor the operator's kinds need to be there.
+			// The namespace and the operator's kinds may not exist in the cluster.
 			values = strings.NewReplacer("namespace: boxes", "namespace: "+namespace,
 				"serviceMonitor: { enabled: true", "serviceMonitor: { enabled: false").Replace(values)
 			text, err := helm(t, values, "template", "hostler", chart, "--namespace", namespace, "--kube-version", kubeVersion, "--values", "-")
@@ -62,7 +62,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// collectionPath is where the API server makes an object.
+// collectionPath returns the path to which a create request of an object goes.
 func collectionPath(t testing.TB, o object) string {
 	t.Helper()
 	plural := strings.ToLower(o["kind"].(string)) + "s"
@@ -74,7 +74,7 @@ func collectionPath(t testing.TB, o object) string {
 	return group + "/namespaces/" + lookup(t, o, "metadata", "namespace").(string) + "/" + plural
 }
 
-// Values that cannot be meant are refused before anything is installed.
+// Invalid values are rejected before anything is installed.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	for values, words := range map[string]string{
@@ -94,8 +94,8 @@ func TestRefusedValues(t *testing.T) {
 	}
 }
 
-// One SQLite file has one server at a time; a PostgreSQL has as many as one
-// likes, and they are replaced one after another.
+// A SQLite file has one server at a time. A PostgreSQL database has any number of
+// servers, which are replaced one after another.
 func TestStoreReplicas(t *testing.T) {
 	t.Parallel()
 	text, err := render(t, "")
@@ -120,8 +120,8 @@ func TestStoreReplicas(t *testing.T) {
 		"spec", "endpoints", 0, "authorization", "credentials", "name"))
 }
 
-// deploy/manifests is what the chart makes, for those who have no Helm. Run
-// with -update after a change.
+// deploy/manifests is the rendered chart, for users without Helm. Run with
+// -update after a change.
 func TestManifests(t *testing.T) {
 	const path = root + "/deploy/manifests/hostler.yaml"
 	text, err := render(t, "apiKeys: { existingSecret: hostler-api-keys }")
@@ -134,7 +134,7 @@ func TestManifests(t *testing.T) {
 		}
 	}
 	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(kept.String()), 0o644)) //nolint:gosec // for all to read
+		require.NoError(t, os.WriteFile(path, []byte(kept.String()), 0o644)) //nolint:gosec // world-readable on purpose
 	}
 	have, err := os.ReadFile(path)
 	require.NoError(t, err)

@@ -21,17 +21,17 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// object is anything of the API server's.
+// object is an object of the API server.
 type object = map[string]any
 
-// cluster is a Kubernetes cluster whose only node is this machine, asked in
-// plain HTTP.
+// cluster is a client, in plain HTTP, of a Kubernetes cluster whose only node is
+// this machine.
 type cluster struct {
 	config *rest.Config
 	http   *http.Client
 }
 
-// kubeconfig is that of the cluster's administrator.
+// kubeconfig returns the path of the administrator's kubeconfig.
 func kubeconfig() string {
 	dir := os.Getenv("HOSTLER_TEST_CLUSTER")
 	if dir == "" {
@@ -54,8 +54,8 @@ var localCluster = sync.OnceValues(func() (*cluster, error) {
 	return c, c.do(context.Background(), "GET", "/version", nil, nil)
 })
 
-// requireCluster skips, loudly, where there is no cluster, and fails where there
-// has to be one.
+// requireCluster skips the test if there is no cluster, and fails it if one is
+// required.
 func requireCluster(t testing.TB) *cluster {
 	t.Helper()
 	c, err := localCluster()
@@ -66,7 +66,8 @@ func requireCluster(t testing.TB) *cluster {
 	return nil
 }
 
-// do asks the API server for something. What is nil is not sent, or not read.
+// do sends a request to the API server. A nil body is not sent, and a nil answer
+// is not decoded.
 func (c *cluster) do(ctx context.Context, method, path string, body, answer any) error {
 	var sent io.Reader
 	if body != nil {
@@ -102,14 +103,14 @@ func (c *cluster) do(ctx context.Context, method, path string, body, answer any)
 	return json.Unmarshal(text, answer)
 }
 
-// mustDo is do that has to succeed.
+// mustDo is do for a request that has to succeed.
 func (c *cluster) mustDo(t testing.TB, method, path string, body, answer any) {
 	t.Helper()
 	require.NoError(t, c.do(t.Context(), method, path, body, answer))
 }
 
-// namespace makes a namespace that goes when the test ends. Its Pod Security
-// level is the one that it enforces.
+// namespace creates a namespace that enforces a Pod Security level. It is deleted
+// when the test ends.
 func (c *cluster) namespace(t testing.TB, level string) string {
 	t.Helper()
 	name := runID + "-" + uuid.NewString()[:4]
@@ -124,7 +125,7 @@ func (c *cluster) namespace(t testing.TB, level string) string {
 	return name
 }
 
-// asAccount is the cluster as a service account sees it.
+// asAccount returns a client with the rights of a service account.
 func (c *cluster) asAccount(t testing.TB, namespace, account string) *cluster {
 	t.Helper()
 	config := rest.AnonymousClientConfig(c.config)
@@ -142,7 +143,7 @@ func (c *cluster) token(t testing.TB, namespace, account string) string {
 	return made.Status.Token
 }
 
-// pod is what the tests look at of one.
+// pod has the fields of a pod that the tests check.
 type pod struct {
 	Metadata struct {
 		Name, UID         string
@@ -165,7 +166,7 @@ func (p pod) isReady() bool {
 	return false
 }
 
-// pods are those of a namespace that a selector selects.
+// pods returns the pods of a namespace that a selector selects.
 func (c *cluster) pods(ctx context.Context, namespace, selector string) ([]pod, error) {
 	var list struct{ Items []pod }
 	err := c.do(ctx, "GET", "/api/v1/namespaces/"+namespace+"/pods?labelSelector="+url.QueryEscape(selector), nil, &list)

@@ -20,10 +20,12 @@ import (
 
 const chart = root + "/deploy/chart"
 
-// kubeVersion is the cluster that templates are rendered for when there is none.
+// kubeVersion is the Kubernetes version for which templates are rendered without a
+// cluster.
 const kubeVersion = "1.34.0"
 
-// requireHelm is the path of Helm, as `make helm-tool` builds it.
+// requireHelm returns the path of Helm, which `make helm-tool` builds, or skips
+// the test.
 func requireHelm(t testing.TB) string {
 	t.Helper()
 	mod, err := os.ReadFile(root + "/tools/helm/go.mod")
@@ -39,8 +41,8 @@ func requireHelm(t testing.TB) string {
 	return ""
 }
 
-// helm runs Helm, with values on its standard input, and gives what it printed.
-// Nothing of whoever runs the tests is seen by it, and nothing of it is kept.
+// helm runs Helm with values on its standard input, and returns its output. It
+// does not use the user's configuration, and its own is deleted.
 func helm(t testing.TB, values string, args ...string) (string, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waitTimeout)
@@ -57,13 +59,13 @@ func helm(t testing.TB, values string, args ...string) (string, error) {
 	return out.String(), nil
 }
 
-// render is what the chart makes of values.
+// render returns the manifests of the chart with values.
 func render(t testing.TB, values string) (string, error) {
 	t.Helper()
 	return helm(t, values, "template", "hostler", chart, "--namespace", "hostler", "--kube-version", kubeVersion, "--values", "-")
 }
 
-// objects reads what Helm printed.
+// objects decodes the output of Helm.
 func objects(t testing.TB, text string) []object {
 	t.Helper()
 	var all []object
@@ -81,7 +83,7 @@ func objects(t testing.TB, text string) []object {
 	}
 }
 
-// findKind is the only object of a kind.
+// findKind returns the only object of a kind.
 func findKind(t testing.TB, all []object, kind string) object {
 	t.Helper()
 	var found []object
@@ -94,7 +96,7 @@ func findKind(t testing.TB, all []object, kind string) object {
 	return found[0]
 }
 
-// lookup is what is at a path of keys, and of numbers in lists.
+// lookup returns the value at a path of keys and list indexes.
 func lookup(t testing.TB, o any, path ...any) any {
 	t.Helper()
 	for _, step := range path {

@@ -18,10 +18,9 @@ hooks:
   pre_destroy: [{ name: deregister, command: [/usr/local/bin/hostler, demo-app, deregister], on_error: continue }]
 `
 
-// As the chart installs it, the server passes the strictest Pod Security level
-// and serves tenants with the rights that the chart gives it, in a namespace
-// for containers. Whatever becomes of its pod and its release, what it held it
-// holds again.
+// Installed with the chart, the server complies with the strictest Pod Security
+// level and serves tenants with the chart's rights, in a namespace for containers.
+// Claims survive a restart of its pod, an upgrade and a reinstallation.
 func TestInstall(t *testing.T) {
 	t.Parallel()
 	c := requireCluster(t)
@@ -43,7 +42,7 @@ func TestInstall(t *testing.T) {
 	i.replace(held, func() {
 		i.helm("upgrade", "hostler", chart, "--reuse-values", "--set", "logLevel=debug")
 	})
-	require.Equal(t, key, i.key, "the key that was made is kept")
+	require.Equal(t, key, i.key, "the generated key is kept")
 	i.replace(held, func() {
 		i.helm("uninstall", "hostler", "--wait", "--cascade", "foreground")
 		i.install()
@@ -52,8 +51,8 @@ func TestInstall(t *testing.T) {
 	i.remove("notes")
 }
 
-// Where no process may be root, server and containers live in one namespace of
-// the strictest level; and workload files come with the release.
+// Server and containers run in one namespace of the strictest level, in which no
+// process may be root. The workload files are part of the release.
 func TestInstallRestricted(t *testing.T) {
 	t.Parallel()
 	c := requireCluster(t)
@@ -67,7 +66,7 @@ func TestInstallRestricted(t *testing.T) {
 	i.remove("notes")
 }
 
-// checkLifecycle claims for a tenant, and looks at what it got.
+// checkLifecycle claims for a tenant, and checks the claim and its container.
 func (i *installation) checkLifecycle(id string) client.Claim {
 	t := i.t
 	t.Helper()
@@ -75,7 +74,7 @@ func (i *installation) checkLifecycle(id string) client.Claim {
 	require.NoError(t, err)
 	require.True(t, created)
 	require.Equal(t, client.ClaimActive, c.State)
-	require.NotEmpty(t, c.Endpoint.Host, "tenants find their container by it")
+	require.NotEmpty(t, c.Endpoint.Host, "the address of the container")
 	require.Equal(t, []string{"post_claim/migrate/succeeded"}, i.runs(c.ID))
 	pods, err := i.c.pods(t.Context(), i.containerNamespace, "hostler.container="+c.Container)
 	require.NoError(t, err)
@@ -84,7 +83,7 @@ func (i *installation) checkLifecycle(id string) client.Claim {
 	return c
 }
 
-// runs are a claim's hooks and how they ended.
+// runs returns the hook runs of a claim with their states.
 func (i *installation) runs(id string) []string {
 	i.t.Helper()
 	runs, err := i.Runs(i.t.Context(), client.RunFilter{Claim: id})
@@ -96,8 +95,8 @@ func (i *installation) runs(id string) []string {
 	return all
 }
 
-// replace has the server replaced by another while a claim is held. The next
-// one has the same claim, of the same container, and runs no hook again.
+// replace calls how, which replaces the server while a claim is active. The next
+// server has the same claim on the same container, and runs no hook again.
 func (i *installation) replace(held client.Claim, how func()) {
 	t := i.t
 	t.Helper()
@@ -118,7 +117,7 @@ func (i *installation) replace(held client.Claim, how func()) {
 	require.Equal(t, before[0].Metadata.UID, after[0].Metadata.UID, "it is the same pod")
 }
 
-// release gives a claim back and finds all of it in the events.
+// release releases a claim and checks its events.
 func (i *installation) release(held client.Claim) {
 	t := i.t
 	t.Helper()

@@ -16,20 +16,20 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// installation is Hostler in the cluster, and a client of it.
+// installation is Hostler in the cluster, and its client.
 type installation struct {
 	*client.Client
 	t                  *testing.T
 	c                  *cluster
 	namespace          string // the release's
-	containerNamespace string // that of its containers
+	containerNamespace string // the containers'
 	values             string
 	key                string
 	server             pod
 }
 
-// install installs the chart in a namespace, with more values than those that
-// every test needs, and returns when the server serves.
+// install installs the chart in a namespace, with values in addition to those
+// that every test needs, and waits until the server is ready.
 func install(t *testing.T, c *cluster, namespace, containerNamespace, values string) *installation {
 	t.Helper()
 	repository, tag := requireImage(t)
@@ -47,7 +47,7 @@ func (i *installation) install() {
 	require.NoError(i.t, err)
 }
 
-// helm does something to the release.
+// helm runs a Helm command in the release's namespace.
 func (i *installation) helm(args ...string) {
 	i.t.Helper()
 	_, err := helm(i.t, "", append(args, "--namespace", i.namespace)...)
@@ -63,8 +63,8 @@ func (i *installation) readKey() string {
 	return string(key)
 }
 
-// await returns when a server other than the given one is ready, and makes us
-// its client.
+// await waits until a server other than the given one is ready, and connects the
+// client to it.
 func (i *installation) await(other string) {
 	i.t.Helper()
 	eventually(i.t, "the server does not get ready", func() error {
@@ -86,11 +86,11 @@ func (i *installation) await(other string) {
 	require.NoError(i.t, err)
 }
 
-// base is where the server is: this machine is the node, and no name of the
-// cluster's is known on it.
+// base returns the URL of the server. It has the pod's address, because names of
+// the cluster are unknown on this machine.
 func (i *installation) base() string { return "http://" + i.server.Status.PodIP + ":8700" }
 
-// uninstall removes the release. What is in its namespaces goes with them.
+// uninstall removes the release. The rest is deleted with its namespaces.
 func (i *installation) uninstall() {
 	if i.t.Failed() {
 		i.t.Logf("the server's log:\n%s", i.log())
@@ -98,7 +98,7 @@ func (i *installation) uninstall() {
 	i.helm("uninstall", "hostler", "--wait", "--cascade", "foreground")
 }
 
-// log is what the server's pod has written.
+// log returns the log of the server's pod.
 func (i *installation) log() string {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
@@ -116,8 +116,8 @@ func (i *installation) log() string {
 	return fmt.Sprint(string(text), err)
 }
 
-// volume makes a volume for one claim of a storage class of its own, in a
-// folder of this machine.
+// volume creates a volume with a new storage class, in a directory of this
+// machine.
 func (c *cluster) volume(t testing.TB) (class string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", runID+"-volume-")
@@ -147,8 +147,8 @@ func (c *cluster) volume(t testing.TB) (class string) {
 	return class
 }
 
-// workload is a workload file with the program that the demo shows: it is in
-// Hostler's image, which the node has.
+// workload returns a workload file with the demo's program, which is in Hostler's
+// image.
 func workload(t testing.TB, id, rest string) string {
 	t.Helper()
 	repository, tag := requireImage(t)
@@ -161,7 +161,7 @@ volumes: { state: { target: /state } }
 %s`, id, repository, tag, rest)
 }
 
-// apply applies a workload and returns when a container of it waits.
+// apply applies a workload and waits until it has an idle container.
 func (i *installation) apply(id, file string) {
 	i.t.Helper()
 	_, err := i.Apply(i.t.Context(), id, []byte(file))
@@ -171,10 +171,10 @@ func (i *installation) apply(id, file string) {
 
 func (i *installation) awaitIdle(id string) {
 	i.t.Helper()
-	eventually(i.t, "no container waits", func() error { return requireFilled(i, id) })
+	eventually(i.t, "no container is idle", func() error { return requireFilled(i, id) })
 }
 
-// requireFilled is a pool with a container that waits.
+// requireFilled returns an error unless the pool has an idle container.
 func requireFilled(i *installation, id string) error {
 	p, err := i.Pool(i.t.Context(), id)
 	if err == nil && p.Containers[client.ContainerIdle] == 0 {
@@ -183,7 +183,7 @@ func requireFilled(i *installation, id string) error {
 	return err
 }
 
-// remove deletes a workload and returns when no pod of it is left.
+// remove deletes a workload and waits until no pod of it is left.
 func (i *installation) remove(id string) {
 	i.t.Helper()
 	_, err := i.DeleteWorkload(i.t.Context(), id)
@@ -197,7 +197,7 @@ func (i *installation) remove(id string) {
 	})
 }
 
-// status is what an address of the server answers to somebody without a key.
+// status returns the status code of a GET request without a key.
 func (i *installation) status(path string) int {
 	i.t.Helper()
 	ctx, cancel := context.WithTimeout(i.t.Context(), 10*time.Second)

@@ -18,17 +18,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waitTimeout bounds whatever is waited for. Nothing takes nearly as long, but
-// machines that test are slow and busy.
+// waitTimeout is the timeout of every wait. Nothing takes nearly as long, but
+// test machines are slow and busy.
 const waitTimeout = 90 * time.Second
 
-// root is the repository, as the tests see it.
+// root is the path of the repository, relative to the tests.
 const root = "../.."
 
-// runID names this run of the tests in what it makes in the cluster.
+// runID marks what this run of the tests creates in the cluster.
 var runID = "inside-" + uuid.NewString()[:8]
 
-// builtPrograms is the folder with the programs under test.
+// builtPrograms builds the programs under test and returns their directory.
 var builtPrograms = sync.OnceValues(func() (string, error) {
 	dir := filepath.Join(os.TempDir(), runID)
 	c := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", dir+"/", "./cmd/hostler", "./cmd/hostler-shim", "./deploy/image")
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// program is the path of a program under test.
+// program returns the path of a program under test.
 func program(t testing.TB, name string) string {
 	t.Helper()
 	dir, err := builtPrograms()
@@ -56,9 +56,9 @@ func program(t testing.TB, name string) string {
 	return filepath.Join(dir, name)
 }
 
-// image is Hostler's image, made as `make image` makes it and known to the
-// node. Its tag is what it is made of, so that the node keeps one of it and not
-// one for each run.
+// image builds Hostler's image as `make image` does and loads it into the node.
+// Its tag is the hash of its programs, so that the node does not keep one for
+// each run.
 var image = sync.OnceValues(func() (string, error) {
 	dir, err := builtPrograms()
 	if err != nil {
@@ -84,7 +84,7 @@ var image = sync.OnceValues(func() (string, error) {
 	return ref, runCommand(filepath.Join(root, ".ci/cluster"), "load", archive)
 })
 
-// requireImage is the image, in a test that cannot do without.
+// requireImage returns the image, which has to exist.
 func requireImage(t testing.TB) (repository, tag string) {
 	t.Helper()
 	ref, err := image()
@@ -93,7 +93,7 @@ func requireImage(t testing.TB) (repository, tag string) {
 	return repository, tag
 }
 
-// runCommand runs a program and gives what it said as its error.
+// runCommand runs a program. Its output is a part of the error.
 func runCommand(name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), waitTimeout)
 	defer cancel()
@@ -103,7 +103,7 @@ func runCommand(name string, args ...string) error {
 	return nil
 }
 
-// eventually asks until the answer is no error.
+// eventually calls ask until it returns nil, at most waitTimeout.
 func eventually(t testing.TB, what string, ask func() error) {
 	t.Helper()
 	again := time.NewTicker(100 * time.Millisecond)

@@ -16,8 +16,8 @@ import (
 	"github.com/hostler/hostler/client"
 )
 
-// A server outside of the cluster needs no more rights than one inside: with a
-// kubeconfig of an account that has the chart's Role, it serves.
+// A server outside of the cluster needs no more rights than one inside: it works
+// with the kubeconfig of an account that has the chart's Role.
 func TestServerOutsideCluster(t *testing.T) {
 	t.Parallel()
 	c := requireCluster(t)
@@ -62,8 +62,8 @@ func (c *cluster) accountConfig(t testing.TB, namespace, account string) string 
 	return path
 }
 
-// serveOutside starts a server on this machine, which finds cluster and
-// namespace in the kubeconfig, and gives its address.
+// serveOutside starts a server on this machine, which gets cluster and namespace
+// from the kubeconfig, and returns its address.
 func (i *installation) serveOutside(kubeconfig string) string {
 	t := i.t
 	t.Helper()
@@ -78,7 +78,7 @@ func (i *installation) serveOutside(kubeconfig string) string {
 	require.NoError(t, serve.Start())
 	t.Cleanup(func() {
 		require.NoError(t, serve.Process.Signal(syscall.SIGTERM))
-		require.NoError(t, serve.Wait(), "a server that is told to stop ends with 0")
+		require.NoError(t, serve.Wait(), "a server exits with 0 on SIGTERM")
 		log.Close()
 	})
 	address := ""
@@ -94,7 +94,7 @@ func (i *installation) serveOutside(kubeconfig string) string {
 				return nil
 			}
 		}
-		return fmt.Errorf("it says: %s", text)
+		return fmt.Errorf("its log: %s", text)
 	})
 	return address
 }

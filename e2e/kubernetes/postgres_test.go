@@ -14,7 +14,7 @@ import (
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-// Several servers on one PostgreSQL: what one has claimed, each of them has.
+// Several servers on one PostgreSQL database return the same claim.
 func TestInstallPostgres(t *testing.T) {
 	t.Parallel()
 	c := requireCluster(t)
@@ -48,8 +48,8 @@ func TestInstallPostgres(t *testing.T) {
 	i.remove("notes")
 }
 
-// reachable is the URL of a database of this machine as pods reach it: it
-// listens to this machine only, so that somebody has to pass them on.
+// reachable returns a URL with which pods reach a database of this machine,
+// through a relay: the database listens on a loopback address only.
 func (c *cluster) reachable(t testing.TB, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
@@ -80,7 +80,7 @@ func (c *cluster) reachable(t testing.TB, database string) string {
 	return u.String()
 }
 
-// relay passes a connection on until either side ends it.
+// relay forwards a connection until either side closes it.
 func relay(conn net.Conn, target string) error {
 	defer conn.Close()
 	other, err := net.Dial("tcp", target)

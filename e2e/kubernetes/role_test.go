@@ -18,18 +18,18 @@ import (
 // rule is a verb on a resource, all of the group "".
 type rule struct{ resource, verb string }
 
-// rightsLoss is what an installation is without some of its rights. It is noticed, in
-// the cluster's words, and mends itself when the rights are given back.
+// rightsLoss is a loss of some rights of an installation. The cluster's error is
+// reported, and the installation recovers when the rights are restored.
 type rightsLoss struct {
 	rules []rule
-	// warm is whether a container waits before the rights are lost, or is to be
-	// made without them.
+	// warm is whether there is an idle container before the rights are lost, or
+	// one is created without them.
 	warm  bool
 	shows func(i *installation, workload string) error
 }
 
-// rightsLosses has every verb of the Role: one that is not here, or that is not
-// missed, is one too many.
+// rightsLosses has every verb of the Role: a verb that is not here, or whose loss
+// has no effect, is not needed.
 var rightsLosses = map[string]rightsLoss{
 	"create": {[]rule{{"pods", "create"}}, false, cannotFill(`cannot create resource "pods"`)},
 	"get":    {[]rule{{"pods", "get"}}, false, cannotFill(`cannot get resource "pods"`)},
@@ -39,14 +39,14 @@ var rightsLosses = map[string]rightsLoss{
 	"delete": {[]rule{{"pods", "delete"}}, true, cannotDestroy},
 	"log":    {[]rule{{"pods/log", "get"}}, true, cannotReadLogs},
 	"exec":   {[]rule{{"pods/exec", "create"}, {"pods/exec", "get"}}, false, cannotFill(`cannot create resource "pods/exec"`)},
-	// Either alone does, up to Kubernetes 1.34: get by WebSockets, create by
-	// SPDY, which is on its way out, and after a refusal each time. From 1.35
-	// on WebSockets want both.
+	// Either alone is enough up to Kubernetes 1.34: get for WebSockets, create
+	// for SPDY, which is deprecated, and used after a refusal each time. From
+	// 1.35 on WebSockets need both.
 	"exec by SPDY":       {[]rule{{"pods/exec", "get"}}, false, requireFilled},
 	"exec by WebSockets": {[]rule{{"pods/exec", "create"}}, false, requireFilled},
 }
 
-// cannotFill is a pool that stays empty, and says why.
+// cannotFill checks that the pool reports an error with these words.
 func cannotFill(words string) func(*installation, string) error {
 	return func(i *installation, id string) error {
 		p, err := i.Pool(i.t.Context(), id)
@@ -57,8 +57,8 @@ func cannotFill(words string) func(*installation, string) error {
 	}
 }
 
-// cannotList is a server that cannot compare the cluster with its records, as
-// the log reports.
+// cannotList checks that the log reports that the server cannot compare the
+// cluster with its records.
 func cannotList(i *installation, _ string) error {
 	if !strings.Contains(i.log(), `cannot list resource \"pods\"`) {
 		return errors.New("the log does not report that pods could not be listed")
@@ -66,19 +66,19 @@ func cannotList(i *installation, _ string) error {
 	return nil
 }
 
-// cannotWatch is a server that hears of no death. What was allowed to watch goes on
-// watching, so the next server shows it.
+// cannotWatch checks that the log reports that the server cannot watch pods. An
+// open watch continues without the right, so the server is restarted.
 func cannotWatch(i *installation, _ string) error {
 	old := i.server.Metadata
 	i.c.mustDo(i.t, "DELETE", "/api/v1/namespaces/"+i.namespace+"/pods/"+old.Name, nil, nil)
 	i.await(old.UID)
 	if !strings.Contains(i.log(), `cannot watch resource \"pods\"`) {
-		return errors.New("the log does not say that pods could not be watched")
+		return errors.New("the log does not report that pods could not be watched")
 	}
 	return nil
 }
 
-// cannotDestroy is a container that should go and stays, as the log says.
+// cannotDestroy checks that the log reports that a pod could not be deleted.
 func cannotDestroy(i *installation, id string) error {
 	idle, err := i.Containers(i.t.Context(), client.ContainerFilter{Workload: id, States: []client.ContainerState{client.ContainerIdle}})
 	if err != nil {
@@ -90,12 +90,12 @@ func cannotDestroy(i *installation, id string) error {
 		}
 	}
 	if !strings.Contains(i.log(), `cannot delete resource \"pods\"`) {
-		return errors.New("the log does not say that a pod could not be deleted")
+		return errors.New("the log does not report that a pod could not be deleted")
 	}
 	return nil
 }
 
-// cannotReadLogs is a server that cannot show what a container has written.
+// cannotReadLogs checks that the server cannot show a container's log.
 func cannotReadLogs(i *installation, id string) error {
 	idle, err := i.Containers(i.t.Context(), client.ContainerFilter{Workload: id})
 	if err != nil {
@@ -121,16 +121,16 @@ func TestMinimalRights(t *testing.T) {
 	i := install(t, c, c.namespace(t, "restricted"), containerNamespace, fmt.Sprintf(
 		"store: { sqlite: { storageClass: %s } }\nworkloads: { namespace: %s }\n", c.volume(t), containerNamespace))
 
-	server, nobody := c.asAccount(t, i.namespace, "hostler"), c.asAccount(t, i.namespace, "default")
-	require.Equal(t, rights(t, nobody, i.namespace), rights(t, server, i.namespace), "in its own namespace it is nobody")
-	require.Equal(t, rights(t, nobody, "kube-system"), rights(t, server, "kube-system"), "so it is elsewhere")
+	server, unprivileged := c.asAccount(t, i.namespace, "hostler"), c.asAccount(t, i.namespace, "default")
+	require.Equal(t, rights(t, unprivileged, i.namespace), rights(t, server, i.namespace), "no rights in its own namespace")
+	require.Equal(t, rights(t, unprivileged, "kube-system"), rights(t, server, "kube-system"), "no rights in others")
 	var all []string
 	for _, l := range rightsLosses {
 		for _, r := range l.rules {
 			all = append(all, r.verb+" "+r.resource)
 		}
 	}
-	all = append(all, rights(t, nobody, containerNamespace)...)
+	all = append(all, rights(t, unprivileged, containerNamespace)...)
 	slices.Sort(all)
 	require.Equal(t, slices.Compact(all), rights(t, server, containerNamespace))
 
@@ -143,7 +143,7 @@ func TestMinimalRights(t *testing.T) {
 	}
 }
 
-// rights are the verbs that the cluster grants the asker in a namespace.
+// rights returns the verbs that the cluster grants the client in a namespace.
 func rights(t testing.TB, c *cluster, namespace string) []string {
 	t.Helper()
 	var review struct {
@@ -167,19 +167,19 @@ func rights(t testing.TB, c *cluster, namespace string) []string {
 	return slices.Compact(all)
 }
 
-// withoutRights takes rights away, looks at what that does, and gives them back.
+// withoutRights removes rights, checks the effect, and restores them.
 func (i *installation) withoutRights(name string, l rightsLoss) {
 	t, id := i.t, "no-"+strings.ToLower(strings.ReplaceAll(name, " ", "-"))
 	t.Helper()
-	i.await("") // the one before may have replaced the server
+	i.await("") // the test before may have replaced the server
 	file := workload(t, id, "pool: { min_idle: 1, max_size: 1 }\n")
 	if l.warm {
 		i.apply(id, file)
 	}
 	var role struct{ Rules []any }
 	i.c.mustDo(t, "GET", i.rolePath(), nil, &role)
-	mend := sync.OnceFunc(func() { i.setRules(role.Rules) })
-	defer mend() // the tests after this one need them
+	restore := sync.OnceFunc(func() { i.setRules(role.Rules) })
+	defer restore() // later tests need them
 	i.setRules(without(role.Rules, l.rules))
 	i.awaitRights(func(all []string) bool {
 		return !slices.ContainsFunc(l.rules, func(r rule) bool { return slices.Contains(all, r.verb+" "+r.resource) })
@@ -189,14 +189,14 @@ func (i *installation) withoutRights(name string, l rightsLoss) {
 		require.NoError(t, err)
 	}
 	begun := time.Now()
-	eventually(t, "nobody misses it", func() error { return l.shows(i, id) })
-	t.Logf("missed after %s", time.Since(begun))
+	eventually(t, "the loss has no effect", func() error { return l.shows(i, id) })
+	t.Logf("reported after %s", time.Since(begun))
 
-	mend()
+	restore()
 	begun = time.Now()
 	i.await("")
 	i.awaitIdle(id)
-	t.Logf("mended after %s", time.Since(begun))
+	t.Logf("recovered after %s", time.Since(begun))
 	i.remove(id)
 }
 
@@ -209,12 +209,12 @@ func (i *installation) setRules(rules []any) {
 	i.c.mustDo(i.t, "PATCH", i.rolePath(), object{"rules": rules}, nil)
 }
 
-// awaitRights returns when the server has the rights: the cluster takes a
-// moment to see that a Role was changed.
+// awaitRights waits until the server has the rights: the cluster applies a change
+// of a Role with a delay.
 func (i *installation) awaitRights(enough func(all []string) bool) {
 	i.t.Helper()
 	server := i.c.asAccount(i.t, i.namespace, "hostler")
-	eventually(i.t, "the cluster does not see the change of the Role", func() error {
+	eventually(i.t, "the change of the Role has no effect", func() error {
 		if all := rights(i.t, server, i.containerNamespace); !enough(all) {
 			return fmt.Errorf("%v", all)
 		}
@@ -222,7 +222,7 @@ func (i *installation) awaitRights(enough func(all []string) bool) {
 	})
 }
 
-// without is a Role's rules without some.
+// without returns a Role's rules without the lost ones.
 func without(rules []any, lost []rule) []any {
 	var kept []any
 	for _, r := range rules {
