@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// complete is a workload in which everything is set.
+// complete is a workload with all fields set.
 func complete() *Workload {
 	grace := 3 * time.Second
 	return &Workload{
@@ -44,8 +44,8 @@ func complete() *Workload {
 	}
 }
 
-// The revisions that containers have are recorded: a change of the program that
-// changes them replaces every warm container of every workload. If this fails,
+// The revisions of containers are recorded: a change of the program that changes
+// them replaces every idle container of every workload. If this test fails,
 // restore the canonical form; do not change the values here.
 func TestRevisionGolden(t *testing.T) {
 	text, err := json.Marshal(canonical(complete()))
@@ -70,8 +70,8 @@ func TestRevisionGolden(t *testing.T) {
 	require.Equal(t, "08aa6ed97de9", revision(complete()))
 }
 
-// What a container is made of is all of a workload but what is named here. A
-// field that is added is in the revision, or in this list.
+// Every field of a workload is part of the revision, except those in this list. A
+// new field must be in the revision or in the list.
 func TestRevisionHasEveryField(t *testing.T) {
 	without := map[string]bool{"Name": true, "Pool": true, "Revision": true, "Source": true}
 	base := revision(complete())
@@ -121,8 +121,8 @@ type request struct{ hooks.Action }
 
 func (request) Run(context.Context, hooks.Call) (runtime.Result, error) { return runtime.Result{}, nil }
 
-// Hooks that run on the server are not what a container is made of: changing
-// one replaces no container.
+// Hooks that run on the server do not define a container: changing one does not
+// replace containers.
 func TestRevisionWithoutHooksOfTheServer(t *testing.T) {
 	w := complete()
 	w.Hooks[hooks.PostClaim] = append(w.Hooks[hooks.PostClaim], hooks.Hook{Name: "call", Action: request{}})
