@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 )
 
-// Options are what the API serves and to whom.
+// Options configure the API.
 type Options struct {
 	Workloads  Workloads
 	Pools      Pools
@@ -24,23 +24,23 @@ type Options struct {
 	Events     EventSource
 	Runs       RunReader
 
-	// StorageUnavailable are the errors of storage that say that it can do nothing
-	// now, and may when it is asked again.
+	// StorageUnavailable are the errors of the database that indicate that it
+	// is temporarily unavailable.
 	StorageUnavailable []error
 
-	Ready   func(context.Context) error // says why the server is not ready
+	Ready   func(context.Context) error // returns why the server is not ready
 	Metrics http.Handler                // nil: no /metrics
-	Keys    *Keys                       // nil: everybody on this machine
+	Keys    *Keys                       // nil: every client on this machine
 	Version string
 	Log     *slog.Logger
 
-	// WriteTimeout bounds one write to a client, Heartbeat is how often a
-	// silent stream says that it lives. Zero means the defaults.
+	// WriteTimeout bounds one write to a client. Heartbeat is the interval of
+	// heartbeats on an idle stream. Zero means the default.
 	WriteTimeout time.Duration
 	Heartbeat    time.Duration
 }
 
-// How clients are treated when Options leave it open.
+// Defaults for Options.
 const (
 	defaultWriteTimeout = 20 * time.Second
 	defaultHeartbeat    = 15 * time.Second
@@ -84,7 +84,7 @@ func New(o Options) *API {
 // ServeHTTP answers one request.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.handler.ServeHTTP(w, r) }
 
-// routes is every route there is.
+// routes registers all routes.
 func (a *API) routes() {
 	handle(a, op("list-workloads", "GET /v1/workloads", "List the workloads"), a.listWorkloads)
 	handle(a, op("get-workload", "GET /v1/workloads/{id}", "Show a workload"), a.getWorkload)
@@ -99,14 +99,14 @@ func (a *API) routes() {
 	handle(a, op("list-containers", "GET /v1/containers", "List containers"), a.listContainers)
 	handle(a, op("get-container", "GET /v1/containers/{id}", "Show a container"), a.getContainer)
 	handle(a, op("destroy-container", "DELETE /v1/containers/{id}", "Destroy a container"), a.destroyContainer)
-	handle(a, op("container-logs", "GET /v1/containers/{id}/logs", "Read what a container printed"), a.containerLogs)
+	handle(a, op("container-logs", "GET /v1/containers/{id}/logs", "Read a container's logs"), a.containerLogs)
 
 	handle(a, op("claim", "POST /v1/claims", "Claim a container"), a.claim)
 	handle(a, op("list-claims", "GET /v1/claims", "List claims"), a.listClaims)
 	handle(a, op("get-claim", "GET /v1/claims/{id}", "Show a claim"), a.getClaim)
-	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Say that a claim is still in use"), a.touch)
+	handle(a, op("touch", "POST /v1/claims/{id}/touch", "Record that a claim is still in use"), a.touch)
 	handle(a, op("release", "POST /v1/claims/{id}/release", "Release a claim"), a.release)
-	handle(a, op("sync", "POST /v1/claims/{id}/sync", "Take a claim's state into a snapshot now"), a.sync)
+	handle(a, op("sync", "POST /v1/claims/{id}/sync", "Upload a claim's state as a snapshot now"), a.sync)
 	handle(a, op("list-snapshots", "GET /v1/workloads/{id}/snapshots", "List a tenant's snapshots"), a.listSnapshots)
 	handle(a, op("restore-snapshot", "POST /v1/workloads/{id}/snapshots/{snapshot}/restore", "Restore an older snapshot"), a.restore)
 
@@ -114,9 +114,9 @@ func (a *API) routes() {
 	handle(a, op("get-run", "GET /v1/hook-runs/{id}", "Show all attempts of a hook run"), a.getRun)
 	handle(a, op("events", "GET /v1/events", "Read or follow the activity log"), a.events)
 
-	handle(a, op("doctor", "GET /v1/doctor", "Say what is wrong with the installation"), a.examine)
-	handle(a, op("healthz", "GET /healthz", "Say that the process lives"), a.healthz)
-	handle(a, op("readyz", "GET /readyz", "Say whether requests can be served"), a.readyz)
+	handle(a, op("doctor", "GET /v1/doctor", "Diagnose the installation"), a.examine)
+	handle(a, op("healthz", "GET /healthz", "Report that the process is alive"), a.healthz)
+	handle(a, op("readyz", "GET /readyz", "Report whether requests can be served"), a.readyz)
 	a.handleRaw(op("metrics", "GET /metrics", "Metrics in the Prometheus text format"), "text/plain", a.o.Metrics)
 	a.handleRaw(op("openapi", "GET /openapi.json", "This document"), "application/json", http.HandlerFunc(a.openapi))
 }
@@ -132,7 +132,7 @@ func handle[I, O any](a *API, o huma.Operation, serve func(context.Context, *I) 
 	})
 }
 
-// handleRaw registers a route that answers with text of its own making.
+// handleRaw registers a route that writes its own response.
 func (a *API) handleRaw(o huma.Operation, contentType string, h http.Handler) {
 	if h == nil {
 		return
@@ -145,8 +145,8 @@ func (a *API) handleRaw(o huma.Operation, contentType string, h http.Handler) {
 	patternRecorder{a}.HandleFunc(o.Method+" "+o.Path, h.ServeHTTP)
 }
 
-// patternRecorder is the mux as huma sees it. It keeps the patterns, so that a
-// test can hold them against the document.
+// patternRecorder is the mux as huma sees it. It records the patterns, so that
+// a test can compare them with the document.
 type patternRecorder struct{ *API }
 
 func (p patternRecorder) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {

@@ -26,7 +26,7 @@ import (
 
 const file = "id: web\nimage: nginx\npool: {min_idle: 2, max_size: 5}\n"
 
-// newTestBackend is a backend with one of each thing.
+// newTestBackend returns a backend with one of each record.
 func newTestBackend() *apitest.Backend {
 	b := apitest.New()
 	code := 1
@@ -61,7 +61,7 @@ func newTestBackend() *apitest.Backend {
 	return b
 }
 
-// startServer serves b and applies the file.
+// startServer starts a server of b and applies the file.
 func startServer(t *testing.T, b *apitest.Backend, change ...func(*api.Options)) string {
 	t.Helper()
 	o := b.Options()
@@ -118,7 +118,7 @@ func request(t *testing.T, url, route, body string, headers ...string) response 
 	return a
 }
 
-// Every route answers what the documentation says.
+// Every route answers as documented.
 func TestRoutes(t *testing.T) {
 	tests := []struct {
 		route, body string
@@ -177,22 +177,23 @@ func TestRoutes(t *testing.T) {
 			require.Equal(t, "nosniff", a.header.Get("X-Content-Type-Options"))
 		})
 	}
-	t.Run("the last container gone", func(t *testing.T) {
+	t.Run("the last container destroyed", func(t *testing.T) {
 		a := request(t, startServer(t, apitest.New()), "DELETE /v1/workloads/web", "")
 		require.Equal(t, 204, a.status)
 		require.Empty(t, a.text)
 	})
 }
 
-// All attempts of a run are on one page, or a reader would miss some.
+// All attempts of a run are on one page, because otherwise a reader would miss
+// some.
 func TestRunsAreNotSplitAcrossPages(t *testing.T) {
 	a := request(t, startServer(t, newTestBackend()), "GET /v1/hook-runs?limit=2", "")
 	require.Len(t, a.body["items"], 3)
 	require.Equal(t, "run-1", a.body["next"])
 }
 
-// Whatever the client does wrong is a problem with a code and a sentence,
-// never a 500 and never plain text.
+// Every client error is a problem with a code and a description, never a 500
+// and never plain text.
 func TestBadRequests(t *testing.T) {
 	url := startServer(t, newTestBackend())
 	claims, yaml := "POST /v1/claims", "application/yaml"
@@ -280,7 +281,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Each error of the services has its code, and what comes with it.
+// Each error of the services has its code and its fields.
 func TestErrorCodes(t *testing.T) {
 	code := 3
 	hook := &hooks.Error{Run: hooks.Run{ID: "run-9", Hook: "init", Point: hooks.PostClaim, ExitCode: &code, Stderr: runtime.Output{Head: "no disk"}}}
@@ -339,7 +340,8 @@ func TestErrorCodes(t *testing.T) {
 	}
 }
 
-// An active claim says when it is idle, where the pool gives it up then.
+// An active claim has the time at which it becomes idle, if the pool releases
+// idle claims.
 func TestIdleExpiresAt(t *testing.T) {
 	b := newTestBackend()
 	base := startServer(t, b)

@@ -14,22 +14,22 @@ import (
 	"strings"
 )
 
-// minKeyLength is how long a key must be. Keys are compared by a fast hash, so that
-// they must be too many to be tried.
+// minKeyLength is the minimum length of a key. Keys are compared by a fast
+// hash, so they must be too long for a brute-force attack.
 const minKeyLength = 16
 
-// Keys are who may use the API.
+// Keys are the API keys that are accepted.
 type Keys struct {
 	names  []string
 	hashes [][sha256.Size]byte
 }
 
-// keyName is what may stand before the colon of a line with a key.
+// keyName matches the name before the colon of a line with a key.
 var keyName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// ReadKeys reads a file with one key a line, each of 16 characters or more.
-// A line may begin with a name and a colon: the name is shown in the log. What
-// begins with # is a comment.
+// ReadKeys reads a file with one key per line, each of 16 characters or more. A
+// line may begin with a name and a colon: the name is shown in the log. Lines
+// that begin with # are comments.
 func ReadKeys(path string) (*Keys, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -42,7 +42,8 @@ func ReadKeys(path string) (*Keys, error) {
 	return keys, nil
 }
 
-// parseKeys never says what is in a line: it may be a key.
+// parseKeys parses the lines. Its errors never quote a line, because it may
+// contain a key.
 func parseKeys(text []byte) (*Keys, error) {
 	keys := &Keys{}
 	lines := bufio.NewScanner(bytes.NewReader(text))
@@ -56,10 +57,10 @@ func parseKeys(text []byte) (*Keys, error) {
 			name, key = before, strings.TrimSpace(rest)
 		}
 		if len(key) < minKeyLength {
-			return nil, fmt.Errorf("line %d: a key has %d characters or more", n, minKeyLength)
+			return nil, fmt.Errorf("line %d: the key is shorter than %d characters", n, minKeyLength)
 		}
 		if strings.ContainsAny(key, " \t") {
-			return nil, fmt.Errorf("line %d: a key has no blanks", n)
+			return nil, fmt.Errorf("line %d: the key contains whitespace", n)
 		}
 		keys.names = append(keys.names, name)
 		keys.hashes = append(keys.hashes, sha256.Sum256([]byte(key)))
@@ -68,13 +69,13 @@ func parseKeys(text []byte) (*Keys, error) {
 		return nil, err
 	}
 	if len(keys.names) == 0 {
-		return nil, errors.New("there is no key in it")
+		return nil, errors.New("the file has no keys")
 	}
 	return keys, nil
 }
 
-// lookup says whose key it is. It takes as long for a wrong key as for a right
-// one, wherever that stands.
+// lookup returns the name of a key. It takes the same time for an invalid key
+// as for a valid one, whatever its position.
 func (k *Keys) lookup(key string) (name string, ok bool) {
 	given := sha256.Sum256([]byte(key))
 	found := -1
@@ -89,7 +90,7 @@ func (k *Keys) lookup(key string) (name string, ok bool) {
 	return k.names[found], true
 }
 
-// keyOf is the key that came with a request.
+// keyOf returns the key of a request.
 func keyOf(r *http.Request) string {
 	if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 		return strings.TrimSpace(token)
@@ -100,16 +101,18 @@ func keyOf(r *http.Request) string {
 // publicPaths are the paths that need no key: probes have none.
 var publicPaths = map[string]bool{"/healthz": true, "/readyz": true}
 
-// authenticate says who sent the request, or refuses it.
+// authenticate returns the name of the key that sent the request, or refuses
+// the request.
 func (a *API) authenticate(r *http.Request) (principal string, refused *Problem) {
 	if err := a.crossOrigin.Check(r); err != nil {
-		return "", newProblem(r.Context(), Forbidden, "a page of another origin may not change anything here")
+		return "", newProblem(r.Context(), Forbidden, "cross-origin requests that change state are not allowed")
 	}
 	if a.o.Keys == nil {
-		// Without keys the address is all that protects us. A page whose name
-		// was made to point here would be let in by it, but not by its name.
+		// Without keys only the address protects the server. The check of the
+		// host name prevents DNS rebinding, where a page's name resolves to
+		// this address.
 		if !isLoopback(r.Host) {
-			return "", newProblem(r.Context(), Forbidden, "a server without API keys answers only to the names of this machine, not to "+quote(r.Host))
+			return "", newProblem(r.Context(), Forbidden, "a server without API keys accepts only loopback host names, not "+quote(r.Host))
 		}
 		return "", nil
 	}
@@ -122,12 +125,13 @@ func (a *API) authenticate(r *http.Request) (principal string, refused *Problem)
 	}
 	principal, ok := a.o.Keys.lookup(key)
 	if !ok {
-		return "", newProblem(r.Context(), Unauthorized, "the API key is not known")
+		return "", newProblem(r.Context(), Unauthorized, "invalid API key")
 	}
 	return principal, nil
 }
 
-// isLoopback says whether a host, with or without a port, names this machine.
+// isLoopback reports whether a host, with or without a port, is a loopback name
+// or address.
 func isLoopback(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -140,5 +144,5 @@ func isLoopback(hostport string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// quote is text of a stranger, safe to show.
+// quote returns untrusted text in a form that is safe to show.
 func quote(s string) string { return fmt.Sprintf("%.100q", s) }

@@ -29,7 +29,7 @@ func parseTestKeys(t *testing.T, text string) *api.Keys {
 	return k
 }
 
-// With keys nothing but the probes is to be had without one, from anywhere.
+// With keys, only the probes are available without one, from anywhere.
 func TestAPIKeys(t *testing.T) {
 	k := parseTestKeys(t, "# operators\n\n  ops: "+key1+"  \n"+key2+"\n")
 	var log bytes.Buffer
@@ -75,14 +75,15 @@ func TestAPIKeys(t *testing.T) {
 	require.NotContains(t, log.String(), key2)
 }
 
-// A key file is refused with the place of the fault and never with a key.
+// An invalid key file is refused with the line of the error and never with a
+// key.
 func TestBadKeyFiles(t *testing.T) {
 	tests := map[string]string{
 		"":                           "no key",
 		"# only this\n":              "no key",
 		key1 + "\nhunter2-short\n":   "line 2",
 		"name: short\n":              "line 1",
-		"two words are not a key ok": "blanks",
+		"two words are not a key ok": "whitespace",
 	}
 	for text, want := range tests {
 		path := filepath.Join(t.TempDir(), "keys")
@@ -95,8 +96,8 @@ func TestBadKeyFiles(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// Without keys a page in a browser gets in neither by a name that points here
-// nor by a request across origins.
+// Without keys a web page has access neither by DNS rebinding nor by a
+// cross-origin request.
 func TestServerWithoutKeys(t *testing.T) {
 	url := startServer(t, newTestBackend())
 	host := strings.TrimPrefix(url, "http://")
@@ -134,7 +135,7 @@ func TestServerWithoutKeys(t *testing.T) {
 	}
 }
 
-// The id of a request is taken when it is harmless, and is in the log.
+// A client's request id is accepted when it is harmless, and is in the log.
 func TestRequestID(t *testing.T) {
 	var log bytes.Buffer
 	url := startServer(t, newTestBackend(), func(o *api.Options) { o.Log = slog.New(slog.NewTextHandler(&log, nil)) })
@@ -145,7 +146,7 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
-// A panic is a 500 with an id, and the server goes on.
+// A panic is a 500 with an id, and the server continues.
 func TestPanicInHandler(t *testing.T) {
 	var log bytes.Buffer
 	url := startServer(t, newTestBackend(), func(o *api.Options) {
@@ -160,7 +161,8 @@ func TestPanicInHandler(t *testing.T) {
 	require.Equal(t, 200, request(t, url, "GET /healthz", "").status)
 }
 
-// A panic in the middle of an answer breaks it off: a part must not look whole.
+// A panic in the middle of a response aborts it, because a part must not look
+// complete.
 func TestPanicMidResponse(t *testing.T) {
 	url := startServer(t, newTestBackend(), func(o *api.Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

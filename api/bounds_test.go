@@ -12,8 +12,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// A list of runs has nothing of what they printed, which tenants may choose:
-// one run has.
+// A list of runs has no output, which tenants control; a single run has it.
 func TestRunListsOmitOutput(t *testing.T) {
 	b := newTestBackend()
 	b.Attempts = []hooks.Run{{ID: "run-1", Attempt: 1, State: hooks.Failed, Stdout: runtime.Output{Head: "chosen"}, Stderr: runtime.Output{Head: "chosen"}}}
@@ -27,7 +26,7 @@ func TestRunListsOmitOutput(t *testing.T) {
 	require.Equal(t, 2, strings.Count(request(t, server, "GET /v1/hook-runs/run-1", "").text, "chosen"))
 }
 
-// A page of runs with their output is small, whatever was asked for.
+// A page of runs with their output is small, whatever the requested limit.
 func TestOutputPagesAreBounded(t *testing.T) {
 	b := newTestBackend()
 	b.Attempts = nil
@@ -41,8 +40,8 @@ func TestOutputPagesAreBounded(t *testing.T) {
 	require.Len(t, request(t, server, "GET /v1/hook-runs?limit=1000", "").body["items"], 50)
 }
 
-// A page of events ends before it is too large, and says where to read on: no
-// event is left out, and one that is larger than a page comes alone.
+// A page of events ends before it is too large, and its next is correct: no
+// event is left out, and an event larger than a page is on a page of its own.
 func TestEventPagesAreBounded(t *testing.T) {
 	b := newTestBackend()
 	server := startServer(t, b)

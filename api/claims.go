@@ -9,18 +9,18 @@ import (
 	"github.com/hostler/hostler/release"
 )
 
-// Claimer hands out containers.
+// Claimer claims containers.
 type Claimer interface {
 	Claim(ctx context.Context, r claim.Request) (c claim.Claim, created bool, err error)
-	// Touch notes that a claim is still in use. One that has ended is returned
-	// as it is.
+	// Touch records that a claim is still in use. It returns an ended claim
+	// unchanged.
 	Touch(ctx context.Context, id string) (claim.Claim, error)
-	// IdleTTL is after how long the idle claims of a workload are released; 0
-	// for never.
+	// IdleTTL returns the time after which idle claims of a workload are
+	// released; 0 for never.
 	IdleTTL(ctx context.Context, workload string) time.Duration
 }
 
-// Releaser takes containers back.
+// Releaser releases claims.
 type Releaser interface {
 	Release(ctx context.Context, claimID string, r release.Request) (claim.Claim, error)
 }
@@ -31,7 +31,7 @@ type ClaimReader interface {
 	Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error)
 }
 
-// maxBackoff bounds how long a caller may wait for a container.
+// maxWait bounds how long a caller may wait for a container.
 const maxWait = 5 * time.Minute
 
 type claimPath struct {
@@ -43,7 +43,8 @@ type claimOut struct {
 	Body   claim.Claim
 }
 
-// viewClaim makes lists empty where they are nil, and says when a claim is idle.
+// viewClaim returns a claim with empty lists instead of nil, and with the time
+// at which it becomes idle.
 func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 	if c.Endpoint.Ports == nil {
 		c.Endpoint.Ports = []int{}
@@ -64,11 +65,11 @@ func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 	return c
 }
 
-// ClaimRequest asks for a container.
+// ClaimRequest is the request for a claim.
 type ClaimRequest struct {
 	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
-	Tenant   string   `json:"tenant" minLength:"1" maxLength:"200" doc:"For whom; asking again for the same one answers with the same claim." example:"alice"`
-	Wait     Duration `json:"wait,omitempty" doc:"How long to wait when every container is taken, 5m at most. Left out: not at all."`
+	Tenant   string   `json:"tenant" minLength:"1" maxLength:"200" doc:"The tenant's name; a repeated request for the same tenant returns the same claim." example:"alice"`
+	Wait     Duration `json:"wait,omitempty" doc:"How long to wait when every container is in use, at most 5m. Default: no wait."`
 }
 
 func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*claimOut, error) {
@@ -130,9 +131,9 @@ func (a *API) touch(ctx context.Context, in *claimPath) (*struct{ Body claim.Cla
 	return &struct{ Body claim.Claim }{a.viewClaim(ctx, c)}, nil
 }
 
-// ReleaseRequest says how to release.
+// ReleaseRequest has the options of a release.
 type ReleaseRequest struct {
-	Discard bool `json:"discard,omitempty" doc:"Destroy the container, so that nothing of what the tenant left in it remains."`
+	Discard bool `json:"discard,omitempty" doc:"Destroy the container with the tenant's state, without uploading it."`
 }
 
 type releaseIn struct {

@@ -9,7 +9,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Containers is what the API needs of whoever keeps containers.
+// Containers has the methods on containers that the API needs.
 type Containers interface {
 	Container(ctx context.Context, id string) (pool.Container, error)
 	Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error)
@@ -34,7 +34,7 @@ type listContainersIn struct {
 	Paging
 	Workload string   `query:"workload" maxLength:"128"`
 	Tenant   string   `query:"tenant" maxLength:"200"`
-	State    []string `query:"state,explode" doc:"creating, idle, claimed, destroying or gone; several as a list with commas or repeated."`
+	State    []string `query:"state,explode" doc:"creating, idle, claimed, destroying or destroyed; several as a list with commas or repeated."`
 }
 
 func (a *API) listContainers(ctx context.Context, in *listContainersIn) (*struct{ Body *Page[pool.Container] }, error) {
@@ -65,11 +65,10 @@ func (a *API) getContainer(ctx context.Context, in *containerPath) (*containerOu
 
 type destroyIn struct {
 	ID    string `path:"id" maxLength:"128" doc:"The container's id."`
-	Force bool   `query:"force" doc:"Destroy it although a claim holds it."`
+	Force bool   `query:"force" doc:"Destroy it even if a claim holds it."`
 }
 
-// destroyContainer answers with the record as it is afterwards: on its way
-// out, or gone.
+// destroyContainer returns the record afterwards: destroying or destroyed.
 func (a *API) destroyContainer(ctx context.Context, in *destroyIn) (*containerOut, error) {
 	if err := a.o.Containers.DestroyContainer(ctx, in.ID, in.Force); err != nil {
 		return nil, err
@@ -79,7 +78,7 @@ func (a *API) destroyContainer(ctx context.Context, in *destroyIn) (*containerOu
 
 type logsIn struct {
 	ID   string `path:"id" maxLength:"128" doc:"The container's id."`
-	Tail int64  `query:"tail" minimum:"1" maximum:"10485760" default:"65536" doc:"How many bytes at most."`
+	Tail int64  `query:"tail" minimum:"1" maximum:"10485760" default:"65536" doc:"The maximum number of bytes."`
 }
 
 type streamOut struct{ Body func(huma.Context) }
@@ -94,7 +93,8 @@ func (a *API) containerLogs(ctx context.Context, in *logsIn) (*streamOut, error)
 		c.SetHeader("Content-Type", "text/plain; charset=utf-8")
 		c.SetStatus(200)
 		if _, err := io.Copy(c.BodyWriter(), logs); err != nil {
-			// The status is sent already: only a broken answer can say it.
+			// The status is already sent: only an aborted response can report
+			// the error.
 			abort(ctx, a.o.Log, "read the logs of container "+in.ID, err)
 		}
 	}}, nil

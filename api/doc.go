@@ -1,11 +1,10 @@
 // Package api serves Hostler over HTTP: JSON under /v1, the activity log as
 // pages and streams, and an OpenAPI document that describes all of it.
 //
-// It promises that what a client gets wrong is answered with a 4xx problem
-// that says so in a sentence, whatever it sends; that errors have one table
-// (errors.go) and internal ones show their text to nobody but the log; that a
-// follower of events sees each once and in order, and that a slow one is cut
-// off and costs the others nothing; and that a browser's page cannot reach a
-// server which takes no keys. What the calls do is left to the services that
-// it is given.
+// It promises that every client error is answered with a 4xx problem and a
+// description, whatever the client sends; that errors have one table
+// (errors.go) and the text of internal ones goes to the log only; that a
+// follower of events gets each once and in order, and that a slow one is
+// disconnected and costs the others nothing; and that a web page cannot use a
+// server without keys. The services that it is given implement the calls.
 package api

@@ -6,12 +6,13 @@ import (
 	"github.com/hostler/hostler/doctor"
 )
 
-// Doctor looks the installation over.
+// Doctor diagnoses the installation.
 type Doctor interface {
 	Examine(ctx context.Context) doctor.Report
 }
 
-// examine answers 200 whatever is found: the examination has succeeded.
+// examine returns 200 whatever the findings, because the examination has
+// succeeded.
 func (a *API) examine(ctx context.Context, _ *struct{}) (*struct{ Body doctor.Report }, error) {
 	return &struct{ Body doctor.Report }{a.o.Doctor.Examine(ctx)}, nil
 }

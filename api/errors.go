@@ -15,7 +15,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Code says what went wrong, for programs.
+// Code identifies a kind of error, for programs.
 type Code string
 
 // The codes.
@@ -97,8 +97,8 @@ var statuses = map[Code]struct {
 	Timeout:              {http.StatusGatewayTimeout, "The request timed out"},
 }
 
-// errorCodes says which code an error has. The first row that matches counts, so
-// that causes come before the flows that they end.
+// errorCodes maps errors to codes. The first row that matches counts, so causes
+// come before the flows that they end.
 var errorCodes = []struct {
 	err  error
 	code Code
@@ -136,13 +136,13 @@ var errorCodes = []struct {
 
 // Errors of this package.
 var (
-	errInvalid     = errors.New("bad request")
+	errInvalid     = errors.New("invalid request")
 	errRunNotFound = errors.New("no such hook run")
 	errNotReady    = errors.New("not ready")
 )
 
-// syncReasons say why a tenant's state could not be moved, for programs. What
-// is none of them is the sink's: trying again may help.
+// syncReasons maps the errors of state transfers to reasons, for programs. Any
+// other error is the sink's, and a retry may help.
 var syncReasons = []struct {
 	err    error
 	reason string
@@ -165,10 +165,10 @@ func syncReason(err error) string {
 	return "sink"
 }
 
-// defaultRetryAfter is when to ask again for what does not say so itself.
+// defaultRetryAfter is the Retry-After of errors that have none of their own.
 const defaultRetryAfter = time.Second
 
-// classify finds the code of err and fills in what comes with it.
+// classify returns the code of err and fills in the problem's fields for it.
 func (a *API) classify(err error, p *Problem) Code {
 	if failed, ok := errors.AsType[*claim.FailedError](err); ok {
 		p.Claim = failed.Claim.ID
@@ -177,8 +177,8 @@ func (a *API) classify(err error, p *Problem) Code {
 	if errors.Is(err, claim.ErrAborted) {
 		return ClaimAborted
 	}
-	if faults, ok := errors.AsType[workload.ValidationErrors](err); ok {
-		p.ValidationErrors = faults
+	if invalid, ok := errors.AsType[workload.ValidationErrors](err); ok {
+		p.ValidationErrors = invalid
 		return InvalidWorkload
 	}
 	if hook, ok := errors.AsType[*hooks.Error](err); ok {
@@ -195,7 +195,7 @@ func (a *API) classify(err error, p *Problem) Code {
 		p.Detail, p.retry = unavailable.Error(), max(p.retry, defaultRetryAfter)
 		return StorageUnavailable
 	}
-	// An upload whose claim was released meanwhile is no fault of the sink.
+	// An upload whose claim was released concurrently is not the sink's error.
 	if _, ok := errors.AsType[*claim.SyncError](err); ok && !errors.Is(err, claim.ErrNotActive) {
 		p.Reason = syncReason(err)
 		return SyncFailed
@@ -221,8 +221,8 @@ func (a *API) classify(err error, p *Problem) Code {
 	return Internal
 }
 
-// storageUnavailable is which of Options.StorageUnavailable the error is, nil if it is none.
-// A readiness probe says for itself what is not ready.
+// storageUnavailable returns the error of Options.StorageUnavailable that
+// matches, or nil. A readiness probe reports the cause itself.
 func (a *API) storageUnavailable(err error) error {
 	for _, down := range a.o.StorageUnavailable {
 		if errors.Is(err, down) && !errors.Is(err, errNotReady) {

@@ -21,9 +21,9 @@ import (
 type EventSource interface {
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
 	// Changed returns a channel that is closed at the next commit with events.
-	// One that is taken before a reading misses nothing that comes after it.
+	// A caller that gets it before it reads misses no later event.
 	Changed() <-chan struct{}
-	// LastSeq is the Seq of the newest event, 0 when there is none.
+	// LastSeq returns the Seq of the newest event, 0 when there is none.
 	LastSeq(ctx context.Context) (int64, error)
 }
 
@@ -35,25 +35,26 @@ const (
 // EventPage is a part of the log.
 type EventPage struct {
 	Items     []activity.Event `json:"items"`
-	Next      int64            `json:"next" doc:"Read on after this place."`
-	OldestSeq int64            `json:"oldest_seq,omitempty" doc:"The oldest event that is left, when retention has deleted events that were asked for."`
+	Next      int64            `json:"next" doc:"The sequence number to continue after."`
+	OldestSeq int64            `json:"oldest_seq,omitempty" doc:"The oldest remaining event, when retention has deleted requested events."`
 }
 
-// FollowedEvent is one line of a stream: an event, or a line of type log.truncated
-// that says that events were deleted before they could be sent.
+// FollowedEvent is one line of a stream: an event, or a line of type
+// log.truncated which reports that events were deleted before they could be
+// sent.
 type FollowedEvent struct {
 	activity.Event
-	OldestSeq int64 `json:"oldest_seq,omitempty" doc:"Of log.truncated: the sequence number of the oldest event that is left."`
+	OldestSeq int64 `json:"oldest_seq,omitempty" doc:"Of log.truncated: the sequence number of the oldest remaining event."`
 }
 
-// LogTruncated is the type of the line in a stream that tells of deleted events.
+// LogTruncated is the type of the line in a stream that reports deleted events.
 const LogTruncated activity.Type = "log.truncated"
 
 type eventsIn struct {
-	After       string   `query:"after" maxLength:"20" doc:"Events after this place. A page begins at the beginning, a stream with what comes next."`
-	Since       string   `query:"since" maxLength:"64" doc:"Events since then, instead of after: a time (RFC 3339) or how long ago, such as 10m." example:"10m"`
-	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many items a page has at most."`
-	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a thing such as hook for all of its types; several as a list with commas or repeated."`
+	After       string   `query:"after" maxLength:"20" doc:"Events after this sequence number. By default a page begins with the oldest event, a stream with the next new one."`
+	Since       string   `query:"since" maxLength:"64" doc:"Events since then, instead of after: a time (RFC 3339) or an age such as 10m." example:"10m"`
+	Limit       int      `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
+	Type        []string `query:"type,explode" doc:"A type such as hook.failed, or a prefix such as hook for all of its types; several as a list with commas or repeated."`
 	Workload    string   `query:"workload" maxLength:"128"`
 	Container   string   `query:"container" maxLength:"128"`
 	Tenant      string   `query:"tenant" maxLength:"200"`
@@ -61,10 +62,10 @@ type eventsIn struct {
 	Point       string   `query:"point" maxLength:"64"`
 	Follow      bool     `query:"follow" doc:"Stream JSON lines."`
 	Accept      string   `header:"Accept" doc:"text/event-stream or application/x-ndjson for a stream."`
-	LastEventID string   `header:"Last-Event-ID" maxLength:"20" doc:"Resume a stream after this place; it goes before after."`
+	LastEventID string   `header:"Last-Event-ID" maxLength:"20" doc:"Resume a stream after this sequence number; it takes precedence over after."`
 }
 
-// format is the representation that was asked for.
+// format returns the requested representation.
 func (in *eventsIn) format() string {
 	for part := range strings.SplitSeq(in.Accept, ",") {
 		t, _, err := mime.ParseMediaType(part)
@@ -88,7 +89,7 @@ func (in *eventsIn) filter() (activity.Filter, error) {
 			return string(t) == word || strings.HasPrefix(string(t), word+".")
 		})
 		if !known {
-			return f, invalidf("query.type: there is no event %q", word)
+			return f, invalidf("query.type: unknown event type %q", word)
 		}
 		f.Types = append(f.Types, activity.Type(word))
 	}
@@ -122,15 +123,15 @@ func (a *API) events(ctx context.Context, in *eventsIn) (*streamOut, error) {
 	return &streamOut{func(c huma.Context) {
 		_, w := humago.Unwrap(c)
 		w.Header().Set("Content-Type", "application/json")
-		json.NewEncoder(w).Encode(body) //nolint:errcheck,errchkjson // the client is gone
+		json.NewEncoder(w).Encode(body) //nolint:errcheck,errchkjson // the client has disconnected
 	}}, nil
 }
 
-// maxEventPageSize is how many bytes of messages and data a page has, besides its
-// first event.
+// maxEventPageSize is the maximum size of messages and data of a page, not
+// counting its first event.
 const maxEventPageSize = 2 << 20
 
-// countWithin is how many of the events are within so many bytes: one at least.
+// countWithin returns how many of the events are within maxBytes, at least one.
 func countWithin(events []activity.Event, maxBytes int) int {
 	for i, e := range events {
 		maxBytes -= len(e.Message) + len(e.Data)
@@ -141,7 +142,7 @@ func countWithin(events []activity.Event, maxBytes int) int {
 	return len(events)
 }
 
-// startSeq is the place in the log to read on after.
+// startSeq returns the sequence number to read after.
 func (a *API) startSeq(ctx context.Context, in *eventsIn, stream bool) (int64, error) {
 	last, err := a.o.Events.LastSeq(ctx)
 	if err != nil {
@@ -162,24 +163,24 @@ func (a *API) startSeq(ctx context.Context, in *eventsIn, stream bool) (int64, e
 	}
 	after, err := strconv.ParseInt(given, 10, 64)
 	if err != nil || after < 0 {
-		return 0, invalidf("%s: %q is no place in the log", name, given)
+		return 0, invalidf("%s: %q is not a valid event sequence", name, given)
 	}
 	if after > last {
-		// To follow from there would pass over events in silence until the log
-		// has grown as long: it is another log than the client's.
-		return 0, invalidf("%s: the log ends at %d, before %d; begin anew with after=0", name, last, after)
+		// The client's number is of another log. Following from there would
+		// skip events silently until the log is as long.
+		return 0, invalidf("%s: the log ends at %d, before %d; start again with after=0", name, last, after)
 	}
 	return after, nil
 }
 
-// seqAt finds the place in the log of a time, by halving: the log is in the
-// order of its times but for the moments that transactions take.
+// seqAt returns the sequence number of a time, by binary search: the log is in
+// the order of its times, except for the duration of transactions.
 func (a *API) seqAt(ctx context.Context, text string, last int64) (int64, error) {
 	from, err := time.Parse(time.RFC3339, text)
 	if err != nil {
 		ago, err := time.ParseDuration(text)
 		if err != nil || ago < 0 {
-			return 0, invalidf("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor how long ago, like 10m", text)
+			return 0, invalidf("query.since: %q is neither a time like 2026-01-31T15:04:05Z nor an age like 10m", text)
 		}
 		from = time.Now().Add(-ago)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/activity"
 )
 
-// followBatch is how many events a follower reads at once. It bounds the memory of
-// one that is slow.
+// followBatch is how many events a follower reads at once. It bounds the memory
+// of a slow follower.
 const followBatch = 256
 
 // encoder writes a stream in one representation.
@@ -28,8 +28,8 @@ type encoder struct {
 // encoders are the representations of a stream.
 var encoders = map[string]encoder{
 	typeSSE: {
-		// With the id a client that is cut off before the first event resumes
-		// where it began.
+		// With the id, a client that is disconnected before the first event
+		// resumes where it began.
 		preamble: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, "retry: 2000\nid: %d\n\n", after) },
 		event: func(b *bytes.Buffer, e FollowedEvent) {
 			if e.Type != LogTruncated {
@@ -39,7 +39,8 @@ var encoders = map[string]encoder{
 			writeJSON(b, e)
 			b.WriteByte('\n')
 		},
-		// An id without data is no event, and moves where the client resumes.
+		// An id without data is not an event, but sets where the client
+		// resumes.
 		heartbeat: func(b *bytes.Buffer, after int64) { fmt.Fprintf(b, ": heartbeat\nid: %d\n\n", after) },
 	},
 	typeNDJSON: {
@@ -52,7 +53,7 @@ var encoders = map[string]encoder{
 // writeJSON writes v and a newline.
 func writeJSON(b *bytes.Buffer, v any) {
 	if err := json.NewEncoder(b).Encode(v); err != nil {
-		panic(fmt.Sprintf("api: an event that is no JSON: %v", err))
+		panic(fmt.Sprintf("api: encode an event: %v", err))
 	}
 }
 
@@ -62,7 +63,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 	return &streamOut{func(c huma.Context) {
 		r, w := humago.Unwrap(c)
 		w.Header().Set("Content-Type", format)
-		// Proxies must not gather what is meant to be seen at once.
+		// Proxies must not buffer the stream.
 		w.Header().Set("X-Accel-Buffering", "no")
 		w.WriteHeader(http.StatusOK)
 		if r.Method == http.MethodHead {
@@ -70,7 +71,7 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 		}
 		f := follower{a: a, filter: filter, after: after, encoder: encoders[format], w: w, flush: http.NewResponseController(w).Flush}
 		if err := f.run(c.Context()); err != nil {
-			a.o.Log.DebugContext(c.Context(), "a follower of events ended", "request", requestID(c.Context()), "after", f.after, "error", err)
+			a.o.Log.DebugContext(c.Context(), "event stream ended", "request", requestID(c.Context()), "after", f.after, "error", err)
 		}
 	}}
 }
@@ -79,8 +80,8 @@ func (a *API) follow(filter activity.Filter, after int64, format string) *stream
 type follower struct {
 	a              *API
 	filter         activity.Filter
-	after          int64 // all up to here is sent, or does not match
-	reportedOldest int64 // the last deletion that was told
+	after          int64 // all events up to here are sent, or do not match
+	reportedOldest int64 // OldestSeq of the last reported deletion
 	encoder
 	w     http.ResponseWriter
 	flush func() error
@@ -92,7 +93,7 @@ func (f *follower) run(ctx context.Context) error {
 	defer heartbeat.Stop()
 	f.preamble(&f.buf, f.after)
 	for {
-		// Taken before the reading: what is written after it wakes us.
+		// Taken before the read, so that later events wake the follower.
 		changed := f.a.o.Events.Changed()
 		more, err := f.read(ctx)
 		if err != nil {
@@ -121,7 +122,7 @@ func (f *follower) run(ctx context.Context) error {
 	}
 }
 
-// read encodes the next events. It says whether there may be more already.
+// read encodes the next events. It reports whether there may already be more.
 func (f *follower) read(ctx context.Context) (more bool, err error) {
 	page, err := f.a.o.Events.Events(ctx, f.filter, f.after, followBatch)
 	if err != nil {

@@ -40,7 +40,7 @@ func openStream(t *testing.T, url, query string, headers ...string) *bufio.Scann
 	return bufio.NewScanner(resp.Body)
 }
 
-// nextLine is the next line with text in it.
+// nextLine returns the next line that is not empty.
 func nextLine(t *testing.T, lines *bufio.Scanner) string {
 	t.Helper()
 	for lines.Scan() {
@@ -54,8 +54,8 @@ func nextLine(t *testing.T, lines *bufio.Scanner) string {
 
 const sse = "Accept: text/event-stream"
 
-// A stream resumes after the Last-Event-ID, whatever the query says, and goes
-// on with what comes.
+// A stream resumes after the Last-Event-ID, whatever the query, and continues
+// with new events.
 func TestStreamResumes(t *testing.T) {
 	b := newTestBackend()
 	lines := openStream(t, startServer(t, b), "?after=0", sse, "Last-Event-ID: 2")
@@ -68,8 +68,8 @@ func TestStreamResumes(t *testing.T) {
 	require.Contains(t, nextLine(t, lines), `"pool.drained"`)
 }
 
-// Without a place a stream has only what is new; JSON lines can be asked for
-// in two ways.
+// Without a sequence number a stream has only new events; JSON lines can be
+// requested in two ways.
 func TestStreamStartsAtEnd(t *testing.T) {
 	b := newTestBackend()
 	url := startServer(t, b)
@@ -83,7 +83,7 @@ func TestStreamStartsAtEnd(t *testing.T) {
 	}
 }
 
-// Deleted events are told, once, in the place where they would have been.
+// Deleted events are reported once, in their place in the stream.
 func TestStreamReportsTruncation(t *testing.T) {
 	b := newTestBackend()
 	b.Truncate(3)
@@ -96,7 +96,7 @@ func TestStreamReportsTruncation(t *testing.T) {
 	require.EqualValues(t, 3, request(t, url, "GET /v1/events", "").body["oldest_seq"])
 }
 
-// A silent stream says that it lives, and where to resume.
+// An idle stream sends heartbeats, with the id to resume from.
 func TestStreamHeartbeat(t *testing.T) {
 	url := startServer(t, newTestBackend(), func(o *api.Options) { o.Heartbeat = 5 * time.Millisecond })
 	lines := openStream(t, url, "?after=0&type=pool", sse)
@@ -107,9 +107,9 @@ func TestStreamHeartbeat(t *testing.T) {
 }
 
 // Every follower gets every event once and in order, while one that does not
-// read is cut off.
+// read is disconnected.
 func TestSlowFollowerIsDisconnected(t *testing.T) {
-	// More than the buffers of a connection take.
+	// More than the buffers of a connection hold.
 	const events, followers, size = 1500, 4, 16 << 10
 	b, cut := apitest.New(), make(disconnectLog, 1)
 	url := startServer(t, b, func(o *api.Options) {
@@ -139,7 +139,7 @@ func TestSlowFollowerIsDisconnected(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the follower that does not read was not cut off")
 	}
-	// Its connection was broken off: it ends before the log does.
+	// Its connection was closed: it ends before the log does.
 	require.NoError(t, slow.SetReadDeadline(time.Now().Add(20*time.Second)))
 	got := 0
 	lines := bufio.NewScanner(slow)
@@ -152,11 +152,12 @@ func TestSlowFollowerIsDisconnected(t *testing.T) {
 	require.Less(t, got, events)
 }
 
-// disconnectLog says when a follower is cut off for a write that took too long.
+// disconnectLog reports when a follower is disconnected because a write took
+// too long.
 type disconnectLog chan struct{}
 
 func (l disconnectLog) Write(line []byte) (int, error) {
-	if bytes.Contains(line, []byte("a follower of events ended")) && bytes.Contains(line, []byte("i/o timeout")) {
+	if bytes.Contains(line, []byte("event stream ended")) && bytes.Contains(line, []byte("i/o timeout")) {
 		select {
 		case l <- struct{}{}:
 		default:
@@ -175,7 +176,8 @@ func expectInOrder(ctx context.Context, url string, events int64) error {
 		return err
 	}
 	defer resp.Body.Close()
-	// Decoding would take so long that on a busy machine this were slow, too.
+	// Decoding would be so slow that on a busy machine this follower would be
+	// slow, too.
 	lines := bufio.NewScanner(resp.Body)
 	for want := int64(1); want <= events; {
 		if !lines.Scan() {
@@ -192,7 +194,7 @@ func expectInOrder(ctx context.Context, url string, events int64) error {
 	return nil
 }
 
-// When the server stops, streams end, and nobody waits for them.
+// When the server stops, streams end, and the shutdown does not wait for them.
 func TestCloseEndsStreams(t *testing.T) {
 	handler := api.New(newTestBackend().Options())
 	server := httptest.NewUnstartedServer(handler)
@@ -210,7 +212,7 @@ func TestCloseEndsStreams(t *testing.T) {
 	server.Close()
 }
 
-// HEAD asks for no stream.
+// HEAD does not start a stream.
 func TestHeadOpensNoStream(t *testing.T) {
 	rec := httptest.NewRecorder()
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodHead, "http://localhost/v1/events", nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/hostler/hostler/api"
 )
 
-// serve gives one request to a fresh API without a network.
+// serve passes one request to a new API without a network.
 func serve(handler http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
 	handler.ServeHTTP(rec, r)
@@ -39,8 +39,8 @@ func FuzzBody(f *testing.F) {
 	})
 }
 
-// FuzzQuery: no query and no path makes the server fail. The server is about to
-// stop, so that streams end when they have sent what there is.
+// FuzzQuery: no query and no path makes the server fail. The server is
+// stopping, so that streams end when they have sent the existing events.
 func FuzzQuery(f *testing.F) {
 	for _, seed := range []string{
 		"limit=1&after=2", "limit=-1", "state=a,b&state=c", "after=9223372036854775808", "since=1h", "type=hook,,pool", "%", "a=%ff", "point=post_claim", "tenant=\x00", "follow=true", "%66ollow=true&after=1",

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Health is what a probe reads.
+// Health is the response to a probe.
 type Health struct {
 	Status  string `json:"status" example:"ok"`
 	Version string `json:"version"`
@@ -31,24 +31,23 @@ func (a *API) readyz(ctx context.Context, _ *struct{}) (*healthOut, error) {
 	return &healthOut{Health{Status: "ok", Version: a.o.Version}}, nil
 }
 
-// Anybody may ask whether the server is ready. However many do, engine and
-// database are asked once at a time, and not again for as long as the answer
-// counts.
+// Any client may probe readiness. However many do, there is one check of engine
+// and database at a time, and none while the last result is valid.
 const (
 	readinessTTL = 2 * time.Second
 	readyTimeout = 15 * time.Second
 )
 
-// readiness is the last answer to whether the server is ready.
+// readiness caches the result of the readiness check.
 type readiness struct {
 	// mu guards what follows.
 	mu      sync.Mutex
 	at      time.Time
 	err     error
-	pending chan struct{} // closed when the check under way has ended; nil: none
+	pending chan struct{} // closed when the check in progress has ended; nil: none
 }
 
-// check returns the last answer, or asks again when it is too old.
+// check returns the last result, or probes again when it is too old.
 func (r *readiness) check(ctx context.Context, probe func(context.Context) error) error {
 	if probe == nil {
 		return nil
@@ -73,7 +72,7 @@ func (r *readiness) check(ctx context.Context, probe func(context.Context) error
 	r.pending = pending
 	r.mu.Unlock()
 
-	// Concurrent callers share one answer.
+	// Concurrent callers share one result.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
 	defer cancel()
 	err := probe(ctx)

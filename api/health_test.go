@@ -16,8 +16,8 @@ import (
 	"github.com/hostler/hostler/api"
 )
 
-// However many ask whether the server is ready, the engine is asked once at a
-// time, and not again within some seconds. Who asked first may leave.
+// However many clients probe readiness, there is one check of the engine at a
+// time, and none again within some seconds. The first client may disconnect.
 func TestReadinessIsCached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var asked atomic.Int32
@@ -70,7 +70,7 @@ func TestReadinessIsCached(t *testing.T) {
 		require.Equal(t, int32(2), asked.Load())
 
 		<-time.After(3 * time.Second)
-		expect(t.Context(), 2, 503) // nobody answers
+		expect(t.Context(), 2, 503) // the check does not answer
 		require.NoError(t, g.Wait())
 		require.Equal(t, int32(3), asked.Load())
 	})

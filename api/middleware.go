@@ -23,21 +23,21 @@ import (
 // maxBody bounds the bodies of requests.
 const maxBody = 1 << 20
 
-// bodyTimeout is how long a client may take to send its body.
+// bodyTimeout bounds how long a client may take to send its body.
 const bodyTimeout = 30 * time.Second
 
 type requestKey struct{}
 
-// requestID is the id of the request that ctx belongs to.
+// requestID returns the id of the request that ctx belongs to.
 func requestID(ctx context.Context) string {
 	id, _ := ctx.Value(requestKey{}).(string)
 	return id
 }
 
-// clientRequestID is what we take from clients as a request's id.
+// clientRequestID matches the request ids that are accepted from clients.
 var clientRequestID = regexp.MustCompile(`^[A-Za-z0-9._-]{1,64}$`)
 
-// middleware is what happens to every request, from the outside in.
+// middleware returns the handler of every request, from the outside in.
 func (a *API) middleware(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		id := r.Header.Get("X-Request-Id")
@@ -68,11 +68,11 @@ func (a *API) middleware(mux *http.ServeMux) http.Handler {
 	})
 }
 
-// logAccess writes the access log. Reading is no news unless it goes wrong.
+// logAccess writes the access log. Successful reads are logged at debug level.
 func (a *API) logAccess(rec *recorder, r *http.Request, serve func() string) {
 	begin := time.Now()
 	var principal string
-	defer func() { // also when the answer is broken off by a panic
+	defer func() { // also when a panic aborts the response
 		level := slog.LevelInfo
 		if (r.Method == http.MethodGet || r.Method == http.MethodHead) && rec.status < 400 {
 			level = slog.LevelDebug
@@ -91,15 +91,15 @@ func (a *API) recoverPanic(rec *recorder, r *http.Request) {
 	case p == nil:
 		return
 	case isAbort(p):
-		panic(p) // the server's own way to break an answer off
+		panic(p) // net/http's way to abort a response
 	case rec.failed != nil:
-		// Encoding an answer panics when the client is gone.
-		a.o.Log.DebugContext(r.Context(), "answer not delivered", "request", requestID(r.Context()), "error", rec.failed)
+		// Encoding a response panics when the client has disconnected.
+		a.o.Log.DebugContext(r.Context(), "response not delivered", "request", requestID(r.Context()), "error", rec.failed)
 		return
 	}
 	a.o.Log.ErrorContext(r.Context(), "panic in a request", "request", requestID(r.Context()), "panic", p, "stack", string(debug.Stack()))
 	if rec.status != 0 {
-		panic(http.ErrAbortHandler) // half an answer must not look like a whole one
+		panic(http.ErrAbortHandler) // a partial response must not look complete
 	}
 	newProblem(r.Context(), Internal, "The server's log has the details, under the request id "+requestID(r.Context())+".").write(rec)
 }
@@ -109,10 +109,10 @@ func isAbort(p any) bool {
 	return ok && errors.Is(err, http.ErrAbortHandler)
 }
 
-// validateURL refuses what no id, name or filter has: bytes that are no text. The
-// storage below need not cope with them.
+// validateURL refuses bytes that are not text, which no id, name or filter has.
+// The database need not handle them.
 func validateURL(_ *recorder, r *http.Request) *Problem {
-	bad := newProblem(r.Context(), InvalidRequest, "the URL holds characters that are not allowed")
+	bad := newProblem(r.Context(), InvalidRequest, "the URL contains characters that are not allowed")
 	bad.Status = http.StatusBadRequest
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil || !isText(r.URL.Path) {
@@ -130,10 +130,11 @@ func isText(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
 }
 
-// checkRoute refuses what the mux would refuse, or redirect, with text.
+// checkRoute refuses requests that the mux would refuse or redirect with plain
+// text.
 func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	if r.URL.Path != path.Clean(r.URL.Path) {
-		return newProblem(r.Context(), NotFound, "there is nothing at "+quote(r.URL.Path))
+		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
 	h, pattern := a.mux.Handler(r)
 	if pattern != "" {
@@ -143,14 +144,14 @@ func (a *API) checkRoute(_ *recorder, r *http.Request) *Problem {
 	h.ServeHTTP(&answer, r)
 	allow := answer.header.Get("Allow")
 	if allow == "" {
-		return newProblem(r.Context(), NotFound, "there is nothing at "+quote(r.URL.Path))
+		return newProblem(r.Context(), NotFound, "no such path: "+quote(r.URL.Path))
 	}
-	p := newProblem(r.Context(), MethodNotAllowed, quote(r.URL.Path)+" takes "+allow)
+	p := newProblem(r.Context(), MethodNotAllowed, quote(r.URL.Path)+" allows "+allow)
 	p.allow = allow
 	return p
 }
 
-// discardWriter takes an answer that nobody is to see.
+// discardWriter discards a response.
 type discardWriter struct{ header http.Header }
 
 func (p *discardWriter) Header() http.Header {
@@ -163,7 +164,7 @@ func (*discardWriter) Write(b []byte) (int, error) { return len(b), nil }
 func (*discardWriter) WriteHeader(int)             {}
 
 // readBody reads the whole body, within bounds of size and time, so that no
-// handler has to tell a slow client from a broken one.
+// handler has to distinguish a slow client from a broken one.
 func readBody(rec *recorder, r *http.Request) *Problem {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -177,12 +178,12 @@ func readBody(rec *recorder, r *http.Request) *Problem {
 		return nil
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return newProblem(r.Context(), PayloadTooLarge, "a body has 1 MiB at most")
+		return newProblem(r.Context(), PayloadTooLarge, "the body is larger than 1 MiB")
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return newProblem(r.Context(), RequestTimeout, "the body did not come within "+bodyTimeout.String())
+		return newProblem(r.Context(), RequestTimeout, "the body was not received within "+bodyTimeout.String())
 	}
-	p := newProblem(r.Context(), InvalidRequest, "the body broke off")
+	p := newProblem(r.Context(), InvalidRequest, "the body is incomplete")
 	p.Status = http.StatusBadRequest
 	return p
 }

@@ -10,30 +10,31 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// descriptions say, by operation, what a summary cannot.
+// descriptions are the descriptions of operations, in addition to their
+// summaries.
 var descriptions = map[string]string{
-	"apply-workload":    "The body is the workload file, in YAML or JSON. A file that changes what containers are made of rolls the pool over to the new revision; one that changes only the pool's bounds does not. Applying the same file again changes nothing.",
-	"delete-workload":   "No more containers are made and none may be claimed. 202: containers are still there, and the workload goes with the last one. 204: it is gone.",
-	"scale-pool":        "Idle containers above the new bounds are destroyed, claims are not disturbed, and a drained pool fills again.",
-	"drain-pool":        "Idle containers are destroyed and none is made until the pool is scaled or the workload applied anew. Claims are not disturbed.",
+	"apply-workload":    "The body is the workload file, in YAML or JSON. A file that changes how containers are created rolls the pool over to the new revision; one that changes only the pool's bounds does not. Applying the same file again changes nothing.",
+	"delete-workload":   "No more containers are created and none may be claimed. 202: containers still exist, and the workload is deleted with the last one. 204: it is deleted.",
+	"scale-pool":        "Idle containers above the new bounds are destroyed, claims are not affected, and a drained pool fills again.",
+	"drain-pool":        "Idle containers are destroyed and none is created until the pool is scaled or the workload is applied again. Claims are not affected.",
 	"destroy-container": "Its pre_destroy hooks run first. A claimed container is refused unless force is given, which ends the claim.",
-	"container-logs":    "The last bytes of what the main process has printed, both streams together.",
-	"claim":             "Blocks until the claim is active: the container is there, healthy, and its post_claim hooks have succeeded. Asking again for what one holds answers 200 with the same claim and runs nothing. A caller that leaves loses nothing: ask again.",
-	"list-claims":       "Live claims only, unless states are named.",
-	"list-containers":   "Those that exist, unless states are named: gone ones are kept as records for a while.",
-	"release":           "Runs the pre_release hooks, takes the tenant's state into a snapshot where the workload keeps it, and gives the container back. Releasing twice is 200. When the state cannot be kept the answer is sync_failed: the claim is release_failed and keeps its container with all that is in it, and its release is tried again by the server, at retry_at, and by whoever calls this again. With discard the container is destroyed and nothing that the tenant left in it remains: its state is not taken either, so that a claim which is release_failed ends, and what has changed since the last snapshot is lost.",
-	"sync":              "The claim must be active, and the workload must allow it with sync.policy.manual. Another upload of the claim that is under way is waited for. The container goes on meanwhile.",
-	"list-snapshots":    "All that are kept, the current one first. The list is read from the sink.",
-	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. What was current stays in the list. The tenant must hold no claim, for its release would keep its own state over this.",
+	"container-logs":    "The last bytes of the main process's output, both streams together.",
+	"claim":             "Blocks until the claim is active: the container exists, is healthy, and its post_claim hooks have succeeded. A repeated request of a tenant that has a claim returns 200 with the same claim and runs nothing. A caller that disconnects loses nothing: repeat the request.",
+	"list-claims":       "Live claims only, unless states are given.",
+	"list-containers":   "Existing containers only, unless states are given. Records of destroyed ones are kept until retention removes them.",
+	"release":           "Runs the pre_release hooks, uploads the tenant's state as a snapshot if the workload has sync, and returns the container. Releasing twice is 200. When the upload fails the response is sync_failed: the claim is release_failed and keeps its container with its contents. The server retries the release at retry_at, and every repeated call retries it at once. With discard the container is destroyed and its state is not uploaded: a claim that is release_failed ends, and changes since the last snapshot are lost.",
+	"sync":              "The claim must be active, and the workload must allow it with sync.policy.manual. It waits for another upload of the claim that is in progress. The container keeps running.",
+	"list-snapshots":    "All kept snapshots, the current one first. The list is read from the sink.",
+	"restore-snapshot":  "Makes it the current one, under a new id: the tenant's next claim begins with it. The previous one stays in the list. The tenant must have no claim, because its release would upload its own state over this one.",
 	"list-runs":         "One item for each attempt, oldest first. All attempts of one run are on one page, which may be a few items longer than its limit for that.",
-	"get-run":           "With the whole of what was captured of the output.",
-	"events":            "A page of events after a place in the log. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the answer is a stream that goes on until either side leaves. When retention has deleted events that were asked for, a page has oldest_seq set to the oldest event that is left, and a stream has a line of type log.truncated.",
-	"doctor":            "Compares the engine with the database, and looks for what has been on its way for too long, fails again and again, or is about to run out. Each finding has its remedy. It changes nothing, and answers 200 whatever it finds.",
+	"get-run":           "With the whole captured output.",
+	"events":            "A page of events after a sequence number. With Accept: text/event-stream, or with Accept: application/x-ndjson or follow=true, the response is a stream that continues until either side disconnects. When retention has deleted requested events, a page has oldest_seq set to the oldest remaining event, and a stream has a line of type log.truncated.",
+	"doctor":            "Compares the engine with the database, and finds operations that take too long or fail repeatedly, and resources that are about to run out. Each finding has a hint. It changes nothing, and returns 200 whatever the findings.",
 	"healthz":           "Needs no key.",
 	"readyz":            "Needs no key.",
 }
 
-// op begins the description of a route: its id, "METHOD /path" and summary.
+// op returns the operation of a route: its id, "METHOD /path" and summary.
 func op(id, route, summary string) huma.Operation {
 	method, path, _ := strings.Cut(route, " ")
 	tag := "server"
@@ -43,16 +44,17 @@ func op(id, route, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: id, Method: method, Path: path,
 		Summary: summary, Description: descriptions[id], Tags: []string{tag},
-		// The middleware has read the body already, within its own bounds.
+		// The middleware has already read the body, within its own limits.
 		MaxBodyBytes: -1, BodyReadTimeout: -1,
 	}
 }
 
-// otherStatuses are the statuses of an operation beside its default one that
-// have the same body.
+// otherStatuses are the additional statuses of an operation that have the same
+// body as its default one.
 var otherStatuses = map[string]string{"apply-workload": "201", "claim": "201"}
 
-// config is huma's, without what it would serve on its own.
+// config returns huma's configuration, without the routes that it would serve
+// itself.
 func (a *API) config() huma.Config {
 	c := huma.DefaultConfig("Hostler", a.o.Version)
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
@@ -68,7 +70,7 @@ func (a *API) config() huma.Config {
 	return c
 }
 
-// documented adds what all operations share.
+// documented adds the parts that all operations share.
 func (a *API) documented(o huma.Operation) huma.Operation {
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[Problem](), true, "Problem")
 	if o.Responses == nil {
@@ -87,7 +89,7 @@ func (a *API) documented(o huma.Operation) huma.Operation {
 // describe finishes the document once every route is there.
 func (a *API) describe() {
 	doc := a.huma.OpenAPI()
-	// huma describes an error type that no answer has.
+	// huma describes an error type that no response has.
 	delete(doc.Components.Schemas.Map(), "ErrorModel")
 	for _, s := range doc.Components.Schemas.Map() {
 		for _, p := range s.Properties {
@@ -106,7 +108,7 @@ func (a *API) describe() {
 	a.describeBodies(doc)
 	var err error
 	if a.document, err = json.Marshal(doc); err != nil {
-		panic(fmt.Sprintf("api: the OpenAPI document cannot be written: %v", err))
+		panic(fmt.Sprintf("api: encode the OpenAPI document: %v", err))
 	}
 }
 
@@ -118,8 +120,8 @@ func describeMore(o *huma.Operation) {
 	}
 }
 
-// describeBodies sets what huma cannot know: bodies that are no JSON object of
-// ours, and streams.
+// describeBodies describes what huma cannot derive: bodies that are not JSON
+// objects of this package, and streams.
 func (a *API) describeBodies(doc *huma.OpenAPI) {
 	text := &huma.Schema{Type: huma.TypeString}
 	file := map[string]*huma.MediaType{}
@@ -128,10 +130,10 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 	}
 	doc.Paths["/v1/workloads/{id}"].Put.RequestBody = &huma.RequestBody{Required: true, Content: file}
 
-	// huma has described the body under 200, which this never answers.
+	// huma describes the body under 200, which this operation never returns.
 	deletion := doc.Paths["/v1/workloads/{id}"].Delete.Responses
-	deletion["202"], deletion["204"] = deletion["200"], &huma.Response{Description: "It is gone."}
-	deletion["202"].Description = "It goes when its last container is gone."
+	deletion["202"], deletion["204"] = deletion["200"], &huma.Response{Description: "It is deleted."}
+	deletion["202"].Description = "It is deleted with its last container."
 	delete(deletion, "200")
 
 	logs := doc.Paths["/v1/containers/{id}/logs"].Get.Responses["200"]

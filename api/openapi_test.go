@@ -11,8 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The document lists what the mux serves, all of it and nothing else, and says
-// a sentence about each.
+// The document lists exactly the routes of the mux, each with a summary.
 func TestDocumentListsRoutes(t *testing.T) {
 	a := New(Options{Metrics: New(Options{})})
 	var doc struct {

@@ -14,16 +14,17 @@ import (
 // Page is one part of a list.
 type Page[T any] struct {
 	Items []T    `json:"items"`
-	Next  string `json:"next" doc:"Ask for more with after=next; empty at the end."`
+	Next  string `json:"next" doc:"The value of after for the next page; empty at the end."`
 }
 
 // Paging are the parameters that all lists share.
 type Paging struct {
-	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"How many items at most."`
-	After string `query:"after" maxLength:"200" doc:"The next of the page before."`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The maximum number of items."`
+	After string `query:"after" maxLength:"200" doc:"The value of next of the previous page."`
 }
 
-// pageOf cuts a list that was read with one item more than the limit.
+// pageOf returns a page of a list that was read with one item more than the
+// limit.
 func pageOf[T any](items []T, limit int, id func(T) string) *Page[T] {
 	p := &Page[T]{Items: items}
 	if p.Items == nil {
@@ -36,20 +37,20 @@ func pageOf[T any](items []T, limit int, id func(T) string) *Page[T] {
 	return p
 }
 
-// pageOfAll cuts a page out of a whole list that has no order of its own.
+// pageOfAll returns a page of a complete, unordered list.
 func pageOfAll[T any](items []T, q Paging, id func(T) string) *Page[T] {
 	items = slices.DeleteFunc(slices.Clone(items), func(t T) bool { return id(t) <= q.After })
 	slices.SortFunc(items, func(a, b T) int { return cmp.Compare(id(a), id(b)) })
 	return pageOf(items, q.Limit, id)
 }
 
-// states reads a filter of states, each given once or in a list with commas.
+// states parses a filter of states, repeated or as a list with commas.
 func states[S ~string](given []string, known []S) ([]S, error) {
 	var out []S
 	for _, word := range splitList(given) {
 		s := S(word)
 		if !slices.Contains(known, s) {
-			return nil, invalidf("query.state: %q is none of %v", word, known)
+			return nil, invalidf("query.state: %q is not one of %v", word, known)
 		}
 		out = append(out, s)
 	}
@@ -79,7 +80,7 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &text); err == nil {
 		parsed, err := time.ParseDuration(text)
 		if err != nil {
-			return fmt.Errorf("%q is no duration; write it like 500ms, 10s or 5m", text)
+			return fmt.Errorf("%q is not a duration such as 500ms, 10s or 5m", text)
 		}
 		*d = Duration(parsed)
 		return nil
@@ -88,9 +89,9 @@ func (d *Duration) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &ms); err != nil {
 		return fmt.Errorf("a duration is text such as \"10s\", or a whole number of milliseconds")
 	}
-	// Beyond a day nothing here makes sense, and the product must not overflow.
-	const most = int64(24 * time.Hour / time.Millisecond)
-	*d = Duration(time.Duration(min(max(ms, -most), most)) * time.Millisecond)
+	// Durations are limited to a day, so that the product does not overflow.
+	const maxMS = int64(24 * time.Hour / time.Millisecond)
+	*d = Duration(time.Duration(min(max(ms, -maxMS), maxMS)) * time.Millisecond)
 	return nil
 }
 

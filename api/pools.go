@@ -6,7 +6,7 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// Pools is what the API needs of whoever keeps pools.
+// Pools has the methods on pools that the API needs.
 type Pools interface {
 	Status(ctx context.Context, workload string) (pool.Status, error)
 	Statuses(ctx context.Context) ([]pool.Status, error)
@@ -20,7 +20,7 @@ type poolPath struct {
 
 type poolOut struct{ Body pool.Status }
 
-// viewPool makes sure that every state is counted, none being 0.
+// viewPool returns a status that has a count for every state.
 func viewPool(s pool.Status) pool.Status {
 	counts := map[pool.State]int{}
 	for _, state := range pool.States() {
@@ -56,10 +56,10 @@ func answerPool(s pool.Status, err error) (*poolOut, error) {
 	return &poolOut{viewPool(s)}, nil
 }
 
-// ScaleRequest changes what it names.
+// ScaleRequest changes the bounds that are set.
 type ScaleRequest struct {
-	MinIdle *int `json:"min_idle,omitempty" minimum:"0" maximum:"10000" doc:"How many containers wait."`
-	MaxSize *int `json:"max_size,omitempty" minimum:"1" maximum:"10000" doc:"How many there may be at once."`
+	MinIdle *int `json:"min_idle,omitempty" minimum:"0" maximum:"10000" doc:"The number of idle containers."`
+	MaxSize *int `json:"max_size,omitempty" minimum:"1" maximum:"10000" doc:"The maximum number of containers."`
 }
 
 type scaleIn struct {
@@ -69,7 +69,7 @@ type scaleIn struct {
 
 func (a *API) scalePool(ctx context.Context, in *scaleIn) (*poolOut, error) {
 	if in.Body.MinIdle == nil && in.Body.MaxSize == nil {
-		return nil, invalidf("body: name min_idle, max_size or both")
+		return nil, invalidf("body: set min_idle, max_size or both")
 	}
 	s, err := a.o.Pools.Scale(ctx, in.Workload, pool.Scale{MinIdle: in.Body.MinIdle, MaxSize: in.Body.MaxSize})
 	return answerPool(s, err)

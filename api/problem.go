@@ -19,31 +19,31 @@ import (
 
 const problemType = "application/problem+json"
 
-// Problem is every answer that is an error (RFC 9457).
+// Problem is an error response (RFC 9457).
 type Problem struct {
 	Type             string                     `json:"type" doc:"The code as a URN." example:"urn:hostler:problem:pool_exhausted"`
 	Title            string                     `json:"title" doc:"The same for all problems of this code."`
 	Status           int                        `json:"status" doc:"The HTTP status."`
-	Code             Code                       `json:"code" doc:"What went wrong, for programs." example:"pool_exhausted"`
-	Detail           string                     `json:"detail" doc:"What went wrong this time, for people."`
+	Code             Code                       `json:"code" doc:"The kind of error, for programs." example:"pool_exhausted"`
+	Detail           string                     `json:"detail" doc:"A description of this error, for display."`
 	Instance         string                     `json:"instance" doc:"The id of the request; it is in the server's log."`
 	Reason           string                     `json:"reason,omitempty" doc:"Of pool_exhausted and pool_not_ready: exhausted, not_ready, fill_failing or draining. Of sync_failed: sink, credentials, too_large, tenant, stale, conflict, damaged or not_allowed."`
 	Claim            string                     `json:"claim,omitempty" doc:"The claim that failed, or could not be released."`
 	Step             string                     `json:"step,omitempty" doc:"The step at which the claim failed."`
 	Run              *hooks.Run                 `json:"run,omitempty" doc:"Of hook_failed: the attempt that failed, with its output."`
-	ValidationErrors []workload.ValidationError `json:"errors,omitempty" doc:"Each thing that is wrong with the request or the file."`
+	ValidationErrors []workload.ValidationError `json:"errors,omitempty" doc:"The errors in the request or the file."`
 
 	retry time.Duration // for Retry-After
 	allow string        // for Allow
 }
 
-// Error is the detail.
+// Error returns the detail.
 func (p *Problem) Error() string { return p.Detail }
 
-// GetStatus is the HTTP status.
+// GetStatus returns the HTTP status.
 func (p *Problem) GetStatus() int { return p.Status }
 
-// GetHeaders are those that come with the problem.
+// GetHeaders returns the headers of the problem.
 func (p *Problem) GetHeaders() http.Header {
 	h := http.Header{}
 	if p.retry > 0 {
@@ -58,11 +58,11 @@ func (p *Problem) GetHeaders() http.Header {
 	return h
 }
 
-// ContentType is that of problems.
+// ContentType returns the content type of problems.
 func (p *Problem) ContentType(string) string { return problemType }
 
-// newProblem makes the problem of a code. The status of a code may be
-// narrowed: broken JSON is a 400 where a wrong value is a 422.
+// newProblem returns the problem of a code. The caller may set a more specific
+// status: malformed JSON is a 400 where an invalid value is a 422.
 func newProblem(ctx context.Context, code Code, detail string) *Problem {
 	row := statuses[code]
 	return &Problem{
@@ -71,8 +71,8 @@ func newProblem(ctx context.Context, code Code, detail string) *Problem {
 	}
 }
 
-// problem turns an error into its problem. What is in no table is logged here
-// and shown to nobody; neither is where the database is.
+// problem turns an error into its problem. The text of an error that is in no
+// table is logged here and not sent, and neither is the database's address.
 func (a *API) problem(ctx context.Context, err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
@@ -91,19 +91,20 @@ func (a *API) problem(ctx context.Context, err error) *Problem {
 	return p
 }
 
-// invalidf is a request that makes no sense, told in a sentence.
+// invalidf returns the error of an invalid request, with a description.
 func invalidf(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{errInvalid}, args...)...)
 }
 
-// codeByStatus are the codes of what is found wrong before a handler is called.
+// codeByStatus maps the statuses of errors that are found before a handler is
+// called.
 var codeByStatus = map[int]Code{
 	http.StatusBadRequest:           InvalidRequest,
 	http.StatusUnprocessableEntity:  InvalidRequest,
 	http.StatusUnsupportedMediaType: UnsupportedMediaType,
 }
 
-// mapErrors is the transformer that turns huma's errors into ours.
+// mapErrors is the transformer that turns huma's errors into problems.
 func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	e, ok := v.(*huma.ErrorModel)
 	if !ok {
@@ -115,23 +116,23 @@ func (a *API) mapErrors(ctx huma.Context, _ string, v any) (any, error) {
 	}
 	p := newProblem(ctx.Context(), code, e.Detail)
 	p.Status = e.Status
-	var said []string
+	var details []string
 	for _, d := range e.Errors {
 		p.ValidationErrors = append(p.ValidationErrors, workload.ValidationError{Field: d.Location, Message: d.Message})
-		said = append(said, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
+		details = append(details, strings.TrimPrefix(d.Location+": "+d.Message, ": "))
 	}
-	if len(said) > 0 {
-		p.Detail = strings.Join(said, "; ")
+	if len(details) > 0 {
+		p.Detail = strings.Join(details, "; ")
 	}
 	return p, nil
 }
 
-// write answers with a problem outside of huma.
+// write sends a problem outside of huma.
 func (p *Problem) write(w http.ResponseWriter) {
 	for k, v := range p.GetHeaders() {
 		w.Header()[k] = v
 	}
 	w.Header().Set("Content-Type", problemType)
 	w.WriteHeader(p.Status)
-	json.NewEncoder(w).Encode(p) //nolint:errcheck,errchkjson // the client is gone
+	json.NewEncoder(w).Encode(p) //nolint:errcheck,errchkjson // the client has disconnected
 }

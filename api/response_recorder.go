@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// recorder passes an answer on, and remembers what the log wants to know of
-// it. Every write has a deadline of its own: a client that does not read is cut
-// off, however long the answer as a whole may take.
+// recorder forwards a response, and records what the access log needs. Every
+// write has its own deadline: a client that does not read is disconnected,
+// however long the whole response may take.
 type recorder struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 	status  int
 	written int64
-	failed  error // of the first write that did not work
+	failed  error // of the first write that failed
 }
 
-// maxWriteSize is how much a client must take within the deadline of one write.
+// maxWriteSize is how much a client must read within the deadline of one write.
 const maxWriteSize = 64 << 10
 
 // Unwrap lets http.ResponseController reach the connection.
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 
-// WriteHeader sends the status once; a second one is lost.
+// WriteHeader sends the first status and ignores later ones.
 func (rec *recorder) WriteHeader(status int) {
 	if rec.status != 0 {
 		return
@@ -66,15 +66,15 @@ func (rec *recorder) FlushError() error {
 	return err
 }
 
-// deadline is not there in tests without a connection, and never fails with
-// one.
+// deadline sets the write deadline. It fails only in tests without a
+// connection.
 func (rec *recorder) deadline() {
 	_ = rec.control.SetWriteDeadline(time.Now().Add(rec.timeout))
 }
 
-// abort breaks an answer off whose status is sent, so that the client does not
-// take a part for the whole.
+// abort aborts a response whose status is already sent, so that the client does
+// not treat it as complete.
 func abort(ctx context.Context, log *slog.Logger, doing string, err error) {
-	log.WarnContext(ctx, "answer broken off", "request", requestID(ctx), "step", doing, "error", err)
+	log.WarnContext(ctx, "response aborted", "request", requestID(ctx), "step", doing, "error", err)
 	panic(http.ErrAbortHandler)
 }

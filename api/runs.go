@@ -11,7 +11,8 @@ import (
 // RunReader reads the records of hook runs, in order of id and attempt.
 type RunReader interface {
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
-	// Run is all attempts of one run, in order; none when there is no such run.
+	// Run returns all attempts of one run, in order; none when there is no such
+	// run.
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
 }
 
@@ -22,7 +23,7 @@ type listRunsIn struct {
 	Claim     string   `query:"claim" maxLength:"128"`
 	Tenant    string   `query:"tenant" maxLength:"200"`
 	Point     string   `query:"point" maxLength:"64" doc:"post_create, post_claim, pre_release or pre_destroy."`
-	Output    bool     `query:"output" doc:"With what the attempts printed, some twenty runs at a time."`
+	Output    bool     `query:"output" doc:"Include the output of the attempts, at most 20 runs per page."`
 	State     []string `query:"state,explode" doc:"running, succeeded, failed, timed_out and so on; several as a list with commas or repeated."`
 }
 
@@ -34,12 +35,12 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	if err := isKnownPoint(in.Point); err != nil {
 		return nil, err
 	}
-	// A thousand attempts may have printed more than there is memory for.
+	// The output of a thousand attempts may exceed the memory.
 	if in.Output {
 		in.Limit = min(in.Limit, maxOutputs)
 	}
-	// As many more as one run has attempts, so that the last run on the page
-	// is sure to be there whole.
+	// One run's maximum number of attempts is added, so that the last run on
+	// the page is complete.
 	items, err := a.o.Runs.Runs(ctx, hooks.RunFilter{
 		Workload: in.Workload, Container: in.Container, Claim: in.Claim, Tenant: in.Tenant,
 		Point: hooks.Point(in.Point), States: wanted, After: in.After, Limit: in.Limit + hooks.MaxRetries + 1,
@@ -58,10 +59,10 @@ func (a *API) listRuns(ctx context.Context, in *listRunsIn) (*struct{ Body *Page
 	return &struct{ Body *Page[hooks.Run] }{page}, nil
 }
 
-// maxOutputs is how many runs a page has that has what they printed.
+// maxOutputs is the maximum number of runs on a page with output.
 const maxOutputs = 20
 
-// runBoundary is the first place at or after limit where a run ends.
+// runBoundary returns the first index at or after limit where a run ends.
 func runBoundary(items []hooks.Run, limit int) int {
 	for limit < len(items) && items[limit].ID == items[limit-1].ID {
 		limit++
@@ -71,7 +72,7 @@ func runBoundary(items []hooks.Run, limit int) int {
 
 func isKnownPoint(p string) error {
 	if p != "" && !hooks.Point(p).IsValid() {
-		return invalidf("query.point: %q is no hook point", p)
+		return invalidf("query.point: %q is not a hook point", p)
 	}
 	return nil
 }

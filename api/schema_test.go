@@ -14,8 +14,8 @@ import (
 	"github.com/hostler/hostler/hooks"
 )
 
-// What the server answers is what its own document says: a client that is made
-// from the document can read it.
+// The server's responses match its own document: a client that is generated
+// from the document can read them.
 func TestResponsesMatchDocument(t *testing.T) {
 	b := newTestBackend()
 	base := startServer(t, b)
@@ -31,7 +31,7 @@ func TestResponsesMatchDocument(t *testing.T) {
 		"/v1/workloads", "/v1/workloads/{id=web}", "/v1/workloads/{id=web}/snapshots?tenant=alice", "/v1/pools", "/v1/pools/{workload}",
 		"/v1/containers?state=claimed,destroyed", "/v1/containers/{id=box-1}", "/v1/claims?state=released", "/v1/claims/{id=claim-bob}",
 		"/v1/hook-runs", "/v1/hook-runs/{id=run-1}", "/v1/events?limit=2", "/v1/doctor", "/healthz", "/readyz",
-		// and what is not there
+		// and what does not exist
 		"/v1/workloads/{id=x}", "/v1/containers/{id=x}", "/v1/claims/{id=x}", "/v1/hook-runs/{id=x}", "/v1/events?after=99",
 	} {
 		check(get, "GET", "")
@@ -54,8 +54,8 @@ func TestResponsesMatchDocument(t *testing.T) {
 	check("/v1/workloads/{id=web}", "DELETE", "")
 }
 
-// checker makes a request and holds the answer against its schema. {id=x} in a
-// path is the parameter id with the value x.
+// checker makes a request and validates the response against its schema. {id=x}
+// in a path is the parameter id with the value x.
 func checker(t *testing.T, base string, compiler *jsonschema.Compiler) func(path, method, body string, headers ...string) {
 	return func(path, method, body string, headers ...string) {
 		t.Helper()

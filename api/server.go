@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Limits on connections. There is none on a whole answer, for a claim may wait
-// for minutes and a stream goes on: each write has its own instead.
+// Limits on connections. A whole response has none, because a claim may wait
+// for minutes and a stream does not end: each write has its own instead.
 const (
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 2 * time.Minute
 	maxHeaderSize = 64 << 10
 )
 
-// NewServer returns a server with the limits that the API is made for.
+// NewServer returns a server with the limits that the API needs.
 func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
@@ -25,7 +25,7 @@ func NewServer(handler http.Handler, log *slog.Logger) *http.Server {
 	}
 }
 
-// Close ends the streams of events, now and from now on, and has readyz say
-// that the server stops. Call it before http.Server.Shutdown, which would wait
-// for streams that never end. Closing twice is harmless.
+// Close ends current and later event streams, and makes readyz report that the
+// server is stopping. Call it before http.Server.Shutdown, which would wait for
+// streams that never end. A second call does nothing.
 func (a *API) Close() { a.closeOnce.Do(func() { close(a.closing) }) }

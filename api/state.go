@@ -8,9 +8,9 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// State keeps tenants' state outside of their containers.
+// State stores tenants' state outside of their containers.
 type State interface {
-	// Sync takes the state of an active claim into a snapshot at once.
+	// Sync uploads the state of an active claim as a snapshot.
 	Sync(ctx context.Context, claimID string) (claim.Claim, snapshot.Transfer, error)
 	// Snapshots lists a tenant's snapshots, the current one first.
 	Snapshots(ctx context.Context, workload, tenant string) ([]snapshot.Snapshot, error)
@@ -18,19 +18,19 @@ type State interface {
 	Restore(ctx context.Context, workload, tenant, id string) (snapshot.Snapshot, error)
 }
 
-// Synced is what taking the state of a claim did.
+// Synced is the result of uploading the state of a claim.
 type Synced struct {
 	Claim    claim.Claim `json:"claim"`
 	Transfer Transfer    `json:"transfer"`
 }
 
-// Transfer is what an upload did.
+// Transfer is the result of an upload.
 type Transfer struct {
-	Snapshot  string  `json:"snapshot" doc:"The one that is current now."`
-	Unchanged bool    `json:"unchanged" doc:"The current snapshot held all of it already, and nothing was stored."`
-	Files     int     `json:"files" doc:"Files, folders and links that were read from the container."`
-	Bytes     int64   `json:"bytes" doc:"How large they are."`
-	Sent      int64   `json:"uploaded_bytes" doc:"How many bytes went to the sink."`
+	Snapshot  string  `json:"snapshot" doc:"The snapshot that is current now."`
+	Unchanged bool    `json:"unchanged" doc:"The current snapshot was already the same, and nothing was stored."`
+	Files     int     `json:"files" doc:"The number of files, directories and links that were read from the container."`
+	Bytes     int64   `json:"bytes" doc:"Their total size."`
+	Sent      int64   `json:"uploaded_bytes" doc:"Bytes sent to the sink."`
 	Duration  float64 `json:"duration_ms"`
 }
 
@@ -45,19 +45,18 @@ func (a *API) sync(ctx context.Context, in *claimPath) (*struct{ Body Synced }, 
 	}}}, nil
 }
 
-// Snapshot is a tenant's state at one time, as an answer shows it: what and
-// when, and not where in the sink it lies.
+// Snapshot is a tenant's state at one time, without its location in the sink.
 type Snapshot struct {
 	ID           string    `json:"id"`
-	Current      bool      `json:"current" doc:"It is what the tenant's next claim begins with."`
+	Current      bool      `json:"current" doc:"The tenant's next claim begins with it."`
 	Time         time.Time `json:"time"`
 	Reason       string    `json:"reason,omitempty" doc:"Why it was taken: release, interval, request or restored."`
-	RestoredFrom string    `json:"restored_from,omitempty" doc:"The older snapshot that it is again."`
-	Revision     string    `json:"revision,omitempty" doc:"Of the workload, as its container was made."`
-	Claim        string    `json:"claim,omitempty" doc:"Whose container it was taken from."`
-	Files        int       `json:"files" doc:"Files, folders and links."`
-	Bytes        int64     `json:"bytes" doc:"How large they are."`
-	Stored       int64     `json:"stored_bytes" doc:"What they take in the sink."`
+	RestoredFrom string    `json:"restored_from,omitempty" doc:"The older snapshot that it restores."`
+	Revision     string    `json:"revision,omitempty" doc:"The workload's revision of its container."`
+	Claim        string    `json:"claim,omitempty" doc:"The claim whose container it was taken from."`
+	Files        int       `json:"files" doc:"The number of files, directories and links."`
+	Bytes        int64     `json:"bytes" doc:"Their total size."`
+	Stored       int64     `json:"stored_bytes" doc:"Their size in the sink."`
 }
 
 func viewSnapshot(s snapshot.Snapshot, current bool) Snapshot {
@@ -73,10 +72,11 @@ func viewSnapshot(s snapshot.Snapshot, current bool) Snapshot {
 
 type snapshotsIn struct {
 	ID     string `path:"id" maxLength:"128" doc:"The workload's id." example:"greeter"`
-	Tenant string `query:"tenant" required:"true" minLength:"1" maxLength:"200" doc:"Whose snapshots." example:"alice"`
+	Tenant string `query:"tenant" required:"true" minLength:"1" maxLength:"200" doc:"The tenant's name." example:"alice"`
 }
 
-// listSnapshots answers all of them at once: a workload's keep bounds them.
+// listSnapshots returns all of them at once: a workload's keep bounds their
+// number.
 func (a *API) listSnapshots(ctx context.Context, in *snapshotsIn) (*struct{ Body *Page[Snapshot] }, error) {
 	all, err := a.o.State.Snapshots(ctx, in.ID, in.Tenant)
 	if err != nil {
@@ -89,9 +89,9 @@ func (a *API) listSnapshots(ctx context.Context, in *snapshotsIn) (*struct{ Body
 	return &struct{ Body *Page[Snapshot] }{page}, nil
 }
 
-// RestoreRequest says whose snapshot is to be restored.
+// RestoreRequest has the tenant whose snapshot is restored.
 type RestoreRequest struct {
-	Tenant string `json:"tenant" minLength:"1" maxLength:"200" doc:"Whose snapshot it is." example:"alice"`
+	Tenant string `json:"tenant" minLength:"1" maxLength:"200" doc:"The tenant's name." example:"alice"`
 }
 
 type restoreIn struct {

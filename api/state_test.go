@@ -14,8 +14,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 )
 
-// Whoever moves a tenant's state is told why it could not be moved, and when
-// it makes sense to ask again.
+// The error of a state transfer has the reason, and when to retry.
 func TestStateErrors(t *testing.T) {
 	unsynced := func(direction string, err error) error {
 		return &claim.SyncError{Direction: direction, Err: err}

@@ -13,7 +13,7 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Workloads is what the API needs of whoever keeps workloads.
+// Workloads has the methods on workloads that the API needs.
 type Workloads interface {
 	Apply(ctx context.Context, source []byte, file, dir string) (pool.Applied, error)
 	Delete(ctx context.Context, id string) error
@@ -21,8 +21,8 @@ type Workloads interface {
 	Workloads(ctx context.Context) ([]pool.Record, error)
 }
 
-// workloadTypes are the content types of a workload file. A body without one
-// is taken as YAML, of which JSON is a part.
+// workloadTypes are the content types of a workload file. A body without one is
+// parsed as YAML, which includes JSON.
 var workloadTypes = []string{"application/yaml", "application/x-yaml", "text/yaml", "application/json"}
 
 const exampleWorkload = `id: greeter
@@ -37,30 +37,30 @@ type Workload struct {
 	ID        string    `json:"id"`
 	Name      string    `json:"name"`
 	Image     string    `json:"image"`
-	Revision  string    `json:"revision" doc:"Names all that a container is made of."`
+	Revision  string    `json:"revision" doc:"A hash of everything that determines its containers."`
 	Pool      Bounds    `json:"pool"`
-	Draining  bool      `json:"draining,omitempty" doc:"No container is made and none may be claimed."`
-	Deleting  bool      `json:"deleting,omitempty" doc:"It goes when its last container is gone."`
+	Draining  bool      `json:"draining,omitempty" doc:"No container is created and none may be claimed."`
+	Deleting  bool      `json:"deleting,omitempty" doc:"It is deleted with its last container."`
 	Source    string    `json:"source" doc:"The file as it was applied."`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
 }
 
-// Bounds are those of a pool, as the file says or as scaled since.
+// Bounds are the bounds of a pool, from the file or as scaled since.
 type Bounds struct {
 	MinIdle int `json:"min_idle"`
 	MaxSize int `json:"max_size"`
 }
 
-// AppliedWorkload is what applying a file did.
+// AppliedWorkload is the result of applying a file.
 type AppliedWorkload struct {
 	Workload
 	Created bool `json:"created" doc:"There was no such workload."`
 	Changed bool `json:"changed" doc:"Its revision or its pool changed."`
 }
 
-// viewWorkload shows a record. A source that this version can no longer read
-// is shown all the same, without what is in it.
+// viewWorkload returns a record for clients. If this version can no longer
+// parse the source, the fields from the source are empty.
 func viewWorkload(r pool.Record) Workload {
 	v := Workload{
 		ID: r.ID, Name: r.ID, Revision: r.Revision, Pool: Bounds{r.MinIdle, r.MaxSize},
@@ -114,7 +114,7 @@ func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error)
 		return nil, err
 	}
 	file := in.ID + ".yaml"
-	// The bytes are the server's again once this handler returns.
+	// The server reuses the bytes once this handler returns.
 	source := slices.Clone(in.RawBody)
 	parsed, err := workload.Parse(source, file)
 	if err != nil {
@@ -140,14 +140,14 @@ func (a *API) applyWorkload(ctx context.Context, in *applyIn) (*applyOut, error)
 	return out, nil
 }
 
-// workloadType refuses bodies that say that they are something else.
+// workloadType refuses bodies of another content type.
 func workloadType(ctx context.Context, contentType string) error {
 	if contentType == "" {
 		return nil
 	}
 	t, _, err := mime.ParseMediaType(contentType)
 	if err != nil || !slices.Contains(workloadTypes, t) {
-		return newProblem(ctx, UnsupportedMediaType, "a workload file is one of "+strings.Join(workloadTypes, ", "))
+		return newProblem(ctx, UnsupportedMediaType, "a workload file's content type is one of "+strings.Join(workloadTypes, ", "))
 	}
 	return nil
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/hostler/hostler/pool"
 )
 
-// failedReleases are claims that keep their containers, because their tenants'
-// state could not be kept.
+// failedReleases finds claims that keep their containers because their tenants'
+// state could not be uploaded.
 func (v *examination) failedReleases(ctx context.Context) error {
 	claims, err := v.Records.Claims(ctx, claim.Filter{States: []claim.State{claim.ReleaseFailed}})
 	if err != nil {
@@ -21,24 +21,24 @@ func (v *examination) failedReleases(ctx context.Context) error {
 	for _, c := range claims {
 		f := v.describeClaim(c)
 		f.Severity = Error
-		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container, %d releases in a row have failed: %s", c.ID, c.Tenant, c.Failures, c.Reason)
-		f.Hint = fmt.Sprintf(releaseHints[c.FailureReason]+"; `hostler release %[1]s` tries at once, and `hostler release %[1]s --discard` gives the state up", c.ID)
+		f.Message = fmt.Sprintf("claim %s of tenant %s keeps its container after %d consecutive failed releases: %s", c.ID, c.Tenant, c.Failures, c.Reason)
+		f.Hint = fmt.Sprintf(releaseHints[c.FailureReason]+"; `hostler release %[1]s` retries at once, and `hostler release %[1]s --discard` discards the state", c.ID)
 		v.addFinding(f)
 	}
 	return nil
 }
 
-// releaseHints say what to mend, by why a release fails.
+// releaseHints are the hints by the reason of a failed release.
 var releaseHints = map[claim.FailureReason]string{
-	"":                    "mend the sink",
-	claim.FailedBySink:    "mend the sink",
-	claim.FailedByTenant:  "see what keeps the container from being read; it is destroyed after the pool's release_failed_ttl",
-	claim.FailedByVersion: "start a server of the version between this one and the container's, which can release it",
-	claim.FailedStale:     "a later claim of the tenant, perhaps of another installation or before a restore, has kept its state, which is never overwritten: save by hand what is needed",
+	"":                    "fix the sink",
+	claim.FailedBySink:    "fix the sink",
+	claim.FailedByTenant:  "find out why the container cannot be read; it is destroyed after the pool's release_failed_ttl",
+	claim.FailedByVersion: "start a server of a version between this one's and the container's, which can release it",
+	claim.FailedStale:     "a later claim of the tenant, perhaps of another installation or before a restore, has uploaded its state, which is never overwritten: save what is needed manually",
 }
 
-// retainedContainers are pools in which so many releases have failed that there is
-// less room for others.
+// retainedContainers finds pools with so many failed releases that they reduce
+// the room for others.
 func (v *examination) retainedContainers(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
@@ -50,15 +50,15 @@ func (v *examination) retainedContainers(ctx context.Context) error {
 		}
 		v.addFinding(Finding{
 			Severity: Error, Workload: s.Workload,
-			Message: fmt.Sprintf("%d containers of %s hold what could not be kept; all above max_size, %d, take the room of others", s.Kept, s.Workload, s.MaxSize),
-			Hint: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` says why; mend that, or give states up with `hostler release CLAIM --discard`; "+
-				"`hostler scale %[1]s --max-size N` makes room meanwhile", s.Workload),
+			Message: fmt.Sprintf("%d containers of %s are retained after failed releases; those beyond max_size (%d) reduce the room for others", s.Kept, s.Workload, s.MaxSize),
+			Hint: fmt.Sprintf("`hostler get claims --failed --workload %[1]s` shows the reasons; fix them, or discard states with `hostler release CLAIM --discard`; "+
+				"`hostler scale %[1]s --max-size N` makes room in the meantime", s.Workload),
 		})
 	}
 	return nil
 }
 
-// newerContainers are pools with containers that a newer server made.
+// newerContainers finds pools with containers that a newer server created.
 func (v *examination) newerContainers(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
@@ -70,15 +70,15 @@ func (v *examination) newerContainers(ctx context.Context) error {
 		}
 		v.addFinding(Finding{
 			Severity: Warning, Workload: s.Workload,
-			Message: fmt.Sprintf("%d containers of %s were made by a newer server: this one cannot speak to them, and leaves them alone", s.Newer, s.Workload),
+			Message: fmt.Sprintf("%d containers of %s were made by a newer server: this one does not support their protocol, and leaves them unchanged", s.Newer, s.Workload),
 			Hint:    "finish the upgrade of the servers; to stay with this version, start the newer one again, drain the pool and release its claims there first",
 		})
 	}
 	return nil
 }
 
-// stuckClaimAge is how long the making or the release of a claim may take: the
-// longest wait for a container, and hooks.
+// stuckClaimAge is how long the creation or the release of a claim may take:
+// the maximum wait for a container, and hooks.
 const stuckClaimAge = 15 * time.Minute
 
 func (v *examination) stuckClaims(ctx context.Context) error {
@@ -96,17 +96,17 @@ func (v *examination) stuckClaims(ctx context.Context) error {
 		}
 		f := v.describeClaim(c)
 		f.Message = fmt.Sprintf("claim %s of tenant %s has been %s for %s", c.ID, c.Tenant, c.State, v.age(since))
-		f.Hint = fmt.Sprintf("`hostler events --claim %s --after 0` says how far it is; `hostler release %s` ", c.ID, c.ID) +
-			map[claim.State]string{claim.Pending: "ends it", claim.Releasing: "waits for its end and says what is in the way"}[c.State]
+		f.Hint = fmt.Sprintf("`hostler events --claim %s --after 0` shows its progress; `hostler release %s` ", c.ID, c.ID) +
+			map[claim.State]string{claim.Pending: "ends it", claim.Releasing: "waits for its end and shows what blocks it"}[c.State]
 		v.addFinding(f)
 	}
 	return nil
 }
 
-// maxClaimEvents is more than a claim has of one type.
+// maxClaimEvents is more than the number of a claim's events of one type.
 const maxClaimEvents = 1000
 
-// since is when a claim got into its state.
+// since returns when a claim entered its state.
 func (v *examination) since(ctx context.Context, c claim.Claim) (time.Time, error) {
 	if c.State == claim.Pending {
 		return c.CreatedAt, nil
@@ -116,7 +116,7 @@ func (v *examination) since(ctx context.Context, c claim.Claim) (time.Time, erro
 		return time.Time{}, err
 	}
 	if len(page.Items) == 0 {
-		return c.CreatedAt, nil // it is older than what is kept of the log
+		return c.CreatedAt, nil // it is older than the log's retention
 	}
 	return page.Items[len(page.Items)-1].Time, nil
 }
@@ -125,7 +125,7 @@ func (v *examination) describeClaim(c claim.Claim) Finding {
 	return Finding{Severity: Warning, Workload: c.Workload, Container: c.Container, Claim: c.ID, Tenant: c.Tenant}
 }
 
-// failingPools are those whose containers cannot be made.
+// failingPools finds pools whose containers cannot be created.
 func (v *examination) failingPools(ctx context.Context) error {
 	all, err := v.Pools.Statuses(ctx)
 	if err != nil {
@@ -137,19 +137,19 @@ func (v *examination) failingPools(ctx context.Context) error {
 		}
 		f := Finding{
 			Severity: Warning, Workload: s.Workload,
-			Message: fmt.Sprintf("%d containers of %s in a row could not be made: %s", s.Fill.Failures, s.Workload, s.Fill.LastError),
-			Hint: fmt.Sprintf("mend the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; "+
-				"`hostler events --workload %s --type hook.failed,container` says more", s.Workload),
+			Message: fmt.Sprintf("%d consecutive container creations of %s failed: %s", s.Fill.Failures, s.Workload, s.Fill.LastError),
+			Hint: fmt.Sprintf("fix the image, the hook or the file and `hostler apply -f FILE`: a changed file is tried at once; "+
+				"`hostler events --workload %s --type hook.failed,container` shows details", s.Workload),
 		}
 		if s.Containers[pool.Idle] == 0 {
-			f.Severity = Error // nobody can claim
+			f.Severity = Error // no tenant can claim
 		}
 		v.addFinding(f)
 	}
 	return nil
 }
 
-// runEndGrace is how long after its timeout a hook's end may be on record.
+// runEndGrace is how long after its timeout the end of a hook may be recorded.
 const runEndGrace = time.Minute
 
 func (v *examination) stuckRuns(ctx context.Context) error {
@@ -171,8 +171,8 @@ func (v *examination) stuckRuns(ctx context.Context) error {
 	return nil
 }
 
-// timeout is that of the hook of a run; the longest there is when its workload
-// cannot be found any more.
+// timeout returns the timeout of a run's hook, or the maximum when its workload
+// no longer exists.
 func (v *examination) timeout(ctx context.Context, r hooks.Run) time.Duration {
 	c, err := v.Records.Container(ctx, r.Container)
 	if err != nil {

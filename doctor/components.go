@@ -14,7 +14,7 @@ func (v *examination) engine(ctx context.Context) error {
 		v.engineUnavailable = true
 		v.addFinding(Finding{
 			Severity: Error, Message: fmt.Sprintf("the container engine does not answer: %v", err),
-			Hint: "start it, or mend the way to it; nothing is lost meanwhile, and the server reconnects by itself",
+			Hint: "start it, or fix the connection to it; nothing is lost in the meantime, and the server reconnects by itself",
 		})
 		return nil
 	}
@@ -28,15 +28,15 @@ func (v *examination) database(ctx context.Context) (err error) {
 	if err != nil {
 		v.recordsUnavailable = true
 		v.addFinding(Finding{
-			Severity: Error, Message: fmt.Sprintf("the database does not answer, and nothing that it says was looked at: %v", err),
-			Hint: "start it, or mend the way to it; no claim can be made or released until it answers, and those that there are stay",
+			Severity: Error, Message: fmt.Sprintf("the database does not answer, and its records were not checked: %v", err),
+			Hint: "start it, or fix the connection to it; no claim can be made or released until it answers, and existing claims stay",
 		})
 	}
 	return nil
 }
 
-// A disk with less than this left will be full soon: the database's side file
-// alone may grow to 64 MiB before it is copied back.
+// A disk with less free space than this will soon be full: the database's
+// write-ahead log alone may grow to 64 MiB before a checkpoint.
 const (
 	lowSpace      = 1 << 30
 	criticalSpace = 128 << 20
@@ -50,7 +50,7 @@ func (v *examination) disk(context.Context) (err error) {
 	f := Finding{
 		Severity: Warning,
 		Message:  fmt.Sprintf("the disk with %s has %d MiB left of %d", v.report.Disk.Path, v.report.Disk.Free>>20, v.report.Disk.Total>>20),
-		Hint:     "make room on it: without any, no claim can be recorded; a shorter --retention of `hostler serve` keeps fewer records",
+		Hint:     "free space on it: on a full disk, no claim can be recorded; a shorter --retention of `hostler serve` keeps fewer records",
 	}
 	if v.report.Disk.Free < criticalSpace {
 		f.Severity = Error

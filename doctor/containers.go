@@ -10,7 +10,7 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// unknownContainers are containers that carry this installation's label and have no
+// unknownContainers finds containers that have this installation's label and no
 // live record.
 func (v *examination) unknownContainers(ctx context.Context) error {
 	for _, s := range v.engineContainers {
@@ -27,15 +27,15 @@ func (v *examination) unknownContainers(ctx context.Context) error {
 		}
 		v.addFinding(Finding{
 			Severity: Warning, Workload: s.Workload, Container: s.ID,
-			Message: fmt.Sprintf("the engine has container %s, which was made here and is not known any more", s.ID),
-			Hint:    "wait a minute: a server that runs removes it, unless its database is the wrong one or an old copy; if so, stop it",
+			Message: fmt.Sprintf("the engine has container %s, which this installation created and which has no record any more", s.ID),
+			Hint:    "wait a minute: a running server removes it; if its database is the wrong one or an old copy, stop the server at once",
 		})
 	}
 	return nil
 }
 
-// missingContainers are containers that should run and do not, and that nobody has
-// noticed.
+// missingContainers finds containers that should run and do not, and whose exit
+// was not observed.
 func (v *examination) missingContainers(ctx context.Context) error {
 	if v.engineUnavailable {
 		return nil
@@ -52,7 +52,8 @@ func (v *examination) missingContainers(ctx context.Context) error {
 		if runs[c.ID] || c.Health == pool.Exited {
 			continue
 		}
-		// It may have been made, started or given up since the list was taken.
+		// It may have been created, started or destroyed since the list was
+		// taken.
 		s, err := v.Engine.Status(ctx, c.ID)
 		if err == nil && s.State == runtime.Running {
 			continue
@@ -67,7 +68,7 @@ func (v *examination) missingContainers(ctx context.Context) error {
 		f := Finding{
 			Severity: Error, Workload: c.Workload, Container: c.ID, Claim: c.Claim, Tenant: c.Tenant,
 			Message: fmt.Sprintf("container %s is %s in the database and does not run on the engine", c.ID, c.State),
-			Hint:    fmt.Sprintf("`hostler delete container %s`: another is made", c.ID),
+			Hint:    fmt.Sprintf("`hostler delete container %s`: another is created", c.ID),
 		}
 		if c.State == pool.Claimed {
 			f.Hint = fmt.Sprintf("`hostler release %s`, and have the tenant claim again", c.Claim)
@@ -77,7 +78,8 @@ func (v *examination) missingContainers(ctx context.Context) error {
 	return nil
 }
 
-// unhealthyContainers are claimed containers that are of no use to their tenants any more.
+// unhealthyContainers finds claimed containers that have exited or are
+// unhealthy.
 func (v *examination) unhealthyContainers(ctx context.Context) error {
 	rows, err := v.Records.Containers(ctx, pool.ContainerFilter{States: []pool.State{pool.Claimed}})
 	if err != nil {
@@ -90,21 +92,22 @@ func (v *examination) unhealthyContainers(ctx context.Context) error {
 		v.addFinding(Finding{
 			Severity: Error, Workload: c.Workload, Container: c.ID, Claim: c.Claim, Tenant: c.Tenant,
 			Message: fmt.Sprintf("container %s of tenant %s is %s: %s", c.ID, c.Tenant, c.Health, c.Reason),
-			Hint:    fmt.Sprintf("`hostler logs --container %s` says why; `hostler release %s`, and have the tenant claim again", c.ID, c.Claim),
+			Hint:    fmt.Sprintf("`hostler logs --container %s` shows the cause; `hostler release %s`, and have the tenant claim again", c.ID, c.Claim),
 		})
 	}
 	return nil
 }
 
-// stuckContainerAge is how long the making or the removal of a container may take. A
-// large image, or hooks, may take minutes.
+// stuckContainerAge is how long the creation or the removal of a container may
+// take. A large image, or hooks, may take minutes.
 const stuckContainerAge = 15 * time.Minute
 
-// transitionHints is what to do about a container that does not get out of a state.
+// transitionHints are the hints for containers that stay in a transitional
+// state.
 var transitionHints = map[pool.State]string{
-	pool.Creating: "`hostler events --container %[1]s --after 0` says how far it is; a restart of `hostler serve` gives it up and makes another",
-	pool.Destroying: "`hostler get runs --point pre_destroy --workload %[2]s` says whether a hook hangs, the server's log whether the engine refuses; " +
-		"once it is removed from the engine, by whatever means, it is gone here too",
+	pool.Creating: "`hostler events --container %[1]s --after 0` shows its progress; a restart of `hostler serve` discards it and creates another",
+	pool.Destroying: "`hostler get runs --point pre_destroy --workload %[2]s` shows whether a hook hangs, the server's log whether the engine refuses; " +
+		"once it is removed from the engine, by any means, its record is destroyed too",
 }
 
 func (v *examination) stuckContainers(ctx context.Context) error {

@@ -1,11 +1,10 @@
-// Package doctor looks an installation over and says what is wrong with it:
-// where the engine and the database disagree, what has been on its way for too
-// long, what fails again and again, and what is about to run out.
+// Package doctor diagnoses an installation: differences between the engine and
+// the database, operations that take too long or fail repeatedly, and resources
+// that are about to run out.
 //
-// It promises to change nothing, to go on with the other checks when one of
-// them cannot be made, and to name with each finding what to do about it. What
-// mends itself within moments is no finding. To mend anything is left to who
-// reads the report.
+// It promises to change nothing, to continue with the other checks when one of
+// them fails, and to give a hint with each finding. A problem that resolves
+// itself within moments is not a finding. Repairs are up to the operator.
 package doctor
 
 import (
@@ -23,13 +22,13 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Doctor knows where to look.
+// Doctor has the sources that the checks read.
 type Doctor struct {
 	Engine  Engine
 	Records Records
 	Pools   Pools
 	Catalog Catalog
-	// Database and Disk tell of where the records are.
+	// Database and Disk describe where the records are stored.
 	Database func(ctx context.Context) (Database, error)
 	Disk     func() (Disk, error)
 }
@@ -40,7 +39,7 @@ type Engine interface {
 	Status(ctx context.Context, id string) (runtime.Status, error)
 }
 
-// Records are what the database says.
+// Records reads the records of the database.
 type Records interface {
 	Container(ctx context.Context, id string) (pool.Container, error)
 	Containers(ctx context.Context, f pool.ContainerFilter) ([]pool.Container, error)
@@ -49,31 +48,31 @@ type Records interface {
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
 }
 
-// Pools tells what the fill loops do.
+// Pools returns the status of the fill loops.
 type Pools interface {
 	Statuses(ctx context.Context) ([]pool.Status, error)
 }
 
-// Catalog finds what containers were made of.
+// Catalog finds the workload revisions of containers.
 type Catalog interface {
 	Revision(ctx context.Context, workload, revision string) (*workload.Workload, pool.Record, error)
 }
 
-// check is one thing to look at. Its error says that it could not be looked at.
+// check is one check. It returns an error when the check could not be made.
 type check struct {
 	name string
 	run  func(*examination, context.Context) error
 }
 
-// componentChecks is looked at first: records are compared with what the engine says,
-// and cannot be looked at without the database.
+// componentChecks run first: records are compared with the engine's containers,
+// and cannot be read without the database.
 var componentChecks = []check{
 	{"engine", (*examination).engine},
 	{"disk", (*examination).disk},
 	{"database", (*examination).database},
 }
 
-// recordChecks are what the database says, and the engine perhaps not.
+// recordChecks compare the records with the engine and with time limits.
 var recordChecks = []check{
 	{"unknown_container", (*examination).unknownContainers},
 	{"missing_container", (*examination).missingContainers},
@@ -87,21 +86,22 @@ var recordChecks = []check{
 	{"stuck_hook", (*examination).stuckRuns},
 }
 
-// examination is one examination.
+// examination is one run of all checks.
 type examination struct {
 	*Doctor
-	current            string // under way
+	current            string // the check in progress
 	now                time.Time
-	engineContainers   []runtime.Status // what the engine has
+	engineContainers   []runtime.Status // the engine's containers
 	engineUnavailable  bool             // the engine does not answer
-	recordsUnavailable bool             // nor does the database
+	recordsUnavailable bool             // the database does not answer
 	report             *Report
 }
 
-// checkTimeout bounds each check: who asks wants to know what does not answer, too.
+// checkTimeout bounds each check, so that the report also has the components
+// that do not answer.
 const checkTimeout = 10 * time.Second
 
-// Examine makes every check.
+// Examine runs every check.
 func (d *Doctor) Examine(ctx context.Context) Report {
 	v := &examination{Doctor: d, now: time.Now(), report: &Report{Findings: []Finding{}}}
 	v.runChecks(ctx, componentChecks)
@@ -115,27 +115,27 @@ func (d *Doctor) Examine(ctx context.Context) Report {
 	return *v.report
 }
 
-// runChecks makes some of the checks.
+// runChecks runs the given checks.
 func (v *examination) runChecks(ctx context.Context, checks []check) {
 	for _, c := range checks {
 		v.current = c.name
 		checkCtx, cancel := context.WithTimeoutCause(ctx, checkTimeout, errCheckTimeout)
 		if err := c.run(v, checkCtx); err != nil {
 			v.addFinding(Finding{
-				Severity: Error, Message: fmt.Sprintf("it could not be looked at: %v", err),
-				Hint: "see that the engine and the database can be reached, and the server's log",
+				Severity: Error, Message: fmt.Sprintf("check failed: %v", err),
+				Hint: "check that the engine and the database are reachable, and the server's log",
 			})
 		}
 		cancel()
 	}
 }
 
-var errCheckTimeout = fmt.Errorf("there was no answer within %s", checkTimeout)
+var errCheckTimeout = fmt.Errorf("no answer within %s", checkTimeout)
 
 func (v *examination) addFinding(f Finding) {
 	f.Check = v.current
 	v.report.Findings = append(v.report.Findings, f)
 }
 
-// age is how long ago something was, for people.
+// age returns how long ago t was, for display.
 func (v *examination) age(t time.Time) time.Duration { return v.now.Sub(t).Round(time.Second) }

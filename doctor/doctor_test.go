@@ -30,7 +30,8 @@ pool: { min_idle: 1, max_size: 3, reuse: never }
 sync: { sink: { type: file } }
 `
 
-// newDoctor is the doctor of a yard whose disk has so much room.
+// newDoctor returns the doctor of a harness whose disk has the given free
+// space.
 func newDoctor(h *flowtest.Harness, free uint64) *doctor.Doctor {
 	return &doctor.Doctor{
 		Engine: h.RT, Records: h.DB, Pools: h.Pools, Catalog: h.Pools.Catalog,
@@ -43,24 +44,24 @@ func newDoctor(h *flowtest.Harness, free uint64) *doctor.Doctor {
 
 const freeSpace = 1 << 39
 
-// What is wrong is found, told with its remedy, and nothing else is.
+// Each problem is one finding with a hint, and there are no other findings.
 func TestFindings(t *testing.T) {
 	tests := []struct {
 		name     string
-		stopped  bool // there are no loops, which would mend it
+		stopped  bool // without the loops, which would fix it
 		setUp    func(h *flowtest.Harness)
 		severity doctor.Severity
 		check    string
-		says     string
+		message  string
 		hint     string
 	}{
-		{"a stranger", true, func(h *flowtest.Harness) {
+		{"an unknown container", true, func(h *flowtest.Harness) {
 			require.NoError(h.T, h.RT.Create(h.T.Context(), runtime.Spec{ID: "stray", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
 		}, doctor.Warning, "unknown_container", "stray", "wait a minute"},
 		{"a record without a container", true, func(h *flowtest.Harness) {
 			record(h, pool.Idle)
 		}, doctor.Error, "missing_container", "idle in the database", "hostler delete container c1"},
-		{"a claimed container that ended unnoticed", true, func(h *flowtest.Harness) {
+		{"a claimed container with an unobserved exit", true, func(h *flowtest.Harness) {
 			record(h, pool.Idle)
 			reserve(h, false)
 		}, doctor.Error, "missing_container", "claimed in the database", "hostler release k1"},
@@ -70,7 +71,7 @@ func TestFindings(t *testing.T) {
 			h.Restart()
 			h.Until("there is one of this version", func() bool { return h.Count("w", pool.Idle) == 2 })
 		}, doctor.Warning, "newer_container", "1 containers of w were made by a newer server", "finish the upgrade"},
-		{"a claimed container that ended", false, func(h *flowtest.Harness) {
+		{"a claimed container that exited", false, func(h *flowtest.Harness) {
 			c := h.Claim("w", "ada")
 			h.AwaitIdle("w", 1)
 			h.RT.Kill(c.Container)
@@ -104,8 +105,8 @@ func TestFindings(t *testing.T) {
 			require.NoError(h.T, err)
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_claim", "releasing for 1h0m0s", "hostler release k1"},
-		{"a disk that is nearly full", true, func(*flowtest.Harness) {}, doctor.Error, "disk", "64 MiB left", "make room"},
-		{"an engine that is away", true, func(h *flowtest.Harness) {
+		{"a disk that is nearly full", true, func(*flowtest.Harness) {}, doctor.Error, "disk", "64 MiB left", "free space"},
+		{"an unavailable engine", true, func(h *flowtest.Harness) {
 			h.RT.SetDown(true)
 		}, doctor.Error, "engine", "does not answer", "start it"},
 	}
@@ -118,7 +119,7 @@ func TestFindings(t *testing.T) {
 					h.Start()
 					h.AwaitIdle("w", 1)
 				}
-				require.Equal(t, []doctor.Finding{}, newDoctor(h, freeSpace).Examine(t.Context()).Findings, "before the trouble")
+				require.Equal(t, []doctor.Finding{}, newDoctor(h, freeSpace).Examine(t.Context()).Findings, "before setUp")
 				test.setUp(h)
 				free := uint64(freeSpace)
 				if test.check == "disk" {
@@ -130,7 +131,7 @@ func TestFindings(t *testing.T) {
 				f := report.Findings[0]
 				require.Equal(t, test.severity, f.Severity)
 				require.Equal(t, test.check, f.Check)
-				require.Contains(t, f.Message, test.says)
+				require.Contains(t, f.Message, test.message)
 				require.Contains(t, f.Hint, test.hint)
 			})
 		})
@@ -166,7 +167,7 @@ func reserve(h *flowtest.Harness, wait bool) {
 	}
 }
 
-// A pool that cannot be filled is worse when nothing waits in it.
+// A failing pool is an error when it has no idle container.
 func TestFailingPoolSeverity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -184,7 +185,7 @@ func TestFailingPoolSeverity(t *testing.T) {
 	})
 }
 
-// A hook whose end is not on record long after its timeout is found.
+// A hook whose end is not recorded long after its timeout is a finding.
 func TestStuckHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.NewStopped(t)
@@ -201,8 +202,8 @@ func TestStuckHook(t *testing.T) {
 	})
 }
 
-// A database that is away is one finding, and no record is asked for: each
-// would take as long as it is patient.
+// An unavailable database is one finding, and no record is read, because each
+// read would take until its timeout.
 func TestStoreUnavailableIsOneFinding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
@@ -217,5 +218,5 @@ func TestStoreUnavailableIsOneFinding(t *testing.T) {
 	})
 }
 
-// advance lets time go by on the bubble's clock.
+// advance advances the bubble's clock.
 func advance(d time.Duration) { <-time.After(d) }

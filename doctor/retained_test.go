@@ -12,8 +12,8 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// Containers that are kept for what could not be kept are told of when they
-// take the room of others, and not before.
+// Containers that are retained after failed releases are a finding when they
+// reduce the room for others, and not before.
 func TestRetainedContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)

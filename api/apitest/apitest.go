@@ -1,6 +1,6 @@
-// Package apitest is a backend for the API that lives in memory: what the
-// tests of the API, of its client and of the command line talk to. It keeps
-// what it is given and does nothing by itself. Errors can be set for each call.
+// Package apitest has an in-memory backend for the tests of the API, of its
+// client and of the command line. It stores what it is given and does nothing
+// by itself. Errors can be set for each call.
 package apitest
 
 import (
@@ -23,10 +23,10 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-// Time is when everything happens.
+// Time is the time of all records.
 var Time = time.Date(2026, time.January, 2, 3, 4, 5, 0, time.UTC)
 
-// Backend is all that the API needs.
+// Backend implements all services that the API needs.
 type Backend struct {
 	mu         sync.Mutex // guards all that follows
 	Errors     map[string]error
@@ -39,9 +39,9 @@ type Backend struct {
 	OldestSeq  int64 // events before it are deleted
 	Output     string
 	TTL        time.Duration       // of idle claims
-	Snapshots  []snapshot.Snapshot // of whoever asks, the current one first
+	Snapshots  []snapshot.Snapshot // of every tenant, the current one first
 	Report     doctor.Report
-	Requests   []any // requests of claims and releases, as they came
+	Requests   []any // requests of claims and releases, in order
 	changed    chan struct{}
 }
 
@@ -58,7 +58,7 @@ func New() *Backend {
 	}
 }
 
-// Options are those of an API over the backend.
+// Options returns the options of an API with the backend.
 func (b *Backend) Options() api.Options {
 	return api.Options{
 		Workloads: workloads{b}, Pools: pools{b}, Containers: containers{b},
@@ -81,7 +81,7 @@ func (b *Backend) injectedError(call string) error {
 	return b.Errors[call]
 }
 
-// Append adds events to the log, with their place in it.
+// Append adds events to the log and numbers them.
 func (b *Backend) Append(es ...activity.Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -325,7 +325,7 @@ func (b claims) Release(_ context.Context, id string, r release.Request) (claim.
 
 func matchesField(want, got string) bool { return want == "" || want == got }
 
-// firstMatching is the first limit items that match.
+// firstMatching returns the first limit items that match.
 func firstMatching[T any](items []T, limit int, ok func(T) bool) []T {
 	var out []T
 	for _, item := range items {

@@ -13,7 +13,7 @@ import (
 
 type state struct{ *Backend }
 
-// Sync takes nothing: the current snapshot is what it was.
+// Sync uploads nothing: the current snapshot stays unchanged.
 func (b state) Sync(ctx context.Context, id string) (claim.Claim, snapshot.Transfer, error) {
 	if err := b.injectedError("sync"); err != nil {
 		return claim.Claim{}, snapshot.Transfer{}, err
