@@ -13,14 +13,15 @@ import (
 	"time"
 )
 
-// api asks the API server as the administrator. It is all that starting a
-// cluster needs of a client; tests have the real one.
+// api is a client of the API server with the administrator's rights. It has only
+// what the start of a cluster needs; tests use the real client.
 type api struct {
 	client *http.Client
 	url    string
 }
 
-// insecure is for parts that make their own certificates, on the loopback.
+// insecure is a client for parts that create their own certificates, on a
+// loopback address.
 var insecure = &http.Client{
 	Timeout: 2 * time.Second,
 	Transport: &http.Transport{
@@ -40,14 +41,14 @@ func newAPI(l layout) (*api, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the authority's certificate is broken")
+		return nil, errors.New("the authority's certificate is invalid")
 	}
 	return &api{
 		url: l.URL(),
 		client: &http.Client{
 			Timeout: 5 * time.Second,
 			Transport: &http.Transport{
-				// A proxy of the environment does not know this address.
+				// A proxy in the environment cannot reach this address.
 				Proxy:             nil,
 				DisableKeepAlives: true,
 				TLSClientConfig:   &tls.Config{Certificates: []tls.Certificate{pair}, RootCAs: pool},
@@ -56,7 +57,7 @@ func newAPI(l layout) (*api, error) {
 	}, nil
 }
 
-// get reads what is at path into v, if v is not nil.
+// get decodes the object at path into v, if v is not nil.
 func (a *api) get(ctx context.Context, path string, v any) error {
 	body, err := fetch(ctx, a.client, a.url+path)
 	if err != nil || v == nil {
@@ -68,7 +69,7 @@ func (a *api) get(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// probe asks whether a URL answers with 200.
+// probe returns an error unless a URL answers with 200.
 func probe(ctx context.Context, client *http.Client, url string) error {
 	_, err := fetch(ctx, client, url)
 	return err
@@ -96,7 +97,7 @@ func fetch(ctx context.Context, client *http.Client, url string) ([]byte, error)
 	return body, nil
 }
 
-// node is what of a node says whether pods can run on it.
+// node has the fields of a node that show whether pods can run on it.
 type node struct {
 	Spec struct {
 		Taints []struct {
@@ -110,7 +111,7 @@ type node struct {
 	} `json:"status"`
 }
 
-// schedulable is nil when pods can run on the node, else why they cannot.
+// schedulable returns why pods cannot run on the node, or nil if they can.
 func (n node) schedulable() error {
 	ready := errors.New("the node has no condition yet")
 	for _, c := range n.Status.Conditions {
@@ -140,7 +141,7 @@ func nodeReady(ctx context.Context, l layout) error {
 	return n.schedulable()
 }
 
-// pods is what of a list of pods tells one from another.
+// pods has the fields of a list of pods that identify them.
 type pods struct {
 	Items []struct {
 		Metadata struct {
@@ -149,8 +150,8 @@ type pods struct {
 	} `json:"items"`
 }
 
-// podsReady says whether the kubelet knows the node's pods: one that has just
-// started says for a while that they do not exist.
+// podsReady returns an error unless the kubelet knows the node's pods: after its
+// start it reports for a while that they do not exist.
 func podsReady(ctx context.Context, l layout) error {
 	server, err := newAPI(l)
 	if err != nil {
@@ -176,8 +177,8 @@ func podsReady(ctx context.Context, l layout) error {
 	return nil
 }
 
-// accountReady says whether a pod could be made in the namespace default: the
-// controllers make its service account and the certificate that goes with it.
+// accountReady returns an error unless a pod can be created in the namespace
+// default: the controllers create its service account and its certificate.
 func accountReady(ctx context.Context, l layout) error {
 	api, err := newAPI(l)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A node takes pods when it is ready and nothing is held against it; else the
-// reason is said.
+// A node accepts pods if it is ready and has no taint; otherwise the error has
+// the reason.
 func TestSchedulable(t *testing.T) {
 	const ready = `"status":{"conditions":[{"type":"Ready","status":"True"}]}`
 	for name, test := range map[string]struct{ json, want string }{

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// cgroups are the cluster's control groups: one in each hierarchy of version 1,
-// or the only one of version 2.
+// cgroups returns the cluster's control groups: one in each hierarchy of version
+// 1, or the only one of version 2.
 func cgroups(l layout) ([]mount, error) {
 	list, err := mounts()
 	if err != nil {
@@ -28,7 +28,7 @@ func cgroups(l layout) ([]mount, error) {
 	return list, nil
 }
 
-// makeCgroups makes the group that the kubelet puts its pods below.
+// makeCgroups creates the group below which the kubelet puts its pods.
 func makeCgroups(l layout) error {
 	list, err := cgroups(l)
 	if err != nil {
@@ -39,7 +39,7 @@ func makeCgroups(l layout) error {
 			delegateControllers(filepath.Dir(m.point))
 		}
 		if err := os.MkdirAll(m.point, 0o755); err != nil {
-			return fmt.Errorf("make a control group: %w", err)
+			return fmt.Errorf("create a control group: %w", err)
 		}
 		if m.kind == "cgroup2" {
 			delegateControllers(m.point)
@@ -48,8 +48,8 @@ func makeCgroups(l layout) error {
 	return nil
 }
 
-// delegateControllers lets the children of a group have every controller that it has. What
-// cannot be passed on the kubelet misses, and says so better than we could.
+// delegateControllers enables every controller of a group for its children. It
+// ignores errors, because the kubelet reports a missing controller.
 func delegateControllers(group string) {
 	controllers, err := os.ReadFile(filepath.Join(group, "cgroup.controllers"))
 	if err != nil {
@@ -60,23 +60,23 @@ func delegateControllers(group string) {
 	}
 }
 
-// removeCgroups kills all that runs in pods and removes the pods' groups.
+// removeCgroups kills all processes in pods and removes the pods' groups.
 func removeCgroups(ctx context.Context, l layout) error {
 	list, err := cgroups(l)
 	if err != nil {
 		return err
 	}
 	return poll(ctx, 20*time.Millisecond, func(context.Context) error {
-		var faults []error
+		var errs []error
 		for _, m := range list {
-			faults = append(faults, removeCgroup(m.point))
+			errs = append(errs, removeCgroup(m.point))
 		}
-		return errors.Join(faults...)
+		return errors.Join(errs...)
 	})
 }
 
 // removeCgroup kills the processes of a group and of those below, and removes
-// the groups, as far as that goes at once: a killed process takes a moment.
+// the groups. It returns an error for groups whose processes have not exited yet.
 func removeCgroup(root string) error {
 	var dirs []string
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -92,26 +92,26 @@ func removeCgroup(root string) error {
 		return fmt.Errorf("list the control groups: %w", err)
 	}
 	slices.Reverse(dirs) // children first
-	var faults []error
+	var errs []error
 	for _, dir := range dirs {
-		// What is frozen does not die; version 1 only has this file.
+		// A frozen process does not exit. Only version 1 has this file.
 		_ = os.WriteFile(filepath.Join(dir, "freezer.state"), []byte("THAWED"), 0o644)
 		killCgroup(dir)
 		if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			faults = append(faults, err)
+			errs = append(errs, err)
 		}
 	}
-	return errors.Join(faults...)
+	return errors.Join(errs...)
 }
 
 func killCgroup(dir string) {
 	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
 	if err != nil {
-		return // it is gone
+		return // it is removed
 	}
 	for _, text := range strings.Fields(string(data)) {
 		if pid, err := strconv.Atoi(text); err == nil && pid > 1 {
-			// If it does not die, the group stays, and that is reported.
+			// If it does not exit, the removal of the group reports that.
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// cluster is one cluster and how to talk about it.
+// cluster is a cluster, and where its progress is printed.
 type cluster struct {
 	layout
 	tools tools
@@ -21,8 +21,8 @@ type cluster struct {
 }
 
 const (
-	startTimeout  = 90 * time.Second // for a part to work; a slow machine takes 10
-	statusTimeout = 30 * time.Second // for one that works to say so
+	startTimeout  = 90 * time.Second // until a part works; a slow machine takes 10 s
+	statusTimeout = 30 * time.Second // until a working part answers
 	pollInterval  = 50 * time.Millisecond
 
 	lockFile = "hostler-cluster.lock"
@@ -32,7 +32,7 @@ func (c cluster) logf(format string, args ...any) {
 	fmt.Fprintf(c.out, "cluster: "+format+"\n", args...)
 }
 
-// withLock does one thing to a cluster at a time, whoever asks.
+// withLock calls do while no other process changes the cluster.
 func (c cluster) withLock(do func() error) error {
 	if os.Geteuid() != 0 {
 		return errors.New("a node needs root")
@@ -47,7 +47,7 @@ func (c cluster) withLock(do func() error) error {
 	defer file.Close()
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		c.logf("somebody else is at it, waiting")
+		c.logf("locked by another process, waiting")
 		err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX)
 	}
 	if err != nil {
@@ -56,8 +56,8 @@ func (c cluster) withLock(do func() error) error {
 	return do()
 }
 
-// claimDir makes the folder, or sees that it is a cluster's: what is in it
-// will be removed.
+// claimDir creates the directory, or checks that it is a cluster's, because its
+// content will be removed.
 func claimDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -67,7 +67,7 @@ func claimDir(dir string) error {
 		return err
 	}
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil && len(entries) > 0 {
-		return fmt.Errorf("%s holds something and is not a cluster's", dir)
+		return fmt.Errorf("%s is not empty and is not a cluster's", dir)
 	}
 	return nil
 }
@@ -80,7 +80,7 @@ func (c cluster) withPart(name string, do func(part) error) error {
 	return c.withLock(func() error { return do(p) })
 }
 
-// step is one of the things to do until there is a cluster.
+// step is a step of the start or the removal of a cluster.
 type step struct {
 	name string
 	do   func(ctx context.Context) error
@@ -88,9 +88,9 @@ type step struct {
 
 func (c cluster) upSteps() []step {
 	return []step{
-		{"removed what a former one left", c.clean},
+		{"removed the remains of an earlier cluster", c.clean},
 		{"configured", func(context.Context) error { return configure(c.layout) }},
-		{"network and control groups made", func(ctx context.Context) error {
+		{"network and control groups created", func(ctx context.Context) error {
 			return errors.Join(makeNetwork(ctx, c.layout), makeCgroups(c.layout))
 		}},
 		{"etcd, API server and containerd started", c.launch("etcd", "apiserver", "containerd")},
@@ -103,16 +103,16 @@ func (c cluster) upSteps() []step {
 	}
 }
 
-// up starts the cluster unless it works already. One that works in part is
-// taken down first: its state is a test's, and worth nothing to another test.
+// up starts the cluster unless it already works. A cluster that works in part is
+// removed first, because its state is not needed.
 func (c cluster) up(ctx context.Context) error {
-	fault := c.check(ctx)
-	if fault == nil {
-		c.logf("is up already, kubeconfig %s", c.Kubeconfig())
+	cause := c.check(ctx)
+	if cause == nil {
+		c.logf("is already up, kubeconfig %s", c.Kubeconfig())
 		return nil
 	}
 	if _, err := os.Stat(c.Kubeconfig()); err == nil {
-		c.logf("does not work (%v), is made anew", fault)
+		c.logf("does not work (%v), recreating it", cause)
 	}
 	if _, err := os.Stat(c.tools.node); err != nil {
 		return fmt.Errorf("find the node program: %w", err)
@@ -120,7 +120,7 @@ func (c cluster) up(ctx context.Context) error {
 	begun := time.Now()
 	for _, s := range c.upSteps() {
 		if err := s.do(ctx); err != nil {
-			// What was started is of no use, and would be in the way.
+			// The parts that were started would disturb the next attempt.
 			undo := c.clean(context.WithoutCancel(ctx))
 			return errors.Join(err, undo)
 		}
@@ -130,7 +130,7 @@ func (c cluster) up(ctx context.Context) error {
 	return nil
 }
 
-// status tells whether the cluster works, and changes nothing.
+// status reports whether the cluster works, and changes nothing.
 func (c cluster) status(ctx context.Context) error {
 	if err := c.check(ctx); err != nil {
 		return fmt.Errorf("does not work: %w", err)
@@ -139,8 +139,8 @@ func (c cluster) status(ctx context.Context) error {
 	return nil
 }
 
-// check is nil when every part runs and does its work, else what is wrong. All
-// that run get some time: a busy cluster must not be taken for a broken one.
+// check returns nil if every part runs and works. A running part gets some time
+// to answer, because the machine may be busy.
 func (c cluster) check(ctx context.Context) error {
 	for _, p := range parts {
 		running, err := p.isRunning(c.layout)
@@ -185,8 +185,8 @@ func (c cluster) launchPart(ctx context.Context, p part) error {
 	return startKeepingSettings(ctx, c.layout, start, func() (bool, error) { return p.isRunning(c.layout) })
 }
 
-// await waits until parts work. One that has ended is not waited for; what it
-// wrote last is in the error.
+// await waits until parts work. It fails at once if one has exited; the error has
+// the end of its log.
 func (c cluster) await(names ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		for _, name := range names {
@@ -211,14 +211,14 @@ func (c cluster) awaitPart(ctx context.Context, p part) error {
 			return err
 		}
 		if !running {
-			return &permanentError{errors.New("it has ended")}
+			return &permanentError{errors.New("it has exited")}
 		}
 		return p.ready(ctx, c.layout)
 	})
 }
 
-// withLog adds what a part wrote last to what went wrong with it, but if we were
-// told to stop: then nothing is wrong with it.
+// withLog adds the end of a part's log to an error, unless ctx was canceled: then
+// the part is not the cause.
 func (c cluster) withLog(ctx context.Context, p part, err error) error {
 	if ctx.Err() != nil {
 		return err
@@ -230,13 +230,13 @@ func (c cluster) withLog(ctx context.Context, p part, err error) error {
 	return fmt.Errorf("%w; the end of %s:\n%s", err, c.Log(p.name), lastLines(data, 30))
 }
 
-// lastLines is the end of a text.
+// lastLines returns the last n lines of a text.
 func lastLines(text []byte, n int) string {
 	lines := strings.Split(string(bytes.TrimSpace(text)), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-// load gives the node the images of files.
+// load loads the images of files into the node.
 func (c cluster) load(ctx context.Context, files []string) error {
 	for _, file := range files {
 		path, err := filepath.Abs(file)

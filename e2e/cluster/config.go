@@ -15,15 +15,15 @@ import (
 //go:embed config
 var configFiles embed.FS
 
-// dirs are what a cluster's folder holds from the start. The etcd's and the
-// keys are nobody else's to read.
+// dirs are the initial subdirectories of a cluster's directory. Only root can
+// read etcd's data and the keys.
 var dirs = []string{"etc", "etc/cni", "etcd", "log", "pki", "run"}
 
-// subjects are all who take part, and the user that each is to Kubernetes.
+// subjects returns the certificates' subjects, with the Kubernetes user of each.
 func subjects(l layout) map[string]subject {
 	return map[string]subject{
 		"admin": {name: "admin", group: "system:masters"},
-		// With a role of their own they would wait for it to be made first.
+		// With a separate role they would have to wait until it is created.
 		"controllers": {name: "system:kube-controller-manager", group: "system:masters"},
 		"scheduler":   {name: "system:kube-scheduler"},
 		"kubelet":     {name: "system:node:" + nodeName, group: "system:nodes"},
@@ -37,15 +37,15 @@ func subjects(l layout) map[string]subject {
 	}
 }
 
-// files are the configuration files that are the same whoever reads them: the
-// template, and where its result goes.
+// files are the configuration files that all parts share: the template, and the
+// path of the result.
 var files = map[string]string{
 	"containerd.toml":  "etc/containerd.toml",
 	"kubelet.yaml":     "etc/kubelet.yaml",
 	"network.conflist": "etc/cni/10-bridge.conflist",
 }
 
-// kubeconfigs are whose kubeconfig goes where.
+// kubeconfigs are the paths of the kubeconfigs, by subject.
 var kubeconfigs = map[string]string{
 	"admin":       "kubeconfig",
 	"controllers": "etc/controllers.kubeconfig",
@@ -53,13 +53,13 @@ var kubeconfigs = map[string]string{
 	"kubelet":     "etc/kubelet.kubeconfig",
 }
 
-// configure writes all credentials and configuration anew.
+// configure writes new credentials and a new configuration.
 func configure(l layout) error {
-	if err := os.RemoveAll(l.Path("log")); err != nil { // the former cluster's
+	if err := os.RemoveAll(l.Path("log")); err != nil { // the earlier cluster's
 		return err
 	}
-	for _, folder := range dirs {
-		if err := os.MkdirAll(l.Path(folder), 0o755); err != nil {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(l.Path(dir), 0o755); err != nil {
 			return err
 		}
 	}
@@ -88,7 +88,7 @@ func configure(l layout) error {
 			return err
 		}
 	}
-	// There is no name server in the cluster, and the machine's is not for pods.
+	// The cluster has no name server, and pods must not use the machine's.
 	return os.WriteFile(l.Path("etc/resolv.conf"), nil, 0o644)
 }
 
@@ -115,8 +115,8 @@ func issueAll(l layout) (map[string]credential, *authority, error) {
 	return credentials, authority, writeSigningKey(dir)
 }
 
-// writeKubeconfig writes one that refers to no other file, so that a test can
-// hand it on as it is.
+// writeKubeconfig writes a kubeconfig that refers to no other file, so that a
+// test can copy it.
 func writeKubeconfig(l layout, user, file string, authority []byte, c credential) error {
 	return render("kubeconfig.yaml", l.Path(file), struct {
 		layout
@@ -141,7 +141,7 @@ func render(source, file string, data any) error {
 	return os.WriteFile(file, []byte(text.String()), 0o600)
 }
 
-// findPlugins gives the folder of the network plugins.
+// findPlugins returns the directory of the network plugins.
 func findPlugins() (string, error) {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
 		if _, err := os.Stat(filepath.Join(dir, "bridge")); err == nil {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Every template is filled in whole, and says of the network what keeps pods
-// from reaching more than they should: one route, to the API server.
+// Every template is filled in completely, and the network limits what pods can
+// reach: it has one route, to the API server.
 func TestConfigure(t *testing.T) {
 	needPlugins(t)
 	l := layout{dir: t.TempDir(), index: 7}

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// down removes the cluster. Its logs stay until the next one starts.
+// down removes the cluster. Its logs are kept until the next one starts.
 func (c cluster) down(ctx context.Context) error {
 	begun := time.Now()
 	if err := c.clean(ctx); err != nil {
@@ -22,9 +22,9 @@ func (c cluster) down(ctx context.Context) error {
 	return nil
 }
 
-// clean stops and removes whatever there is of the cluster but its logs,
-// however much of it runs. Nothing of it is asked to end: nobody will miss its
-// state. Each step is safe to do again.
+// clean kills and removes all parts of the cluster that exist, except its logs.
+// It does not stop them gracefully, because their state is not needed. Each step
+// can be repeated.
 func (c cluster) clean(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -34,11 +34,11 @@ func (c cluster) clean(ctx context.Context) error {
 		return killAll(ctx, func(argv []string) bool { return isOurs(l, argv) })
 	}
 	for _, s := range []step{
-		// Before the containers' processes: the parts would start new ones.
+		// Before the containers' processes, because the parts would start new ones.
 		{"kill the parts", killParts},
 		{"kill the pods", func(ctx context.Context) error { return removeCgroups(ctx, l) }},
-		// What a part was starting just then had no command line yet.
-		{"kill what is left of the parts", killParts},
+		// A process that a part was starting had no command line yet.
+		{"kill the remaining processes of the parts", killParts},
 		{"restore the kernel's settings", func(context.Context) error { return restoreSettings(l) }},
 		{"unmount", func(context.Context) error { return unmountAll(l) }},
 		{"remove the network", func(ctx context.Context) error { return removeNetwork(ctx, l) }},
@@ -51,8 +51,9 @@ func (c cluster) clean(ctx context.Context) error {
 	return nil
 }
 
-// shimSockets are what the containers' shims listen on. They lie in a folder
-// that all containerds share, under names that only the shims' folders tell.
+// shimSockets returns the sockets of the containers' shims. They are in a
+// directory that all containerds share, and only files in the shims' directories
+// have their names.
 func shimSockets(l layout) []string {
 	var sockets []string
 	files, _ := filepath.Glob(l.Path("run/containerd/io.containerd.runtime.v2.task/k8s.io/*/address"))
@@ -68,8 +69,8 @@ func shimSockets(l layout) []string {
 	return sockets
 }
 
-// removeFiles removes the folder's content but the parts' logs, and what parts
-// keep at places of their own.
+// removeFiles removes the content of the directory except the parts' logs, and
+// the files that parts keep elsewhere.
 func removeFiles(l layout, sockets []string) error {
 	for _, socket := range sockets {
 		_ = os.Remove(socket) // the shim may have done so
@@ -93,7 +94,7 @@ func removeFiles(l layout, sockets []string) error {
 	return nil
 }
 
-// removeLinks removes the links of a folder that lead below a prefix.
+// removeLinks removes the links in a directory whose targets are below a prefix.
 func removeLinks(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,8 +117,8 @@ func removeLinks(dir, prefix string) error {
 	return nil
 }
 
-// removeDeviceSocket removes what every kubelet makes at the same place, for
-// devices that we have none of, unless another kubelet uses it.
+// removeDeviceSocket removes the socket for device plugins, unless another
+// kubelet uses it: every kubelet creates it at the same path.
 func removeDeviceSocket(home string) {
 	dir := filepath.Join(home, "device-plugins")
 	socket := filepath.Join(dir, "kubelet.sock")
@@ -127,7 +128,7 @@ func removeDeviceSocket(home string) {
 		return
 	}
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		_ = os.Remove(socket) // if it does not go, the folder stays
+		_ = os.Remove(socket) // if that fails, the directory stays
 	}
 	removeIfEmpty(dir, home)
 }

@@ -12,8 +12,8 @@ import (
 	goruntime "runtime"
 )
 
-// writeImage writes an image of one static program, which is all that it holds
-// and what it runs, in the format of `docker save`.
+// writeImage writes an image in the format of `docker save`. Its only file is a
+// static program, which is its entrypoint.
 func writeImage(w io.Writer, ref, name string, program []byte) error {
 	layer, err := tarOf(map[string][]byte{name: program}, 0o755)
 	if err != nil {
@@ -67,7 +67,7 @@ func tarOf(files map[string][]byte, mode int64) ([]byte, error) {
 
 func digest(data []byte) string { return fmt.Sprintf("%x", sha256.Sum256(data)) }
 
-// loadPause gives the node the image that every pod begins with.
+// loadPause loads the image of every pod's first container into the node.
 func loadPause(ctx context.Context, l layout, program string) error {
 	data, err := os.ReadFile(program)
 	if err != nil {
@@ -84,8 +84,8 @@ func loadPause(ctx context.Context, l layout, program string) error {
 	return load(ctx, l, file.Name())
 }
 
-// load gives the node the images of a tar, as `docker save` writes it or in the
-// OCI layout. A pod then needs imagePullPolicy IfNotPresent or Never.
+// load loads the images of a tar into the node, as `docker save` writes it or in
+// the OCI layout. A pod then needs imagePullPolicy IfNotPresent or Never.
 func load(ctx context.Context, l layout, file string) error {
 	if err := ctr(ctx, l, "images", "import", file); err != nil {
 		return fmt.Errorf("load %s: %w", file, err)

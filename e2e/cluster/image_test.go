@@ -25,8 +25,7 @@ func untar(t *testing.T, data []byte) map[string][]byte {
 	}
 }
 
-// The manifest leads to the configuration and to the layer, under the digests
-// that they have.
+// The manifest refers to the configuration and to the layer by their digests.
 func TestWriteImage(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, writeImage(&out, "example.test/x:1", "program", []byte("machine code")))

@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// layout says where everything of one cluster is: files, addresses, names. Two
-// clusters with another folder and another index share nothing.
+// layout has the files, addresses and names of a cluster. Two clusters with
+// different directories and indexes share nothing.
 type layout struct {
-	dir   string // an absolute path; its end is ours alone
+	dir   string // an absolute path to a directory of the cluster's own
 	index int    // 0 to 255, a part of every address and name
 }
 
@@ -29,67 +29,67 @@ func layoutOf(getenv func(string) string) (layout, error) {
 	}
 	dir, err := filepath.Abs(l.dir)
 	if err != nil {
-		return layout{}, fmt.Errorf("find the folder of the cluster: %w", err)
+		return layout{}, fmt.Errorf("find the directory of the cluster: %w", err)
 	}
-	// Mounts and processes are known by this folder: it must be its real name,
-	// whether it exists yet or not.
+	// Mounts and processes are identified by this directory, so it must be the
+	// real path, also before it exists.
 	parent, err := filepath.EvalSymlinks(filepath.Dir(dir))
 	if err != nil {
-		return layout{}, fmt.Errorf("find the folder of the cluster: %w", err)
+		return layout{}, fmt.Errorf("find the directory of the cluster: %w", err)
 	}
 	dir = filepath.Join(parent, filepath.Base(dir))
 	if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a folder", dir)
+		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a directory", dir)
 	}
-	// What is below it is removed.
+	// Everything below it is removed.
 	if home, _ := os.UserHomeDir(); dir == "/" || filepath.Dir(dir) == "/" || dir == home {
-		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a folder of the cluster's own", dir)
+		return layout{}, fmt.Errorf("HOSTLER_CLUSTER_DIR is %s, which is not a directory of the cluster's own", dir)
 	}
 	l.dir = dir
 	return l, nil
 }
 
-// Path is a file or folder of the cluster's own.
+// Path returns the path of a file or directory of the cluster.
 func (l layout) Path(name string) string { return filepath.Join(l.dir, filepath.FromSlash(name)) }
 
-// Log is where what a part writes goes.
+// Log returns the path of a part's log.
 func (l layout) Log(part string) string { return l.Path("log/" + part + ".log") }
 
-// Socket is where containerd listens.
+// Socket returns the path of containerd's socket.
 func (l layout) Socket() string { return l.Path("run/containerd.sock") }
 
-// Kubeconfig is the administrator's.
+// Kubeconfig returns the path of the administrator's kubeconfig.
 func (l layout) Kubeconfig() string { return l.Path("kubeconfig") }
 
-// Name is the cluster's, for whatever of it lies outside the folder: the
+// Name returns the cluster's name, for what is outside the directory: the
 // network, the control group, the mark on a rule.
 func (l layout) Name() string { return fmt.Sprintf("hostler-cluster-%d", l.index) }
 
-// Bridge is the network device of the pods; a device's name has 15 letters.
+// Bridge returns the name of the pods' network device, at most 15 characters.
 func (l layout) Bridge() string { return fmt.Sprintf("hostler-kube%d", l.index) }
 
-// Hardware is the bridge's address on the wire, set by hand: otherwise it is the
-// lowest of its ports' and changes as pods come and go, and the others send to
-// the old one until they ask again, for up to half a minute.
+// Hardware returns the bridge's fixed MAC address. Otherwise it would be the
+// lowest of its ports' and change when pods are created and removed, and the
+// others would send to the old one for up to 30 s.
 func (l layout) Hardware() string { return fmt.Sprintf("02:68:6f:73:74:%02x", l.index) }
 
-// Loopback is where the parts listen that nobody but the other parts needs.
+// Loopback returns the address of the parts that only other parts use.
 func (l layout) Loopback() string { return fmt.Sprintf("127.64.%d.1", l.index) }
 
-// Gateway is the machine's address among the pods, and the node's.
+// Gateway returns the machine's address among the pods, which is the node's.
 func (l layout) Gateway() string { return fmt.Sprintf("10.213.%d.1", l.index) }
 
-// Pods is the network of the pods.
+// Pods returns the network of the pods.
 func (l layout) Pods() string { return fmt.Sprintf("10.213.%d.0/24", l.index) }
 
-// Services is the range that services get their addresses from.
+// Services returns the address range of services.
 func (l layout) Services() string { return fmt.Sprintf("10.214.%d.0/24", l.index) }
 
-// APIServer is the address of the service kubernetes.default: there is no
-// kube-proxy, so the API server itself listens there.
+// APIServer returns the address of the service kubernetes.default. The API server
+// itself listens there, because there is no kube-proxy.
 func (l layout) APIServer() string { return fmt.Sprintf("10.214.%d.1", l.index) }
 
-// URL is the API server's, the same from the machine and from a pod.
+// URL returns the API server's URL, the same for the machine and for a pod.
 func (l layout) URL() string { return "https://" + l.APIServer() + ":443" }
 
 const (

@@ -23,10 +23,10 @@ func TestLayoutsShareNothing(t *testing.T) {
 	} {
 		require.NotEqual(t, of(a), of(b), name)
 	}
-	require.LessOrEqual(t, len(b.Bridge()), 15, "the kernel takes no longer name of a device")
+	require.LessOrEqual(t, len(b.Bridge()), 15, "maximum length of a device's name")
 }
 
-// A cluster's folder is known by its real name, before it exists and after:
+// A cluster's directory is its real path, before and after it exists, because
 // mounts are found by it.
 func TestLayoutResolvesLinks(t *testing.T) {
 	real, err := filepath.EvalSymlinks(t.TempDir())
@@ -45,11 +45,11 @@ func TestLayoutResolvesLinks(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
-// What is removed recursively is never what a link leads to.
+// The target of a link is never removed recursively.
 func TestLayoutRefusesLink(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	require.NoError(t, os.Symlink(t.TempDir(), link))
 	_, err := layoutOf(env(map[string]string{"HOSTLER_CLUSTER_DIR": link}))
-	require.ErrorContains(t, err, "not a folder")
+	require.ErrorContains(t, err, "not a directory")
 }

@@ -1,13 +1,13 @@
 // Command cluster runs a Kubernetes node of one machine, for tests.
 //
-// It makes the credentials and the configuration, starts etcd, the API server,
-// the controllers, the scheduler, the kubelet and a containerd of its own, and
-// waits until a pod can be made. All of it lives below one folder. What lies
-// elsewhere (the bridge, the control groups, one packet filter rule) bears the
+// It creates the credentials and the configuration, starts etcd, the API server,
+// the controllers, the scheduler, the kubelet and a separate containerd, and
+// waits until a pod can be created. All of its files are below one directory.
+// The rest (the bridge, the control groups, one packet filter rule) has the
 // cluster's name, and `cluster down` removes it, also after a crash.
 //
-// It leaves it to .ci/cluster to build the programs and to install Debian's,
-// and to README.md to say what this cluster is not.
+// The script .ci/cluster builds the programs and installs Debian's. README.md
+// describes the limits of this cluster.
 package main
 
 import (
@@ -25,27 +25,27 @@ import (
 
 const usage = `usage: cluster VERB
 
-  up             start the cluster; does nothing when it is up
-  down           stop it and remove all of it but its logs
-  status         say whether it works; fails when it does not
-  load FILE...   give the node the images of tars, as docker save writes them
+  up             start the cluster; does nothing if it is up
+  down           stop it and remove all of it except its logs
+  status         report whether it works; fails if it does not
+  load FILE...   load the images of tars, as docker save writes them
   help           print this
-  stop-PART      kill a part, to see what an outage does
+  stop-PART      kill a part, to simulate an outage
   start-PART     start it again and wait until it works
 
 parts: %s
 
 environment:
-  HOSTLER_CLUSTER_DIR    folder of the cluster; /tmp/hostler-cluster
+  HOSTLER_CLUSTER_DIR    directory of the cluster; /tmp/hostler-cluster
   HOSTLER_CLUSTER_INDEX  0 to 255, for several clusters at a time; 0
-  HOSTLER_CLUSTER_NODE   the node program, named node or node-*; the one beside this
-  HOSTLER_CLUSTER_PAUSE  the pause program; the one beside this
+  HOSTLER_CLUSTER_NODE   the node program, named node or node-*; the one next to this
+  HOSTLER_CLUSTER_PAUSE  the pause program; the one next to this
 
-exit codes: 0 done, 1 failed, 2 not understood
+exit codes: 0 success, 1 failure, 2 usage error
 `
 
-// errInvalidUsage is a command line that says nothing that can be done.
-var errInvalidUsage = errors.New("not understood")
+// errInvalidUsage is the error of an invalid command line.
+var errInvalidUsage = errors.New("usage error")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -70,14 +70,14 @@ func partNames() []string {
 	return names
 }
 
-// verbs are what can be asked of a cluster, but for the outages of its parts.
+// verbs are the commands, except for those of parts.
 var verbs = map[string]func(ctx context.Context, c cluster, args []string) error{
 	"up":   func(ctx context.Context, c cluster, _ []string) error { return c.up(ctx) },
 	"down": func(ctx context.Context, c cluster, _ []string) error { return c.down(ctx) },
 	"load": func(ctx context.Context, c cluster, args []string) error { return c.load(ctx, args) },
 }
 
-// command does what the arguments say and prints to out.
+// command runs the command in args and prints to out.
 func command(ctx context.Context, args []string, getenv func(string) string, out io.Writer) error {
 	if len(args) == 0 {
 		return fmt.Errorf("%w: no verb", errInvalidUsage)
@@ -114,7 +114,7 @@ func command(ctx context.Context, args []string, getenv func(string) string, out
 	return fmt.Errorf("%w: no verb %q", errInvalidUsage, verb)
 }
 
-// toolsOf finds our programs: they are built into one folder.
+// toolsOf returns the paths of our programs, which are built into one directory.
 func toolsOf(getenv func(string) string) (tools, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -125,7 +125,7 @@ func toolsOf(getenv func(string) string) (tools, error) {
 		node:  cmp.Or(getenv("HOSTLER_CLUSTER_NODE"), filepath.Join(dir, "node")),
 		pause: cmp.Or(getenv("HOSTLER_CLUSTER_PAUSE"), filepath.Join(dir, "pause")),
 	}
-	// The parts run in another folder.
+	// The parts run in another directory, so the path must be absolute.
 	if t.node, err = filepath.Abs(t.node); err != nil {
 		return tools{}, fmt.Errorf("find the node program: %w", err)
 	}

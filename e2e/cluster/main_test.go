@@ -14,7 +14,7 @@ func env(values map[string]string) func(string) string {
 	return func(name string) string { return values[name] }
 }
 
-// What is not understood does nothing, and says what it did not understand.
+// An invalid command line changes nothing, and its error names the cause.
 func TestInvalidUsage(t *testing.T) {
 	for name, test := range map[string]struct {
 		args []string
@@ -22,13 +22,13 @@ func TestInvalidUsage(t *testing.T) {
 		want string
 	}{
 		"nothing":         {nil, nil, "no verb"},
-		"a strange verb":  {[]string{"restart"}, nil, `no verb "restart"`},
-		"a strange part":  {[]string{"stop-proxy"}, nil, `no part named "proxy"`},
+		"unknown verb":    {[]string{"restart"}, nil, `no verb "restart"`},
+		"unknown part":    {[]string{"stop-proxy"}, nil, `no part named "proxy"`},
 		"up of something": {[]string{"up", "x"}, nil, "nothing else takes an argument"},
 		"load of nothing": {[]string{"load"}, nil, "load takes files"},
-		"a strange index": {[]string{"up"}, map[string]string{"HOSTLER_CLUSTER_INDEX": "256"}, "from 0 to 255"},
-		"a folder at root": {
-			[]string{"down"}, map[string]string{"HOSTLER_CLUSTER_DIR": "/etc"}, "not a folder of the cluster's own",
+		"invalid index":   {[]string{"up"}, map[string]string{"HOSTLER_CLUSTER_INDEX": "256"}, "from 0 to 255"},
+		"directory at root": {
+			[]string{"down"}, map[string]string{"HOSTLER_CLUSTER_DIR": "/etc"}, "not a directory of the cluster's own",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,8 +53,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// skipMissing skips a test for want of something, or fails it where REQUIRE says
-// that there is a cluster.
+// skipMissing skips a test without its requirements, or fails it if REQUIRE names
+// the cluster.
 func skipMissing(t *testing.T, what string) {
 	t.Helper()
 	if slices.Contains(strings.Split(os.Getenv("REQUIRE"), ","), "kubernetes") {

@@ -23,7 +23,7 @@ func mounts() ([]mount, error) {
 	return parseMounts(string(data)), nil
 }
 
-// parseMounts reads the kernel's list, in which blanks are written in octal.
+// parseMounts parses the kernel's list, in which spaces are escaped in octal.
 func parseMounts(text string) []mount {
 	var list []mount
 	lines := bufio.NewScanner(strings.NewReader(text))
@@ -50,7 +50,7 @@ func unescape(text string) string {
 	return out.String()
 }
 
-// unmountAll unmounts whatever is mounted below the cluster's folder, the last
+// unmountAll unmounts all filesystems below the cluster's directory, the last
 // first.
 func unmountAll(l layout) error {
 	list, err := mounts()

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Mount points are read as they are, whatever letters they have.
+// Mount points are parsed correctly with any characters.
 func TestParseMounts(t *testing.T) {
 	require.Equal(t, []mount{
 		{point: "/tmp/a b", kind: "tmpfs"},

@@ -9,12 +9,12 @@ import (
 	"strings"
 )
 
-// The machine and the pods meet on a bridge. Pods have a route to it and to the
-// API server's address, which is the machine's, and no other: whatever else the
-// machine can reach is out of their reach, without a firewall.
+// The machine and the pods are connected by a bridge. Pods have routes to it and
+// to the API server's address, which is the machine's, and no other: they cannot
+// reach other networks of the machine, without a firewall.
 
-// makeNetwork makes the bridge. The plugin would do so for the first pod only,
-// and would turn on forwarding for the whole machine.
+// makeNetwork creates the bridge. The plugin would do so only for the first pod,
+// and would enable forwarding for the whole machine.
 func makeNetwork(ctx context.Context, l layout) error {
 	bridge := l.Bridge()
 	for _, args := range [][]string{
@@ -24,7 +24,7 @@ func makeNetwork(ctx context.Context, l layout) error {
 		{"link", "set", bridge, "up"},
 	} {
 		if err := run(ctx, "ip", args...); err != nil {
-			return fmt.Errorf("make the bridge %s: %w", bridge, err)
+			return fmt.Errorf("create the bridge %s: %w", bridge, err)
 		}
 	}
 	if !hasPacketFilter() {
@@ -36,8 +36,8 @@ func makeNetwork(ctx context.Context, l layout) error {
 	return nil
 }
 
-// acceptRule lets packets pass that stay on the bridge: where a Docker engine
-// runs, bridged packets are filtered as if forwarded, and dropped by default.
+// acceptRule accepts packets that stay on the bridge: with a Docker engine,
+// bridged packets are filtered as if forwarded, and dropped by default.
 func acceptRule(l layout) []string {
 	return []string{
 		"FORWARD", "--in-interface", l.Bridge(), "--out-interface", l.Bridge(),
@@ -45,13 +45,13 @@ func acceptRule(l layout) []string {
 	}
 }
 
-// hasPacketFilter says whether there is a packet filter that could be asked.
+// hasPacketFilter reports whether there is a packet filter.
 func hasPacketFilter() bool {
 	_, err := lookPath("iptables")
 	return err == nil
 }
 
-// removeNetwork removes what makeNetwork and the pods' network made.
+// removeNetwork removes what makeNetwork and the network plugin have created.
 func removeNetwork(ctx context.Context, l layout) error {
 	var faults []error
 	if hasPacketFilter() {
@@ -64,10 +64,10 @@ func removeNetwork(ctx context.Context, l layout) error {
 		}
 	}
 	device := filepath.Join("/sys/class/net", l.Bridge())
-	// Without this the pods' ends stay until the kernel has time for them.
+	// Otherwise the kernel removes the pods' devices later.
 	ports, _ := filepath.Glob(filepath.Join(device, "brif", "*"))
 	for _, port := range ports {
-		// One that is gone already is as good.
+		// A device that is already removed is not an error.
 		_ = run(ctx, "ip", "link", "delete", filepath.Base(port))
 	}
 	if _, err := os.Stat(device); err == nil {
@@ -78,9 +78,9 @@ func removeNetwork(ctx context.Context, l layout) error {
 	return errors.Join(append(faults, removeResults(l, "/var/lib/cni"))...)
 }
 
-// removeResults removes the plugins' memory of the cluster's pods, the one that
-// they keep at a place of their own. Each file names its pod's namespace, and
-// those lie in our folder.
+// removeResults removes the plugins' cached results for the cluster's pods, which
+// are outside the cluster's directory. Each file has the path of its pod's network
+// namespace, which is in the cluster's directory.
 func removeResults(l layout, memory string) error {
 	results := filepath.Join(memory, "results")
 	entries, err := os.ReadDir(results)
@@ -94,7 +94,7 @@ func removeResults(l layout, memory string) error {
 		file := filepath.Join(results, entry.Name())
 		data, err := os.ReadFile(file)
 		if err != nil || !strings.Contains(string(data), `"`+l.dir+"/") {
-			continue // another's, or just removed by it
+			continue // it belongs to another cluster, or was just removed
 		}
 		if err := os.Remove(file); err != nil {
 			return err
@@ -104,10 +104,10 @@ func removeResults(l layout, memory string) error {
 	return nil
 }
 
-// removeIfEmpty removes folders that hold nothing any more.
+// removeIfEmpty removes directories that are empty.
 func removeIfEmpty(dirs ...string) {
 	for _, dir := range dirs {
-		// It refuses what is not empty, and what is not there is removed already.
+		// Remove fails if the directory is not empty or does not exist.
 		_ = os.Remove(dir)
 	}
 }

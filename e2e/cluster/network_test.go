@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The bridge keeps its address when a pod comes whose own is lower: other pods
-// would send to the old one until they ask again.
+// The bridge keeps its MAC address when a pod with a lower one is added:
+// otherwise other pods would send to the old one for a while.
 func TestBridgeKeepsItsAddress(t *testing.T) {
 	l := layout{dir: t.TempDir(), index: 255}
 	if _, err := os.Stat(filepath.Join("/sys/class/net", l.Bridge())); err == nil || os.Geteuid() != 0 {
@@ -34,8 +34,8 @@ func TestBridgeKeepsItsAddress(t *testing.T) {
 	require.Equal(t, l.Hardware(), address())
 }
 
-// What the network's plugins remember of this cluster's pods is forgotten, of
-// others' it stays; a folder that holds nothing any more goes.
+// The plugins' results for this cluster's pods are removed, and those of others
+// are kept. Empty directories are removed.
 func TestRemoveResults(t *testing.T) {
 	l := layout{dir: "/tmp/cluster"}
 	memory := filepath.Join(t.TempDir(), "cni")

@@ -9,23 +9,24 @@ import (
 	"path/filepath"
 )
 
-// tools are the programs that a cluster is made of, apart from Debian's.
+// tools are the programs of a cluster, without Debian's.
 type tools struct {
-	node  string // etcd and Kubernetes, see folder node
-	pause string // process 1 of a pod, see folder pause
+	node  string // etcd and Kubernetes, see directory node
+	pause string // process 1 of a pod, see directory pause
 }
 
-// part is one of the programs that make a cluster when they run together.
+// part is one of the programs of which a cluster consists.
 type part struct {
 	name string
-	// argv is the command line. It must hold a path below the cluster's folder:
-	// that, and its word, is how a process is known as this part.
+	// argv is the command line. It must have a path below the cluster's
+	// directory: that path and word identify a process as this part.
 	argv func(l layout, t tools) []string
 	// word is the base name of one of the first two arguments.
 	word string
-	// ready says whether the part does its work; an error is why not yet.
+	// ready returns nil if the part works, or why it does not yet.
 	ready func(ctx context.Context, l layout) error
-	// changesSettings is true of the one that changes the kernel's settings as it starts.
+	// changesSettings is whether the part changes the kernel's settings when it
+	// starts.
 	changesSettings bool
 }
 
@@ -102,7 +103,7 @@ func schedulerArgs(l layout, t tools) []string {
 	return append([]string{t.node, "kube-scheduler", "--secure-port=10259"}, controlArgs(l, "scheduler")...)
 }
 
-// controlArgs are what the parts take that watch the API server and act.
+// controlArgs are the arguments of the parts that are clients of the API server.
 func controlArgs(l layout, user string) []string {
 	kubeconfig := l.Path("etc/" + user + ".kubeconfig")
 	return []string{
@@ -156,14 +157,14 @@ func kubeletReady(ctx context.Context, l layout) error {
 	return podsReady(ctx, l)
 }
 
-// ctr runs containerd's command line in the namespace that Kubernetes' images
-// and containers are in.
+// ctr runs containerd's command line in the namespace of Kubernetes' images and
+// containers.
 func ctr(ctx context.Context, l layout, args ...string) error {
 	args = append([]string{"--address", l.Socket(), "--namespace", "k8s.io"}, args...)
 	return run(ctx, "ctr", args...)
 }
 
-// run waits for a program; what it printed is a part of the error.
+// run runs a program. Its output is a part of the error.
 func run(ctx context.Context, name string, args ...string) error {
 	path, err := lookPath(name)
 	if err != nil {
@@ -176,8 +177,8 @@ func run(ctx context.Context, name string, args ...string) error {
 	return nil
 }
 
-// lookPath finds a program where administrators have theirs, too: the PATH of a
-// user often lacks these folders.
+// lookPath finds a program, also in the directories of administrators' programs,
+// which are often not in PATH.
 func lookPath(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil

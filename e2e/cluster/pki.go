@@ -30,11 +30,11 @@ type authority struct {
 	now         time.Time
 }
 
-// validity is longer than a test cluster lives.
+// validity is longer than the lifetime of a test cluster.
 const validity = 10 * 365 * 24 * time.Hour
 
-// subject is who a certificate is for. Kubernetes reads the user from the name
-// and the groups from the organizations.
+// subject is the subject of a certificate. Kubernetes takes the user from the
+// common name and the groups from the organizations.
 type subject struct {
 	name  string
 	group string // empty: in no group
@@ -66,8 +66,8 @@ func newAuthority(now time.Time) (*authority, error) {
 	return &authority{certificate: certificate, key: key, pem: encodePEM("CERTIFICATE", der), now: now}, nil
 }
 
-// Issue makes a key and a certificate, for a server if the subject has hosts,
-// else for a client.
+// Issue creates a key and a certificate, for a server if the subject has hosts,
+// otherwise for a client.
 func (a *authority) Issue(s subject) (credential, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -107,7 +107,7 @@ func (a *authority) Issue(s subject) (credential, error) {
 	return credential{certificate: encodePEM("CERTIFICATE", der), key: keyPEM}, nil
 }
 
-// writeSigningKey makes the key that service accounts' tokens are signed with.
+// writeSigningKey creates the key that signs service accounts' tokens.
 func writeSigningKey(dir string) error {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -127,7 +127,7 @@ func writeSigningKey(dir string) error {
 	return os.WriteFile(filepath.Join(dir, "accounts.pub"), encodePEM("PUBLIC KEY", public), 0o600)
 }
 
-// write puts the credential beside the others of its folder.
+// write writes the credential into a directory.
 func (c credential) write(dir, name string) error {
 	if err := os.WriteFile(filepath.Join(dir, name+".crt"), c.certificate, 0o600); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Whoever the API server hears from is who the certificate names, and its own
-// certificate is good for every name that it is called by.
+// The API server identifies a client by the subject of its certificate, and its
+// own certificate is valid for all of its names.
 func TestIssue(t *testing.T) {
 	now := time.Now()
 	authority, err := newAuthority(now)
@@ -45,7 +45,7 @@ func TestIssue(t *testing.T) {
 	}
 }
 
-// A certificate of another cluster is worth nothing.
+// A certificate of another cluster is rejected.
 func TestIssueForeign(t *testing.T) {
 	ours, err := newAuthority(time.Now())
 	require.NoError(t, err)

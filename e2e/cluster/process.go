@@ -15,17 +15,17 @@ import (
 	"time"
 )
 
-// There are no files with process numbers: a number may belong to somebody else
-// by now. What a process is, its command line says.
+// There are no pid files, because another process may have the pid later. A
+// process is identified by its command line.
 
-// process is a process that was seen, with its command line then.
+// process is a process with its command line at the time of the scan.
 type process struct {
 	pid  int
 	argv []string
 }
 
-// processes lists all that run; of those that have ended and wait for their
-// parent the command line is empty, so they are not in the list.
+// processes lists the running processes. It omits zombies, whose command line is
+// empty.
 func processes() ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -52,12 +52,12 @@ func commandLine(pid int) []string {
 	return strings.Split(string(bytes.TrimRight(data, "\x00")), "\x00")
 }
 
-// programs are the only ones that are ever taken for a cluster's: somebody may
-// well read a log of it, or use its kubeconfig. The node program's name ends
-// with its version.
+// programs are the names of a cluster's programs. Other programs with a path of
+// the cluster may be a user's, such as a reader of its log or kubeconfig. The
+// node program's name ends with its version.
 var programs = []string{"containerd", "containerd-shim-runc-v2", "runc", "node"}
 
-// isOurs says whether a command line is of this cluster.
+// isOurs reports whether a command line is of this cluster.
 func isOurs(l layout, argv []string) bool {
 	name := filepath.Base(argv[0])
 	if strings.HasPrefix(name, "node-") {
@@ -67,7 +67,7 @@ func isOurs(l layout, argv []string) bool {
 		slices.ContainsFunc(argv[1:], func(arg string) bool { return strings.Contains(arg, l.dir+"/") })
 }
 
-// matches says whether a command line is of this part of the cluster.
+// matches reports whether a command line is of this part of the cluster.
 func (p part) matches(l layout, argv []string) bool {
 	if !isOurs(l, argv) {
 		return false
@@ -76,7 +76,7 @@ func (p part) matches(l layout, argv []string) bool {
 	return slices.ContainsFunc(first, func(arg string) bool { return filepath.Base(arg) == p.word })
 }
 
-// isRunning says whether the part runs.
+// isRunning reports whether the part runs.
 func (p part) isRunning(l layout) (bool, error) {
 	list, err := processes()
 	if err != nil {
@@ -85,7 +85,7 @@ func (p part) isRunning(l layout) (bool, error) {
 	return slices.ContainsFunc(list, func(q process) bool { return p.matches(l, q.argv) }), nil
 }
 
-// start starts the part and lets go of it: it outlives this program.
+// start starts the part, which outlives this program.
 func (p part) start(ctx context.Context, l layout, t tools) error {
 	argv := p.argv(l, t)
 	path, err := lookPath(argv[0])
@@ -105,8 +105,7 @@ func (p part) start(ctx context.Context, l layout, t tools) error {
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start %s: %w", p.name, err)
 	}
-	// For a moment a new process has no command line, and would pass for one that
-	// has ended.
+	// A new process has no command line at first, and would look like a zombie.
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := poll(ctx, 5*time.Millisecond, func(context.Context) error { return awaitVisible(cmd.Process.Pid) }); err != nil {
@@ -115,19 +114,19 @@ func (p part) start(ctx context.Context, l layout, t tools) error {
 	return cmd.Process.Release()
 }
 
-// awaitVisible is nil when a child has its command line, or has ended.
+// awaitVisible returns nil if a child has its command line, or has exited.
 func awaitVisible(pid int) error {
 	if len(commandLine(pid)) > 0 {
 		return nil
 	}
 	if ended, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); err != nil || ended == pid {
-		return nil // how it ended, its log says
+		return nil // the cause is in its log
 	}
-	return errors.New("it is not there yet")
+	return errors.New("it has no command line yet")
 }
 
-// environment is ours with all folders of programs, and with no proxy between
-// the parts: containerd may need one to pull images.
+// environment returns our environment with all directories of programs in PATH,
+// and without a proxy between the parts: containerd may need one to pull images.
 func environment(l layout) []string {
 	direct := strings.Join([]string{l.Loopback(), l.Pods(), l.Services()}, ",")
 	if others := os.Getenv("NO_PROXY"); others != "" {
@@ -137,8 +136,8 @@ func environment(l layout) []string {
 	return append(os.Environ(), "PATH="+path, "NO_PROXY="+direct, "no_proxy="+direct)
 }
 
-// killAll kills every process that match picks, again and again until there is
-// none: one of them may just be starting another.
+// killAll kills every process that match selects, and repeats that until there is
+// none, because one of them may be starting another.
 func killAll(ctx context.Context, match func(argv []string) bool) error {
 	return poll(ctx, 20*time.Millisecond, func(context.Context) error {
 		list, err := processes()
@@ -156,20 +155,20 @@ func killAll(ctx context.Context, match func(argv []string) bool) error {
 			}
 		}
 		if len(left) > 0 {
-			return fmt.Errorf("still there: %s", strings.Join(left, ", "))
+			return fmt.Errorf("still running: %s", strings.Join(left, ", "))
 		}
 		return nil
 	})
 }
 
-// kill kills a process if match still picks it. The handle is taken before the
-// second look, so that a number that was given anew does no harm.
+// kill kills a process if match still selects it. It opens the handle before the
+// second check, so that a reused pid does no harm.
 func kill(pid int, match func(argv []string) bool) error {
 	handle, err := os.FindProcess(pid)
 	if err != nil {
 		return fmt.Errorf("find process %d: %w", pid, err)
 	}
-	defer handle.Release() //nolint:errcheck // it only gives back a descriptor
+	defer handle.Release() //nolint:errcheck // it only closes a descriptor
 	argv := commandLine(pid)
 	if len(argv) == 0 || !match(argv) {
 		return nil
@@ -180,8 +179,8 @@ func kill(pid int, match func(argv []string) bool) error {
 	return nil
 }
 
-// poll asks until the answer is nil or ctx ends; then the error is the last
-// answer.
+// poll calls its function until it returns nil or ctx ends; then the error has the
+// last one.
 func poll(ctx context.Context, every time.Duration, ask func(context.Context) error) error {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -202,7 +201,7 @@ func poll(ctx context.Context, every time.Duration, ask func(context.Context) er
 	}
 }
 
-// permanentError is an answer that no waiting changes.
+// permanentError is an error that ends poll at once.
 type permanentError struct{ err error }
 
 func (e *permanentError) Error() string { return e.err.Error() }

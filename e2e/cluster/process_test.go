@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What is killed as the cluster's is the cluster's: nobody who only looks at it,
-// and no other cluster.
+// Only the cluster's processes are killed: not users of its files, and not
+// another cluster's.
 func TestIsOurs(t *testing.T) {
 	l := layout{dir: "/tmp/cluster"}
 	for name, test := range map[string]struct {
 		argv []string
-		part string // which it is, if any
+		part string // its part, if any
 		ours bool
 	}{
 		"etcd":              {[]string{"/x/node-0a1b", "etcd", "--data-dir=/tmp/cluster/etcd"}, "etcd", true},
@@ -41,8 +41,7 @@ func TestIsOurs(t *testing.T) {
 	}
 }
 
-// Every part is found again by the command line that it is started with, and
-// taken for no other.
+// The command line of every part matches this part and no other.
 func TestPartsMatchOwnCommandLine(t *testing.T) {
 	l := layout{dir: "/tmp/cluster"}
 	for _, p := range parts {
@@ -53,7 +52,7 @@ func TestPartsMatchOwnCommandLine(t *testing.T) {
 	}
 }
 
-// A wait says what it last heard, and ends at once when waiting is no use.
+// The error of poll has the last error, and a permanent error ends it at once.
 func TestPoll(t *testing.T) {
 	not := errors.New("not yet")
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -71,8 +70,8 @@ func TestPoll(t *testing.T) {
 	require.Equal(t, 1, asked)
 }
 
-// A part that has just been started is seen as running at once, and one that
-// ends at once is not waited for.
+// A part is running as soon as start returns, and start does not wait for one
+// that exits at once.
 func TestStartIsVisible(t *testing.T) {
 	dir := t.TempDir()
 	l := layout{dir: dir}

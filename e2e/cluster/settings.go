@@ -14,8 +14,8 @@ import (
 
 const kernel = "/proc/sys"
 
-// settings are the kernel's that a kubelet changes for the whole machine when it
-// starts, and at no other time, with the values that it sets.
+// settings are the kernel settings that a kubelet changes for the whole machine
+// when it starts, with the values that it sets.
 var settings = map[string]string{
 	"vm/overcommit_memory":      "1",
 	"vm/panic_on_oom":           "0",
@@ -25,10 +25,10 @@ var settings = map[string]string{
 	"kernel/keys/root_maxbytes": "25000000",
 }
 
-// startKeepingSettings starts a kubelet and takes back what it does to the machine's
-// settings, once it has done so. Without it the machine would keep them: they
-// are right for a server that runs nothing but pods. One kubelet at a time, or
-// the second one's settings would be what the first has set.
+// startKeepingSettings starts a kubelet and restores the machine's settings after
+// the kubelet has changed them, because they suit only a machine that runs nothing
+// but pods. It starts one kubelet at a time, because a second one would save the
+// settings of the first.
 func startKeepingSettings(ctx context.Context, l layout, start func() error, running func() (bool, error)) error {
 	lock, err := os.Open(filepath.Join(kernel, "vm/overcommit_memory"))
 	if err != nil {
@@ -47,19 +47,19 @@ func startKeepingSettings(ctx context.Context, l layout, start func() error, run
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	if err := poll(ctx, pollInterval, func(context.Context) error { return checkSettings(running) }); err != nil {
-		return fmt.Errorf("wait for the kubelet's first deed: %w", err)
+		return fmt.Errorf("wait for the kubelet's settings: %w", err)
 	}
 	return restoreSettings(l)
 }
 
-// checkSettings is nil when the settings are all as a kubelet wants them.
+// checkSettings returns nil if all settings have the kubelet's values.
 func checkSettings(running func() (bool, error)) error {
 	alive, err := running()
 	if err != nil {
 		return err
 	}
 	if !alive {
-		return &permanentError{errors.New("it has ended")}
+		return &permanentError{errors.New("it has exited")}
 	}
 	values, err := readSettings()
 	if err != nil {
@@ -88,8 +88,8 @@ func readSettings() (map[string]string, error) {
 	return values, nil
 }
 
-// saveSettings keeps what is set, unless something is kept already: then a
-// kubelet may have changed them since.
+// saveSettings saves the settings, unless there are saved ones: then a kubelet may
+// have changed them since.
 func saveSettings(l layout) error {
 	file := l.Path("settings.json")
 	if _, err := os.Stat(file); err == nil {
@@ -103,14 +103,14 @@ func saveSettings(l layout) error {
 	if err != nil {
 		return fmt.Errorf("encode the kernel's settings: %w", err)
 	}
-	// Whole or not at all, should we be killed here.
+	// The file is complete or missing, also if we are killed here.
 	if err := os.WriteFile(file+".part", data, 0o600); err != nil {
 		return err
 	}
 	return os.Rename(file+".part", file)
 }
 
-// restoreSettings sets again what was remembered, and forgets it.
+// restoreSettings restores the saved settings, and removes the file.
 func restoreSettings(l layout) error {
 	file := l.Path("settings.json")
 	data, err := os.ReadFile(file)
@@ -129,7 +129,7 @@ func restoreSettings(l layout) error {
 			continue
 		}
 		if err := os.WriteFile(filepath.Join(kernel, name), []byte(value), 0o644); err != nil {
-			return fmt.Errorf("set the kernel's %s again: %w", name, err)
+			return fmt.Errorf("restore the kernel's %s: %w", name, err)
 		}
 	}
 	return os.Remove(file)

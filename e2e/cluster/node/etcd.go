@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 )
 
-// newEtcdCommand makes an etcd of one member, with the few flags that a test
-// cluster needs, named as etcd names them.
+// newEtcdCommand returns the command of an etcd with one member. It has the flags
+// of etcd that a test cluster needs.
 func newEtcdCommand() *cobra.Command {
 	var dir, client, peer string
 	cmd := &cobra.Command{
@@ -44,7 +44,7 @@ func etcdConfig(dir, client, peer string) (*embed.Config, error) {
 	config := embed.NewConfig()
 	config.Dir = dir
 	config.LogLevel = "warn"
-	// A cluster for tests is made anew when the machine loses power.
+	// A test cluster is recreated after a power failure, so it needs no fsync.
 	config.UnsafeNoFsync = true
 	config.ListenClientUrls = []url.URL{*clientURL}
 	config.AdvertiseClientUrls = []url.URL{*clientURL}

@@ -1,5 +1,5 @@
 // Command pause is process 1 of every pod: it holds the pod's namespaces and
-// reaps what the pod's containers leave, until it is told to end.
+// reaps orphans, until it gets SIGTERM or SIGINT.
 package main
 
 import (
@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// reap takes all that has ended: one signal may stand for many.
+// reap reaps all exited children: one signal may stand for several.
 func reap() {
 	for {
 		pid, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
