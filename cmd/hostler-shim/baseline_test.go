@@ -149,10 +149,23 @@ func TestWipeAndCompare(t *testing.T) { // not parallel: it changes this process
 	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "Umask")
 
+	s.halt.started = true
+	require.ErrorIs(t, s.wipeAndCompare(), errHalted)
+
 	require.NoError(t, rewrite(root+"/app/server"))
 	err = s.wipeAndCompare()
 	require.ErrorIs(t, err, runtime.ErrWipeUnverified)
 	require.ErrorContains(t, err, "/app/server")
+}
+
+// Once init was told to stop, it does not start the main process again: the exit
+// of that one would go unnoticed.
+func TestHaltedContainerIsNotRestarted(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(shim.Config{HostProcess: true, Args: []string{"/nonexistent"}, Workdir: "/"})
+	s.halt.started = true
+	require.ErrorIs(t, s.startAfterKill(), runtime.ErrTainted)
+	require.Empty(t, s.main.get(), "not even tried")
 }
 
 // A container without a baseline is never verified as clean.

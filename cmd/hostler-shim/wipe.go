@@ -23,11 +23,7 @@ func (s *supervisor) wipe(marks []string) error {
 		s.sessions.endUntrusted()
 	}
 	s.runs.reset()
-	err := s.wipeAndCompare()
-	if err == nil {
-		err = s.halt.err()
-	}
-	if err != nil {
+	if err := s.wipeAndCompare(); err != nil {
 		if errors.Is(err, runtime.ErrWipeUnverified) {
 			return err
 		}
@@ -68,5 +64,8 @@ func (s *supervisor) wipeAndCompare() error {
 	if err != nil {
 		return err
 	}
-	return s.baseline.files.compare(trees)
+	if err := s.baseline.files.compare(trees); err != nil {
+		return err
+	}
+	return s.halt.err() // at the end: a signal may have arrived meanwhile
 }

@@ -2,10 +2,13 @@ package main
 
 import (
 	"os"
+	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/runtime/shim/proctree"
 )
 
@@ -49,4 +52,27 @@ func TestWorkersOfUsers(t *testing.T) {
 	w.release(other)
 	require.True(t, isClosed(other), "not reusable")
 	require.Empty(t, w.idle)
+}
+
+// Commands of different users do not share a worker. Commands of one user do.
+func TestUsersHaveOwnWorkers(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(shim.Config{HostProcess: true})
+	s.main.set(shim.MainRunning, 1, nil)
+	t.Cleanup(s.workers.closeAll)
+	worker := func(user string) string {
+		r, _ := s.runs.getOrCreate(user, func() {})
+		result, err := s.runInWorker(t.Context(), r, shim.Run{
+			Args: []string{"/bin/sh", "-c", "echo $PPID"}, User: user, Workdir: "/", Timeout: time.Minute, Grace: time.Second,
+		})
+		require.NoError(t, err)
+		require.True(t, result.OK(), "%+v", result)
+		return result.Stdout.String()
+	}
+	uid := strconv.Itoa(os.Geteuid())
+	numbers := uid + ":" + strconv.Itoa(os.Getegid())
+	first, other := worker(uid), worker(numbers)
+	require.NotEqual(t, first, other)
+	require.Equal(t, first, worker(uid))
+	require.Equal(t, other, worker(numbers))
 }

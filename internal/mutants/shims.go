@@ -176,14 +176,14 @@ var shimFiles = []mutation{
 		new:  `		_ = s.conn.Close //`,
 	},
 	{
-		desc: "a container that was told to stop is clean", test: "TestHaltIsFinal",
-		file: "cmd/hostler-shim/wipe.go", pkg: "runtime/process",
-		old: `		err = s.halt.err()
-`,
+		desc: "a container that was told to stop is clean", test: "TestWipeAndCompare",
+		file: "cmd/hostler-shim/wipe.go",
+		old:  `	return s.halt.err() //`,
+		new:  `	return nil //`,
 	},
 	{
-		desc: "a container that was told to stop is started again", test: "TestHaltIsFinal",
-		file: "cmd/hostler-shim/change_ops.go", pkg: "runtime/process",
+		desc: "a container that was told to stop is started again", test: "TestHaltedContainerIsNotRestarted",
+		file: "cmd/hostler-shim/change_ops.go",
 		old: `	if err := s.halt.err(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 	}
@@ -191,9 +191,9 @@ var shimFiles = []mutation{
 	},
 	{
 		desc: "a worker runs the commands of several users", test: "TestUsersHaveOwnWorkers",
-		file: "cmd/hostler-shim/execute.go", pkg: "runtime/process",
-		old: `s.workers.acquire(spec.User)`,
-		new: `s.workers.acquire("")`,
+		file: "cmd/hostler-shim/execute.go",
+		old:  `s.workers.acquire(spec.User)`,
+		new:  `s.workers.acquire("")`,
 	},
 	{
 		desc: "an idle worker is used for another user", test: "TestWorkersOfUsers",
@@ -320,10 +320,9 @@ var shimFiles = []mutation{
 	{
 		desc: "a wipe does not compare the files", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
-		old: `	return s.baseline.files.compare(trees)
+		old: `	if err := s.baseline.files.compare(trees); err != nil {
 `,
-		new: `	_ = trees
-	return nil
+		new: `	if err != nil {
 `,
 	},
 	{

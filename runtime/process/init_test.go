@@ -3,10 +3,8 @@ package process
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -75,27 +73,6 @@ func TestHaltIsFinal(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 2), runtime.ErrWipeUnverified)
 	require.ErrorIs(t, rt.Restart(t.Context(), "c", 2), runtime.ErrTainted)
-}
-
-// Commands of different users do not share a process that starts them: while
-// one is started, its user's processes can limit that process. Commands of one
-// user do.
-func TestUsersHaveOwnWorkers(t *testing.T) {
-	t.Parallel()
-	rt, _, testprog := startContainer(t)
-	worker := func(user string) string {
-		result, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "read", "/proc/self/status"}, User: user})
-		require.NoError(t, err)
-		_, rest, _ := strings.Cut(result.Stdout.String(), "\nPPid:")
-		line, _, _ := strings.Cut(rest, "\n")
-		require.NotEmpty(t, line, "%+v", result)
-		return line
-	}
-	numbers := fmt.Sprintf("%d:%d", os.Geteuid(), os.Getegid())
-	first, other := worker(strconv.Itoa(os.Geteuid())), worker(numbers)
-	require.NotEqual(t, first, other)
-	require.Equal(t, other, worker(numbers))
-	require.Equal(t, first, worker(strconv.Itoa(os.Geteuid())))
 }
 
 // A record of an earlier process does not match the process that has the PID now.
