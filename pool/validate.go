@@ -24,7 +24,7 @@ func (m *Manager) validateForServer(ctx context.Context, w *workload.Workload, f
 		if err := m.OpenSink(ctx, w.Sync); err != nil {
 			invalid = append(invalid, workload.ValidationError{
 				Field: "sync.sink", Message: err.Error(),
-				Hint: "use a sink that this server allows: see its flags --state-folders and --credentials-dir",
+				Hint: "use a sink that this server allows: see its flags --state-dirs and --credentials-dir",
 			})
 		}
 	}

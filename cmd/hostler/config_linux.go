@@ -98,7 +98,7 @@ func (c *serveConfig) flags(f *pflag.FlagSet) {
 	f.DurationVar(&c.unresponsive, "unresponsive-timeout", shim.DefaultUnresponsiveTimeout,
 		"how long a running container may leave requests unanswered before it is destroyed")
 	f.StringVar(&c.stateDir, "state-dir", "", "directory of tenants' state, for sinks of type file that name none (default with sqlite: state in the data directory)")
-	f.StringSliceVar(&c.stateDirs, "state-folders", nil, "directories that sinks of type file may name")
+	f.StringSliceVar(&c.stateDirs, "state-dirs", nil, "directories that sinks of type file may name")
 	f.StringVar(&c.profilesDir, "seccomp-profiles", "", "directory of the seccomp profiles, each a file NAME.json, that workloads may name on Docker")
 	f.StringVar(&c.credentialsDir, "credentials-dir", "", "directory of the files that sinks' credentials may name")
 	f.String("config", "", "YAML file with any of these flags as keys")
