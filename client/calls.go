@@ -131,7 +131,7 @@ func (c *Client) GetClaim(ctx context.Context, id string) (Claim, error) {
 	return get[Claim](ctx, c, path("/v1/claims", id))
 }
 
-// Touch says that a claim is still in use, for pools with a claim_idle_ttl.
+// Touch records that a claim is still in use, for pools with a claim_idle_ttl.
 func (c *Client) Touch(ctx context.Context, id string) (Claim, error) {
 	out, _, err := post[Claim](ctx, c, path("/v1/claims", id)+"/touch", struct{}{})
 	return out, err

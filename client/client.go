@@ -51,12 +51,12 @@ type call struct {
 	query        url.Values
 	header       http.Header
 	body         []byte
-	// noRetry says that it is not to be made again: by then somebody else's
-	// change may be what the second call would undo.
+	// noRetry reports whether the call is made once only: a second one might
+	// undo what another program has changed since.
 	noRetry bool
 }
 
-// do makes the call and returns an answer that is no error.
+// do makes the call and returns a response that is not an error.
 func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
 	wait := minBackoff
 	for try := 1; ; try++ {
@@ -190,7 +190,7 @@ func values(pairs ...string) url.Values {
 	return q
 }
 
-// sleep waits, or says why ctx ended.
+// sleep waits for d, or returns the cause of the end of ctx.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -147,7 +147,7 @@ func TestClientErrors(t *testing.T) {
 	require.ErrorContains(t, err, "not as Hostler")
 }
 
-// A broken connection is made again, and not for ever.
+// A broken connection is retried a few times.
 func TestBrokenConnectionIsRetried(t *testing.T) {
 	_, err := serveThrough(t, apitest.New(), breakFirst(2)).Pools(t.Context())
 	require.NoError(t, err)
@@ -218,7 +218,7 @@ func (b *breakingWriter) Write(p []byte) (int, error) {
 	panic(http.ErrAbortHandler)
 }
 
-// Who cannot connect at all, or asks for what makes no sense, is told at once.
+// A failure to connect the first time, or an invalid query, is returned at once.
 func TestFollowRefused(t *testing.T) {
 	nothing := func(client.FollowedEvent) error { return nil }
 	var e *client.Error

@@ -96,7 +96,7 @@ type EventFilter struct {
 	Point     string
 }
 
-// EventQuery says which events to read, and from where. Without After and
+// EventQuery selects events and where to begin. Without After and
 // Since a page begins at the beginning, and following with what is new.
 type EventQuery struct {
 	EventFilter
@@ -124,13 +124,15 @@ const (
 	maxLine     = 16 << 20
 )
 
-// errReadTimeout says that the server stopped sending, and its heartbeats too.
-var errReadTimeout = errors.New("the server has fallen silent")
+// errReadTimeout is the error of a server that sends neither events nor
+// heartbeats.
+var errReadTimeout = errors.New("no event and no heartbeat from the server")
 
 // Follow calls each with every event, in order, until ctx ends (nil), each
 // returns an error (that error), or the server refuses (*Error). Only the first
-// connection must succeed: later ones are made again and again, and resume
-// where the last one broke. Deleted events are told by one of type LogTruncated.
+// connection must succeed: later ones are retried with backoff, and resume
+// where the last one broke. One event of type LogTruncated stands for events that
+// retention has deleted.
 func (c *Client) Follow(ctx context.Context, q EventQuery, each func(FollowedEvent) error) error {
 	f := follower{c: c, query: q.values(), each: each}
 	wait := minBackoff
@@ -168,7 +170,7 @@ type follower struct {
 	progress  bool   // something came through the last connection
 }
 
-// stopError is the caller's own, to tell it from those of the connection.
+// stopError is the caller's own error, as opposed to those of the connection.
 type stopError struct{ err error }
 
 func (e *stopError) Error() string { return e.err.Error() }
@@ -206,7 +208,7 @@ func (f *follower) read(ctx context.Context) error {
 
 // handleLine takes one line of the stream. An event's id comes before its data, and
 // counts from the empty line after both: what breaks off in between is sent
-// again, and told from what has been seen by its place in the log.
+// again, and recognized by its place in the log.
 func (f *follower) handleLine(text string) error {
 	name, value, _ := strings.Cut(text, ": ")
 	switch name {

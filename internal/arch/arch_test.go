@@ -18,7 +18,7 @@ func TestRepositoryKeepsPolicy(t *testing.T) {
 	}
 }
 
-// Every rule catches its opposite, and says what is wrong in a sentence that
+// Every rule finds its opposite, and describes it in a sentence that
 // names the file, the import and the rule.
 func TestCheckFindsViolations(t *testing.T) {
 	imports := func(path string) string { return "package x\n\nimport _ \"" + path + "\"\n" }

@@ -52,7 +52,7 @@ func skipDir(root fs.FS, dir string) error {
 // file is a source file under judgement.
 type file struct {
 	name string // from the root
-	pkg  string // its folder
+	pkg  string // its directory
 	test bool
 	ast  *ast.File
 	fset *token.FileSet
@@ -83,11 +83,11 @@ func checkFile(root fs.FS, name string) ([]string, error) {
 func (f file) checkPackage() []string {
 	var violations []string
 	if name := strings.TrimSuffix(f.ast.Name.Name, "_test"); slices.Contains(badNames, name) {
-		violations = append(violations, fmt.Sprintf("%s: a package named %s does not say what is in it", f.name, name))
+		violations = append(violations, fmt.Sprintf("%s: a package named %s does not describe its content", f.name, name))
 	}
 	if _, ok := f.layer(); !ok {
 		violations = append(violations, fmt.Sprintf(
-			"%s: the package %s has no row in internal/arch/policy.go that says what it may import", f.name, f.pkg))
+			"%s: the package %s has no row in internal/arch/policy.go with what it may import", f.name, f.pkg))
 	}
 	return violations
 }
@@ -136,7 +136,7 @@ func (f file) checkInternal(ours string) []string {
 	return []string{fmt.Sprintf("%s: imports %s, but %s may only import %s", f.name, ours, f.pkg, list(row.uses))}
 }
 
-// checkGoroutines finds goroutines that are started where nobody ends them.
+// checkGoroutines finds goroutines that are started where none may be.
 func (f file) checkGoroutines() []string {
 	allowed := slices.ContainsFunc(goroutineStarters, func(o owner) bool { return isListed(f.pkg, []string{o.pkg}) })
 	if f.test || allowed {
@@ -171,7 +171,7 @@ func cutModule(imported string) (string, bool) {
 	return strings.CutPrefix(imported, module+"/")
 }
 
-// isListed says whether a package is on the list.
+// isListed reports whether a package is on the list.
 func isListed(pkg string, patterns []string) bool {
 	return slices.ContainsFunc(patterns, func(pattern string) bool {
 		above, all := strings.CutSuffix(pattern, "...")
@@ -180,7 +180,7 @@ func isListed(pkg string, patterns []string) bool {
 	})
 }
 
-// isWithin says whether a package is another or below it.
+// isWithin reports whether a package is another or below it.
 func isWithin(pkg, above string) bool {
 	return pkg == above || strings.HasPrefix(pkg, above+"/")
 }
