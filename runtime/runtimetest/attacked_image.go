@@ -11,16 +11,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The user of attacked containers that is not root, and what only root may
-// read in them.
+// The non-root user of attacked containers, and content that only root may read
+// in them.
 const (
 	otherUser = 1001
 	rootOnly  = "only root may read this"
 )
 
-// AttackedRootfs is the image of containers under attack, as a tar stream: the
-// tenant's program and files of its user, as an image's author would make them
-// with COPY --chown, and files that are root's.
+// AttackedRootfs returns the image of containers under attack as a tar stream: the
+// tenant's program and files of its user, as an image's author would add them
+// with COPY --chown, and files that belong to root.
 func AttackedRootfs(t testing.TB, user int) []byte {
 	t.Helper()
 	program, err := os.ReadFile(BuildAttacker(t))

@@ -10,26 +10,26 @@ import (
 )
 
 // BuildTestprog builds the program that the suite runs in containers, once per test
-// process, and gives its path.
+// process, and returns its path.
 func BuildTestprog(t testing.TB) string {
 	t.Helper()
 	return build(t, "github.com/hostler/hostler/runtime/runtimetest/box", "box")
 }
 
 // BuildAttacker builds the program that is the tenant of the attacks, once per
-// test process, and gives its path.
+// test process, and returns its path.
 func BuildAttacker(t testing.TB) string {
 	t.Helper()
 	return build(t, "github.com/hostler/hostler/runtime/runtimetest/attacker", "attacker")
 }
 
-// BuildShim builds the shim, once per test process, and gives its path.
+// BuildShim builds the shim, once per test process, and returns its path.
 func BuildShim(t testing.TB) string {
 	t.Helper()
 	return build(t, "github.com/hostler/hostler/cmd/hostler-shim", "hostler-shim")
 }
 
-// built remembers the programs that this test process has built.
+// built caches the programs that this test process has built.
 var built sync.Map // package path → func() (string, error)
 
 func build(t testing.TB, pkg, name string) string {
@@ -44,9 +44,9 @@ func build(t testing.TB, pkg, name string) string {
 	return path
 }
 
-// goBuild builds into the user's cache, where the next run finds the folder.
-// Two test processes may build at once: each writes its own file and renames.
-// Links are whole and static, so that the program runs in an empty image.
+// goBuild builds into the user's cache, where the next run finds the directory.
+// Two test processes may build concurrently: each writes its own file and renames
+// it. Programs are static, so that they run in an empty image.
 func goBuild(pkg, name string) (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {

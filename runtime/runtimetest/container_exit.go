@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// containerExitCases are commands whose container ends under them.
+// containerExitCases are commands whose container exits while they run.
 func containerExitCases(t *testing.T, s *suite) {
 	cases := []struct {
 		name string
 		end  func(t *testing.T, c *container)
 	}{
-		{"main ends", endByMain},
+		{"main exits", endByMain},
 		{"destroyed", func(t *testing.T, c *container) {
 			require.NoError(t, c.rt.Destroy(t.Context(), c.id))
 		}},
@@ -38,7 +38,7 @@ func containerExitCases(t *testing.T, s *suite) {
 			case err := <-done:
 				require.ErrorIs(t, err, runtime.ErrContainerExited)
 			case <-time.After(maxWait):
-				require.Fail(t, "Exec does not notice that its container has ended")
+				require.Fail(t, "Exec does not detect that its container has exited")
 			}
 		})
 	}
@@ -51,11 +51,11 @@ func containerExitCases(t *testing.T, s *suite) {
 // endByMain ends the container by its main process, and does not wait.
 func endByMain(t *testing.T, c *container) {
 	t.Helper()
-	_, _ = c.exec(t, c.command("kill", "main", "TERM")) // the answer may be lost
+	_, _ = c.exec(t, c.command("kill", "main", "TERM")) // the response may be lost
 }
 
-// A command with enough rights may kill the process that looks after it. Its
-// outcome is an error then, never a success.
+// A command with sufficient permissions may kill the process that supervises it.
+// Then its outcome is an error, never a success.
 func workerKilled(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoProcesses, "to have its shim killed") {
 		return
@@ -68,12 +68,12 @@ func workerKilled(t *testing.T, s *suite) {
 	}
 	result, err := c.exec(t, cmd)
 	if err == nil {
-		require.Equal(t, 1, result.ExitCode, "it was not allowed to")
+		require.Equal(t, 1, result.ExitCode, "it was not permitted to")
 		return
 	}
 	require.True(t, errors.Is(err, runtime.ErrTainted) || errors.Is(err, runtime.ErrContainerExited), "%v", err)
 	if errors.Is(err, runtime.ErrTainted) {
 		_, err = c.waitResult(t, cmd)
-		require.ErrorIs(t, err, runtime.ErrTainted, "whoever asks again is told the same")
+		require.ErrorIs(t, err, runtime.ErrTainted, "a later request returns the same")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// execCases are commands that end by themselves.
+// execCases are commands that exit by themselves.
 func execCases(t *testing.T, s *suite) {
 	c := s.start(t)
 	cases := []struct {
@@ -23,9 +23,9 @@ func execCases(t *testing.T, s *suite) {
 		{"environment", environment},
 		{"workdir", workdir},
 		{"user", user},
-		{"no rights", noCapabilities},
+		{"no capabilities", noCapabilities},
 		{"parallel", parallelExecs},
-		{"same key runs once", sameRunID},
+		{"same RunID runs once", sameRunID},
 		{"no zombies", noZombies},
 	}
 	for _, k := range cases {
@@ -33,8 +33,8 @@ func execCases(t *testing.T, s *suite) {
 	}
 }
 
-// Every code is the command's own, those that shells and engines use for their
-// own troubles too.
+// Every exit code is the command's own, including those that shells and engines
+// use for their own errors.
 func exitCodes(t *testing.T, c *container) {
 	for _, code := range []int{0, 1, 2, 42, 124, 125, 126, 127, 128, 137, 143, 255} {
 		result, err := c.exec(t, c.command("exit", fmt.Sprint(code)))
@@ -52,7 +52,7 @@ func signals(t *testing.T, c *container) {
 		require.NoError(t, err)
 		require.Equal(t, code, result.ExitCode)
 		require.Equal(t, "SIG"+name, result.Signal)
-		require.False(t, result.TimedOut || result.Killed, "nobody but itself has ended it")
+		require.False(t, result.TimedOut || result.Killed, "it has ended itself")
 	}
 }
 
@@ -78,8 +78,8 @@ func environment(t *testing.T, c *container) {
 	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	require.Equal(t, "hello = world\n", result.Stdout.String())
-	require.Equal(t, "\n", c.mustExec(t, "env", "GREETING"), "it was that command's alone")
-	require.NotContains(t, c.mustExec(t, "env"), "HOSTLER_SHIM", "the shim's settings are its own")
+	require.Equal(t, "\n", c.mustExec(t, "env", "GREETING"), "it was only that command's")
+	require.NotContains(t, c.mustExec(t, "env"), "HOSTLER_SHIM", "the shim's settings are not visible")
 
 	with := c.suite.start(t, func(spec *runtime.Spec) {
 		spec.Environment = map[string]string{"OF_SPEC": "1", "BOTH": "spec"}
@@ -119,7 +119,7 @@ func user(t *testing.T, c *container) {
 	}
 }
 
-// A tenant's command has no capability, root's neither, and can gain none.
+// A tenant's command has no capability, as root neither, and can gain none.
 func noCapabilities(t *testing.T, c *container) {
 	for _, user := range []string{"", "0"} {
 		if user != "" && isUnsupported(t, c.Limitations.SingleUser, "what root may do") {
@@ -149,7 +149,7 @@ func parallelExecs(t *testing.T, c *container) {
 	}
 }
 
-// A run that is asked for again is not run again.
+// A run that is requested again does not run again.
 func sameRunID(t *testing.T, c *container) {
 	cmd := c.command("append", "once", "x")
 	cmd.RunID = newMarker()
@@ -159,7 +159,7 @@ func sameRunID(t *testing.T, c *container) {
 	}
 	group.Wait()
 	result, err := c.exec(t, cmd)
-	require.NoError(t, err, "after it is over")
+	require.NoError(t, err, "after it has ended")
 	require.True(t, result.OK())
 	require.Equal(t, "x", c.mustExec(t, "read", "once"))
 }

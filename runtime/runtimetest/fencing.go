@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fencingCase is the number that Restart, Stop, RecordBaseline and Wipe carry: a flow that is
-// no longer responsible for a container changes nothing in it.
+// fencingCase tests the number that Restart, Stop, RecordBaseline and Wipe carry: a
+// flow that is no longer responsible for a container changes nothing in it.
 func fencingCase(t *testing.T, s *suite) {
 	c := s.start(t)
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 5))
@@ -25,7 +25,7 @@ func fencingCase(t *testing.T, s *suite) {
 	c.mustExec(t, "echo", "nothing was ended")
 
 	c.endMain(t)
-	require.NoError(t, s.rt.Restart(t.Context(), c.id, 9), "of a container that has ended")
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 9), "of an exited container")
 	c.requireStaleFence(t, s.rt, 8)
 	if s.Reopen != nil {
 		c.requireStaleFence(t, s.Reopen(t), 8)
@@ -33,8 +33,8 @@ func fencingCase(t *testing.T, s *suite) {
 	c.mustExec(t, "echo", "nothing was ended")
 }
 
-// requireStaleFence asserts that a number which is smaller than the container's has
-// no effect.
+// requireStaleFence asserts that a number smaller than the container's has no
+// effect.
 func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence int64) {
 	t.Helper()
 	ctx := t.Context()
@@ -46,13 +46,13 @@ func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence in
 	require.Equal(t, "x", c.mustExec(t, "read", "kept"))
 }
 
-// stopCase is Stop: every process goes, the container and its files stay.
+// stopCase tests Stop: every process ends, the container and its files stay.
 func stopCase(t *testing.T, s *suite) {
 	c := s.start(t)
 	c.mustExec(t, "write", "kept", "still here")
 	require.NoError(t, s.rt.Stop(t.Context(), c.id, 1))
 	require.NoError(t, s.rt.Stop(t.Context(), c.id, 1), "a second time")
-	require.Equal(t, runtime.Running, s.state(t, c.id), "it is no death")
+	require.Equal(t, runtime.Running, s.state(t, c.id), "it is not an exit")
 	_, err := c.exec(t, c.command("exit", "0"))
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.Equal(t, "still here", c.copyOut(t, "/data")["kept"].body)
@@ -60,5 +60,5 @@ func stopCase(t *testing.T, s *suite) {
 	require.Equal(t, "still here", c.mustExec(t, "read", "kept"))
 
 	c.endMain(t)
-	require.ErrorIs(t, s.rt.Stop(t.Context(), c.id, 1), runtime.ErrNotRunning, "of a container that has ended")
+	require.ErrorIs(t, s.rt.Stop(t.Context(), c.id, 1), runtime.ErrNotRunning, "of an exited container")
 }

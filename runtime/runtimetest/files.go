@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fileCases is CopyIn and CopyOut.
+// fileCases tests CopyIn and CopyOut.
 func fileCases(t *testing.T, s *suite) {
 	c := s.start(t)
 	cases := []struct {
@@ -22,14 +22,14 @@ func fileCases(t *testing.T, s *suite) {
 		run  func(t *testing.T, c *container)
 	}{
 		{"round trip", roundTrip},
-		{"what is put belongs to the user", copyInOwner},
-		{"put over what is there", copyInOverwrites},
-		{"missing folder", missingDir},
-		{"archives that are refused", badArchives},
+		{"copied files belong to the user", copyInOwner},
+		{"copy over existing files", copyInOverwrites},
+		{"missing directory", missingDir},
+		{"rejected archives", badArchives},
 		{"large", largeFile},
 		{"empty", emptyDir},
 		{"last change", lastModified},
-		{"given up", cancelledCopy},
+		{"canceled", cancelledCopy},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) { k.run(t, c) })
@@ -65,7 +65,7 @@ func pack(t *testing.T, items ...archiveEntry) *bytes.Buffer {
 	return &b
 }
 
-// copyOut unpacks what CopyOut gives into items by their names.
+// copyOut unpacks the result of CopyOut into entries by their names.
 func (c *container) copyOut(t *testing.T, dir string) map[string]archiveEntry {
 	t.Helper()
 	stream, err := c.rt.CopyOut(t.Context(), c.id, dir)
@@ -88,7 +88,7 @@ func (c *container) copyOut(t *testing.T, dir string) map[string]archiveEntry {
 		items[name] = archiveEntry{name, h.Typeflag, h.Mode & 0o777, string(body)}
 	}
 	_, err = io.Copy(io.Discard, stream)
-	require.NoError(t, err, "the stream ends well")
+	require.NoError(t, err, "the stream ends with io.EOF")
 	return items
 }
 
@@ -161,13 +161,13 @@ func badArchives(t *testing.T, c *container) {
 		"device":    pack(t, archiveEntry{"null", tar.TypeChar, 0o644, ""}),
 		"pipe":      pack(t, archiveEntry{"pipe", tar.TypeFifo, 0o644, ""}),
 		"cut off":   bytes.NewReader(pack(t, archiveEntry{"f", tar.TypeReg, 0o644, strings.Repeat("x", 2000)}).Bytes()[:1500]),
-		"no tar":    strings.NewReader(strings.Repeat("this is no archive ", 100)),
+		"not a tar": strings.NewReader(strings.Repeat("this is not an archive ", 100)),
 	}
 	for name, archive := range cases {
 		err := c.rt.CopyIn(t.Context(), c.id, "/data/jail", archive)
 		require.ErrorIs(t, err, runtime.ErrBadArchive, name)
 	}
-	require.Empty(t, c.copyOut(t, "/data/outside"), "nothing came out")
+	require.Empty(t, c.copyOut(t, "/data/outside"), "nothing was written outside")
 }
 
 func largeFile(t *testing.T, c *container) {
@@ -175,7 +175,7 @@ func largeFile(t *testing.T, c *container) {
 	c.mustExec(t, "mkdir", "large", "755")
 	c.copyIn(t, "/data/large", archiveEntry{"file", tar.TypeReg, 0o644, body})
 	got := c.copyOut(t, "/data/large")["file"]
-	require.True(t, got.body == body, "16 MiB come back as they were")
+	require.True(t, got.body == body, "16 MiB are unchanged")
 }
 
 func emptyDir(t *testing.T, c *container) {
@@ -185,7 +185,7 @@ func emptyDir(t *testing.T, c *container) {
 	require.Empty(t, c.copyOut(t, "/data/bare"))
 }
 
-// lastModified is told of what is anywhere below the folders, and of nothing else.
+// lastModified reports changes anywhere below the directories, and no others.
 func lastModified(t *testing.T, c *container) {
 	c.mustExec(t, "mkdir", "watched", "755")
 	c.mustExec(t, "mkdir", "watched/below", "755")
@@ -196,7 +196,7 @@ func lastModified(t *testing.T, c *container) {
 	}
 	first := modified()
 	require.False(t, first.IsZero())
-	c.mustExec(t, "write", "beside", "x")
+	c.mustExec(t, "write", "sibling", "x")
 	require.Equal(t, first, modified(), "nothing below has changed")
 	c.mustExec(t, "write", "watched/below/file", "x")
 	second := modified()
@@ -208,8 +208,8 @@ func lastModified(t *testing.T, c *container) {
 	require.ErrorIs(t, err, runtime.ErrNotFound)
 }
 
-// Who gives up an archive, or is lost with its context, leaves no process behind
-// that packs or unpacks it.
+// A copy whose caller stops reading, or whose context ends, leaves no process that
+// packs or unpacks.
 func cancelledCopy(t *testing.T, c *container) {
 	if isUnsupported(t, c.Limitations.NoProcesses || c.Limitations.NoKernel, "to run what packs its files") {
 		return
@@ -222,17 +222,17 @@ func cancelledCopy(t *testing.T, c *container) {
 	require.NoError(t, err)
 	_, err = files.Read(make([]byte, 1))
 	require.NoError(t, err)
-	require.NotEmpty(t, c.mustExec(t, "ps", marker), "what packs waits for its reader")
+	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the packing process waits for its reader")
 	require.NoError(t, files.Close())
-	eventually(t, "what packs has ended", func() bool { return c.mustExec(t, "ps", marker) == "" })
+	eventually(t, "the packing process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
 
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	put := make(chan error, 1)
 	go func() { put <- c.rt.CopyIn(ctx, c.id, dir, reader) }() // ends with the context
-	eventually(t, "what unpacks", func() bool { return c.mustExec(t, "ps", marker) != "" })
+	eventually(t, "the unpacking process runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	cancel()
 	require.ErrorIs(t, <-put, context.Canceled)
 	require.NoError(t, writer.Close())
-	eventually(t, "what unpacks has ended", func() bool { return c.mustExec(t, "ps", marker) == "" })
+	eventually(t, "the unpacking process has exited", func() bool { return c.mustExec(t, "ps", marker) == "" })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Destroy destroys a container when its test has ended, as servers do: when
-// the engine cannot say yet that it is gone, again.
+// Destroy destroys a container when its test has ended, as servers do: it retries
+// while the engine cannot confirm the removal.
 func Destroy(t testing.TB, rt runtime.Runtime, id string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 6*maxWait)
@@ -24,7 +24,7 @@ func Destroy(t testing.TB, rt runtime.Runtime, id string) {
 	require.NoError(t, err, "Destroy")
 }
 
-// startError is the reason for which a command did not start.
+// startError returns the reason why a command did not start.
 func startError(t *testing.T, err error) runtime.StartReason {
 	t.Helper()
 	var start *runtime.StartError
@@ -33,24 +33,24 @@ func startError(t *testing.T, err error) runtime.StartReason {
 	return start.Reason
 }
 
-// isUnsupported logs what a backend's facts keep the suite from asking, and says so
-// to the caller.
+// isUnsupported reports whether a limitation of the backend excludes a case, and
+// logs what is excluded.
 func isUnsupported(t *testing.T, limited bool, what string) bool {
 	t.Helper()
 	if limited {
-		t.Logf("not asked of this backend: %s", what)
+		t.Logf("not required of this backend: %s", what)
 	}
 	return limited
 }
 
-// eventually asks until it is told yes: for what the contract promises to come
-// soon, not at once. The pause is the engine's time, not an order of events.
+// eventually polls until the condition is true: for what the contract promises
+// soon, not at once. The interval is the engine's time, not an order of events.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	require.Eventually(t, condition, maxWait, 5*time.Millisecond, what)
 }
 
-// state is what Status says of a container.
+// state returns the State in a container's Status.
 func (s *suite) state(t *testing.T, id string) runtime.State {
 	t.Helper()
 	status, err := s.rt.Status(t.Context(), id)
@@ -58,7 +58,7 @@ func (s *suite) state(t *testing.T, id string) runtime.State {
 	return status.State
 }
 
-// isListed says whether List names the container.
+// isListed reports whether List has the container.
 func (s *suite) isListed(t *testing.T, id string) bool {
 	t.Helper()
 	all, err := s.rt.List(t.Context())

@@ -13,22 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// attack is a row of the table that the program attacker has.
+// attack is a row of the table of the program attacker.
 type attack struct {
 	Name, Class, Text, User string
 	Parting, State, Listed  bool
 }
 
-// Results of an attack. The first two are as good: the next tenant observes
-// nothing of the one before.
+// Results of an attack. With the first two the next tenant observes nothing of
+// the one before.
 const (
 	held    = "held"    // the wiped container shows nothing of it
 	tainted = "tainted" // the container was destroyed
 	listed  = "listed"  // observed, and named in SECURITY.md
-	reached = "REACHED" // the next tenant, or the server, suffers from it
+	reached = "REACHED" // the next tenant, or the server, is affected
 )
 
-// attackVariant is one way of making the container that is attacked.
+// attackVariant is one configuration of the container that is attacked.
 type attackVariant struct {
 	user     string // root or other
 	readOnly bool
@@ -43,11 +43,11 @@ func (a attackVariant) root() string {
 
 // RunHostile performs every attack on a backend: as the workload's own process,
 // followed by the release of its tenant and the claim of the next one. Attacks
-// share the life of a container until one taints it, and each is performed in
-// one of the ways in which containers are made. With HOSTILE=all each is
-// performed in all of them, whatever the harness leaves out, with HOSTILE=alone each in a container of its own
-// besides; HOSTILE_ONLY is a pattern of names and classes, and HOSTILE_WAY one of
-// ways such as docker/root/read-only.
+// share a container until one taints it, and each is performed in one of the
+// variants of containers. With HOSTILE=all each is performed in all variants,
+// whatever the harness omits, and with HOSTILE=alone each also in a separate
+// container. HOSTILE_ONLY is a pattern of names and classes, and HOSTILE_WAY one
+// of variants such as docker/root/read-only.
 func RunHostile(t *testing.T, backend string, h Harness) {
 	if h.AttackedSpec == nil {
 		t.Skip("this backend isolates nothing")
@@ -73,15 +73,16 @@ func RunHostile(t *testing.T, backend string, h Harness) {
 			c.run(t, selected)
 		})
 	}
-	eventually(t, "what the attacks have begun in this process is over", func() bool {
+	eventually(t, "what the attacks have started in this process has ended", func() bool {
 		return goruntime.NumGoroutine() <= goroutines+goroutineSlack
 	})
 }
 
-// goroutineSlack is what a client of an engine may keep for idle connections.
+// goroutineSlack is how many goroutines an engine's client may keep for idle
+// connections.
 const goroutineSlack = 20
 
-// variants are those in which containers are made, the most open one first.
+// variants returns those of the backend, the least restricted first.
 func (s *suite) variants() []attackVariant {
 	var variants []attackVariant
 	for _, user := range []string{"root", "other"} {
@@ -95,8 +96,8 @@ func (s *suite) variants() []attackVariant {
 	return variants
 }
 
-// variantFor is the way in which an attack is performed where it is only performed
-// once: they take turns, where an attack is not only one user's.
+// variantFor returns the variant of an attack that is performed only once: attacks
+// alternate between variants, unless an attack is only for one user.
 func (s *suite) variantFor(n, sample int, table []attack) int {
 	variants, a := s.variants(), table[n]
 	for n /= sample; ; n++ {
@@ -106,7 +107,7 @@ func (s *suite) variantFor(n, sample int, table []attack) int {
 	}
 }
 
-// attackTable asks the program for its attacks.
+// attackTable reads the attacks from the program.
 func attackTable(t *testing.T) []attack {
 	t.Helper()
 	out, err := exec.Command(BuildAttacker(t), "list").Output()
@@ -116,8 +117,8 @@ func attackTable(t *testing.T) []attack {
 	return slices.DeleteFunc(table, func(a attack) bool { return !isSelected(t, "HOSTILE_ONLY", a.Name, a.Class) })
 }
 
-// isSelected reports whether the pattern that a variable holds matches one of the
-// names, each as a whole. A variable that is not set wants everything.
+// isSelected reports whether the pattern in a variable matches one of the names
+// completely. An unset variable matches everything.
 func isSelected(t *testing.T, variable string, names ...string) bool {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -126,11 +127,11 @@ func isSelected(t *testing.T, variable string, names ...string) bool {
 	return text == "" || slices.ContainsFunc(names, pattern.MatchString)
 }
 
-// campaign is all attacks on containers that are made in one way.
+// campaign is all attacks on containers of one variant.
 type campaign struct {
 	*suite
 	variant  attackVariant
-	isolated bool // each attack has a container of its own
+	isolated bool // each attack has a separate container
 	results  *resultTable
 
 	target *target
@@ -141,7 +142,7 @@ func (c *campaign) run(t *testing.T, table []attack) {
 	for _, a := range table {
 		result, detail := c.perform(t, a)
 		if result == reached && !c.isolated && len(c.target.markers) > 1 {
-			// Others were here before: which of them was it?
+			// Other attacks came before it: find which one it was.
 			before, first := c.target.attacks, detail
 			c.end(t)
 			result, detail = c.perform(t, a)
@@ -159,7 +160,7 @@ func (c *campaign) run(t *testing.T, table []attack) {
 	}
 }
 
-// end destroys the container: its slot is free again.
+// end destroys the container, which frees its slot.
 func (c *campaign) end(t *testing.T) {
 	if c.target != nil {
 		c.target.destroy(t)
@@ -167,7 +168,7 @@ func (c *campaign) end(t *testing.T) {
 	}
 }
 
-// perform is one attack, the release after it and the next tenant.
+// perform runs one attack, the release after it and the next tenant.
 func (c *campaign) perform(t *testing.T, a attack) (result, detail string) {
 	if c.target == nil {
 		c.target = c.newTarget(t)

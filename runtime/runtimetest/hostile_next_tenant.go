@@ -44,7 +44,7 @@ func stateArchive(secret string) io.Reader {
 	err := errors.Join(w.WriteHeader(dir), w.WriteHeader(file))
 	_, err2 := io.WriteString(w, secret)
 	if err = errors.Join(err, err2, w.Close()); err != nil {
-		panic(err) // into memory, of a fixed form
+		panic(err) // it is written to memory, in a fixed form
 	}
 	return &b
 }
@@ -61,7 +61,7 @@ func (l *target) exec(cmd runtime.Command) (runtime.Result, error) {
 	return result, err
 }
 
-// order hands an order to the main process.
+// order sends an order to the main process.
 func (l *target) order(o order) (report, error) { return l.execOrder(o, "", "order") }
 
 func (l *target) execOrder(o order, user, how string) (report, error) {
@@ -91,7 +91,7 @@ func decodeReport(text string) (report, error) {
 	return r, nil
 }
 
-// observe is what the main process and hooks observe.
+// observe returns what the main process and hooks observe.
 func (l *target) observe(a attack, marker string) (map[string]reports, []string, error) {
 	o := order{Do: "look", Attack: a.Name, Marker: marker, Past: l.markers}
 	views := []struct{ name, user, how string }{{"the main process", "", "order"}, {"a hook", "", "look"}}
@@ -112,7 +112,7 @@ func (l *target) observe(a attack, marker string) (map[string]reports, []string,
 	return all, seen, nil
 }
 
-// nextTenant is everything that the next tenant does to find traces of the
+// nextTenant does everything that the next tenant does to find traces of the
 // last one, and results that are not its own.
 func (l *target) nextTenant(a attack) ([]string, error) {
 	if seen, err := l.falseResults(); len(seen) > 0 || err != nil {
@@ -123,7 +123,7 @@ func (l *target) nextTenant(a attack) ([]string, error) {
 		return seen, err
 	}
 	<-time.After(300 * time.Millisecond)
-	// What was on its way away is no trace.
+	// What was still being removed is not a trace.
 	return l.differences(a)
 }
 
@@ -143,8 +143,8 @@ func (l *target) differences(a attack) ([]string, error) {
 	return seen, nil
 }
 
-// updateTimes takes times as they are now: what this wipe has set, the next one need
-// not touch.
+// updateTimes replaces the expected times with the current ones: the next wipe
+// need not change what this one has set.
 func (l *target) updateTimes(now map[string]reports) {
 	for view, facts := range now {
 		for key, value := range facts {
@@ -159,7 +159,7 @@ func isTime(key string) bool {
 	return strings.HasPrefix(key, "mtime ") || strings.HasPrefix(key, "ctime ")
 }
 
-// differences compares with a container that nobody has used.
+// differences compares with an unused container.
 func differences(unused, now map[string]string, wiped time.Time) []string {
 	var all []string
 	keys := maps.Clone(unused)
@@ -169,7 +169,7 @@ func differences(unused, now map[string]string, wiped time.Time) []string {
 		is, exists := now[key]
 		switch {
 		case was == is && known == exists:
-		case strings.HasPrefix(key, "process ") && !exists: // one that ended while the unused container was looked at
+		case strings.HasPrefix(key, "process ") && !exists: // one that exited while the unused container was observed
 		case isTime(key):
 			if exists && known && !isSince(is, wiped) {
 				all = append(all, fmt.Sprintf("%s: %s, was %s, wiped at %d.%09d", key, is, was, wiped.Unix(), wiped.Nanosecond()))
@@ -182,13 +182,13 @@ func differences(unused, now map[string]string, wiped time.Time) []string {
 }
 
 // isSince reports whether a time is the wipe's own, or later. The kernel's clock
-// of files ticks some times a second.
+// for files ticks some times a second.
 func isSince(text string, wiped time.Time) bool {
 	var sec, nsec int64
 	if _, err := fmt.Sscanf(text, "%d.%d", &sec, &nsec); err != nil {
 		return false
 	}
-	if nsec == 0 { // some filesystems know seconds only
+	if nsec == 0 { // some filesystems store whole seconds
 		wiped = wiped.Truncate(time.Second)
 	}
 	at := time.Unix(sec, nsec)
@@ -219,10 +219,10 @@ func (l *target) falseResults() ([]string, error) {
 	defer cancel()
 	text, err := l.getState(ctx)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("GetFiles: %w", err)
+		return nil, fmt.Errorf("CopyOut: %w", err)
 	}
 	if !strings.Contains(text, l.secret) {
-		return []string{"the next tenant's own state is not there"}, nil
+		return []string{"the next tenant's own state is missing"}, nil
 	}
 	return nil, nil
 }

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// resultTable is what became of all attacks on a backend.
+// resultTable has the results of all attacks on a backend.
 type resultTable struct {
 	backend string
 
 	mu    sync.Mutex // guards what follows
 	rows  []row
-	notes map[string]string // by attack and way: what it did
+	notes map[string]string // by attack and variant: what it did
 }
 
-// row is one attack on containers made in one way.
+// row is one attack on containers of one variant.
 type row struct {
 	Attack  string `json:"attack"`
 	Class   string `json:"class"`
@@ -35,7 +35,7 @@ type row struct {
 	Note    string `json:"note,omitempty"`   // why it could not be performed
 }
 
-// newResultTable keeps its rows in a file of HOSTILE_OUT, a directory.
+// newResultTable writes its rows to a file in HOSTILE_OUT, a directory.
 func newResultTable(t *testing.T, backend string) *resultTable {
 	r := &resultTable{backend: backend, notes: make(map[string]string)}
 	t.Cleanup(func() { r.logSummary(t) })
@@ -65,8 +65,8 @@ func (r *resultTable) add(t *testing.T, a attack, variant attackVariant, result,
 	r.save(t, variant)
 }
 
-// save writes the rows of one way, so that a run that is ended early leaves
-// some, and one of another way does not replace them.
+// save writes the rows of one variant, so that a run that is interrupted leaves
+// some, and a run of another variant does not replace them.
 func (r *resultTable) save(t *testing.T, variant attackVariant) {
 	dir := os.Getenv("HOSTILE_OUT")
 	if dir == "" {
@@ -80,7 +80,7 @@ func (r *resultTable) save(t *testing.T, variant attackVariant) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, name), b, 0o644))
 }
 
-// logSummary says how many there were of each result.
+// logSummary logs how many attacks had each result.
 func (r *resultTable) logSummary(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,39 +14,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// How long calls may take in a container under attack.
+// The timeouts of calls in a container under attack.
 const (
 	// callTimeout is above every bound of the contract.
 	callTimeout = 150 * time.Second
-	// readTimeout is for how long the state is read: servers have limits of their
+	// readTimeout bounds the reading of the state: servers have limits of their
 	// own, and end the reading by its context as this does.
 	readTimeout = 20 * time.Second
-	// maxStateRead is how much of it is.
+	// maxStateRead bounds how much of it is read, in bytes.
 	maxStateRead = 64 << 20
-	// unavailableTimeout is for how long the engine is said not to answer.
+	// unavailableTimeout bounds how long calls may return ErrUnavailable.
 	unavailableTimeout = 20 * time.Second
 )
 
-// target is a container under attack and the tenants that it had.
+// target is a container under attack and its tenants so far.
 type target struct {
 	*campaign
 	id      string
 	markers []string           // markers
 	attacks string             // names
-	unused  map[string]reports // what a container shows that nobody has used
+	unused  map[string]reports // what an unused container shows
 	wiped   time.Time          // when the last wipe began
-	secret  string             // what the state of every tenant holds
+	secret  string             // the content of every tenant's state
 }
 
 // reports are what the main process and hooks observe.
 type reports = map[string]string
 
-// reachedError is what no release may end in.
+// reachedError is an error that no release may return.
 type reachedError struct{ what string }
 
 func (e *reachedError) Error() string { return e.what }
 
-// classify is what an error that a flow would see makes of the container.
+// classify returns the result for an error that a flow would get.
 func classify(err error) (result, detail string) {
 	var bad *reachedError
 	if errors.As(err, &bad) {
@@ -55,8 +55,8 @@ func classify(err error) (result, detail string) {
 	return tainted, err.Error()
 }
 
-// newTarget makes a container as pools do, and looks at it as the tenant will who
-// comes after somebody else.
+// newTarget creates a container as pools do, and observes it as the tenant after
+// another one will.
 func (c *campaign) newTarget(t *testing.T) *target {
 	t.Helper()
 	user := 0
@@ -71,7 +71,7 @@ func (c *campaign) newTarget(t *testing.T) *target {
 		{Name: "data", Target: "/data"}, {Name: "inner", Target: "/data/nest/inner"},
 		{Name: "state", Target: "/srv/app/state"},
 	}
-	if !c.Limitations.SingleUser { // else nothing keeps the workload from writing to it
+	if !c.Limitations.SingleUser { // else nothing prevents the workload from writing to it
 		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "ro", Target: "/ro", ReadOnly: true})
 	}
 	l := &target{campaign: c, id: spec.ID, secret: rand.Text()}
@@ -81,11 +81,11 @@ func (c *campaign) newTarget(t *testing.T) *target {
 	require.NoError(t, c.rt.RecordBaseline(t.Context(), l.id, 1), "Seal")
 	err := l.recycle()
 	if c.Limitations.WipeUnverifiable && errors.Is(err, runtime.ErrWipeUnverified) {
-		t.Logf("no used container is given to another tenant here: %v", err)
+		t.Logf("no used container goes to another tenant here: %v", err)
 		require.NoError(t, l.call("Restart", func(ctx context.Context) error { return c.rt.Restart(ctx, l.id, 1) }))
 		return l
 	}
-	require.NoError(t, err, "recycle a container that nobody has used")
+	require.NoError(t, err, "recycle an unused container")
 	unused, seen, err := l.observe(attack{}, "")
 	require.NoError(t, err, "look")
 	require.Empty(t, seen)
@@ -97,7 +97,7 @@ func (c *campaign) newTarget(t *testing.T) *target {
 	return l
 }
 
-// destroy ends the container, as a pool does with one that it gives up.
+// destroy destroys the container, as a pool does with one that it discards.
 func (l *target) destroy(t *testing.T) {
 	t.Helper()
 	start := time.Now()
@@ -107,7 +107,7 @@ func (l *target) destroy(t *testing.T) {
 	require.ErrorIs(t, err, runtime.ErrNotFound, "Status of what was destroyed")
 }
 
-// call makes one call, again for as long as the engine is said not to answer.
+// call makes one call, and retries while the engine is reported as unavailable.
 func (l *target) call(what string, f func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
@@ -121,14 +121,14 @@ func (l *target) call(what string, f func(ctx context.Context) error) error {
 	case ctx.Err() != nil:
 		return &reachedError{fmt.Sprintf("%s did not end in %s: %v", what, callTimeout, err)}
 	case errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrUnresponsive):
-		return &reachedError{fmt.Sprintf("%s says for %s that the engine does not answer: %v", what, unavailableTimeout, err)}
+		return &reachedError{fmt.Sprintf("%s has returned for %s that the engine is unavailable: %v", what, unavailableTimeout, err)}
 	case err != nil:
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
 }
 
-// attack has the main process attack. That the order fails may be the attack.
+// attack has the main process attack. A failure of the order may be the attack.
 func (l *target) attack(a attack) {
 	marker := "mk" + strings.ToLower(rand.Text())
 	l.markers = append(l.markers, marker)
@@ -144,7 +144,7 @@ func (l *target) attack(a attack) {
 	}
 }
 
-// release is what a release does in the container of the tenant that attacked.
+// release does what a release does in the container of the tenant that attacked.
 func (l *target) release(a attack) error {
 	if a.State {
 		if err := l.readState(); err != nil {
@@ -154,21 +154,21 @@ func (l *target) release(a attack) error {
 	return l.call("Restart", func(ctx context.Context) error { return l.rt.Restart(ctx, l.id, 1) })
 }
 
-// readState reads as much of the state as there is in the time that there is.
-// An error is the release's to tell, not one of the next tenant.
+// readState reads as much of the state as the timeout allows. The release reports
+// the error, not the next tenant.
 func (l *target) readState() error {
 	ctx, cancel := context.WithTimeout(context.Background(), readTimeout)
 	defer cancel()
 	start := time.Now()
 	text, err := l.getState(ctx)
 	if elapsed := time.Since(start); elapsed > 2*readTimeout {
-		return &reachedError{fmt.Sprintf("GetFiles ended %s after it was begun, with %s to end: %v", elapsed, readTimeout, err)}
+		return &reachedError{fmt.Sprintf("CopyOut ended after %s, with a timeout of %s: %v", elapsed, readTimeout, err)}
 	}
 	if l.variant.user != "root" && strings.Contains(text, rootOnly) {
-		return &reachedError{"the state holds what only root may read"}
+		return &reachedError{"the state has content that only root may read"}
 	}
 	if strings.Contains(text, `"token_hash":"`) {
-		return &reachedError{"the state holds the shim's settings"}
+		return &reachedError{"the state has the shim's settings"}
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (l *target) getState(ctx context.Context) (string, error) {
 	return text.String(), err
 }
 
-// recycle makes the container the next tenant's, as a claim does.
+// recycle prepares the container for the next tenant, as a claim does.
 func (l *target) recycle() error {
 	l.wiped = time.Now()
 	if err := l.call("Wipe", func(ctx context.Context) error { return l.rt.Wipe(ctx, l.id, 1) }); err != nil {

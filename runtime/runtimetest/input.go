@@ -9,12 +9,12 @@ import (
 )
 
 // inputCases are commands that cannot start, each with its reason. None of
-// them has a result, and none leaves anything behind.
+// them has a result, and none leaves anything.
 func inputCases(t *testing.T, s *suite) {
 	c := s.start(t)
-	c.mustExec(t, "write", "text", "no program")
-	c.mustExec(t, "mkdir", "folder", "755")
-	c.mustExec(t, "write", "runnable-text", "no program, and no #! either")
+	c.mustExec(t, "write", "text", "not a program")
+	c.mustExec(t, "mkdir", "directory", "755")
+	c.mustExec(t, "write", "runnable-text", "not a program, and no #! either")
 	c.mustExec(t, "chmod", "runnable-text", "755")
 	cases := []struct {
 		name string
@@ -24,7 +24,7 @@ func inputCases(t *testing.T, s *suite) {
 		{"no such program", runtime.Command{Args: []string{"no-such-program"}}, runtime.StartBinaryNotFound},
 		{"no such path", runtime.Command{Args: []string{"/no/such/program"}}, runtime.StartBinaryNotFound},
 		{"not executable", runtime.Command{Args: []string{c.path(t, "/data/text")}}, runtime.StartNotExecutable},
-		{"a folder", runtime.Command{Args: []string{c.path(t, "/data/folder")}}, runtime.StartNotExecutable},
+		{"a directory", runtime.Command{Args: []string{c.path(t, "/data/directory")}}, runtime.StartNotExecutable},
 		{"no format", runtime.Command{Args: []string{c.path(t, "/data/runnable-text")}}, runtime.StartNotExecutable},
 		{"no such workdir", runtime.Command{Args: []string{c.testprog, "pwd"}, Workdir: "/no/such"}, runtime.StartWorkdirNotFound},
 		{"a file as workdir", runtime.Command{Args: []string{c.testprog, "pwd"}, Workdir: "/data/text"}, runtime.StartWorkdirNotFound},

@@ -11,21 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// killCases is what the whole is built for: when Exec returns, nothing of the
-// command is left, however it tries.
+// killCases tests the main promise: when Exec returns, nothing of the command is
+// left, whatever it tries.
 func killCases(t *testing.T, s *suite) {
 	cases := []struct {
 		name string
 		run  func(t *testing.T, c *container)
 	}{
 		{"timeout", timeout},
-		{"deaf to SIGTERM", ignoresSIGTERM},
+		{"ignores SIGTERM", ignoresSIGTERM},
 		{"double fork", daemonised("double-fork")},
-		{"session of its own", daemonised("setsid")},
+		{"separate session", daemonised("setsid")},
 		{"fork storm", forkStorm},
 		{"cancelled", cancelled},
-		{"cancelled before", cancelledBefore},
-		{"others live on", otherCommandsUnaffected},
+		{"canceled before", cancelledBefore},
+		{"others are unaffected", otherCommandsUnaffected},
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {
@@ -38,12 +38,12 @@ func killCases(t *testing.T, s *suite) {
 const (
 	shortTimeout = 300 * time.Millisecond // a timeout
 	shortGrace   = 200 * time.Millisecond
-	// killTimeout is far below what a command that hangs would take, and far above
-	// what a busy machine needs to kill one.
+	// killTimeout is far below the time of a command that hangs, and far above what
+	// a busy machine needs to kill one.
 	killTimeout = 20 * time.Second
 )
 
-// requireNoProcess asserts that no process of the marker lives.
+// requireNoProcess asserts that no process with the marker is running.
 func (c *container) requireNoProcess(t *testing.T, marker string) {
 	t.Helper()
 	require.Empty(t, c.mustExec(t, "ps", marker))
@@ -61,7 +61,7 @@ func timeout(t *testing.T, c *container) {
 	require.GreaterOrEqual(t, result.Duration, shortTimeout)
 	require.Equal(t, 143, result.ExitCode)
 	require.Equal(t, "SIGTERM", result.Signal)
-	require.Less(t, result.Duration, 10*time.Second, "it did not wait for the grace")
+	require.Less(t, result.Duration, 10*time.Second, "it did not wait for the grace period")
 	c.requireNoProcess(t, marker)
 }
 
@@ -77,8 +77,9 @@ func ignoresSIGTERM(t *testing.T, c *container) {
 	c.requireNoProcess(t, marker)
 }
 
-// runIgnoringSIGTERM runs a command that says when it is deaf to SIGTERM, until its
-// timeout. On a busy machine that may come first: then it has more time.
+// runIgnoringSIGTERM runs a command that prints a line when it ignores SIGTERM,
+// until its timeout. On a busy machine the timeout may come first: then it is
+// extended.
 func (c *container) runIgnoringSIGTERM(t *testing.T, args ...string) runtime.Result {
 	t.Helper()
 	cmd := c.command(args...)
@@ -98,7 +99,7 @@ func daemonised(how string) func(t *testing.T, c *container) {
 		marker := newMarker()
 		result, err := c.exec(t, c.command(how, marker))
 		require.NoError(t, err)
-		require.True(t, result.OK(), "the command itself went well")
+		require.True(t, result.OK(), "the command itself succeeded")
 		require.Equal(t, 1, result.Leaked)
 		require.False(t, result.TimedOut)
 		c.requireNoProcess(t, marker)
@@ -140,7 +141,7 @@ func cancelledBefore(t *testing.T, c *container) {
 	require.Equal(t, 1, result.ExitCode, "it never ran")
 }
 
-// Ending one command touches neither another one nor the main process.
+// Ending one command affects neither another one nor the main process.
 func otherCommandsUnaffected(t *testing.T, c *container) {
 	type outcome struct {
 		result runtime.Result
@@ -160,11 +161,11 @@ func otherCommandsUnaffected(t *testing.T, c *container) {
 	cmd.Timeout, cmd.Grace = shortTimeout, shortGrace
 	_, err := c.exec(t, cmd)
 	require.NoError(t, err)
-	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the other command runs still")
+	require.NotEmpty(t, c.mustExec(t, "ps", marker), "the other command is still running")
 	c.mustExec(t, "kill", pid, "TERM")
 	other := <-done
 	require.NoError(t, other.err)
-	require.Equal(t, "SIGTERM", other.result.Signal, "its end is its own")
+	require.Equal(t, "SIGTERM", other.result.Signal, "its own signal has ended it")
 	require.False(t, other.result.TimedOut)
 	require.Equal(t, runtime.Running, c.state(t, c.id))
 }

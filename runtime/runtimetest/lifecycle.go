@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// lifecycleCases is Create, Start, Restart, Status, List, Logs and Destroy.
+// lifecycleCases tests Create, Start, Restart, Status, List, Logs and Destroy.
 func lifecycleCases(t *testing.T, s *suite) {
 	cases := []testCase{
 		{"created is not running", createdIsNotRunning},
 		{"create twice", createTwice},
 		{"start twice", startTwice},
-		{"status tells what it is made of", statusFields},
+		{"status has the fields of the spec", statusFields},
 		{"main that cannot start", mainCannotStart},
 		{"main that exits", mainExits},
 		{"no such container", noSuchContainer},
@@ -45,7 +45,7 @@ func createTwice(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	s.create(t, spec)
 	require.ErrorIs(t, s.rt.Create(t.Context(), spec), runtime.ErrExists)
-	require.True(t, s.isListed(t, spec.ID), "the first one is still there")
+	require.True(t, s.isListed(t, spec.ID), "the first one still exists")
 }
 
 func startTwice(t *testing.T, s *suite) {
@@ -56,7 +56,7 @@ func startTwice(t *testing.T, s *suite) {
 	require.Equal(t, runtime.Running, s.state(t, c.id))
 }
 
-// A caller finds again by Status and List what it gave to Create.
+// Status and List return what the caller gave to Create.
 func statusFields(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	spec.Workload, spec.Revision, spec.Ports = "some-workload", "r1", []int{8080, 9090}
@@ -94,23 +94,23 @@ func mainExits(t *testing.T, s *suite) {
 	c.endMain(t)
 	status, err := s.rt.Status(t.Context(), c.id)
 	require.NoError(t, err)
-	require.Equal(t, 0, status.ExitCode, "box idle ends with 0 when it gets SIGTERM")
+	require.Equal(t, 0, status.ExitCode, "box idle exits with 0 on SIGTERM")
 	_, err = c.exec(t, c.command("exit", "0"))
-	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec after the end")
+	require.ErrorIs(t, err, runtime.ErrNotRunning, "Exec after the exit")
 
-	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start after the end")
+	require.NoError(t, s.rt.Start(t.Context(), c.id), "Start after the exit")
 	require.Equal(t, "again\n", c.mustExec(t, "echo", "again"))
 }
 
-// endMain has the main process end by itself, and waits until Status knows.
+// endMain has the main process exit by itself, and waits until Status reports it.
 func (c *container) endMain(t *testing.T) {
 	t.Helper()
-	eventually(t, "the main process listens to SIGTERM", func() bool {
+	eventually(t, "the main process handles SIGTERM", func() bool {
 		return c.log(t, 1<<20) != ""
 	})
-	// The answer may be lost with the container: that is not the question here.
+	// The response may be lost with the container. This case does not test it.
 	_, _ = c.exec(t, c.command("kill", "main", "TERM"))
-	eventually(t, "the container ends with its main process", func() bool {
+	eventually(t, "the container exits with its main process", func() bool {
 		return c.state(t, c.id) == runtime.Exited
 	})
 }
@@ -127,10 +127,10 @@ func noSuchContainer(t *testing.T, s *suite) {
 			_, err := s.rt.Exec(ctx, id, runtime.Command{Args: []string{"x"}})
 			return err
 		},
-		"PutFiles": func() error { return s.rt.CopyIn(ctx, id, "/data", strings.NewReader("")) },
-		"GetFiles": func() error { _, err := s.rt.CopyOut(ctx, id, "/data"); return err },
-		"Seal":     func() error { return s.rt.RecordBaseline(ctx, id, 1) },
-		"Wipe":     func() error { return s.rt.Wipe(ctx, id, 1) },
+		"CopyIn":         func() error { return s.rt.CopyIn(ctx, id, "/data", strings.NewReader("")) },
+		"CopyOut":        func() error { _, err := s.rt.CopyOut(ctx, id, "/data"); return err },
+		"RecordBaseline": func() error { return s.rt.RecordBaseline(ctx, id, 1) },
+		"Wipe":           func() error { return s.rt.Wipe(ctx, id, 1) },
 	}
 	for name, call := range calls {
 		require.ErrorIs(t, call(), runtime.ErrNotFound, name)
@@ -139,7 +139,7 @@ func noSuchContainer(t *testing.T, s *suite) {
 	require.False(t, s.isListed(t, id))
 }
 
-// Destroy takes every state, twice, and leaves the id free.
+// Destroy works in every state, twice, and then the id can be used again.
 func destroy(t *testing.T, s *suite) {
 	spec := s.Spec(t)
 	for _, started := range []bool{false, true} {
@@ -155,9 +155,9 @@ func destroy(t *testing.T, s *suite) {
 	}
 }
 
-// What Hostler did not make is never listed, described or removed.
+// What Hostler did not create is never listed, described or removed.
 func foreign(t *testing.T, s *suite) {
-	if isUnsupported(t, s.CreateForeign == nil, "to leave other people's containers alone: there are none") {
+	if isUnsupported(t, s.CreateForeign == nil, "to ignore containers of other owners: there are none") {
 		return
 	}
 	id := s.CreateForeign(t)
@@ -175,10 +175,10 @@ func logs(t *testing.T, s *suite) {
 	})
 	require.Equal(t, "le\n", c.log(t, 3), "the last bytes")
 	c.mustExec(t, "echo", "not in the log")
-	require.Equal(t, "idle\n", c.log(t, 1<<20), "a command's output is no log")
+	require.Equal(t, "idle\n", c.log(t, 1<<20), "a command's output is not in the log")
 }
 
-// log is the last bytes of what the main process has printed.
+// log returns the last bytes of the output of the main process.
 func (c *container) log(t *testing.T, tail int64) string {
 	t.Helper()
 	r, err := c.rt.Logs(t.Context(), c.id, time.Time{}, tail)

@@ -14,7 +14,7 @@ import (
 
 const maxOutput = runtime.OutputHead + runtime.OutputTail
 
-// outputCases are what is kept of a command's output.
+// outputCases tests what is kept of a command's output.
 func outputCases(t *testing.T, s *suite) {
 	c := s.start(t)
 	cases := []struct {
@@ -24,9 +24,9 @@ func outputCases(t *testing.T, s *suite) {
 		{"none", noOutput},
 		{"stderr only", stderrOnly},
 		{"lengths", lengths},
-		{"characters are whole", validUTF8},
-		{"what is no text", binaryOutput},
-		{"after the leader's end", outputAfterLeaderExit},
+		{"characters are not split", validUTF8},
+		{"binary output", binaryOutput},
+		{"output after the leader's exit", outputAfterLeaderExit},
 		{"a gigabyte", gigabyte},
 	}
 	for _, k := range cases {
@@ -61,7 +61,7 @@ func lengths(t *testing.T, c *container) {
 	}
 }
 
-// A character of three bytes lies across every place where output is cut.
+// A character of three bytes is at every position at which output is cut.
 func validUTF8(t *testing.T, c *container) {
 	for _, n := range []int{runtime.OutputHead/3 + 1, maxOutput} {
 		result, err := c.exec(t, c.command("repeat", "€", strconv.Itoa(n)))
@@ -69,7 +69,7 @@ func validUTF8(t *testing.T, c *container) {
 		out := result.Stdout
 		require.Equal(t, int64(3*n), out.Total)
 		for _, part := range []string{out.Head, out.Tail} {
-			require.Empty(t, strings.Trim(part, "€"), "nothing but whole characters")
+			require.Empty(t, strings.Trim(part, "€"), "only complete characters")
 		}
 		if !out.Truncated {
 			require.Equal(t, strings.Repeat("€", n), out.String())
@@ -84,12 +84,12 @@ func binaryOutput(t *testing.T, c *container) {
 	require.NoError(t, err)
 	text := result.Stdout.String()
 	require.True(t, utf8.ValidString(text))
-	require.NotContains(t, text, "\x00", "no database takes it")
+	require.NotContains(t, text, "\x00", "PostgreSQL rejects it")
 	require.Equal(t, "abc\n", strings.ReplaceAll(text, "\uFFFD", ""))
 	require.Equal(t, int64(len(cmd.Stdin)), result.Stdout.Total)
 }
 
-// What a command leaves behind may print until it is gone.
+// Processes that a command leaves may print until they have exited.
 func outputAfterLeaderExit(t *testing.T, c *container) {
 	result, err := c.exec(t, c.command("farewell", "farewell"))
 	require.NoError(t, err)
@@ -98,7 +98,7 @@ func outputAfterLeaderExit(t *testing.T, c *container) {
 	require.True(t, result.OK())
 }
 
-// A flood neither blocks the command nor fills anybody's memory.
+// A flood neither blocks the command nor fills the memory of another process.
 func gigabyte(t *testing.T, c *container) {
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// protocolCases is what the engine's record of a container says of the version that
-// its program speaks.
+// protocolCases tests the protocol version in the engine's record of a container.
 func protocolCases(t *testing.T, s *suite) {
 	t.Run("record", func(t *testing.T) {
 		t.Parallel()
@@ -55,13 +54,13 @@ func protocolCases(t *testing.T, s *suite) {
 		require.ErrorIs(t, c.rt.Start(t.Context(), c.id), runtime.ErrNewer)
 		require.ErrorIs(t, c.rt.Destroy(t.Context(), c.id), runtime.ErrNewer)
 		require.Equal(t, newer, strconv.Itoa(c.recordedProtocol(t, c.id)))
-		require.Equal(t, runtime.Running, c.state(t, c.id), "it is left alone")
+		require.Equal(t, runtime.Running, c.state(t, c.id), "it is unchanged")
 		require.True(t, c.isListed(t, c.id))
 	})
 }
 
-// tampered makes a container that runs, whose record was changed, as a server
-// sees it that starts then.
+// tampered creates a running container whose record was changed, as a server that
+// is started then sees it.
 func (s *suite) tampered(t *testing.T, record string) *container {
 	t.Helper()
 	spec := s.Spec(t)
@@ -73,7 +72,7 @@ func (s *suite) tampered(t *testing.T, record string) *container {
 	return &container{suite: &reopened, id: spec.ID, testprog: spec.Command[0]}
 }
 
-// recordedProtocol is the version that Status has.
+// recordedProtocol returns the version in a container's Status.
 func (s *suite) recordedProtocol(t *testing.T, id string) int {
 	t.Helper()
 	status, err := s.rt.Status(t.Context(), id)
@@ -81,7 +80,7 @@ func (s *suite) recordedProtocol(t *testing.T, id string) int {
 	return status.Protocol
 }
 
-// requireErrors makes every call that a session is for.
+// requireErrors makes every call that needs a session.
 func (c *container) requireErrors(t *testing.T, cause error) {
 	t.Helper()
 	ctx := t.Context()
@@ -90,21 +89,21 @@ func (c *container) requireErrors(t *testing.T, cause error) {
 	_, result := c.rt.WaitResult(ctx, c.id, command)
 	_, changed := c.rt.LastModified(ctx, c.id, []string{"/data"})
 	for name, err := range map[string]error{
-		"Exec": exec, "Outcome": result, "Changed": changed,
-		"Stop":    c.rt.Stop(ctx, c.id, 1),
-		"Restart": c.rt.Restart(ctx, c.id, 1),
-		"Seal":    c.rt.RecordBaseline(ctx, c.id, 1),
-		"Wipe":    c.rt.Wipe(ctx, c.id, 1),
+		"Exec": exec, "WaitResult": result, "LastModified": changed,
+		"Stop":           c.rt.Stop(ctx, c.id, 1),
+		"Restart":        c.rt.Restart(ctx, c.id, 1),
+		"RecordBaseline": c.rt.RecordBaseline(ctx, c.id, 1),
+		"Wipe":           c.rt.Wipe(ctx, c.id, 1),
 	} {
 		require.ErrorIs(t, err, cause, name)
 		require.ErrorContains(t, err, "version", name)
 	}
 }
 
-// requireFileErrors makes the calls that move files.
+// requireFileErrors makes the calls that copy files.
 func (c *container) requireFileErrors(t *testing.T, cause error) {
 	t.Helper()
 	_, err := c.rt.CopyOut(t.Context(), c.id, "/data")
-	require.ErrorIs(t, err, cause, "GetFiles")
-	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "PutFiles")
+	require.ErrorIs(t, err, cause, "CopyOut")
+	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "CopyIn")
 }

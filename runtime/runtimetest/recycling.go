@@ -7,15 +7,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// recycleCases is RecordBaseline and Wipe: nothing of a tenant is left, or it is said.
+// recycleCases tests RecordBaseline and Wipe: nothing of a tenant is left, or it is
+// reported.
 func recycleCases(t *testing.T, s *suite) {
 	cases := []testCase{
 		{"wipe", wipe},
-		{"without a seal", wipeWithoutBaseline},
+		{"without a baseline", wipeWithoutBaseline},
 		{"a file elsewhere", wipeChanged},
 		{"processes", wipeProcesses},
 		{"again and again", wipeRepeated},
-		{"a file that looks as before", wipeTampered},
+		{"a file that looks unchanged", wipeTampered},
 		{"a file that was mapped before", wipeMapped},
 		{"a device", wipeDevice},
 		{"nested volumes", wipeNested},
@@ -26,7 +27,7 @@ func recycleCases(t *testing.T, s *suite) {
 		{"objects that outlive processes", wipeIPC},
 	}
 	if isUnsupported(t, s.Limitations.WipeUnverifiable, "to wipe a container") {
-		cases = []testCase{{"without a seal", wipeWithoutBaseline}, {"never", wipeUnverifiable}}
+		cases = []testCase{{"without a baseline", wipeWithoutBaseline}, {"never", wipeUnverifiable}}
 	}
 	for _, k := range cases {
 		t.Run(k.name, func(t *testing.T) {
@@ -36,8 +37,8 @@ func recycleCases(t *testing.T, s *suite) {
 	}
 }
 
-// What a container cannot be proven to be it is not, although nothing was done
-// to it and nothing can be written on its root filesystem.
+// A state that cannot be proven counts as changed, although nothing was done to the
+// container and nothing can be written to its root filesystem.
 func wipeUnverifiable(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) { spec.ReadOnly = true })
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 0))
@@ -68,12 +69,12 @@ func wipe(t *testing.T, s *suite) {
 	for _, name := range []string{"secret", "deep", ".hidden", "closed", "link", secret} {
 		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
-		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+		require.Equal(t, 1, result.ExitCode, "%s is removed", name)
 	}
-	require.Equal(t, statMode(before), statMode(c.mustExec(t, "stat", ".")), "the volume's own mode is back")
+	require.Equal(t, statMode(before), statMode(c.mustExec(t, "stat", ".")), "the volume's own mode is restored")
 }
 
-// statMode is type, mode and owner of what `box stat` prints.
+// statMode returns type, mode and owner from the output of `box stat`.
 func statMode(stat string) string {
 	for i := len(stat) - 1; i > 0; i-- {
 		if stat[i] == ' ' {
@@ -88,7 +89,7 @@ func wipeWithoutBaseline(t *testing.T, s *suite) {
 	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
-// What is neither on a volume nor temporary must be as it was.
+// What is neither on a volume nor temporary must be unchanged.
 func wipeChanged(t *testing.T, s *suite) {
 	c := s.start(t)
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
@@ -99,7 +100,7 @@ func wipeChanged(t *testing.T, s *suite) {
 	result, err := c.exec(t, cmd)
 	require.NoError(t, err)
 	if !result.OK() {
-		t.Log("the root filesystem cannot be written: there is nothing to find")
+		t.Log("the root filesystem is not writable: there is nothing to find")
 		return
 	}
 	err = s.rt.Wipe(t.Context(), c.id, 1)
@@ -107,7 +108,7 @@ func wipeChanged(t *testing.T, s *suite) {
 	require.ErrorContains(t, err, "/elsewhere")
 }
 
-// A wipe under a running command: the command is lost, nothing lives on.
+// A wipe while a command runs: the command is lost, and no process survives.
 func wipeProcesses(t *testing.T, s *suite) {
 	c := s.start(t)
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What a tenant may leave besides files: each is undone by a wipe, or the wipe
-// says that it is there.
+// What a tenant may leave in addition to files: a wipe either undoes it or reports
+// it.
 
-// rootCommand is box as root, where there are several users.
+// rootCommand is box as root, if there are several users.
 func (c *container) rootCommand(args ...string) runtime.Command {
 	cmd := c.command(args...)
 	if !c.Limitations.SingleUser {
@@ -24,7 +24,7 @@ func (c *container) rootCommand(args ...string) runtime.Command {
 	return cmd
 }
 
-// execAsRoot executes box as root, and reports whether the container let it.
+// execAsRoot executes box as root, and reports whether the container allowed it.
 func (c *container) execAsRoot(t *testing.T, args ...string) bool {
 	t.Helper()
 	result, err := c.exec(t, c.rootCommand(args...))
@@ -35,8 +35,7 @@ func (c *container) execAsRoot(t *testing.T, args ...string) bool {
 	return result.OK()
 }
 
-// A change of a file that was there before is found, whatever its size and its
-// times say.
+// A change of an existing file is found, whatever its size and its times are.
 func wipeTampered(t *testing.T, s *suite) {
 	for _, how := range []string{"rewrite", "replace", "attribute", "access-list"} {
 		t.Run(how, func(t *testing.T) {
@@ -58,8 +57,8 @@ func wipeTampered(t *testing.T, s *suite) {
 	}
 }
 
-// A process that mapped a file before the seal cannot go on writing to it
-// unseen.
+// A process that mapped a file before the baseline cannot continue to write to it
+// unnoticed.
 func wipeMapped(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoKernel, "a mapped file") {
 		return
@@ -68,7 +67,7 @@ func wipeMapped(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) {
 		spec.Command = []string{spec.Command[0], "scribble", "/elsewhere/" + name}
 		if s.Limitations.SharedHost {
-			spec.Command[2] = "../elsewhere/" + name // beside the volume that is its workdir
+			spec.Command[2] = "../elsewhere/" + name // next to the volume that is its workdir
 		}
 	})
 	file := c.path(t, "/elsewhere/"+name)
@@ -85,7 +84,7 @@ func wipeMapped(t *testing.T, s *suite) {
 	require.ErrorIs(t, s.rt.Wipe(t.Context(), c.id, 1), runtime.ErrWipeUnverified)
 }
 
-// A device that a tenant has closed stays so, and is told of.
+// A device that a tenant has closed stays closed, and is reported.
 func wipeDevice(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.SharedHost || s.Limitations.NoKernel, "a device of its own") {
 		return
@@ -95,7 +94,7 @@ func wipeDevice(t *testing.T, s *suite) {
 		require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 		c.mustExec(t, "read", "/dev/null")
 		c.mustExec(t, "append", "/dev/null", "x")
-		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "to use a device changes nothing")
+		require.NoError(t, s.rt.Wipe(t.Context(), c.id, 1), "using a device changes nothing")
 		require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 		if c.execAsRoot(t, how...) {
 			err := s.rt.Wipe(t.Context(), c.id, 1)
@@ -105,7 +104,7 @@ func wipeDevice(t *testing.T, s *suite) {
 	}
 }
 
-// What is between two volumes is as it was.
+// What is between two volumes is restored.
 func wipeNested(t *testing.T, s *suite) {
 	c := s.start(t, func(spec *runtime.Spec) {
 		spec.Volumes = append(spec.Volumes, runtime.Volume{Name: "inner", Target: "/data/a/b"})
@@ -124,14 +123,14 @@ func wipeNested(t *testing.T, s *suite) {
 	for _, name := range []string{"a/secret", "a/b/secret"} {
 		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
-		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+		require.Equal(t, 1, result.ExitCode, "%s is removed", name)
 	}
 	if !s.Limitations.NoKernel {
 		require.Empty(t, strings.TrimSpace(c.mustExec(t, "attributes", "a")))
 	}
 }
 
-// Neither depth nor number keeps anything from being deleted.
+// Everything is deleted, whatever its depth and number.
 func wipeLarge(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoKernel, "trees deeper than a path can name") {
 		return
@@ -145,11 +144,11 @@ func wipeLarge(t *testing.T, s *suite) {
 	for _, name := range []string{"deep", "many"} {
 		result, err := c.exec(t, c.command("stat", name))
 		require.NoError(t, err)
-		require.Equal(t, 1, result.ExitCode, "%s is gone", name)
+		require.Equal(t, 1, result.ExitCode, "%s is removed", name)
 	}
 }
 
-// A limit that a tenant sets on the process that all others inherit from is
+// A limit that a tenant sets on the process from which all others inherit is
 // found.
 func wipeLimits(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoKernel, "a limit") {
@@ -165,7 +164,7 @@ func wipeLimits(t *testing.T, s *suite) {
 	require.ErrorContains(t, err, "the limit 1 of init")
 }
 
-// System V objects and message queues are removed, whoever made them.
+// System V objects and message queues are removed, whatever their owner.
 func wipeIPC(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoKernel || s.Limitations.SharedHost, "objects of its own") {
 		return
@@ -199,7 +198,7 @@ func wipeIPC(t *testing.T, s *suite) {
 }
 
 // What was printed before a time at which the container was wiped is not in the
-// log since then, however short before that was.
+// log since then, however shortly before it was printed.
 func wipeLog(t *testing.T, s *suite) {
 	c := s.start(t)
 	since := func(at time.Time) string {
@@ -212,7 +211,7 @@ func wipeLog(t *testing.T, s *suite) {
 	}
 	require.NoError(t, s.rt.RecordBaseline(t.Context(), c.id, 1))
 	eventually(t, "it prints", func() bool { return strings.HasSuffix(since(time.Time{}), "idle\n") })
-	// More than an engine writes down at once.
+	// More than an engine writes at once.
 	main := strings.TrimSpace(c.mustExec(t, "env", "HOSTLER_MAIN_PID"))
 	_, err := c.exec(t, c.command("append", "/proc/"+main+"/fd/1", strings.Repeat("\n", 20_000))) // where it may
 	require.NoError(t, err)
@@ -222,10 +221,10 @@ func wipeLog(t *testing.T, s *suite) {
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
 	eventually(t, "it prints again", func() bool { return since(time.Time{}) == before+"idle\n" })
 	require.Equal(t, "idle\n", since(wiped))
-	require.Equal(t, before+"idle\n", since(wiped.Add(-time.Hour)), "there was no wipe between")
+	require.Equal(t, before+"idle\n", since(wiped.Add(-time.Hour)), "there was no wipe in between")
 }
 
-// Each life of the main process has pipes of its own.
+// Each start of the main process has pipes of its own.
 func wipePipes(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.NoKernel, "a pipe") {
 		return

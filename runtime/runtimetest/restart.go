@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// restartCase is Restart: every process goes, every file stays.
+// restartCase tests Restart: every process ends, every file stays.
 func restartCase(t *testing.T, s *suite) {
 	c := s.start(t)
 	before, err := s.rt.Status(t.Context(), c.id)
@@ -27,6 +27,6 @@ func restartCase(t *testing.T, s *suite) {
 	require.Equal(t, before.Endpoint, after.Endpoint)
 
 	c.endMain(t)
-	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1), "of a container that has ended")
+	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1), "of an exited container")
 	require.Equal(t, "still here", c.mustExec(t, "read", "kept"))
 }

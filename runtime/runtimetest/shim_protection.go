@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// shimProtectionCases is what a tenant can reach of the program that looks after it: nothing.
+// shimProtectionCases tests that a tenant can reach nothing of the program that
+// supervises it.
 func shimProtectionCases(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Limitations.SharedHost || s.Limitations.NoProcesses || s.Limitations.NoKernel, "to keep its shim out of reach") {
 		return
@@ -41,7 +42,7 @@ func shimProtectionCases(t *testing.T, s *suite) {
 	}
 }
 
-// users are whom a tenant's commands may run as.
+// users returns the users of a tenant's commands.
 func (s *suite) users() []string {
 	if s.Limitations.SingleUser {
 		return []string{""}
@@ -49,8 +50,7 @@ func (s *suite) users() []string {
 	return []string{"0:0", "1234:5678"}
 }
 
-// shimPaths are where the program is in a container, and where its socket may
-// be.
+// shimPaths are the paths of the program in a container, and of its socket.
 var shimPaths = []string{"/.hostler", "/.hostler/bin", "/.hostler/bin/shim", "/.hostler/state", "/.hostler/run"}
 
 // requireExecFails asserts that a command fails by itself.
@@ -74,8 +74,8 @@ func shimDirNotMovable(t *testing.T, c *container, user string) {
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }
 
-// Where the tenant is the same user as its shim, one folder is the tenant's as
-// well, and is emptied by a wipe.
+// If the tenant is the same user as its shim, one directory is the tenant's as
+// well, and a wipe empties it.
 func shimDirNotWritable(t *testing.T, c *container, user string) {
 	dirs := shimPaths
 	if c.Limitations.SingleUser {
@@ -91,8 +91,8 @@ func shimDirNotWritable(t *testing.T, c *container, user string) {
 	c.requireExecFails(t, user, "read", "/.hostler/bin/shim")
 }
 
-// The socket is out of reach, or an abstract one that nobody else can have, and
-// connections of a tenant's do not keep the server out.
+// The socket is out of reach, or an abstract one that no other process can bind,
+// and connections of a tenant do not block the server.
 func shimSocketNotTakable(t *testing.T, c *container, user string) {
 	address := "/.hostler/run/sock"
 	if !c.Limitations.SingleUser {
@@ -100,7 +100,7 @@ func shimSocketNotTakable(t *testing.T, c *container, user string) {
 		c.requireExecFails(t, user, "connect", address)
 	} else {
 		address = "@hostler-shim"
-		require.Empty(t, c.mustExec(t, "connect", address), "it is there")
+		require.Empty(t, c.mustExec(t, "connect", address), "it exists")
 		flood := c.command("flood", address, "40")
 		flood.Timeout = time.Minute
 		done := make(chan error, 1)
@@ -114,7 +114,7 @@ func shimSocketNotTakable(t *testing.T, c *container, user string) {
 			for line := range strings.Lines(c.mustExec(t, "ps", "connect")) {
 				pid, argv, _ := strings.Cut(strings.TrimSpace(line), " ")
 				if !strings.Contains(argv, address) {
-					_, _ = c.exec(t, c.command("kill", pid, "KILL")) // the bridge: its answer comes by the next one
+					_, _ = c.exec(t, c.command("kill", pid, "KILL")) // the bridge: its response comes through the next one
 				}
 			}
 			require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
@@ -126,12 +126,12 @@ func shimSocketNotTakable(t *testing.T, c *container, user string) {
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }
 
-// allowedOnWorker is what root may do to the process that runs commands: a command has
-// it from there, and both end with the next restart.
+// allowedOnWorker is what root may do to the process that runs commands: a command
+// inherits it, and both end with the next restart.
 const allowedOnWorker = "write autogroup\nwrite clear_refs\nwrite coredump_filter\nwrite oom_adj\nwrite oom_score_adj\nwrite sched\n"
 
 // No process of a tenant can stop, end, trace, limit or slow down the shim's, or
-// read what they hold.
+// read their content.
 func shimProcessesProtected(t *testing.T, c *container, user string) {
 	if isUnsupported(t, c.Limitations.SingleUser, "to be another user than its tenant") {
 		return
@@ -155,6 +155,6 @@ func shimProcessesProtected(t *testing.T, c *container, user string) {
 			require.True(t, what == "worker" && user == "0:0" && strings.Contains(harmless, done), "%q may do to %s: %s", user, argv, done)
 		}
 	}
-	require.Equal(t, map[string]bool{"init": true, "worker": true, "connect": true}, seen, "what was attacked")
+	require.Equal(t, map[string]bool{"init": true, "worker": true, "connect": true}, seen, "the attacked processes")
 	require.Equal(t, "still\n", c.mustExec(t, "echo", "still"))
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// gracePeriodCases is what Destroy does before it removes.
+// gracePeriodCases tests what Destroy does before it removes the container.
 func gracePeriodCases(t *testing.T, s *suite) {
 	cases := []testCase{
-		{"the main process is asked to end", stopAsks("", "TERM")},
+		{"the main process is asked to exit", stopAsks("", "TERM")},
 		{"by the signal of the spec", stopAsks("SIGUSR1", "USR1")},
-		{"its end is enough", stopEnds},
+		{"its exit ends the wait", stopEnds},
 		{"after the grace period it is killed", stopKills},
 		{"without a grace period it is killed", stopAtOnce},
 		{"a wiped container has nothing to stop", stopWiped},
-		{"a container that has ended has nothing to stop", stopEnded},
+		{"an exited container has nothing to stop", stopEnded},
 		{"one that never ran has nothing to stop", stopCreated},
 		{"one stop after another", stopResumed},
-		{"several at once", stopSeveral},
+		{"several concurrently", stopSeveral},
 		{"a command signals the main process", signalMain},
 	}
 	for _, c := range cases {
@@ -32,11 +32,11 @@ func gracePeriodCases(t *testing.T, s *suite) {
 	}
 }
 
-// longGrace is far above what a case waits for, so that a case which passes did
-// not wait for its end.
+// longGrace is far above the waits of a case, so that a case which passes did not
+// wait for its end.
 const longGrace = 9 * time.Minute
 
-// withMain sets what runs, and for how long a stop waits for it.
+// withMain sets the main process and its grace period.
 func withMain(grace time.Duration, args ...string) func(*runtime.Spec) {
 	return func(spec *runtime.Spec) {
 		spec.Command = append(spec.Command[:1:1], args...)
@@ -44,7 +44,7 @@ func withMain(grace time.Duration, args ...string) func(*runtime.Spec) {
 	}
 }
 
-// destroy has the container destroyed within the suite's patience.
+// destroy destroys the container within the suite's timeout.
 func (c *container) destroy(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*maxWait)
@@ -53,8 +53,8 @@ func (c *container) destroy(t *testing.T) {
 	require.False(t, c.isListed(t, c.id))
 }
 
-// startDestroy begins to destroy the container, and gives the channel on which
-// the answer comes.
+// startDestroy begins to destroy the container, and returns the channel on which
+// the result arrives.
 func (c *container) startDestroy(t *testing.T) <-chan error {
 	t.Helper()
 	answer := make(chan error, 1)
@@ -63,21 +63,21 @@ func (c *container) startDestroy(t *testing.T) <-chan error {
 }
 
 // awaitOutput waits until the main process has printed something, which it does
-// when it listens to signals.
+// when it handles signals.
 func (c *container) awaitOutput(t *testing.T) {
 	t.Helper()
-	eventually(t, "the main process listens to signals", func() bool { return c.log(t, 1<<10) != "" })
+	eventually(t, "the main process handles signals", func() bool { return c.log(t, 1<<10) != "" })
 }
 
 // killMain ends the main process by force.
 func (c *container) killMain(t *testing.T) {
 	t.Helper()
-	// The answer may be lost with the container.
+	// The response may be lost with the container.
 	_, _ = c.exec(t, c.command("kill", "main", "KILL"))
 }
 
-// The main process gets the signal and has time: it ends only when the case
-// says so, and a command beside it sees what it did.
+// The main process gets the signal and its grace period: it exits only when the
+// case ends it, and a concurrent command sees what it did.
 func stopAsks(signal, name string) func(*testing.T, *suite) {
 	return func(t *testing.T, s *suite) {
 		c := s.start(t, withMain(longGrace, "noted", "signals"), func(spec *runtime.Spec) { spec.StopSignal = signal })
@@ -122,7 +122,7 @@ func stopEnded(t *testing.T, s *suite) {
 	c := s.start(t, withMain(longGrace, "idle"))
 	c.awaitOutput(t)
 	c.killMain(t)
-	eventually(t, "the container ends with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
+	eventually(t, "the container exits with its main process", func() bool { return c.state(t, c.id) == runtime.Exited })
 	c.destroy(t)
 }
 
@@ -133,8 +133,9 @@ func stopCreated(t *testing.T, s *suite) {
 	(&container{suite: s, id: spec.ID}).destroy(t)
 }
 
-// A Destroy that is cut off has asked already. The next one asks no second
-// time: the main process has the rest of its time, whoever waits for it.
+// A Destroy that is interrupted has already asked the main process to exit. The
+// next one does not ask again: the main process has the rest of its grace period,
+// whichever call waits for it.
 func stopResumed(t *testing.T, s *suite) {
 	c := s.start(t, withMain(longGrace, "noted", "signals"))
 	c.awaitOutput(t)
@@ -151,7 +152,7 @@ func stopResumed(t *testing.T, s *suite) {
 	require.NoError(t, <-answer)
 }
 
-// One that takes its time holds nobody up.
+// A slow one does not block others.
 func stopSeveral(t *testing.T, s *suite) {
 	slow := s.start(t, withMain(longGrace, "noted", "signals"))
 	slow.awaitOutput(t)
@@ -171,7 +172,7 @@ func signalMain(t *testing.T, s *suite) {
 	c.mustExec(t, "kill", "main", "USR1")
 	require.Equal(t, "USR1", c.mustExec(t, "await", "signals"))
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 1))
-	eventually(t, "the new main process listens to signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
+	eventually(t, "the new main process handles signals", func() bool { return len(c.log(t, 1<<10)) > len("noted\n") })
 	c.mustExec(t, "kill", "main", "INT")
-	eventually(t, "the new main process got it", func() bool { return c.mustExec(t, "read", "signals") == "USR1INT" })
+	eventually(t, "the new main process received it", func() bool { return c.mustExec(t, "read", "signals") == "USR1INT" })
 }

@@ -1,10 +1,10 @@
 // Package runtimetest is the contract of package runtime as a suite that every
-// backend passes: the same cases, without a word about which backend it is.
+// backend passes: the same cases, independent of the backend.
 //
-// The cases see a container only through the contract. What happens inside it
-// is told by the program box, which every case runs there. A backend brings a
-// Harness. What it honestly cannot do is a Fact of the harness, which the suite
-// logs wherever it leaves something out.
+// The cases observe a container only through the contract. The program box, which
+// every case runs there, reports what happens inside it. A backend provides a
+// Harness. What it does not support is one of the harness's Limitations, which the
+// suite logs wherever it skips something.
 package runtimetest
 
 import (
@@ -19,61 +19,61 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Harness is what a backend brings to the suite.
+// Harness is what a backend provides to the suite.
 type Harness struct {
-	// New opens the backend, with nothing of ours in it.
+	// New opens the backend, without any containers of ours.
 	New func(t *testing.T) runtime.Runtime
-	// Reopen opens the same place a second time, as a server that starts again
-	// does. Nil if nothing outlives the value that New gave.
+	// Reopen opens the same place a second time, as a restarted server does. It is
+	// nil if nothing outlives the value that New returned.
 	Reopen func(t *testing.T) runtime.Runtime
 	// Spec describes a container whose main process is `box idle`, with one
 	// volume at /data, which is its workdir as well. Command[0] is the path of
 	// box in the container. The id is new on every call.
 	Spec func(t *testing.T) runtime.Spec
-	// CreateForeign makes a container that is not ours, and gives its id. Nil if there
-	// can be none.
+	// CreateForeign creates a container that is not ours, and returns its id. It is
+	// nil if there can be none.
 	CreateForeign func(t *testing.T) string
-	// Tamper makes a container of the spec that runs, and whose record in the
-	// engine says that of its protocol version; empty for nothing. It removes it
-	// when the test ends, by whatever means. Nil where nobody can.
+	// Tamper creates a running container of the spec whose record in the engine
+	// has this protocol version; empty for none. It removes the container when
+	// the test ends, by any means. It is nil if the record cannot be changed.
 	Tamper func(t *testing.T, rt runtime.Runtime, spec runtime.Spec, protocol string)
-	// AttackedSpec describes a container of the image that AttackedRootfs is for a
-	// user, with no network but its own; the group hostile fills in the rest. Nil
-	// where a container isolates nothing.
+	// AttackedSpec describes a container of the image that AttackedRootfs returns
+	// for a user, with a network of its own; the group hostile sets the rest. It
+	// is nil if a container isolates nothing.
 	AttackedSpec func(t *testing.T, user int) runtime.Spec
-	// Sample leaves out attacks where another backend has them all: one of so
-	// many is performed. 0 and 1 are all.
+	// Sample skips attacks that another backend performs: one of that many is
+	// performed. 0 and 1 mean all.
 	Sample      int
 	Limitations Limitations
 }
 
-// Limitations are what a backend is unable to do. The zero value can all.
+// Limitations are what a backend does not support. The zero value supports all.
 type Limitations struct {
-	// SingleUser says that commands run as the server's own user only.
+	// SingleUser means that commands run only as the server's own user.
 	SingleUser bool
-	// NoTmpfs says that there is no temporary filesystem at /tmp.
+	// NoTmpfs means that there is no temporary filesystem at /tmp.
 	NoTmpfs bool
-	// SharedHost says that a container sees the machine's own files and
+	// SharedHost means that a container sees the machine's own files and
 	// processes: absolute paths are below HOSTLER_ROOT.
 	SharedHost bool
-	// WipeUnverifiable says that no container that was used can be proven clean: all
-	// are destroyed.
+	// WipeUnverifiable means that no used container can be proven clean: all are
+	// destroyed.
 	WipeUnverifiable bool
-	// ReadableIOCounters says that the kernel shows how much a process has read and
-	// written to users who may not trace it.
+	// ReadableIOCounters means that the kernel shows how much a process has read
+	// and written to users who may not trace it.
 	ReadableIOCounters bool
-	// NoProcesses says that commands are not processes: nothing can be killed
+	// NoProcesses means that commands are not processes: nothing can be killed
 	// from inside, and huge outputs are counted, not written.
 	NoProcesses bool
-	// NoKernel says that files are no more than names, modes and content:
+	// NoKernel means that files are only names, modes and content:
 	// there are no devices, mappings, extended attributes and limits.
 	NoKernel bool
 }
 
-// maxWait is how long the suite waits for what should come at once.
+// maxWait bounds the suite's wait for what should happen at once.
 const maxWait = 30 * time.Second
 
-// testCase is a list of cases.
+// testCase is one case of a list.
 type testCase struct {
 	name string
 	run  func(t *testing.T, s *suite)
@@ -119,7 +119,7 @@ type container struct {
 	testprog string
 }
 
-// start makes and starts a container that goes when the test ends.
+// start creates and starts a container that is destroyed when the test ends.
 func (s *suite) start(t *testing.T, change ...func(*runtime.Spec)) *container {
 	t.Helper()
 	spec := s.Spec(t)
@@ -136,7 +136,7 @@ func (s *suite) startSpec(t *testing.T, spec runtime.Spec) *container {
 	return &container{suite: s, id: spec.ID, testprog: spec.Command[0]}
 }
 
-// create makes a container that goes when the test ends.
+// create creates a container that is destroyed when the test ends.
 func (s *suite) create(t *testing.T, spec runtime.Spec) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -145,7 +145,7 @@ func (s *suite) create(t *testing.T, spec runtime.Spec) {
 	require.NoError(t, s.rt.Create(t.Context(), spec), "Create")
 }
 
-// exec executes a command and returns all of what Exec says.
+// exec executes a command and returns what Exec returns.
 func (c *container) exec(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
 	t.Helper()
 	return c.rt.Exec(t.Context(), c.id, cmd)
@@ -156,7 +156,7 @@ func (c *container) command(args ...string) runtime.Command {
 	return runtime.Command{Args: append([]string{c.testprog}, args...)}
 }
 
-// mustExec executes box, which has to succeed, and returns what it prints.
+// mustExec executes box, which must succeed, and returns its output.
 func (c *container) mustExec(t *testing.T, args ...string) string {
 	t.Helper()
 	result, err := c.exec(t, c.command(args...))
@@ -165,7 +165,7 @@ func (c *container) mustExec(t *testing.T, args ...string) string {
 	return result.Stdout.String()
 }
 
-// path is where a command in the container finds the container's path p.
+// path returns where a command in the container finds the container's path p.
 func (c *container) path(t *testing.T, p string) string {
 	t.Helper()
 	if !c.Limitations.SharedHost {
@@ -177,10 +177,10 @@ func (c *container) path(t *testing.T, p string) string {
 
 var markers atomic.Int64
 
-// newMarker is a word that no other process has in its argv.
+// newMarker returns a word that no other process has in its argv.
 func newMarker() string {
 	return fmt.Sprintf("marker-%d-%d", time.Now().UnixNano(), markers.Add(1))
 }
 
-// NewID makes an id for a container under test.
+// NewID returns an id for a container under test.
 func NewID() string { return "test-" + strings.ToLower(rand.Text()[:12]) }

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// waitResultCases are commands that are asked about by their keys.
+// waitResultCases are commands whose outcome is requested by their RunID.
 func waitResultCases(t *testing.T, s *suite) {
 	t.Run("over", func(t *testing.T) {
 		t.Parallel()
@@ -22,9 +22,9 @@ func waitResultCases(t *testing.T, s *suite) {
 		second, err := c.waitResult(t, cmd)
 		require.NoError(t, err)
 		require.Equal(t, first, second)
-		require.Equal(t, "x", c.mustExec(t, "read", "once"), "asking runs nothing")
+		require.Equal(t, "x", c.mustExec(t, "read", "once"), "the request runs nothing")
 	})
-	t.Run("under way", func(t *testing.T) {
+	t.Run("running", func(t *testing.T) {
 		t.Parallel()
 		c := s.start(t)
 		cmd := c.command("hang", newMarker())
@@ -42,7 +42,7 @@ func waitResultCases(t *testing.T, s *suite) {
 		}()
 		require.NoError(t, c.rt.Restart(t.Context(), c.id, 1))
 		require.ErrorIs(t, <-done, runtime.ErrContainerExited)
-		require.Error(t, <-waited, "lost, or forgotten when the question came late")
+		require.Error(t, <-waited, "lost, or forgotten if the request came late")
 	})
 	t.Run("never begun", func(t *testing.T) {
 		t.Parallel()
@@ -52,7 +52,7 @@ func waitResultCases(t *testing.T, s *suite) {
 		_, err := c.waitResult(t, cmd)
 		require.ErrorIs(t, err, runtime.ErrUnknownRun)
 		c.mustExec(t, "append", "once", "y")
-		require.Equal(t, "y", c.mustExec(t, "read", "once"), "asking runs nothing")
+		require.Equal(t, "y", c.mustExec(t, "read", "once"), "the request runs nothing")
 	})
 	t.Run("did not start", func(t *testing.T) {
 		t.Parallel()
@@ -74,9 +74,9 @@ func waitResultCases(t *testing.T, s *suite) {
 	})
 }
 
-// An Exec without an answer leaves nothing in doubt for whoever reaches the
-// container again: what never began is begun then, once, and what was lost sight
-// of has run on and tells how it ended.
+// An Exec without a response leaves nothing unknown for a server that reaches the
+// container again: a command that never began is run then, once, and one that did
+// begin has continued and its outcome is available.
 func engineLost(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Reopen == nil, "to outlive its server") {
 		return
@@ -88,7 +88,7 @@ func engineLost(t *testing.T, s *suite) {
 	second, cmdLost := c.loseEngine(t)
 	result, err := c.waitResult(t, cmdLost)
 	require.NoError(t, err)
-	require.True(t, result.TimedOut, "it ran on: %+v", result)
+	require.True(t, result.TimedOut, "it continued: %+v", result)
 	c.requireNoProcess(t, cmdLost.Args[2])
 
 	cmd := c.command("append", "once", "x")
@@ -104,8 +104,8 @@ func engineLost(t *testing.T, s *suite) {
 	require.Equal(t, "x", c.mustExec(t, "read", "once"))
 }
 
-// loseEngine has a backend lose its engine under a command that hangs until its
-// timeout. On a busy machine that may come first: then it has more time.
+// loseEngine has a backend lose its engine during a command that hangs until its
+// timeout. On a busy machine the timeout may come first: then it is extended.
 func (c *container) loseEngine(t *testing.T) (closed runtime.Runtime, cmd runtime.Command) {
 	t.Helper()
 	for timeout := 5 * time.Second; ; timeout *= 2 {
@@ -115,7 +115,7 @@ func (c *container) loseEngine(t *testing.T) (closed runtime.Runtime, cmd runtim
 		go func() { // ends with the command
 			result, err := closed.Exec(t.Context(), c.id, cmd)
 			if err == nil && !result.TimedOut {
-				err = fmt.Errorf("it ended by itself: %+v", result)
+				err = fmt.Errorf("it exited by itself: %+v", result)
 			}
 			done <- err
 		}()
@@ -134,7 +134,7 @@ func (c *container) loseEngine(t *testing.T) (closed runtime.Runtime, cmd runtim
 	}
 }
 
-// waitResult asks what became of a command.
+// waitResult requests the outcome of a command.
 func (c *container) waitResult(t *testing.T, cmd runtime.Command) (runtime.Result, error) {
 	t.Helper()
 	return c.rt.WaitResult(t.Context(), c.id, cmd)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// watchCase is Watch: no death after ready is missed.
+// watchCase tests Watch: no exit after ready is missed.
 func watchCase(t *testing.T, s *suite) {
 	earlier := s.start(t)
 	exits, stop := s.watch(t)
@@ -29,7 +29,7 @@ func watchCase(t *testing.T, s *suite) {
 	require.NoError(t, stop(), "Watch ends with its context")
 }
 
-// watch starts to watch, and returns when no death can be missed.
+// watch starts to watch, and returns when no exit can be missed.
 func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func (s *suite) watch(t *testing.T) (exits <-chan runtime.Exit, stop func() erro
 	}
 }
 
-// awaitExit waits for the death of one container. Those of others are theirs.
+// awaitExit waits for the exit of one container and ignores others.
 func awaitExit(t *testing.T, exits <-chan runtime.Exit, id string) runtime.Exit {
 	t.Helper()
 	limit := time.After(maxWait)
@@ -61,12 +61,12 @@ func awaitExit(t *testing.T, exits <-chan runtime.Exit, id string) runtime.Exit 
 				return exited
 			}
 		case <-limit:
-			require.Fail(t, "a death was not told: "+id)
+			require.Fail(t, "an exit was not reported: "+id)
 		}
 	}
 }
 
-// reopenCase is a server that starts again and finds what there is.
+// reopenCase is a restarted server that finds the existing containers.
 func reopenCase(t *testing.T, s *suite) {
 	if isUnsupported(t, s.Reopen == nil, "to outlive its server") {
 		return
@@ -93,7 +93,7 @@ func reopenCase(t *testing.T, s *suite) {
 	require.True(t, result.OK())
 
 	exits, stop := second.watch(t)
-	require.Equal(t, "both\n", c.mustExec(t, "echo", "both"), "the first one goes on")
+	require.Equal(t, "both\n", c.mustExec(t, "echo", "both"), "the first one continues")
 	c.endMain(t)
 	awaitExit(t, exits, c.id)
 	require.NoError(t, stop())
