@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// accountAttacks change the files that say who is who, which the shim reads
-// itself. They are root's in the image.
+// accountAttacks change the account files, which the shim reads itself. In the
+// image they belong to root.
 func accountAttacks() []attack {
 	both := func(f func(path string) error) func(tenant) error {
 		return func(tenant) error { return anySucceeded(f("/etc/passwd"), f("/etc/group")) }
@@ -27,10 +27,10 @@ func accountAttacks() []attack {
 		return attack{Name: name, Text: text, User: "root", run: run}
 	}
 	return []attack{
-		row("accounts-fifo", "put FIFOs in the place of /etc/passwd and /etc/group", instead(func(p string) error { return unix.Mkfifo(p, 0o666) })),
+		row("accounts-fifo", "replace /etc/passwd and /etc/group with FIFOs", instead(func(p string) error { return unix.Mkfifo(p, 0o666) })),
 		row("accounts-endless", "link them to /dev/zero", instead(func(p string) error { return os.Symlink("/dev/zero", p) })),
-		row("accounts-terminal", "link them to a terminal that nobody writes", instead(func(p string) error { return os.Symlink("/dev/ptmx", p) })),
-		row("accounts-huge", "make them a terabyte of nothing", both(func(p string) error { return os.Truncate(p, 1<<40) })),
+		row("accounts-terminal", "link them to a terminal without a writer", instead(func(p string) error { return os.Symlink("/dev/ptmx", p) })),
+		row("accounts-huge", "make them a terabyte long and empty", both(func(p string) error { return os.Truncate(p, 1<<40) })),
 		row("accounts-line", "make them one line of 64 MB", both(func(p string) error {
 			return os.WriteFile(p, []byte("root:x:0:0:"+strings.Repeat("x", 64<<20)), 0o644)
 		})),
@@ -51,7 +51,7 @@ func accountAttacks() []attack {
 			return errors.Join(os.WriteFile("/etc/group", []byte(text.String()), 0o644),
 				os.WriteFile("/etc/passwd", []byte("root:x:0:0:root:/data/state:/bin/sh\nalice:x:1001:1001::/data/state:\n"), 0o644))
 		}),
-		row("accounts-directory", "put directories in their place", instead(func(p string) error { return os.Mkdir(p, 0o755) })),
+		row("accounts-directory", "replace them with directories", instead(func(p string) error { return os.Mkdir(p, 0o755) })),
 		row("accounts-missing", "move all of /etc away", func(tenant) error { return os.Rename("/etc", "/etc2") }),
 	}
 }

@@ -9,11 +9,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stateDir is what the suite's release reads, as a mapping of a workload does.
+// stateDir is what the suite's release reads, like a mapping of a workload.
 const stateDir = "/data/state"
 
-// archiveAttacks are what a release finds in the state. What it makes of it is
-// its business, within a bound; the next tenant has none of it.
+// archiveAttacks are what a release finds in the state. The release may handle it
+// in any way, within a bound; the next tenant must not be affected.
 func archiveAttacks() []attack {
 	state := func(name, text string, run func(t tenant) error) attack {
 		return attack{Name: name, Text: text, State: true, run: run}
@@ -41,13 +41,13 @@ func archiveAttacks() []attack {
 		state("state-hard-link", "link files of others into the state", func(tenant) error {
 			return anySucceeded(os.Link("/rootonly/key", stateDir+"/key"), os.Link("/etc/shadow", stateDir+"/shadow"), os.Link("/attacker", stateDir+"/attacker"), os.Link(imageText, stateDir+"/text"))
 		}),
-		state("state-fifo", "put a FIFO in the state's place", replaced(func() error { return unix.Mkfifo(stateDir, 0o666) })),
-		state("state-socket", "put a socket in the state's place", replaced(func() error { _, err := listenUnix(stateDir); return err })),
-		state("state-file", "put a file in the state's place", replaced(func() error { return os.WriteFile(stateDir, []byte("x"), 0o644) })),
+		state("state-fifo", "replace the state with a FIFO", replaced(func() error { return unix.Mkfifo(stateDir, 0o666) })),
+		state("state-socket", "replace the state with a socket", replaced(func() error { _, err := listenUnix(stateDir); return err })),
+		state("state-file", "replace the state with a file", replaced(func() error { return os.WriteFile(stateDir, []byte("x"), 0o644) })),
 		state("state-missing", "remove the state's directory", replaced(func() error { return nil })),
-		state("state-closed", "close the state to everybody", func(tenant) error { return os.Chmod(stateDir, 0) }),
-		state("state-unreadable", "fill the state with files that nobody may read", unreadable),
-		state("state-names", "fill the state with names that archives stumble over", archiveNames),
+		state("state-closed", "close the state to every user", func(tenant) error { return os.Chmod(stateDir, 0) }),
+		state("state-unreadable", "fill the state with files that no user may read", unreadable),
+		state("state-names", "fill the state with names that are difficult in archives", archiveNames),
 		state("state-deep", "nest the state deeper than a path can name", func(t tenant) error { return deepIn(stateDir, 3000, t.marker) }),
 		state("state-wide", "fill the state with 20,000 empty directories of long names", wideDirs),
 		state("state-huge", "a file of a terabyte and one of eight exabytes in the state", func(tenant) error {

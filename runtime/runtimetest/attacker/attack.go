@@ -5,33 +5,33 @@ import (
 	"slices"
 )
 
-// attack is one way in which a tenant may try to reach the next one.
+// attack is one way in which a tenant may try to affect the next one.
 type attack struct {
 	Name  string `json:"name"`
 	Class string `json:"class"`
 	Text  string `json:"text"`
-	// Parting says that it may cut off whoever orders it: it is performed after
-	// the order was answered.
+	// Parting means that it may disconnect the process that orders it: it is
+	// performed after the order was answered.
 	Parting bool `json:"parting,omitempty"`
-	// State says that it is aimed at the release's reading of /data/state.
+	// State means that it is aimed at the release's reading of /data/state.
 	State bool `json:"state,omitempty"`
-	// User is root or other where the attack is another's for the rest.
+	// User is root or other if only that user can perform the attack.
 	User string `json:"user,omitempty"`
-	// Listed says that SECURITY.md names it as what a wipe does not cover: what
-	// two tenants agree on by it, and nothing of one that does not want it.
+	// Listed means that SECURITY.md names it as what a wipe does not cover: what
+	// two tenants agree on can pass through it, and nothing of other tenants.
 	Listed bool `json:"listed,omitempty"`
-	// run performs it. An error says that the kernel refused all of it.
+	// run performs it. An error means that the kernel refused all of it.
 	run func(t tenant) error
-	// seen tells what the next tenant observes of it besides what everybody
-	// looks for: markers in all that can be read, and what differs from a
-	// container that nobody used.
+	// seen returns what the next tenant observes of it in addition to the checks
+	// that apply to every attack: markers in everything readable, and differences
+	// from an unused container.
 	seen func(t tenant) []string
 }
 
-// tenant is who attacks.
+// tenant is the attacking tenant.
 type tenant struct{ marker string }
 
-// attacks are all that there are, by class.
+// attacks returns all attacks, by class.
 func attacks() []attack {
 	classes := []struct {
 		name string
@@ -76,7 +76,7 @@ func findAttack(name string) (attack, bool) {
 	return all[i], true
 }
 
-// anySucceeded performs all steps. It fails when every one of them does.
+// anySucceeded performs all steps. It fails if all of them do.
 func anySucceeded(steps ...error) error {
 	if slices.Contains(steps, nil) {
 		return nil

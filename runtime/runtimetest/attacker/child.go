@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// children are the processes that attacks leave behind. Each calls ready once
-// it does what it is there for, and does it until it is killed.
+// children are the processes that attacks leave. Each calls ready once it does
+// what it is for, and continues until it is killed.
 func children() map[string]func(t tenant, ready func()) {
 	all := map[string]func(t tenant, ready func()){
 		"hang": func(_ tenant, ready func()) { ready(); hang() },
@@ -31,7 +31,7 @@ func hang() {
 	}
 }
 
-// child is this program as one of them.
+// child runs this program as one of them.
 func child(name, marker string) {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 	f, ok := children()[name]
@@ -47,7 +47,7 @@ func child(name, marker string) {
 	})
 }
 
-// startChild starts a child in a session of its own and waits until it is ready.
+// startChild starts a child in a separate session and waits until it is ready.
 func (t tenant) startChild(name string) error {
 	c := exec.Command("/proc/self/exe", "child", name, t.marker)
 	c.Args[0] = os.Args[0]
@@ -71,8 +71,8 @@ func (t tenant) startChild(name string) error {
 	return nil
 }
 
-// for ever, with a breath between: the container's share of a processor is
-// small, and what is attacked has to get some of it to be attacked in.
+// loop runs f indefinitely with a delay of 1 ms: the container's CPU share is
+// small, and the attacked processes need some of it.
 func loop(f func()) {
 	for {
 		f()

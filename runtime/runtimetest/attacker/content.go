@@ -21,15 +21,15 @@ const (
 
 func contentAttacks() []attack {
 	return []attack{
-		{Name: "program-trojan", Text: "replace the main program by another of the same size, its times set back", run: programTrojan, seen: seenTrojan},
+		{Name: "program-trojan", Text: "replace the main program with another of the same size, its times set back", run: programTrojan, seen: seenTrojan},
 		{Name: "write-in-place", Text: "overwrite a file of the image in place, its times set back", run: writeInPlace},
 		{Name: "mmap-write", Text: "change a file of the image through a shared mapping that was read first", run: mmapWrite},
-		{Name: "mmap-kept", Text: "keep a mapping of a file of the image in a process that goes on writing", run: func(t tenant) error { return t.startChild("map") }},
+		{Name: "mmap-kept", Text: "keep a mapping of a file of the image in a process that continues to write", run: func(t tenant) error { return t.startChild("map") }},
 		{Name: "mmap-mounted", User: "root", Text: "change /etc/hosts, resolv.conf and hostname through mappings, times set back", run: mmapMounted},
 		{Name: "punch-hole", Text: "punch a hole into a file of the image, its times set back", run: punchHole},
 		{Name: "beyond-end", Text: "allocate blocks beyond the end of a file of the image, its size kept", run: beyondEnd},
-		{Name: "hidden-file", Text: "make a file in a directory of the image, the directory's times set back", run: hiddenFile},
-		{Name: "remade-file", Text: "remove a file of the image and make one with the same content and times", run: remadeFile},
+		{Name: "hidden-file", Text: "create a file in a directory of the image, the directory's times set back", run: hiddenFile},
+		{Name: "remade-file", Text: "remove a file of the image and create one with the same content and times", run: remadeFile},
 		{Name: "removed-file", Text: "remove a file of the image, its directory's times set back", run: removedFile},
 		{Name: "hard-link", Text: "link a file of the image to another name and remove that again", run: hardLink},
 		{Name: "hard-link-kept", Text: "link the main program into a volume and change it there", run: hardLinkKept},
@@ -39,7 +39,7 @@ func contentAttacks() []attack {
 		{Name: "path-program", Text: "put a program of the same name first in PATH", run: pathProgram},
 		{Name: "preload", Text: "leave /etc/ld.so.preload, /etc/profile and a program interpreter", run: preload},
 		{Name: "opaque", Text: "mark a directory of the image opaque, and hide a file with a whiteout, as overlay does", run: opaque},
-		{Name: "exec-bits", Text: "take the execute bits of the main program away and give it those of setuid", run: execBits},
+		{Name: "exec-bits", Text: "remove the execute bits of the main program and set setuid", run: execBits},
 		{Name: "text-busy", Text: "write to the program that runs through a second name in a volume", run: textBusy},
 		{Name: "append-only", Text: "append to a file of the image and truncate it to its old size", run: appendTruncate},
 		{Name: "collapse", Text: "move a file's blocks with collapse and insert range, zero range and copy range", run: collapse},
@@ -58,7 +58,7 @@ func sameTimes(path string, f func() error) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{st.Atim, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// goodMark is in the main program; evilMark is what an attack makes of it.
+// goodMark is in the main program; an attack replaces it with evilMark.
 var goodMark, evilMark = []byte("program=unchanged"), []byte("program=different")
 
 func programTrojan(tenant) error {
@@ -77,7 +77,7 @@ func programTrojan(tenant) error {
 	})
 }
 
-// seenTrojan asks the program on the disk, which may be another than this.
+// seenTrojan runs the program on the disk, which may be another one.
 func seenTrojan(tenant) []string {
 	out, err := exec.Command(imageProgram, "list").Output()
 	if err != nil {
@@ -90,7 +90,7 @@ func seenTrojan(tenant) []string {
 	return nil
 }
 
-// patch writes the marker over the beginning of a file.
+// patch overwrites the beginning of a file with the marker.
 func patch(path string, t tenant) error {
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -138,7 +138,7 @@ func mmapMounted(t tenant) error {
 	return anySucceeded(all...)
 }
 
-// fallocate changes a file of the image as mode says, its times set back.
+// fallocate changes a file of the image as mode specifies, its times set back.
 func fallocate(mode uint32, off, size int64) error {
 	return sameTimes(imageText, func() error {
 		fd, err := unix.Open(imageText, unix.O_RDWR|unix.O_CLOEXEC, 0)

@@ -87,9 +87,9 @@ func inFlight(_ tenant, ready func()) {
 	ready() // and ends
 }
 
-// uring asks the kernel to make a directory in some seconds, after this process
-// has ended: a timeout with the request linked to it. The submission queue is
-// filled by hand.
+// uring requests that the kernel creates a directory in some seconds, after this
+// process has exited: a timeout with the request linked to it. The submission
+// queue is filled by hand.
 func uring(_ tenant, ready func()) {
 	const setup, enter = 425, 426
 	params := [30]uint32{}
@@ -222,7 +222,7 @@ func locks(_ tenant, ready func()) {
 	hang()
 }
 
-// keepMapping writes to a mapping of an image's file for ever.
+// keepMapping writes to a mapping of an image's file indefinitely.
 func keepMapping(t tenant, ready func()) {
 	f, err := os.OpenFile(imageText, os.O_RDWR, 0)
 	if err != nil {

@@ -16,14 +16,14 @@ func exhaustionAttacks() []attack {
 	return []attack{
 		{Name: "fork-storm", Text: "processes that fork processes that fork, faster than they are found", run: startsChild("storm")},
 		{Name: "no-pids", Text: "take every process number and hold it", run: startsChild("pids")},
-		{Name: "no-descriptors", Text: "open as many descriptors as there can be, of files of the image", run: startsChild("descriptors")},
-		{Name: "no-memory", Text: "take memory until the kernel ends somebody", run: startsChild("memory")},
+		{Name: "no-descriptors", Text: "open the maximum number of descriptors, of files of the image", run: startsChild("descriptors")},
+		{Name: "no-memory", Text: "allocate memory until the kernel kills a process", run: startsChild("memory")},
 		{Name: "full-tmpfs", Text: "fill the temporary filesystems", run: fillTemporary},
 		{Name: "full-deleted", Text: "fill them with files that are removed and open", run: startsChild("deleted")},
-		{Name: "no-inodes", Text: "make files in the temporary filesystems until none can be made", run: startsChild("inodes")},
-		{Name: "no-ipc", Text: "make as many System V objects as there can be", run: manyIPC},
+		{Name: "no-inodes", Text: "create files in the temporary filesystems until no inode is left", run: startsChild("inodes")},
+		{Name: "no-ipc", Text: "create the maximum number of System V objects", run: manyIPC},
 		{Name: "no-user-limits", User: "other", Text: "use up what the kernel allows a user: signals, queues, watches, pipes", run: startsChild("user-limits")},
-		{Name: "busy", Text: "use all of the processor's share with many threads", run: startsChild("busy")},
+		{Name: "busy", Text: "use the whole CPU share with many threads", run: startsChild("busy")},
 	}
 }
 
@@ -40,13 +40,13 @@ func exhaustionChildren() map[string]func(t tenant, ready func()) {
 	}
 }
 
-// Where the container does not bound its processes these do.
+// The limits that apply if the container does not limit its processes.
 const (
 	stormSize = 8
 	maxPIDs   = 60 // each of a few threads
 )
 
-// storm never stands still: a child starts its own and ends.
+// storm never settles: a child starts its own and exits.
 func storm(t tenant, ready func()) {
 	if os.Getenv("STORM") != "" {
 		_ = self("exit", "0").Start()
@@ -89,7 +89,7 @@ func exhaustDescriptors(_ tenant, ready func()) {
 	hang()
 }
 
-// exhaustMemory is ended by the kernel, or somebody else is.
+// exhaustMemory is killed by the kernel, or another process is.
 func exhaustMemory(_ tenant, ready func()) {
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("0"), 0)
 	ready()
@@ -105,7 +105,7 @@ func exhaustMemory(_ tenant, ready func()) {
 	goruntime.KeepAlive(all)
 }
 
-// maxTmpfsBytes bounds what is written where nothing else does.
+// maxTmpfsBytes bounds what is written if nothing else does.
 const maxTmpfsBytes = 120 << 20
 
 func fill(path string) error {
@@ -130,8 +130,7 @@ func write(f *os.File, maxBytes int) error {
 	return nil
 }
 
-// tmpfsDirs are those of the directories that are in memory: a disk is
-// never filled.
+// tmpfsDirs returns the directories that are in memory: a disk is never filled.
 func tmpfsDirs() []string {
 	var all []string
 	for _, dir := range []string{"/tmp", "/var/tmp", "/run", "/dev/shm"} {

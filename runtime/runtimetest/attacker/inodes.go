@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What unix does not name, from <linux/fs.h> and <linux/fcntl.h>.
+// Constants of <linux/fs.h> and <linux/fcntl.h> that package unix does not have.
 const (
 	fsIocGetVersion = 0x80087601
 	fsIocSetVersion = 0x40087602
@@ -108,7 +108,7 @@ func setHint(path string) error {
 	return nil
 }
 
-// seenHints reads the hints that nobody sets.
+// seenHints reads the hints, which are normally not set.
 func seenHints(tenant) []string {
 	var seen []string
 	for _, path := range append(scratchDirs(), imageText, imageConf, "/attacker", "/etc/passwd", "/etc/hosts") {
@@ -150,7 +150,7 @@ func immutable(tenant) error {
 	return anySucceeded(all...)
 }
 
-// lockPaths are the files on which locks are taken and looked for.
+// lockPaths returns the files on which locks are taken and checked.
 func lockPaths() []string {
 	return []string{imageText, imageConf, "/app", "/attacker", "/etc/passwd", "/etc/hosts", "/", "/data", "/tmp", "/dev/null"}
 }

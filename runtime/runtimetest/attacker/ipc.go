@@ -16,10 +16,10 @@ func ipcAttacks() []attack {
 		{Name: "shared-memory", Text: "leave System V shared memory with a message in it", run: sharedMemory},
 		{Name: "message-queue", Text: "leave a System V message queue with a message", run: messageQueue},
 		{Name: "semaphores", Text: "leave System V semaphores whose values are the message", run: semaphores},
-		{Name: "ipc-foreign", Text: "leave System V objects that belong to somebody else and are closed to all", run: ipcForeign},
+		{Name: "ipc-foreign", Text: "leave System V objects that belong to another user and are closed to all", run: ipcForeign},
 		{Name: "ipc-destroyed", Text: "leave shared memory that is destroyed and attached", run: func(t tenant) error { return t.startChild("attached") }},
 		{Name: "posix-queue", Text: "leave a POSIX message queue with a message", run: posixQueue, seen: seenQueue},
-		{Name: "posix-queue-closed", Text: "leave POSIX message queues closed to everybody", run: func(t tenant) error {
+		{Name: "posix-queue-closed", Text: "leave POSIX message queues closed to every user", run: func(t tenant) error {
 			_, err := queueOpen(99)
 			return anySucceeded(err, os.Chmod("/dev/mqueue/attacker99", 0))
 		}, seen: seenQueue},
@@ -78,8 +78,8 @@ func semaphores(tenant) error {
 	return asError(errno)
 }
 
-// ipcForeign gives objects to another user: whoever ends them has to be that
-// user, or their maker.
+// ipcForeign gives objects to another user: only that user, or their creator, can
+// remove them.
 func ipcForeign(tenant) error {
 	id, err := unix.SysvShmGet(ipcKey+1, 4096, unix.IPC_CREAT|0o600)
 	if err != nil {
@@ -122,7 +122,7 @@ func undo(_ tenant, ready func()) {
 	hang()
 }
 
-// queueOpen makes a POSIX message queue with a number in its name.
+// queueOpen creates a POSIX message queue with a number in its name.
 func queueOpen(number int) (int, error) {
 	name, err := unix.BytePtrFromString(fmt.Sprintf("attacker%d", number))
 	if err != nil {
@@ -162,7 +162,7 @@ func abstract(_ tenant, ready func()) {
 		return
 	}
 	ready()
-	// The main process's own name, as soon as that is free.
+	// The main process's own name, as soon as it is free.
 	loop(func() {
 		if l, err := net.Listen("unix", mainAddress); err == nil {
 			_, _ = l.Accept()
@@ -186,7 +186,7 @@ func seenAbstract(tenant) []string {
 		c, err := net.Dial(kind, abstractName)
 		if err == nil {
 			c.Close()
-			seen = append(seen, "somebody listens on "+abstractName)
+			seen = append(seen, "a process listens on "+abstractName)
 		}
 	}
 	return seen

@@ -11,13 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// volumes are where a tenant may leave what it likes: they are emptied. The
-// suite's container has them all; some are missing with a writable root.
+// scratchDirs returns the directories in which a tenant may leave anything: a wipe
+// empties them. The suite's container has all; some are missing with a writable
+// root.
 func scratchDirs() []string {
 	return []string{"/data", "/data/nest", "/data/nest/inner", "/srv/app/state", "/tmp", "/var/tmp", "/run", "/dev/shm", "/dev/mqueue"}
 }
 
-// inScratchDirs makes something in each scratch directory.
+// inScratchDirs runs f in each scratch directory.
 func inScratchDirs(f func(dir string) error) error {
 	var all []error
 	for _, dir := range scratchDirs() {
@@ -33,7 +34,7 @@ func leftoverAttacks() []attack {
 		}},
 		{Name: "files-everywhere", Text: "leave a file in every directory that can be written", run: filesEverywhere},
 		{Name: "odd-names", Text: "leave names with newlines, escapes, bad UTF-8 and 255 bytes", run: oddNames},
-		{Name: "closed", Text: "leave directories closed to everybody in closed directories", run: closedDirs},
+		{Name: "closed", Text: "leave closed directories in closed directories", run: closedDirs},
 		{Name: "deep", Text: "leave two thousand directories in one another", run: func(t tenant) error {
 			return inScratchDirs(func(dir string) error { return deepIn(dir, 2000, t.marker) })
 		}},
@@ -97,7 +98,7 @@ func closedDirs(t tenant) error {
 	})
 }
 
-// deepIn makes directories in one another, deeper than a path can name.
+// deepIn creates nested directories, deeper than a path can name.
 func deepIn(dir string, levels int, marker string) error {
 	fd, err := unix.Open(dir, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {

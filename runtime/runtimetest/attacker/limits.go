@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ptr is the address of v as a system call takes it.
+// ptr returns the address of v for a system call.
 func ptr[T any](v *T) uintptr { return uintptr(unsafe.Pointer(v)) }
 
 func limitAttacks() []attack {
@@ -25,9 +25,9 @@ func limitAttacks() []attack {
 		{Name: "limit-data", Text: "lower the limits of data, stack and locked memory", run: func(tenant) error {
 			return anySucceeded(limitAll(unix.RLIMIT_DATA, 1<<30, 1<<30), limitAll(unix.RLIMIT_STACK, 1<<20, 1<<20), limitAll(unix.RLIMIT_MEMLOCK, 0, 0))
 		}},
-		{Name: "limit-processor", Text: "let process 1's processor time end", run: limit(unix.RLIMIT_CPU, 1)},
+		{Name: "limit-processor", Text: "lower the CPU time limit of process 1", run: limit(unix.RLIMIT_CPU, 1)},
 		{Name: "limit-processes", Text: "lower the process limit of process 1 and its children", run: limit(unix.RLIMIT_NPROC, 3)},
-		{Name: "limit-queues", Text: "lower limits that nobody uses: a message of some bytes", run: func(tenant) error {
+		{Name: "limit-queues", Text: "lower unused limits: a message of some bytes", run: func(tenant) error {
 			return anySucceeded(limitAll(unix.RLIMIT_MSGQUEUE, 4711, 4711), limitAll(unix.RLIMIT_SIGPENDING, 815, 815), limitAll(unix.RLIMIT_LOCKS, 42, 42))
 		}},
 		{Name: "limit-soft", Text: "lower soft limits only", run: func(tenant) error {
@@ -46,8 +46,8 @@ func limitAttacks() []attack {
 	}
 }
 
-// limitAll sets a limit of every process of the shim. A hard limit of 0 leaves
-// that as it is.
+// limitAll sets a limit of every process of the shim. A hard limit of 0 leaves the
+// hard limit unchanged.
 func limitAll(which int, soft, hard uint64) error {
 	var all []error
 	for _, pid := range shimPIDs() {

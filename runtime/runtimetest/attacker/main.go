@@ -1,23 +1,23 @@
-// Command attacker is a hostile tenant, and the tenant that comes after it. The
-// suite of package runtimetest runs it as the workload of a container: it is
-// the image's own program, needs nothing but the kernel, and has no capability.
+// Command attacker is a hostile tenant, and the tenant after it. The suite of
+// package runtimetest runs it as the workload of a container: it is the image's
+// own program, needs only the kernel, and has no capability.
 //
-//	attacker serve          be the main process: take orders
-//	attacker order          read an order on stdin, hand it to the main process,
+//	attacker serve          run as the main process and accept orders
+//	attacker order          read an order on stdin, send it to the main process,
 //	                        print its report
 //	attacker look           read an order on stdin, print what this process
 //	                        itself observes
-//	attacker visit          be a tenant of the soak: find what others left, and
-//	                        attack as the tenant's name says
-//	attacker answer NONCE   print an answer that only this program knows, with
-//	                        what is in the environment's NONCE and on stdin
-//	attacker exit N         end with code N
+//	attacker visit          run as a tenant of the soak: find what others left,
+//	                        and attack as the tenant's name specifies
+//	attacker answer NONCE   print a response that only this program can compute,
+//	                        from NONCE, the variable NONCE and stdin
+//	attacker exit N         exit with code N
 //	attacker list           print the attacks as JSON
-//	attacker child NAME M   be a process that an attack leaves behind
+//	attacker child NAME M   run as a process that an attack leaves
 //
 // An order names an attack and the marker of the tenant that performs it. What
-// an attack leaves holds the marker wherever it can hold text. The next tenant
-// looks for it in everything that it can read, and for each attack in the place
+// an attack leaves contains the marker wherever it can contain text. The next
+// tenant searches for it in everything that it can read, and for each attack
 // where that attack could have left it. A new attack is a row in the file of its
 // class.
 package main
@@ -37,14 +37,14 @@ import (
 	"strings"
 )
 
-// order is what the suite asks for.
+// order is a request of the suite.
 type order struct {
 	Do     string   `json:"do"`     // attack, or look
 	Attack string   `json:"attack"` // its name
 	Marker string   `json:"marker"` // of the tenant that attacked
 	Past   []string `json:"past"`   // markers of the tenants before
-	// Own is the marker of the tenant that looks, where every other tenant's is
-	// of the same form; see visit.
+	// Own is the marker of the observing tenant, if every other tenant's has the
+	// same form; see runSoakHook.
 	Own string `json:"own,omitempty"`
 	// After is how many milliseconds after the answer to attack; 0 is before it.
 	After int `json:"after,omitempty"`
@@ -60,11 +60,11 @@ func (o order) hasForeignMarker(text string) bool {
 	})
 }
 
-// report is what came of it.
+// report is the result of an order.
 type report struct {
 	Refused string            `json:"refused,omitempty"` // why the kernel did not let it
-	Facts   map[string]string `json:"facts,omitempty"`   // what is so in a container that nobody used
-	Seen    []string          `json:"seen,omitempty"`    // what must not be there
+	Facts   map[string]string `json:"facts,omitempty"`   // what is true of an unused container
+	Seen    []string          `json:"seen,omitempty"`    // what must not exist
 }
 
 func main() {
@@ -102,10 +102,10 @@ func main() {
 	}
 }
 
-// maxFacts bounds a report where an attack has left thousands of things.
+// maxFacts bounds a report if an attack has left thousands of objects.
 const maxFacts = 5000
 
-// write packs a report: what is kept of a command's output is some kilobytes.
+// write compresses a report, because little is kept of a command's output.
 func (r report) write(w io.Writer) error {
 	for key := range r.Facts {
 		if len(r.Facts) <= maxFacts {
@@ -118,7 +118,7 @@ func (r report) write(w io.Writer) error {
 	return errors.Join(json.NewEncoder(packed).Encode(r), packed.Close(), text.Close())
 }
 
-// read unpacks a report.
+// read decompresses a report.
 func (r *report) read(text string) error {
 	packed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(text)))
 	if err != nil {
@@ -134,10 +134,10 @@ func check(err error) {
 	}
 }
 
-// impersonating reports whether this program was started in the shim's place.
+// impersonating reports whether this program was started instead of the shim.
 func impersonating() bool { return filepath.Base(os.Args[0]) == "shim" }
 
-// relayOrder hands an order to the main process.
+// relayOrder sends an order to the main process.
 func relayOrder() error {
 	conn, err := dialMain()
 	if err != nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An attack that is named twice is performed once, and one that nobody can
-// perform is none.
+// Attack names are unique, and every attack can be performed.
 func TestAttackTable(t *testing.T) {
 	t.Parallel()
 	names := make(map[string]bool)
@@ -23,7 +22,7 @@ func TestAttackTable(t *testing.T) {
 	require.GreaterOrEqual(t, len(names), 80)
 }
 
-// A process that an attack names is one that there is.
+// Every process that an attack names is defined.
 func TestChildrenAreDefined(t *testing.T) {
 	t.Parallel()
 	for name, f := range children() {
@@ -31,7 +30,7 @@ func TestChildrenAreDefined(t *testing.T) {
 	}
 }
 
-// A tenant of the soak is honest unless its name says how and when it attacks.
+// A tenant of the soak is honest unless its name contains an attack and its time.
 func TestParseSoakTenant(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, soakTenant{point: "post_claim", source: "fresh", number: "7"}, parseSoakTenant("7.honest", "post_claim", "fresh"))

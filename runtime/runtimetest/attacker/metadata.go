@@ -16,7 +16,7 @@ func setTimes(path string, sec int64) error {
 	return unix.UtimesNanoAt(unix.AT_FDCWD, path, ts, unix.AT_SYMLINK_NOFOLLOW)
 }
 
-// setACL puts a message into an ACL that leaves the mode as it is.
+// setACL puts a message into an ACL that does not change the mode.
 func setACL(path string) error {
 	entry := func(b []byte, tag, perm uint16, id uint32) []byte {
 		return append(b, byte(tag), byte(tag>>8), byte(perm), byte(perm>>8), byte(id), byte(id>>8), byte(id>>16), byte(id>>24))
@@ -37,7 +37,7 @@ func setDefaultACL(path string) error {
 	return unix.Setxattr(path, "system.posix_acl_default", b, 0)
 }
 
-// roots are the directories that a wipe empties and that stay themselves, and
+// onScratchDirs runs f on the directories that a wipe empties and keeps, and on
 // those between two of them.
 func onScratchDirs(f func(dir string) error) func(tenant) error {
 	return func(tenant) error { return inScratchDirs(f) }
@@ -53,7 +53,7 @@ func metadataAttacks() []attack {
 			return anySucceeded(set(imageConf), set(imageText), set("/app"), set("/"))
 		}},
 		{Name: "image-acl", Text: "set ACLs on files and directories of the image", run: image(setACL)},
-		{Name: "image-default-acl", Text: "set ACLs that directories of the image hand on", run: image(setDefaultACL)},
+		{Name: "image-default-acl", Text: "set ACLs that are inherited from directories of the image", run: image(setDefaultACL)},
 		{Name: "image-times", Text: "put a message into the times of the image's files", run: image(func(p string) error { return setTimes(p, forgedTime) })},
 		{Name: "image-modes", Text: "change modes of the image's files and set them back", run: image(changeAndBack)},
 		{Name: "volume-xattr", Text: "set attributes on the directories that a wipe empties", run: func(t tenant) error {
@@ -79,7 +79,7 @@ func metadataAttacks() []attack {
 		{Name: "devices-mode", User: "root", Text: "change modes of devices in /dev", run: devices(func(p string) error { return os.Chmod(p, 0o642) })},
 		{Name: "devices-acl", User: "root", Text: "set ACLs on devices in /dev", run: devices(setACL)},
 		{Name: "devices-times", User: "root", Text: "put a message into the times of devices in /dev", run: devices(func(p string) error { return setTimes(p, forgedTime) })},
-		{Name: "devices-replaced", User: "root", Text: "replace /dev/null by a file and /dev/zero by a FIFO", run: replaceDevices},
+		{Name: "devices-replaced", User: "root", Text: "replace /dev/null with a file and /dev/zero with a FIFO", run: replaceDevices},
 		{Name: "dev-pts", User: "root", Text: "change modes and times of /dev/pts and its ptmx", run: devPts},
 		{Name: "dev-links", User: "root", Text: "change the links, modes and times of /dev itself", run: devLinks},
 		{Name: "proc-net-modes", User: "root", Text: "change modes of /proc/net, which last as long as the network namespace", run: procNetModes},

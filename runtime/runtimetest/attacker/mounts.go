@@ -10,16 +10,16 @@ import (
 
 func mountAttacks() []attack {
 	return []attack{
-		{Name: "above-volume", User: "root", Text: "rename the directory above a volume and make another in its place", run: func(tenant) error {
+		{Name: "above-volume", User: "root", Text: "rename the directory above a volume and create another of its name", run: func(tenant) error {
 			return errors.Join(os.Rename("/srv/app", "/srv/old"), os.MkdirAll("/srv/app/state", 0o777))
 		}},
-		{Name: "above-volume-link", User: "root", Text: "put a symbolic link in the place of the directory above a volume", run: func(tenant) error {
+		{Name: "above-volume-link", User: "root", Text: "replace the directory above a volume with a symbolic link", run: func(tenant) error {
 			return errors.Join(os.Rename("/srv", "/old"), os.MkdirAll("/tmp/fake/app/state", 0o777), os.Symlink("/tmp/fake", "/srv"))
 		}},
 		{Name: "nested-rename", Text: "rename the directory between two volumes, which takes the inner one along", run: func(tenant) error {
 			return errors.Join(os.Rename("/data/nest", "/data/moved"), os.MkdirAll("/data/nest/inner", 0o777))
 		}},
-		{Name: "nested-link", Text: "put a link to the image in its place, so that a wipe would empty the image", run: func(tenant) error {
+		{Name: "nested-link", Text: "replace it with a link to the image, so that a wipe would empty the image", run: func(tenant) error {
 			return errors.Join(os.Rename("/data/nest", "/data/moved"), os.MkdirAll("/data/fake", 0o755), os.Symlink("/app", "/data/nest"), os.Symlink("/app", "/data/fake/inner"))
 		}},
 		{Name: "nested-exchange", Text: "exchange the directory between two volumes with another in one step", run: func(tenant) error {
@@ -34,11 +34,11 @@ func mountAttacks() []attack {
 			}
 			return os.Rename("/data/nest", "/data/d/d/d/d/d/d/d/d/nest")
 		}},
-		{Name: "nested-closed", Text: "close the directory between two volumes to everybody, and the volumes too", run: func(tenant) error {
+		{Name: "nested-closed", Text: "close the directory between two volumes, and the volumes, to every user", run: func(tenant) error {
 			return anySucceeded(os.Chmod("/data/nest/inner", 0), os.Chmod("/data/nest", 0), os.Chmod("/data", 0))
 		}},
 		{Name: "mount-points", Text: "remove and replace every mount point", run: mountPoints},
-		{Name: "mount", Text: "mount over the image with every call that there is", run: mountAll},
+		{Name: "mount", Text: "mount over the image with every available call", run: mountAll},
 		{Name: "unmount", Text: "unmount and remount volumes and temporary filesystems", run: unmountAll},
 		{Name: "namespaces", Text: "make namespaces in which mounting is allowed, or enter others", run: namespaces},
 		{Name: "chroot", Text: "change the root and leave a directory descriptor outside", run: chroot},
@@ -81,7 +81,7 @@ func unmountAll(tenant) error {
 	return anySucceeded(all...)
 }
 
-// onThread runs f on a thread of its own, which ends with it.
+// onThread runs f on a separate thread, which ends with it.
 func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() { // ends with f

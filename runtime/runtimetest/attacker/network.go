@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The ports that attacks use: a message in themselves.
+// The ports that attacks use: the numbers are the message.
 const (
 	waitPort   = "127.0.0.1:47110"
 	listenPort = "0.0.0.0:47111"
@@ -29,7 +29,7 @@ func networkAttacks() []attack {
 		{Name: "udp", Text: "leave datagrams in the queues of bound and joined sockets", run: startsChild("udp"), seen: seenPorts},
 		{Name: "flow-label", Text: "lease flow labels of IPv6, which last longer than their socket", run: flowLabel, seen: seenLabels},
 		{Name: "interfaces", Text: "change addresses, routes and interfaces", run: interfaces},
-		{Name: "tcp-metrics", Text: "leave what the kernel learnt of a peer: metrics and fast open", run: tcpMetrics},
+		{Name: "tcp-metrics", Text: "leave what the kernel has learned of a peer: metrics and fast open", run: tcpMetrics},
 	}
 }
 
@@ -42,7 +42,7 @@ func networkChildren() map[string]func(t tenant, ready func()) {
 	}
 }
 
-// timeWait closes first, at the port that listens.
+// timeWait closes the connection first, at the port that listens.
 func timeWait(tenant) error {
 	l, err := net.Listen("tcp", waitPort)
 	if err != nil {
@@ -87,7 +87,7 @@ func halfOpen(t tenant, ready func()) {
 	hang()
 }
 
-// unixNonblock writes what there is room for.
+// unixNonblock writes as much as the buffer holds.
 func unixNonblock(c net.Conn, b []byte) error {
 	raw, err := c.(*net.TCPConn).SyscallConn()
 	if err != nil {
@@ -134,8 +134,7 @@ func udp(t tenant, ready func()) {
 	hang()
 }
 
-// seenPorts looks for the ports, and takes those that the next tenant might
-// want.
+// seenPorts checks the ports, and binds those that the next tenant might use.
 func seenPorts(tenant) []string {
 	var seen []string
 	for _, name := range []string{"tcp", "tcp6", "udp", "udp6", "igmp"} {
@@ -189,7 +188,7 @@ func seenLabels(tenant) []string {
 	return nil
 }
 
-// interfaces asks by netlink for what needs a capability.
+// interfaces requests by netlink what needs a capability.
 func interfaces(tenant) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE)
 	if err != nil {

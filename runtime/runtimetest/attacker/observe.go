@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// observe is what a tenant observes. Facts are what is so in a container that
-// nobody has used; the suite compares them with those of one. Seen is what
-// cannot be so there.
+// observe returns what a tenant observes. Facts are the properties of an unused
+// container; the suite compares them with those of one. Seen is what cannot occur
+// in one.
 func observe(o order) report {
 	facts := make(map[string]string)
 	obs := observer{facts: facts, hasForeignMarker: o.hasForeignMarker}
@@ -28,10 +28,10 @@ func observe(o order) report {
 	return r
 }
 
-// observer gathers what is there.
+// observer collects observations.
 type observer struct {
 	facts            map[string]string
-	hasForeignMarker func(text string) bool // whether it holds another tenant's marker
+	hasForeignMarker func(text string) bool // reports whether it has another tenant's marker
 	seen             []string
 }
 
@@ -41,14 +41,14 @@ func (l *observer) fact(key, format string, args ...any) {
 	l.scan(key, key, text)
 }
 
-// scan looks for what the tenants before have left.
+// scan searches for what earlier tenants have left.
 func (l *observer) scan(where string, texts ...string) {
 	if slices.ContainsFunc(texts, l.hasForeignMarker) {
 		l.seen = append(l.seen, where+" holds the marker of a tenant before")
 	}
 }
 
-// content is a fact that is a file's whole text.
+// content records a file's whole text as a fact.
 func (l *observer) content(path string) {
 	b, err := readSome(path)
 	if err == nil {
@@ -56,8 +56,8 @@ func (l *observer) content(path string) {
 	}
 }
 
-// processes are all but this one and those that run commands. Those of the shim
-// come and go; what counts is what they are and may.
+// processes records all but this one and those that run commands. Those of the
+// shim vary; what counts is what they are and what they may do.
 func (l *observer) processes() {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	counts := make(map[string]int)
@@ -68,7 +68,7 @@ func (l *observer) processes() {
 		cmdline, err := os.ReadFile(dir + "/cmdline")
 		status, err2 := os.ReadFile(dir + "/status")
 		if err != nil || err2 != nil {
-			continue // it has ended
+			continue // it has exited
 		}
 		l.scan(dir, string(cmdline), string(status))
 		if environ, err := os.ReadFile(dir + "/environ"); err == nil {
@@ -93,14 +93,14 @@ func (l *observer) processes() {
 	}
 }
 
-// field is one value of /proc/PID/status.
+// field returns one value of /proc/PID/status.
 func field(status []byte, name string) string {
 	_, rest, _ := strings.Cut("\n"+string(status), "\n"+name+":")
 	value, _, _ := strings.Cut(rest, "\n")
 	return strings.Join(strings.Fields(value), " ")
 }
 
-// kernel is what the kernel keeps for the container besides files.
+// kernel records what the kernel keeps for the container in addition to files.
 func (l *observer) kernel() {
 	for _, path := range []string{
 		"/proc/sysvipc/shm", "/proc/sysvipc/msg", "/proc/sysvipc/sem",
@@ -121,7 +121,7 @@ func (l *observer) kernel() {
 	l.fact("hostname", "%s", hostname)
 }
 
-// unixSockets counts those that have a name.
+// unixSockets counts those with a name.
 func (l *observer) unixSockets() {
 	b, _ := os.ReadFile("/proc/net/unix")
 	names := make(map[string]int)
@@ -153,7 +153,7 @@ func (l *observer) mounts() {
 	l.fact("mounts", "%s", strings.Join(all, "\n"))
 }
 
-// modes are those of the kernel's own files, processes apart.
+// modes records those of the kernel's own files, except for processes.
 func (l *observer) modes(dir string) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -171,10 +171,10 @@ func (l *observer) modes(dir string) {
 	}
 }
 
-// environment is what this process was given, without what the suite gives.
+// environment returns that of this process, without the suite's variables.
 func environment() []string {
 	all := slices.DeleteFunc(os.Environ(), func(s string) bool {
-		return strings.HasPrefix(s, "NONCE=") || strings.HasPrefix(s, "HOSTLER_MAIN_PID=") // another each time
+		return strings.HasPrefix(s, "NONCE=") || strings.HasPrefix(s, "HOSTLER_MAIN_PID=") // different each time
 	})
 	slices.Sort(all)
 	return all

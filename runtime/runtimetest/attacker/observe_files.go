@@ -13,10 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxRead is how much of a file is looked at.
+// maxRead bounds what is read of a file.
 const maxRead = 8 << 20
 
-// readSome reads a file, and waits for none.
+// readSome reads a file without blocking.
 func readSome(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -27,7 +27,7 @@ func readSome(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxRead))
 }
 
-// files walks all that can be read, the kernel's filesystems apart.
+// files walks everything readable, except for the kernel's filesystems.
 func (l *observer) files() {
 	_ = filepath.WalkDir("/", func(path string, d os.DirEntry, err error) error {
 		if path == "/proc" || path == "/sys" {
@@ -41,7 +41,7 @@ func (l *observer) files() {
 	})
 }
 
-// file is all that a file may say.
+// file records all that a file reveals.
 func (l *observer) file(path string) {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -50,8 +50,8 @@ func (l *observer) file(path string) {
 	}
 	text := fmt.Sprintf("mode %o owner %d:%d", st.Mode, st.Uid, st.Gid)
 	kind := st.Mode & unix.S_IFMT
-	// What the shim has in its own directory is its business, as long as the
-	// tenant has no way to put anything there.
+	// The content of the shim's own directory is not compared, as long as the
+	// tenant cannot add anything to it.
 	if kind != unix.S_IFDIR || !under(path, shimDir) {
 		text += fmt.Sprintf(" links %d", st.Nlink)
 	}
@@ -98,7 +98,7 @@ func (l *observer) attributes(path string) {
 	}
 }
 
-// inode is what only calls on an open file tell.
+// inode records what only calls on an open file return.
 func (l *observer) inode(path string, kind uint32) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0)
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *observer) inode(path string, kind uint32) {
 	}
 	var st unix.Statfs_t
 	if kind == unix.S_IFDIR && !under(path, shimDir) && unix.Fstatfs(fd, &st) == nil && st.Type == unix.TMPFS_MAGIC {
-		// Some pages are the kernel's own.
+		// Some pages belong to the kernel.
 		l.fact("space "+path, "%d MiB", (st.Blocks-st.Bfree)*uint64(st.Bsize)>>20)
 	}
 }

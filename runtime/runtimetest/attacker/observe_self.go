@@ -11,7 +11,7 @@ import (
 
 func ptrTo[T any](v *T) unsafe.Pointer { return unsafe.Pointer(v) }
 
-// self is what this process was born with.
+// self records what this process has inherited.
 func (l *observer) self() {
 	for i, entry := range environment() {
 		l.fact(fmt.Sprintf("environment %d", i), "%s", entry)
@@ -43,10 +43,10 @@ func (l *observer) self() {
 	}
 }
 
-// blocksAll is what a program of Go shows while it starts a thread.
+// blocksAll is what a Go program shows while it starts a thread.
 const blocksAll = "fffffffffffbfeff"
 
-// process is what /proc says of a process.
+// process records what /proc contains about a process.
 func (l *observer) process(who string) {
 	dir := "/proc/" + who + "/"
 	for _, name := range []string{
@@ -93,7 +93,7 @@ func (l *observer) priorities(name string, pid int) {
 	}
 }
 
-// descriptor is one of those that this process was given.
+// descriptor records a descriptor that this process has inherited.
 func (l *observer) descriptor(fd int) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {

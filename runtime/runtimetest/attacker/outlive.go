@@ -29,7 +29,7 @@ func outliveAttacks() map[string][]attack {
 		},
 		"descriptors": {
 			{Name: "bpf", Text: "leave BPF maps, programs on sockets and pinned names", run: startsChild("bpf"), seen: seenPinned},
-			{Name: "page-faults", Text: "leave a process whose arguments and environment nobody can read without waiting for it", run: startsChild("page-faults")},
+			{Name: "page-faults", Text: "leave a process whose arguments and environment cannot be read without waiting for it", run: startsChild("page-faults")},
 			{Name: "timers", Text: "leave timers of every clock, that signal and that wake", run: startsChild("timers")},
 		},
 	}
@@ -45,7 +45,7 @@ const (
 	counterValue  = 4711
 )
 
-// neighbours sends to addresses of each network that the container is in.
+// neighbours sends to addresses of each of the container's networks.
 func neighbours(tenant) error {
 	addresses, err := net.InterfaceAddrs()
 	if err != nil {
@@ -79,14 +79,14 @@ func seenNeighbours(tenant) []string {
 	return nil
 }
 
-// raiseCounters sends datagrams to a port of its own that nobody has.
+// raiseCounters sends datagrams to a port of its own that no process listens on.
 func raiseCounters(tenant) error {
 	c, err := net.Dial("udp", "127.0.0.1:9")
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	for range 3 * counterValue { // every other one only tells that the last came to no port
+	for range 3 * counterValue { // every other one only reports that the last reached no port
 		_, _ = c.Write([]byte("x"))
 	}
 	return nil
@@ -103,8 +103,8 @@ func seenCounters(tenant) []string {
 	return nil
 }
 
-// sysctls writes those that belong to a namespace: what belongs to the machine
-// no attack may change.
+// sysctls writes those that belong to a namespace: no attack may change what
+// belongs to the machine.
 func sysctls(tenant) error {
 	var all []error
 	for name, value := range map[string]string{
@@ -113,7 +113,7 @@ func sysctls(tenant) error {
 		"net/ipv6/conf/lo/disable_ipv6": "1", "net/unix/max_dgram_qlen": "47", "kernel/shmmni": "47", "kernel/msgmax": "47", "kernel/sem": "47 47 47 47",
 		"kernel/domainname": "hostile", "fs/mqueue/msg_max": "47", "fs/mqueue/queues_max": "47", "net/netfilter/nf_conntrack_generic_timeout": "47",
 	} {
-		f, err := os.OpenFile("/proc/sys/"+name, os.O_WRONLY, 0) // makes none
+		f, err := os.OpenFile("/proc/sys/"+name, os.O_WRONLY, 0) // creates none
 		if err == nil {
 			_, err = f.WriteString(value)
 			f.Close()
@@ -123,7 +123,7 @@ func sysctls(tenant) error {
 	return anySucceeded(all...)
 }
 
-// Of <linux/keyctl.h>.
+// Constants of <linux/keyctl.h>.
 const (
 	keyctlGetPersistent = 22
 	keyctlJoinSession   = 1
@@ -169,8 +169,8 @@ func hugeMemory(t tenant) error {
 	return anySucceeded(err, err2, err3)
 }
 
-// keepBPF makes a map and pins it, and puts programs on sockets, which needs no
-// privilege in their classic form.
+// keepBPF creates a map and pins it, and attaches programs to sockets, which needs
+// no privilege in their classic form.
 func keepBPF(_ tenant, ready func()) {
 	attr := struct{ kind, key, value, entries, flags uint32 }{2, 4, 64, 1, 0} // an array
 	fd, _, errno := unix.Syscall(unix.SYS_BPF, 0, ptr(&attr), unsafe.Sizeof(attr))
@@ -200,8 +200,8 @@ func seenPinned(tenant) []string {
 	return nil
 }
 
-// pageFaults lets go of the pages that hold its arguments and environment, and
-// answers no fault on them: who reads them in /proc waits.
+// pageFaults releases the pages that hold its arguments and environment, and
+// handles no fault on them: a process that reads them in /proc blocks.
 func pageFaults(_ tenant, ready func()) {
 	const api, register = 0xc018aa3f, 0xc020aa00 // UFFDIO_API, UFFDIO_REGISTER
 	begin := stackOfArguments()
@@ -217,7 +217,7 @@ func pageFaults(_ tenant, ready func()) {
 	hang()
 }
 
-// stackOfArguments is arg_start of /proc/PID/stat; 0 where it is not told.
+// stackOfArguments returns arg_start of /proc/PID/stat; 0 if it is not available.
 func stackOfArguments() uint64 {
 	b, _ := os.ReadFile("/proc/self/stat")
 	fields := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))

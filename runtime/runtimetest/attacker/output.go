@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// outputAttacks change what the main process's descriptors are: the engine's
-// pipes, which may be the next main process's too.
+// outputAttacks change the main process's descriptors: the engine's pipes, which
+// may also be those of the next main process.
 func outputAttacks() []attack {
 	return []attack{
 		{Name: "output-flood", Text: "print 30 MB that no line ends", run: func(tenant) error {
@@ -38,7 +38,7 @@ func outputAttacks() []attack {
 				return err
 			})
 		}},
-		{Name: "output-size", Text: "make the output's pipe a page small", run: func(tenant) error {
+		{Name: "output-size", Text: "shrink the output's pipe to a page", run: func(tenant) error {
 			return eachOutput(func(fd uintptr) error {
 				_, err := unix.FcntlInt(fd, unix.F_SETPIPE_SZ, 4096)
 				return err
@@ -57,11 +57,11 @@ func outputAttacks() []attack {
 				return anySucceeded(unix.Fchmod(int(fd), 0o421), unix.UtimesNanoAt(unix.AT_FDCWD, path, []unix.Timespec{{Sec: forgedTime}, {Sec: forgedTime}}, 0))
 			})
 		}},
-		{Name: "output-lock", Text: "lock the output's pipe, which stays locked with those who hold it", run: func(tenant) error {
+		{Name: "output-lock", Text: "lock the output's pipe, which stays locked while a process holds it", run: func(tenant) error {
 			return eachOutput(func(fd uintptr) error { return unix.Flock(int(fd), unix.LOCK_EX|unix.LOCK_NB) })
 		}, seen: seenOutputLock},
-		{Name: "output-held", Text: "leave a process that prints into the same pipes for ever", run: func(t tenant) error { return t.startChild("print") }},
-		{Name: "output-log", User: "root", Text: "print by way of the other ends of the output in /proc", run: func(t tenant) error {
+		{Name: "output-held", Text: "leave a process that prints to the same pipes indefinitely", run: func(t tenant) error { return t.startChild("print") }},
+		{Name: "output-log", User: "root", Text: "print through the other ends of the output in /proc", run: func(t tenant) error {
 			var all []error
 			for _, pid := range append(shimPIDs(), os.Getpid()) {
 				for fd := 1; fd < 3; fd++ {
@@ -79,7 +79,7 @@ func outputAttacks() []attack {
 	}
 }
 
-// eachOutput does the same with every descriptor that the engine gave.
+// eachOutput runs f with every descriptor that the engine has opened.
 func eachOutput(f func(fd uintptr) error) error {
 	var all []error
 	for fd := range uintptr(3) {
@@ -88,8 +88,8 @@ func eachOutput(f func(fd uintptr) error) error {
 	return anySucceeded(all...)
 }
 
-// seenOutputLock opens the pipes anew: what is locked by whoever had them
-// before cannot be locked.
+// seenOutputLock opens the pipes again: what an earlier tenant has locked cannot
+// be locked.
 func seenOutputLock(tenant) []string {
 	var seen []string
 	for fd := 1; fd < 3; fd++ {

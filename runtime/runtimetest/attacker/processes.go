@@ -19,9 +19,9 @@ func processAttacks() []attack {
 		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
-		{Name: "daemon", Text: "leave a process in a session of its own, deaf to SIGTERM", run: startsChild("hang")},
+		{Name: "daemon", Text: "leave a process in a separate session that ignores SIGTERM", run: startsChild("hang")},
 		{Name: "double-fork", Text: "leave the child of a child, adopted by process 1", run: startsChild("orphan")},
-		{Name: "zombies", Text: "leave children that nobody waits for", run: startsChild("zombies")},
+		{Name: "zombies", Text: "leave zombies: children without a wait", run: startsChild("zombies")},
 		{Name: "dead-leader", Text: "leave a process whose first thread has ended", run: startsChild("dead-leader")},
 		{Name: "stopped", Text: "leave stopped processes and a stopped process group", run: startsChild("stopped")},
 		{Name: "traced", Text: "leave processes that trace one another, stopped in the trace", run: startsChild("traced")},
@@ -29,11 +29,11 @@ func processAttacks() []attack {
 		{Name: "posing", Text: "leave processes named as the shim's own are, in the shim's directory", run: posing},
 		{Name: "kill-all", Text: "kill every process that can be killed", Parting: true, run: func(tenant) error { return signalOthers(unix.SIGKILL) }},
 		{Name: "stop-all", Text: "stop every process that can be stopped", Parting: true, run: func(tenant) error { return signalOthers(unix.SIGSTOP) }},
-		{Name: "segv-all", Text: "send every process the signals of its own faults", Parting: true, run: func(tenant) error {
+		{Name: "segv-all", Text: "send every process the signals of program errors", Parting: true, run: func(tenant) error {
 			return anySucceeded(signalOthers(unix.SIGSEGV), signalOthers(unix.SIGABRT), signalOthers(unix.SIGBUS))
 		}},
-		{Name: "signal-init", Text: "flood process 1 with the signals that it hands on", run: func(tenant) error { return signalInit(unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGHUP) }},
-		{Name: "term-init", Text: "tell process 1 to end, politely", Parting: true, run: func(tenant) error { return signalInit(unix.SIGTERM, unix.SIGINT) }},
+		{Name: "signal-init", Text: "flood process 1 with the signals that it forwards", run: func(tenant) error { return signalInit(unix.SIGUSR1, unix.SIGUSR2, unix.SIGWINCH, unix.SIGHUP) }},
+		{Name: "term-init", Text: "ask process 1 to exit with SIGTERM and SIGINT", Parting: true, run: func(tenant) error { return signalInit(unix.SIGTERM, unix.SIGINT) }},
 		{Name: "quit-init", Text: "send process 1 the signals that end programs with a dump", Parting: true, run: func(tenant) error {
 			return signalInit(unix.SIGQUIT, unix.SIGABRT, unix.SIGSEGV, unix.SIGILL, unix.SIGSYS, unix.SIGTRAP)
 		}},
@@ -57,7 +57,7 @@ func processChildren() map[string]func(t tenant, ready func()) {
 	}
 }
 
-// self is this program as a child, without a word to wait for.
+// self returns this program as a child, without a pipe to wait on.
 func self(args ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe", args...)
 	c.Args[0] = os.Args[0]
@@ -69,7 +69,7 @@ func orphan(t tenant, ready func()) {
 	for range 5 {
 		_ = self("child", "hang", t.marker).Start()
 	}
-	ready() // and ends: the children are process 1's
+	ready() // and exits: the children are process 1's
 }
 
 func zombies(t tenant, ready func()) {
@@ -80,7 +80,7 @@ func zombies(t tenant, ready func()) {
 	hang()
 }
 
-// deadLeader leaves a process that looks like a zombie and runs.
+// deadLeader leaves a process that looks like a zombie and is running.
 func deadLeader(_ tenant, ready func()) {
 	go func() { hang() }() // ends with the process
 	ready()
@@ -116,11 +116,11 @@ func traced(t tenant, ready func()) {
 	hang()
 }
 
-// vfork leaves a parent that waits until its child execs, which it never does.
+// vfork leaves a parent that blocks until its child execs, which it never does.
 func vfork(_ tenant, ready func()) {
 	ready()
 	goruntime.LockOSThread()
-	// The child shares this stack: it does nothing but wait in the kernel.
+	// The child shares this stack: it only waits in the kernel.
 	pid, _, errno := unix.RawSyscall6(unix.SYS_CLONE, unix.CLONE_VFORK|uintptr(unix.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno == 0 && pid == 0 {
 		for {
@@ -135,7 +135,7 @@ func posing(t tenant) error {
 	for _, name := range []string{"/.hostler/bin/shim", "[kworker/0:1]", "init"} {
 		for _, word := range []string{"connect", "worker", "tar"} {
 			c := exec.Command("/proc/self/exe", word)
-			// Not as the shim itself is named, or it would relay.
+			// Not with the shim's own name, or it would relay.
 			c.Args = []string{name + " ", word, t.marker}
 			c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 			c.Args = []string{name + "\x00"[:0], "child", "hang"}
@@ -148,7 +148,7 @@ func posing(t tenant) error {
 	return anySucceeded(append(all, t.startChild("hang"))...)
 }
 
-// otherPIDs are all processes but process 1 and this one.
+// otherPIDs returns all processes except process 1 and this one.
 func otherPIDs() []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int
@@ -161,7 +161,7 @@ func otherPIDs() []int {
 	return all
 }
 
-// shimPIDs are the processes of the shim, process 1 among them.
+// shimPIDs returns the processes of the shim, including process 1.
 func shimPIDs() []int {
 	var all []int
 	for _, pid := range append(otherPIDs(), 1) {

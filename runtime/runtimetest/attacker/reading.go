@@ -9,24 +9,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readingAttacks go on while a release reads the state: what it has looked at
-// is another thing when it opens it, and what reads is stopped.
+// readingAttacks continue while a release reads the state: what it has checked
+// is replaced before it opens it, and the reading process is stopped.
 func readingAttacks() []attack {
 	row := func(name, text string) attack {
 		return attack{Name: name, Text: text, State: true, run: func(t tenant) error { return t.startChild(name) }}
 	}
 	return []attack{
-		row("read-swap", "exchange a directory of the state with a link to what only root may read, all the time"),
-		row("read-swap-state", "exchange the state itself with a link to what only root may read, all the time"),
-		row("read-swap-file", "exchange a file with a FIFO and a link, all the time"),
+		row("read-swap", "exchange a directory of the state with a link to what only root may read, continuously"),
+		row("read-swap-state", "exchange the state itself with a link to what only root may read, continuously"),
+		row("read-swap-file", "exchange a file with a FIFO and a link, continuously"),
 		row("read-grow", "let a file grow faster than it can be read"),
 		row("read-shrink", "let large files shrink while they are read"),
 		row("read-lease", "hold leases on the state's files, which those who open them wait for"),
 		row("read-stop", "stop every tool that reads the state"),
 		row("read-kill", "kill every tool that reads the state"),
 		row("read-limit", "limit the file size, memory and processor time of every tool that reads the state"),
-		row("read-starve", "take all of the processor and all process numbers while the state is read"),
-		row("read-churn", "make, rename and remove directories all the time"),
+		row("read-starve", "use all CPU time and all process numbers while the state is read"),
+		row("read-churn", "create, rename and remove directories continuously"),
 	}
 }
 
@@ -77,7 +77,7 @@ func swapFile(_ tenant, ready func()) {
 	})
 }
 
-// maxGrown bounds what a disk has to hold.
+// maxGrown bounds the use of a disk.
 const maxGrown = 256 << 20
 
 func grow(_ tenant, ready func()) {
@@ -122,7 +122,7 @@ func leaseState(_ tenant, ready func()) {
 	hang()
 }
 
-// toolPIDs are the processes of the shim that read or write files.
+// toolPIDs returns the processes of the shim that read or write files.
 func toolPIDs() []int {
 	var all []int
 	for _, pid := range shimPIDs() {

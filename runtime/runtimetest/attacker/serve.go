@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// mainAddress is where the main process takes orders: in no file system, so
-// that no attack on files is one on the suite.
+// mainAddress is where the main process accepts orders. It is not in a file
+// system, so that no attack on files affects the suite.
 const mainAddress = "@attacker"
 
-// autorun is a file of the tenant's state with an order that the main process
-// performs whenever it starts, as workloads do with what they find configured.
+// autorun is a file in the tenant's state with an order that the main process
+// performs whenever it starts, as workloads do with their configuration.
 const autorun = "/data/state/autorun"
 
 // dialMain waits for a main process that has just been started.
@@ -58,7 +58,7 @@ func serve() error {
 	}
 }
 
-// handleOrder carries out one order.
+// handleOrder performs one order.
 func handleOrder(conn net.Conn) {
 	line, err := bufio.NewReader(conn).ReadBytes('\n')
 	if err != nil {
@@ -75,7 +75,7 @@ func handleOrder(conn net.Conn) {
 	}
 	wait := time.Duration(o.After) * time.Millisecond
 	if a, ok := findAttack(o.Attack); ok && a.Parting {
-		wait = max(wait, 50*time.Millisecond) // the answer is on its way
+		wait = max(wait, 50*time.Millisecond) // until the response has been sent
 	}
 	if wait > 0 {
 		_ = report{}.write(conn)
@@ -87,7 +87,7 @@ func handleOrder(conn net.Conn) {
 	_ = perform(o).write(conn)
 }
 
-// perform attacks.
+// perform runs attacks.
 func perform(o order) report {
 	a, ok := findAttack(o.Attack)
 	if !ok {
@@ -99,7 +99,7 @@ func perform(o order) report {
 	return report{}
 }
 
-// answer is what only this program answers.
+// answer returns what only this program can compute.
 func answer(nonce, variable, input string) string {
 	sum := sha256.Sum256([]byte("attacker\x00" + nonce + "\x00" + variable + "\x00" + input))
 	return hex.EncodeToString(sum[:])

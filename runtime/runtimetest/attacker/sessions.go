@@ -17,10 +17,10 @@ func sessionAttacks() []attack {
 		return func(t tenant) error { return t.startChild(name) }
 	}
 	return []attack{
-		{Name: "session-flood", Text: "keep more connections to the shim than it takes", run: startsChild("flood")},
+		{Name: "session-flood", Text: "keep more connections to the shim than it accepts", run: startsChild("flood")},
 		{Name: "session-garbage", Text: "send the shim frames of every length and kind", run: startsChild("garbage")},
 		{Name: "session-stall", Text: "begin sessions through the shim's own bridge and stall", run: startsChild("bridges")},
-		{Name: "session-squat", Parting: true, Text: "put a socket of the tenant's in the shim's place and end its bridges", run: squat},
+		{Name: "session-squat", Parting: true, Text: "replace the shim's socket with one of the tenant and end its bridges", run: squat},
 		{Name: "session-remove", Parting: true, Text: "remove the shim's socket and end its bridges", run: func(tenant) error {
 			return errors.Join(anySucceeded(os.Remove(shimSock), os.Rename(shimSock, "/tmp/sock")), killBridges())
 		}},
@@ -31,14 +31,14 @@ func sessionAttacks() []attack {
 			return errors.Join(t.startChild("relay"), killBridges())
 		}},
 		{Name: "session-steal", Text: "read what the server sends to the bridge, and write answers", run: steal},
-		{Name: "session-end", Parting: true, Text: "end every bridge as soon as it begins, for some seconds", run: startsChild("end-bridges")},
-		{Name: "session-close", Parting: true, Text: "close the directory of the shim's socket to everybody", run: func(tenant) error {
+		{Name: "session-end", Parting: true, Text: "kill every bridge as soon as it starts, for some seconds", run: startsChild("end-bridges")},
+		{Name: "session-close", Parting: true, Text: "close the directory of the shim's socket to every user", run: func(tenant) error {
 			return errors.Join(anySucceeded(os.Chmod(shimRun, 0), os.Chmod(shimSock, 0), os.Chmod(shimDir, 0)), killBridges())
 		}},
 	}
 }
 
-// bridges are the shim's processes besides process 1.
+// killBridges kills the shim's processes other than process 1.
 func killBridges() error {
 	var all []error
 	for _, pid := range shimPIDs() {
@@ -52,8 +52,8 @@ func killBridges() error {
 	return anySucceeded(all...)
 }
 
-// shimAddress is where the shim listens: an abstract address where it is its
-// tenant's own user.
+// shimAddress returns where the shim listens: an abstract address if it runs as
+// its tenant's user.
 func shimAddress() string {
 	if os.Geteuid() != 0 {
 		if c, err := net.Dial("unix", shimAbstract); err == nil {
@@ -100,7 +100,7 @@ func garbage(_ tenant, ready func()) {
 	})
 }
 
-// stallBridges runs the shim's program as the engine does, and says nothing.
+// stallBridges runs the shim's program as the engine does, and sends nothing.
 func stallBridges(_ tenant, ready func()) {
 	for range 20 {
 		c := exec.Command(shimBin+"/shim", "connect")
@@ -144,7 +144,7 @@ func squatting(t tenant, ready func()) {
 	}
 }
 
-// relaying hands sessions on to the true socket and keeps a copy.
+// relaying passes sessions on to the real socket and keeps a copy.
 func relaying(_ tenant, ready func()) {
 	l, err := listenUnix(shimSock)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where the shim is in a container. They are written out: an attacker reads the
-// source.
+// The shim's paths in a container. They are literals, because an attacker knows
+// the source.
 const (
 	shimDir  = "/.hostler"
 	shimBin  = shimDir + "/bin"
@@ -28,18 +28,18 @@ const (
 
 func shimAttacks() []attack {
 	return []attack{
-		{Name: "shim-rename", Text: "rename the shim's directory, put a relay to the true one in its place that records the next tenant", run: shimRename, seen: seenStolen},
+		{Name: "shim-rename", Text: "rename the shim's directory and replace it with a relay to the real one that records the next tenant", run: shimRename, seen: seenStolen},
 		{Name: "shim-exchange", Text: "exchange the shim's directory with one of the tenant's in one step", run: shimExchange, seen: seenStolen},
 		{Name: "shim-program", Text: "replace the shim's program by rename, write, link and removal", run: shimProgram, seen: seenStolen},
 		{Name: "shim-bin-link", Text: "replace the directory of the shim's program with a symbolic link", run: shimBinLink, seen: seenStolen},
-		{Name: "shim-files", Text: "leave files beside the shim's program, its socket and its directory", run: shimFiles, seen: seenBeside},
-		{Name: "shim-names", Text: "leave directories, links and FIFOs whose names are the message beside the shim", run: shimNames, seen: seenBeside},
+		{Name: "shim-files", Text: "leave files next to the shim's program, its socket and its directory", run: shimFiles, seen: seenNearShim},
+		{Name: "shim-names", Text: "leave directories, links and FIFOs next to the shim whose names are the message", run: shimNames, seen: seenNearShim},
 		{Name: "shim-metadata", Text: "change modes, times, attributes and ACLs of the shim's directories and program", run: shimMetadata, seen: nil},
-		{Name: "shim-began", Text: "remove and forge the records that the shim keeps of the container's life", run: shimStartMarker, seen: seenBeside},
-		{Name: "shim-aside", Text: "reach the writable side of a read-only volume, and move it away", run: shimMirror, seen: seenBeside},
+		{Name: "shim-began", Text: "remove and forge the records that the shim keeps of the container's life", run: shimStartMarker, seen: seenNearShim},
+		{Name: "shim-aside", Text: "reach the writable side of a read-only volume, and move it away", run: shimMirror, seen: seenNearShim},
 		{Name: "shim-copy", Text: "run the shim's own tools as the tenant, on every directory", run: shimCopy},
 		{Name: "shim-above", Text: "rename every directory at the top of the root, the shim's last", run: shimAbove, seen: seenStolen},
-		{Name: "shim-squat-names", Text: "make what an older or newer shim would look for: next to every known path", run: shimSquatNames, seen: seenBeside},
+		{Name: "shim-squat-names", Text: "create what an older or newer shim would read: next to every known path", run: shimSquatNames, seen: seenNearShim},
 		{Name: "shim-memory", Text: "write to the memory and read the environment of process 1 through /proc", run: shimMemory},
 	}
 }
@@ -144,7 +144,7 @@ func shimMirror(t tenant) error {
 	return anySucceeded(all...)
 }
 
-// shimCopy has the shim's own program do what the tenant may not.
+// shimCopy has the shim's own program do what the tenant may not do.
 func shimCopy(t tenant) error {
 	var all []error
 	for _, args := range [][]string{
@@ -164,7 +164,7 @@ func shimAbove(tenant) error {
 	}
 	moved := errors.New("nothing could be renamed")
 	for _, e := range entries {
-		// What this program runs in stays, so that there is a next tenant.
+		// The directory of this program stays, so that there is a next tenant.
 		if e.Name() == "app" || e.Name() == "attacker" || !e.IsDir() {
 			continue
 		}
@@ -203,8 +203,8 @@ func shimMemory(tenant) error {
 	return anySucceeded(all...)
 }
 
-// seenBeside looks at the shim's places for what was put there.
-func seenBeside(t tenant) []string {
+// seenNearShim checks the shim's directories for what was added.
+func seenNearShim(t tenant) []string {
 	var seen []string
 	for _, dir := range []string{shimDir, shimBin, shimRun, mirrorDir, "/ro", "/", "/run"} {
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -226,7 +226,7 @@ func seenBeside(t tenant) []string {
 	return seen
 }
 
-// seenStolen tells of what an impersonator has recorded, and that it is there.
+// seenStolen returns what an impersonator has recorded, and where.
 func seenStolen(tenant) []string {
 	var seen []string
 	for _, path := range []string{movedDir, "/tmp/" + stolenLog, "/" + stolenLog, "/app/" + stolenLog} {
@@ -237,8 +237,8 @@ func seenStolen(tenant) []string {
 	return seen
 }
 
-// impersonate is the tenant's program in the shim's place: it hands all on to
-// the true one and keeps a copy.
+// impersonate is the tenant's program in the shim's place: it passes everything on
+// to the real one and keeps a copy.
 func impersonate() {
 	log, err := os.OpenFile("/"+stolenLog, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {

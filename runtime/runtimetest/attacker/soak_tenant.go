@@ -16,10 +16,10 @@ import (
 // soakMarkers are the markers of the soak's tenants.
 var soakMarkers = regexp.MustCompile(`mksoak[0-9]+x`)
 
-// exitViolation is the exit code of a visit that has found what may not be there.
+// exitViolation is the exit code of a run that has found what must not exist.
 const exitViolation = 97
 
-// soakTenant is a tenant of the soak. Its name is its number and what it does:
+// soakTenant is a tenant of the soak. Its name is its number and its behavior:
 // "7.honest", or "7.ATTACK.c250", which attacks 250 ms after its claim's hook,
 // or with r after its release's.
 type soakTenant struct {
@@ -43,13 +43,13 @@ func parseSoakTenant(tenant, point, source string) soakTenant {
 
 func (v soakTenant) marker() string { return "mksoak" + v.number + "x" }
 
-// runSoakHook is what a hook of the soak's hostile workloads does. What it prints are
-// lines of a word and what belongs to it.
+// runSoakHook is the hook of the soak's hostile workloads. It prints lines of a
+// keyword and its value.
 func runSoakHook() int {
 	v := parseSoakTenant(os.Getenv("HOSTLER_TENANT"), os.Getenv("HOSTLER_POINT"), os.Getenv("HOSTLER_CLAIM_SOURCE"))
 	var found []string
 	var facts string
-	// Nothing is known of what a tenant has left to itself.
+	// What a tenant has left for itself is not known.
 	if foreign := v.source != "affinity" && v.point != "pre_release"; foreign || v.point == "post_create" {
 		found, facts = v.observe()
 	}
@@ -72,8 +72,8 @@ func runSoakHook() int {
 	return 0
 }
 
-// observe observes as the main process and as this hook: what may not be there,
-// and the main process's facts, packed.
+// observe observes as the main process and as this hook. It returns what must not
+// exist, and the main process's facts, packed.
 func (v soakTenant) observe() (found []string, facts string) {
 	o := order{Do: "look", Own: v.marker()}
 	own := observe(o)
@@ -88,29 +88,29 @@ func (v soakTenant) observe() (found []string, facts string) {
 	return append(all.Seen, own.Seen...), text
 }
 
-// seenWithoutMarker is what attacks leave of which the marker tells nothing: every
-// observer checks for it. What connections leave in the kernel for a
-// minute is listed, and not checked.
+// seenWithoutMarker returns traces of attacks that have no marker: every observer
+// checks for them. What connections leave in the kernel for a minute is listed,
+// and not checked.
 func seenWithoutMarker() []string {
 	t := tenant{rand.Text()}
 	var all []string
 	for _, seen := range []func(tenant) []string{
-		seenTrojan, seenLocks, seenQueue, seenAbstract, seenLabels, seenOutputLock, seenStolen, seenBeside, seenUring,
+		seenTrojan, seenLocks, seenQueue, seenAbstract, seenLabels, seenOutputLock, seenStolen, seenNearShim, seenUring,
 	} {
 		all = append(all, seen(t)...)
 	}
 	return all
 }
 
-// The honest tenant's files. The bulk makes its upload one that waits for its
-// turn.
+// The honest tenant's files. The bulk makes its upload one that waits for the
+// memory quota.
 const (
 	countFile = "/data/state/count"
 	bulkFile  = "/data/state/bulk"
 	bulkSize  = 1 << 20
 )
 
-// checkState counts the visits in a file, which has to be this tenant's.
+// checkState counts the runs in a file, which must be this tenant's.
 func (v soakTenant) checkState() []string {
 	text, err := os.ReadFile(countFile)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -140,7 +140,7 @@ func (v soakTenant) checkState() []string {
 	return nil
 }
 
-// attackMain hands the attack to the main process.
+// attackMain sends the attack to the main process.
 func (v soakTenant) attackMain() {
 	text, err := v.order(order{Do: "attack", Attack: v.attack, Marker: v.marker(), After: v.after})
 	var r report
@@ -149,7 +149,7 @@ func (v soakTenant) attackMain() {
 	}
 	switch {
 	case err != nil:
-		fmt.Println("ATTACK", v.attack, "broke off:", err)
+		fmt.Println("ATTACK", v.attack, "interrupted:", err)
 	case r.Refused != "":
 		fmt.Printf("ATTACK %s refused: %q\n", v.attack, r.Refused)
 	default:
@@ -157,7 +157,7 @@ func (v soakTenant) attackMain() {
 	}
 }
 
-// order hands an order to the main process and gives what it answers, packed.
+// order sends an order to the main process and returns its response, packed.
 func (v soakTenant) order(o order) (string, error) {
 	conn, err := dialMain()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timingAttacks go on through every step of a release and of a wipe, or begin
+// timingAttacks continue through every step of a release and of a wipe, or begin
 // between two of them.
 func timingAttacks() []attack {
 	row := func(name, text string) attack {
@@ -20,15 +20,15 @@ func timingAttacks() []attack {
 		row("race-kill", "kill whatever starts, as soon as it starts"),
 		row("race-trace", "trace whatever starts, as soon as it starts"),
 		row("race-rename", "rename what the wipe walks, above volumes and between them"),
-		row("race-ipc", "make System V objects and queues, again and again"),
-		row("race-signals", "signal process 1 with all that it hands on, again and again"),
-		row("race-modes", "close everything that can be closed, again and again"),
+		row("race-ipc", "create System V objects and queues, repeatedly"),
+		row("race-signals", "send process 1 all signals that it forwards, repeatedly"),
+		row("race-modes", "close everything that can be closed, repeatedly"),
 		row("chase", "a process that forks itself away before it can be killed"),
-		{Name: "return", Text: "attack again from the state when the main process is started anew", State: true, run: returning},
-		{Name: "return-children", Text: "start the race from the state when the main process is started anew", State: true, run: func(t tenant) error {
+		{Name: "return", Text: "attack again from the state when the main process is started again", State: true, run: returning},
+		{Name: "return-children", Text: "start the race from the state when the main process is started again", State: true, run: func(t tenant) error {
 			return writeAutorun(order{Attack: "race-files", Marker: t.marker})
 		}},
-		{Name: "return-limits", Text: "lower limits from the state when the main process is started anew", State: true, run: func(t tenant) error {
+		{Name: "return-limits", Text: "lower limits from the state when the main process is started again", State: true, run: func(t tenant) error {
 			return writeAutorun(order{Attack: "limit-file-size", Marker: t.marker})
 		}},
 	}
@@ -88,7 +88,7 @@ func raceRename(tenant) {
 	}
 }
 
-// chase forks a child that goes on in its place, and ends.
+// chase forks a child that continues in its place, and exits.
 func chase(t tenant, ready func()) {
 	_ = os.WriteFile("/tmp/chase", []byte(t.marker), 0o644)
 	c := self("child", "chase", t.marker)

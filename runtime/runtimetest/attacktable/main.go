@@ -1,4 +1,4 @@
-// Command attacktable prints as Markdown what became of the attacks of hostile
+// Command attacktable prints as Markdown the results of the attacks of hostile
 // tenants: the files that the group hostile of package runtimetest has written
 // to HOSTILE_OUT.
 //
@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// row is one attack on containers that were made in one way.
+// row is one attack on containers of one variant.
 type row struct {
 	Attack, Class, Text, User, Root, Backend, Result, Detail string
 }
@@ -44,7 +44,7 @@ func read(files []string) ([]row, error) {
 	return all, nil
 }
 
-// distinct are the values of a field, in the order in which they come.
+// distinct returns the values of a field, in the order in which they occur.
 func distinct(rows []row, field func(row) string) []string {
 	var all []string
 	for _, r := range rows {
@@ -80,7 +80,7 @@ func write(w io.Writer, rows []row) {
 	}
 }
 
-// results are those of one attack on one backend, a letter for each way.
+// results returns those of one attack on one backend, a letter for each variant.
 func results(rows []row, of string) string {
 	var all []string
 	for _, result := range []string{"held", "tainted", "listed", "REACHED"} {

@@ -14,7 +14,7 @@ import (
 	"unsafe"
 )
 
-// What package syscall has no name for.
+// Constants that package syscall does not have.
 const (
 	ptraceSeize    = 0x4206
 	schedBatch     = 3
@@ -45,8 +45,8 @@ func connect(args []string) error {
 	return c.Close()
 }
 
-// flood opens N connections and keeps them open, also in place of those that the
-// other end closes.
+// flood opens N connections and keeps them open, and replaces those that the other
+// end closes.
 func flood(args []string) error {
 	count, err := strconv.Atoi(args[1])
 	if err != nil {
@@ -67,7 +67,7 @@ func flood(args []string) error {
 	}
 }
 
-// listen takes an address, and leaves it.
+// listen binds an address, and leaves it.
 func listen(args []string) error {
 	l, err := net.Listen("unix", args[0])
 	if err != nil {
@@ -76,8 +76,8 @@ func listen(args []string) error {
 	return l.Close()
 }
 
-// attacks are what one process may do to another. Each has an error when it is
-// not allowed to.
+// attacks are what one process may do to another. Each returns an error if it is
+// not permitted.
 func attacks() map[string]func(pid int) error {
 	all := map[string]func(pid int) error{
 		"stop":     func(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) },
@@ -106,7 +106,7 @@ func attacks() map[string]func(pid int) error {
 	return all
 }
 
-// attack does one of them, or all, and prints those that were allowed.
+// attack runs one of them, or all, and prints those that were permitted.
 func attack(args []string) error {
 	pid, err := resolvePID(args[0])
 	if err != nil {
@@ -151,8 +151,8 @@ func setIOPriority(pid int) error {
 	return rawSyscall(syscall.SYS_IOPRIO_SET, 1, uintptr(pid), 2<<13|7)
 }
 
-// signalByFile has the kernel send a signal, which it does in the name of the
-// one who asked for it: when there is something to be read from a pipe.
+// signalByFile has the kernel send a signal, in the name of the process that
+// requested it: when a pipe becomes readable.
 func signalByFile(pid int, sig syscall.Signal) error {
 	alive := func() bool { return syscall.Kill(pid, 0) != syscall.ESRCH }
 	if pid == 1 || !alive() {
@@ -170,7 +170,7 @@ func signalByFile(pid int, sig syscall.Signal) error {
 	if _, err := syscall.Write(fds[1], []byte{0}); err != nil {
 		return err
 	}
-	for range 1000 { // the signal is sent by now; its process dies soon
+	for range 1000 { // the signal is sent by now; its process exits soon
 		p, err := readProc(pid)
 		if err != nil || p.state == "Z" {
 			return nil

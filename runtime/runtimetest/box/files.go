@@ -37,7 +37,7 @@ func read(args []string) error {
 	return err
 }
 
-// await looks again and again: the kernel does not tell everywhere.
+// await polls, because the kernel does not notify in every filesystem.
 func await(args []string) error {
 	for {
 		b, err := os.ReadFile(args[0])

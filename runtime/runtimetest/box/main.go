@@ -1,9 +1,9 @@
 // Command box is the program that the suite of package runtimetest runs in
-// containers: small, static, and in need of nothing but the kernel.
+// containers: small, static, and dependent only on the kernel.
 //
-//	box idle [PORT]        print "idle", wait; SIGTERM ends it with code 0;
+//	box idle [PORT]        print "idle", wait; on SIGTERM exit with code 0;
 //	                       with PORT, answer HTTP there with "ok"
-//	box exit N             end with code N
+//	box exit N             exit with code N
 //	box echo WORD...       print the words and a newline
 //	box err WORD...        the same on stderr
 //	box repeat TEXT N      print TEXT N times, without a newline
@@ -11,57 +11,57 @@
 //	box cat                copy stdin to stdout
 //	box pwd                print the working directory
 //	box id                 print "uid=1 gid=2 groups=2,3 caps=0 nnp=1"
-//	box pause MS           wait so many milliseconds
-//	box hang [MARKER]      wait for ever
-//	box ignore-term [M]    the same, ignore SIGTERM; print "ignoring"
+//	box pause MS           wait that many milliseconds
+//	box hang [MARKER]      wait indefinitely
+//	box ignore-term [M]    the same, ignoring SIGTERM; print "ignoring"
 //	box signal SIG         send SIG to itself: KILL, TERM, INT, HUP or STOP
 //	box noted FILE         print "noted", wait; append the name of each signal
-//	                       that it gets to FILE and go on: TERM, INT, QUIT,
+//	                       that it gets to FILE: TERM, INT, QUIT,
 //	                       USR1 or USR2
 //	box kill WHO SIG       send SIG to a pid, to "shim" (the process that
 //	                       started box), to "init" (the one that started that),
 //	                       or to "main" (HOSTLER_MAIN_PID)
-//	box double-fork MARKER leave a grandchild that hangs, end with 0
-//	box setsid MARKER      leave a child in a session of its own, end with 0
+//	box double-fork MARKER leave a grandchild that hangs, exit with 0
+//	box setsid MARKER      leave a child in a separate session, exit with 0
 //	box farewell TEXT      leave a child that prints TEXT when it gets SIGTERM
 //	box forkstorm MARKER   print "ignoring", and fork children that fork, ignoring
 //	                       SIGTERM, until killed
-//	box ps MARKER          print "PID ARGV" of every live process with MARKER in
-//	                       its argv, itself apart
-//	box zombies            print how many dead children nobody has waited for
-//	box write FILE TEXT    make FILE, and the folders above it
+//	box ps MARKER          print "PID ARGV" of every running process with MARKER in
+//	                       its argv, except itself
+//	box zombies            print the number of children without a wait
+//	box write FILE TEXT    create FILE and its missing parents
 //	box append FILE TEXT   add TEXT to FILE with a single write
 //	box read FILE          print FILE
 //	box await FILE         wait until there is something in FILE, and print it
-//	box remove FILE        remove FILE, folders with all below
+//	box remove FILE        remove FILE, or a directory with its content
 //	box chmod FILE MODE    change its mode, octal
-//	box mkdir DIR MODE     make a folder with exactly that mode
-//	box link TARGET FILE   make a symbolic link
-//	box rename OLD NEW     rename a file or a folder
-//	box mkfifo FILE        make a pipe that has a name
+//	box mkdir DIR MODE     create a directory with exactly that mode
+//	box link TARGET FILE   create a symbolic link
+//	box rename OLD NEW     rename a file or a directory
+//	box mkfifo FILE        create a named pipe
 //	box connect ADDRESS    connect to a socket, @NAME for an abstract one
-//	box flood ADDRESS N    open N connections to it, again and again
-//	box listen ADDRESS     listen on a socket, and end
-//	box attack WHO [HOW]   do to a process what one may do to another, and print
-//	                       what of it was allowed; HOW is one, without it all
+//	box flood ADDRESS N    open N connections to it, repeatedly
+//	box listen ADDRESS     listen on a socket, and exit
+//	box attack WHO [HOW]   try everything that a process may do to another, and
+//	                       print what was permitted; HOW limits it to one
 //	box stat FILE          print "TYPE MODE UID GID SIZE", type one of file,
 //	                       dir, link, other, mode in octal
 //	box rewrite FILE       change its content, keep its size and set its times back
-//	box replace FILE       the same, by another file in its place
+//	box replace FILE       the same, by replacing the file
 //	box attribute FILE     set an extended attribute of it
 //	box access-list FILE   set an access control list of it
 //	box attributes FILE    print the names of both, a line each
-//	box scribble FILE      wait for FILE, map it, and write to it for ever
+//	box scribble FILE      wait for FILE, map it, write to it indefinitely
 //	box limit KIND N       limit process "init" to N of that kind, a number
 //	box segment            leave a System V segment, a queue and a semaphore
 //	box queue NAME         leave a POSIX message queue
 //	box spoil              print the flags and the size of the pipe of its stdout,
 //	                       change both, and idle
-//	box deep DIR N         make N directories in each other
-//	box many DIR N         make N empty files
+//	box deep DIR N         create N nested directories
+//	box many DIR N         create N empty files
 //
-// A command that fails prints why on stderr and ends with code 1; one that is
-// called wrongly ends with code 2. A MARKER does nothing: it is there for ps.
+// A command that fails prints the error on stderr and exits with code 1; a usage
+// error exits with code 2. A MARKER does nothing: ps finds processes by it.
 package main
 
 import (

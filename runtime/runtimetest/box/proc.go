@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// signals are those that signal and kill know.
+// signals are the signals that signal and kill support.
 func signals() map[string]syscall.Signal {
 	return map[string]syscall.Signal{
 		"KILL": syscall.SIGKILL, "TERM": syscall.SIGTERM, "INT": syscall.SIGINT,
@@ -31,7 +31,7 @@ func ignoreTerm([]string) error {
 	return hang(nil)
 }
 
-// recordSignals notes the signals that may ask a main process to end.
+// recordSignals records the signals that may ask a main process to exit.
 func recordSignals(args []string) error {
 	names := map[os.Signal]string{
 		syscall.SIGTERM: "TERM", syscall.SIGINT: "INT", syscall.SIGQUIT: "QUIT",
@@ -89,7 +89,7 @@ func resolvePID(name string) (int, error) {
 	return strconv.Atoi(name)
 }
 
-// child is this program again.
+// child returns a command that runs this program again.
 func child(args ...string) *exec.Cmd {
 	c := exec.Command("/proc/self/exe", args...)
 	c.Args[0] = os.Args[0]
@@ -97,7 +97,7 @@ func child(args ...string) *exec.Cmd {
 	return c
 }
 
-// doubleFork leaves a grandchild: the child in between has ended before this.
+// doubleFork leaves a grandchild: the child in between has exited before this.
 func doubleFork(args []string) error {
 	if len(args) > 1 {
 		return child("hang", args[0]).Start()
@@ -111,7 +111,7 @@ func newSession(args []string) error {
 	return c.Start()
 }
 
-// startPrintOnTerm waits until its child listens to SIGTERM.
+// startPrintOnTerm waits until its child handles SIGTERM.
 func startPrintOnTerm(args []string) error {
 	c := child("say-at-term", args[0])
 	r, w, err := os.Pipe()
@@ -137,8 +137,8 @@ func printOnTerm(args []string) error {
 	return echo(args)
 }
 
-// stormSize bounds a storm where the container does not: each process has at
-// most so many live children, and there are two generations.
+// stormSize bounds a storm if the container does not: each process has at most
+// that many running children, and there are two generations.
 const stormSize = 8
 
 func forkstorm(args []string) error {
@@ -156,12 +156,12 @@ func forkstorm(args []string) error {
 			}
 		}
 		for _, c := range running {
-			_ = c.Wait() // the storm goes on whatever became of it
+			_ = c.Wait() // the storm continues whatever its result
 		}
 	}
 }
 
-// forkAndExit leaves a child behind and ends, so that the tree never stands still.
+// forkAndExit leaves a child and exits, so that the tree never settles.
 func forkAndExit(marker string) error {
 	c := exec.Command("/proc/self/exe", "exit", "0", marker)
 	return c.Start()
@@ -184,7 +184,7 @@ func readProc(pid int) (process, error) {
 	return process{pid: pid, parent: parent, state: fields[0]}, err
 }
 
-// allProcs skips what ends while we look.
+// allProcs skips processes that exit in the meantime.
 func allProcs() ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keepTimes does something to a file and then sets its times back.
+// keepTimes changes a file and then sets its times back.
 func keepTimes(path string, do func(content []byte) error) error {
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
@@ -44,7 +44,7 @@ func attribute(args []string) error {
 	return unix.Setxattr(args[0], "user.box", []byte("box"), 0)
 }
 
-// accessList gives user 1001 the right to read.
+// accessList gives user 1001 the permission to read.
 func accessList(args []string) error {
 	const list = "\x02\x00\x00\x00\x01\x00\x07\x00\xff\xff\xff\xff\x02\x00\x04\x00\xe9\x03\x00\x00" +
 		"\x04\x00\x05\x00\xff\xff\xff\xff\x10\x00\x05\x00\xff\xff\xff\xff\x20\x00\x05\x00\xff\xff\xff\xff"
@@ -65,8 +65,8 @@ func attributes(args []string) error {
 	return nil
 }
 
-// writeMapped maps a file as soon as there is one and writes to it for ever, by a
-// mapping that it reads from first.
+// writeMapped maps a file as soon as it exists and writes to it indefinitely,
+// through a mapping that it reads from first.
 func writeMapped(args []string) error {
 	for {
 		if info, err := os.Stat(args[0]); err == nil && info.Size() > 0 {
@@ -88,7 +88,7 @@ func writeMapped(args []string) error {
 	}
 }
 
-// nestDirs makes directories in each other, deeper than a path can name.
+// nestDirs creates nested directories, deeper than a path can name.
 func nestDirs(args []string) error {
 	n, err := strconv.Atoi(args[1])
 	if err != nil {

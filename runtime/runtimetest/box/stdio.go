@@ -17,7 +17,7 @@ import (
 func idle(args []string) error {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	fmt.Println("idle") // from here on SIGTERM is heard
+	fmt.Println("idle") // from here on SIGTERM is handled
 	failed := make(chan error, 1)
 	if len(args) > 0 {
 		// It ends with the process.
@@ -60,7 +60,7 @@ func echoErr(args []string) error {
 	return err
 }
 
-// repeat writes in large pieces: a gigabyte should cost the reader more than
+// repeat writes in large chunks: a gigabyte should cost the reader more than
 // the writer.
 func repeat(args []string) error {
 	n, err := strconv.Atoi(args[1])
@@ -106,7 +106,7 @@ func pwd([]string) error {
 	return err
 }
 
-// syscallGetwd asks the kernel; os.Getwd would believe $PWD.
+// syscallGetwd asks the kernel, because os.Getwd would trust $PWD.
 func syscallGetwd() (string, error) {
 	buf := make([]byte, 4096)
 	n, err := syscall.Getcwd(buf)
