@@ -155,5 +155,5 @@ func (a *API) describeBodies(doc *huma.OpenAPI) {
 
 func (a *API) openapi(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(a.document) //nolint:errcheck // the client is gone
+	w.Write(a.document) //nolint:errcheck // the client has disconnected
 }

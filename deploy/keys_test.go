@@ -1,5 +1,5 @@
-// Package deploy holds what installs Hostler. Here is what only a chart that
-// finds an earlier installation shows; e2e/kubernetes has the rest.
+// Package deploy has the installation files of Hostler. It tests the chart on
+// an earlier installation; e2e/kubernetes has the other tests.
 package deploy
 
 import (
@@ -18,32 +18,32 @@ import (
 	"github.com/hostler/hostler/internal/testenv"
 )
 
-// An upgrade keeps the key that was made, and the keys that an operator added
-// to the Secret.
+// An upgrade keeps the generated key, and the keys that an operator added to
+// the Secret.
 func TestUpgradeKeepsKeys(t *testing.T) {
 	t.Parallel()
 	for what, c := range map[string]struct {
 		there map[string][]byte
 		want  string
 	}{
-		"nothing yet": {nil, `^# One key a line.*\nfirst: \w{40}\n$`},
+		"nothing yet": {nil, `^# One key per line.*\nfirst: \w{40}\n$`},
 		"made":        {map[string][]byte{"key": []byte("k1"), "keys": []byte("first: k1\n")}, `^first: k1\n$`},
 		"added":       {map[string][]byte{"key": []byte("k1"), "keys": []byte("first: k1\n# theirs\nteam: k2")}, `^first: k1\n# theirs\nteam: k2\n$`},
-		"no list":     {map[string][]byte{"key": []byte("k1")}, `^# One key a line.*\nfirst: k1\n$`},
+		"no list":     {map[string][]byte{"key": []byte("k1")}, `^# One key per line.*\nfirst: k1\n$`},
 	} {
 		require.Regexp(t, c.want, renderKeys(t, c.there), what)
 	}
 }
 
-// renderKeys are those that the chart gives to a server where there is a Secret with
-// such data.
+// renderKeys returns the keys that the chart passes to a server when a Secret
+// with such data exists.
 func renderKeys(t *testing.T, existing map[string][]byte) string {
 	t.Helper()
 	api := httptest.NewServer(fakeCluster(existing))
 	defer api.Close()
 	home := t.TempDir()
-	// A copy, because go test knows only of files that a test reads itself when
-	// it asks whether an earlier result still holds.
+	// The copy makes the chart an input of the test for go test's cache, which
+	// tracks only the files that a test reads itself.
 	chart := filepath.Join(home, "chart")
 	require.NoError(t, os.CopyFS(chart, os.DirFS("chart")))
 	c := exec.CommandContext(t.Context(), requireHelm(t), "template", "hostler", chart, "--namespace", "ns",
@@ -56,7 +56,7 @@ func renderKeys(t *testing.T, existing map[string][]byte) string {
 	return strings.ReplaceAll("\n"+string(block[1]), "\n    ", "\n")[1:]
 }
 
-// fakeCluster is as much of Kubernetes as a template asks for.
+// fakeCluster implements the part of the Kubernetes API that a template uses.
 func fakeCluster(data map[string][]byte) http.Handler {
 	type object = map[string]any
 	answers := map[string]any{
@@ -80,11 +80,11 @@ func fakeCluster(data map[string][]byte) http.Handler {
 			w.WriteHeader(http.StatusNotFound)
 			answer = object{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404}
 		}
-		_ = json.NewEncoder(w).Encode(answer) // Helm says what it misses
+		_ = json.NewEncoder(w).Encode(answer) // Helm reports what is missing
 	})
 }
 
-// requireHelm is the path of Helm, as `make helm-tool` builds it.
+// requireHelm returns the path of Helm, as `make helm-tool` builds it.
 func requireHelm(t *testing.T) string {
 	t.Helper()
 	found, err := filepath.Glob("../bin/tools/helm-*")

@@ -68,10 +68,10 @@ func TestMemoryPerEntry(t *testing.T) {
 			add := func(name string) error {
 				return w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: name + "/", Mode: 0o755, Format: tar.FormatPAX})
 			}
-			var faults error
+			var errs error
 			for i := range deep {
 				if deep[i] == '/' {
-					faults = errors.Join(faults, add(deep[:i]))
+					errs = errors.Join(errs, add(deep[:i]))
 				}
 			}
 			var before int64
@@ -79,10 +79,10 @@ func TestMemoryPerEntry(t *testing.T) {
 				if i == entries { // the compressor has all entries
 					before = liveHeap()
 				}
-				faults = errors.Join(faults, add(fmt.Sprint(deep[:3990], "/", i)))
+				errs = errors.Join(errs, add(fmt.Sprint(deep[:3990], "/", i)))
 			}
 			grown = liveHeap() - before
-			return faults
+			return errs
 		})
 		_, err := sinkFor(pattern).Upload(t.Context(), files, origin("w", "mallory"))
 		require.NoError(t, err)

@@ -14,14 +14,15 @@ import (
 )
 
 const (
-	// user is who Hostler runs as: nobody that a machine knows.
+	// user is the user id that Hostler runs as, which no machine assigns to a
+	// user.
 	user = 65532
-	// dataDir is where it keeps its records, for those who mount something
+	// dataDir is the directory of its records, for volumes that are mounted
 	// there.
 	dataDir = "/var/lib/hostler"
 )
 
-// file is one entry of the image: a copy, or a text, or an empty folder.
+// file is one entry of the image: a copy, a text, or an empty directory.
 type file struct {
 	path   string
 	mode   int64
@@ -30,7 +31,7 @@ type file struct {
 	text   string
 }
 
-// contents are the image's files, folders before what is in them.
+// contents returns the image's files, directories before their contents.
 func contents(programs []string, certs string) []file {
 	files := []file{
 		{path: "etc/", mode: 0o755},
@@ -53,7 +54,7 @@ func contents(programs []string, certs string) []file {
 	return files
 }
 
-// packLayer makes a layer of files. No time of this machine gets into it.
+// packLayer returns a layer of the files. It contains no times of this machine.
 func packLayer(files []file) (v1.Layer, error) {
 	var buf bytes.Buffer
 	w := tar.NewWriter(&buf)

@@ -1,13 +1,13 @@
-// Command image makes Hostler's container image of programs that were built
-// before, without a container engine and without a registry. The same programs
-// give the same bytes.
+// Command image builds Hostler's container image from existing programs,
+// without a container engine and without a registry. The output is
+// reproducible: the same programs result in the same bytes.
 //
 //	image -o FILE -tag NAME:TAG [-arch ARCH] hostler hostler-shim
 //
-// What it writes is an archive for `docker load` and `ctr images import`. It
-// holds what deploy/Dockerfile makes: the two programs, the certificates by
-// which registries and databases are known, a name for the user, and an empty
-// folder for the data. deploy/Dockerfile is for those who build with an engine.
+// It writes an archive for `docker load` and `ctr images import`. Its contents
+// are those of deploy/Dockerfile: the two programs, the CA certificates for
+// registries and databases, a name for the user, and an empty directory for the
+// data. deploy/Dockerfile is for builds with an engine.
 package main
 
 import (
@@ -41,7 +41,7 @@ func run() error {
 	flag.Parse()
 	if *out == "" || *tag == "" || flag.NArg() == 0 {
 		flag.Usage()
-		return errors.New("-o, -tag and the programs are needed")
+		return errors.New("-o, -tag and the programs are required")
 	}
 	ref, err := name.NewTag(*tag)
 	if err != nil {
@@ -54,8 +54,8 @@ func run() error {
 	return write(*out, ref, img)
 }
 
-// build makes an image with one layer. Programs change with every build, and
-// all else is small.
+// build returns an image with one layer, because the programs change with every
+// build and the rest is small.
 func build(files []file, arch, version string) (v1.Image, error) {
 	layer, err := packLayer(files)
 	if err != nil {
@@ -76,7 +76,7 @@ func build(files []file, arch, version string) (v1.Image, error) {
 		Cmd:          []string{"serve"},
 		User:         fmt.Sprintf("%d:%d", user, user),
 		ExposedPorts: map[string]struct{}{"8700/tcp": {}},
-		// In a container, only other addresses than its own are of use.
+		// In a container, listening on loopback only is of no use.
 		Env: []string{"PATH=/usr/local/bin", "HOSTLER_DATA=" + dataDir, "HOSTLER_LISTEN=0.0.0.0:8700"},
 		Labels: map[string]string{
 			"org.opencontainers.image.title":    "hostler",
@@ -95,13 +95,13 @@ func build(files []file, arch, version string) (v1.Image, error) {
 	return img, nil
 }
 
-// write puts the archive in place when it is whole.
+// write writes the archive and renames it to its path when it is complete.
 func write(path string, ref name.Tag, img v1.Image) error {
 	part, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".part-*")
 	if err != nil {
 		return fmt.Errorf("write the archive: %w", err)
 	}
-	defer os.Remove(part.Name()) //nolint:errcheck // in place by then, or of no use
+	defer os.Remove(part.Name()) //nolint:errcheck // already renamed, or incomplete
 	err = tarball.Write(ref, img, part)
 	if err = errors.Join(err, part.Chmod(0o644), part.Close()); err != nil {
 		return fmt.Errorf("write the archive: %w", err)

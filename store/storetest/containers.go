@@ -48,10 +48,10 @@ func containerTransitions(t *testing.T, s Store) {
 
 	mustUpdateContainer(t, s, destroyingTransition(id))
 	mustUpdateContainer(t, s, destroyedTransition(id))
-	gone, err := s.Container(ctx, id)
+	destroyed, err := s.Container(ctx, id)
 	require.NoError(t, err, "a record outlives its container")
-	require.Equal(t, pool.Destroyed, gone.State)
-	require.Equal(t, "test", gone.Reason)
+	require.Equal(t, pool.Destroyed, destroyed.State)
+	require.Equal(t, "test", destroyed.Reason)
 	requireLogMatchesRecords(t, s)
 }
 
@@ -112,9 +112,9 @@ func containerForClaim(t *testing.T, s Store) {
 func containerLists(t *testing.T, s Store) {
 	ctx := t.Context()
 	a, b := addIdleContainer(t, s, rev, "ann"), addContainer(t, s, rev)
-	gone := addIdleContainer(t, s, rev, "")
-	mustUpdateContainer(t, s, destroyingTransition(gone))
-	mustUpdateContainer(t, s, destroyedTransition(gone))
+	destroyed := addIdleContainer(t, s, rev, "")
+	mustUpdateContainer(t, s, destroyingTransition(destroyed))
+	mustUpdateContainer(t, s, destroyedTransition(destroyed))
 	other := newID()
 	require.NoError(t, s.AddContainer(ctx, pool.Container{ID: other, Workload: "other", Revision: rev}, 1))
 
@@ -122,15 +122,15 @@ func containerLists(t *testing.T, s Store) {
 		f    pool.ContainerFilter
 		want []string
 	}{
-		"all but gone":   {pool.ContainerFilter{}, []string{a, b, other}},
-		"gone":           {pool.ContainerFilter{States: []pool.State{pool.Destroyed}}, []string{gone}},
-		"every":          {pool.ContainerFilter{States: pool.States()}, []string{a, b, gone, other}},
-		"workload":       {pool.ContainerFilter{Workload: web}, []string{a, b}},
-		"tenant":         {pool.ContainerFilter{Tenant: "ann"}, []string{a}},
-		"state":          {pool.ContainerFilter{States: []pool.State{pool.Creating, pool.Claimed}}, []string{b, other}},
-		"first page":     {pool.ContainerFilter{Limit: 2}, []string{a, b}},
-		"next page":      {pool.ContainerFilter{Limit: 2, After: b}, []string{other}},
-		"no such tenant": {pool.ContainerFilter{Tenant: "' OR 1=1 --"}, nil},
+		"all but destroyed": {pool.ContainerFilter{}, []string{a, b, other}},
+		"destroyed":         {pool.ContainerFilter{States: []pool.State{pool.Destroyed}}, []string{destroyed}},
+		"every":             {pool.ContainerFilter{States: pool.States()}, []string{a, b, destroyed, other}},
+		"workload":          {pool.ContainerFilter{Workload: web}, []string{a, b}},
+		"tenant":            {pool.ContainerFilter{Tenant: "ann"}, []string{a}},
+		"state":             {pool.ContainerFilter{States: []pool.State{pool.Creating, pool.Claimed}}, []string{b, other}},
+		"first page":        {pool.ContainerFilter{Limit: 2}, []string{a, b}},
+		"next page":         {pool.ContainerFilter{Limit: 2, After: b}, []string{other}},
+		"no such tenant":    {pool.ContainerFilter{Tenant: "' OR 1=1 --"}, nil},
 	} {
 		all, err := s.Containers(ctx, c.f)
 		require.NoError(t, err, name)
@@ -153,9 +153,9 @@ func containerCounts(t *testing.T, s Store) {
 		Set: func(c *pool.Container) { c.Health = pool.Exited },
 	})
 	addContainer(t, s, oldRev)
-	gone := addIdleContainer(t, s, rev, "")
-	mustUpdateContainer(t, s, destroyingTransition(gone))
-	mustUpdateContainer(t, s, destroyedTransition(gone))
+	destroyed := addIdleContainer(t, s, rev, "")
+	mustUpdateContainer(t, s, destroyingTransition(destroyed))
+	mustUpdateContainer(t, s, destroyedTransition(destroyed))
 
 	counts, err := s.Counts(ctx, web)
 	require.NoError(t, err)

@@ -96,7 +96,7 @@ func destroyingTransition(id string) pool.Transition {
 func destroyedTransition(id string) pool.Transition {
 	return pool.Transition{
 		ID: id, From: []pool.State{pool.Destroying}, To: pool.Destroyed,
-		Events: []activity.Event{{Type: activity.ContainerDestroyed, Message: "gone"}},
+		Events: []activity.Event{{Type: activity.ContainerDestroyed, Message: "destroyed"}},
 	}
 }
 

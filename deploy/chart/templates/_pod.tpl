@@ -11,12 +11,12 @@ metadata:
     {{- with .Values.podAnnotations }}{{ toYaml . | nindent 4 }}{{ end }}
 spec:
   serviceAccountName: {{ include "hostler.account" . }}
-  # It speaks to the cluster's API: that is how containers are made.
+  # It creates containers through the cluster's API.
   automountServiceAccountToken: true
-  # A Service by the name of hostler would set variables that begin as ours do.
+  # A Service named hostler would set variables with the prefix HOSTLER_.
   enableServiceLinks: false
-  # Answers under way are given for 20 s, what is then in the making is undone
-  # for as long.
+  # Requests in progress are finished for up to 20 s; unfinished work is then
+  # undone for as long.
   terminationGracePeriodSeconds: 60
   {{- with .Values.image.pullSecrets }}
   imagePullSecrets: {{- toYaml . | nindent 4 }}
@@ -35,7 +35,7 @@ spec:
       args: [serve]
       env:
         - { name: HOSTLER_RUNTIME, value: kubernetes }
-        # The nodes get the program that goes into containers from here.
+        # The nodes get the shim for containers from this image.
         - { name: HOSTLER_SHIM_IMAGE, value: {{ include "hostler.image" . | quote }} }
         - { name: HOSTLER_NAMESPACE, value: {{ include "hostler.containers" . | quote }} }
         - { name: HOSTLER_NON_ROOT, value: {{ .Values.workloads.nonRoot | quote }} }
@@ -58,14 +58,14 @@ spec:
         {{- with .Values.extraEnv }}{{ toYaml . | nindent 8 }}{{ end }}
       ports:
         - { name: api, containerPort: 8700 }
-      # Bringing an older database up to date takes its time.
+      # Migrating an older database takes time.
       startupProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 2, timeoutSeconds: 5, failureThreshold: 150 }
-      # A server that is only slow must live: what it is making would be undone.
+      # A slow server must not be killed: its unfinished work would be undone.
       livenessProbe: { httpGet: { path: /healthz, port: api }, periodSeconds: 10, timeoutSeconds: 10, failureThreshold: 6 }
-      # Asks the database and the cluster, which may take longer than they should.
+      # Checks the database and the cluster, which may be slow.
       readinessProbe: { httpGet: { path: /readyz, port: api }, periodSeconds: 5, timeoutSeconds: 5 }
       {{- if not $sqlite }}
-      # Others serve on: let them be known before this one stops to listen.
+      # Other servers continue: update the endpoints before this one stops listening.
       lifecycle: { preStop: { sleep: { seconds: 5 } } }
       {{- end }}
       securityContext:
