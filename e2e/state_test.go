@@ -118,7 +118,7 @@ func TestFailedUploadRetainsContainer(t *testing.T) {
 		require.NoError(t, os.WriteFile(sink, []byte("in the way"), 0o600))
 		refused := s.cli("release", ada.ID)
 		require.Equal(t, 7, refused.code, refused.err)
-		require.Contains(t, refused.err, "keeps its container")
+		require.Contains(t, refused.err, "container retained")
 		require.Contains(t, refused.err, "hostler release "+ada.ID)
 		require.Equal(t, 7, s.cli("release", bob.ID).code)
 		table := s.mustCLI("get", "claims", "--failed")
