@@ -9,9 +9,10 @@ import (
 
 // baseline is the state of a container before its first tenant.
 type baseline struct {
-	targets []wipeTarget // what a wipe empties
-	files   scan         // what a wipe compares: files
-	facts   facts        // what a wipe compares: all else
+	runDir  *tenantRunDir // nil if no tenant can write to it
+	targets []wipeTarget  // what a wipe empties
+	files   scan          // what a wipe compares: files
+	facts   facts         // what a wipe compares: all else
 }
 
 // recordBaseline records the baseline. It first kills every process, and it
@@ -42,7 +43,11 @@ func (s *supervisor) readBaseline() (*baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &baseline{targets: targets, files: scanTrees(trees)}
+	runDir, err := s.readTenantRunDir()
+	if err != nil {
+		return nil, err
+	}
+	b := &baseline{runDir: runDir, targets: targets, files: scanTrees(trees)}
 	b.facts, err = s.readFacts()
 	b.files.err = errors.Join(b.files.err, probeErr, err)
 	return b, nil

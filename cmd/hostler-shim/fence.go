@@ -60,7 +60,12 @@ func (f *fence) admit(number int64) error {
 
 // writeDurably replaces a file atomically and syncs it.
 func writeDurably(path string, content []byte) error {
-	next, err := os.OpenFile(path+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// A new file: one that a tenant has put there keeps its owner, its
+	// attributes and its other names.
+	next, err := os.OpenFile(path+".new", os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}

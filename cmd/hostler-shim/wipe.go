@@ -48,6 +48,11 @@ func (s *supervisor) wipeAndCompare() error {
 			return err
 		}
 	}
+	if d := s.baseline.runDir; d != nil {
+		if err := d.wipe(s.fence.current, deadline); err != nil {
+			return err
+		}
+	}
 	if !s.config.HostProcess { // otherwise the objects are the machine's
 		if err := removeIPC(); err != nil {
 			return err
