@@ -20,23 +20,23 @@ import (
 var accountFiles = []string{"/etc/passwd", "/etc/group"}
 
 const (
-	// maxAccountFile is the greatest account file that the engine is left to read.
+	// maxAccountFile bounds the size of an account file that the engine may read.
 	maxAccountFile = 4 << 20
-	// maxAccountLinks is how many symbolic links lead to one at most.
+	// maxAccountLinks bounds the number of symbolic links to one.
 	maxAccountLinks = 16
 )
 
 // checkAccountFiles returns runtime.ErrTainted when the engine must not start a
-// container that has exited, because a tenant has put something else than a file
-// in the place of an account file. The engine opens these files with the
+// container that has exited, because a tenant has replaced an account file with
+// something other than a file. The engine opens these files with the
 // container locked: a FIFO blocks that call, and every later call about the
 // container, until someone on the engine's machine writes to the FIFO.
 //
-// The check cannot be outrun, because no process runs in the container. It reads
+// The check has no race, because no process runs in the container. It reads
 // metadata only.
 func (r *Runtime) checkAccountFiles(ctx context.Context, c container.InspectResponse) error {
 	if c.HostConfig != nil && c.HostConfig.ReadonlyRootfs || c.State.Status == container.StateCreated {
-		return nil // they are the image's
+		return nil // they belong to the image
 	}
 	for _, file := range accountFiles {
 		if err := r.checkAccountFile(ctx, c, file); err != nil {
@@ -52,7 +52,7 @@ func (r *Runtime) checkAccountFile(ctx context.Context, c container.InspectRespo
 		target, err := r.walk(ctx, c, at)
 		switch {
 		case cerrdefs.IsNotFound(err):
-			return nil // the engine does without
+			return nil // the engine does not need it
 		case err != nil:
 			return fmt.Errorf("check %s: %w", file, err)
 		case target == "":

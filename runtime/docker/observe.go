@@ -28,9 +28,9 @@ func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error)
 	return statusFromInspect(c), nil
 }
 
-// List is runtime.Observer.List. It does not inspect containers: the engine
-// answers that only when nothing else holds the lock of the container, and one
-// container must not hold up what is known of the others.
+// List is runtime.Observer.List. It does not inspect containers, because the engine
+// responds to that only when no other call holds the lock of the container, and
+// one container must not block the list.
 func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)
 	defer cancel()
@@ -40,7 +40,7 @@ func (r *Runtime) List(ctx context.Context) ([]runtime.Status, error) {
 	}
 	all := make([]runtime.Status, 0, len(found))
 	for _, c := range found {
-		// One with our labels and another name is someone else's copy.
+		// One with our labels and another name is another owner's copy.
 		if slices.Contains(c.Names, "/"+containerName(c.Labels[labelContainer])) {
 			all = append(all, statusFromSummary(c))
 		}

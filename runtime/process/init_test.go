@@ -57,8 +57,8 @@ func TestInitKilled(t *testing.T) {
 	}
 }
 
-// A container whose init was told to stop is neither clean nor started again,
-// whoever sent the signal: otherwise the exit of the next main process would go
+// A container whose init was asked to stop is neither clean nor started again,
+// whatever the sender of the signal: otherwise the exit of the next main process would go
 // unnoticed, and init would end the container minutes later.
 func TestHaltIsFinal(t *testing.T) {
 	t.Parallel()
