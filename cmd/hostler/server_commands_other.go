@@ -10,7 +10,7 @@ import (
 )
 
 // newServerCommands returns the commands that run a server or use its files,
-// which say here that they need Linux.
+// which fail here because they need Linux.
 func newServerCommands() []*cobra.Command {
 	var all []*cobra.Command
 	for _, name := range []string{"serve", "demo", "backup", "restore"} {

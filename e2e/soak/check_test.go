@@ -108,8 +108,8 @@ func readFacts(text string) (map[string]string, error) {
 	return r.Facts, err
 }
 
-// uncleanReason is in the reason of containers that could not be proven clean.
-const uncleanReason = "cannot be proven clean: "
+// uncleanReason is in the reason of containers whose wipe could not be verified.
+const uncleanReason = "container wipe could not be verified: "
 
 // numbers match what differs, in addition to names, in reasons of one kind.
 var numbers = regexp.MustCompile(`[0-9]+|"[^"]*"?`)
@@ -121,8 +121,8 @@ func (s *soak) tallyEvent(e activity.Event) {
 	}
 	why := names.ReplaceAllString(e.Message, "X")
 	kind := "destroyed"
-	if _, proof, ok := strings.Cut(why, uncleanReason); ok {
-		kind, why = "tainted, not proven clean", proof
+	if _, cause, ok := strings.Cut(why, uncleanReason); ok {
+		kind, why = "wipe not verified", cause
 	}
 	why = numbers.ReplaceAllString(why, "N")
 	s.counters.add("%s: %s", kind, why[:min(len(why), 90)])
