@@ -101,11 +101,12 @@ type Observer interface {
 	// Only Status reports whether an exited container ran out of memory. A
 	// container about which the engine does not respond does not block List.
 	List(ctx context.Context) ([]Status, error)
-	// Logs returns what the main process has printed since then, both streams
-	// interleaved, at most the last tail bytes. The zero time means since its
-	// first start. A time at which nothing ran in the container, between a Wipe
-	// and the next Restart, is exact: the log has nothing from before it. The
-	// caller closes it.
+	// Logs returns what the main process has printed, both streams interleaved, at
+	// most the last tail bytes. The time since is when the container was last
+	// wiped, by the caller's clock; the zero time means never. The result then has
+	// nothing from before that Wipe, however much the clocks differ. Where no Wipe
+	// is recorded in the log, it has what was printed since then by the engine's
+	// clock. The caller closes it.
 	Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error)
 	// Watch calls onExit for every container of this Hostler whose main process
 	// exits or that disappears. It returns nil when ctx ends, and ErrUnavailable

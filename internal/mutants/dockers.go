@@ -1,6 +1,6 @@
 package main
 
-// dockers are changes of package runtime/docker.
+// dockers are mutations of package runtime/docker, and of logs in all backends.
 var dockers = []mutation{
 	{
 		desc: "a container is started with a FIFO in the place of an account file", test: "TestStartChecksAccountFiles",
@@ -31,5 +31,29 @@ var dockers = []mutation{
 		file: "runtime/docker/labels.go",
 		old:  `context.WithTimeoutCause(ctx, callTimeout, errCallTimeout)`,
 		new:  `context.WithCancel(ctx)`,
+	},
+	{
+		desc: "the log of a wiped container on Docker is cut by time alone", test: "TestLogsBeginAfterWipe",
+		file: "runtime/docker/observe.go",
+		old:  `AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok {`,
+		new:  `AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok && len(rest) > len(text) {`,
+	},
+	{
+		desc: "the log of a wiped container on Kubernetes is cut by time alone", test: "TestLogsBeginAfterWipe",
+		file: "runtime/kubernetes/observe.go",
+		old:  `AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok {`,
+		new:  `AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok && len(rest) > len(text) {`,
+	},
+	{
+		desc: "a line that a tenant prints is accepted as the mark of a wipe", test: "TestAfterLastWipe",
+		file: "runtime/shim/wipe_log.go",
+		old:  `		if isLogMark(key, mark) {`,
+		new:  `		if isLogMark(key, mark) || len(mark) > 0 {`,
+	},
+	{
+		desc: "a log is cut at the first wipe in it", test: "TestAfterLastWipe",
+		file: "runtime/shim/wipe_log.go",
+		old:  `bytes.LastIndex(log[:end], prefix)`,
+		new:  `bytes.Index(log[:end], prefix)`,
 	},
 }

@@ -128,14 +128,27 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	if err != nil || tail <= 0 {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, logsTimeout, errLogsTimeout)
+	defer cancel()
+	text, err := r.readLog(ctx, c.ID, time.Time{}, tail)
+	if err != nil || since.IsZero() {
+		return text, err
+	}
+	if rest, ok := shim.AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok {
+		return rest, nil
+	}
+	// The marks are above the tail, or an older server has wiped the container.
+	return r.readLog(ctx, c.ID, since, tail)
+}
+
+// readLog reads the last lines of a log, at most tail bytes of them.
+func (r *Runtime) readLog(ctx context.Context, engineID string, since time.Time, tail int64) ([]byte, error) {
 	// The engine counts lines. That many lines hold at least that many bytes.
 	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)}
 	if !since.IsZero() {
 		options.Since = since.Format(time.RFC3339Nano)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, logsTimeout, errLogsTimeout)
-	defer cancel()
-	log, err := r.api.ContainerLogs(ctx, c.ID, options)
+	log, err := r.api.ContainerLogs(ctx, engineID, options)
 	if err != nil {
 		return nil, r.apiError(ctx, err)
 	}

@@ -15,7 +15,6 @@ const minKeptLog = 1 << 20
 type log struct {
 	text     []byte
 	wipedLen int // how many of its bytes are from before the last Wipe
-	wipedAt  time.Time
 }
 
 func (l *log) Write(b []byte) (int, error) {
@@ -28,12 +27,13 @@ func (l *log) Write(b []byte) (int, error) {
 }
 
 // markWiped records that nothing runs and how much was printed before.
-func (l *log) markWiped() { l.wipedLen, l.wipedAt = len(l.text), time.Now() }
+func (l *log) markWiped() { l.wipedLen = len(l.text) }
 
-// tail returns the end of what was printed since then.
+// tail returns the end of what was printed since the last Wipe, or since the
+// first start if since is the zero time.
 func (l *log) tail(since time.Time, tail int64) []byte {
 	from := len(l.text) - int(min(max(tail, 0), int64(len(l.text))))
-	if !since.IsZero() && !l.wipedAt.After(since) {
+	if !since.IsZero() {
 		from = max(from, l.wipedLen)
 	}
 	return slices.Clone(l.text[from:])

@@ -70,15 +70,30 @@ func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int
 	// prints nothing: the output of the main process is in the previous log.
 	history := historyOf(pod)
 	previous := history.running && history.exits > history.restarted
+	options := corev1.PodLogOptions{Container: mainContainer, Previous: previous}
+	text, err := r.readLog(ctx, pod.Name, options, time.Time{}, tail)
+	if err != nil || since.IsZero() {
+		return text, err
+	}
+	if rest, ok := shim.AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok {
+		return rest, nil
+	}
+	// The marks are above the tail or in an earlier log, or an older server has
+	// wiped the container.
+	return r.readLog(ctx, pod.Name, options, since, tail)
+}
+
+// readLog reads the last lines of a log, at most tail bytes of them.
+func (r *Runtime) readLog(ctx context.Context, pod string, options corev1.PodLogOptions, since time.Time, tail int64) ([]byte, error) {
 	// The server counts lines. That many lines hold at least that many bytes.
-	options := &corev1.PodLogOptions{Container: mainContainer, TailLines: &tail, Previous: previous}
+	options.TailLines = &tail
 	if !since.IsZero() {
 		// The server's times are in whole seconds: those of the lines are exact.
 		options.SinceTime, options.Timestamps = &metav1.Time{Time: since.Truncate(time.Second)}, true
 	}
-	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod.Name).SubResource("log").
-		VersionedParams(options, parameters).Stream(ctx)
-	if previous && apierrors.IsBadRequest(err) {
+	log, err := r.client.Get().Namespace(r.namespace).Resource("pods").Name(pod).SubResource("log").
+		VersionedParams(&options, parameters).Stream(ctx)
+	if options.Previous && apierrors.IsBadRequest(err) {
 		return nil, nil // the node does not have it any more
 	}
 	if err != nil {

@@ -115,15 +115,15 @@ func (p containerPaths) writeLogMark() error {
 	return os.WriteFile(p.logMarkFile(), fmt.Appendf(nil, "%d %d", time.Now().UnixNano(), info.Size()), 0o600)
 }
 
-// logOffset returns how many bytes of the log are from before the last Wipe, if
-// since is after that Wipe.
+// logOffset returns how many bytes of the log are from before the last Wipe,
+// unless since is the zero time.
 func (p containerPaths) logOffset(since time.Time) int64 {
 	text, err := os.ReadFile(p.logMarkFile())
 	if err != nil || since.IsZero() {
 		return 0
 	}
 	var at, size int64
-	if _, err := fmt.Sscan(string(text), &at, &size); err != nil || at > since.UnixNano() {
+	if _, err := fmt.Sscan(string(text), &at, &size); err != nil {
 		return 0
 	}
 	return size

@@ -3,7 +3,10 @@ package shim
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"time"
@@ -13,6 +16,43 @@ import (
 
 // LogEndLine returns the line that marks the end of a log at a wipe.
 func LogEndLine(mark string) string { return "hostler-shim: wiped " + mark }
+
+// NewLogMark returns a mark that no process in the container knows in advance and
+// that only a server can create.
+func NewLogMark(key []byte) string {
+	text := rand.Text()
+	return text + "." + logMarkProof(key, text)
+}
+
+func logMarkProof(key []byte, text string) string {
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte("hostler log mark " + text))
+	return hex.EncodeToString(mac.Sum(nil)[:16])
+}
+
+func isLogMark(key, mark []byte) bool {
+	text, proof, ok := bytes.Cut(mark, []byte("."))
+	return ok && len(text) <= 64 && hmac.Equal(proof, []byte(logMarkProof(key, string(text))))
+}
+
+// AfterLastWipe returns what is in a log after the marks of the last wipe, and
+// whether it has such marks. The position in the log counts, not the time of a
+// line: the clocks of the engine and of the server that has wiped the container
+// may differ. Lines that a tenant prints are not mistaken for marks.
+func AfterLastWipe(key, log []byte) ([]byte, bool) {
+	prefix := []byte(LogEndLine(""))
+	for end := len(log); ; {
+		at := bytes.LastIndex(log[:end], prefix)
+		if at < 0 {
+			return log, false
+		}
+		mark, rest, _ := bytes.Cut(log[at+len(prefix):], []byte("\n"))
+		if isLogMark(key, mark) {
+			return rest, true
+		}
+		end = at
+	}
+}
 
 // How long an engine may take to write printed lines to its log, how often the
 // log is read, and how many lines are read. If one mark was found and the other
@@ -37,7 +77,7 @@ func (s *Session) WipeWithLogMarks(ctx context.Context, fence int64, tail tailer
 	timeout := fmt.Errorf("%w: printed lines are not in its log after %s", runtime.ErrWipeUnverified, logTimeout)
 	var limit context.Context
 	for {
-		marks := []string{rand.Text(), rand.Text()}
+		marks := []string{NewLogMark(s.key), NewLogMark(s.key)}
 		if _, err := s.call(ctx, "wipe", Request{Op: OpWipe, Fence: fence, Paths: marks}); err != nil {
 			return err
 		}

@@ -79,3 +79,34 @@ func TestWaitForMarks(t *testing.T) {
 		require.ErrorIs(t, err, runtime.ErrUnavailable)
 	})
 }
+
+// A log is cut at the last mark that a server has created for this container.
+// What looks like one and is not does not cut it.
+func TestAfterLastWipe(t *testing.T) {
+	t.Parallel()
+	key, other := DeriveKey([]byte("secret"), "a"), DeriveKey([]byte("secret"), "b")
+	mark := func(key []byte) string { return "\n" + LogEndLine(NewLogMark(key)) + "\n" }
+	foreign := mark(other)
+	for name, tt := range map[string]struct {
+		log, want string
+		found     bool
+	}{
+		"no mark":              {"one\ntwo\n", "one\ntwo\n", false},
+		"empty":                {"", "", false},
+		"one wipe":             {"one\n" + mark(key) + mark(key) + "two\n", "two\n", true},
+		"nothing after it":     {"one\n" + mark(key) + mark(key), "", true},
+		"two wipes":            {"one" + mark(key) + "two" + mark(key) + "three", "three", true},
+		"a line between":       {mark(key) + "one\n" + mark(key), "", true},
+		"no newline":           {"one" + strings.TrimSpace(mark(key)), "", true},
+		"of another container": {"one" + foreign + "two", "one" + foreign + "two", false},
+		"of an older server":   {"one\nhostler-shim: wiped X\ntwo", "one\nhostler-shim: wiped X\ntwo", false},
+		"copied prefix": {"one" + mark(key) + "two\n" + LogEndLine("X.Y") + "\n" + LogEndLine(""),
+			"two\n" + LogEndLine("X.Y") + "\n" + LogEndLine(""), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rest, found := AfterLastWipe(key, []byte(tt.log))
+			require.Equal(t, tt.want, string(rest))
+			require.Equal(t, tt.found, found)
+		})
+	}
+}

@@ -2,6 +2,7 @@
 //
 //	tool dial ADDRESS   connect over TCP; print "ok", or why not
 //	tool eat            use more and more memory
+//	tool chatter        print a line each millisecond
 package main
 
 import (
@@ -21,6 +22,11 @@ func main() {
 		}
 		conn.Close()
 		fmt.Println("ok")
+	case "chatter":
+		for n := 0; ; n++ {
+			fmt.Println("secret", n)
+			time.Sleep(time.Millisecond)
+		}
 	case "eat":
 		var eaten [][]byte
 		for {
