@@ -16,9 +16,11 @@ const (
 	idleTimeout      = time.Minute     // without a byte
 	rateWindow       = time.Minute     // of waiting, over which the rate is measured
 	minRate          = 64 << 10        // bytes a second
-	// contendedRate is the minimum rate of an upload that holds memory while
-	// others wait for it.
+	// contendedRate is the minimum rate of an upload while others wait for memory.
+	// One upload at a time may be slower, for maxSlow of waiting for its container:
+	// otherwise slow uploads would abort each other indefinitely.
 	contendedRate = 1 << 20
+	maxSlow       = time.Hour
 )
 
 // ErrContainer indicates that a tenant's files could not be uploaded or
@@ -32,7 +34,9 @@ var (
 	errTooSlow     = fmt.Errorf("%w: it transfers less than %d KiB a second", ErrContainer, minRate>>10)
 	// errContended is not the container's error: at another time its rate is
 	// enough.
-	errContended        = fmt.Errorf("other uploads wait, and the container transfers less than %d KiB a second", contendedRate>>10)
+	errContended   = fmt.Errorf("other uploads wait, and the container transfers less than %d KiB a second", contendedRate>>10)
+	errSlowTooLong = fmt.Errorf("%w: other uploads wait, and it has transferred less than %d KiB a second for %s",
+		ErrContainer, contendedRate>>10, maxSlow)
 	errFirstByteTimeout = fmt.Errorf("%w: no byte was transferred within %s", ErrContainer, firstByteTimeout)
 )
 
@@ -41,12 +45,14 @@ var (
 type pace struct {
 	// ctx is canceled with the reason when the wait for the container is too
 	// long.
-	ctx         context.Context //nolint:containedctx // of the one transfer
-	cancel      context.CancelCauseFunc
-	isContended func() bool // may be nil
-	limit       *time.Timer // of the wait in progress; nil when there is none
-	begun       time.Time   // of the wait in progress
-	started     bool        // a byte was transferred
+	ctx    context.Context //nolint:containedctx // of the one transfer
+	cancel context.CancelCauseFunc
+	// checkSlow returns why a transfer below contendedRate is aborted, if it is;
+	// waited is how long it has waited for its container. It may be nil.
+	checkSlow func(waited time.Duration) error
+	limit     *time.Timer // of the wait in progress; nil when there is none
+	begun     time.Time   // of the wait in progress
+	started   bool        // a byte was transferred
 
 	waited time.Duration // in this window
 	bytes  int64         // in this window
@@ -54,8 +60,8 @@ type pace struct {
 
 // newPace returns the pace of a transfer that has not begun. The caller calls
 // stop.
-func newPace(ctx context.Context, isContended func() bool) *pace {
-	p := &pace{isContended: isContended}
+func newPace(ctx context.Context, checkSlow func(waited time.Duration) error) *pace {
+	p := &pace{checkSlow: checkSlow}
 	p.ctx, p.cancel = context.WithCancelCause(ctx)
 	return p
 }
@@ -93,13 +99,15 @@ func (p *pace) endWait(n int) error {
 	p.waited += time.Since(p.begun)
 	p.bytes += int64(n)
 	if p.waited >= rateWindow {
-		rate := float64(p.bytes) / p.waited.Seconds()
+		rate, waited := float64(p.bytes)/p.waited.Seconds(), p.waited
 		p.waited, p.bytes = 0, 0
 		switch {
 		case rate < minRate:
 			p.cancel(errTooSlow)
-		case rate < contendedRate && p.isContended != nil && p.isContended():
-			p.cancel(errContended)
+		case rate < contendedRate && p.checkSlow != nil:
+			if err := p.checkSlow(waited); err != nil {
+				p.cancel(err)
+			}
 		}
 	}
 	return context.Cause(p.ctx)

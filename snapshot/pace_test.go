@@ -138,6 +138,76 @@ func TestSlowContainerYieldsQuota(t *testing.T) {
 	})
 }
 
+// Slow uploads that wait for each other do not abort each other indefinitely.
+func TestSlowContainersMakeProgress(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sink := sinkFor("**")
+		const part = 70 << 10
+		files := archiveFunc(func(ctx context.Context, _ string, w *tar.Writer) error {
+			return paced(ctx, w, part*600, part, time.Second)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Hour)
+		defer cancel()
+		var g errgroup.Group
+		for i := range 2 * snapshot.MaxConcurrentUploads {
+			g.Go(func() error {
+				for {
+					_, err := sink.Upload(ctx, files, origin("w", fmt.Sprint("slow", i)))
+					if err == nil || ctx.Err() != nil || errors.Is(err, snapshot.ErrContainer) {
+						return err
+					}
+					<-time.After(time.Second)
+				}
+			})
+		}
+		require.NoError(t, g.Wait())
+	})
+}
+
+// A container that stays slow for long while other uploads wait is the cause of
+// its failure, so that its claim is given up at some time.
+func TestContainerSlowForLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		bucket, open := snapshottest.NewMemory(), make(chan struct{})
+		bucket.Before(func(c snapshottest.Call) error {
+			if c.Op == "put" && strings.Contains(c.Key, "/stuck") {
+				<-open
+			}
+			return nil
+		})
+		sink := snapshot.New(bucket, synced(t, ""))
+		const part = 70 << 10
+		files := archiveFunc(func(ctx context.Context, id string, w *tar.Writer) error {
+			if id != "slow" {
+				return paced(ctx, w, large, large, 0)
+			}
+			return paced(ctx, w, part*2*3600, part, time.Second)
+		})
+		var g errgroup.Group
+		for i := range snapshot.MaxConcurrentUploads {
+			g.Go(func() error {
+				if i == 0 {
+					start := time.Now()
+					_, err := sink.Upload(t.Context(), files, origin("w", "slow"))
+					require.ErrorIs(t, err, snapshot.ErrContainer)
+					require.ErrorContains(t, err, "other uploads wait")
+					require.LessOrEqual(t, time.Since(start), 61*time.Minute)
+					return nil
+				}
+				_, err := sink.Upload(t.Context(), files, origin("w", fmt.Sprint("stuck", i)))
+				return err
+			})
+		}
+		<-time.After(10 * time.Second)
+		_, err := sink.Upload(t.Context(), files, origin("w", "alice")) // waits for memory
+		require.NoError(t, err)
+		close(open)
+		require.NoError(t, g.Wait())
+	})
+}
+
 // A slow sink is never the container's error.
 func TestSlowSink(t *testing.T) {
 	t.Parallel()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // The memory of uploads. A server with a container limit of 512 MiB must not be
@@ -27,6 +28,7 @@ type memoryQuota struct {
 	free    int64
 	held    map[string]int64 // by workload
 	waiting []*memoryRequest // the first has waited longest
+	slow    *memoryRequest   // may be slow while others wait; nil if there is none
 }
 
 // memoryRequest is one upload's request for memory.
@@ -34,6 +36,7 @@ type memoryRequest struct {
 	workload string
 	size     int64
 	granted  chan struct{} // closed when the memory is granted
+	waited   time.Duration // for its container, while it was slow; the quota's mu guards it
 }
 
 func newMemoryQuota(total int64) *memoryQuota {
@@ -71,11 +74,26 @@ func (t *memoryQuota) release(req *memoryRequest) {
 	t.grant()
 }
 
-// isContended reports whether uploads wait for memory.
-func (t *memoryQuota) isContended() bool {
+// checkSlow returns why an upload that is slower than contendedRate is aborted,
+// if it is. It has waited that long for its container since the last call. While
+// others wait for memory, one upload at a time may be slow, unless it has more
+// than half of the memory.
+func (t *memoryQuota) checkSlow(req *memoryRequest, waited time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return len(t.waiting) > 0
+	if len(t.waiting) == 0 {
+		return nil
+	}
+	if t.slow == nil && req.size <= t.total/2 {
+		t.slow = req
+	}
+	if t.slow != req {
+		return errContended
+	}
+	if req.waited += waited; req.waited >= maxSlow {
+		return errSlowTooLong
+	}
+	return nil
 }
 
 // reclaim makes a request's memory free again. The caller holds mu.
@@ -84,6 +102,9 @@ func (t *memoryQuota) reclaim(req *memoryRequest) {
 	t.held[req.workload] -= req.size
 	if t.held[req.workload] == 0 {
 		delete(t.held, req.workload)
+	}
+	if t.slow == req {
+		t.slow = nil
 	}
 }
 
@@ -140,7 +161,7 @@ func (u *upload) acquireMemory(ctx context.Context) error {
 	if u.sent == 0 && u.limit.Stop() {
 		defer u.limit.Reset(uploadTimeout)
 	}
-	wanted := &memoryRequest{u.origin.Workload, u.uploadSize(), make(chan struct{})}
+	wanted := &memoryRequest{workload: u.origin.Workload, size: u.uploadSize(), granted: make(chan struct{})}
 	if err := u.quota.acquire(ctx, wanted); err != nil {
 		return fmt.Errorf("wait for other uploads: %w", err)
 	}

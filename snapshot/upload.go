@@ -285,7 +285,12 @@ func (u *upload) pack(ctx context.Context, w io.Writer, m workload.Mapping, last
 // packContainer packs the files in the container, and waits for it no longer
 // than its pace allows.
 func (u *upload) packContainer(ctx context.Context, p *packer, m workload.Mapping) error {
-	from := newPace(ctx, func() bool { return u.memory != nil && u.quota.isContended() })
+	from := newPace(ctx, func(waited time.Duration) error {
+		if u.memory == nil {
+			return nil
+		}
+		return u.quota.checkSlow(u.memory, waited)
+	})
 	defer from.stop()
 	from.beginWait()
 	archive, err := u.files.CopyOut(from.ctx, u.origin.Container, m.Path)

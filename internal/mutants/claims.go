@@ -1,6 +1,6 @@
 package main
 
-// claims are mutations of package claim.
+// claims are mutations of packages claim and snapshot.
 var claims = []mutation{
 	{
 		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",
@@ -165,5 +165,25 @@ var claims = []mutation{
 	_, err`,
 		new: `	}
 	_, err`,
+	},
+	{
+		desc: "slow uploads that wait for each other are all aborted", test: "TestSlowContainersMakeProgress",
+		file: "snapshot/quota.go",
+		old:  `	if t.slow == nil && req.size <= t.total/2 {`,
+		new:  `	if t.slow == nil && req.size < 0 {`,
+	},
+	{
+		desc: "an upload may be slow for any time while others wait", test: "TestContainerSlowForLong",
+		file: "snapshot/quota.go",
+		old:  `	if req.waited += waited; req.waited >= maxSlow {`,
+		new:  `	if req.waited += waited; req.waited < 0 {`,
+	},
+	{
+		desc: "after one slow upload no other may be slow", test: "TestSlowContainersMakeProgress",
+		file: "snapshot/quota.go",
+		old: `	if t.slow == req {
+		t.slow = nil
+	}
+`,
 	},
 }

@@ -45,7 +45,7 @@ type group struct {
 // groups are the tables of mutations.
 var groups = []group{
 	{"The flows: the order and the effect of their steps", steps},
-	{"claim", claims},
+	{"claim, snapshot", claims},
 	{"release", releases},
 	{"pool", pools},
 	{"hooks", hookRuns},
