@@ -95,14 +95,22 @@ func TestOneEvictionPerWaitingClaim(t *testing.T) {
 	})
 }
 
-// The exit of a claimed container is reported once, even if engine and database
-// are compared several times.
+// repeatingRuntime is a runtime that reports each exit twice.
+type repeatingRuntime struct{ *fake.Runtime }
+
+func (r repeatingRuntime) Watch(ctx context.Context, ready func(), onExit func(runtime.Exit)) error {
+	return r.Runtime.Watch(ctx, ready, func(e runtime.Exit) { onExit(e); onExit(e) })
+}
+
+// The exit of a claimed container is reported once, even if the engine reports
+// it again, and if engine and database are compared several times.
 func TestExitReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := flowtest.New(t)
+		rt := fake.New()
+		h := flowtest.NewOn(t, repeatingRuntime{rt})
 		h.Apply(basicYAML)
 		c := h.Claim("w", "ada")
-		h.RT.Kill(c.Container)
+		rt.Kill(c.Container)
 		<-time.After(10 * time.Minute)
 		require.Len(t, h.Events(activity.ContainerDied), 1)
 	})

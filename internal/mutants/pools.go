@@ -143,16 +143,14 @@ var pools = []mutation{
 	{
 		desc: "the exit of an exited container is reported again", test: "TestExitReportedOnce",
 		file: "pool/watcher.go",
-		old:  ` || c.Health == Exited {`,
-		new:  ` {`,
+		old:  `c.State != Claimed) || c.Health == Exited {`,
+		new:  `c.State != Claimed) {`,
 	},
 	{
 		desc: "a container without a status from the engine counts as exited", test: "TestUnlistedContainerIsProbed",
 		file: "pool/watcher.go",
-		old: `			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
-				errs`,
-		new: `			if err != nil && errors.Is(err, ErrFull) {
-				errs`,
+		old:  `		case !ok && !errors.Is(err, runtime.ErrNotFound):`,
+		new:  `		case !ok && errors.Is(err, ErrFull):`,
 	},
 	{
 		desc: "containers that fail together count as consecutive failures", test: "TestBreakerCountsABurstOnce",

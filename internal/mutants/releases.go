@@ -64,7 +64,7 @@ var releases = []mutation{
 	},
 	{
 		desc: "the restart of a release carries no fence", test: "TestFenceGrowsWithEachFlow",
-		file: "release/steps.go",
+		file: "release/upload.go",
 		old:  `op.rt.Restart(ctx, op.claim.Container, op.claim.ContainerFence)`,
 		new:  `op.rt.Restart(ctx, op.claim.Container, 1)`,
 	},

@@ -161,7 +161,7 @@ var steps = []mutation{
 `,
 	},
 	{
-		desc: "the seed overwrites the download", test: "TestSeedAndState",
+		desc: "the seed overwrites the download", test: "TestRecycleStepOrder",
 		file: "claim/steps.go",
 		old: `		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
 		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -46,17 +50,37 @@ func TestParseResult(t *testing.T) {
 	require.Error(t, parseResult("exit status 2", false).err)
 }
 
-// Every mutation has a description, and a test that detects it or a reason why
-// none can.
+// Every mutation has a description, a text that occurs once in its file, and a
+// test that detects it or a reason why none can.
 func TestMutationsAreComplete(t *testing.T) {
 	seen := map[string]bool{}
 	for _, g := range groups {
 		for _, m := range g.list {
 			require.False(t, seen[m.desc], m.desc)
 			seen[m.desc] = true
-			require.FileExists(t, filepath.Join("..", "..", m.file), m.desc)
+			source, err := os.ReadFile(filepath.Join("..", "..", m.file))
+			require.NoError(t, err, m.desc)
+			assert.Equal(t, 1, strings.Count(string(source), m.old), "%s: %s", m.desc, m.old)
 			require.NotEqual(t, m.old, m.new, m.desc)
 			require.NotEqual(t, m.test == "", m.equivalent == "", m.desc)
+			if m.test != "" {
+				pkg := filepath.Join("..", "..", cmp.Or(m.pkg, path.Dir(m.file)))
+				assert.Contains(t, testSources(t, pkg), "\nfunc "+m.test+"(t *testing.T)", m.desc)
+			}
 		}
 	}
+}
+
+// testSources returns the tests of a package.
+func testSources(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	require.NoError(t, err)
+	var all strings.Builder
+	for _, name := range files {
+		source, err := os.ReadFile(name)
+		require.NoError(t, err)
+		all.Write(source)
+	}
+	return all.String()
 }
