@@ -33,7 +33,7 @@ type launch struct {
 //
 // The caller must be a process that has disabled dumping: during the start, one
 // of its threads runs as the program's user and shares its memory with the
-// program. Processes of that user can limit or signal the caller meanwhile, so
+// program. Processes of that user can limit or signal the caller during that time, so
 // the caller must not work for other users later.
 func (l launch) start() (int, error) {
 	l.chownPipes()

@@ -72,5 +72,5 @@ func (s *supervisor) wipeAndCompare() error {
 	if err := s.baseline.files.compare(trees); err != nil {
 		return err
 	}
-	return s.halt.err() // at the end: a signal may have arrived meanwhile
+	return s.halt.err() // at the end: a signal may have arrived until here
 }
