@@ -14,7 +14,7 @@ import (
 // changeOps are the requests that change the container as a whole.
 var changeOps = map[shim.Op]func(s *supervisor, paths []string) error{
 	shim.OpRestart:        (*supervisor).restart,
-	shim.OpStartMain:      (*supervisor).startMainIfStopped,
+	shim.OpStartMain:      (*supervisor).startMainIfWaiting,
 	shim.OpStop:           (*supervisor).stop,
 	shim.OpRaiseFence:     func(*supervisor, []string) error { return nil },
 	shim.OpRecordBaseline: (*supervisor).recordBaseline,
@@ -38,12 +38,20 @@ func (s *supervisor) applyChange(r shim.Request) error {
 	return apply(s, r.Paths)
 }
 
-// startMainIfStopped starts the main process unless it is running.
-func (s *supervisor) startMainIfStopped([]string) error {
-	if s.main.get() == shim.MainRunning {
+// startMainIfWaiting starts the main process if nobody has changed the container
+// since init was started. The request has no fence and may be late: it must not
+// undo a stop or a wipe.
+func (s *supervisor) startMainIfWaiting([]string) error {
+	startErr := s.main.startError()
+	switch {
+	case s.waitsForStart:
+		return s.restart(nil)
+	case s.main.get() == shim.MainRunning:
 		return nil
+	case startErr != nil:
+		return startErr.Err() // an earlier response was lost
 	}
-	return s.restart(nil)
+	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
 }
 
 // restart kills every process and starts the main process again. It does not
@@ -78,6 +86,7 @@ func (s *supervisor) stop([]string) error { return s.killAll() }
 // carry sessions. It also kills the workers, so whatever a command has done to
 // one ends here.
 func (s *supervisor) killAll() error {
+	s.waitsForStart = false
 	s.main.set(shim.MainStopped, 0, nil)
 	unfinished := s.runs.markLost()
 	s.workers.closeAll()

@@ -54,6 +54,9 @@ type supervisor struct {
 	changeSem chan struct{}
 	baseline  *baseline // nil before RecordBaseline; guarded by changeSem
 	fence     fence     // guarded by changeSem
+	// waitsForStart is true until the first change after a restart by the
+	// engine: the main process is left to OpStartMain. Guarded by changeSem.
+	waitsForStart bool
 
 	main     mainProcess
 	logPipes logPipes // of the main process
@@ -121,6 +124,7 @@ func runInit(args []string) int {
 	}
 	s.prepareVolumes()
 	if startedBefore(config.StartedMarker) {
+		s.waitsForStart = true
 		s.main.set(shim.MainStopped, 0, nil)
 	} else {
 		s.startOrLinger()

@@ -202,6 +202,14 @@ var shimFiles = []mutation{
 `,
 	},
 	{
+		desc: "a late request to start undoes a stop", test: "TestStartMainOnlyWhileItWaits",
+		file: "cmd/hostler-shim/change_ops.go",
+		old: `	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
+`,
+		new: `	return s.startAfterKill()
+`,
+	},
+	{
 		desc: "a container that was told to stop is clean", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
 		old:  `	return s.halt.err() //`,

@@ -102,7 +102,7 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 	// This includes one that the node has started at its second attempt, where
 	// the shim may wait.
 	if stateOf(pod) == runtime.Exited {
-		return r.restartExited(ctx, pod)
+		return r.restartExited(ctx, pod, (*shim.Session).StartMain)
 	}
 	session := r.sessions.Get(id)
 	// The kubelet is done once process 1 exists, which is before it listens.
@@ -180,10 +180,10 @@ func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
 	return fmt.Errorf("%w: the kubelet has not restarted it within %s: %s", runtime.ErrNotRunning, restartTimeout, reason)
 }
 
-// restartExited starts the main process of a container that has exited. The
-// kubelet has started the shim again, or will; the more often the container has
-// exited recently, the longer the kubelet's delay.
-func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
+// restartExited starts the main process of a container that has exited, by
+// calling start. The kubelet has started the shim again, or will; the more often
+// the container has exited recently, the longer the kubelet's delay.
+func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func(*shim.Session, context.Context) error) error {
 	if isTerminal(pod) {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
 	}
@@ -209,7 +209,7 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod) error {
 	}
 	session := r.sessions.Get(pod.Labels[labelContainer])
 	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
-		err := session.StartMain(ctx)
+		err := start(session, ctx)
 		return err == nil, err
 	})
 	if err != nil {
@@ -260,8 +260,14 @@ func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
 	if err != nil {
 		return err
 	}
-	if stateOf(pod) == runtime.Running {
+	switch stateOf(pod) {
+	case runtime.Running:
 		return session.Restart(ctx, fence)
+	case runtime.Exited:
+		if _, err := shim.Protocols().Parse(pod.Annotations[annotationProtocol]); err != nil {
+			return err
+		}
+		return r.restartExited(ctx, pod, func(s *shim.Session, ctx context.Context) error { return s.Restart(ctx, fence) })
 	}
 	if err := r.start(ctx, id); err != nil {
 		return err

@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"strconv"
 	"testing"
@@ -73,6 +74,25 @@ func TestHaltIsFinal(t *testing.T) {
 	}, 10*time.Second, 10*time.Millisecond)
 	require.ErrorIs(t, rt.Wipe(t.Context(), "c", 2), runtime.ErrWipeUnverified)
 	require.ErrorIs(t, rt.Restart(t.Context(), "c", 2), runtime.ErrTainted)
+}
+
+// A late request to start the main process, which has no fence, does not undo a
+// stop or a wipe of a server that has taken over: it ends no process that reads
+// the tenant's files, and starts none of the tenant's.
+func TestLateStartMainDoesNotUndoStop(t *testing.T) {
+	t.Parallel()
+	rt, _, testprog := startContainer(t)
+	require.NoError(t, rt.sessions.Get("c").StartMain(t.Context()), "it runs")
+	require.NoError(t, rt.Stop(t.Context(), "c", 9))
+	files, err := rt.CopyOut(t.Context(), "c", "/data")
+	require.NoError(t, err)
+	defer files.Close()
+	require.ErrorIs(t, rt.sessions.Get("c").StartMain(t.Context()), runtime.ErrStaleFence)
+	_, err = io.Copy(io.Discard, files)
+	require.NoError(t, err)
+	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.NoError(t, rt.Restart(t.Context(), "c", 9))
 }
 
 // A record of an earlier process does not match the process that has the PID now.

@@ -33,8 +33,9 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 	return err
 }
 
-// StartMain starts the main process if there is none, in a container that its
-// engine has restarted. It ends nothing, so it needs no fence.
+// StartMain starts the main process of a container that its engine has restarted,
+// unless it is running. It has no fence: once anybody has stopped or wiped the
+// container since, it is runtime.ErrStaleFence.
 func (s *Session) StartMain(ctx context.Context) error {
 	_, err := s.call(ctx, "start main", Request{Op: OpStartMain})
 	return err

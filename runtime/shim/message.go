@@ -56,7 +56,7 @@ const (
 	OpWaitResult     Op = "outcome" // waits for the run RunID, which another request started
 	OpCancel         Op = "cancel"  // ends the run RunID as its timeout would; has no response
 	OpRestart        Op = "restart"
-	OpStartMain      Op = "begin" // starts the main process if there is none
+	OpStartMain      Op = "begin" // starts the main process after a restart by the engine
 	OpStop           Op = "stop"
 	OpHalt           Op = "halt"  // as HaltSignal; answered when the main process has exited
 	OpRaiseFence     Op = "raise" // raises the fence and does nothing else
