@@ -3,7 +3,7 @@ package main
 import "slices"
 
 // shims are mutations of cmd/hostler-shim and runtime/shim.
-var shims = slices.Concat(stateFields, shimFiles, channels, dockers)
+var shims = slices.Concat(stateFields, shimFiles, shimReuse, channels, dockers)
 
 // stateFields each omit one field of a file's state.
 var stateFields = []mutation{
@@ -152,96 +152,12 @@ var shimFiles = []mutation{
 `,
 	},
 	{
-		desc: "a bridge that was started next to a tenant survives a wipe", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
-		old:  `trusted: all.protected && all.isQuiet}`,
-		new:  `trusted: all.protected}`,
-	},
-	{
-		desc: "a bridge with the tenant's user survives a wipe", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
-		old:  `trusted: all.protected && all.isQuiet}`,
-		new:  `trusted: all.isQuiet}`,
-	},
-	{
-		desc: "a bridge that a wipe ends is not killed", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
-		old:  `		if !state.ended {`,
-		new:  `		if !state.ended || state.bridge.PID > 0 {`,
-	},
-	{
-		desc: "the session of a bridge that a wipe ends stays open", test: "TestEndedSessionIsClosedAfterAnswer",
-		file: "cmd/hostler-shim/sessions.go",
-		old:  `		_ = s.conn.Close() //`,
-		new:  `		_ = s.conn.Close //`,
-	},
-	{
-		desc: "a wipe does not touch the shim's directory that tenants can write to", test: "TestTenantRunDirIsReset",
-		file: "cmd/hostler-shim/wipe.go",
-		old:  `	if d := s.baseline.runDir; d != nil {`,
-		new:  `	if d := s.baseline.runDir; d != nil && d.files == nil {`,
-	},
-	{
-		desc: "init's files are not written again by a wipe", test: "TestTenantRunDirIsReset",
-		file: "cmd/hostler-shim/run_dir.go",
-		old:  `	for _, name := range d.files {`,
-		new:  `	for _, name := range d.files[:0] {`,
-	},
-	{
-		desc: "the times of the shim's directory are not restored", test: "TestTenantRunDirIsReset",
-		file: "cmd/hostler-shim/run_dir.go",
-		old:  `	return d.target.dir.restoreTimes(fd)`,
-		new:  `	return nil`,
-	},
-	{
 		desc: "a partly written fence prevents the next one", test: "TestFenceHalfWritten",
 		file: "cmd/hostler-shim/fence.go",
 		old: `	if err := os.Remove(path + ".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 `,
-	},
-	{
-		desc: "a late request to start undoes a stop", test: "TestStartMainOnlyWhileItWaits",
-		file: "cmd/hostler-shim/change_ops.go",
-		old: `	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
-`,
-		new: `	return s.startAfterKill()
-`,
-	},
-	{
-		desc: "a container that was told to stop is clean", test: "TestWipeAndCompare",
-		file: "cmd/hostler-shim/wipe.go",
-		old:  `	return s.halt.err() //`,
-		new:  `	return nil //`,
-	},
-	{
-		desc: "a container that was told to stop is started again", test: "TestHaltedContainerIsNotRestarted",
-		file: "cmd/hostler-shim/change_ops.go",
-		old: `	if err := s.halt.err(); err != nil {
-		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
-	}
-`,
-	},
-	{
-		desc: "a worker runs the commands of several users", test: "TestUsersHaveOwnWorkers",
-		file: "cmd/hostler-shim/execute.go",
-		old:  `s.workers.acquire(spec.User)`,
-		new:  `s.workers.acquire("")`,
-	},
-	{
-		desc: "an idle worker is used for another user", test: "TestWorkersOfUsers",
-		file: "cmd/hostler-shim/workers.go",
-		old: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return p.user == user })
-`,
-		new: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return len(user) > 0 })
-`,
-	},
-	{
-		desc: "idle workers are kept without a limit", test: "TestWorkersOfUsers",
-		file: "cmd/hostler-shim/workers.go",
-		old:  `	if same < 0 && len(w.idle) == maxIdleWorkers {`,
-		new:  `	if same < 0 && len(w.idle) == maxIdleWorkers+9 {`,
 	},
 	{
 		desc: "hard limits are not compared", test: "TestLimitFacts",
