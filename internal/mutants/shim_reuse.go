@@ -1,7 +1,7 @@
 package main
 
 // shimReuse are mutations of what separates the users and the tenants of one
-// container, besides the comparison of files and facts.
+// container, without the comparison of files and facts.
 var shimReuse = []mutation{
 	{
 		desc: "a bridge that was started next to a tenant survives a wipe", test: "TestWipeEndsUntrustedBridges",

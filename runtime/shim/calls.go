@@ -34,7 +34,7 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 }
 
 // StartMain starts the main process of a container that its engine has restarted,
-// unless it is running. It has no fence: once anybody has stopped or wiped the
+// unless it is running. It has no fence: once another request has stopped or wiped the
 // container since, it is runtime.ErrStaleFence.
 func (s *Session) StartMain(ctx context.Context) error {
 	_, err := s.call(ctx, "start main", Request{Op: OpStartMain})
