@@ -38,9 +38,9 @@ func (s *supervisor) applyChange(r shim.Request) error {
 	return apply(s, r.Paths)
 }
 
-// startMainIfWaiting starts the main process if no request has changed the container
-// since init was started. The request has no fence and may be late: it must not
-// undo a stop or a wipe.
+// startMainIfWaiting starts the main process if no request has changed the
+// container since init was started. The request has no fence and may be late, so
+// it must not undo a stop or a wipe.
 func (s *supervisor) startMainIfWaiting([]string) error {
 	startErr := s.main.startError()
 	switch {

@@ -33,8 +33,8 @@ type launch struct {
 //
 // The caller must be a process that has disabled dumping: during the start, one
 // of its threads runs as the program's user and shares its memory with the
-// program. Processes of that user can limit or signal the caller during that time, so
-// the caller must not work for other users later.
+// program. Processes of that user can limit or signal the caller during that
+// time, so the caller must not work for other users later.
 func (l launch) start() (int, error) {
 	l.chownPipes()
 	var pid int

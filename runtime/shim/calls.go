@@ -33,9 +33,9 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 	return err
 }
 
-// StartMain starts the main process of a container that its engine has restarted,
-// unless it is running. It has no fence: once another request has stopped or wiped the
-// container since, it is runtime.ErrStaleFence.
+// StartMain starts the main process of a container that its engine has
+// restarted, unless it is running. It has no fence. Once another request has
+// stopped or wiped the container, the error is runtime.ErrStaleFence.
 func (s *Session) StartMain(ctx context.Context) error {
 	_, err := s.call(ctx, "start main", Request{Op: OpStartMain})
 	return err
