@@ -69,7 +69,7 @@ func (a *API) viewClaim(ctx context.Context, c claim.Claim) claim.Claim {
 type ClaimRequest struct {
 	Workload string   `json:"workload" minLength:"1" maxLength:"128" doc:"The workload's id." example:"greeter"`
 	Tenant   string   `json:"tenant" minLength:"1" maxLength:"200" doc:"The tenant's name; a repeated request for the same tenant returns the same claim." example:"alice"`
-	Wait     Duration `json:"wait,omitempty" doc:"How long to wait when every container is in use, at most 5m. Default: no wait."`
+	Wait     Duration `json:"wait,omitempty" doc:"How long to wait for a container, at most 5m. Default: not at all when every container is in use, and up to 2m for one that is being created."`
 }
 
 func (a *API) claim(ctx context.Context, in *struct{ Body ClaimRequest }) (*claimOut, error) {

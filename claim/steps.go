@@ -95,6 +95,8 @@ func (a *acquisition) prepare(waitCtx, workCtx context.Context) error {
 	// a hundred times as long as a claim, and would slow down a burst.
 	id := a.claim.Workload
 	time.AfterFunc(refillDelay, func() { a.pools.WakeFiller(id) })
+	// rollback undoes reserve, which is before this flow because it waits with
+	// another context. load is the first step, so that every failure reaches it.
 	timings, err := flow.Run(workCtx, "claim",
 		flow.Step{Name: "load", Do: a.load, Undo: a.rollback},
 		flow.Step{Name: "compare", When: a.needsCompare, Do: a.compare},

@@ -10,7 +10,7 @@ import (
 
 // Store is the storage of claims and releases. Each call is one transaction:
 // the change and its events are both durable when it returns nil, and neither
-// is applied when it returns an error.
+// is applied when it returns an error, except by Reserve with ErrNoIdleContainer.
 type Store interface {
 	// Reserve finds or adds the tenant's claim, and reserves a container for it.
 	//
@@ -47,7 +47,7 @@ type Store interface {
 
 // Reservation is a request for a container.
 type Reservation struct {
-	Claim       string // the ID of the new claim
+	Claim       string // the ID of the claim, new or pending
 	Workload    string
 	Tenant      string
 	Revision    string // the workload's current one

@@ -51,8 +51,8 @@ type Container struct {
 	Endpoint runtime.Endpoint `json:"endpoint"`
 	Reason   string           `json:"reason,omitempty" doc:"Why it is being destroyed, was destroyed, or is not healthy."`
 	// Fence increases whenever another flow or another server becomes the owner
-	// of the container. Every call that changes the container has it, so that the
-	// container rejects calls of a previous owner: see runtime.ErrStaleFence.
+	// of the container. Restart, Stop, RecordBaseline and Wipe carry it, so that the
+	// container rejects those of a previous owner: see runtime.ErrStaleFence.
 	Fence int64 `json:"-"`
 	// Protocol is the protocol version of its shim. It never changes.
 	Protocol  int       `json:"protocol" doc:"The protocol version of its shim: that of the server that created it."`

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -185,7 +186,7 @@ func (c *serveConfig) check() error {
 	if c.unresponsive <= 0 {
 		validationErrors = errors.Join(validationErrors, fmt.Errorf("--unresponsive-timeout %s: it takes more than 0", c.unresponsive))
 	}
-	oneOf("runtime", c.runtime, "auto", "docker", "kubernetes", "process")
+	oneOf("runtime", c.runtime, slices.Sorted(maps.Keys(backends))...)
 	if c.runtime == "kubernetes" && c.shimImage == "" {
 		validationErrors = errors.Join(validationErrors, errors.New("--runtime kubernetes needs --shim-image: the image that has hostler-shim"))
 	}

@@ -13,23 +13,44 @@ import (
 	"github.com/hostler/hostler/runtime/process"
 )
 
-// openRuntime opens the backend that the configuration names. With auto it is
+// backends are the values of --runtime and how each is opened. With auto it is
 // the Docker engine and never another: a server without isolation must be
 // requested explicitly, and so must one that fills the cluster that it runs in.
+var backends = map[string]func(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error){
+	"auto":       openDocker,
+	"docker":     openDocker,
+	"kubernetes": openKubernetes,
+	"process":    openProcess,
+}
+
+// openRuntime opens the backend that the configuration names.
 func openRuntime(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
-	if c.runtime == "kubernetes" {
-		return openKubernetes(ctx, c, id, checkLease, log)
+	open, ok := backends[c.runtime]
+	if !ok {
+		return nil, fmt.Errorf("--runtime %q: there is no such backend", c.runtime)
 	}
+	return open(ctx, c, id, checkLease, log)
+}
+
+// openProcess opens the backend without isolation.
+func openProcess(_ context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
 	shim, err := findShim(c.shim)
 	if err != nil {
 		return nil, err
 	}
-	if c.runtime == "process" {
-		log.Warn("the process runtime provides no isolation: every tenant's program runs as this user on this machine; use it for testing only")
-		return process.New(process.Options{
-			Dir: filepath.Join(c.data, "process"), ShimPath: shim, Secret: id.secret,
-			UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
-		})
+	log.Warn("the process backend provides no isolation: every tenant's program runs as this user on this machine; use it for testing only")
+	return process.New(process.Options{
+		Dir: filepath.Join(c.data, "process"), ShimPath: shim, Secret: id.secret,
+		UnresponsiveTimeout: c.unresponsive, MayChange: checkLease,
+	})
+}
+
+// openDocker opens the Docker backend. An engine that is unavailable is an error
+// with auto only: it may be found later.
+func openDocker(ctx context.Context, c serveConfig, id identity, checkLease func() error, log *slog.Logger) (backend, error) {
+	shim, err := findShim(c.shim)
+	if err != nil {
+		return nil, err
 	}
 	rt, err := docker.New(ctx, docker.Options{
 		Instance: id.id, Secret: id.secret, ShimPath: shim, Profiles: c.profilesDir,

@@ -41,7 +41,7 @@ func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence in
 	c.mustExec(t, "write", "kept", "x")
 	require.ErrorIs(t, rt.Restart(ctx, c.id, fence), runtime.ErrStaleFence, "Restart")
 	require.ErrorIs(t, rt.Stop(ctx, c.id, fence), runtime.ErrStaleFence, "Stop")
-	require.ErrorIs(t, rt.RecordBaseline(ctx, c.id, fence), runtime.ErrStaleFence, "Seal")
+	require.ErrorIs(t, rt.RecordBaseline(ctx, c.id, fence), runtime.ErrStaleFence, "RecordBaseline")
 	require.ErrorIs(t, rt.Wipe(ctx, c.id, fence), runtime.ErrStaleFence, "Wipe")
 	require.Equal(t, "x", c.mustExec(t, "read", "kept"))
 }

@@ -79,7 +79,8 @@ type testCase struct {
 	run  func(t *testing.T, s *suite)
 }
 
-// Run runs every case of the contract against a backend.
+// Run runs every case of the contract against a backend, but for the attacks:
+// RunHostile performs those.
 func Run(t *testing.T, h Harness) {
 	s := &suite{Harness: h, rt: h.New(t)}
 	groups := []testCase{

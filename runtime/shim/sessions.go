@@ -23,7 +23,9 @@ type Sessions struct {
 type Options struct {
 	// Secret is what the containers' keys are derived from.
 	Secret []byte
-	// Dial connects to the program in a container, see type Dial.
+	// Dial connects to the program in a container, as type Dial does in one. The
+	// stream may implement LivenessChecker, and must if the engine can leave it
+	// open after the container has ended.
 	Dial func(ctx context.Context, id string) (stream io.ReadWriteCloser, version int, err error)
 	// CheckRunning queries the engine. It returns nil if the engine reports the
 	// container as running. Its errors are those of Dial.
