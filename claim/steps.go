@@ -37,13 +37,14 @@ type acquisition struct {
 	seedDir      string
 	runs         []hooks.Run
 	timings      flow.Timings
+	endWork      func() // of pools.BeginClaim
 }
 
 // acquire runs the steps of a claim in order. Until a container is reserved it
 // ends with ctx, the caller's context; after that with workCtx.
 func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
 	a := &acquisition{
-		Service: s, request: r, current: w, record: record, timings: flow.Timings{},
+		Service: s, request: r, current: w, record: record, timings: flow.Timings{}, endWork: func() {},
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant},
 	}
 	// The wait for a container ends when the caller cancels, or when another
@@ -52,6 +53,7 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 	defer cancelWait(nil)
 	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
 
+	defer func() { a.endWork() }()
 	var err error
 	for attempts := 1; ; attempts++ {
 		err = a.prepare(waitCtx, workCtx)
@@ -91,6 +93,8 @@ func (a *acquisition) prepare(waitCtx, workCtx context.Context) error {
 	if a.existing {
 		return nil
 	}
+	a.endWork() // of the container before this one
+	a.endWork = a.pools.BeginClaim()
 	// The refill starts after refillDelay: creating a container takes the engine
 	// a hundred times as long as a claim, and would slow down a burst.
 	id := a.claim.Workload

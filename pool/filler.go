@@ -24,6 +24,11 @@ const (
 	createsPerWorkload = 4
 )
 
+// maxYield is how long a container that no claim waits for is not created while
+// claims are in progress: creating one takes an engine on two cores half a
+// second, and makes the hooks of a claim two to three times as slow.
+const maxYield = 2 * time.Second
+
 // createTimeout limits how long creating one container may take in addition to
 // the timeouts of its hooks. It ends an engine call that hangs, and the wait
 // for a container that never becomes healthy.
@@ -51,6 +56,8 @@ type Filler struct {
 	mu                 sync.Mutex           // guards the fields below
 	dirty              map[string]bool      // pools to be checked
 	retryAt            map[string]time.Time // when to check a pool again
+	claims             int                  // claims in progress on this server
+	yieldingSince      map[string]time.Time // pools that yield to them
 	creating           int                  // containers being created
 	creatingByWorkload map[string]int       // the same, by workload
 }
@@ -67,7 +74,7 @@ func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *
 	return &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, reaper: reaper, queue: queue, log: log,
 		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, wake: make(chan struct{}, 1),
-		dirty: map[string]bool{}, retryAt: map[string]time.Time{}, creatingByWorkload: map[string]int{},
+		dirty: map[string]bool{}, retryAt: map[string]time.Time{}, yieldingSince: map[string]time.Time{}, creatingByWorkload: map[string]int{},
 	}
 }
 
@@ -216,7 +223,59 @@ func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) 
 		}
 		n = min(n, halfOpenProbes-t.creating)
 	}
+	if waiting == 0 {
+		until, share := f.yield(id, time.Now())
+		if !until.IsZero() {
+			return earlier(until, retryAt), nil
+		}
+		n = min(n, share)
+	}
 	return retryAt, f.startProvisioning(ctx, creating, w, r, n)
+}
+
+// beginClaim records that a claim has a container and is in progress. The
+// returned function records its end, and wakes the pools that yielded to the
+// last one.
+func (f *Filler) beginClaim() (end func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.claims++
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.claims--; f.claims > 0 || len(f.yieldingSince) == 0 {
+			return
+		}
+		for id := range f.yieldingSince {
+			f.dirty[id] = true
+		}
+		f.signal()
+	})
+}
+
+// yield returns until when a pool that no claim waits for yields to the claims
+// in progress, or zero and how many containers it may begin to create: all, or
+// one at a time of all pools once it has yielded for maxYield.
+func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.claims == 0 {
+		delete(f.yieldingSince, id)
+		return time.Time{}, parallelCreates
+	}
+	since, ok := f.yieldingSince[id]
+	if !ok {
+		since = now
+		f.yieldingSince[id] = since
+	}
+	if until := since.Add(maxYield); until.After(now) {
+		return until, 0
+	}
+	if f.creating > 0 {
+		return now.Add(maxYield), 0
+	}
+	f.yieldingSince[id] = now
+	return time.Time{}, 1
 }
 
 // earlier returns the earlier of two times; zero is never.

@@ -42,6 +42,11 @@ func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger
 	return p
 }
 
+// BeginClaim records that a claim has a container and is in progress, until the
+// returned function is called. Until then containers that no claim waits for are
+// created later, and one at a time.
+func (p *Pools) BeginClaim() (end func()) { return p.filler.beginClaim() }
+
 // Wake requests a check of the workload's pool because it has changed.
 func (p *Pools) Wake(workload string) {
 	p.filler.Wake(workload)

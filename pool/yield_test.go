@@ -1,0 +1,88 @@
+package pool_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/flowtest"
+	"github.com/hostler/hostler/pool"
+)
+
+// slowHookYAML is a workload with a hook that can be blocked.
+const slowHookYAML = `
+id: w
+image: box
+command: [box, idle]
+pool: { min_idle: 3, max_size: 10, reuse: never }
+hooks: { post_claim: [{ command: [box, echo, slow], timeout: 10m }] }
+`
+
+// created is how many containers were created so far.
+func created(h *flowtest.Harness) int {
+	h.T.Helper()
+	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: pool.States()})
+	require.NoError(h.T, err)
+	return len(all)
+}
+
+// While a claim is in progress, containers that no claim waits for are created
+// later, and one at a time; at its end the pool is filled at once.
+func TestFillYieldsToClaims(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(slowHookYAML)
+		h.AwaitIdle("w", 3)
+		_, unblock := h.RT.Block("exec * box echo slow")
+		var claims errgroup.Group
+		for _, tenant := range []string{"ada", "bob"} {
+			claims.Go(func() error {
+				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant})
+				return err
+			})
+		}
+		<-time.After(time.Second)
+		require.Equal(t, 3, created(h), "the pool yields")
+		<-time.After(2 * time.Second)
+		require.Equal(t, 4, created(h), "and is filled slowly")
+		unblock()
+		require.NoError(t, claims.Wait())
+		<-time.After(100 * time.Millisecond)
+		require.Equal(t, 5, created(h), "and at once after the last claim")
+	})
+}
+
+// A claim that waits for a container is not delayed by other claims, and neither
+// is filling by a claim that failed.
+func TestWaitingClaimsDoNotYield(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(slowHookYAML)
+		h.AwaitIdle("w", 3)
+		_, unblock := h.RT.Block("exec * box echo slow")
+		var claims errgroup.Group
+		for n := range 6 {
+			claims.Go(func() error {
+				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: fmt.Sprint(n), Wait: time.Minute})
+				return err
+			})
+		}
+		<-time.After(500 * time.Millisecond)
+		require.GreaterOrEqual(t, created(h), 6, "each has a container")
+		unblock()
+		require.NoError(t, claims.Wait())
+
+		h.AwaitIdle("w", 3)
+		h.RT.BreakOnce("exec * box echo slow", fmt.Errorf("broken"))
+		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "eve"})
+		require.Error(t, err)
+		before := created(h)
+		<-time.After(500 * time.Millisecond)
+		require.Equal(t, before+1, created(h), "it is not in progress any more")
+	})
+}
