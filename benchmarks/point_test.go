@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/client"
+	"github.com/hostler/hostler/internal/flow"
 )
 
 // manyHooks is the length of the list that is compared with a list of one hook:
@@ -37,10 +38,10 @@ func BenchmarkPoint(b *testing.B) {
 		applyPoint(b, c, image, pointWorkload(hooks), "{ min_idle: 0, max_size: 1, reuse: same_tenant }", hooks)
 	}
 	b.Run("full", func(b *testing.B) { benchPoint(b, c) })
-	applyPoint(b, c, image, "churn", "{ min_idle: 2, max_size: 6, reuse: never }", 0)
+	applyPoint(b, c, image, "refill", "{ min_idle: 4, max_size: 8, reuse: never }", 0)
 	ctx, cancel := context.WithCancel(b.Context())
 	var g errgroup.Group
-	g.Go(func() error { return churn(ctx, c) })
+	g.Go(func() error { return destroyIdle(ctx, c, "refill") })
 	b.Run("refill", func(b *testing.B) { benchPoint(b, c) })
 	cancel()
 	require.NoError(b, g.Wait())
@@ -65,17 +66,20 @@ func applyPoint(b *testing.B, c *client.Client, image, id, pool string, hooks in
 	})
 }
 
-// churn claims and releases containers that are never used again, so that new
-// ones are created all the time.
-func churn(ctx context.Context, c *client.Client) error {
-	for n := 0; ctx.Err() == nil; n++ {
-		got, _, err := c.Claim(ctx, "churn", fmt.Sprintf("t-%d", n), time.Minute)
-		if err == nil {
-			_, err = c.Release(context.WithoutCancel(ctx), got.ID, true)
+// destroyIdle destroys the idle containers of a pool until ctx ends, so that new
+// ones are created all the time, for which no claim waits.
+func destroyIdle(ctx context.Context, c *client.Client, workload string) error {
+	for ctx.Err() == nil {
+		idle, err := c.Containers(ctx, client.ContainerFilter{Workload: workload, States: []client.ContainerState{client.ContainerIdle}})
+		for _, box := range idle {
+			if err == nil {
+				_, err = c.DestroyContainer(ctx, box.ID, false)
+			}
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
+		_ = flow.Sleep(ctx, 50*time.Millisecond) // ctx is checked above
 	}
 	return nil
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // maxYield is how long a container that no claim waits for is not created while
-// claims are in progress: creating one takes an engine on two cores half a
+// claims are in progress on this server: creating one takes an engine on two cores half a
 // second, and makes the hooks of a claim two to three times as slow.
 const maxYield = 2 * time.Second
 

@@ -225,4 +225,36 @@ var pools = []mutation{
 		old:  `		case err == nil && status.State == runtime.Running:`,
 		new:  `		case err == nil && status.State == "":`,
 	},
+	{
+		desc: "filling does not yield to claims", test: "TestFillYieldsToClaims",
+		file: "pool/filler.go",
+		old:  `	if waiting == 0 {`,
+		new:  `	if waiting < 0 {`,
+	},
+	{
+		desc: "filling yields though a claim waits", test: "TestWaitingClaimsDoNotYield",
+		file: "pool/filler.go",
+		old:  `	if waiting == 0 {`,
+		new:  `	if waiting >= 0 {`,
+	},
+	{
+		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
+		file: "pool/filler.go",
+		old:  `f.claims > 0 || len(f.yieldingSince) == 0 {`,
+		new:  `f.claims >= 0 || len(f.yieldingSince) == 0 {`,
+	},
+	{
+		desc: "a pool that has yielded is filled at full speed", test: "TestFillYieldsToClaims",
+		file: "pool/filler.go",
+		old: `	return time.Time{}, 1
+`,
+		new: `	return time.Time{}, parallelCreates
+`,
+	},
+	{
+		desc: "a claim that failed stays in progress", test: "TestWaitingClaimsDoNotYield",
+		file: "claim/steps.go", pkg: "pool",
+		old: `	defer func() { a.endWork() }()`,
+		new: `	defer func() { _ = a.endWork }()`,
+	},
 }
