@@ -239,13 +239,13 @@ var pools = []mutation{
 	},
 	{
 		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
-		file: "pool/filler.go",
+		file: "pool/yield.go",
 		old:  `f.claims > 0 || len(f.yieldingSince) == 0 {`,
 		new:  `f.claims >= 0 || len(f.yieldingSince) == 0 {`,
 	},
 	{
 		desc: "a pool that has yielded is filled at full speed", test: "TestFillYieldsToClaims",
-		file: "pool/filler.go",
+		file: "pool/yield.go",
 		old: `	return time.Time{}, 1
 `,
 		new: `	return time.Time{}, parallelCreates
