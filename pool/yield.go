@@ -6,8 +6,9 @@ import (
 )
 
 // maxYield is how long a container that no claim waits for is not created while
-// claims are in progress on this server: creating one takes an engine on two cores half a
-// second, and makes the hooks of a claim two to three times as slow.
+// claims are in progress on this server: creating one takes an engine on two
+// cores half a second, and makes the hooks of a claim two to three times as
+// slow.
 const maxYield = 2 * time.Second
 
 // beginClaim records that a claim has a container and is in progress. The
@@ -26,6 +27,7 @@ func (f *Filler) beginClaim() (end func()) {
 		for id := range f.yieldingSince {
 			f.dirty[id] = true
 		}
+		clear(f.yieldingSince)
 		f.signal()
 	})
 }
@@ -37,7 +39,6 @@ func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.claims == 0 {
-		delete(f.yieldingSince, id)
 		return time.Time{}, parallelCreates
 	}
 	since, ok := f.yieldingSince[id]
