@@ -52,6 +52,7 @@ type Filler struct {
 	dirty              map[string]bool      // pools to be checked
 	retryAt            map[string]time.Time // when to check a pool again
 	claims             int                  // claims in progress on this server
+	lastClaim          time.Time            // when the last one ended
 	yieldingSince      map[string]time.Time // pools that yield to them
 	creating           int                  // containers being created
 	creatingByWorkload map[string]int       // the same, by workload

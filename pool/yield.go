@@ -11,9 +11,13 @@ import (
 // slow.
 const maxYield = 2 * time.Second
 
+// quietTime is how long no claim has to be in progress until pools that yielded
+// are filled again: the claims of a burst, or of one tenant after another, are
+// not interrupted in their gaps.
+const quietTime = 100 * time.Millisecond
+
 // beginClaim records that a claim has a container and is in progress. The
-// returned function records its end, and wakes the pools that yielded to the
-// last one.
+// returned function records its end.
 func (f *Filler) beginClaim() (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -21,14 +25,12 @@ func (f *Filler) beginClaim() (end func()) {
 	return sync.OnceFunc(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if f.claims--; f.claims > 0 || len(f.yieldingSince) == 0 {
-			return
-		}
+		f.claims--
+		f.lastClaim = time.Now()
 		for id := range f.yieldingSince {
-			f.dirty[id] = true
+			f.retryAt[id] = f.lastClaim.Add(quietTime)
 		}
-		clear(f.yieldingSince)
-		f.signal()
+		f.signal() // to wait for that time
 	})
 }
 
@@ -38,7 +40,8 @@ func (f *Filler) beginClaim() (end func()) {
 func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.claims == 0 {
+	if f.claims == 0 && now.Sub(f.lastClaim) >= quietTime {
+		delete(f.yieldingSince, id)
 		return time.Time{}, parallelCreates
 	}
 	since, ok := f.yieldingSince[id]
@@ -46,11 +49,14 @@ func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 		since = now
 		f.yieldingSince[id] = since
 	}
-	if until := since.Add(maxYield); until.After(now) {
-		return until, 0
+	if limit := since.Add(maxYield); limit.After(now) {
+		if f.claims == 0 {
+			return earlier(limit, f.lastClaim.Add(quietTime)), 0
+		}
+		return limit, 0
 	}
 	if f.creating > 0 {
-		return now.Add(maxYield), 0
+		return now.Add(quietTime), 0
 	}
 	f.yieldingSince[id] = now
 	return time.Time{}, 1

@@ -240,8 +240,16 @@ var pools = []mutation{
 	{
 		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
 		file: "pool/yield.go",
-		old:  `f.claims > 0 || len(f.yieldingSince) == 0 {`,
-		new:  `f.claims >= 0 || len(f.yieldingSince) == 0 {`,
+		old: `			f.retryAt[id] = f.lastClaim.Add(quietTime)
+`,
+		new: `			_ = id
+`,
+	},
+	{
+		desc: "filling begins in the gap between two claims", test: "TestFillDoesNotBeginBetweenClaims",
+		file: "pool/yield.go",
+		old:  ` && now.Sub(f.lastClaim) >= quietTime {`,
+		new:  ` {`,
 	},
 	{
 		desc: "a pool that has yielded is filled at full speed", test: "TestFillYieldsToClaims",
@@ -252,7 +260,7 @@ var pools = []mutation{
 `,
 	},
 	{
-		desc: "a claim that failed stays in progress", test: "TestWaitingClaimsDoNotYield",
+		desc: "a claim that failed stays in progress", test: "TestFailedClaimDoesNotHoldUpFilling",
 		file: "claim/steps.go", pkg: "pool",
 		old: `	defer func() { a.endWork() }()`,
 		new: `	defer func() { _ = a.endWork }()`,
