@@ -44,7 +44,7 @@ func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger
 
 // BeginClaim records that a claim has a container and is in progress, until the
 // returned function is called. Until then containers that no claim waits for are
-// created later, and one at a time.
+// created later, and one of a pool at a time.
 func (p *Pools) BeginClaim() (end func()) { return p.filler.beginClaim() }
 
 // Wake requests a check of the workload's pool because it has changed.

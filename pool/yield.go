@@ -16,27 +16,34 @@ const maxYield = 2 * time.Second
 // not interrupted in their gaps.
 const quietTime = 100 * time.Millisecond
 
+// maxClaimYield is how long one claim counts as in progress: its hooks may take
+// minutes.
+const maxClaimYield = 10 * time.Second
+
 // beginClaim records that a claim has a container and is in progress. The
-// returned function records its end.
+// returned function records its end, as maxClaimYield does.
 func (f *Filler) beginClaim() (end func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.claims++
-	return sync.OnceFunc(func() {
+	stop := sync.OnceFunc(func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.claims--
 		f.lastClaim = time.Now()
 		for id := range f.yieldingSince {
-			f.retryAt[id] = f.lastClaim.Add(quietTime)
+			f.retryAt[id] = earlier(f.retryAt[id], f.lastClaim.Add(quietTime))
 		}
 		f.signal() // to wait for that time
 	})
+	timer := time.AfterFunc(maxClaimYield, stop)
+	return func() { timer.Stop(); stop() }
 }
 
 // yield returns until when a pool that no claim waits for yields to the claims
 // in progress, or zero and how many containers it may begin to create: all, or
-// one at a time of all pools once it has yielded for maxYield.
+// one once it has yielded for maxYield. No pool waits for another: the creation
+// of a container may take long.
 func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -54,9 +61,6 @@ func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 			return earlier(limit, f.lastClaim.Add(quietTime)), 0
 		}
 		return limit, 0
-	}
-	if f.creating > 0 {
-		return now.Add(quietTime), 0
 	}
 	f.yieldingSince[id] = now
 	return time.Time{}, 1

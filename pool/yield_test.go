@@ -2,6 +2,7 @@ package pool_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,5 +106,53 @@ func TestFillDoesNotBeginBetweenClaims(t *testing.T) {
 		require.Equal(t, 3, created(h), "the next claim may follow")
 		<-time.After(150 * time.Millisecond)
 		require.Equal(t, 4, created(h))
+	})
+}
+
+// A claim whose hook takes long holds up filling for a bounded time, and a
+// container whose creation hangs holds up no other pool.
+func TestYieldingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(slowHookYAML)
+		h.AwaitIdle("w", 3)
+		_, unblock := h.RT.Block("exec * box echo slow")
+		defer unblock()
+		_, unblockCreate := h.RT.Block("create")
+		defer unblockCreate()
+		h.Apply(strings.NewReplacer("id: w", "id: hangs", "min_idle: 3", "min_idle: 1").Replace(slowHookYAML))
+		<-time.After(time.Second)
+		var claims errgroup.Group
+		for _, tenant := range []string{"ada", "bob", "cy"} {
+			claims.Go(func() error {
+				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant})
+				return err
+			})
+		}
+		<-time.After(2500 * time.Millisecond)
+		require.Equal(t, 4, created(h), "though the creation of another pool hangs")
+		<-time.After(10 * time.Second)
+		require.Equal(t, 6, created(h), "though the hooks still run")
+		unblock()
+		unblockCreate()
+		require.NoError(t, claims.Wait())
+	})
+}
+
+// Claims that follow one another without a gap do not keep another pool empty.
+func TestYieldingToManyClaimsIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(slowHookYAML)
+		h.AwaitIdle("w", 3)
+		h.Release(h.Claim("w", "first"))
+		h.Apply(strings.Replace(slowHookYAML, "id: w", "id: other", 1))
+		for n := range 60 {
+			h.Release(h.Claim("w", fmt.Sprint(n)))
+			<-time.After(50 * time.Millisecond)
+		}
+		all, err := h.DB.Containers(t.Context(), pool.ContainerFilter{Workload: "other"})
+		require.NoError(t, err)
+		require.NotEmpty(t, all)
 	})
 }

@@ -240,7 +240,7 @@ var pools = []mutation{
 	{
 		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
 		file: "pool/yield.go",
-		old: `			f.retryAt[id] = f.lastClaim.Add(quietTime)
+		old: `			f.retryAt[id] = earlier(f.retryAt[id], f.lastClaim.Add(quietTime))
 `,
 		new: `			_ = id
 `,
@@ -264,5 +264,17 @@ var pools = []mutation{
 		file: "claim/steps.go", pkg: "pool",
 		old: `	defer func() { a.endWork() }()`,
 		new: `	defer func() { _ = a.endWork }()`,
+	},
+	{
+		desc: "each end of a claim postpones the filling of pools that yield", test: "TestYieldingToManyClaimsIsBounded",
+		file: "pool/yield.go",
+		old:  `earlier(f.retryAt[id], f.lastClaim.Add(quietTime))`,
+		new:  `f.lastClaim.Add(quietTime)`,
+	},
+	{
+		desc: "a claim holds up filling as long as it likes", test: "TestYieldingIsBounded",
+		file: "pool/yield.go",
+		old:  `time.AfterFunc(maxClaimYield, stop)`,
+		new:  `time.AfterFunc(time.Hour, stop)`,
 	},
 }
