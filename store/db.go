@@ -33,7 +33,7 @@ type DB struct {
 // sqlite*.go and postgres*.go have the rest.
 type dialect struct {
 	goose             goose.Dialect
-	migrations        string             // their directory
+	types             sqlTypes           // what migrations write for it
 	snapshotIsolation sql.IsolationLevel // at which a read transaction sees one snapshot
 	singleServer      bool               // whether an open database has no other server
 	readTimeout       time.Duration      // of one read; 0 for none

@@ -14,7 +14,8 @@
 // nanoseconds from Go's clock, objects are JSON in TEXT, and booleans are 0 or
 // 1. The differences are in files named for the database:
 //
-//   - migrations, which create the same tables;
+//   - the types of a schema, and what only one of them can change in it: each
+//     migration is one file for both, and marks what differs (migrate.go);
 //   - how changes are made: SQLite's go through one goroutine, which commits
 //     what has queued up together and pays for one flush to disk
 //     (sqlitewriter.go); PostgreSQL's run concurrently, lock the rows that they

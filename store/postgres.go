@@ -32,7 +32,7 @@ const (
 )
 
 var postgresDialect = dialect{
-	goose: goose.DialectPostgres, migrations: "migrations/postgres",
+	goose: goose.DialectPostgres, types: sqlTypes{Key: `TEXT COLLATE "C"`, Int: "BIGINT", Blob: "BYTEA"},
 	snapshotIsolation: sql.LevelRepeatableRead, readTimeout: txTimeout,
 	clockQuery: `SELECT (extract(epoch FROM clock_timestamp()) * 1000000000)::bigint`,
 }

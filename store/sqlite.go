@@ -26,7 +26,10 @@ const (
 	sqliteReaders = 4
 )
 
-var sqliteDialect = dialect{goose: goose.DialectSQLite3, migrations: "migrations/sqlite", singleServer: true}
+var sqliteDialect = dialect{
+	goose: goose.DialectSQLite3, types: sqlTypes{Key: "TEXT", Int: "INTEGER", Blob: "BLOB", SQLite: true},
+	singleServer: true,
+}
 
 // openSQLite opens the file. When it fails, closeAll closes what it has opened.
 func (db *DB) openSQLite(ctx context.Context, path string) error {

@@ -2,7 +2,7 @@
 
 -- Why a release fails (tenant, sink or stale; empty while it does not), and
 -- since when.
-ALTER TABLE claims ADD COLUMN failure_reason TEXT COLLATE "C" NOT NULL DEFAULT '' CHECK (failure_reason IN ('', 'tenant', 'sink', 'stale'));
+ALTER TABLE claims ADD COLUMN failure_reason {{.Key}} NOT NULL DEFAULT '' CHECK (failure_reason IN ('', 'tenant', 'sink', 'stale'));
 ALTER TABLE claims ADD COLUMN failed_at BIGINT NOT NULL DEFAULT 0;
 
 -- When a container was last emptied for a claim.
