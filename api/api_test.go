@@ -37,8 +37,8 @@ func newTestBackend() *apitest.Backend {
 	}
 	for attempt := 1; attempt <= 3; attempt++ {
 		b.Attempts = append(b.Attempts, hooks.Run{
-			ID: "run-1", Attempt: attempt, Point: hooks.PostClaim, Hook: "init", Action: "exec", Command: []string{"false"},
-			Workload: "web", Container: "box-1", Claim: "claim-alice", Tenant: "alice", State: hooks.Failed, ExitCode: &code,
+			ID: "run-1", Attempt: attempt, Point: hooks.PostClaim, Hook: "init", Kind: hooks.KindCommand, Command: []string{"false"},
+			Workload: "web", Container: "box-1", Claim: "claim-alice", Tenant: "alice", State: hooks.Failed, Detail: hooks.Detail{ExitCode: &code},
 			Stderr: runtime.Output{Head: "boom\n", Total: 5}, StartedAt: apitest.Time,
 		})
 	}
@@ -284,7 +284,7 @@ func TestBadRequests(t *testing.T) {
 // Each error of the services has its code and its fields.
 func TestErrorCodes(t *testing.T) {
 	code := 3
-	hook := &hooks.Error{Run: hooks.Run{ID: "run-9", Hook: "init", Point: hooks.PostClaim, ExitCode: &code, Stderr: runtime.Output{Head: "no disk"}}}
+	hook := &hooks.Error{Run: hooks.Run{ID: "run-9", Hook: "init", Point: hooks.PostClaim, Detail: hooks.Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no disk"}}}
 	failed := func(step string, err error) error {
 		return &claim.FailedError{Claim: claim.Claim{ID: "claim-9"}, Step: step, Err: err}
 	}

@@ -15,8 +15,8 @@ type Exec struct {
 	Environment map[string]string
 }
 
-// Kind returns "exec".
-func (e Exec) Kind() string { return "exec" }
+// Kind returns KindCommand.
+func (e Exec) Kind() Kind { return KindCommand }
 
 // Summary returns the argv. It omits the environment: values may be secret.
 func (e Exec) Summary() []string { return e.Command }

@@ -49,10 +49,17 @@ const (
 	MaxRetries     = 5
 )
 
+// Kind is the name of a kind of action: its key in the workload file, and the
+// action of a run on the wire.
+type Kind string
+
+// KindCommand is the kind of a command that runs in the container.
+const KindCommand Kind = "command"
+
 // Action is what a hook does: one type and one file for each kind.
 type Action interface {
-	// Kind returns the action's name in the workload file.
-	Kind() string
+	// Kind returns the kind of the action.
+	Kind() Kind
 	// Summary returns what events show of the action: its argv, without secrets.
 	Summary() []string
 	// Run performs the action once. It returns when everything that it started

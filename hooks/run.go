@@ -33,29 +33,36 @@ func RunStates() []RunState {
 // of one hook at one point of one flow; hooks use it as an idempotency key. ID
 // and Attempt together identify the record.
 type Run struct {
-	ID        string         `json:"id" doc:"The same for all attempts: an idempotency key."`
-	Attempt   int            `json:"attempt" doc:"From 1."`
-	Point     Point          `json:"point"`
-	Hook      string         `json:"hook" doc:"The hook's name."`
-	Index     int            `json:"index" doc:"The index of the hook within the point, from 0."`
-	Action    string         `json:"action"`
-	Command   []string       `json:"command"`
-	Workload  string         `json:"workload"`
-	Container string         `json:"container"`
-	Claim     string         `json:"claim,omitempty"`
-	Tenant    string         `json:"tenant,omitempty"`
-	State     RunState       `json:"state"`
-	ExitCode  *int           `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
-	Signal    string         `json:"signal,omitempty"`
-	TimedOut  bool           `json:"timed_out,omitempty"`
-	Killed    bool           `json:"killed,omitempty" doc:"SIGKILL was needed."`
-	Leaked    int            `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
+	ID        string   `json:"id" doc:"The same for all attempts: an idempotency key."`
+	Attempt   int      `json:"attempt" doc:"From 1."`
+	Point     Point    `json:"point"`
+	Hook      string   `json:"hook" doc:"The hook's name."`
+	Index     int      `json:"index" doc:"The index of the hook within the point, from 0."`
+	Kind      Kind     `json:"action"`
+	Command   []string `json:"command"`
+	Workload  string   `json:"workload"`
+	Container string   `json:"container"`
+	Claim     string   `json:"claim,omitempty"`
+	Tenant    string   `json:"tenant,omitempty"`
+	State     RunState `json:"state"`
+	Detail
 	Stdout    runtime.Output `json:"stdout,omitzero" doc:"Omitted in lists without output=true, and if empty."`
 	Stderr    runtime.Output `json:"stderr,omitzero" doc:"Omitted in lists without output=true, and if empty."`
 	Error     string         `json:"error,omitempty" doc:"Why there is no exit code, or why the hook was skipped."`
 	StartedAt time.Time      `json:"started_at"`
 	EndedAt   *time.Time     `json:"ended_at,omitempty"`
 	Duration  float64        `json:"duration_ms"`
+}
+
+// Detail is what a record has because of the kind of its action. Each kind has
+// fields of its own; those of other kinds are empty.
+type Detail struct {
+	// Of kind command.
+	ExitCode *int   `json:"exit_code,omitempty" doc:"Omitted if there is none: the command never started, or its outcome is unknown."`
+	Signal   string `json:"signal,omitempty"`
+	TimedOut bool   `json:"timed_out,omitempty"`
+	Killed   bool   `json:"killed,omitempty" doc:"SIGKILL was needed."`
+	Leaked   int    `json:"leaked_processes,omitempty" doc:"Processes that the command left behind; they were killed."`
 }
 
 // RunFilter selects the attempts to list. An empty field matches all.

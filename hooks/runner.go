@@ -77,7 +77,7 @@ func (r *Runner) Run(ctx context.Context, p Point, hs []Hook, s Subject) ([]Run,
 func newRun(p Point, h Hook, index int, s Subject) Run {
 	return Run{
 		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
-		Action: h.Action.Kind(), Command: h.Action.Summary(),
+		Kind: h.Action.Kind(), Command: h.Action.Summary(),
 		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
 	}
 }

@@ -270,7 +270,7 @@ func TestPreDestroyIsResumed(t *testing.T) {
 		require.NoError(t, h.Pools.DestroyContainer(t.Context(), idle[0].ID, false))
 		synctest.Wait()
 		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
-			ID: "begun", Attempt: 1, Point: hooks.PreDestroy, Hook: "bye", Action: "exec", Command: []string{"box"},
+			ID: "begun", Attempt: 1, Point: hooks.PreDestroy, Hook: "bye", Kind: hooks.KindCommand, Command: []string{"box"},
 			Workload: "w", Container: idle[0].ID, State: hooks.Running, StartedAt: time.Now(),
 		}))
 		h.Restart()

@@ -49,7 +49,7 @@ func TestTakeOverResumesHookRuns(t *testing.T) {
 		id := fmt.Sprintf("%s %s", p, what)
 		ids = append(ids, id)
 		require.NoError(t, h.DB.RunStarted(ctx, hooks.Run{
-			ID: id, Attempt: 1, Point: p, Hook: "h", Action: "command", Workload: "w",
+			ID: id, Attempt: 1, Point: p, Hook: "h", Kind: hooks.KindCommand, Workload: "w",
 			Claim: claim, Container: container, State: hooks.Running, StartedAt: time.Now(),
 		}))
 	}

@@ -272,7 +272,7 @@ func TestCrashDuringRelease(t *testing.T) {
 		_, err = h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)
 		require.NoError(t, h.DB.RunStarted(t.Context(), hooks.Run{
-			ID: "started", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Action: "exec", Command: []string{"box"},
+			ID: "started", Attempt: 1, Point: hooks.PreRelease, Hook: "flush", Kind: hooks.KindCommand, Command: []string{"box"},
 			Workload: "w", Container: c.Container, Claim: c.ID, Tenant: "ada", State: hooks.Running, StartedAt: time.Now(),
 		}))
 		h.Restart()

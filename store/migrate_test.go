@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store/postgrestest"
 )
@@ -109,6 +110,40 @@ func TestMigratesRenamedValues(t *testing.T) {
 				_, err := raw.ExecContext(t.Context(), insert+wrong)
 				require.Error(t, err, wrong)
 			}
+		})
+	}
+}
+
+// The records of hooks keep their results when the columns of commands become
+// one column.
+func TestMigratesRuns(t *testing.T) {
+	code := 137
+	killed := hooks.Detail{ExitCode: &code, Signal: "SIGKILL", TimedOut: true, Killed: true, Leaked: 2}
+	for name, c := range migrated {
+		t.Run(name, func(t *testing.T) {
+			dsn := c.dsn(t)
+			raw := c.raw(t, dsn)
+			p, err := newMigrations(raw, c.dialect)
+			require.NoError(t, err)
+			_, err = p.UpTo(t.Context(), 9)
+			require.NoError(t, err)
+			_, err = raw.ExecContext(t.Context(), `INSERT INTO runs (id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
+				state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration) VALUES
+				('a', 1, 'post_claim', 'h', 0, 'exec', '["x"]', 'w', 'k', 'c', 'ada', 'timed_out', 137, 'SIGKILL', 1, 1, 2, '{"head":"out","total":3}', '{}', '', 1, 2, 1.5),
+				('b', 1, 'post_claim', 'h', 0, 'exec', '["x"]', 'w', 'k', 'c', 'ada', 'running', NULL, '', 0, 0, 0, '{}', '{}', '', 1, 0, 0)`)
+			require.NoError(t, err)
+			require.NoError(t, raw.Close())
+			db, err := Open(t.Context(), dsn)
+			require.NoError(t, err)
+			runs, err := db.Runs(t.Context(), hooks.RunFilter{})
+			require.NoError(t, err)
+			require.Len(t, runs, 2)
+			require.Equal(t, killed, runs[0].Detail)
+			require.Equal(t, "out", runs[0].Stdout.Head)
+			require.Equal(t, hooks.Detail{}, runs[1].Detail)
+			require.Equal(t, hooks.KindCommand, runs[1].Kind)
+			require.Equal(t, hooks.Running, runs[1].State)
+			require.NoError(t, db.Close())
 		})
 	}
 }

@@ -25,7 +25,7 @@ const (
 )
 
 // isLarge reports whether a run's output is larger than largeOutputSize.
-func isLarge(texts [3]string) bool { return len(texts[1])+len(texts[2]) > largeOutputSize }
+func (t runTexts) isLarge() bool { return len(t.stdout)+len(t.stderr) > largeOutputSize }
 
 // truncateOutputs truncates the outputs beyond maxKeptOutputs, after one more
 // was added. It truncates two at a time, so that an existing surplus shrinks.
@@ -43,7 +43,7 @@ func truncateOutputs(t *tx, workload, tenant string) error {
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(truncateRun, r.ID, r.Attempt, texts[1], texts[2]); err != nil {
+		if _, err := t.exec(truncateRun, r.ID, r.Attempt, texts.stdout, texts.stderr); err != nil {
 			return err
 		}
 	}

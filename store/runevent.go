@@ -71,7 +71,7 @@ func runEvent(r hooks.Run) activity.Event {
 func runDetails(r hooks.Run) map[string]any {
 	d := map[string]any{
 		"point": r.Point, "hook": r.Hook, "index": r.Index, "attempt": r.Attempt,
-		"action": r.Action, "command": r.Command, "state": r.State,
+		"action": r.Kind, "command": r.Command, "state": r.State,
 	}
 	if r.Error != "" {
 		d["error"] = r.Error

@@ -14,20 +14,19 @@ import (
 var _ hooks.Recorder = (*DB)(nil)
 
 const (
-	runColumns = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
-		state, exit_code, signal, timed_out, killed, leaked, stdout, stderr, error, started_at, ended_at, duration`
+	runColumns = `id, attempt, point, hook, place, kind, command, workload, container, claim, tenant,
+		state, detail, stdout, stderr, error, started_at, ended_at, duration`
 	selectRuns = `SELECT ` + runColumns + ` FROM runs`
 	// runColumnsWithoutOutput are the columns without the output of the
 	// attempts.
-	runColumnsWithoutOutput = `id, attempt, point, hook, place, action, command, workload, container, claim, tenant,
-		state, exit_code, signal, timed_out, killed, leaked, '{}', '{}', error, started_at, ended_at, duration`
+	runColumnsWithoutOutput = `id, attempt, point, hook, place, kind, command, workload, container, claim, tenant,
+		state, detail, '{}', '{}', error, started_at, ended_at, duration`
 	orderRuns = ` ORDER BY id, attempt`
 	insertRun = `INSERT INTO runs (` + runColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24)`
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
 	// endRun changes nothing when the run has already ended.
 	endRun = `UPDATE runs
-		SET state = $3, exit_code = $4, signal = $5, timed_out = $6, killed = $7, leaked = $8, stdout = $9,
-			stderr = $10, error = $11, ended_at = $12, duration = $13, large = $14
+		SET state = $3, detail = $4, stdout = $5, stderr = $6, error = $7, ended_at = $8, duration = $9, large = $10
 		WHERE id = $1 AND attempt = $2 AND state = 'running'`
 	// A claim or container cannot end while a run is added to it, nor the
 	// reverse.
@@ -131,9 +130,8 @@ func addRun(t *tx, r hooks.Run) error {
 	if err != nil {
 		return err
 	}
-	err = t.execLater(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, r.Action, texts[0],
-		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), exitCode(r), r.Signal,
-		boolToInt(r.TimedOut), boolToInt(r.Killed), r.Leaked, texts[1], texts[2], sanitizeText(r.Error),
+	err = t.execLater(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, string(r.Kind), texts.command,
+		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), texts.detail, texts.stdout, texts.stderr, sanitizeText(r.Error),
 		toNanos(r.StartedAt), toNullNanos(r.EndedAt), r.Duration, t.owner)
 	if err != nil {
 		return err
@@ -146,13 +144,12 @@ func finishRun(t *tx, r hooks.Run) error {
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), exitCode(r), r.Signal,
-		boolToInt(r.TimedOut), boolToInt(r.Killed), r.Leaked, texts[1], texts[2], sanitizeText(r.Error),
-		toNullNanos(r.EndedAt), r.Duration, boolToInt(isLarge(texts)))
+	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), texts.detail, texts.stdout, texts.stderr, sanitizeText(r.Error),
+		toNullNanos(r.EndedAt), r.Duration, boolToInt(texts.isLarge()))
 	if err != nil {
 		return err
 	}
-	if n == 1 && isLarge(texts) {
+	if n == 1 && texts.isLarge() {
 		if err := truncateOutputs(t, r.Workload, r.Tenant); err != nil {
 			return err
 		}
@@ -170,25 +167,22 @@ func finishRun(t *tx, r hooks.Run) error {
 	return nil
 }
 
-// runTextColumns returns the columns command, stdout and stderr.
-func runTextColumns(r hooks.Run) (texts [3]string, err error) {
+// runTexts are the columns of a run that are JSON.
+type runTexts struct{ command, detail, stdout, stderr string }
+
+func runTextColumns(r hooks.Run) (t runTexts, err error) {
 	if r.Command == nil {
 		r.Command = []string{}
 	}
-	for i, v := range []any{r.Command, r.Stdout, r.Stderr} {
-		if texts[i], err = encode(v); err != nil {
-			return texts, err
+	for _, c := range []struct {
+		column *string
+		value  any
+	}{{&t.command, r.Command}, {&t.detail, r.Detail}, {&t.stdout, r.Stdout}, {&t.stderr, r.Stderr}} {
+		if *c.column, err = encode(c.value); err != nil {
+			return t, err
 		}
 	}
-	return texts, nil
-}
-
-// exitCode returns the column of that name: NULL when there is none.
-func exitCode(r hooks.Run) any {
-	if r.ExitCode == nil {
-		return nil
-	}
-	return *r.ExitCode
+	return t, nil
 }
 
 // Runs lists the matching attempts, in order of id and attempt.
@@ -238,21 +232,14 @@ func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
 
 func scanRun(row row) (hooks.Run, error) {
 	var r hooks.Run
-	var command, stdout, stderr string
-	var code sql.NullInt64
-	var timedOut, killed int
+	var t runTexts
 	var started, ended int64
-	err := row.Scan(&r.ID, &r.Attempt, (*string)(&r.Point), &r.Hook, &r.Index, &r.Action, &command,
-		&r.Workload, &r.Container, &r.Claim, &r.Tenant, (*string)(&r.State), &code, &r.Signal,
-		&timedOut, &killed, &r.Leaked, &stdout, &stderr, &r.Error, &started, &ended, &r.Duration)
+	err := row.Scan(&r.ID, &r.Attempt, (*string)(&r.Point), &r.Hook, &r.Index, (*string)(&r.Kind), &t.command,
+		&r.Workload, &r.Container, &r.Claim, &r.Tenant, (*string)(&r.State), &t.detail, &t.stdout, &t.stderr, &r.Error,
+		&started, &ended, &r.Duration)
 	if err != nil {
 		return r, err
 	}
-	if code.Valid {
-		n := int(code.Int64)
-		r.ExitCode = &n
-	}
-	r.TimedOut, r.Killed = timedOut == 1, killed == 1
 	r.StartedAt, r.EndedAt = fromNanos(started), fromNullNanos(ended)
-	return r, errors.Join(decode(command, &r.Command), decode(stdout, &r.Stdout), decode(stderr, &r.Stderr))
+	return r, errors.Join(decode(t.command, &r.Command), decode(t.detail, &r.Detail), decode(t.stdout, &r.Stdout), decode(t.stderr, &r.Stderr))
 }

@@ -57,7 +57,7 @@ func serveTestBackend(t *testing.T) *apitest.Backend {
 		Hooks: []claim.HookSummary{{Run: "run-1", Point: hooks.PostClaim, Hook: "init", Attempt: 1, State: hooks.Succeeded, Duration: 3.14}},
 	}}
 	b.Attempts = []hooks.Run{{
-		ID: "run-1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "web", Tenant: "alice", State: hooks.Failed, ExitCode: &code,
+		ID: "run-1", Attempt: 1, Point: hooks.PostClaim, Hook: "init", Workload: "web", Tenant: "alice", State: hooks.Failed, Detail: hooks.Detail{ExitCode: &code},
 		Stdout: runtime.Output{Head: "half done\n"}, Stderr: runtime.Output{Head: "no disk\n"}, Duration: 12.34, StartedAt: apitest.Time,
 	}}
 	retry := apitest.Time.Add(time.Hour)

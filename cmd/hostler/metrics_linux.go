@@ -123,7 +123,7 @@ func (c countedRuns) RunEnded(ctx context.Context, r hooks.Run) error {
 	if _, ours := c.started.LoadAndDelete(r.ID); ours {
 		c.m.inflight.WithLabelValues(point).Dec()
 	}
-	c.m.runs.WithLabelValues(r.Workload, point, r.Action, string(r.State)).Observe(r.Duration / 1000)
+	c.m.runs.WithLabelValues(r.Workload, point, string(r.Kind), string(r.State)).Observe(r.Duration / 1000)
 	c.m.leaked.WithLabelValues(r.Workload, point).Add(float64(r.Leaked))
 	if r.Stdout.Truncated || r.Stderr.Truncated {
 		c.m.cut.WithLabelValues(r.Workload, point).Inc()

@@ -17,7 +17,7 @@ import (
 // newAttempt returns a run that is about to start.
 func newAttempt(id string, n int) hooks.Run {
 	return hooks.Run{
-		ID: id, Attempt: n, Point: hooks.PostClaim, Hook: "migrate", Index: 1, Action: "exec",
+		ID: id, Attempt: n, Point: hooks.PostClaim, Hook: "migrate", Index: 1, Kind: hooks.KindCommand,
 		Command: []string{"node", "migrate.js"}, Workload: web, Container: "k1", Claim: "c1", Tenant: "ann",
 		State: hooks.Running, StartedAt: time.Unix(1700000000, 123456789).UTC(),
 	}
@@ -85,7 +85,7 @@ func runEventData(t *testing.T, s Store) {
 	var data map[string]any
 	require.NoError(t, json.Unmarshal(e.Data, &data))
 	require.Equal(t, map[string]any{
-		"point": "post_claim", "hook": "migrate", "index": 1.0, "attempt": 2.0, "action": "exec",
+		"point": "post_claim", "hook": "migrate", "index": 1.0, "attempt": 2.0, "action": "command",
 		"command": []any{"node", "migrate.js"}, "state": "timed_out", "exit_code": 137.0, "signal": "SIGKILL",
 		"timed_out": true, "killed": true, "leaked_processes": 2.0, "duration_ms": 1000.0,
 		"stdout": map[string]any{"excerpt": strings.Repeat("b", hooks.ExcerptBytes), "total": float64(1 << 20), "truncated": true},
