@@ -202,9 +202,11 @@ func addHistory(tb testing.TB, db *DB, n int) {
 				if _, err := addClaim(t, normalized(c)); err != nil {
 					return err
 				}
-				_, err := t.exec(insertContainer, c.Container, c.Workload, "r", "destroyed", "", c.Tenant, "", "{}", "", "",
-					pool.FirstFence, toNanos(t.now), toNanos(t.now), 0, 1, "")
-				if err != nil {
+				k := pool.Container{
+					ID: c.Container, Workload: c.Workload, Revision: "r", State: pool.Destroyed, Tenant: c.Tenant,
+					Fence: pool.FirstFence, CreatedAt: t.now, ChangedAt: t.now, Protocol: 1,
+				}
+				if err := execLater(t, insertContainer, &k, ""); err != nil {
 					return err
 				}
 				if err := t.addEvents(requestedEvent(c), requestedEvent(c)); err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 )
 
 var _ claim.Store = (*DB)(nil)
@@ -18,32 +19,58 @@ var _ claim.Store = (*DB)(nil)
 // The database uses them only then.
 const liveCondition = `state IN ('pending', 'active', 'releasing', 'release_failed')`
 
-// A claim's health is the health of its container.
-const (
-	claimColumns = `id, workload, tenant, container, revision, state, source, endpoint, hooks, timings,
-		warnings, reason, discard, created_at, active_at, touched_at, released_at,
-		snapshot, fence, failures, retry_at, synced_at, failure_reason, failed_at`
-	healthColumn = `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`
-	fenceColumn  = `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`
-	selectClaims = `SELECT ` + claimColumns + `, owner, ` + healthColumn + `, ` + fenceColumn + ` FROM claims`
-	selectClaim  = selectClaims + ` WHERE id = $1`
+var claimColumns = columns[claim.Claim]{
+	{name: "id", use: key, field: func(c *claim.Claim) any { return &c.ID }},
+	{name: "workload", use: immutable, field: func(c *claim.Claim) any { return &c.Workload }},
+	{name: "tenant", use: immutable, field: func(c *claim.Claim) any { return &c.Tenant }},
+	{name: "container", field: func(c *claim.Claim) any { return &c.Container }},
+	{name: "revision", field: func(c *claim.Claim) any { return &c.Revision }},
+	{name: "state", field: func(c *claim.Claim) any { return (*string)(&c.State) }},
+	{name: "source", field: func(c *claim.Claim) any { return (*string)(&c.Source) }},
+	{name: "endpoint", field: func(c *claim.Claim) any { return object[runtime.Endpoint]{&c.Endpoint} }},
+	{name: "hooks", field: func(c *claim.Claim) any { return object[[]claim.HookSummary]{&c.Hooks} }},
+	{name: "timings", field: func(c *claim.Claim) any { return object[map[string]float64]{&c.Timings} }},
+	{name: "warnings", field: func(c *claim.Claim) any { return object[[]string]{&c.Warnings} }},
+	{name: "reason", field: func(c *claim.Claim) any { return &c.Reason }},
+	{name: "discard", field: func(c *claim.Claim) any { return (*flag)(&c.Discard) }},
+	{name: "created_at", use: immutable, field: func(c *claim.Claim) any { return (*nanos)(&c.CreatedAt) }},
+	{name: "active_at", field: func(c *claim.Claim) any { return nullNanos{&c.ActiveAt} }},
+	{name: "touched_at", field: func(c *claim.Claim) any { return nullNanos{&c.TouchedAt} }},
+	{name: "released_at", field: func(c *claim.Claim) any { return nullNanos{&c.ReleasedAt} }},
+	{name: "snapshot", field: func(c *claim.Claim) any { return &c.Snapshot }},
 	// The fence is the given one, unless the clock was set back since an
 	// earlier claim of the tenant.
-	insertClaim = `INSERT INTO claims (` + claimColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18,
-			coalesce((SELECT fence + 1 FROM claims WHERE workload = $2 AND tenant = $3 AND fence >= $19
-				ORDER BY fence DESC LIMIT 1), $19),
-			$20, $21, $22, $23, $24, $25)
-		RETURNING fence`
-	countWaitingClaims = `SELECT count(*) FROM claims
-		WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + liveCondition + `
-	`
-	updateClaim = `UPDATE claims
-		SET container = $2, revision = $3, state = $4, source = $5, endpoint = $6, hooks = $7, timings = $8,
-			warnings = $9, reason = $10, discard = $11, active_at = $12, touched_at = $13, released_at = $14,
-			snapshot = $15, failures = $16, retry_at = $17, synced_at = $18, failure_reason = $19, failed_at = $20, owner = $21
-		WHERE id = $1`
+	{
+		name: "fence", use: immutable, field: func(c *claim.Claim) any { return &c.Fence },
+		expr: `coalesce((SELECT fence + 1 FROM claims WHERE workload = $workload AND tenant = $tenant AND fence >= $fence
+			ORDER BY fence DESC LIMIT 1), $fence)`,
+	},
+	{name: "failures", field: func(c *claim.Claim) any { return &c.Failures }},
+	{name: "retry_at", field: func(c *claim.Claim) any { return nullNanos{&c.RetryAt} }},
+	{name: "synced_at", field: func(c *claim.Claim) any { return nullNanos{&c.SyncedAt} }},
+	{name: "failure_reason", field: func(c *claim.Claim) any { return (*string)(&c.FailureReason) }},
+	{name: "failed_at", field: func(c *claim.Claim) any { return nullNanos{&c.FailedAt} }},
+	{name: "owner", field: func(c *claim.Claim) any { return &c.Owner }},
+	// A claim's health is the health of its container.
+	{
+		name: "health", use: computed, field: func(c *claim.Claim) any { return &c.Health },
+		expr: `coalesce((SELECT health FROM containers WHERE containers.id = claims.container), '')`,
+	},
+	{
+		name: "container_fence", use: computed, field: func(c *claim.Claim) any { return &c.ContainerFence },
+		expr: `coalesce((SELECT fence FROM containers WHERE containers.id = claims.container), 0)`,
+	},
+}
+
+var (
+	selectClaims = `SELECT ` + claimColumns.names(nil) + ` FROM claims`
+	selectClaim  = selectClaims + ` WHERE id = $1`
+	insertClaim  = claimColumns.insert("claims")
+	updateClaim  = claimColumns.update("claims")
 )
+
+const countWaitingClaims = `SELECT count(*) FROM claims
+	WHERE workload = $1 AND state = 'pending' AND container = '' AND owner <> $2 AND ` + liveCondition
 
 // UpdateClaim changes one claim and its container.
 func (db *DB) UpdateClaim(ctx context.Context, m claim.Transition) (claim.Claim, error) {
@@ -113,7 +140,7 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 			return before, err
 		}
 	}
-	return normalized(after), saveClaim(t, after)
+	return normalized(after), execLater(t, updateClaim, &after)
 }
 
 // updatedClaim returns the record after the transition. It shares slices and
@@ -136,39 +163,14 @@ func updatedClaim(t *tx, before claim.Claim, m claim.Transition) claim.Claim {
 	return normalized(after)
 }
 
-// saveClaim writes the mutable columns of a record.
-func saveClaim(t *tx, c claim.Claim) error {
-	texts, err := claimJSONColumns(c)
-	if err != nil {
-		return err
-	}
-	return t.execLater(updateClaim, c.ID, c.Container, c.Revision, string(c.State), string(c.Source),
-		texts[0], texts[1], texts[2], texts[3], c.Reason, boolToInt(c.Discard), toNullNanos(c.ActiveAt), toNullNanos(c.TouchedAt), toNullNanos(c.ReleasedAt),
-		c.Snapshot, c.Failures, toNullNanos(c.RetryAt), toNullNanos(c.SyncedAt), string(c.FailureReason), toNullNanos(c.FailedAt), c.Owner)
-}
-
 // addClaim inserts a record and returns it with its fence.
 func addClaim(t *tx, c claim.Claim) (claim.Claim, error) {
-	texts, err := claimJSONColumns(c)
+	args, err := insertClaim.args(&c)
 	if err != nil {
 		return c, err
 	}
-	err = t.query(insertClaim, c.ID, c.Workload, c.Tenant, c.Container, c.Revision, string(c.State),
-		string(c.Source), texts[0], texts[1], texts[2], texts[3], c.Reason, boolToInt(c.Discard),
-		toNanos(c.CreatedAt), toNullNanos(c.ActiveAt), toNullNanos(c.TouchedAt), toNullNanos(c.ReleasedAt),
-		c.Snapshot, c.Fence, c.Failures, toNullNanos(c.RetryAt), toNullNanos(c.SyncedAt), string(c.FailureReason), toNullNanos(c.FailedAt),
-		t.owner).Scan(&c.Fence)
+	err = t.query(insertClaim.text+` RETURNING fence`, args...).Scan(&c.Fence)
 	return c, translateError(err)
-}
-
-// claimJSONColumns returns the columns endpoint, hooks, timings and warnings.
-func claimJSONColumns(c claim.Claim) (texts [4]string, err error) {
-	for i, v := range []any{c.Endpoint, c.Hooks, c.Timings, c.Warnings} {
-		if texts[i], err = encode(v); err != nil {
-			return texts, err
-		}
-	}
-	return texts, nil
 }
 
 // Claim returns one record.
@@ -208,25 +210,14 @@ func claimQuery(f claim.Filter) (string, []any) {
 
 func scanClaim(r row) (claim.Claim, error) {
 	var c claim.Claim
-	var endpoint, hooks, timings, warnings string
-	var discard int
-	var created, active, touched, released, retry, synced, failed int64
-	err := r.Scan(&c.ID, &c.Workload, &c.Tenant, &c.Container, &c.Revision, (*string)(&c.State),
-		(*string)(&c.Source), &endpoint, &hooks, &timings, &warnings, &c.Reason,
-		&discard, &created, &active, &touched, &released,
-		&c.Snapshot, &c.Fence, &c.Failures, &retry, &synced, (*string)(&c.FailureReason), &failed, &c.Owner, &c.Health, &c.ContainerFence)
+	err := claimColumns.scan(r, &c)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrClaimNotFound
 	}
 	if err != nil {
 		return claim.Claim{}, translateError(err)
 	}
-	c.Discard = discard == 1
-	c.CreatedAt, c.ActiveAt, c.ReleasedAt = fromNanos(created), fromNullNanos(active), fromNullNanos(released)
-	c.TouchedAt, c.RetryAt, c.SyncedAt, c.FailedAt = fromNullNanos(touched), fromNullNanos(retry), fromNullNanos(synced), fromNullNanos(failed)
-	err = errors.Join(decode(endpoint, &c.Endpoint), decode(hooks, &c.Hooks),
-		decode(timings, &c.Timings), decode(warnings, &c.Warnings))
-	return normalized(c), err
+	return normalized(c), nil
 }
 
 // normalized returns the record as every reader gets it: lists are empty

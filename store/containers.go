@@ -10,23 +10,42 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 )
 
 var _ pool.Containers = (*DB)(nil)
 
+var containerColumns = columns[pool.Container]{
+	{name: "id", use: key, field: func(c *pool.Container) any { return &c.ID }},
+	{name: "workload", use: immutable, field: func(c *pool.Container) any { return &c.Workload }},
+	{name: "revision", use: immutable, field: func(c *pool.Container) any { return &c.Revision }},
+	{name: "state", field: func(c *pool.Container) any { return (*string)(&c.State) }},
+	{name: "health", field: func(c *pool.Container) any { return (*string)(&c.Health) }},
+	{name: "tenant", field: func(c *pool.Container) any { return &c.Tenant }},
+	{name: "claim", field: func(c *pool.Container) any { return &c.Claim }},
+	{name: "endpoint", field: func(c *pool.Container) any { return object[runtime.Endpoint]{&c.Endpoint} }},
+	{name: "reason", field: func(c *pool.Container) any { return (*text)(&c.Reason) }},
+	{name: "snapshot", field: func(c *pool.Container) any { return &c.Snapshot }},
+	{name: "fence", field: func(c *pool.Container) any { return &c.Fence }},
+	{name: "created_at", use: immutable, field: func(c *pool.Container) any { return (*nanos)(&c.CreatedAt) }},
+	{name: "changed_at", field: func(c *pool.Container) any { return (*nanos)(&c.ChangedAt) }},
+	{name: "wiped_at", field: func(c *pool.Container) any { return nullNanos{&c.WipedAt} }},
+	{name: "protocol", use: immutable, field: func(c *pool.Container) any { return &c.Protocol }},
+}
+
+// The owner of a container is the server that changed it last.
+var (
+	selectContainers = `SELECT ` + containerColumns.names(nil) + ` FROM containers`
+	selectContainer  = selectContainers + ` WHERE id = $1`
+	insertContainer  = containerColumns.insert("containers", "owner")
+	updateContainer  = containerColumns.update("containers", "owner")
+)
+
 const (
-	containerColumns = `id, workload, revision, state, health, tenant, claim, endpoint, reason, snapshot, fence, created_at, changed_at, wiped_at, protocol`
-	selectContainer  = `SELECT ` + containerColumns + ` FROM containers WHERE id = $1`
-	countContainers  = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'destroyed'`
-	insertContainer  = `INSERT INTO containers (` + containerColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)`
+	countContainers = `SELECT count(*) FROM containers WHERE workload = $1 AND state <> 'destroyed'`
 	// The claim keeps its owner, even when another server creates the
 	// container.
-	assignClaim     = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
-	updateContainer = `UPDATE containers
-		SET state = $2, health = $3, tenant = $4, claim = $5, endpoint = $6, reason = $7, snapshot = $8, fence = $9, changed_at = $10,
-			wiped_at = $11, owner = $12
-		WHERE id = $1`
+	assignClaim = `UPDATE claims SET container = $2, revision = $3, source = $4 WHERE id = $1`
 	// raiseFence is for a flow that becomes responsible for a container and
 	// changes nothing else in its record.
 	raiseFence = `UPDATE containers SET fence = fence + 1 WHERE id = $1 RETURNING fence, protocol`
@@ -66,13 +85,7 @@ func addContainer(t *tx, c pool.Container, maxSize int) error {
 			return err
 		}
 	}
-	endpoint, err := encode(c.Endpoint)
-	if err != nil {
-		return err
-	}
-	err = t.execLater(insertContainer, c.ID, c.Workload, c.Revision, string(c.State), string(c.Health),
-		c.Tenant, c.Claim, endpoint, sanitizeText(c.Reason), c.Snapshot, c.Fence, toNanos(c.CreatedAt), toNanos(c.ChangedAt), toNullNanos(c.WipedAt), c.Protocol, t.owner)
-	if err != nil {
+	if err := execLater(t, insertContainer, &c, t.owner); err != nil {
 		return err
 	}
 	return t.addEvents(fillFromContainer(c, activity.Event{
@@ -151,13 +164,8 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 
 // saveContainer writes the mutable columns of a record.
 func saveContainer(t *tx, c *pool.Container) error {
-	endpoint, err := encode(c.Endpoint)
-	if err != nil {
-		return err
-	}
 	c.Reason = sanitizeText(c.Reason)
-	return t.execLater(updateContainer, c.ID, string(c.State), string(c.Health), c.Tenant, c.Claim, endpoint,
-		c.Reason, c.Snapshot, c.Fence, toNanos(c.ChangedAt), toNullNanos(c.WipedAt), t.owner)
+	return execLater(t, updateContainer, c, t.owner)
 }
 
 // fillFromContainer fills the event's empty fields from the record.
@@ -206,7 +214,7 @@ func containerQuery(f pool.ContainerFilter) (string, []any) {
 	if f.After != "" {
 		w.add("id > " + w.arg(f.After))
 	}
-	query := `SELECT ` + containerColumns + ` FROM containers` + w.String() + order + w.limit(f.Limit)
+	query := selectContainers + w.String() + order + w.limit(f.Limit)
 	return query, w.args
 }
 
@@ -252,16 +260,9 @@ func scanCount(r row) (n pool.Count, err error) {
 
 func scanContainer(r row) (pool.Container, error) {
 	var c pool.Container
-	var endpoint string
-	var created, changed, wiped int64
-	err := r.Scan(&c.ID, &c.Workload, &c.Revision, (*string)(&c.State), (*string)(&c.Health), &c.Tenant,
-		&c.Claim, &endpoint, &c.Reason, &c.Snapshot, &c.Fence, &created, &changed, &wiped, &c.Protocol)
+	err := containerColumns.scan(r, &c)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrContainerNotFound
 	}
-	if err != nil {
-		return pool.Container{}, translateError(err)
-	}
-	c.CreatedAt, c.ChangedAt, c.WipedAt = fromNanos(created), fromNanos(changed), fromNullNanos(wiped)
-	return c, decode(endpoint, &c.Endpoint)
+	return c, translateError(err)
 }

@@ -215,12 +215,11 @@ func TestSchemaKnowsEveryState(t *testing.T) {
 	db := openTest(t)
 	require.NoError(t, db.writer.update(t.Context(), func(tx *tx) error {
 		for i, s := range pool.States() {
-			holder := ""
+			k := pool.Container{ID: fmt.Sprint("k", i), Workload: "w", State: s}
 			if s == pool.Claimed {
-				holder = "c"
+				k.Claim, k.Tenant = "c", "t"
 			}
-			_, err := tx.exec(insertContainer, fmt.Sprint("k", i), "w", "r", string(s), "", holder, holder, "{}", "", "", 1, 1, 1, 0, 0, "")
-			if err != nil {
+			if err := execLater(tx, insertContainer, &k, ""); err != nil {
 				return err
 			}
 		}

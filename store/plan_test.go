@@ -45,13 +45,13 @@ type hotQuery struct {
 func hotQueries() map[string]hotQuery {
 	queries := map[string]hotQuery{
 		"container by id":       {selectContainer, "sqlite_autoindex_containers_1"},
-		"save container":        {updateContainer, "sqlite_autoindex_containers_1"},
+		"save container":        {updateContainer.text, "sqlite_autoindex_containers_1"},
 		"count for the bound":   {countContainers, "COVERING INDEX containers_live"},
 		"count by kind":         {countByKind, "COVERING INDEX containers_live"},
 		"count by state":        {countByState, "COVERING INDEX containers_live"},
 		"claim by id":           {selectClaim, "sqlite_autoindex_claims_1"},
-		"add claim":             {insertClaim, "claims_fence (workload=? AND tenant=? AND fence>?)"},
-		"save claim":            {updateClaim, "sqlite_autoindex_claims_1"},
+		"add claim":             {insertClaim.text, "claims_fence (workload=? AND tenant=? AND fence>?)"},
+		"save claim":            {updateClaim.text, "sqlite_autoindex_claims_1"},
 		"live claim":            {selectLive, "claims_live"},
 		"end run":               {endRun, "sqlite_autoindex_runs_1"},
 		"runs to shorten":       {selectSurplus, "runs_large (workload=? AND tenant=?)"},

@@ -12,11 +12,11 @@ import (
 	"github.com/hostler/hostler/workload"
 )
 
-const (
+var (
 	selectLive = selectClaims + ` WHERE workload = $1 AND tenant = $2 AND ` + liveCondition + forUpdate
 
 	// The conditions are those of the indexes on idle containers.
-	selectCandidates = `SELECT ` + containerColumns + ` FROM containers
+	selectCandidates = selectContainers + `
 		WHERE state = 'idle' AND health IN ('', 'healthy') AND workload = $1`
 	longestIdle = ` ORDER BY changed_at LIMIT 1`
 	// Fresh containers are interchangeable: one that another transaction has
@@ -111,7 +111,7 @@ func reserve(t *tx, r claim.Reservation) (claim.Claim, error) {
 	if err := pickContainer(t, r, &c); err != nil || c.Container == "" {
 		return c, err
 	}
-	return c, saveClaim(t, c)
+	return c, execLater(t, updateClaim, &c)
 }
 
 // addPendingClaim adds the claim before a container is picked. If another
