@@ -209,8 +209,7 @@ func claimQuery(f claim.Filter) (string, []any) {
 }
 
 func scanClaim(r row) (claim.Claim, error) {
-	var c claim.Claim
-	err := claimColumns.scan(r, &c)
+	c, err := claimColumns.scan(r)
 	if errors.Is(err, sql.ErrNoRows) {
 		return claim.Claim{}, claim.ErrClaimNotFound
 	}

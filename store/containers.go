@@ -259,8 +259,7 @@ func scanCount(r row) (n pool.Count, err error) {
 }
 
 func scanContainer(r row) (pool.Container, error) {
-	var c pool.Container
-	err := containerColumns.scan(r, &c)
+	c, err := containerColumns.scan(r)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Container{}, pool.ErrContainerNotFound
 	}

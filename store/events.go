@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -58,7 +57,28 @@ func (db *DB) Events(ctx context.Context, f activity.Filter, after int64, limit 
 	return p, nil
 }
 
-const eventColumns = `seq, time, type, workload, container, tenant, claim, run, point, message, data`
+var eventColumns = columns[activity.Event]{
+	// An event is inserted with its distance from the last number.
+	{
+		name: "seq", use: key, field: func(e *activity.Event) any { return &e.Seq },
+		expr: `(SELECT last FROM log WHERE id = 1) - $seq`,
+	},
+	{name: "time", use: immutable, field: func(e *activity.Event) any { return (*nanos)(&e.Time) }},
+	{name: "type", use: immutable, field: func(e *activity.Event) any { return (*string)(&e.Type) }},
+	{name: "workload", use: immutable, field: func(e *activity.Event) any { return &e.Workload }},
+	{name: "container", use: immutable, field: func(e *activity.Event) any { return &e.Container }},
+	{name: "tenant", use: immutable, field: func(e *activity.Event) any { return &e.Tenant }},
+	{name: "claim", use: immutable, field: func(e *activity.Event) any { return &e.Claim }},
+	{name: "run", use: immutable, field: func(e *activity.Event) any { return &e.Run }},
+	{name: "point", use: immutable, field: func(e *activity.Event) any { return &e.Point }},
+	{name: "message", use: immutable, field: func(e *activity.Event) any { return &e.Message }},
+	{name: "data", use: immutable, field: func(e *activity.Event) any { return (*rawObject)(&e.Data) }},
+}
+
+var (
+	selectEvents = `SELECT ` + eventColumns.names(nil) + ` FROM events`
+	insertEvent  = eventColumns.insert("events")
+)
 
 // readStored reads a page from the database.
 func (db *DB) readStored(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error) {
@@ -84,7 +104,7 @@ func (db *DB) readStoredOnce(ctx context.Context, f activity.Filter, after int64
 		if err != nil {
 			return err
 		}
-		p.Items, err = collectRows(rows, scanEvent)
+		p.Items, err = collectRows(rows, eventColumns.scan)
 		if len(p.Items) == limit {
 			p.Next = p.Items[limit-1].Seq
 		}
@@ -111,19 +131,6 @@ func eventQuery(f activity.Filter, after int64, limit int) (string, []any) {
 		}
 		w.add("(" + strings.Join(anyOf, " OR ") + ")")
 	}
-	query := `SELECT ` + eventColumns + ` FROM events` + w.String() + ` ORDER BY seq` + w.limit(limit)
+	query := selectEvents + w.String() + ` ORDER BY seq` + w.limit(limit)
 	return query, w.args
-}
-
-func scanEvent(r row) (activity.Event, error) {
-	var e activity.Event
-	var nanos int64
-	var data string
-	err := r.Scan(&e.Seq, &nanos, (*string)(&e.Type), &e.Workload, &e.Container, &e.Tenant, &e.Claim,
-		&e.Run, &e.Point, &e.Message, &data)
-	e.Time = fromNanos(nanos)
-	if data != "" {
-		e.Data = json.RawMessage(data)
-	}
-	return e, err
 }

@@ -18,20 +18,26 @@ const (
 	maxKeptOutputs  = 100
 )
 
-const (
-	selectSurplus = selectRuns + ` WHERE workload = $1 AND tenant = $2 AND large = 1
-		ORDER BY id DESC, attempt DESC LIMIT 1 OFFSET $3`
-	truncateRun = `UPDATE runs SET stdout = $3, stderr = $4, large = 0 WHERE id = $1 AND attempt = $2`
-)
+var selectSurplus = selectRuns + ` WHERE workload = $1 AND tenant = $2 AND large = 1
+	ORDER BY id DESC, attempt DESC LIMIT 1 OFFSET $3`
 
-// isLarge reports whether a run's output is larger than largeOutputSize.
-func (t runTexts) isLarge() bool { return len(t.stdout)+len(t.stderr) > largeOutputSize }
+const truncateRun = `UPDATE runs SET stdout = $3, stderr = $4, large = 0 WHERE id = $1 AND attempt = $2`
+
+// outputColumns returns the columns stdout and stderr, and whether they are
+// larger than largeOutputSize.
+func outputColumns(r hooks.Run) (stdout, stderr string, large bool, err error) {
+	if stdout, err = encode(r.Stdout); err != nil {
+		return "", "", false, err
+	}
+	stderr, err = encode(r.Stderr)
+	return stdout, stderr, len(stdout)+len(stderr) > largeOutputSize, err
+}
 
 // truncateOutputs truncates the outputs beyond maxKeptOutputs, after one more
 // was added. It truncates two at a time, so that an existing surplus shrinks.
 func truncateOutputs(t *tx, workload, tenant string) error {
 	for range 2 {
-		r, err := scanRun(t.query(selectSurplus, workload, tenant, maxKeptOutputs))
+		r, err := runColumns.scan(t.query(selectSurplus, workload, tenant, maxKeptOutputs))
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -39,11 +45,11 @@ func truncateOutputs(t *tx, workload, tenant string) error {
 			return translateError(err)
 		}
 		r.Stdout, r.Stderr = truncated(r.Stdout), truncated(r.Stderr)
-		texts, err := runTextColumns(r)
+		stdout, stderr, _, err := outputColumns(r)
 		if err != nil {
 			return err
 		}
-		if _, err := t.exec(truncateRun, r.ID, r.Attempt, texts.stdout, texts.stderr); err != nil {
+		if _, err := t.exec(truncateRun, r.ID, r.Attempt, stdout, stderr); err != nil {
 			return err
 		}
 	}

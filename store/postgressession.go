@@ -133,7 +133,11 @@ func (s *postgresSession) commit(events []activity.Event) error {
 	if n := len(events); n > 0 {
 		s.batch.Queue(reserveSeqs, n).QueryRow(func(r pgx.Row) error { return r.Scan(&last) })
 		for i, e := range events {
-			s.batch.Queue(insertEvent, eventArgs(e, i, n)...)
+			args, err := eventArgs(e, i, n)
+			if err != nil {
+				return err
+			}
+			s.batch.Queue(insertEvent.text, args...)
 		}
 		s.batch.Queue(notifyCommit, s.schema.channel(), s.schema.server)
 	}

@@ -87,6 +87,23 @@ func (c columns[T]) insert(table string, further ...string) statement[T] {
 	return s
 }
 
+// upsert returns the statement that inserts a record, or writes the mutable
+// columns of the one that exists.
+func (c columns[T]) upsert(table string) statement[T] {
+	var keys, sets []string
+	for _, column := range c {
+		switch column.use {
+		case key:
+			keys = append(keys, column.name)
+		case mutable:
+			sets = append(sets, column.name+" = excluded."+column.name)
+		}
+	}
+	s := c.insert(table)
+	s.text += " ON CONFLICT (" + strings.Join(keys, ", ") + ") DO UPDATE SET " + strings.Join(sets, ", ")
+	return s
+}
+
 // update returns the statement that writes the mutable columns of a record.
 func (c columns[T]) update(table string, further ...string) statement[T] {
 	var s statement[T]
@@ -113,13 +130,14 @@ func (c columns[T]) update(table string, further ...string) statement[T] {
 	return s
 }
 
-// scan reads a row of the columns into the record.
-func (c columns[T]) scan(r row, record *T) error {
+// scan reads a row of the columns.
+func (c columns[T]) scan(r row) (record T, err error) {
 	targets := make([]any, len(c))
 	for i := range c {
-		targets[i] = c[i].field(record)
+		targets[i] = c[i].field(&record)
 	}
-	return r.Scan(targets...)
+	err = r.Scan(targets...)
+	return record, err
 }
 
 // args returns the arguments of the statement for a record, and then the values

@@ -9,33 +9,56 @@ import (
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/runtime"
 )
 
 var _ hooks.Recorder = (*DB)(nil)
 
-const (
-	runColumns = `id, attempt, point, hook, place, kind, command, workload, container, claim, tenant,
-		state, detail, stdout, stderr, error, started_at, ended_at, duration`
-	selectRuns = `SELECT ` + runColumns + ` FROM runs`
-	// runColumnsWithoutOutput are the columns without the output of the
-	// attempts.
-	runColumnsWithoutOutput = `id, attempt, point, hook, place, kind, command, workload, container, claim, tenant,
-		state, detail, '{}', '{}', error, started_at, ended_at, duration`
-	orderRuns = ` ORDER BY id, attempt`
-	insertRun = `INSERT INTO runs (` + runColumns + `, owner)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)`
+var runColumns = columns[hooks.Run]{
+	{name: "id", use: key, field: func(r *hooks.Run) any { return &r.ID }},
+	{name: "attempt", use: key, field: func(r *hooks.Run) any { return &r.Attempt }},
+	{name: "point", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Point) }},
+	{name: "hook", use: immutable, field: func(r *hooks.Run) any { return &r.Hook }},
+	{name: "place", use: immutable, field: func(r *hooks.Run) any { return &r.Index }},
+	{name: "kind", use: immutable, field: func(r *hooks.Run) any { return (*string)(&r.Kind) }},
+	{name: "command", use: immutable, field: func(r *hooks.Run) any { return object[[]string]{&r.Command} }},
+	{name: "workload", use: immutable, field: func(r *hooks.Run) any { return &r.Workload }},
+	{name: "container", use: immutable, field: func(r *hooks.Run) any { return &r.Container }},
+	{name: "claim", use: immutable, field: func(r *hooks.Run) any { return &r.Claim }},
+	{name: "tenant", use: immutable, field: func(r *hooks.Run) any { return &r.Tenant }},
+	{name: "state", field: func(r *hooks.Run) any { return (*string)(&r.State) }},
+	{name: "detail", field: func(r *hooks.Run) any { return object[hooks.Detail]{&r.Detail} }},
+	{name: "stdout", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stdout} }},
+	{name: "stderr", field: func(r *hooks.Run) any { return object[runtime.Output]{&r.Stderr} }},
+	{name: "error", field: func(r *hooks.Run) any { return (*text)(&r.Error) }},
+	{name: "started_at", use: immutable, field: func(r *hooks.Run) any { return (*nanos)(&r.StartedAt) }},
+	{name: "ended_at", field: func(r *hooks.Run) any { return nullNanos{&r.EndedAt} }},
+	{name: "duration", field: func(r *hooks.Run) any { return &r.Duration }},
+}
+
+// The owner of a run is the server that started it.
+var (
+	selectRuns              = `SELECT ` + runColumns.names(nil) + ` FROM runs`
+	selectRunsWithoutOutput = `SELECT ` + runColumns.names(map[string]string{"stdout": `'{}'`, "stderr": `'{}'`}) + ` FROM runs`
+	insertRun               = runColumns.insert("runs", "owner")
+	updateRun               = runColumns.update("runs", "large")
 	// endRun changes nothing when the run has already ended.
-	endRun = `UPDATE runs
-		SET state = $3, detail = $4, stdout = $5, stderr = $6, error = $7, ended_at = $8, duration = $9, large = $10
-		WHERE id = $1 AND attempt = $2 AND state = 'running'`
+	endRun = updateRun.text + ` AND ` + runningCondition
+	// The first running attempt of a claim, or of a container.
+	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
+	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
+)
+
+const (
+	// runningCondition is the condition of the index on running attempts, word
+	// for word.
+	runningCondition = `state = 'running'`
+	orderRuns        = ` ORDER BY id, attempt`
 	// A claim or container cannot end while a run is added to it, nor the
 	// reverse.
 	claimEnded     = `SELECT NOT (` + liveCondition + `) FROM claims WHERE id = $1` + forShare
 	containerEnded = `SELECT state = 'destroyed' FROM containers WHERE id = $1` + forShare
-	// The first running attempt of a claim, or of a container.
-	runningOfClaim     = selectRuns + ` WHERE claim = $1 AND claim <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
-	runningInContainer = selectRuns + ` WHERE container = $1 AND container <> '' AND ` + runningCondition + orderRuns + ` LIMIT 1`
-	hasRun             = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
+	hasRun         = `SELECT count(*) FROM runs WHERE id = $1 AND attempt = $2`
 )
 
 // RunStarted adds a record in state Running, with hook.started.
@@ -110,7 +133,7 @@ func checkNotEnded(t *tx, r hooks.Run) error {
 // their claim or container ends in this transaction.
 func endRuns(t *tx, query, id, reason string) error {
 	for {
-		r, err := scanRun(t.query(query, id))
+		r, err := runColumns.scan(t.query(query, id))
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
@@ -126,30 +149,30 @@ func endRuns(t *tx, query, id, reason string) error {
 }
 
 func addRun(t *tx, r hooks.Run) error {
-	texts, err := runTextColumns(r)
-	if err != nil {
-		return err
+	stored := r
+	if stored.Command == nil {
+		stored.Command = []string{} // a list for every reader
 	}
-	err = t.execLater(insertRun, r.ID, r.Attempt, string(r.Point), r.Hook, r.Index, string(r.Kind), texts.command,
-		r.Workload, r.Container, r.Claim, r.Tenant, string(r.State), texts.detail, texts.stdout, texts.stderr, sanitizeText(r.Error),
-		toNanos(r.StartedAt), toNullNanos(r.EndedAt), r.Duration, t.owner)
-	if err != nil {
+	if err := execLater(t, insertRun, &stored, t.owner); err != nil {
 		return err
 	}
 	return t.addEvents(runEvent(r))
 }
 
 func finishRun(t *tx, r hooks.Run) error {
-	texts, err := runTextColumns(r)
+	_, _, large, err := outputColumns(r)
 	if err != nil {
 		return err
 	}
-	n, err := t.exec(endRun, r.ID, r.Attempt, string(r.State), texts.detail, texts.stdout, texts.stderr, sanitizeText(r.Error),
-		toNullNanos(r.EndedAt), r.Duration, boolToInt(texts.isLarge()))
+	args, err := updateRun.args(&r, boolToInt(large))
 	if err != nil {
 		return err
 	}
-	if n == 1 && texts.isLarge() {
+	n, err := t.exec(endRun, args...)
+	if err != nil {
+		return err
+	}
+	if n == 1 && large {
 		if err := truncateOutputs(t, r.Workload, r.Tenant); err != nil {
 			return err
 		}
@@ -167,28 +190,10 @@ func finishRun(t *tx, r hooks.Run) error {
 	return nil
 }
 
-// runTexts are the columns of a run that are JSON.
-type runTexts struct{ command, detail, stdout, stderr string }
-
-func runTextColumns(r hooks.Run) (t runTexts, err error) {
-	if r.Command == nil {
-		r.Command = []string{}
-	}
-	for _, c := range []struct {
-		column *string
-		value  any
-	}{{&t.command, r.Command}, {&t.detail, r.Detail}, {&t.stdout, r.Stdout}, {&t.stderr, r.Stderr}} {
-		if *c.column, err = encode(c.value); err != nil {
-			return t, err
-		}
-	}
-	return t, nil
-}
-
 // Runs lists the matching attempts, in order of id and attempt.
 func (db *DB) Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error) {
 	query, args := runQuery(f)
-	return queryAll(ctx, db, "hook runs", query, args, scanRun)
+	return queryAll(ctx, db, "hook runs", query, args, runColumns.scan)
 }
 
 func runQuery(f hooks.RunFilter) (string, []any) {
@@ -209,7 +214,7 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 	}
 	from := selectRuns
 	if f.NoOutput {
-		from = `SELECT ` + runColumnsWithoutOutput + ` FROM runs`
+		from = selectRunsWithoutOutput
 	}
 	query := from + w.String() + orderRuns + w.limit(f.Limit)
 	return query, w.args
@@ -218,28 +223,11 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 // Run returns every attempt of one id in order, or none when there is no such
 // run.
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
-	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+orderRuns, []any{sanitizeText(id)}, scanRun)
+	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+orderRuns, []any{sanitizeText(id)}, runColumns.scan)
 }
-
-// runningCondition is the condition of the index on running attempts, word for word.
-const runningCondition = `state = 'running'`
 
 // UnfinishedRuns lists the attempts that have started and not ended. Right
 // after a server start these are the attempts that an earlier server left.
 func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
-	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE `+runningCondition+orderRuns, nil, scanRun)
-}
-
-func scanRun(row row) (hooks.Run, error) {
-	var r hooks.Run
-	var t runTexts
-	var started, ended int64
-	err := row.Scan(&r.ID, &r.Attempt, (*string)(&r.Point), &r.Hook, &r.Index, (*string)(&r.Kind), &t.command,
-		&r.Workload, &r.Container, &r.Claim, &r.Tenant, (*string)(&r.State), &t.detail, &t.stdout, &t.stderr, &r.Error,
-		&started, &ended, &r.Duration)
-	if err != nil {
-		return r, err
-	}
-	r.StartedAt, r.EndedAt = fromNanos(started), fromNullNanos(ended)
-	return r, errors.Join(decode(t.command, &r.Command), decode(t.detail, &r.Detail), decode(t.stdout, &r.Stdout), decode(t.stderr, &r.Stderr))
+	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE `+runningCondition+orderRuns, nil, runColumns.scan)
 }

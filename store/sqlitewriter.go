@@ -258,7 +258,11 @@ func (w *sqliteWriter) appendEvents(events []activity.Event) error {
 	}
 	numberEvents(events, last)
 	for i, e := range events {
-		if err := w.execLater(insertEvent, eventArgs(e, i, len(events))...); err != nil {
+		args, err := eventArgs(e, i, len(events))
+		if err != nil {
+			return err
+		}
+		if err := w.execLater(insertEvent.text, args...); err != nil {
 			return fmt.Errorf("append event %s: %w", e.Type, err)
 		}
 	}

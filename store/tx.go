@@ -117,18 +117,12 @@ func truncateMessage(s string) string {
 // grow in the order of commits and have no gaps. An event is inserted with its
 // distance from the last number, so that it can be sent before that number is
 // known.
-const (
-	reserveSeqs = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
-	insertEvent = `INSERT INTO events (` + eventColumns + `)
-		VALUES ((SELECT last FROM log WHERE id = 1) - $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`
-)
+const reserveSeqs = `UPDATE log SET last = last + $1 WHERE id = 1 RETURNING last`
 
 // eventArgs returns the arguments of insertEvent for the i-th of n events.
-func eventArgs(e activity.Event, i, n int) []any {
-	return []any{
-		n - 1 - i, toNanos(e.Time), string(e.Type), e.Workload, e.Container,
-		e.Tenant, e.Claim, e.Run, e.Point, e.Message, string(e.Data),
-	}
+func eventArgs(e activity.Event, i, n int) ([]any, error) {
+	e.Seq = int64(n - 1 - i)
+	return insertEvent.args(&e)
 }
 
 // numberEvents sets the numbers of the events, given the last one.

@@ -12,15 +12,26 @@ import (
 
 var _ pool.Workloads = (*DB)(nil)
 
+var workloadColumns = columns[pool.Record]{
+	{name: "id", use: key, field: func(r *pool.Record) any { return &r.ID }},
+	{name: "revision", field: func(r *pool.Record) any { return &r.Revision }},
+	{name: "source", field: func(r *pool.Record) any { return &r.Source }},
+	{name: "dir", field: func(r *pool.Record) any { return &r.Dir }},
+	{name: "min_idle", field: func(r *pool.Record) any { return &r.MinIdle }},
+	{name: "max_size", field: func(r *pool.Record) any { return &r.MaxSize }},
+	{name: "draining", field: func(r *pool.Record) any { return (*flag)(&r.Draining) }},
+	{name: "deleting", field: func(r *pool.Record) any { return (*flag)(&r.Deleting) }},
+	{name: "created_at", use: immutable, field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},
+	{name: "updated_at", field: func(r *pool.Record) any { return (*nanos)(&r.UpdatedAt) }},
+}
+
+var (
+	selectWorkloads = `SELECT ` + workloadColumns.names(nil) + ` FROM workloads`
+	selectWorkload  = selectWorkloads + ` WHERE id = $1`
+	putWorkload     = workloadColumns.upsert("workloads")
+)
+
 const (
-	workloadColumns = `id, revision, source, dir, min_idle, max_size, draining, deleting, created_at, updated_at`
-	selectWorkload  = `SELECT ` + workloadColumns + ` FROM workloads WHERE id = $1`
-	selectWorkloads = `SELECT ` + workloadColumns + ` FROM workloads ORDER BY id`
-	putWorkload     = `INSERT INTO workloads (` + workloadColumns + `)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)
-		ON CONFLICT (id) DO UPDATE SET revision = excluded.revision, source = excluded.source,
-			dir = excluded.dir, min_idle = excluded.min_idle, max_size = excluded.max_size,
-			draining = excluded.draining, deleting = excluded.deleting, updated_at = excluded.updated_at`
 	putRevision = `INSERT INTO revisions (workload, revision, source, dir, updated_at)
 		VALUES ($1, $2, $3, $4, $5)
 		ON CONFLICT (workload, revision) DO UPDATE SET source = excluded.source, dir = excluded.dir,
@@ -49,9 +60,9 @@ func (db *DB) PutWorkload(ctx context.Context, r pool.Record, events ...activity
 		if err := t.execLater(touchOldRevision, r.ID, toNanos(t.now)); err != nil {
 			return err
 		}
-		err := t.execLater(putWorkload, r.ID, r.Revision, r.Source, r.Dir, r.MinIdle, r.MaxSize,
-			boolToInt(r.Draining), boolToInt(r.Deleting), toNanos(t.now))
-		if err != nil {
+		changed := r
+		changed.CreatedAt, changed.UpdatedAt = t.now, t.now
+		if err := execLater(t, putWorkload, &changed); err != nil {
 			return err
 		}
 		if err := t.execLater(putRevision, r.ID, r.Revision, r.Source, r.Dir, toNanos(t.now)); err != nil {
@@ -93,7 +104,7 @@ func (db *DB) Workload(ctx context.Context, id string) (pool.Record, error) {
 
 // Workloads lists all records by id.
 func (db *DB) Workloads(ctx context.Context) ([]pool.Record, error) {
-	return queryAll(ctx, db, "workloads", selectWorkloads, nil, scanWorkload)
+	return queryAll(ctx, db, "workloads", selectWorkloads+byID, nil, scanWorkload)
 }
 
 // Revision returns the source and the seed directory of a revision.
@@ -159,15 +170,9 @@ func scanRevision(r row) (w pool.Record, err error) {
 }
 
 func scanWorkload(r row) (pool.Record, error) {
-	var w pool.Record
-	var draining, deleting int
-	var created, updated int64
-	err := r.Scan(&w.ID, &w.Revision, &w.Source, &w.Dir, &w.MinIdle, &w.MaxSize, &draining, &deleting,
-		&created, &updated)
+	w, err := workloadColumns.scan(r)
 	if errors.Is(err, sql.ErrNoRows) {
 		return pool.Record{}, pool.ErrWorkloadNotFound
 	}
-	w.Draining, w.Deleting = draining == 1, deleting == 1
-	w.CreatedAt, w.UpdatedAt = fromNanos(created), fromNanos(updated)
 	return w, translateError(err)
 }
