@@ -11,6 +11,8 @@ var layers = []layer{
 	{"activity", nil},
 	{"runtime", nil},
 	{"internal/flow", nil},
+	{"internal/backoff", nil},
+	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/arch", nil},
 
 	// What runs containers. Backends know the contract and the shim.
@@ -128,6 +130,8 @@ var minimalPackages = []owner{
 	{"activity", nil, "events stand on nothing"},
 	{"client", nil, "programs of others import it"},
 	{"internal/flow", nil, "flows stand on nothing"},
+	{"internal/backoff", nil, "retries stand on nothing"},
+	{"internal/workqueue", nil, "queues stand on nothing"},
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }
 
