@@ -10,6 +10,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/storetest"
@@ -21,7 +22,7 @@ func TestClockSetBackKeepsOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	db := openURL(t, path)
 	dead := register(t, db)
-	_, _, err := db.TryAcquireLease(t.Context(), "fill")
+	_, err := db.Campaign(t.Context(), true)
 	require.NoError(t, err)
 	before := []claim.Claim{addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "bob")}
 	require.Greater(t, before[1].Fence, before[0].Fence)
@@ -35,10 +36,10 @@ func TestClockSetBackKeepsOrder(t *testing.T) {
 		register(t, db)
 		expired, err := db.Expired(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, []store.Replica{dead}, expired)
-		_, leads, err := db.TryAcquireLease(t.Context(), "fill")
+		require.Equal(t, []membership.Replica{dead}, expired)
+		term, err := db.Campaign(t.Context(), true)
 		require.NoError(t, err)
-		require.True(t, leads)
+		require.EqualValues(t, 2, term)
 
 		first, second := addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "ada")
 		require.Greater(t, first.Fence, before[1].Fence)

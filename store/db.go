@@ -13,6 +13,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -22,8 +23,8 @@ type DB struct {
 	writer        writer
 	read          *sql.DB
 	buffer        *eventBuffer
-	self          atomic.Pointer[Replica]     // this server, once it has registered
-	lockExclusive func(context.Context) error // nil where opening is enough
+	self          atomic.Pointer[membership.Replica] // this server, once it has registered
+	lockExclusive func(context.Context) error        // nil where opening is enough
 	closed        atomic.Bool
 	protocols     runtime.Protocols
 	closers       []func() error // close what was opened, in the order of opening

@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/pressly/goose/v3"
 )
@@ -43,7 +42,11 @@ const countLiveReplicas = `SELECT count(*) FROM replicas WHERE expires_at > $1`
 // CountLive returns how many servers that use the database have a lease that
 // has not expired.
 func (db *DB) CountLive(ctx context.Context) (int64, error) {
-	n, err := queryRow(ctx, db, scanNumber, countLiveReplicas, toNanos(time.Now()))
+	now, err := db.currentLeaseTime(ctx)
+	if err != nil {
+		return 0, err
+	}
+	n, err := queryRow(ctx, db, scanNumber, countLiveReplicas, toNanos(now))
 	if err != nil {
 		return n, fmt.Errorf("count the servers that use the database: %w", err)
 	}

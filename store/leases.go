@@ -3,70 +3,74 @@ package store
 import (
 	"context"
 	"fmt"
-	"time"
+
+	"github.com/hostler/hostler/internal/membership"
 )
 
-// Lease is the leadership of one task that needs only one server. Leadership
-// saves work and guarantees nothing: two servers may briefly believe that they
-// lead, and all that a leader does must be correct then too.
-type Lease struct {
-	Name      string
-	Holder    string // a Replica's id
-	Epoch     int64  // how often the holder has changed
-	ExpiresAt time.Time
-}
+// leaderLease is the name of the lease that the leader holds.
+const leaderLease = "pools"
 
 const (
 	addLease    = `INSERT INTO leases (name, holder, epoch, expires_at) VALUES ($1, '', 0, 0) ON CONFLICT (name) DO NOTHING`
-	selectLease = `SELECT name, holder, epoch, expires_at FROM leases WHERE name = $1`
+	selectLease = `SELECT holder, epoch, expires_at FROM leases WHERE name = $1`
 	endLease    = `UPDATE leases SET expires_at = 0 WHERE name = $1 AND holder = $2`
 	saveLease   = `UPDATE leases SET holder = $2, epoch = $3, expires_at = $4 WHERE name = $1`
+	// renewLeadership does not extend a lease whose holder has resigned.
+	renewLeadership = `UPDATE leases SET expires_at = $3 WHERE name = $1 AND holder = $2 AND expires_at > 0`
 )
 
-// TryAcquireLease acquires the lease, or extends it, for LeaseTime, and reports
-// whether this server is the leader. It returns the lease of the leader.
-func (db *DB) TryAcquireLease(ctx context.Context, name string) (Lease, bool, error) {
-	self, err := db.replica()
-	if err != nil {
-		return Lease{}, false, err
-	}
-	var l Lease
-	err = db.writer.update(ctx, func(t *tx) (err error) {
-		if err := t.execLater(addLease, name); err != nil {
-			return err
-		}
-		if l, err = scanLease(t.query(selectLease+forUpdate, name)); err != nil {
-			return translateError(err)
-		}
-		if l.Holder != self.ID {
-			if !l.ExpiresAt.Before(db.expiryDeadline(t.now)) {
-				return nil
-			}
-			l.Holder, l.Epoch = self.ID, l.Epoch+1
-		}
-		l.ExpiresAt = t.now.Add(LeaseTime)
-		return t.execLater(saveLease, l.Name, l.Holder, l.Epoch, toNanos(l.ExpiresAt))
-	})
-	if err != nil {
-		return Lease{}, false, fmt.Errorf("acquire lease %s: %w", name, err)
-	}
-	return l, l.Holder == self.ID, nil
+// lease is the record of the leadership.
+type lease struct {
+	holder  string // a replica's id
+	term    int64  // how often the holder has changed
+	expires int64  // 0: the holder has resigned
 }
 
-// Resign gives up this server's lease, so that another server can acquire it at
-// once. It does nothing if this server is not the leader.
-func (db *DB) Resign(ctx context.Context, name string) error {
-	err := db.writer.update(ctx, func(t *tx) error { return t.execLater(endLease, name, db.Self()) })
+// Campaign makes this server the leader if no server leads, also in place of a
+// leader whose lease expired if takeExpired. It returns the number of the term,
+// 0 if another server leads.
+func (db *DB) Campaign(ctx context.Context, takeExpired bool) (term int64, err error) {
+	self, err := db.replica()
 	if err != nil {
-		return fmt.Errorf("resign lease %s: %w", name, err)
+		return 0, err
+	}
+	err = db.writer.update(ctx, func(t *tx) error {
+		term = 0
+		now, err := db.leaseTime(t)
+		if err != nil {
+			return err
+		}
+		if err := t.execLater(addLease, leaderLease); err != nil {
+			return err
+		}
+		var l lease
+		if err := t.query(selectLease+forUpdate, leaderLease).Scan(&l.holder, &l.term, &l.expires); err != nil {
+			return translateError(err)
+		}
+		if l.holder != self.ID {
+			expired := takeExpired && l.expires < toNanos(db.expiryDeadline(now))
+			if l.expires != 0 && !expired {
+				return nil
+			}
+			l.holder, l.term = self.ID, l.term+1
+		}
+		term = l.term
+		return t.execLater(saveLease, leaderLease, l.holder, l.term, toNanos(now.Add(membership.LeaseTime)))
+	})
+	if err != nil {
+		return 0, fmt.Errorf("campaign for leadership: %w", err)
+	}
+	return term, nil
+}
+
+// Resign gives up this server's leadership, so that another server can acquire
+// it at once. It does nothing if this server is not the leader.
+func (db *DB) Resign(ctx context.Context) error {
+	err := db.writer.update(ctx, func(t *tx) error { return t.execLater(endLease, leaderLease, db.Self()) })
+	if err != nil {
+		return fmt.Errorf("resign leadership: %w", err)
 	}
 	return nil
 }
 
-func scanLease(r row) (Lease, error) {
-	var l Lease
-	var expires int64
-	err := r.Scan(&l.Name, &l.Holder, &l.Epoch, &expires)
-	l.ExpiresAt = fromNanos(expires)
-	return l, err
-}
+var _ membership.Store = (*DB)(nil)

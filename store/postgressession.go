@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/membership"
 )
 
 // postgresSession runs the statements of one change. It collects them until an
@@ -38,7 +39,7 @@ const (
 // the database server's default is, each statement must see what others
 // committed before it. If self is set, the first answer, which arrives before
 // the commit is sent, reports whether self may still write.
-func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *Replica) *postgresSession {
+func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *membership.Replica) *postgresSession {
 	s := &postgresSession{ctx: ctx, conn: conn, schema: p, batch: &pgx.Batch{}}
 	s.batch.Queue(`BEGIN ISOLATION LEVEL READ COMMITTED`)
 	s.batch.Queue(selectTxID).QueryRow(func(r pgx.Row) error { return r.Scan(&s.id.number, &s.id.timeline) })
@@ -48,12 +49,12 @@ func newPostgresSession(ctx context.Context, conn *pgx.Conn, p schemaRef, self *
 	return s
 }
 
-// isUnfenced returns ErrFenced if the server's row has changed.
+// isUnfenced returns membership.ErrFenced if the server's row has changed.
 func isUnfenced(r pgx.Row) error {
 	var epoch int64
 	err := r.Scan(&epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return ErrFenced
+		return membership.ErrFenced
 	}
 	return err
 }

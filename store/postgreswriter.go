@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/membership"
 )
 
 // How changes of a PostgreSQL database are made.
@@ -39,10 +40,10 @@ const (
 type postgresWriter struct {
 	pool    *pgxpool.Pool
 	schema  schemaRef
-	self    *atomic.Pointer[Replica]    // the server whose fence is checked
-	publish func([]activity.Event)      // receives committed events, before update returns
-	catchUp func(context.Context) error // reads events that were committed and not published
-	mu      sync.RWMutex                // held for reading by changes in progress; guards closed
+	self    *atomic.Pointer[membership.Replica] // the server whose fence is checked
+	publish func([]activity.Event)              // receives committed events, before update returns
+	catchUp func(context.Context) error         // reads events that were committed and not published
+	mu      sync.RWMutex                        // held for reading by changes in progress; guards closed
 	closed  bool
 }
 
@@ -103,7 +104,7 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 	defer cancel()
 	self := w.self.Load()
 	s := newPostgresSession(ctx, conn.Conn(), w.schema, self)
-	t := &tx{session: s, owner: self.id()}
+	t := &tx{session: s, owner: replicaID(self)}
 	t.reset()
 	if err := callRecovering(f, t); err != nil {
 		s.rollback()

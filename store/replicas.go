@@ -8,60 +8,30 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/internal/membership"
 )
 
 // Several servers may use one PostgreSQL database. Each has a row that it
-// renews. A server that does not renew its row is considered dead, and another
-// one finishes its work. It may still be alive and only slow. Therefore a
-// takeover raises the epoch in the row, and every change of a server first
-// checks that its row still has the epoch that it knows, and locks the row
-// against a takeover until the change is durable or undone. A change by a
-// fenced server is ErrFenced and has no effect.
+// renews; package membership describes who may take over when. A takeover raises
+// the epoch in the row, and every change of a server first checks that its row
+// still has the epoch that it knows, and locks the row against a takeover until
+// the change is durable or undone. A change by a fenced server is
+// membership.ErrFenced and has no effect.
 //
-// Times are those of the servers' own clocks, and takeOverMargin is how much
-// they may differ. The database's clock would need no margin, but would cost a
-// query, and tests cannot set it. A clock that is wrong by more causes a
-// takeover that is too early or too late. That costs time, and never
-// correctness, which depends on epochs alone.
+// The times of leases are those of the database's clock, so that the servers'
+// clocks may be wrong. It is read before rows are locked: waiting makes a lease
+// end earlier, never later.
 //
 // An SQLite file has one server, and its lock proves that all others are dead.
 
-const (
-	// LeaseTime is how long a server is considered alive after it has
-	// registered or renewed, and how long a lease lasts. Renew at a third of
-	// it.
-	LeaseTime = 15 * time.Second
-	// takeOverMargin is how much later other servers consider a lease expired.
-	takeOverMargin = 5 * time.Second
-	// maxClockSkew is the maximum difference between a server's clock and the
-	// database's. If it is larger than a lease, the other servers always
-	// consider the server dead, and would take over from it indefinitely.
-	maxClockSkew = 2 * takeOverMargin
-)
+// maxClockSkew is the maximum difference between a server's clock and the
+// database's. Leases do not depend on it. Other times of records do, for example
+// how long a claim is idle.
+const maxClockSkew = 10 * time.Second
 
-// Errors about the servers that use a database.
-var (
-	// ErrFenced indicates that another server has taken over from this one,
-	// which can no longer write and must exit.
-	ErrFenced = errors.New("another server has taken over from this one")
-	// ErrNotExpired indicates that a server has renewed its lease recently, or
-	// that another server is already taking over from it.
-	ErrNotExpired = errors.New("the server's lease has not expired")
-	// ErrReplicaNotFound indicates that there is no such server, or no longer.
-	ErrReplicaNotFound = errors.New("no such server")
-)
-
-// Replica is a server that uses the database.
-type Replica struct {
-	ID        string
-	Host      string // for display
-	Epoch     int64
-	StartedAt time.Time
-	ExpiresAt time.Time
-}
-
-// id returns the server's id, "" for nil.
-func (r *Replica) id() string {
+// replicaID returns the server's id, "" for nil.
+func replicaID(r *membership.Replica) string {
 	if r == nil {
 		return ""
 	}
@@ -81,28 +51,29 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM claims WHERE state IN ('pending', 'releasing') AND ` + liveCondition + ` AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM containers WHERE state = 'creating' AND owner = $1)
 		AND NOT EXISTS (SELECT 1 FROM runs WHERE ` + runningCondition + ` AND owner = $1)`
-	expireReplica   = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
-	markReplicaDead = `UPDATE replicas SET expires_at = 0 WHERE id = $1`
-	expireLeases    = `UPDATE leases SET expires_at = 0 WHERE holder = $1`
+	expireReplica = `UPDATE replicas SET expires_at = 0 WHERE id = $1 AND epoch = $2`
 	// checkFence locks against a takeover (forUpdate), not against a renewal
 	// and not against other changes of the same server.
 	checkFence = `SELECT epoch FROM replicas WHERE id = $1 AND epoch = $2 FOR KEY SHARE`
 )
 
-// Register adds this server to those that use the database. Every later change
-// is fenced. It is called once. On a machine whose clock is far from the
-// database's it returns ErrClockSkew.
-func (db *DB) Register(ctx context.Context, host string) (Replica, error) {
+// Register adds this server to those that use the database. On a machine whose
+// clock is far from the database's it returns ErrClockSkew.
+func (db *DB) Register(ctx context.Context, host string) (membership.Replica, error) {
 	if err := db.compareClocks(ctx); err != nil {
-		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
+		return membership.Replica{}, fmt.Errorf("register server %s: %w", host, err)
 	}
-	r := Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: sanitizeText(host), Epoch: 1}
+	r := membership.Replica{ID: uuid.Must(uuid.NewV7()).String(), Host: sanitizeText(host), Epoch: 1}
 	err := db.writer.update(ctx, func(t *tx) error {
-		r.StartedAt, r.ExpiresAt = t.now, t.now.Add(LeaseTime)
+		now, err := db.leaseTime(t)
+		if err != nil {
+			return err
+		}
+		r.StartedAt, r.ExpiresAt = now, now.Add(membership.LeaseTime)
 		return t.execLater(insertReplica, r.ID, r.Host, r.Epoch, toNanos(r.StartedAt), toNanos(r.ExpiresAt))
 	})
 	if err != nil {
-		return Replica{}, fmt.Errorf("register server %s: %w", host, err)
+		return membership.Replica{}, fmt.Errorf("register server %s: %w", host, err)
 	}
 	db.self.Store(&r)
 	return r, nil
@@ -115,11 +86,11 @@ func (db *DB) compareClocks(ctx context.Context) error {
 		return nil
 	}
 	asked := time.Now()
-	theirs, err := queryRow(ctx, db, scanNumber, db.dialect.clockQuery)
+	theirs, err := db.currentLeaseTime(ctx)
 	if err != nil {
-		return fmt.Errorf("read the database's clock: %w", err)
+		return err
 	}
-	behind, ahead := time.Until(fromNanos(theirs)), asked.Sub(fromNanos(theirs))
+	behind, ahead := time.Until(theirs), asked.Sub(theirs)
 	switch {
 	case behind > maxClockSkew:
 		return fmt.Errorf("%w: this one is %s behind; set both by NTP", ErrClockSkew, behind.Round(time.Second))
@@ -129,68 +100,81 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	return nil
 }
 
-// Renew extends this server's lease. After a takeover it returns ErrFenced.
-func (db *DB) Renew(ctx context.Context) error {
+// Renew extends this server's lease, and its leadership if it has it. After a
+// takeover it returns membership.ErrFenced.
+func (db *DB) Renew(ctx context.Context) (r membership.Renewal, err error) {
 	self, err := db.replica()
 	if err != nil {
-		return err
+		return r, err
 	}
-	err = db.writer.update(ctx, func(t *tx) error {
-		n, err := t.exec(renewReplica, self.ID, self.Epoch, toNanos(t.now.Add(LeaseTime)))
-		if err == nil && n == 0 {
-			err = ErrFenced
+	err = db.writer.update(ctx, func(t *tx) (err error) {
+		if r.Time, err = db.leaseTime(t); err != nil {
+			return err
 		}
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("renew server %s: %w", self.ID, err)
-	}
-	return nil
-}
-
-// Expired lists the other servers whose leases have expired.
-func (db *DB) Expired(ctx context.Context) ([]Replica, error) {
-	self, err := db.replica()
-	if err != nil {
-		return nil, err
-	}
-	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(time.Now()))}, scanReplica)
-}
-
-// Fence fences a server whose lease has expired. The caller finishes its work
-// and then calls RemoveReplica. Fence returns the updated record. For LeaseTime
-// no other server can take over from it; after that the caller itself is
-// considered dead.
-func (db *DB) Fence(ctx context.Context, id string) (Replica, error) {
-	var r Replica
-	err := db.writer.update(ctx, func(t *tx) (err error) {
-		r, err = scanReplica(t.query(selectReplica+forUpdate, sanitizeText(id)))
-		if errors.Is(err, sql.ErrNoRows) {
-			return ErrReplicaNotFound
-		}
+		expires := toNanos(r.Time.Add(membership.LeaseTime))
+		n, err := t.exec(renewReplica, self.ID, self.Epoch, expires)
 		if err != nil {
-			return translateError(err)
+			return err
 		}
-		if !r.ExpiresAt.Before(db.expiryDeadline(t.now)) {
-			return ErrNotExpired
+		if n == 0 {
+			return membership.ErrFenced
 		}
-		r.Epoch, r.ExpiresAt = r.Epoch+1, t.now.Add(LeaseTime)
-		return t.execLater(fenceReplica, r.ID, r.Epoch, toNanos(r.ExpiresAt))
+		n, err = t.exec(renewLeadership, leaderLease, self.ID, expires)
+		r.Leads = n > 0
+		return err
 	})
 	if err != nil {
-		return Replica{}, fmt.Errorf("take over from server %s: %w", id, err)
+		return membership.Renewal{}, fmt.Errorf("renew server %s: %w", self.ID, err)
 	}
 	return r, nil
 }
 
-// RemoveReplica removes a server whose work is finished. The server that took
-// over from it calls it. It returns ErrReplicaNotFound when another server has
-// taken over since.
-func (db *DB) RemoveReplica(ctx context.Context, r Replica) error {
+// Expired lists the other servers whose leases have expired.
+func (db *DB) Expired(ctx context.Context) ([]membership.Replica, error) {
+	self, err := db.replica()
+	if err != nil {
+		return nil, err
+	}
+	now, err := db.currentLeaseTime(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return queryAll(ctx, db, "expired servers", expiredReplicas, []any{self.ID, toNanos(db.expiryDeadline(now))}, scanReplica)
+}
+
+// Fence fences a server whose lease has expired, and returns the updated record.
+func (db *DB) Fence(ctx context.Context, id string) (membership.Replica, error) {
+	var r membership.Replica
+	err := db.writer.update(ctx, func(t *tx) error {
+		now, err := db.leaseTime(t)
+		if err != nil {
+			return err
+		}
+		r, err = scanReplica(t.query(selectReplica+forUpdate, sanitizeText(id)))
+		if errors.Is(err, sql.ErrNoRows) {
+			return membership.ErrReplicaNotFound
+		}
+		if err != nil {
+			return translateError(err)
+		}
+		if !r.ExpiresAt.Before(db.expiryDeadline(now)) {
+			return membership.ErrNotExpired
+		}
+		r.Epoch, r.ExpiresAt = r.Epoch+1, now.Add(membership.LeaseTime)
+		return t.execLater(fenceReplica, r.ID, r.Epoch, toNanos(r.ExpiresAt))
+	})
+	if err != nil {
+		return membership.Replica{}, fmt.Errorf("take over from server %s: %w", id, err)
+	}
+	return r, nil
+}
+
+// RemoveReplica removes a server whose work is finished.
+func (db *DB) RemoveReplica(ctx context.Context, r membership.Replica) error {
 	err := db.writer.update(ctx, func(t *tx) error {
 		n, err := t.exec(deleteReplica, r.ID, r.Epoch)
 		if err == nil && n == 0 {
-			err = ErrReplicaNotFound
+			err = membership.ErrReplicaNotFound
 		}
 		return err
 	})
@@ -215,33 +199,18 @@ func (db *DB) Deregister(ctx context.Context) error {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, ErrFenced) {
+	if err != nil && !errors.Is(err, membership.ErrFenced) {
 		return fmt.Errorf("deregister server %s: %w", self.ID, err)
 	}
 	return nil
 }
 
-// MarkDead records that another server is dead, so that a takeover is possible
-// at once. The caller must know it for certain.
-func (db *DB) MarkDead(ctx context.Context, id string) error {
-	err := db.writer.update(ctx, func(t *tx) error {
-		if err := t.execLater(markReplicaDead, sanitizeText(id)); err != nil {
-			return err
-		}
-		return t.execLater(expireLeases, sanitizeText(id))
-	})
-	if err != nil {
-		return fmt.Errorf("record that server %s is dead: %w", id, err)
-	}
-	return nil
-}
-
 // replica returns this server.
-func (db *DB) replica() (Replica, error) {
+func (db *DB) replica() (membership.Replica, error) {
 	if r := db.self.Load(); r != nil {
 		return *r, nil
 	}
-	return Replica{}, errors.New("this server has not registered with the database")
+	return membership.Replica{}, errors.New("this server has not registered with the database")
 }
 
 // expiryDeadline returns the time before which a lease of another server must
@@ -250,11 +219,32 @@ func (db *DB) expiryDeadline(now time.Time) time.Time {
 	if db.dialect.singleServer {
 		return time.Unix(0, 1<<62) // they are dead, regardless of their leases
 	}
-	return now.Add(-takeOverMargin)
+	return now.Add(-membership.TakeoverMargin)
 }
 
-func scanReplica(r row) (Replica, error) {
-	var v Replica
+// leaseTime returns the time by the clock of leases, in a change.
+func (db *DB) leaseTime(t *tx) (time.Time, error) {
+	if db.dialect.clockQuery == "" {
+		return t.now, nil
+	}
+	n, err := scanNumber(t.query(db.dialect.clockQuery))
+	return fromNanos(n), translateError(err)
+}
+
+// currentLeaseTime returns the time by the clock of leases.
+func (db *DB) currentLeaseTime(ctx context.Context) (time.Time, error) {
+	if db.dialect.clockQuery == "" {
+		return time.Now(), nil
+	}
+	n, err := queryRow(ctx, db, scanNumber, db.dialect.clockQuery)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("read the database's clock: %w", err)
+	}
+	return fromNanos(n), nil
+}
+
+func scanReplica(r row) (membership.Replica, error) {
+	var v membership.Replica
 	var started, expires int64
 	err := r.Scan(&v.ID, &v.Host, &v.Epoch, &started, &expires)
 	v.StartedAt, v.ExpiresAt = fromNanos(started), fromNanos(expires)
@@ -266,4 +256,4 @@ func scanReplica(r row) (Replica, error) {
 func (db *DB) IsShared() bool { return !db.dialect.singleServer }
 
 // Self returns this server's id, or "" when it has not registered.
-func (db *DB) Self() string { return db.self.Load().id() }
+func (db *DB) Self() string { return replicaID(db.self.Load()) }

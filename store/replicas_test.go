@@ -7,18 +7,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/membership"
+	"github.com/hostler/hostler/internal/membership/membershiptest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/store/postgrestest"
 )
 
-func register(t *testing.T, db *store.DB) store.Replica {
+func register(t *testing.T, db *store.DB) membership.Replica {
 	t.Helper()
 	r, err := db.Register(t.Context(), "here")
 	require.NoError(t, err)
@@ -26,7 +29,7 @@ func register(t *testing.T, db *store.DB) store.Replica {
 }
 
 // makeExpired sets a server's lease to have expired long ago.
-func makeExpired(t *testing.T, target string, r store.Replica) {
+func makeExpired(t *testing.T, target string, r membership.Replica) {
 	t.Helper()
 	postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET expires_at = 1 WHERE id = '%s'`, r.ID))
 }
@@ -39,15 +42,16 @@ func TestFenceExpiredReplica(t *testing.T) {
 	s := register(t, slow)
 	register(t, quick)
 	_, err := quick.Fence(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrNotExpired)
+	require.ErrorIs(t, err, membership.ErrNotExpired)
 	expired, err := quick.Expired(ctx)
 	require.NoError(t, err)
 	require.Empty(t, expired)
 
 	makeExpired(t, target, s)
-	require.NoError(t, slow.Renew(ctx), "before the deadline")
+	_, err = slow.Renew(ctx)
+	require.NoError(t, err, "before the deadline")
 	_, err = quick.Fence(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrNotExpired)
+	require.ErrorIs(t, err, membership.ErrNotExpired)
 
 	makeExpired(t, target, s)
 	expired, err = quick.Expired(ctx)
@@ -57,27 +61,27 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, s.Epoch+1, taken.Epoch)
 	_, err = quick.Fence(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrNotExpired, "only one server takes over")
+	require.ErrorIs(t, err, membership.ErrNotExpired, "only one server takes over")
 
 	for name, write := range map[string]func() error{
-		"renew":  func() error { return slow.Renew(ctx) },
+		"renew":  func() error { _, err := slow.Renew(ctx); return err },
 		"append": func() error { return slow.Append(ctx, warning("late")) },
 		"meta":   func() error { return slow.SetMeta(ctx, "k", "v") },
 		"add": func() error {
 			return slow.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r"}, 1)
 		},
-		"lead": func() error { _, _, err := slow.TryAcquireLease(ctx, "fill"); return err },
+		"lead": func() error { _, err := slow.Campaign(ctx, true); return err },
 	} {
-		require.ErrorIs(t, write(), store.ErrFenced, name)
+		require.ErrorIs(t, write(), membership.ErrFenced, name)
 	}
 	last, err := quick.LastSeq(ctx)
 	require.NoError(t, err)
 	require.Zero(t, last)
 	require.NoError(t, quick.RemoveReplica(ctx, taken))
-	require.ErrorIs(t, quick.RemoveReplica(ctx, taken), store.ErrReplicaNotFound)
-	require.ErrorIs(t, slow.SetMeta(ctx, "k", "v"), store.ErrFenced)
+	require.ErrorIs(t, quick.RemoveReplica(ctx, taken), membership.ErrReplicaNotFound)
+	require.ErrorIs(t, slow.SetMeta(ctx, "k", "v"), membership.ErrFenced)
 	_, err = quick.Fence(ctx, s.ID)
-	require.ErrorIs(t, err, store.ErrReplicaNotFound)
+	require.ErrorIs(t, err, membership.ErrReplicaNotFound)
 }
 
 // A server changes nothing after it was taken over: what the server that takes
@@ -94,7 +98,7 @@ func TestFencedReplicaWritesNothing(t *testing.T) {
 			g.Go(func() error {
 				for n := 0; ; n++ {
 					err := slow.Append(t.Context(), warning(fmt.Sprint(w, n)))
-					if errors.Is(err, store.ErrFenced) {
+					if errors.Is(err, membership.ErrFenced) {
 						return nil
 					}
 					if err != nil {
@@ -117,32 +121,46 @@ func TestFencedReplicaWritesNothing(t *testing.T) {
 	}
 }
 
-// One server leads and extends its lease, and another one leads when the lease
-// has expired.
+// One server leads. Another one leads when the lease has expired, if it may judge
+// that, or at once when the leader has resigned.
 func TestLeaderLease(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
 	a, b := openDB(t, target), openDB(t, target)
-	_, _, err := a.TryAcquireLease(ctx, "fill")
+	_, err := a.Campaign(ctx, true)
 	require.ErrorContains(t, err, "not registered")
-	ra, rb := register(t, a), register(t, b)
-	lead := func(db *store.DB, holder store.Replica, epoch int64, want bool) {
+	register(t, a)
+	register(t, b)
+	campaign := func(db *store.DB, takeExpired bool, want int64) {
 		t.Helper()
-		l, leads, err := db.TryAcquireLease(ctx, "fill")
+		term, err := db.Campaign(ctx, takeExpired)
 		require.NoError(t, err)
-		require.Equal(t, want, leads)
-		require.Equal(t, holder.ID, l.Holder)
-		require.Equal(t, epoch, l.Epoch)
+		require.Equal(t, want, term)
 	}
-	lead(a, ra, 1, true)
-	lead(b, ra, 1, false)
-	lead(a, ra, 1, true)
+	campaign(a, false, 1)
+	campaign(b, true, 0)
+	campaign(a, false, 1)
 	postgrestest.Exec(t, target, `UPDATE leases SET expires_at = 1`)
-	lead(b, rb, 2, true)
-	lead(a, rb, 2, false)
-	_, leads, err := a.TryAcquireLease(ctx, "prune")
-	require.NoError(t, err)
-	require.True(t, leads, "leases are independent")
+	campaign(b, false, 0)
+	campaign(b, true, 2)
+	campaign(a, true, 0)
+	require.NoError(t, a.Resign(ctx))
+	campaign(a, true, 0)
+	require.NoError(t, b.Resign(ctx))
+	campaign(a, false, 3)
+}
+
+// The database is a store of package membership, by its own clock alone: a
+// server whose clock is wrong neither loses its lease nor takes over from others.
+func TestMembership(t *testing.T) {
+	membershiptest.TestStore(t, func(t *testing.T) (func() membership.Store, func(time.Duration)) {
+		target := shiftedClock(t, "")
+		return func() membership.Store { return openDB(t, target) }, func(by time.Duration) {
+			// The servers' clocks are wrong from here on. Register requires that they
+			// agree, so the last servers of a case register before.
+			shiftClock(t, target, fmt.Sprintf("+ interval '%f seconds'", by.Seconds()))
+		}
+	})
 }
 
 // On a file that this process has locked, every other server counts as dead at
@@ -151,9 +169,9 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	first := openURL(t, path)
 	dead := register(t, first)
-	_, leads, err := first.TryAcquireLease(t.Context(), "fill")
+	term, err := first.Campaign(t.Context(), true)
 	require.NoError(t, err)
-	require.True(t, leads)
+	require.NotZero(t, term)
 	require.NoError(t, first.Close())
 
 	second := openDB(t, path)
@@ -162,13 +180,14 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
 	require.Equal(t, dead, expired[0])
-	_, leads, err = second.TryAcquireLease(t.Context(), "fill")
+	term, err = second.Campaign(t.Context(), true)
 	require.NoError(t, err)
-	require.True(t, leads)
+	require.NotZero(t, term)
 	r, err := second.Fence(t.Context(), dead.ID)
 	require.NoError(t, err)
 	require.NoError(t, second.RemoveReplica(t.Context(), r))
-	require.NoError(t, second.Renew(t.Context()))
+	_, err = second.Renew(t.Context())
+	require.NoError(t, err)
 }
 
 // A server owns what it has begun until another one resumes it, on both
@@ -231,17 +250,9 @@ func TestDeregister(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, dead, 1)
 	require.Equal(t, busy.ID, dead[0].ID)
-	_, _, err = second.TryAcquireLease(ctx, "l")
-	require.NoError(t, err)
-	_, leads, err := third.TryAcquireLease(ctx, "l")
-	require.NoError(t, err)
-	require.False(t, leads)
-	require.NoError(t, third.MarkDead(ctx, busy.ID))
-	_, leads, err = third.TryAcquireLease(ctx, "l")
-	require.NoError(t, err)
-	require.True(t, leads, "a dead server holds no lease")
+	require.True(t, dead[0].HasLeft())
 	_, err = third.Fence(ctx, idle.ID)
-	require.ErrorIs(t, err, store.ErrReplicaNotFound)
+	require.ErrorIs(t, err, membership.ErrReplicaNotFound)
 
 	fenced, err := third.Fence(ctx, busy.ID)
 	require.NoError(t, err)
@@ -259,17 +270,7 @@ func TestClockSkewIsRefused(t *testing.T) {
 		"- interval '4 seconds'": "", "+ interval '4 seconds'": "",
 		"+ interval '60 seconds'": "this one is 1m0s behind", "- interval '60 seconds'": "this one is 1m0s ahead",
 	} {
-		u, err := url.Parse(postgrestest.Schema(t))
-		require.NoError(t, err)
-		query := u.Query()
-		schema := query.Get("search_path")
-		// So objects in the schema take precedence over those of the system
-		// catalog.
-		query.Set("search_path", schema+",pg_catalog")
-		u.RawQuery = query.Encode()
-		postgrestest.Exec(t, u.String(), `CREATE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz
-			LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() `+strings.ReplaceAll(skew, "'", "''")+`'`)
-		_, err = openDB(t, u.String()).Register(t.Context(), "here")
+		_, err := openDB(t, shiftedClock(t, skew)).Register(t.Context(), "here")
 		if reason == "" {
 			require.NoError(t, err)
 			continue
@@ -277,4 +278,27 @@ func TestClockSkewIsRefused(t *testing.T) {
 		require.ErrorIs(t, err, store.ErrClockSkew)
 		require.ErrorContains(t, err, reason)
 	}
+}
+
+// shiftedClock returns the URL of an empty schema whose clock is shifted.
+func shiftedClock(t *testing.T, by string) string {
+	t.Helper()
+	u, err := url.Parse(postgrestest.Schema(t))
+	require.NoError(t, err)
+	query := u.Query()
+	// So objects in the schema take precedence over those of the system catalog.
+	query.Set("search_path", query.Get("search_path")+",pg_catalog")
+	u.RawQuery = query.Encode()
+	shiftClock(t, u.String(), by)
+	return u.String()
+}
+
+// shiftClock changes by how much the clock of such a schema is shifted.
+func shiftClock(t *testing.T, target, by string) {
+	t.Helper()
+	u, err := url.Parse(target)
+	require.NoError(t, err)
+	schema, _, _ := strings.Cut(u.Query().Get("search_path"), ",")
+	postgrestest.Exec(t, target, `CREATE OR REPLACE FUNCTION `+schema+`.clock_timestamp() RETURNS timestamptz
+		LANGUAGE sql AS 'SELECT pg_catalog.clock_timestamp() `+strings.ReplaceAll(by, "'", "''")+`'`)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/membership"
 )
 
 // batchLimit bounds how many changes share a transaction, and so how long the
@@ -23,11 +24,11 @@ const batchLimit = 256
 // change as for a hundred.
 type sqliteWriter struct {
 	*sqliteSession
-	self    *atomic.Pointer[Replica] // the owner of the changes
-	publish func([]activity.Event)   // receives committed events, before update returns
-	wake    chan struct{}            // holds a token when the queue may have changes
-	done    chan struct{}            // closed when the goroutine has ended
-	mu      sync.Mutex               // guards the two fields below
+	self    *atomic.Pointer[membership.Replica] // the owner of the changes
+	publish func([]activity.Event)              // receives committed events, before update returns
+	wake    chan struct{}                       // holds a token when the queue may have changes
+	done    chan struct{}                       // closed when the goroutine has ended
+	mu      sync.Mutex                          // guards the two fields below
 	queue   []*change
 	closed  bool
 }
@@ -45,7 +46,7 @@ var errPanic = errors.New("a change of a record panicked")
 
 // startSQLiteWriter starts the writer's goroutine, which ends when stop is
 // called.
-func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[Replica], publish func([]activity.Event)) (*sqliteWriter, error) {
+func startSQLiteWriter(ctx context.Context, db *sql.DB, self *atomic.Pointer[membership.Replica], publish func([]activity.Event)) (*sqliteWriter, error) {
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect the writer: %w", err)
@@ -174,7 +175,7 @@ func (w *sqliteWriter) transact(batch []*change) ([]activity.Event, error) {
 	if err := w.execLater("BEGIN IMMEDIATE"); err != nil {
 		return nil, fmt.Errorf("begin a transaction: %w", err)
 	}
-	t := &tx{session: w.sqliteSession, owner: w.self.Load().id()}
+	t := &tx{session: w.sqliteSession, owner: replicaID(w.self.Load())}
 	var events []activity.Event
 	for _, c := range batch {
 		// The only change in a transaction needs no savepoint.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime/shim"
 	"github.com/hostler/hostler/store"
@@ -122,7 +123,7 @@ func checkUnused(ctx context.Context, db *store.DB) error {
 	}
 	n, err := db.CountLive(ctx)
 	if err == nil && n > 0 {
-		err = fmt.Errorf("%w: %d servers; stop them, and wait %s if one was killed", store.ErrInUse, n, store.LeaseTime)
+		err = fmt.Errorf("%w: %d servers; stop them, and wait %s if one was killed", store.ErrInUse, n, membership.LeaseTime)
 	}
 	return err
 }

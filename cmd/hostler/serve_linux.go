@@ -22,6 +22,7 @@ import (
 
 	"github.com/hostler/hostler/api"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/store"
@@ -128,6 +129,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 		}
 	}
 	handler := api.New(s.apiOptions(keys, c.data))
+	stopRenewing := s.renewLease(ctx)
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopLoops()
 	server := api.NewServer(handler, s.log)
@@ -136,12 +138,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.claims.Run(gctx) })
 	g.Go(func() error { return s.releases.RunResumes(gctx) })
-	g.Go(func() error {
-		if s.db.IsShared() {
-			return s.runShared(gctx, c)
-		}
-		return s.runLeaderLoops(gctx, c)
-	})
+	g.Go(func() error { return s.lead(gctx, c) })
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 			return fmt.Errorf("serve the API: %w", err)
@@ -159,12 +156,51 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	})
 	s.log.Info("serving", "address", "http://"+listener.Addr().String(), "data", c.data, "version", version())
 	err := s.awaitStopped(g, stopping)
-	if s.db.IsShared() {
-		err = errors.Join(err, s.deregister(ctx))
+	stopRenewing()
+	if s.member != nil {
+		err = errors.Join(err, s.member.Leave(ctx))
 	}
 	// The database is closed first: a closed runtime reports an outcome of a
 	// running hook that is not the hook's, which must not be recorded.
 	return errors.Join(err, s.db.Close())
+}
+
+// renewLease renews this server's lease until the returned function is called,
+// which waits for the last renewal: also while the server stops, because another
+// one would take over work that is still running.
+func (s *server) renewLease(ctx context.Context) (stop func()) {
+	if s.member == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() { // it ends when stop is called
+		defer close(done)
+		s.member.Renew(ctx)
+	}()
+	return func() { cancel(); <-done }
+}
+
+// lead runs the loops of which only one server's may run, until ctx ends: at
+// once, or, when servers share the database, while this one leads.
+func (s *server) lead(ctx context.Context, c serveConfig) error {
+	if s.member == nil {
+		return s.runLeaderLoops(ctx, c)
+	}
+	if c.workloads != "" { // a missing directory is an error at once, not only when this server leads
+		if _, err := os.ReadDir(c.workloads); err != nil {
+			return fmt.Errorf("read the directory of workloads: %w", err)
+		}
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.followEvents(ctx) })
+	g.Go(func() error {
+		return s.member.Run(ctx, membership.Callbacks{
+			OnLead:   func(ctx context.Context) error { return s.runLeaderLoops(ctx, c) },
+			TakeOver: s.recoverWork,
+		})
+	})
+	return g.Wait()
 }
 
 // stopAPI stops the API: streams at once, requests when they are answered or the
@@ -189,7 +225,6 @@ func (s *server) awaitStopped(g *errgroup.Group, stopping <-chan struct{}) error
 	all := make(chan error, 1)
 	go func() { all <- g.Wait() }() // it ends with the group, or with the process
 	<-stopping
-	defer s.renewWhileStopping()()
 	select {
 	case err := <-all:
 		return err
@@ -213,7 +248,7 @@ func (s *server) apiOptions(keys *api.Keys, data string) api.Options {
 		Claimer: countedClaims{s.claims, s.metrics}, Releaser: countedReleases{s.releases, s.metrics},
 		Claims: s.db, State: s.claims, Doctor: s.doctor(data), Events: s.db, Runs: s.db,
 		// A caller retries: another server answers, or this one after its restart.
-		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, store.ErrFenced, store.ErrClosed, errStopped},
+		StorageUnavailable: []error{store.ErrUnavailable, store.ErrLocked, store.ErrDiskFull, membership.ErrFenced, store.ErrClosed, errStopped},
 		Ready: func(ctx context.Context) error {
 			// The container does not exist, so the cost does not grow with the pools.
 			if _, err := s.rt.Status(ctx, uuid.Nil.String()); err != nil && !errors.Is(err, runtime.ErrNotFound) {

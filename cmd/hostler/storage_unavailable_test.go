@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/api"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/store"
@@ -25,13 +26,13 @@ func TestStorageUnavailable(t *testing.T) {
 	proxy := postgrestest.NewProxy(t, target)
 	for name, c := range map[string]struct {
 		dsn     string
-		disrupt func(self store.Replica)
+		disrupt func(self membership.Replica)
 		want    error
 	}{
-		"unavailable": {proxy.URL(), func(store.Replica) { proxy.Cut() }, store.ErrUnavailable},
-		"fenced": {target, func(self store.Replica) {
+		"unavailable": {proxy.URL(), func(membership.Replica) { proxy.Cut() }, store.ErrUnavailable},
+		"fenced": {target, func(self membership.Replica) {
 			postgrestest.Exec(t, target, fmt.Sprintf(`UPDATE replicas SET epoch = epoch + 1 WHERE id = '%s'`, self.ID))
-		}, store.ErrFenced},
+		}, membership.ErrFenced},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -6,16 +6,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/google/uuid"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -33,7 +34,7 @@ type server struct {
 	claims   *claim.Service
 	releases *release.Service
 	metrics  *metrics
-	lease    *lease // nil without a shared database
+	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
 }
 
@@ -56,8 +57,8 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	var leases leaseGate
-	rt, err := openRuntime(ctx, c, id, leases.checkHeld, log)
+	member, checkLease := newMember(db, log)
+	rt, err := openRuntime(ctx, c, id, checkLease, log)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
@@ -66,49 +67,37 @@ func wire(ctx context.Context, c serveConfig, log *slog.Logger) (*server, error)
 	if !db.IsShared() {
 		return assemble(db, rt, sinks, log), nil
 	}
-	lease, err := registerReplica(ctx, c, db, log)
-	if err != nil {
+	if err := register(ctx, c, db, member); err != nil {
 		return nil, errors.Join(err, rt.Close(), db.Close())
 	}
-	leases.lease.Store(lease)
-	s := assemble(db, fencedRuntime{rt, lease}, sinks, log)
-	s.lease = lease
+	s := assemble(db, guardedBackend{member.Guard(rt), rt}, sinks, log)
+	s.member = member
 	return s, nil
 }
 
-// registerReplica registers this server as a replica of the database. It is the
-// last slow step of wire, because from here on the server has to renew its lease.
+// newMember returns this server as a member of those on a shared database, and
+// the check of its lease; both are nil for a database of one server.
+func newMember(db *store.DB, log *slog.Logger) (*membership.Member, func() error) {
+	if !db.IsShared() {
+		return nil, nil
+	}
+	host, _ := os.Hostname() //nolint:errcheck // it is for display
+	m := membership.New(db, log, membership.Options{Host: host, Exit: func() { os.Exit(exitFailure) }})
+	return m, m.CheckLease
+}
+
+// register registers this server with the shared database. It is the last slow
+// step of wire, because from here on the server has to renew its lease.
 //
 // The process runtime allows only one server: its processes are on one machine,
 // below the data directory of one server.
-func registerReplica(ctx context.Context, c serveConfig, db *store.DB, log *slog.Logger) (*lease, error) {
+func register(ctx context.Context, c serveConfig, db *store.DB, m *membership.Member) error {
 	if c.runtime == "process" {
 		if err := db.LockExclusive(ctx); err != nil {
-			return nil, fmt.Errorf("the process runtime allows only one server, and another one uses the database: %w", err)
+			return fmt.Errorf("the process runtime allows only one server, and another one uses the database: %w", err)
 		}
 	}
-	host, _ := os.Hostname() //nolint:errcheck // without it a takeover waits until a lease expires
-	// So does a takeover if the data directory cannot be written.
-	previous, exited, err := findPreviousServer(c.data, host)
-	if err != nil {
-		log.Warn("previous server unknown; its work is taken over when its lease expires", "error", err)
-	}
-	if exited != "" {
-		if err := db.MarkDead(ctx, exited); err != nil {
-			return nil, err
-		}
-	}
-	l := &lease{previous: previous}
-	startedAt := time.Now()
-	self, err := db.Register(ctx, host)
-	if err != nil {
-		return nil, err
-	}
-	l.renewed(startedAt)
-	if err := previous.record(self.ID, host); err != nil {
-		log.Warn("recording this server failed; after a crash its work is taken over when its lease expires", "error", err)
-	}
-	return l, nil
+	return m.Register(ctx)
 }
 
 // pathPolicy returns the directories in which workloads may keep tenants' state.
@@ -205,4 +194,10 @@ func (s *server) closeAll() error { return errors.Join(s.rt.Close(), s.sinks.Clo
 type backend interface {
 	runtime.Runtime
 	Close() error
+}
+
+// guardedBackend is a backend that checks this server's lease.
+type guardedBackend struct {
+	runtime.Runtime
+	io.Closer
 }

@@ -1,0 +1,59 @@
+// Package membership decides which of several servers on one database acts: it
+// keeps this server's lease, elects the leader, and takes over from servers
+// whose leases expired.
+//
+// # States of a server
+//
+//	             Register            Campaign                 ctx ends, OnLead has returned
+//	(starting) ───────────→ member ───────────→ leader ────────────────────→ member
+//	                         │  │                 │                          (resigned)
+//	                   Leave │  │ fenced          │ fenced, or another           │ Leave
+//	                         ↓  ↓                 ↓ server became leader         ↓
+//	                      (left) (exited at once) ←┘                           (left)
+//
+// A server registers, and renews its lease every HeartbeatInterval (Renew). It
+// campaigns after each renewal until it leads (Run). A new leader first fences
+// every expired server, and takes over their work; only then OnLead begins. The
+// renewal of a leader renews its leadership in the same transaction. So when
+// another server becomes leader because a leadership expired, the lease of the
+// former leader has expired too, and it is fenced before OnLead begins.
+//
+// A server that is fenced exits at once, as if it were killed: cleanup would
+// damage the work of the server that took over. A leader that learns that
+// another server leads exits in the same way.
+//
+// # The trust window
+//
+// All times in the database are the database's: it reads its own clock in the
+// transaction that renews, and in the one that compares. A server measures only
+// how long ago its last successful renewal began, by its own clocks. The two
+// never meet, so a server's clock may be wrong.
+//
+//	server A     renewal                                   A trusts its lease from
+//	(own clock)  begins  answered                          the begin of the renewal
+//	               ├────────┤
+//	               ├──── trusted: A uses the engine ────┤──── blocked: A does not ───→
+//	               0                                 LeaseTime
+//	database           ├────────── not expired ───────────┤── TakeoverMargin ──┤
+//	(its clock)        renewed                         +LeaseTime              │
+//	server B                                                                   ├─ may fence A
+//
+// The renewal is committed after it began, so the upper line always ends first,
+// by TakeoverMargin or more. A request to the engine that was sent at the last
+// moment has the margin to arrive. The elapsed time of A is the greater of what
+// its monotonic clock and its wall clock show: the former stops while the machine
+// is suspended, the latter can be set.
+//
+// The database rejects every change of a fenced server, because the fence raises
+// the epoch in the server's row, which each change checks and locks. An engine
+// does not know epochs. The lease protects it (Member.Guard).
+//
+// # Grace
+//
+// During an outage of the database no server can renew. Therefore a server does
+// not judge others for graceTime after it registered, after a gap between its own
+// renewals, and after the database's clock jumped forward: it neither fences an
+// expired server nor becomes leader in place of an expired one. What needs no
+// judgment is possible at once: a leadership that is free, and the work of a
+// server that left.
+package membership

@@ -1,0 +1,92 @@
+package membership
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	// graceTime is two heartbeats: every live server renews during it.
+	graceTime = 2 * HeartbeatInterval
+	// maxRenewalGap is the time between two renewals without an outage of the
+	// database. After a longer one the others may have missed theirs too.
+	maxRenewalGap = 2 * HeartbeatInterval
+	// maxClockDrift is how much further than this machine's clock the database's
+	// clock may advance between two renewals. More is a jump.
+	maxClockDrift = time.Second
+)
+
+// reading is one reading of this machine's clocks.
+type reading struct {
+	mono time.Duration // stops while the machine is suspended
+	wall time.Time     // can be set
+}
+
+// clock reads this machine's clocks.
+type clock func() reading
+
+// newClock returns the real clock.
+func newClock() clock {
+	start := time.Now()
+	return func() reading {
+		now := time.Now()
+		return reading{now.Sub(start), now.Round(0)}
+	}
+}
+
+// since returns the time between two readings, by the clock that shows more.
+func (r reading) since(earlier reading) time.Duration {
+	return max(r.mono-earlier.mono, r.wall.Sub(earlier.wall))
+}
+
+// lease is this server's view of its own lease.
+type lease struct {
+	clock clock
+
+	mu         sync.Mutex    // guards the fields below
+	valid      bool          // it was renewed, and this server has not left
+	left       bool          // this server left, or was fenced
+	begin      reading       // start of the last successful renewal
+	time       time.Time     // of that renewal, by the database's clock
+	graceUntil time.Duration // monotonic; other servers are not judged before
+}
+
+// renewed records a successful renewal that began at begin, and its time by the
+// database's clock.
+func (l *lease) renewed(begin reading, at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	gap := now.since(l.begin)
+	if !l.valid || gap > maxRenewalGap || at.Sub(l.time) > gap+maxClockDrift {
+		l.graceUntil = now.mono + graceTime
+	}
+	l.valid, l.begin, l.time = true, begin, at
+}
+
+// end ends the lease for good.
+func (l *lease) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.left = true
+}
+
+// isHeld reports whether no other server can have taken over from this one.
+func (l *lease) isHeld() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.isHeldAt(l.clock())
+}
+
+func (l *lease) isHeldAt(now reading) bool {
+	return l.valid && !l.left && now.since(l.begin) < LeaseTime
+}
+
+// mayJudge reports whether a lease that looks expired is one: this server could
+// renew its own, and so could the others.
+func (l *lease) mayJudge() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.clock()
+	return l.isHeldAt(now) && now.mono >= l.graceUntil
+}

@@ -1,0 +1,249 @@
+// Package membershiptest has a database in memory for tests of package
+// membership, and the suite that every membership.Store passes.
+package membershiptest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hostler/hostler/internal/membership"
+)
+
+// Database is a database in memory that several servers share. Its clock is the
+// test's, shifted.
+type Database struct {
+	mu       sync.Mutex
+	shift    time.Duration
+	replicas map[string]membership.Replica
+	renewed  map[string]time.Time // the last renewals, by the test's clock
+	lastID   int
+	holder   string
+	term     int64
+	expires  time.Time // zero: the leadership is free
+}
+
+// NewDatabase returns an empty database.
+func NewDatabase() *Database {
+	return &Database{replicas: map[string]membership.Replica{}, renewed: map[string]time.Time{}}
+}
+
+// ShiftClock moves the clock.
+func (d *Database) ShiftClock(by time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.shift += by
+}
+
+// Open returns a connection of one server.
+func (d *Database) Open() *Session { return &Session{db: d} }
+
+// HasFenced reports whether another server has fenced the server.
+func (d *Database) HasFenced(id string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	r, ok := d.replicas[id]
+	return !ok || r.Epoch != 1
+}
+
+// Term returns the leader and its term.
+func (d *Database) Term() (holder string, term int64) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.holder, d.term
+}
+
+// SinceRenewal returns the time since the server's last renewal, by the test's
+// clock.
+func (d *Database) SinceRenewal(id string) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Since(d.renewed[id])
+}
+
+// IDs returns the servers that have a row.
+func (d *Database) IDs() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var ids []string
+	for id := range d.replicas {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Session is a connection of one server. Its fields are set before it is used.
+type Session struct {
+	// Begin is called before a call of a method, and Answer after its
+	// transaction. They may block, and their errors are the method's.
+	Begin, Answer func(ctx context.Context, method string) error
+	// Unfinished is whether this server leaves work when it deregisters.
+	Unfinished func() bool
+
+	db *Database
+	id string
+}
+
+// ID returns the server's id.
+func (s *Session) ID() string { return s.id }
+
+var errUnregistered = errors.New("this server has not registered with the database")
+
+// call runs f as a transaction of this server.
+func (s *Session) call(ctx context.Context, method string, f func(now time.Time) error) error {
+	if s.Begin != nil {
+		if err := s.Begin(ctx, method); err != nil {
+			return err
+		}
+	}
+	if err := s.transact(method, f); err != nil {
+		return err
+	}
+	if s.Answer != nil {
+		return s.Answer(ctx, method)
+	}
+	return nil
+}
+
+func (s *Session) transact(method string, f func(now time.Time) error) error {
+	d := s.db
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if method != "Register" && s.id == "" {
+		return errUnregistered
+	}
+	if self, ok := d.replicas[s.id]; s.id != "" && method != "Expired" && (!ok || self.Epoch != 1) {
+		return fmt.Errorf("%s: %w", strings.ToLower(method), membership.ErrFenced)
+	}
+	return f(time.Now().Add(d.shift))
+}
+
+// Register implements membership.Store.
+func (s *Session) Register(ctx context.Context, host string) (r membership.Replica, err error) {
+	err = s.call(ctx, "Register", func(now time.Time) error {
+		s.db.lastID++
+		s.id = fmt.Sprintf("%s-%02d", host, s.db.lastID)
+		r = membership.Replica{ID: s.id, Host: host, Epoch: 1, StartedAt: now, ExpiresAt: now.Add(membership.LeaseTime)}
+		s.db.replicas[s.id], s.db.renewed[s.id] = r, time.Now()
+		return nil
+	})
+	return r, err
+}
+
+// Renew implements membership.Store.
+func (s *Session) Renew(ctx context.Context) (r membership.Renewal, err error) {
+	err = s.call(ctx, "Renew", func(now time.Time) error {
+		self := s.db.replicas[s.id]
+		self.ExpiresAt = now.Add(membership.LeaseTime)
+		s.db.replicas[s.id], s.db.renewed[s.id] = self, time.Now()
+		r = membership.Renewal{Time: now, Leads: s.db.holder == s.id && !s.db.expires.IsZero()}
+		if r.Leads {
+			s.db.expires = self.ExpiresAt
+		}
+		return nil
+	})
+	return r, err
+}
+
+// Deregister implements membership.Store.
+func (s *Session) Deregister(ctx context.Context) error {
+	err := s.call(ctx, "Deregister", func(time.Time) error {
+		if s.Unfinished != nil && s.Unfinished() {
+			self := s.db.replicas[s.id]
+			self.ExpiresAt = time.Time{}
+			s.db.replicas[s.id] = self
+			return nil
+		}
+		delete(s.db.replicas, s.id)
+		return nil
+	})
+	if errors.Is(err, membership.ErrFenced) {
+		return nil
+	}
+	return err
+}
+
+// Campaign implements membership.Store.
+func (s *Session) Campaign(ctx context.Context, takeExpired bool) (term int64, err error) {
+	err = s.call(ctx, "Campaign", func(now time.Time) error {
+		d := s.db
+		if d.holder != s.id {
+			if !d.expires.IsZero() && !(takeExpired && hasExpired(d.expires, now)) {
+				return nil
+			}
+			d.holder = s.id
+			d.term++
+		}
+		d.expires = now.Add(membership.LeaseTime)
+		term = d.term
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return term, nil
+}
+
+// Resign implements membership.Store.
+func (s *Session) Resign(ctx context.Context) error {
+	return s.call(ctx, "Resign", func(time.Time) error {
+		if s.db.holder == s.id {
+			s.db.expires = time.Time{}
+		}
+		return nil
+	})
+}
+
+// Expired implements membership.Store.
+func (s *Session) Expired(ctx context.Context) (expired []membership.Replica, err error) {
+	err = s.call(ctx, "Expired", func(now time.Time) error {
+		for id, r := range s.db.replicas {
+			if id != s.id && hasExpired(r.ExpiresAt, now) {
+				expired = append(expired, r)
+			}
+		}
+		return nil
+	})
+	slices.SortFunc(expired, func(a, b membership.Replica) int { return strings.Compare(a.ID, b.ID) })
+	return expired, err
+}
+
+// Fence implements membership.Store.
+func (s *Session) Fence(ctx context.Context, id string) (r membership.Replica, err error) {
+	err = s.call(ctx, "Fence", func(now time.Time) error {
+		var ok bool
+		if r, ok = s.db.replicas[id]; !ok {
+			return membership.ErrReplicaNotFound
+		}
+		if !hasExpired(r.ExpiresAt, now) {
+			return membership.ErrNotExpired
+		}
+		r.Epoch++
+		r.ExpiresAt = now.Add(membership.LeaseTime)
+		s.db.replicas[id] = r
+		return nil
+	})
+	return r, err
+}
+
+// RemoveReplica implements membership.Store.
+func (s *Session) RemoveReplica(ctx context.Context, r membership.Replica) error {
+	return s.call(ctx, "RemoveReplica", func(time.Time) error {
+		if now, ok := s.db.replicas[r.ID]; !ok || now.Epoch != r.Epoch {
+			return membership.ErrReplicaNotFound
+		}
+		delete(s.db.replicas, r.ID)
+		return nil
+	})
+}
+
+func hasExpired(expires, now time.Time) bool {
+	return expires.Before(now.Add(-membership.TakeoverMargin))
+}
+
+var _ membership.Store = (*Session)(nil)
