@@ -3,12 +3,16 @@ package api
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"sort"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
 )
 
 // The document lists exactly the routes of the mux, each with a summary.
@@ -46,5 +50,25 @@ func TestEveryCodeHasStatus(t *testing.T) {
 	for code, row := range statuses {
 		require.GreaterOrEqual(t, row.status, 400, code)
 		require.NotEmpty(t, row.title, code)
+	}
+}
+
+// The document names every state that a list can be filtered by.
+func TestDocumentHasEveryState(t *testing.T) {
+	var claims, containers []string
+	for _, s := range claim.States() {
+		claims = append(claims, string(s))
+	}
+	for _, s := range pool.States() {
+		containers = append(containers, string(s))
+	}
+	for _, c := range []struct {
+		in     any
+		states []string
+	}{{listClaimsIn{}, claims}, {listContainersIn{}, containers}} {
+		field, ok := reflect.TypeOf(c.in).FieldByName("State")
+		require.True(t, ok)
+		list, _, _ := strings.Cut(field.Tag.Get("doc"), ";")
+		require.ElementsMatch(t, c.states, strings.Split(strings.Replace(list, " or ", ", ", 1), ", "))
 	}
 }

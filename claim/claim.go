@@ -7,7 +7,13 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// State is a state in the lifecycle of a claim.
+// State is a state in the lifecycle of a claim:
+//
+//	pending ─→ active ─→ releasing ─→ released
+//	pending ─→ failed
+//	releasing ─→ release_failed ─→ releasing    (again, until the tenant's state is safe)
+//	active ─→ released    (with a database that is restored)
+//	release_failed ─→ released    (the same)
 type State string
 
 // The states of a claim. Pending, Active, Releasing and ReleaseFailed are

@@ -103,12 +103,10 @@ func (a *acquisition) snapshotTransition() *pool.Transition {
 		return nil
 	}
 	snapshotID := a.claim.Snapshot
-	return &pool.Transition{
-		From: []pool.State{pool.Claimed}, To: pool.Claimed,
-		Set: func(c *pool.Container) {
-			if snapshotID != "" {
-				c.Snapshot = snapshotID
-			}
-		},
-	}
+	note := pool.Note("", pool.Claimed, func(c *pool.Container) {
+		if snapshotID != "" {
+			c.Snapshot = snapshotID
+		}
+	})
+	return &note
 }

@@ -49,7 +49,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 			abort()
 		}
 	}()
-	c, err = s.store.UpdateClaim(ctx, Transition{ID: id, From: []State{Pending}, To: Pending})
+	c, err = s.store.UpdateClaim(ctx, Own(id, Pending))
 	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		return err
 	}
 	if !hooksStarted {
-		_, err = s.store.UpdateClaim(ctx, failTransition(id, serverStoppedReason, nil))
+		_, err = s.store.UpdateClaim(ctx, Fail(id, serverStoppedReason))
 		if errors.Is(err, pool.ErrConflict) {
 			return nil
 		}

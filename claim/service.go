@@ -194,7 +194,7 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 			return context.Cause(ctx)
 		}
 	}
-	_, err := s.store.UpdateClaim(ctx, failTransition(c.ID, ErrAborted.Error(), nil))
+	_, err := s.store.UpdateClaim(ctx, Fail(c.ID, ErrAborted.Error()))
 	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}
@@ -206,9 +206,9 @@ func (s *Service) Abort(ctx context.Context, c Claim) error {
 // unchanged. A touch that could not be stored is remembered by this server.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
-	c, err := s.store.UpdateClaim(ctx, Transition{
-		ID: id, From: []State{Active}, To: Active, Set: func(c *Claim) { c.TouchedAt = &now },
-	})
+	touch := Own(id, Active)
+	touch.Set = func(c *Claim) { c.TouchedAt = &now }
+	c, err := s.store.UpdateClaim(ctx, touch)
 	if errors.Is(err, pool.ErrConflict) {
 		return s.store.Claim(ctx, id)
 	}

@@ -324,13 +324,11 @@ func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType acti
 		details = map[string]any{}
 	}
 	details["direction"] = direction
-	_, err := ss.store.UpdateClaim(ctx, Transition{
-		ID: c.ID, From: States(), Set: set,
-		Events: []activity.Event{{
-			Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(details),
-		}},
-	})
-	if err != nil {
+	note := Note(c.ID, set, States()...)
+	note.Events = []activity.Event{{
+		Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(details),
+	}}
+	if _, err := ss.store.UpdateClaim(ctx, note); err != nil {
 		return fmt.Errorf("record the %s of the state of claim %s: %w", direction, c.ID, err)
 	}
 	return nil

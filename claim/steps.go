@@ -7,7 +7,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
@@ -173,16 +172,11 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 // returnToPool returns the unchanged container to the pool.
 func (a *acquisition) returnToPool(ctx context.Context) error {
 	isFresh := a.claim.Source == Fresh
-	transition := pool.Transition{
-		From: []pool.State{pool.Claimed}, To: pool.Idle,
-		Set: func(c *pool.Container) {
-			c.Claim = ""
-			if isFresh {
-				c.Tenant = "" // it never held files of the tenant
-			}
-		},
-		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container returned unused"}},
-	}
+	transition := pool.Return("container returned unused", func(c *pool.Container) {
+		if isFresh {
+			c.Tenant = "" // it never held files of the tenant
+		}
+	})
 	if err := a.detach(ctx, &transition); err != nil {
 		return fmt.Errorf("return container %s to the pool: %w", a.claim.Container, err)
 	}
@@ -191,10 +185,10 @@ func (a *acquisition) returnToPool(ctx context.Context) error {
 
 // detach removes the container from the claim, which stays pending.
 func (a *acquisition) detach(ctx context.Context, container *pool.Transition) error {
-	c, err := a.store.UpdateClaim(ctx, Transition{
-		ID: a.claim.ID, From: []State{Pending}, To: Pending, Container: container,
-		Set: func(c *Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} },
-	})
+	detached := Own(a.claim.ID, Pending)
+	detached.Container = container
+	detached.Set = func(c *Claim) { c.Container, c.Revision, c.Source, c.Endpoint = "", "", "", runtime.Endpoint{} }
+	c, err := a.store.UpdateClaim(ctx, detached)
 	if err == nil {
 		a.claim = c
 	}
@@ -230,20 +224,16 @@ func (a *acquisition) postClaim(ctx context.Context) error {
 // markActive records that the claim is active.
 func (a *acquisition) markActive(ctx context.Context) error {
 	now := time.Now().UTC()
-	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), Transition{
-		ID: a.claim.ID, From: []State{Pending}, To: Active, Container: a.snapshotTransition(),
-		Set: func(c *Claim) {
-			c.Hooks, c.Timings = Summaries(a.runs), a.timings
-			c.Warnings, c.ActiveAt = Warnings(a.runs), &now
-			if a.current.Pool.ClaimIdleTTL > 0 {
-				c.TouchedAt = &now
-			}
-		},
-		Events: []activity.Event{{
-			Type: activity.ClaimActivated, Message: "claim is active",
-			Data: activity.Data(map[string]any{"source": a.claim.Source, "timings": a.timings}),
-		}},
-	})
+	activation := Activate(a.claim.ID, a.claim.Source, a.timings)
+	activation.Container = a.snapshotTransition()
+	activation.Set = func(c *Claim) {
+		c.Hooks, c.Timings = Summaries(a.runs), a.timings
+		c.Warnings, c.ActiveAt = Warnings(a.runs), &now
+		if a.current.Pool.ClaimIdleTTL > 0 {
+			c.TouchedAt = &now
+		}
+	}
+	c, err := a.store.UpdateClaim(context.WithoutCancel(ctx), activation)
 	if err == nil {
 		a.claim = c
 	}
@@ -262,9 +252,13 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	if errors.Is(cause, errNotRecorded) {
 		return Claim{}, false, cause
 	}
-	c, err := a.store.UpdateClaim(ctx, failTransition(a.claim.ID, cause.Error(), func(c *Claim) {
+	failure := Fail(a.claim.ID, cause.Error())
+	setReason := failure.Set
+	failure.Set = func(c *Claim) {
+		setReason(c)
 		c.Hooks, c.Timings = Summaries(a.runs), a.timings
-	}))
+	}
+	c, err := a.store.UpdateClaim(ctx, failure)
 	a.pools.Wake(a.claim.Workload)
 	if errors.Is(err, pool.ErrConflict) {
 		c, err = a.store.Claim(ctx, a.claim.ID)
@@ -282,26 +276,6 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		return c, false, unavailable
 	}
 	return c, false, &FailedError{Claim: c, Step: step, Err: cause}
-}
-
-// failTransition returns the transition that fails a pending claim and destroys
-// its container, which a hook may have partly changed.
-func failTransition(id, reason string, set func(*Claim)) Transition {
-	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
-	now := time.Now().UTC()
-	return Transition{
-		ID: id, From: []State{Pending}, To: Failed, Container: &destroy,
-		Set: func(c *Claim) {
-			c.Reason, c.ReleasedAt = reason, &now
-			if set != nil {
-				set(c)
-			}
-		},
-		Events: []activity.Event{{
-			Type: activity.ClaimFailed, Message: "claim failed: " + reason,
-			Data: activity.Data(map[string]any{"reason": reason}),
-		}},
-	}
 }
 
 // Summaries returns the summaries of runs for a response.

@@ -3,8 +3,6 @@ package claim
 import (
 	"context"
 
-	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -35,7 +33,8 @@ type Store interface {
 	// that makes the caller responsible for a container of a newer server, or
 	// moves that container, is runtime.ErrNewer. UpdateClaim returns the new
 	// record. When the claim ends, its hook runs that are recorded as running
-	// end as unknown.
+	// end as unknown. A change of state that State.CanBecome does not allow is
+	// an error of the program and changes nothing.
 	UpdateClaim(ctx context.Context, m Transition) (Claim, error)
 	// Claim returns one record, or ErrClaimNotFound.
 	Claim(ctx context.Context, id string) (Claim, error)
@@ -53,29 +52,6 @@ type Reservation struct {
 	Revision    string // the workload's current one
 	Reuse       workload.Reuse
 	EnqueueOnly bool // add the claim but reserve no container: others wait before it
-}
-
-// Transition is a change of a claim and, in the same transaction, of its
-// container.
-type Transition struct {
-	ID   string
-	From []State // never empty
-	To   State   // empty: state and owner are unchanged
-	// If reports whether the change still applies to the current record. It runs
-	// within the transaction, like Set. nil always applies.
-	If func(Claim) bool
-	// Set changes the other fields of the record. It runs within the
-	// transaction, must be fast and must not block. nil changes nothing.
-	Set func(*Claim)
-	// Container, when not nil, also changes the claim's container. It is
-	// evaluated after Set, which may still modify it. Its ID is taken from the
-	// claim; it is skipped for a claim without a container. When the container
-	// is in none of the states Container.From, UpdateClaim returns
-	// pool.ErrConflict.
-	Container *pool.Transition
-	// Events record the change. Workload, Container, Tenant and Claim are filled
-	// in from the record before the change.
-	Events []activity.Event
 }
 
 // Filter selects claims. Empty fields match all.

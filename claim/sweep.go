@@ -110,7 +110,7 @@ func (s *Service) isAcquiring(id string) bool {
 
 // failStale fails a pending claim that no server works on.
 func (s *Service) failStale(ctx context.Context, c Claim, reason string) error {
-	_, err := s.store.UpdateClaim(ctx, failTransition(c.ID, reason, nil))
+	_, err := s.store.UpdateClaim(ctx, Fail(c.ID, reason))
 	if errors.Is(err, pool.ErrConflict) {
 		return nil
 	}

@@ -101,8 +101,10 @@ func TestFindings(t *testing.T) {
 			reserve(h, false)
 			require.NoError(h.T, h.RT.Create(h.T.Context(), runtime.Spec{ID: "c1", Workload: "w", Image: "box", Command: []string{"box", "idle"}}))
 			require.NoError(h.T, h.RT.Start(h.T.Context(), "c1"))
-			_, err := h.DB.UpdateClaim(h.T.Context(), claim.Transition{ID: "k1", From: []claim.State{claim.Pending}, To: claim.Releasing})
-			require.NoError(h.T, err)
+			for _, m := range []claim.Transition{claim.Activate("k1", claim.Fresh, nil), claim.BeginRelease("k1", "requested", false)} {
+				_, err := h.DB.UpdateClaim(h.T.Context(), m)
+				require.NoError(h.T, err)
+			}
 			advance(time.Hour)
 		}, doctor.Warning, "stuck_claim", "releasing for 1h0m0s", "hostler release k1"},
 		{"a disk that is nearly full", true, func(*flowtest.Harness) {}, doctor.Error, "disk", "64 MiB left", "free space"},

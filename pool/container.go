@@ -7,7 +7,12 @@ import (
 	"github.com/hostler/hostler/runtime"
 )
 
-// State is the state of a container in its lifecycle.
+// State is the state of a container in its lifecycle:
+//
+//	creating ─→ idle ─→ claimed ─→ destroying ─→ destroyed
+//	claimed ─→ idle    (released and reusable)
+//	idle ─→ destroying
+//	creating ─→ destroying
 type State string
 
 // The states of a container. A Destroyed one exists only as a record.

@@ -338,7 +338,7 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 
 // recordHealth records the health of a claimed container.
 func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health, reason string) error {
-	m := Transition{ID: k.ID, From: []State{Claimed}, To: Claimed, Set: func(k *Container) { k.Health, k.Reason = h, reason }}
+	m := Note(k.ID, Claimed, func(k *Container) { k.Health, k.Reason = h, reason })
 	if h == Unhealthy {
 		m.Events = []activity.Event{{Type: activity.ContainerUnhealthy, Message: reason}}
 	}

@@ -290,11 +290,10 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 // claimed, with health Exited, so that the claim can be released as usual.
 func (m *Manager) forceDestroy(ctx context.Context, c Container) error {
 	const reason = "an operator destroyed it while it was claimed"
-	_, err := m.store.UpdateContainer(ctx, Transition{
-		ID: c.ID, From: []State{Claimed}, To: Claimed,
-		Set:    func(c *Container) { c.Health, c.Reason = Exited, reason },
-		Events: []activity.Event{{Type: activity.ContainerDied, Message: "container destroyed by force: " + reason}},
-	})
+	_, err := m.store.UpdateContainer(ctx, Note(c.ID, Claimed,
+		func(c *Container) { c.Health, c.Reason = Exited, reason },
+		activity.Event{Type: activity.ContainerDied, Message: "container destroyed by force: " + reason},
+	))
 	if err != nil {
 		return fmt.Errorf("record the forced exit of container %s: %w", c.ID, err)
 	}

@@ -100,13 +100,10 @@ func (p *Pools) BeginDestroy(ctx context.Context, m Transition) error {
 // belongs to the tenant of its claim.
 func (p *Pools) RecordWiped(ctx context.Context, id, tenant string) (Container, error) {
 	now := time.Now().UTC()
-	return p.store.UpdateContainer(ctx, Transition{
-		ID: id, From: []State{Claimed}, To: Claimed,
-		Set: func(c *Container) { c.Tenant, c.Snapshot, c.WipedAt = tenant, "", &now },
-		Events: []activity.Event{{
-			Type: activity.ContainerWiped, Message: "container wiped and verified",
-		}},
-	})
+	return p.store.UpdateContainer(ctx, Note(id, Claimed,
+		func(c *Container) { c.Tenant, c.Snapshot, c.WipedAt = tenant, "", &now },
+		activity.Event{Type: activity.ContainerWiped, Message: "container wiped and verified"},
+	))
 }
 
 // Recover destroys those of the containers with these ids that an earlier

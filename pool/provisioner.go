@@ -9,7 +9,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
@@ -88,11 +87,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			return err
 		}},
 		flow.Step{Name: "idle", Do: func(ctx context.Context) error {
-			_, err := p.store.UpdateContainer(ctx, Transition{
-				ID: c.ID, From: []State{Creating}, To: Idle,
-				Set:    func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy },
-				Events: []activity.Event{{Type: activity.ContainerCreated, Message: "container created and idle"}},
-			})
+			_, err := p.store.UpdateContainer(ctx, Ready(c.ID, func(c *Container) { c.Endpoint, c.Health = endpoint, Healthy }))
 			return err
 		}},
 		// The watcher reports exits of idle containers only: an earlier exit would
@@ -126,20 +121,6 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 	return err
 }
 
-// BeginDestroy returns the transition that hands a container to the reaper. It
-// records the intent; the reaper destroys the container, if necessary after a
-// restart of the server.
-func BeginDestroy(id string, from []State, reason string) Transition {
-	return Transition{
-		ID: id, From: from, To: Destroying,
-		Set: func(c *Container) { c.Reason, c.Claim = reason, "" },
-		Events: []activity.Event{{
-			Type: activity.ContainerDestroying, Message: "destroying container: " + reason,
-			Data: activity.Data(map[string]any{"reason": reason}),
-		}},
-	}
-}
-
 // destroy performs what BeginDestroy has recorded: pre_destroy, stop, remove. It
 // is safe to run again after any step. It calls onStopping when most of the
 // remaining time is the container's grace period.
@@ -166,13 +147,7 @@ func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Work
 
 // markGone records that a container is destroyed.
 func (p *Provisioner) markGone(ctx context.Context, c Container) error {
-	_, err := p.store.UpdateContainer(ctx, Transition{
-		ID: c.ID, From: []State{Destroying}, To: Destroyed,
-		Events: []activity.Event{{
-			Type: activity.ContainerDestroyed, Message: "container destroyed: " + c.Reason,
-			Data: activity.Data(map[string]any{"reason": c.Reason}),
-		}},
-	})
+	_, err := p.store.UpdateContainer(ctx, finishDestroy(c.ID, c.Reason))
 	if isConflict(err) {
 		return nil
 	}

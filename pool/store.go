@@ -20,7 +20,9 @@ type Containers interface {
 	// UpdateContainer performs a transition and returns the new record. It returns
 	// ErrConflict if the container is not in one of the states m.From, and
 	// runtime.ErrNewer if a newer server created it. When a container becomes
-	// Destroyed, its running hook runs are recorded as unknown.
+	// Destroyed, its running hook runs are recorded as unknown. A change of state
+	// that State.CanBecome does not allow is an error of the program and changes
+	// nothing.
 	UpdateContainer(ctx context.Context, m Transition) (Container, error)
 	// Container returns one record in any state, or ErrContainerNotFound.
 	Container(ctx context.Context, id string) (Container, error)
@@ -55,19 +57,6 @@ type Count struct {
 	Used     bool // a tenant's data may be in them
 	Healthy  bool // neither unhealthy nor exited
 	N        int
-}
-
-// Transition is a change of one container record.
-type Transition struct {
-	ID   string
-	From []State // never empty
-	To   State   // may be the current state, to change other fields only
-	// Set changes the other fields of the record. It runs in the transaction and
-	// must not block. It may be nil.
-	Set func(*Container)
-	// Events record the change. Workload, Container, Tenant and Claim are set
-	// from the record before the change.
-	Events []activity.Event
 }
 
 // ContainerFilter selects the containers to list. An empty field matches all.

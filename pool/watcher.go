@@ -227,11 +227,7 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bo
 	m.Events = append([]activity.Event{event}, m.Events...)
 	_, err = w.store.UpdateContainer(ctx, m)
 	if isConflict(err) {
-		_, err = w.store.UpdateContainer(ctx, Transition{
-			ID: c.ID, From: []State{Claimed}, To: Claimed,
-			Set:    func(c *Container) { c.Health, c.Reason = Exited, reason },
-			Events: []activity.Event{event},
-		})
+		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))
 	}
 	c.Reason = reason
 	return c, err == nil, err

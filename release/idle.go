@@ -189,14 +189,11 @@ func (s *Service) stateChangedSince(ctx context.Context, c claim.Claim, since ti
 	if now := time.Now(); at.After(now) {
 		at = now // the container's clock is ahead
 	}
-	_, err = s.store.UpdateClaim(ctx, claim.Transition{
-		ID: c.ID, From: []claim.State{claim.Active},
-		Set: func(c *claim.Claim) {
-			if at.After(c.LastActive()) { // the tenant may have claimed or touched it since
-				c.TouchedAt = &at
-			}
-		},
-	})
+	_, err = s.store.UpdateClaim(ctx, claim.Note(c.ID, func(c *claim.Claim) {
+		if at.After(c.LastActive()) { // the tenant may have claimed or touched it since
+			c.TouchedAt = &at
+		}
+	}, claim.Active))
 	if errors.Is(err, pool.ErrConflict) {
 		err = nil // it has ended in the meantime
 	}

@@ -17,7 +17,7 @@ import (
 // failed claims and containers are recorded by then.
 func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 	for _, id := range claims {
-		_, err := s.store.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{claim.Releasing}, To: claim.Releasing})
+		_, err := s.store.UpdateClaim(ctx, claim.Own(id, claim.Releasing))
 		if err != nil && !errors.Is(err, pool.ErrConflict) {
 			return fmt.Errorf("take over the release of claim %s: %w", id, err)
 		}

@@ -31,15 +31,28 @@ func TestTakeOverResumesHookRuns(t *testing.T) {
 		c, err := h.DB.Reserve(ctx, claim.Reservation{Claim: id, Workload: "w", Tenant: string(state), Revision: revision})
 		require.NoError(t, err)
 		return id, c.Container, func() {
-			_, err := h.DB.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{claim.Pending}, To: state})
-			require.NoError(t, err)
+			from := claim.Pending
+			for _, to := range map[claim.State][]claim.State{
+				claim.Pending: {}, claim.Active: {claim.Active}, claim.Releasing: {claim.Active, claim.Releasing},
+				claim.ReleaseFailed: {claim.Active, claim.Releasing, claim.ReleaseFailed},
+				claim.Released:      {claim.Active, claim.Releasing, claim.Released}, claim.Failed: {claim.Failed},
+			}[state] {
+				_, err := h.DB.UpdateClaim(ctx, claim.Transition{ID: id, From: []claim.State{from}, To: to})
+				require.NoError(t, err)
+				from = to
+			}
+			require.Equal(t, state, from)
 		}
 	}
 	containerIn := func(state pool.State) (string, func()) {
 		id := "box-" + string(state)
 		require.NoError(t, h.DB.AddContainer(ctx, pool.Container{ID: id, Workload: "w", Revision: revision, State: pool.Creating}, 100))
 		return id, func() {
-			_, err := h.DB.UpdateContainer(ctx, pool.Transition{ID: id, From: []pool.State{pool.Creating}, To: state})
+			if state == pool.Destroyed {
+				_, err := h.DB.UpdateContainer(ctx, pool.BeginDestroy(id, []pool.State{pool.Creating}, "test"))
+				require.NoError(t, err)
+			}
+			_, err := h.DB.UpdateContainer(ctx, pool.Transition{ID: id, From: []pool.State{pool.Creating, pool.Destroying}, To: state})
 			require.NoError(t, err)
 		}
 	}

@@ -206,14 +206,10 @@ func (s *Service) addDiscard(ctx context.Context, id string, r Request) error {
 // recordDiscard records that the state of a releasing claim is discarded. That
 // is final: every later step of the release reads it again.
 func (s *Service) recordDiscard(ctx context.Context, id string) error {
-	_, err := s.store.UpdateClaim(ctx, claim.Transition{
-		ID: id, From: []claim.State{claim.Releasing, claim.ReleaseFailed}, // the owner does not change
-		If:  func(c claim.Claim) bool { return !c.Discard },
-		Set: func(c *claim.Claim) { c.Discard = true },
-		Events: []activity.Event{{
-			Type: activity.ClaimDiscarded, Message: "state of the tenant discarded",
-		}},
-	})
+	discard := claim.Note(id, func(c *claim.Claim) { c.Discard = true }, claim.Releasing, claim.ReleaseFailed)
+	discard.If = func(c claim.Claim) bool { return !c.Discard }
+	discard.Events = []activity.Event{{Type: activity.ClaimDiscarded, Message: "state of the tenant discarded"}}
+	_, err := s.store.UpdateClaim(ctx, discard)
 	if errors.Is(err, pool.ErrConflict) {
 		return nil // it is recorded, or the release has ended, or will read it when it starts
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flow"
@@ -28,7 +27,8 @@ type operation struct {
 	timings        flow.Timings
 	runs           []hooks.Run // of pre_release
 	warnings       []string
-	disposeReason  string // why the container is not returned to the pool
+	unusable       string // why the container cannot be reused, found by a step
+	disposition    disposition
 	processesEnded bool   // its processes were stopped for the upload
 	lossReason     string // why the changes since the last snapshot are lost
 }
@@ -67,19 +67,14 @@ func (op *operation) markReleasing(ctx context.Context) error {
 	discard := op.discard.Load()
 	if op.claim.State == claim.Active || op.claim.State == claim.ReleaseFailed {
 		failed := op.claim.Reason
-		c, err := op.store.UpdateClaim(ctx, claim.Transition{
-			ID: op.claim.ID, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-			If: op.request.onlyIf,
-			Set: func(c *claim.Claim) {
-				failed = c.Reason
-				c.Reason, c.RetryAt = op.request.Reason, nil
-				c.Discard = c.Discard || op.discard.Load()
-			},
-			Events: []activity.Event{{
-				Type: activity.ClaimReleasing, Message: "claim is being released: " + op.request.Reason,
-				Data: activity.Data(map[string]any{"discard": discard || op.claim.Discard}),
-			}},
-		})
+		begin := claim.BeginRelease(op.claim.ID, op.request.Reason, discard || op.claim.Discard)
+		begin.If = op.request.onlyIf
+		begin.Set = func(c *claim.Claim) {
+			failed = c.Reason
+			c.Reason, c.RetryAt = op.request.Reason, nil
+			c.Discard = c.Discard || op.discard.Load()
+		}
+		c, err := op.store.UpdateClaim(ctx, begin)
 		if errors.Is(err, pool.ErrConflict) {
 			return errAlreadyReleasing
 		}
@@ -88,7 +83,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 		}
 		op.claim = c
 		if op.request.skipUpload {
-			op.disposeReason, op.lossReason = "the state upload failed", failed
+			op.unusable, op.lossReason = "the state upload failed", failed
 		}
 	}
 	if discard && !op.claim.Discard {
@@ -125,7 +120,7 @@ func (op *operation) checkProtocol() error {
 	if op.hasSyncOnRelease() && !op.claim.Discard {
 		return &claim.SyncError{Direction: "upload", Err: err}
 	}
-	op.disposeReason = err.Error()
+	op.unusable = err.Error()
 	return nil
 }
 
@@ -164,11 +159,11 @@ func (op *operation) preRelease(ctx context.Context) error {
 	}
 	for _, r := range op.runs {
 		if r.State == hooks.Unknown || r.State == hooks.Lost {
-			op.disposeReason = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
+			op.unusable = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
 		}
 	}
 	if errors.Is(err, runtime.ErrTainted) {
-		op.disposeReason = "a process of a hook may still run"
+		op.unusable = "a process of a hook may still run"
 	}
 	failed := claim.Warnings(op.runs)
 	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError {
@@ -181,18 +176,15 @@ func (op *operation) preRelease(ctx context.Context) error {
 // restartOrDispose decides whether the container can return to the pool, and
 // ends all processes that the tenant left in it.
 func (op *operation) restartOrDispose(ctx context.Context) error {
-	if op.disposeReason == "" {
-		reason, err := op.checkReuse(ctx)
-		if err != nil {
-			return err
-		}
-		op.disposeReason = reason
+	f, err := op.facts(ctx)
+	if err != nil {
+		return err
 	}
-	if op.disposeReason != "" && !op.needsMain() {
+	if op.disposition = f.dispose(); op.disposition.destroy && !op.needsMain() {
 		return nil
 	}
 	op.pools.Health.MarkRestarted(op.claim.Container)
-	err := op.restart(ctx)
+	err = op.restart(ctx)
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -201,9 +193,9 @@ func (op *operation) restartOrDispose(ctx context.Context) error {
 		// all files, until the engine is available.
 		return fmt.Errorf("restart container: %w", err)
 	}
-	if err != nil && op.disposeReason == "" {
+	if err != nil && !op.disposition.destroy {
 		op.log.Info("restart of released container failed; destroying it", "container", op.claim.Container, "error", err)
-		op.disposeReason = "it could not be restarted: " + err.Error()
+		op.disposition = facts{unusable: "it could not be restarted: " + err.Error()}.dispose()
 	}
 	return nil
 }
@@ -216,83 +208,53 @@ func (op *operation) needsMain() bool {
 		!op.rt.Protocols().IsTooOld(op.container.Protocol) // this server cannot start it
 }
 
-// checkReuse returns why the container cannot be reused, or "".
-func (op *operation) checkReuse(ctx context.Context) (string, error) {
+// facts reads what the disposition of the container depends on. A container
+// that is unusable is destroyed whatever the rest is.
+func (op *operation) facts(ctx context.Context) (facts, error) {
+	f := facts{unusable: op.unusable, health: op.container.Health}
+	if op.unusable != "" {
+		return f, nil
+	}
 	current, record, err := op.pools.Catalog.Current(ctx, op.claim.Workload)
 	if errors.Is(err, pool.ErrWorkloadNotFound) {
-		return "its workload is deleted", nil
+		f.deleted = true
+		return f, nil
 	}
 	if err != nil {
-		return "", err
+		return f, err
 	}
 	if err := op.refreshDiscard(ctx); err != nil {
-		return "", err
+		return f, err
 	}
-	switch {
-	case op.claim.Discard:
-		return discardedReason, nil
-	case record.Draining:
-		return "the pool is draining", nil
-	case current.Pool.Reuse == workload.ReuseNever:
-		return "it was used and reuse is never", nil
-	case pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current) != "":
-		return pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current), nil
-	case op.container.Health != pool.Healthy:
-		return "it is " + string(op.container.Health), nil
-	}
-	return "", nil
+	f.discard, f.draining, f.reuseNever = op.claim.Discard, record.Draining, current.Pool.Reuse == workload.ReuseNever
+	f.outdated = pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current)
+	return f, nil
 }
 
 // markReleased releases the container and ends the claim in one transaction.
 // Changes that others recorded in the claim until then count: a discard, or an
 // upload.
 func (op *operation) markReleased(ctx context.Context) error {
-	var snapshotID string
-	transition := pool.Transition{
-		From: []pool.State{pool.Claimed}, To: pool.Idle,
-		Set: func(c *pool.Container) {
-			c.Claim = ""
-			if snapshotID != "" { // otherwise it is unchanged
-				c.Snapshot = snapshotID
-			}
-		},
-		Events: []activity.Event{{Type: activity.ContainerReleased, Message: "container returned to the pool"}},
-	}
-	destroy := func(why string) { transition = pool.BeginDestroy("", []pool.State{pool.Claimed}, why) }
-	if op.disposeReason != "" {
-		destroy(op.disposeReason)
-	}
 	now := time.Now().UTC()
-	c, err := op.store.UpdateClaim(ctx, claim.Transition{
-		ID: op.claim.ID, From: []claim.State{claim.Releasing}, To: claim.Released, Container: &transition,
-		Set: func(c *claim.Claim) {
-			snapshotID = c.Snapshot
-			switch {
-			case op.disposeReason != "":
-			case c.Discard:
-				destroy(discardedReason)
-			case c.Health == string(pool.Exited), c.Health == string(pool.Unhealthy):
-				destroy("it is " + c.Health)
-			}
-			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
-			c.Hooks = append(c.Hooks, claim.Summaries(op.runs)...)
-			c.Warnings = append(c.Warnings, op.warnings...)
-			if c.Timings == nil {
-				c.Timings = map[string]float64{}
-			}
-			maps.Copy(c.Timings, op.timings)
-		},
-		Events: append(op.lossEvents(), activity.Event{
-			Type: activity.ClaimReleased, Message: "claim is released: " + op.request.Reason,
-			Data: activity.Data(map[string]any{"reason": op.request.Reason, "warnings": op.warnings, "timings": op.timings}),
-		}),
-	})
+	lost := op.lossEvents()
+	finish := claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.timings)
+	finish.Events = append(lost, finish.Events...)
+	finish.Container = &pool.Transition{}
+	finish.Set = func(c *claim.Claim) {
+		last := facts{unusable: op.disposition.reason, discard: c.Discard, health: pool.Health(c.Health)}
+		*finish.Container = last.dispose().transition(c.Snapshot)
+		c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
+		c.Hooks = append(c.Hooks, claim.Summaries(op.runs)...)
+		c.Warnings = append(c.Warnings, op.warnings...)
+		if c.Timings == nil {
+			c.Timings = map[string]float64{}
+		}
+		maps.Copy(c.Timings, op.timings)
+	}
+	c, err := op.store.UpdateClaim(ctx, finish)
 	if err != nil {
 		return fmt.Errorf("record the release: %w", err)
 	}
 	op.claim = c
 	return nil
 }
-
-// discardedReason is why the container of a discarded claim is destroyed.
-const discardedReason = "its tenant discarded it"

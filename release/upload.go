@@ -56,7 +56,7 @@ func (op *operation) uploadState(ctx context.Context) error {
 		return context.Cause(ctx) // it was canceled, which is not an error of the sink
 	case errors.Is(err, runtime.ErrNotFound):
 		// There is nothing left to upload.
-		op.disposeReason, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
+		op.unusable, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
 	case errors.Is(err, runtime.ErrUnavailable), errors.Is(err, runtime.ErrStaleFence):
 		return fmt.Errorf("upload the tenant's state: %w", err)
@@ -74,7 +74,7 @@ func (op *operation) stopAndUpload(ctx context.Context) error {
 	op.processesEnded = true
 	c, _, err := op.claims.StateSync.Upload(ctx, op.claim, op.w, "release")
 	if errors.Is(err, runtime.ErrNotRunning) || errors.Is(err, runtime.ErrContainerExited) {
-		op.disposeReason = "it exited before its release"
+		op.unusable = "it exited before its release"
 		if err = op.start(ctx); err != nil {
 			// A tenant may have removed the main process's program, or what the
 			// engine needs to start a container.
@@ -139,18 +139,13 @@ func (op *operation) retainForRetry(ctx context.Context, cause *claim.SyncError)
 		failures, since = op.claim.Failures+1, op.claim.FailedAt
 	}
 	at := retryAt(reason, failures, now)
-	c, err := op.store.UpdateClaim(ctx, claim.Transition{
-		ID: op.claim.ID, From: []claim.State{claim.Releasing}, To: claim.ReleaseFailed,
-		If: func(c claim.Claim) bool { return !c.Discard },
-		Set: func(c *claim.Claim) {
-			c.Reason, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = cause.Error(), at, failures, reason, since
-		},
-		Events: []activity.Event{{
-			Type:    activity.ClaimReleaseFailed,
-			Message: "state upload failed; container retained: " + cause.Error(),
-			Data:    activity.Data(map[string]any{"error": cause.Error(), "reason": reason, "failures": failures, "retry_at": at}),
-		}},
-	})
+	retained := claim.Retain(op.claim.ID, "state upload failed; container retained: "+cause.Error(),
+		map[string]any{"error": cause.Error(), "reason": reason, "failures": failures, "retry_at": at})
+	retained.If = func(c claim.Claim) bool { return !c.Discard }
+	retained.Set = func(c *claim.Claim) {
+		c.Reason, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = cause.Error(), at, failures, reason, since
+	}
+	c, err := op.store.UpdateClaim(ctx, retained)
 	if errors.Is(err, pool.ErrConflict) {
 		return op.claim, errAlreadyReleasing // it was discarded, or another server owns it
 	}

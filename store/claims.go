@@ -100,6 +100,9 @@ func moveClaim(t *tx, m claim.Transition) (claim.Claim, error) {
 	if isNote {
 		m.To, owner = before.State, before.Owner // a note is not a transition
 	}
+	if !before.State.CanBecome(m.To) {
+		return before, fmt.Errorf("a claim that is %s cannot become %s", before.State, m.To)
+	}
 	after := updatedClaim(t, before, m)
 	after.Owner = owner
 	for _, e := range m.Events {

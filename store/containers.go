@@ -131,6 +131,9 @@ func moveContainer(t *tx, m pool.Transition) (pool.Container, error) {
 	if err := t.checkProtocol(before.Protocol); err != nil {
 		return before, err
 	}
+	if !before.State.CanBecome(m.To) {
+		return before, fmt.Errorf("a container that is %s cannot become %s", before.State, m.To)
+	}
 	after := before
 	after.Endpoint.Ports = slices.Clone(before.Endpoint.Ports)
 	if m.Set != nil {

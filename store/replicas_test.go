@@ -221,7 +221,7 @@ func TestOwnedRecords(t *testing.T) {
 			require.Equal(t, store.OwnedRecords{Claims: []string{early.Claim}}, before,
 				"creating a container for a claim does not change its owner")
 
-			_, err = db.UpdateContainer(ctx, pool.Transition{ID: "k", From: []pool.State{pool.Creating}, To: pool.Claimed})
+			_, err = db.UpdateContainer(ctx, pool.Transition{ID: "k", From: []pool.State{pool.Creating}, To: pool.Idle})
 			require.NoError(t, err)
 			run.State = hooks.Succeeded
 			require.NoError(t, db.RunEnded(ctx, run))

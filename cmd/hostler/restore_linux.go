@@ -7,11 +7,9 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
@@ -176,16 +174,9 @@ func invalidateClaims(ctx context.Context, db *store.DB, done *restoreResult) er
 // endClaim ends a claim with its container. A pending claim fails: no caller
 // waits for its response any more.
 func endClaim(ctx context.Context, db *store.DB, c claim.Claim) error {
-	to, event := claim.Released, activity.ClaimReleased
-	if c.State == claim.Pending {
-		to, event = claim.Failed, activity.ClaimFailed
-	}
-	now := time.Now().UTC()
+	end := claim.End(c.ID, c.State, restoredReason)
 	destroy := pool.BeginDestroy("", []pool.State{pool.Creating, pool.Claimed}, restoredReason)
-	_, err := db.UpdateClaim(ctx, claim.Transition{
-		ID: c.ID, From: []claim.State{c.State}, To: to, Container: &destroy,
-		Set:    func(c *claim.Claim) { c.Reason, c.ReleasedAt, c.RetryAt = restoredReason, &now, nil },
-		Events: []activity.Event{{Type: event, Message: "claim ended: " + restoredReason}},
-	})
+	end.Container = &destroy
+	_, err := db.UpdateClaim(ctx, end)
 	return err
 }

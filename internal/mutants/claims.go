@@ -148,10 +148,10 @@ var claims = []mutation{
 	{
 		desc: "the snapshot of a container is not recorded when its claim becomes active", test: "TestContainerRecordsSnapshot",
 		file: "claim/prepare.go",
-		old: `			if snapshotID != "" {
-				c.Snapshot`,
-		new: `			if snapshotID == "none" {
-				c.Snapshot`,
+		old: `		if snapshotID != "" {
+			c.Snapshot`,
+		new: `		if snapshotID == "none" {
+			c.Snapshot`,
 	},
 	{
 		desc: "an abort does not wait for the claim in progress", test: "TestAbortRecordsEndOfClaim",
@@ -185,5 +185,26 @@ var claims = []mutation{
 		t.slow = nil
 	}
 `,
+	},
+	{
+		desc: "an active claim can fail", test: "TestDiagram",
+		file: "claim/transition.go",
+		old: `	{fail, Pending, Failed, activity.ClaimFailed},
+`,
+		new: `	{fail, Pending, Failed, activity.ClaimFailed},
+	{fail, Active, Failed, activity.ClaimFailed},
+`,
+	},
+	{
+		desc: "storage accepts any change of a claim's state", test: "TestSQLite",
+		file: "store/claims.go",
+		old:  `	if !before.State.CanBecome(m.To) {`,
+		new:  `	if before.State == "" {`,
+	},
+	{
+		desc: "storage accepts any change of a container's state", test: "TestSQLite",
+		file: "store/containers.go",
+		old:  `	if !before.State.CanBecome(m.To) {`,
+		new:  `	if before.State == "" {`,
 	},
 }

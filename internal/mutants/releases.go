@@ -5,7 +5,7 @@ var releases = []mutation{
 	{
 		desc: "a discard with the release is not recorded with it", test: "TestDiscardIsRecordedWithRelease",
 		file: "release/steps.go",
-		old: `				c.Discard = c.Discard || op.discard.Load()
+		old: `			c.Discard = c.Discard || op.discard.Load()
 `,
 	},
 	{
@@ -28,16 +28,14 @@ var releases = []mutation{
 	{
 		desc: "a discarded container returns to the pool when the discard came last", test: "TestDiscardJoinsRunningRelease",
 		file: "release/steps.go",
-		old: `			case c.Discard:
-				destroy(discardedReason)
-`,
+		old:  `discard: c.Discard, health: pool.Health(c.Health)}`,
+		new:  `health: pool.Health(c.Health)}`,
 	},
 	{
 		desc: "a container that became unhealthy during its release returns to the pool", test: "TestUnhealthyDuringReleaseIsDestroyed",
 		file: "release/steps.go",
-		old: `			case c.Health == string(pool.Exited), c.Health == string(pool.Unhealthy):
-				destroy("it is " + c.Health)
-`,
+		old:  `discard: c.Discard, health: pool.Health(c.Health)}`,
+		new:  `discard: c.Discard, health: pool.Healthy}`,
 	},
 	{
 		desc: "a container is destroyed when its engine is unavailable", test: "TestEngineUnavailableAtRelease",
@@ -50,15 +48,14 @@ var releases = []mutation{
 	{
 		desc: "a container of an old revision returns to the pool", test: "TestOutdatedContainerIsDestroyed",
 		file: "release/steps.go",
-		old: `	case pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current) != "":
-		return pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current), nil
+		old: `	f.outdated = pool.OutdatedReason(op.container, record.Revision, op.rt.Protocols().Current)
 `,
 	},
 	{
 		desc: "a container in which a hook may still run returns to the pool", test: "TestPreReleaseFails",
 		file: "release/steps.go",
 		old: `	if errors.Is(err, runtime.ErrTainted) {
-		op.disposeReason = "a process of a hook may still run"
+		op.unusable = "a process of a hook may still run"
 	}
 `,
 	},
@@ -71,17 +68,17 @@ var releases = []mutation{
 	{
 		desc: "a successful release does not reset its failures", test: "TestFailedUploadRetainsContainer",
 		file: "release/steps.go",
-		old: `			c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
+		old: `		c.ReleasedAt, c.Failures, c.RetryAt, c.FailureReason, c.FailedAt = &now, 0, nil, "", nil
 `,
-		new: `			c.ReleasedAt = &now
+		new: `		c.ReleasedAt = &now
 `,
 	},
 	{
 		desc: "the snapshot of a container is not recorded at its release", test: "TestOutdatedAffinityContainerIsWiped",
-		file: "release/steps.go",
-		old: `				c.Snapshot = snapshotID
+		file: "release/disposition.go",
+		old: `			c.Snapshot = snapshotID
 `,
-		new: `				c.Snapshot = ""
+		new: `			c.Snapshot = ""
 `,
 	},
 	{
@@ -98,11 +95,8 @@ var releases = []mutation{
 	{
 		desc: "a claim is retained although its state is discarded", test: "TestDiscardRacesFailedUpload",
 		file: "release/upload.go",
-		old: `		If: func(c claim.Claim) bool { return !c.Discard },
-		Set: func(c *claim.Claim) {
-			c.Reason, c.RetryAt`,
-		new: `		Set: func(c *claim.Claim) {
-			c.Reason, c.RetryAt`,
+		old: `	retained.If = func(c claim.Claim) bool { return !c.Discard }
+`,
 	},
 	{
 		desc: "each failure restarts release_failed_ttl", test: "TestReleaseFailureReasons",
@@ -121,7 +115,7 @@ var releases = []mutation{
 	{
 		desc: "the upload from a missing container is retried", test: "TestReleaseOfMissingContainer",
 		file: "release/upload.go",
-		old: `		op.disposeReason, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
+		old: `		op.unusable, op.lossReason = "it disappeared", "the container disappeared: "+err.Error()
 		return nil
 `,
 		new: `		return err
@@ -136,7 +130,7 @@ var releases = []mutation{
 	{
 		desc: "a container that was started for the upload returns to the pool", test: "TestContainerStartedForUploadIsDestroyed",
 		file: "release/upload.go",
-		old: `		op.disposeReason = "it exited before its release"
+		old: `		op.unusable = "it exited before its release"
 `,
 	},
 	{
@@ -187,7 +181,7 @@ var releases = []mutation{
 	{
 		desc: "the response of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old: `			c.Warnings = append(c.Warnings, op.warnings...)
+		old: `		c.Warnings = append(c.Warnings, op.warnings...)
 `,
 	},
 	{
@@ -218,5 +212,17 @@ var releases = []mutation{
 		new: `	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	return op.rt.Restart(`,
+	},
+	{
+		desc: "a discarded container may return to the pool", test: "TestDispose",
+		file: "release/disposition.go",
+		old: `		{f.discard, "its tenant discarded it"},
+`,
+	},
+	{
+		desc: "a container that is neither healthy nor unhealthy returns to the pool", test: "TestDispose",
+		file: "release/disposition.go",
+		old:  `{f.health != pool.Healthy, `,
+		new:  `{f.health == pool.Unhealthy, `,
 	},
 }

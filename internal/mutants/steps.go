@@ -73,8 +73,8 @@ var steps = []mutation{
 	{
 		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old:  `"reason": op.request.Reason, "warnings": op.warnings, `,
-		new:  `"reason": op.request.Reason, `,
+		old:  `claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.timings)`,
+		new:  `claim.Finish(op.claim.ID, op.request.Reason, nil, op.timings)`,
 	},
 	{
 		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",
@@ -124,10 +124,10 @@ var steps = []mutation{
 	},
 	{
 		desc: "the container of a failed claim becomes idle", test: "TestPostClaimFails",
-		file: "claim/steps.go",
+		file: "claim/transition.go",
 		old: `	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 `,
-		new: `	destroy := pool.Transition{From: []pool.State{pool.Claimed}, To: pool.Idle, Set: func(c *pool.Container) { c.Claim = "" }}
+		new: `	destroy := pool.Return("its claim failed", func(*pool.Container) {})
 `,
 	},
 	{

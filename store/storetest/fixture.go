@@ -199,5 +199,5 @@ var containerStateOf = map[activity.Type]pool.State{
 var claimStateOf = map[activity.Type]claim.State{
 	activity.ClaimRequested: claim.Pending, activity.ClaimActivated: claim.Active,
 	activity.ClaimReleasing: claim.Releasing, activity.ClaimReleased: claim.Released,
-	activity.ClaimFailed: claim.Failed,
+	activity.ClaimFailed: claim.Failed, activity.ClaimReleaseFailed: claim.ReleaseFailed,
 }

@@ -56,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		test func(t *testing.T, s Store)
 	}{
 		{"container is added and moved", containerTransitions},
+		{"change of state that no flow has is refused", illegalTransitions},
 		{"container events take what they leave out from before the change", containerEvents},
 		{"pool is full at its bound", poolFull},
 		{"container for a pending claim", containerForClaim},

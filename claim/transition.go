@@ -1,0 +1,154 @@
+package claim
+
+import (
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/pool"
+)
+
+// The names of the transitions.
+const (
+	request      = "request"
+	activate     = "activate"
+	fail         = "fail"
+	beginRelease = "begin release"
+	retain       = "retain"
+	finish       = "finish"
+	end          = "end"
+)
+
+// transitions are all legal changes of a claim's state, and the types of the
+// events that record them. Package store refuses any other change.
+var transitions = []transition{
+	{request, "", Pending, activity.ClaimRequested}, // by Store.Reserve
+	{activate, Pending, Active, activity.ClaimActivated},
+	{fail, Pending, Failed, activity.ClaimFailed},
+	{beginRelease, Active, Releasing, activity.ClaimReleasing},
+	{beginRelease, ReleaseFailed, Releasing, activity.ClaimReleasing},
+	{retain, Releasing, ReleaseFailed, activity.ClaimReleaseFailed},
+	{finish, Releasing, Released, activity.ClaimReleased},
+	{end, Active, Released, activity.ClaimReleased},
+	{end, Releasing, Released, activity.ClaimReleased},
+	{end, ReleaseFailed, Released, activity.ClaimReleased},
+}
+
+// transition is a row of transitions.
+type transition struct {
+	name     string
+	from, to State
+	event    activity.Type
+}
+
+// CanBecome reports whether a claim in state s may change to the other state. A
+// change of other fields only is always allowed.
+func (s State) CanBecome(to State) bool {
+	for _, t := range transitions {
+		if t.from == s && t.to == to {
+			return true
+		}
+	}
+	return s == to
+}
+
+// Transition is a change of a claim and, in the same transaction, of its
+// container. The functions below return those that exist; callers add Set, If
+// and Container.
+type Transition struct {
+	ID   string
+	From []State // never empty
+	To   State   // empty: state and owner are unchanged
+	// If reports whether the change still applies to the current record. It runs
+	// within the transaction, like Set. nil always applies.
+	If func(Claim) bool
+	// Set changes the other fields of the record. It runs within the
+	// transaction, must be fast and must not block. nil changes nothing.
+	Set func(*Claim)
+	// Container, when not nil, also changes the claim's container. It is
+	// evaluated after Set, which may still modify it. Its ID is taken from the
+	// claim; it is skipped for a claim without a container. When the container
+	// is in none of the states Container.From, UpdateClaim returns
+	// pool.ErrConflict.
+	Container *pool.Transition
+	// Events record the change. Workload, Container, Tenant and Claim are filled
+	// in from the record before the change.
+	Events []activity.Event
+}
+
+// newTransition returns the named transition from every state that has it, with
+// its event.
+func newTransition(name, id string, event activity.Event) Transition {
+	m := Transition{ID: id}
+	for _, t := range transitions {
+		if t.name == name {
+			m.From, m.To, event.Type = append(m.From, t.from), t.to, t.event
+		}
+	}
+	m.Events = []activity.Event{event}
+	return m
+}
+
+// Activate makes a pending claim active.
+func Activate(id string, source Source, timings map[string]float64) Transition {
+	return newTransition(activate, id, activity.Event{
+		Message: "claim is active", Data: activity.Data(map[string]any{"source": source, "timings": timings}),
+	})
+}
+
+// Fail ends a pending claim and destroys its container, which a hook may have
+// partly changed.
+func Fail(id, reason string) Transition {
+	m := newTransition(fail, id, activity.Event{
+		Message: "claim failed: " + reason, Data: activity.Data(map[string]any{"reason": reason}),
+	})
+	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
+	m.Container = &destroy
+	now := time.Now().UTC()
+	m.Set = func(c *Claim) { c.Reason, c.ReleasedAt = reason, &now }
+	return m
+}
+
+// BeginRelease makes an active claim, or one whose release failed, releasing.
+func BeginRelease(id, reason string, discard bool) Transition {
+	return newTransition(beginRelease, id, activity.Event{
+		Message: "claim is being released: " + reason, Data: activity.Data(map[string]any{"discard": discard}),
+	})
+}
+
+// Retain records that the release of a claim failed. The claim keeps its
+// container.
+func Retain(id, message string, details map[string]any) Transition {
+	return newTransition(retain, id, activity.Event{Message: message, Data: activity.Data(details)})
+}
+
+// Finish ends a claim whose release is done.
+func Finish(id, reason string, warnings []string, timings map[string]float64) Transition {
+	return newTransition(finish, id, activity.Event{
+		Message: "claim is released: " + reason,
+		Data:    activity.Data(map[string]any{"reason": reason, "warnings": warnings, "timings": timings}),
+	})
+}
+
+// End ends a claim of a restored database, in any live state, without a
+// release. A pending claim fails, because no caller waits for it any more.
+func End(id string, from State, reason string) Transition {
+	name := end
+	if from == Pending {
+		name = fail
+	}
+	m := newTransition(name, id, activity.Event{Message: "claim ended: " + reason})
+	m.From = []State{from}
+	now := time.Now().UTC()
+	m.Set = func(c *Claim) { c.Reason, c.ReleasedAt, c.RetryAt = reason, &now, nil }
+	return m
+}
+
+// Own makes this server the owner of a claim in state s. A pending or releasing
+// claim gets a new ContainerFence: the calls of a previous owner are refused.
+func Own(id string, s State) Transition { return Transition{ID: id, From: []State{s}, To: s} }
+
+// Note changes other fields of a claim in one of the states from, or records
+// events. The owner is unchanged.
+func Note(id string, set func(*Claim), from ...State) Transition {
+	return Transition{ID: id, From: from, Set: set}
+}

@@ -1,0 +1,58 @@
+package release
+
+import (
+	"github.com/hostler/hostler/pool"
+)
+
+// facts are what the disposition of a container depends on.
+type facts struct {
+	unusable   string // why a step of the release found it unusable
+	deleted    bool   // its workload is deleted
+	discard    bool   // its tenant discarded it
+	draining   bool   // its pool is draining
+	reuseNever bool
+	outdated   string // why it is outdated
+	health     pool.Health
+}
+
+// disposition is what becomes of the container of a released claim. The zero
+// value keeps it: the container returns to the pool.
+type disposition struct {
+	destroy bool
+	reason  string // why it is destroyed
+}
+
+// dispose returns what becomes of a container. The first reason to destroy it
+// counts.
+func (f facts) dispose() disposition {
+	for _, rule := range []struct {
+		applies bool
+		reason  string
+	}{
+		{f.unusable != "", f.unusable},
+		{f.deleted, "its workload is deleted"},
+		{f.discard, "its tenant discarded it"},
+		{f.draining, "the pool is draining"},
+		{f.reuseNever, "it was used and reuse is never"},
+		{f.outdated != "", f.outdated},
+		{f.health != pool.Healthy, "it is " + string(f.health)},
+	} {
+		if rule.applies {
+			return disposition{destroy: true, reason: rule.reason}
+		}
+	}
+	return disposition{}
+}
+
+// transition returns the transition of the container. snapshotID is the
+// snapshot that the container holds, or "" when it is unchanged.
+func (d disposition) transition(snapshotID string) pool.Transition {
+	if d.destroy {
+		return pool.BeginDestroy("", []pool.State{pool.Claimed}, d.reason)
+	}
+	return pool.Return("container returned to the pool", func(c *pool.Container) {
+		if snapshotID != "" {
+			c.Snapshot = snapshotID
+		}
+	})
+}
