@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flowtest"
@@ -50,4 +51,33 @@ func benchWorkload(size, hooks int) string {
 		file += "hooks: { post_claim: [{ command: [box, echo, hi] }] }\n"
 	}
 	return file
+}
+
+// BenchmarkWaitingClaim measures a claim that waits for the only container,
+// from the call of the other tenant's release to the active claim.
+func BenchmarkWaitingClaim(b *testing.B) {
+	h := flowtest.New(b)
+	h.Apply("id: w\nimage: box\ncommand: [box, idle]\npool: { min_idle: 1, max_size: 1, reuse: wipe }\n")
+	h.AwaitIdle("w", 1)
+	held := h.Claim("w", "t0")
+	for i := 1; b.Loop(); i++ {
+		b.StopTimer()
+		next := make(chan claim.Claim, 1)
+		go func() {
+			c, _, err := h.Claims.Claim(b.Context(), claim.Request{Workload: "w", Tenant: fmt.Sprintf("t%d", i%2), Wait: time.Minute})
+			if err != nil {
+				b.Error(err)
+			}
+			next <- c
+		}()
+		for h.Pools.Queue.Waiting("w") == 0 {
+			<-time.After(100 * time.Microsecond)
+		}
+		<-time.After(5 * time.Millisecond) // the pool has seen that it cannot grow
+		b.StartTimer()
+		if _, err := h.Releases.Release(b.Context(), held.ID, release.Request{}); err != nil {
+			b.Fatal(err)
+		}
+		held = <-next
+	}
 }
