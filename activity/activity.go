@@ -113,13 +113,3 @@ type Page struct {
 	// requested Seq were deleted, else 0.
 	OldestSeq int64
 }
-
-// Data encodes the details of an event as JSON. It panics if they cannot be
-// encoded: they are strings and numbers, so an error is a bug.
-func Data(details map[string]any) json.RawMessage {
-	b, err := json.Marshal(details)
-	if err != nil {
-		panic("activity: details are not valid JSON: " + err.Error())
-	}
-	return b
-}

@@ -112,7 +112,7 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", nil, nil); err != nil {
+	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
 	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container})
@@ -148,7 +148,7 @@ func (ss *StateSync) Upload(ctx context.Context, c Claim, w *workload.Workload, 
 		err = asReadError(ss.rt.Stop(ctx, c.Container, c.ContainerFence))
 	}
 	if err == nil {
-		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, nil, nil)
+		err = ss.recordTransfer(ctx, c, activity.SyncStarted, "upload", reason, activity.SyncStartedData{Direction: "upload"}, nil)
 	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
@@ -299,10 +299,13 @@ func asReadError(err error) error {
 // finishTransfer records the end of a transfer, and its result in the claim.
 func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction string, t snapshot.Transfer, err error) (Claim, error) {
 	ctx = context.WithoutCancel(ctx)
-	details := t.Details()
+	data := activity.SyncEndedData{
+		Direction: direction, Snapshot: t.Snapshot.ID, Unchanged: t.Unchanged, Files: t.Files,
+		Bytes: t.Bytes, UploadedBytes: t.Sent, DurationMS: float64(t.Duration.Microseconds()) / 1000,
+	}
 	if err != nil {
-		details["error"] = err.Error()
-		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), details, nil))
+		data.Error = err.Error()
+		return c, errors.Join(err, ss.recordTransfer(ctx, c, activity.SyncFailed, direction, err.Error(), data, nil))
 	}
 	now := time.Now().UTC()
 	summary := fmt.Sprintf("%d files, %d bytes", t.Files, t.Bytes)
@@ -313,20 +316,16 @@ func (ss *StateSync) finishTransfer(ctx context.Context, c Claim, direction stri
 	if direction == "upload" {
 		c.SyncedAt = &now
 	}
-	return c, ss.recordTransfer(ctx, c, activity.SyncCompleted, direction, summary, details, func(into *Claim) {
+	return c, ss.recordTransfer(ctx, c, activity.SyncCompleted, direction, summary, data, func(into *Claim) {
 		into.Snapshot, into.SyncedAt = c.Snapshot, c.SyncedAt
 	})
 }
 
 // recordTransfer records an event of a transfer.
-func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, details map[string]any, set func(*Claim)) error {
-	if details == nil {
-		details = map[string]any{}
-	}
-	details["direction"] = direction
+func (ss *StateSync) recordTransfer(ctx context.Context, c Claim, eventType activity.Type, direction, detail string, data any, set func(*Claim)) error {
 	note := Note(c.ID, set, States()...)
 	note.Events = []activity.Event{{
-		Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(details),
+		Type: eventType, Message: direction + " of the tenant's state " + transferStatusText[eventType] + detail, Data: activity.Data(data),
 	}}
 	if _, err := ss.store.UpdateClaim(ctx, note); err != nil {
 		return fmt.Errorf("record the %s of the state of claim %s: %w", direction, c.ID, err)

@@ -91,7 +91,7 @@ func newTransition(name, id string, event activity.Event) Transition {
 // Activate makes a pending claim active.
 func Activate(id string, source Source, timings map[string]float64) Transition {
 	return newTransition(activate, id, activity.Event{
-		Message: "claim is active", Data: activity.Data(map[string]any{"source": source, "timings": timings}),
+		Message: "claim is active", Data: activity.Data(activity.ClaimActivatedData{Source: string(source), Timings: timings}),
 	})
 }
 
@@ -99,7 +99,7 @@ func Activate(id string, source Source, timings map[string]float64) Transition {
 // partly changed.
 func Fail(id, reason string) Transition {
 	m := newTransition(fail, id, activity.Event{
-		Message: "claim failed: " + reason, Data: activity.Data(map[string]any{"reason": reason}),
+		Message: "claim failed: " + reason, Data: activity.Data(activity.ReasonData{Reason: reason}),
 	})
 	destroy := pool.BeginDestroy("", []pool.State{pool.Claimed}, "its claim failed: "+reason)
 	m.Container = &destroy
@@ -111,21 +111,21 @@ func Fail(id, reason string) Transition {
 // BeginRelease makes an active claim, or one whose release failed, releasing.
 func BeginRelease(id, reason string, discard bool) Transition {
 	return newTransition(beginRelease, id, activity.Event{
-		Message: "claim is being released: " + reason, Data: activity.Data(map[string]any{"discard": discard}),
+		Message: "claim is being released: " + reason, Data: activity.Data(activity.ClaimReleasingData{Discard: discard}),
 	})
 }
 
 // Retain records that the release of a claim failed. The claim keeps its
 // container.
-func Retain(id, message string, details map[string]any) Transition {
-	return newTransition(retain, id, activity.Event{Message: message, Data: activity.Data(details)})
+func Retain(id, message string, data activity.ClaimReleaseFailedData) Transition {
+	return newTransition(retain, id, activity.Event{Message: message, Data: activity.Data(data)})
 }
 
 // Finish ends a claim whose release is done.
 func Finish(id, reason string, warnings []string, timings map[string]float64) Transition {
 	return newTransition(finish, id, activity.Event{
 		Message: "claim is released: " + reason,
-		Data:    activity.Data(map[string]any{"reason": reason, "warnings": warnings, "timings": timings}),
+		Data:    activity.Data(activity.ClaimReleasedData{Reason: reason, Warnings: warnings, Timings: timings}),
 	})
 }
 

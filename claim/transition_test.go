@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/activity"
 )
 
 // The table has every state, and a claim is live while a transition leads out
@@ -31,7 +33,7 @@ func TestTransitionsHaveEveryState(t *testing.T) {
 func TestTransitionEvents(t *testing.T) {
 	all := map[string]Transition{
 		activate: Activate("c", Fresh, nil), fail: Fail("c", "why"), beginRelease: BeginRelease("c", "why", false),
-		retain: Retain("c", "why", nil), finish: Finish("c", "why", nil, nil),
+		retain: Retain("c", "why", activity.ClaimReleaseFailedData{}), finish: Finish("c", "why", nil, nil),
 		"end active": End("c", Active, "why"), "end pending": End("c", Pending, "why"),
 	}
 	for name, m := range all {

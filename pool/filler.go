@@ -318,8 +318,8 @@ func (f *Filler) recordFailure(ctx context.Context, c Container, err error, cras
 	f.appendEvent(ctx, activity.Event{
 		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
 		Message: "container creation failed: " + err.Error(),
-		Data: activity.Data(map[string]any{
-			"failures": k.failures, "next_try": k.retryAt.UTC().Format(time.RFC3339), "revision": c.Revision,
+		Data: activity.Data(activity.PoolWarningData{
+			Failures: k.failures, NextTry: k.retryAt.UTC().Truncate(time.Second), Revision: c.Revision,
 		}),
 	})
 }

@@ -73,7 +73,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 		preserveScale(&after, before, w.ID)
 		events = append(events, activity.Event{
 			Type: activity.WorkloadApplied, Workload: w.ID, Message: "workload changed",
-			Data: activity.Data(map[string]any{"revision": w.Revision, "previous_revision": before.Revision}),
+			Data: activity.Data(activity.WorkloadAppliedData{Revision: w.Revision, PreviousRevision: before.Revision}),
 		})
 	}
 	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
@@ -204,9 +204,9 @@ func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Ev
 	}
 	if e.Message == "" {
 		e.Message = fmt.Sprintf("pool scaled to min_idle %d and max_size %d", r.MinIdle, r.MaxSize)
-		e.Data = activity.Data(map[string]any{
-			"min_idle": r.MinIdle, "max_size": r.MaxSize,
-			"previous_min_idle": before.MinIdle, "previous_max_size": before.MaxSize,
+		e.Data = activity.Data(activity.PoolScaledData{
+			MinIdle: r.MinIdle, MaxSize: r.MaxSize,
+			PreviousMinIdle: before.MinIdle, PreviousMaxSize: before.MaxSize,
 		})
 	}
 	if err := m.store.PutWorkload(ctx, r, e); err != nil {

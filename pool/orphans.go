@@ -69,7 +69,7 @@ func (w *Watcher) removeOrphan(ctx context.Context, s runtime.Status, reason str
 	appendEvent := func(t activity.Type, message string) error {
 		return w.store.Append(ctx, activity.Event{
 			Type: t, Workload: s.Workload, Container: s.ID, Message: message + ": " + reason,
-			Data: activity.Data(map[string]any{"reason": reason}),
+			Data: activity.Data(activity.ReasonData{Reason: reason}),
 		})
 	}
 	if !o.recorded {

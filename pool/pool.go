@@ -68,11 +68,7 @@ func (p *Pools) ApplyFillEvent(e activity.Event) {
 	if p.leading.Load() {
 		return
 	}
-	var data struct {
-		Failures int       `json:"failures"`
-		NextTry  time.Time `json:"next_try"`
-		Revision string    `json:"revision"`
-	}
+	var data activity.PoolWarningData
 	if e.Type == activity.PoolWarning && (json.Unmarshal(e.Data, &data) != nil || data.Failures == 0) {
 		return // a warning about something else
 	}

@@ -93,7 +93,7 @@ func Return(message string, set func(*Container)) Transition {
 // restart of the server.
 func BeginDestroy(id string, from []State, reason string) Transition {
 	m := newTransition(beginDestroy, id, activity.Event{
-		Message: "destroying container: " + reason, Data: activity.Data(map[string]any{"reason": reason}),
+		Message: "destroying container: " + reason, Data: activity.Data(activity.ReasonData{Reason: reason}),
 	})
 	m.From = from
 	m.Set = func(c *Container) { c.Reason, c.Claim = reason, "" }
@@ -103,7 +103,7 @@ func BeginDestroy(id string, from []State, reason string) Transition {
 // finishDestroy records that a container is destroyed.
 func finishDestroy(id, reason string) Transition {
 	return newTransition(finish, id, activity.Event{
-		Message: "container destroyed: " + reason, Data: activity.Data(map[string]any{"reason": reason}),
+		Message: "container destroyed: " + reason, Data: activity.Data(activity.ReasonData{Reason: reason}),
 	})
 }
 

@@ -221,7 +221,7 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bo
 	}
 	event := activity.Event{
 		Type: activity.ContainerDied, Message: "container exited: " + reason,
-		Data: activity.Data(map[string]any{"exit_code": d.ExitCode, "oom_killed": d.OOMKilled}),
+		Data: activity.Data(activity.ContainerDiedData{ExitCode: d.ExitCode, OOMKilled: d.OOMKilled}),
 	}
 	m := BeginDestroy(c.ID, []State{Idle}, reason)
 	m.Events = append([]activity.Event{event}, m.Events...)

@@ -124,8 +124,8 @@ func (op *operation) lossEvents() []activity.Event {
 	op.warnings = append(op.warnings, message)
 	return []activity.Event{{
 		Type: activity.ClaimStateLost, Message: message,
-		Data: activity.Data(map[string]any{
-			"error": op.lossReason, "reason": op.claim.FailureReason, "snapshot": op.claim.Snapshot, "synced_at": op.claim.SyncedAt,
+		Data: activity.Data(activity.ClaimStateLostData{
+			Error: op.lossReason, Reason: string(op.claim.FailureReason), Snapshot: op.claim.Snapshot, SyncedAt: op.claim.SyncedAt,
 		}),
 	}}
 }
@@ -140,7 +140,7 @@ func (op *operation) retainForRetry(ctx context.Context, cause *claim.SyncError)
 	}
 	at := retryAt(reason, failures, now)
 	retained := claim.Retain(op.claim.ID, "state upload failed; container retained: "+cause.Error(),
-		map[string]any{"error": cause.Error(), "reason": reason, "failures": failures, "retry_at": at})
+		activity.ClaimReleaseFailedData{Error: cause.Error(), Reason: string(reason), Failures: failures, RetryAt: at})
 	retained.If = func(c claim.Claim) bool { return !c.Discard }
 	retained.Set = func(c *claim.Claim) {
 		c.Reason, c.RetryAt, c.Failures, c.FailureReason, c.FailedAt = cause.Error(), at, failures, reason, since

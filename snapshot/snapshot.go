@@ -111,11 +111,3 @@ type Transfer struct {
 	Bytes, Sent int64
 	Duration    time.Duration
 }
-
-// Details returns the transfer as the data of an event.
-func (t Transfer) Details() map[string]any {
-	return map[string]any{
-		"snapshot": t.Snapshot.ID, "unchanged": t.Unchanged, "files": t.Files,
-		"bytes": t.Bytes, "uploaded_bytes": t.Sent, "duration_ms": float64(t.Duration.Microseconds()) / 1000,
-	}
-}

@@ -167,6 +167,6 @@ func claimContainer(t *tx, k pool.Container, source claim.Source, c *claim.Claim
 	c.Health, c.ContainerFence = string(k.Health), k.Fence
 	return t.addEvents(fillFromContainer(k, activity.Event{
 		Type: activity.ContainerClaimed, Tenant: c.Tenant, Message: "container is claimed (" + string(source) + ")",
-		Data: activity.Data(map[string]any{"source": source}),
+		Data: activity.Data(activity.ContainerClaimedData{Source: string(source)}),
 	}))
 }

@@ -62,38 +62,29 @@ func runEvent(r hooks.Run) activity.Event {
 		Type: state.event, Workload: r.Workload, Container: r.Container, Tenant: r.Tenant,
 		Claim: r.Claim, Run: r.ID, Point: string(r.Point),
 		Message: subject + " " + state.words(r),
-		Data:    activity.Data(runDetails(r)),
+		Data:    activity.Data(runData(r)),
 	}
 }
 
-// runDetails returns the data of a hook event. It leaves out what does not
-// apply.
-func runDetails(r hooks.Run) map[string]any {
-	d := map[string]any{
-		"point": r.Point, "hook": r.Hook, "index": r.Index, "attempt": r.Attempt,
-		"action": r.Kind, "command": r.Command, "state": r.State,
-	}
-	if r.Error != "" {
-		d["error"] = r.Error
-	}
+// runData returns the data of a hook event.
+func runData(r hooks.Run) any {
 	if r.State == hooks.Running || r.State == hooks.Skipped {
-		return d
+		return activity.HookStartedData{
+			Point: string(r.Point), Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
+			Action: string(r.Kind), Command: r.Command, State: string(r.State), Error: r.Error,
+		}
 	}
-	if r.ExitCode != nil {
-		d["exit_code"] = *r.ExitCode
+	return activity.HookEndedData{
+		Point: string(r.Point), Hook: r.Hook, Index: r.Index, Attempt: r.Attempt,
+		Action: string(r.Kind), Command: r.Command, State: string(r.State), Error: r.Error,
+		ExitCode: r.ExitCode, Signal: r.Signal, TimedOut: r.TimedOut, Killed: r.Killed, LeakedProcesses: r.Leaked,
+		DurationMS: r.Duration, Stdout: excerpt(r.Stdout), Stderr: excerpt(r.Stderr),
 	}
-	if r.Signal != "" {
-		d["signal"] = r.Signal
-	}
-	d["timed_out"], d["killed"], d["leaked_processes"] = r.TimedOut, r.Killed, r.Leaked
-	d["duration_ms"] = r.Duration
-	d["stdout"], d["stderr"] = excerpt(r.Stdout), excerpt(r.Stderr)
-	return d
 }
 
 // excerpt returns what an event shows of a stream; the run's record has the
 // rest.
-func excerpt(o runtime.Output) map[string]any {
+func excerpt(o runtime.Output) activity.Excerpt {
 	text, truncated := o.Excerpt(hooks.ExcerptBytes)
-	return map[string]any{"excerpt": text, "total": o.Total, "truncated": truncated}
+	return activity.Excerpt{Excerpt: text, Total: o.Total, Truncated: truncated}
 }

@@ -4,7 +4,10 @@
 package flowtest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -75,9 +78,30 @@ func newHarness(t testing.TB, rt runtime.Runtime) *Harness {
 	h.open()
 	t.Cleanup(func() {
 		h.stop()
+		h.checkEvents()
 		require.NoError(h.T, h.DB.Close())
 	})
 	return h
+}
+
+// checkEvents checks that the data of every event in the log is of the struct
+// of its type.
+func (h *Harness) checkEvents() {
+	page, err := h.DB.Events(context.Background(), activity.Filter{}, 0, 100000)
+	if errors.Is(err, store.ErrClosed) {
+		return // by the test
+	}
+	require.NoError(h.T, err)
+	for _, e := range page.Items {
+		if len(e.Data) == 0 {
+			continue
+		}
+		data := activity.NewData(e.Type)
+		require.NotNil(h.T, data, "an event %s has data: %s", e.Type, e.Data)
+		d := json.NewDecoder(bytes.NewReader(e.Data))
+		d.DisallowUnknownFields()
+		require.NoError(h.T, d.Decode(data), "the data of an event %s: %s", e.Type, e.Data)
+	}
 }
 
 func (h *Harness) open() {

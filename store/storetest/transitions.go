@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/pool"
 )
@@ -15,7 +16,7 @@ func illegalTransitions(t *testing.T, s Store) {
 	paths := map[claim.State][]claim.Transition{
 		claim.Pending: {}, claim.Active: {activeTransition("")}, claim.Failed: {claim.Fail("", "test")},
 		claim.Releasing:     {activeTransition(""), releasingTransition("")},
-		claim.ReleaseFailed: {activeTransition(""), releasingTransition(""), claim.Retain("", "test", nil)},
+		claim.ReleaseFailed: {activeTransition(""), releasingTransition(""), claim.Retain("", "test", activity.ClaimReleaseFailedData{})},
 		claim.Released:      {activeTransition(""), releasingTransition(""), releasedTransition("")},
 	}
 	for _, from := range claim.States() {

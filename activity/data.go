@@ -1,0 +1,201 @@
+package activity
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// The data of events, one struct for all types that share it. Fields are in the
+// order of their names.
+type (
+	// WorkloadAppliedData is the data of WorkloadApplied when the workload
+	// existed before.
+	WorkloadAppliedData struct {
+		PreviousRevision string `json:"previous_revision" doc:"The revision before."`
+		Revision         string `json:"revision" doc:"The revision since then."`
+	}
+
+	// PoolScaledData is the data of PoolScaled.
+	PoolScaledData struct {
+		MaxSize         int `json:"max_size"`
+		MinIdle         int `json:"min_idle"`
+		PreviousMaxSize int `json:"previous_max_size"`
+		PreviousMinIdle int `json:"previous_min_idle"`
+	}
+
+	// PoolWarningData is the data of PoolWarning when a container could not be
+	// created.
+	PoolWarningData struct {
+		Failures int       `json:"failures" doc:"Consecutive failures of the revision."`
+		NextTry  time.Time `json:"next_try" doc:"When the next container is created."`
+		Revision string    `json:"revision"`
+	}
+
+	// ContainerClaimedData is the data of ContainerClaimed.
+	ContainerClaimedData struct {
+		Source string `json:"source" doc:"What the container was before: fresh, affinity or recycled."`
+	}
+
+	// ContainerDiedData is the data of ContainerDied when the main process exited.
+	ContainerDiedData struct {
+		ExitCode  int  `json:"exit_code"`
+		OOMKilled bool `json:"oom_killed"`
+	}
+
+	// ReasonData is the data of ContainerDestroying, ContainerDestroyed and
+	// ClaimFailed.
+	ReasonData struct {
+		Reason string `json:"reason"`
+	}
+
+	// ClaimActivatedData is the data of ClaimActivated.
+	ClaimActivatedData struct {
+		Source  string             `json:"source" doc:"What the container was before: fresh, affinity or recycled."`
+		Timings map[string]float64 `json:"timings" doc:"Milliseconds of each step."`
+	}
+
+	// ClaimReleasingData is the data of ClaimReleasing.
+	ClaimReleasingData struct {
+		Discard bool `json:"discard" doc:"Whether the container is destroyed with the tenant's files."`
+	}
+
+	// ClaimStateLostData is the data of ClaimStateLost.
+	ClaimStateLostData struct {
+		Error    string     `json:"error"`
+		Reason   string     `json:"reason"`
+		Snapshot string     `json:"snapshot" doc:"The last snapshot; empty if there is none."`
+		SyncedAt *time.Time `json:"synced_at" doc:"When that was made."`
+	}
+
+	// ClaimReleasedData is the data of ClaimReleased.
+	ClaimReleasedData struct {
+		Reason   string             `json:"reason"`
+		Timings  map[string]float64 `json:"timings" doc:"Milliseconds of each step."`
+		Warnings []string           `json:"warnings"`
+	}
+
+	// ClaimReleaseFailedData is the data of ClaimReleaseFailed.
+	ClaimReleaseFailedData struct {
+		Error    string     `json:"error"`
+		Failures int        `json:"failures" doc:"Consecutive failures with this reason."`
+		Reason   string     `json:"reason"`
+		RetryAt  *time.Time `json:"retry_at" doc:"When the upload is tried again; null if it is not."`
+	}
+
+	// HookStartedData is the data of HookStarted and HookSkipped.
+	HookStartedData struct {
+		Action  string   `json:"action"`
+		Attempt int      `json:"attempt"`
+		Command []string `json:"command"`
+		Error   string   `json:"error,omitempty" doc:"Why it was skipped."`
+		Hook    string   `json:"hook"`
+		Index   int      `json:"index" doc:"Place in the list of the point."`
+		Point   string   `json:"point"`
+		State   string   `json:"state"`
+	}
+
+	// HookEndedData is the data of HookCompleted and HookFailed.
+	HookEndedData struct {
+		Action          string   `json:"action"`
+		Attempt         int      `json:"attempt"`
+		Command         []string `json:"command"`
+		DurationMS      float64  `json:"duration_ms"`
+		Error           string   `json:"error,omitempty"`
+		ExitCode        *int     `json:"exit_code,omitempty"`
+		Hook            string   `json:"hook"`
+		Index           int      `json:"index" doc:"Place in the list of the point."`
+		Killed          bool     `json:"killed"`
+		LeakedProcesses int      `json:"leaked_processes" doc:"Processes that were ended after the command."`
+		Point           string   `json:"point"`
+		Signal          string   `json:"signal,omitempty"`
+		State           string   `json:"state"`
+		Stderr          Excerpt  `json:"stderr"`
+		Stdout          Excerpt  `json:"stdout"`
+		TimedOut        bool     `json:"timed_out"`
+	}
+
+	// Excerpt is what an event shows of an output.
+	Excerpt struct {
+		Excerpt   string `json:"excerpt"`
+		Total     int64  `json:"total" doc:"Bytes that were written."`
+		Truncated bool   `json:"truncated"`
+	}
+
+	// SyncStartedData is the data of SyncStarted.
+	SyncStartedData struct {
+		Direction string `json:"direction" doc:"upload or download."`
+	}
+
+	// SyncEndedData is the data of SyncCompleted and SyncFailed.
+	SyncEndedData struct {
+		Bytes         int64   `json:"bytes"`
+		Direction     string  `json:"direction" doc:"upload or download."`
+		DurationMS    float64 `json:"duration_ms"`
+		Error         string  `json:"error,omitempty"`
+		Files         int     `json:"files"`
+		Snapshot      string  `json:"snapshot"`
+		Unchanged     bool    `json:"unchanged"`
+		UploadedBytes int64   `json:"uploaded_bytes"`
+	}
+)
+
+// newData returns a pointer to an empty struct of the data of each type. A nil
+// function stands for a type whose events have no data.
+var newData = map[Type]func() any{
+	WorkloadApplied: func() any { return new(WorkloadAppliedData) },
+	WorkloadDeleted: nil,
+
+	PoolCreated:   nil,
+	PoolScaled:    func() any { return new(PoolScaledData) },
+	PoolDrained:   nil,
+	PoolWarning:   func() any { return new(PoolWarningData) },
+	PoolRecovered: nil,
+	PoolDestroyed: nil,
+
+	ContainerCreating:   nil,
+	ContainerCreated:    nil,
+	ContainerClaimed:    func() any { return new(ContainerClaimedData) },
+	ContainerWiped:      nil,
+	ContainerReleased:   nil,
+	ContainerUnhealthy:  nil,
+	ContainerDied:       func() any { return new(ContainerDiedData) },
+	ContainerDestroying: func() any { return new(ReasonData) },
+	ContainerDestroyed:  func() any { return new(ReasonData) },
+
+	ClaimRequested:     nil,
+	ClaimActivated:     func() any { return new(ClaimActivatedData) },
+	ClaimFailed:        func() any { return new(ReasonData) },
+	ClaimReleasing:     func() any { return new(ClaimReleasingData) },
+	ClaimDiscarded:     nil,
+	ClaimStateLost:     func() any { return new(ClaimStateLostData) },
+	ClaimReleased:      func() any { return new(ClaimReleasedData) },
+	ClaimReleaseFailed: func() any { return new(ClaimReleaseFailedData) },
+
+	HookStarted:   func() any { return new(HookStartedData) },
+	HookCompleted: func() any { return new(HookEndedData) },
+	HookFailed:    func() any { return new(HookEndedData) },
+	HookSkipped:   func() any { return new(HookStartedData) },
+
+	SyncStarted:   func() any { return new(SyncStartedData) },
+	SyncCompleted: func() any { return new(SyncEndedData) },
+	SyncFailed:    func() any { return new(SyncEndedData) },
+}
+
+// NewData returns a pointer to an empty struct for the data of a type's events,
+// or nil if they have none. An event may lack the data that its type can have.
+func NewData(t Type) any {
+	if f := newData[t]; f != nil {
+		return f()
+	}
+	return nil
+}
+
+// Data encodes the data of an event, one of the structs of NewData. It panics
+// if it cannot be encoded: it consists of text and numbers, so an error is a bug.
+func Data(data any) json.RawMessage {
+	b, err := json.Marshal(data)
+	if err != nil {
+		panic("activity: data is not valid JSON: " + err.Error())
+	}
+	return b
+}
