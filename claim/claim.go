@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -115,8 +116,8 @@ func (c Claim) LastActive() time.Time {
 }
 
 // Subject returns the subject of the claim's hooks.
-func (c Claim) Subject() hooks.Subject {
-	return hooks.Subject{
+func (c Claim) Subject() runner.Subject {
+	return runner.Subject{
 		Workload: c.Workload, Container: c.Container,
 		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
 	}

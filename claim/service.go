@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
@@ -22,7 +22,7 @@ type Service struct {
 	store  Store
 	pools  *pool.Pools
 	rt     runtime.Runtime
-	runner *hooks.Runner
+	runner *runner.Runner
 	// StateSync transfers tenants' state.
 	StateSync *StateSync
 	log       *slog.Logger
@@ -57,7 +57,7 @@ type inflightCall struct {
 
 // NewService returns a service. Recover resumes or fails the claims that an
 // earlier server left unfinished.
-func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, sinks Sinks, log *slog.Logger) *Service {
+func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, sinks Sinks, log *slog.Logger) *Service {
 	stateSync := &StateSync{store: store, pools: pools, sinks: sinks, rt: rt, log: log, uploads: map[string]*uploadOp{}}
 	pools.OpenSink = func(ctx context.Context, cfg *workload.Sync) error {
 		_, err := sinks.Open(ctx, cfg)

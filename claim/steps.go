@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
@@ -34,7 +35,7 @@ type acquisition struct {
 	mustWipe     bool               // the files are not the tenant's, or outdated
 	latest       snapshot.Snapshot  // the tenant's current snapshot, set by compare
 	seedDir      string
-	runs         []hooks.Run
+	hooks        runner.Outcome // of post_claim
 	timings      flow.Timings
 	endWork      func() // of pools.BeginClaim
 }
@@ -210,14 +211,10 @@ func (a *acquisition) touch(ctx context.Context) (Claim, bool, error) {
 
 // postClaim runs the post_claim hooks, once. No other code runs them.
 func (a *acquisition) postClaim(ctx context.Context) error {
-	hs := a.w.Hooks[hooks.PostClaim]
-	if len(hs) == 0 {
-		return nil
-	}
 	subject := a.claim.Subject()
 	subject.NoPriorRuns = !a.hooksStarted
-	runs, err := a.runner.Run(ctx, hooks.PostClaim, hs, subject)
-	a.runs = runs
+	outcome, err := a.runner.Fire(ctx, hooks.PostClaim, a.w.Hooks, subject)
+	a.hooks = outcome
 	return err
 }
 
@@ -227,8 +224,8 @@ func (a *acquisition) markActive(ctx context.Context) error {
 	activation := Activate(a.claim.ID, a.claim.Source, a.timings)
 	activation.Container = a.snapshotTransition()
 	activation.Set = func(c *Claim) {
-		c.Hooks, c.Timings = Summaries(a.runs), a.timings
-		c.Warnings, c.ActiveAt = Warnings(a.runs), &now
+		c.Hooks, c.Timings = Summaries(a.hooks.Runs), a.timings
+		c.Warnings, c.ActiveAt = a.hooks.Warnings, &now
 		if a.current.Pool.ClaimIdleTTL > 0 {
 			c.TouchedAt = &now
 		}
@@ -256,7 +253,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	setReason := failure.Set
 	failure.Set = func(c *Claim) {
 		setReason(c)
-		c.Hooks, c.Timings = Summaries(a.runs), a.timings
+		c.Hooks, c.Timings = Summaries(a.hooks.Runs), a.timings
 	}
 	c, err := a.store.UpdateClaim(ctx, failure)
 	a.pools.Wake(a.claim.Workload)
@@ -286,25 +283,6 @@ func Summaries(runs []hooks.Run) []HookSummary {
 			Run: r.ID, Point: r.Point, Hook: r.Hook, Attempt: r.Attempt,
 			State: r.State, ExitCode: r.ExitCode, Duration: r.Duration,
 		})
-	}
-	return out
-}
-
-// Warnings returns one sentence per failed hook, in order.
-func Warnings(runs []hooks.Run) []string {
-	last := map[string]hooks.Run{}
-	var order []string
-	for _, r := range runs {
-		if _, seen := last[r.ID]; !seen {
-			order = append(order, r.ID)
-		}
-		last[r.ID] = r
-	}
-	out := []string{}
-	for _, id := range order {
-		if r := last[id]; r.State != hooks.Succeeded && r.State != hooks.Skipped {
-			out = append(out, (&hooks.Error{Run: r}).Error())
-		}
 	}
 	return out
 }

@@ -1,5 +1,7 @@
 package hooks
 
+import "time"
+
 // Point is a point in the lifecycle of a container or a claim.
 type Point string
 
@@ -11,34 +13,85 @@ const (
 	PreDestroy Point = "pre_destroy"
 )
 
-// PointRule describes a point. It is the same for every workload.
+// PointRule describes a point. It is the same for every workload. The runner,
+// the recovery and the workload file behave as the rule says: a point is added
+// as a row here and a call of Runner.Fire in its flow.
 type PointRule struct {
 	Point Point
-	// Aborts reports whether a failed point ends its flow. Otherwise the flow
-	// continues and the failure is a warning.
+	// Aborts reports whether a failed point fails its flow, which is then undone.
+	// Such a point is canceled with its flow. Otherwise the flow continues and the
+	// failure is a warning. The hooks are then not canceled either: they would be
+	// killed, and never run again.
 	Aborts bool
+	// MayBeStopped reports whether the main process may have exited when the point
+	// is fired. Its commands are then skipped. While the engine is unavailable the
+	// point is not fired.
+	MayBeStopped bool
+	// AwaitsOthers reports whether a hook of another point may still run in the
+	// container when the point is fired. The point waits for it.
+	AwaitsOthers bool
+	// ResumedIn is the state of a record in which a server resumes the point after
+	// the server that fired it has terminated. In every other state, and if it is
+	// the zero Place, the running hook is recorded as Unknown.
+	ResumedIn Place
+	// Timeouts are those of one attempt of a hook of the point.
+	DefaultTimeout, MaxTimeout time.Duration
 	// Doc describes when the hooks run and what a failure does. The schema and
 	// the documentation use it.
 	Doc string
 }
 
+// Place is a state of a record.
+type Place struct {
+	Record Record
+	State  string // as in the record
+}
+
+// Record is a kind of record that points belong to.
+type Record string
+
+// The records.
+const (
+	OfClaim     Record = "claim"
+	OfContainer Record = "container"
+)
+
 // points lists all points in the order of a container's lifecycle.
 var points = []PointRule{
-	{PostCreate, true, "After a container is created, started and healthy, before it becomes idle. If it fails, the container is destroyed and another is created, with backoff."},
-	{PostClaim, true, "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed."},
-	{PreRelease, false, "During a release, before the state is read from the container. If it fails, the rest of the point is skipped, the release continues and its response has a warning."},
-	{PreDestroy, false, "Before a container is stopped and removed. If it fails, the container is still destroyed."},
+	{
+		Point: PostCreate, Aborts: true, // a container in creation is discarded
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
+		Doc: "After a container is created, started and healthy, before it becomes idle. If it fails, the container is destroyed and another is created, with backoff.",
+	},
+	{
+		Point: PostClaim, Aborts: true, ResumedIn: Place{OfClaim, "pending"},
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
+		Doc: "After a claimed container has the tenant's files and is healthy, before the claim request is answered. If it fails, the claim fails and the container is destroyed.",
+	},
+	{
+		Point: PreRelease, MayBeStopped: true, ResumedIn: Place{OfClaim, "releasing"},
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
+		Doc: "During a release, before the state is read from the container. If it fails, the rest of the point is skipped, the release continues and its response has a warning.",
+	},
+	{
+		Point: PreDestroy, MayBeStopped: true, AwaitsOthers: true, ResumedIn: Place{OfContainer, "destroying"},
+		DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout,
+		Doc: "Before a container is stopped and removed. If it fails, the container is still destroyed.",
+	},
 }
 
 // Points returns all points in the order of a container's lifecycle.
 func Points() []PointRule { return append([]PointRule(nil), points...) }
 
-// IsValid reports whether p is a point.
-func (p Point) IsValid() bool {
+// Rule returns the rule of p, or the zero PointRule if p is not a point.
+func (p Point) Rule() PointRule {
 	for _, r := range points {
 		if r.Point == p {
-			return true
+			return r
 		}
 	}
-	return false
+	return PointRule{}
 }
+
+// IsValid reports whether p is a point.
+func (p Point) IsValid() bool { return p != "" && p.Rule().Point == p }

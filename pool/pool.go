@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -31,7 +31,7 @@ type Pools struct {
 }
 
 // New returns the pools of a server. They do nothing before Run.
-func New(store Store, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Pools {
+func New(store Store, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.onContainerLost, log)
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
@@ -20,13 +21,13 @@ import (
 type Provisioner struct {
 	store  Containers
 	rt     runtime.Runtime
-	runner *hooks.Runner
+	runner *runner.Runner
 	health *HealthChecker
 	log    *slog.Logger
 }
 
 // NewProvisioner returns a Provisioner.
-func NewProvisioner(store Containers, rt runtime.Runtime, runner *hooks.Runner, health *HealthChecker, log *slog.Logger) *Provisioner {
+func NewProvisioner(store Containers, rt runtime.Runtime, runner *runner.Runner, health *HealthChecker, log *slog.Logger) *Provisioner {
 	return &Provisioner{store: store, rt: rt, runner: runner, health: health, log: log}
 }
 
@@ -44,7 +45,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	var endpoint runtime.Endpoint
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
-	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
+	subject := runner.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
 	_, err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Do: noop, Undo: func(ctx context.Context, cause error) error {
 			return retryWrite(ctx, func(ctx context.Context) error {
@@ -71,7 +72,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 			return err
 		}},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
@@ -154,31 +155,14 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 	return err
 }
 
-// preDestroy runs the pre_destroy hooks if the main process is running, and
-// records them as skipped otherwise. A failed hook does not keep the container;
-// an error means that the engine or the database is unavailable.
+// preDestroy fires pre_destroy. A failed hook does not keep the container; an
+// error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
-	hs := w.Hooks[hooks.PreDestroy]
-	subject := hooks.Subject{Workload: c.Workload, Container: c.ID, Tenant: c.Tenant}
-	status, err := p.rt.Status(ctx, c.ID)
-	switch {
-	case errors.Is(err, runtime.ErrUnavailable):
-		return err
-	case err == nil && p.rt.Protocols().IsTooOld(c.Protocol):
-		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, runtime.ErrTooOld.Error())
-	case err != nil || status.State != runtime.Running:
-		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
-	default:
-		if err := p.runner.AwaitIdle(ctx, c.ID, w.Hooks); err != nil {
-			return err
-		}
-		// A server that stops does not cancel the hooks: they would be killed and
-		// never run again. The next server queries their outcome.
-		_, err = p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)
-	}
-	if _, failed := errors.AsType[*hooks.Error](err); failed {
-		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "error", err)
-		return nil
+	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w.Hooks, runner.Subject{
+		Workload: c.Workload, Container: c.ID, Tenant: c.Tenant, Protocol: c.Protocol,
+	})
+	if len(outcome.Warnings) > 0 {
+		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "warnings", outcome.Warnings)
 	}
 	return err
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -140,7 +139,7 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 				},
 			})
 			require.NoError(t, err)
-		}}, h.Claims, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+		}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
 		startLoops(t, h)
 		h.RT.Break("get", runtime.ErrTainted)
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})

@@ -15,7 +15,6 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -132,7 +131,7 @@ func TestDiscardRacesReleaseStart(t *testing.T) {
 				})
 				synctest.Wait() // it has joined
 			})
-		}}, h.Claims, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+		}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
 		_, err := releases.Release(t.Context(), c.ID, release.Request{})
 		require.NoError(t, err)
 		require.NoError(t, g.Wait())
@@ -304,7 +303,7 @@ func TestTouchRacesIdleRelease(t *testing.T) {
 					}
 					require.Equal(t, c.ID, h.Claim("w", "ada").ID)
 				})
-			}}, h.Claims, h.Pools, h.RT, hooks.NewRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+			}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
 			g.Go(func() error { return releases.Run(ctx) })
 			<-time.After(15 * time.Minute)
 			current, err := h.DB.Claim(t.Context(), c.ID)

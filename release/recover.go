@@ -28,22 +28,23 @@ func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 
 // willResume reports whether the flow of a hook run will resume the run.
 func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
-	switch r.Point {
-	case hooks.PostClaim, hooks.PreRelease:
+	resumed := r.Point.Rule().ResumedIn
+	state := ""
+	switch resumed.Record {
+	case hooks.OfClaim:
 		c, err := s.store.Claim(ctx, r.Claim)
-		if errors.Is(err, claim.ErrClaimNotFound) {
-			return false, nil
+		if err != nil && !errors.Is(err, claim.ErrClaimNotFound) {
+			return false, err
 		}
-		resumableIn := map[hooks.Point]claim.State{hooks.PostClaim: claim.Pending, hooks.PreRelease: claim.Releasing}
-		return c.State == resumableIn[r.Point], err
-	case hooks.PreDestroy:
+		state = string(c.State)
+	case hooks.OfContainer:
 		c, err := s.pools.Container(ctx, r.Container)
-		if errors.Is(err, pool.ErrContainerNotFound) {
-			return false, nil
+		if err != nil && !errors.Is(err, pool.ErrContainerNotFound) {
+			return false, err
 		}
-		return c.State == pool.Destroying, err
+		state = string(c.State)
 	}
-	return false, nil // a container in creation is discarded
+	return state != "" && state == resumed.State, nil
 }
 
 // RunResumes completes the interrupted releases of this server, including those

@@ -17,7 +17,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
@@ -28,7 +28,7 @@ type Service struct {
 	claims       *claim.Service
 	pools        *pool.Pools
 	rt           runtime.Runtime
-	runner       *hooks.Runner
+	runner       *runner.Runner
 	log          *slog.Logger
 	resumeSignal chan struct{} // holds one signal: an interrupted release exists
 	retrySignal  chan struct{} // holds one signal: a release has failed
@@ -53,7 +53,7 @@ type inflightCall struct {
 
 // NewService returns a service. RunResumes completes the releases that an
 // earlier server left unfinished.
-func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *hooks.Runner, log *slog.Logger) *Service {
+func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, resumeSignal: make(chan struct{}, 1),
 		retrySignal: make(chan struct{}, 1),

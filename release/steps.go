@@ -124,52 +124,17 @@ func (op *operation) checkProtocol() error {
 	return nil
 }
 
-// preRelease runs the pre_release hooks, each once for a claim however often
-// its release is started. A failure is a warning. The hooks are not canceled
-// with the release: they would be killed, and never run again.
+// preRelease fires pre_release. Each hook runs once for a claim however often
+// its release is started.
 func (op *operation) preRelease(ctx context.Context) error {
-	hs := op.w.Hooks[hooks.PreRelease]
-	if len(hs) == 0 {
-		return nil
+	subject := op.claim.Subject()
+	subject.Protocol, subject.HasExited = op.container.Protocol, op.container.Health == pool.Exited
+	outcome, err := op.runner.Fire(ctx, hooks.PreRelease, op.w.Hooks, subject)
+	op.runs = outcome.Runs
+	op.warnings = append(op.warnings, outcome.Warnings...)
+	if outcome.Tainted != "" {
+		op.unusable = outcome.Tainted
 	}
-	skipReason := "" // why they cannot run
-	switch {
-	case op.container.Health == pool.Exited:
-		skipReason = "the container has exited"
-	case op.rt.Protocols().IsTooOld(op.container.Protocol):
-		skipReason = runtime.ErrTooOld.Error()
-	default:
-		// The release waits for an unavailable engine, not its hooks, which would
-		// time out.
-		_, err := op.rt.Status(ctx, op.claim.Container)
-		if errors.Is(err, runtime.ErrUnavailable) {
-			return err
-		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
-		}
-	}
-	ctx = context.WithoutCancel(ctx)
-	var err error
-	if skipReason != "" {
-		op.runs, err = op.runner.Skip(ctx, hooks.PreRelease, hs, op.claim.Subject(), skipReason)
-		op.warnings = append(op.warnings, "pre_release did not run: "+skipReason)
-	} else {
-		op.runs, err = op.runner.Run(ctx, hooks.PreRelease, hs, op.claim.Subject())
-	}
-	for _, r := range op.runs {
-		if r.State == hooks.Unknown || r.State == hooks.Lost {
-			op.unusable = fmt.Sprintf("hook %q ended as %s", r.Hook, r.State)
-		}
-	}
-	if errors.Is(err, runtime.ErrTainted) {
-		op.unusable = "a process of a hook may still run"
-	}
-	failed := claim.Warnings(op.runs)
-	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError {
-		failed, err = append(failed[:max(len(failed)-1, 0)], err.Error()), nil // it has more details of the hook that failed the point
-	}
-	op.warnings = append(op.warnings, failed...)
 	return err
 }
 

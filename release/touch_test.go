@@ -13,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/claim"
-	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/release"
 )
@@ -39,7 +38,7 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		alive, quiet := h.Claim("w", "alive"), h.Claim("w", "quiet")
 		var full atomic.Bool
 		db := readOnlyStore{h.DB, &full}
-		log, runner := slog.New(slog.DiscardHandler), hooks.NewRunner(h.RT, h.DB)
+		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
 		startLoops(t, h)

@@ -89,8 +89,8 @@ func (h hookFile) hook(name string) hooks.Hook {
 	}
 	hook := hooks.Hook{
 		Name: name, Timeout: time.Duration(h.Timeout), OnError: hooks.OnError(h.OnError), Idempotent: h.Idempotent,
-		Action: hooks.Exec{
-			Command: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
+		Action: hooks.Command{
+			Args: h.Command, User: string(h.User), Workdir: h.Workdir, Environment: h.Environment,
 		},
 	}
 	if hook.OnError == hooks.Retry {

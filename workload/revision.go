@@ -94,13 +94,13 @@ func canonicalSync(s *Sync) form {
 func canonicalHooks(list []hooks.Hook) []form {
 	var all []form
 	for _, h := range list {
-		exec, ok := h.Action.(hooks.Exec)
+		command, ok := h.Action.(hooks.Command)
 		if !ok {
 			continue
 		}
 		all = append(all, form{
 			"name": h.Name, "timeout": h.Timeout, "on_error": h.OnError, "retries": h.Retries, "idempotent": h.Idempotent,
-			"command": exec.Command, "user": exec.User, "workdir": exec.Workdir, "environment": exec.Environment,
+			"command": command.Args, "user": command.User, "workdir": command.Workdir, "environment": command.Environment,
 		}.clean())
 	}
 	return all

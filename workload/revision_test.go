@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"context"
 	"encoding/json"
 	"reflect"
 	"testing"
@@ -38,7 +37,7 @@ func complete() *Workload {
 		},
 		Hooks: map[hooks.Point][]hooks.Hook{hooks.PostClaim: {{
 			Name: "h", Timeout: time.Second, OnError: hooks.Retry, Retries: 2, Idempotent: true,
-			Action: hooks.Exec{Command: []string{"echo"}, User: "root", Workdir: "/", Environment: map[string]string{"C": "3"}},
+			Action: hooks.Command{Args: []string{"echo"}, User: "root", Workdir: "/", Environment: map[string]string{"C": "3"}},
 		}}},
 		Revision: "set by Parse", Source: []byte("the file"),
 	}
@@ -107,9 +106,9 @@ func TestRevisionHasEveryField(t *testing.T) {
 		reflect.ValueOf(&w.Hooks[hooks.PostClaim][0]).Elem().Field(i).SetZero()
 		require.NotEqual(t, base, revision(w), "without field %d of a hook", i)
 	}
-	for i := range reflect.TypeFor[hooks.Exec]().NumField() {
+	for i := range reflect.TypeFor[hooks.Command]().NumField() {
 		w := complete()
-		exec := w.Hooks[hooks.PostClaim][0].Action.(hooks.Exec)
+		exec := w.Hooks[hooks.PostClaim][0].Action.(hooks.Command)
 		reflect.ValueOf(&exec).Elem().Field(i).SetZero()
 		w.Hooks[hooks.PostClaim][0].Action = exec
 		require.NotEqual(t, base, revision(w), "without field %d of a command", i)
@@ -118,8 +117,6 @@ func TestRevisionHasEveryField(t *testing.T) {
 
 // request is an action that does not run in the container.
 type request struct{ hooks.Action }
-
-func (request) Run(context.Context, hooks.Call) (runtime.Result, error) { return runtime.Result{}, nil }
 
 // Hooks that run on the server do not define a container: changing one does not
 // replace containers.

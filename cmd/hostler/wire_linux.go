@@ -16,6 +16,7 @@ import (
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -115,10 +116,10 @@ func (c serveConfig) pathPolicy(shared bool) snapshot.PathPolicy {
 func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger) *server {
 	s := &server{db: db, rt: rt, sinks: sinks, log: log}
 	s.metrics = newMetrics(db)
-	runner := hooks.NewRunner(rt, s.metrics.recorder(db))
-	s.pools = pool.New(db, rt, runner, log)
-	s.claims = claim.NewService(db, s.pools, rt, runner, sinks, log)
-	s.releases = release.NewService(db, s.claims, s.pools, rt, runner, log)
+	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+	s.pools = pool.New(db, rt, hookRunner, log)
+	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
+	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	return s
 }
 

@@ -29,13 +29,14 @@ var layers = []layer{
 	{"runtime/runtimetest/attacktable", nil},
 
 	// What Hostler does, each on top of the one before.
-	{"hooks", []string{"runtime", "internal/flow"}},
+	{"hooks", []string{"runtime"}},
+	{"hooks/runner", []string{"runtime", "hooks", "internal/flow"}},
 	{"workload", []string{"runtime", "hooks"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "workload", "internal/flow"}},
-	{"claim", []string{"activity", "runtime", "hooks", "workload", "snapshot", "pool", "internal/flow"}},
-	{"release", []string{"activity", "runtime", "hooks", "workload", "pool", "claim", "internal/flow"}},
+	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow"}},
+	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow"}},
+	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
@@ -51,7 +52,7 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store"}, flows...)},
+	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "internal/membership"}, flows...)},

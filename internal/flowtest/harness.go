@@ -19,6 +19,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -108,12 +109,17 @@ func (h *Harness) open() {
 	db, err := store.Open(context.Background(), h.path)
 	require.NoError(h.T, err)
 	log := slog.New(slog.DiscardHandler)
-	runner := hooks.NewRunner(h.runtime, db)
+	hookRunner := HookRunner(h.runtime, db)
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
-	h.Pools = pool.New(db, h.runtime, runner, log)
-	h.Claims = claim.NewService(db, h.Pools, h.runtime, runner, sinks{h.Bucket}, log)
-	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, runner, log)
+	h.Pools = pool.New(db, h.runtime, hookRunner, log)
+	h.Claims = claim.NewService(db, h.Pools, h.runtime, hookRunner, sinks{h.Bucket}, log)
+	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, hookRunner, log)
+}
+
+// HookRunner returns a runner of commands in rt that records them in recorder.
+func HookRunner(rt runtime.Runtime, recorder hooks.Recorder) *runner.Runner {
+	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
 }
 
 // Start starts the loops.

@@ -1,72 +1,69 @@
 package main
 
-// hookRuns are mutations of package hooks.
+// hookRuns are mutations of packages hooks and hooks/runner.
 var hookRuns = []mutation{
 	{
 		desc: "an attempt starts before that is recorded", test: "TestRecorderErrors",
-		file: "hooks/runner.go",
+		file: "hooks/runner/attempts.go",
 		old: `	if err := r.recorder.RunStarted(ctx, run); err != nil {
-		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
-	call := r.call(h, run)
-	call.Environment = hookEnvironment(run, source)
-	res, err := r.execWithReconnect(ctx, h, call)
+	x := r.executors.of(h.Action.Kind())
+	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, source)))
 `,
-		new: `	call := r.call(h, run)
-	call.Environment = hookEnvironment(run, source)
-	res, err := r.execWithReconnect(ctx, h, call)
+		new: `	x := r.executors.of(h.Action.Kind())
+	res := x.Execute(ctx, newAttempt(h, run, source))
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
-		return Run{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
+	run, err := r.end(ctx, run, res)
 `,
 	},
 	{
 		desc: "hooks after a failed one are not recorded", test: "TestErrorPolicies",
-		file: "hooks/runner.go",
-		old: `			return append(runs, skipped...), errors.Join(err, skipErr)
+		file: "hooks/runner/point.go",
+		old: `		if skipReason != "" {
+			break // a record could not be written
 `,
-		new: `			return append(runs, skipped[:0]...), errors.Join(err, skipErr)
+		new: `		if failed != nil {
+			break // a record could not be written
 `,
 	},
 	{
 		desc: "a command with an unknown result is started again after its timeout", test: "TestExecWhileEngineUnavailable",
-		file: "hooks/runner.go",
+		file: "hooks/runner/command.go",
 		old:  `errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {`,
 		new:  `errors.Is(err, runtime.ErrUnknownRun) {`,
 	},
 	{
 		desc: "recording an outcome is not retried", test: "TestRecorderErrors",
-		file: "hooks/runner.go",
+		file: "hooks/runner/attempts.go",
 		old: `		if flow.Sleep(ctx, backoff(attempt)) != nil {
 			return err
 		}
-	}
-}
 `,
 		new: `		if err != nil || attempt > 0 {
 			return err
 		}
-	}
-}
 `,
 	},
 	{
 		desc: "the hook after a lost one runs", test: "TestErrorPolicies",
-		file: "hooks/runner.go",
-		old:  `func hasEndedCleanly(s RunState) bool { return s == Failed || s == TimedOut || s == StartFailed }`,
-		new:  `func hasEndedCleanly(s RunState) bool { return s != Cancelled }`,
+		file: "hooks/runner/command.go",
+		old:  `MayContinue: ran || r.State == hooks.StartFailed}`,
+		new:  `MayContinue: r.State != hooks.Cancelled}`,
 	},
 	{
 		desc: "a hook is retried once too often", test: "TestErrorPolicies",
-		file: "hooks/runner.go",
-		old:  `run.Attempt > h.Retries ||`,
-		new:  `run.Attempt > h.Retries+1 ||`,
+		file: "hooks/runner/policy.go",
+		old:  `o.run.Attempt <= h.Retries:`,
+		new:  `o.run.Attempt <= h.Retries+1:`,
 	},
 	{
 		desc: "a container in which a hook may still run is not discarded", test: "TestErrorPolicies",
-		file: "hooks/runner.go",
+		file: "hooks/runner/attempts.go",
 		old: `	if errors.Is(err, runtime.ErrTainted) {
-		return errors.Join(&Error{Run: run}, err)
+		return errors.Join(&hooks.Error{Run: run}, err)
 	}
 	return nil
 `,
@@ -75,65 +72,63 @@ var hookRuns = []mutation{
 	},
 	{
 		desc: "an attempt that may still run counts as canceled when its flow was stopped", test: "TestTaintedRunIsUnknownNotCancelled",
-		file: "hooks/runner.go",
+		file: "hooks/runner/command.go",
 		old:  `	case ctx.Err() != nil && !errors.Is(err, runtime.ErrTainted):`,
 		new:  `	case ctx.Err() != nil:`,
 	},
 	{
 		desc: "a hook's own environment overrides Hostler's variables", test: "TestHostlerVariablesTakePrecedence",
-		file: "hooks/exec.go",
-		old: `	maps.Copy(env, e.Environment)
-	maps.Copy(env, c.Environment)
+		file: "hooks/runner/command.go",
+		old: `	maps.Copy(env, c.Environment)
+	maps.Copy(env, environment(a.Context))
 `,
-		new: `	maps.Copy(env, c.Environment)
-	maps.Copy(env, e.Environment)
+		new: `	maps.Copy(env, environment(a.Context))
+	maps.Copy(env, c.Environment)
 `,
 	},
 	{
 		desc: "how an attempt was ended is not recorded", test: "TestRunRecordIsComplete",
-		file: "hooks/runner.go",
-		old: `	run.Signal, run.TimedOut, run.Killed, run.Leaked = res.Signal, res.TimedOut, res.Killed, res.Leaked
-`,
-		new: `	run.TimedOut = res.TimedOut
-`,
+		file: "hooks/runner/command.go",
+		old:  `hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, Leaked: res.Leaked},`,
+		new:  `hooks.Detail{TimedOut: res.TimedOut},`,
 	},
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
-		file: "hooks/resume.go",
-		old: `	res, err := r.waitResult(ctx, h, run)
-	mayStillRun`,
-		new: `	res, err := h.Action.Run(ctx, r.call(h, run))
-	mayStillRun`,
+		file: "hooks/runner/attempts.go",
+		old: `	res := x.WaitResult(ctx, newAttempt(h, run, ""))
+`,
+		new: `	res := x.Execute(ctx, newAttempt(h, run, ""))
+`,
 	},
 	{
 		desc: "an outcome is requested only for as long as the attempt could have lasted", test: "TestSkipWaitsForEngine",
-		file: "hooks/resume.go",
-		old:  `context.WithTimeout(ctx, h.Timeout+resumeTimeout)`,
-		new:  `context.WithTimeout(ctx, h.Timeout)`,
+		file: "hooks/runner/command.go",
+		old:  `context.WithTimeout(ctx, a.Timeout+resumeTimeout)`,
+		new:  `context.WithTimeout(ctx, a.Timeout+0*resumeTimeout)`,
 	},
 	{
 		desc: "a hook that is not idempotent runs again when its outcome is unknown", test: "TestResumePriorRuns",
-		file: "hooks/runner.go",
-		old:  `h.Idempotent && len(prior) == 1`,
-		new:  `len(prior) == 1`,
+		file: "hooks/runner/attempts.go",
+		old:  `h.Idempotent && last)`,
+		new:  `last)`,
 	},
 	{
 		desc: "an idempotent hook runs again although a process of it may remain", test: "TestResumePriorRuns",
-		file: "hooks/resume.go",
-		old: `	mayStillRun := err != nil && !errors.Is(err, runtime.ErrUnknownRun)
+		file: "hooks/runner/command.go",
+		old: `		Gone:   err == nil || errors.Is(err, runtime.ErrUnknownRun),
 `,
-		new: `	mayStillRun := false
+		new: `		Gone:   true,
 `,
 	},
 	{
 		desc: "runs of other servers are ended", test: "TestMarkUnknown",
-		file: "hooks/resume.go",
+		file: "hooks/runner/recover.go",
 		old:  `		if !slices.Contains(ids, run.ID) {`,
 		new:  `		if slices.Contains(ids, "none") {`,
 	},
 	{
 		desc: "runs that a flow will resume are ended", test: "TestMarkUnknown",
-		file: "hooks/resume.go",
+		file: "hooks/runner/recover.go",
 		old: `		if resumes {
 			continue
 		}
@@ -143,7 +138,7 @@ var hookRuns = []mutation{
 	},
 	{
 		desc: "the point continues although the records of earlier runs cannot be read", test: "TestNoHookRunsIfRecordsAreUnreadable",
-		file: "hooks/resume.go",
+		file: "hooks/runner/point.go",
 		old: `	if err != nil {
 		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
 	}
@@ -155,14 +150,10 @@ var hookRuns = []mutation{
 	},
 	{
 		desc: "hooks of a stopped flow are not recorded", test: "TestSkipIsRecordedAfterCancel",
-		file: "hooks/runner.go",
+		file: "hooks/runner/point.go",
 		old: `	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
-	return r.recorder.RunSkipped(ctx, run)
 `,
 		new: `	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
-	defer cancel()
-	return r.recorder.RunSkipped(ctx, run)
 `,
 	},
 }

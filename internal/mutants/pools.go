@@ -34,7 +34,7 @@ var pools = []mutation{
 	{
 		desc: "the baseline is taken before post_create", test: "TestCreateStepOrder",
 		file: "pool/provisioner.go", pkg: "claim",
-		old: `			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
@@ -52,24 +52,28 @@ var pools = []mutation{
 			return nil
 		}},
 		flow.Step{Name: "baseline", Do: func(ctx context.Context) error {
-			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
 `,
 	},
 	{
 		desc: "a removal skips pre_destroy when the engine is unavailable", test: "TestPreDestroyWaitsForTheEngine",
-		file: "pool/provisioner.go",
+		file: "hooks/runner/runner.go", pkg: "pool",
 		old: `	case errors.Is(err, runtime.ErrUnavailable):
-		return err
-	case err == nil && p.rt.Protocols()`,
-		new: `	case err == nil && p.rt.Protocols()`,
+		return "", err
+`,
+		new: `	case ctx.Err() == context.DeadlineExceeded:
+		return "", err
+`,
 	},
 	{
 		desc: "a stopping server cancels pre_destroy", test: "TestPreDestroySurvivesShutdown",
-		file: "pool/provisioner.go",
-		old:  `p.runner.Run(context.WithoutCancel(ctx), hooks.PreDestroy, hs, subject)`,
-		new:  `p.runner.Run(ctx, hooks.PreDestroy, hs, subject)`,
+		file: "hooks/runner/runner.go", pkg: "pool",
+		old: `	if !rule.Aborts {
+		ctx =`,
+		new: `	if !rule.Aborts && ctx.Err() != nil {
+		ctx =`,
 	},
 	{
 		desc: "a container that cannot be removed is recorded as destroyed", test: "TestDestroyBacksOff",

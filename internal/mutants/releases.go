@@ -54,8 +54,8 @@ var releases = []mutation{
 	{
 		desc: "a container in which a hook may still run returns to the pool", test: "TestPreReleaseFails",
 		file: "release/steps.go",
-		old: `	if errors.Is(err, runtime.ErrTainted) {
-		op.unusable = "a process of a hook may still run"
+		old: `	if outcome.Tainted != "" {
+		op.unusable = outcome.Tainted
 	}
 `,
 	},
@@ -143,11 +143,9 @@ var releases = []mutation{
 	},
 	{
 		desc: "hook runs of a removal in progress are ended", test: "TestPreDestroyIsResumed",
-		file: "release/recover.go", pkg: "pool",
-		old: `		return c.State == pool.Destroying, err
-`,
-		new: `		return c.State == pool.Gone, err
-`,
+		file: "hooks/point.go", pkg: "pool",
+		old: `Place{OfContainer, "destroying"}`,
+		new: `Place{OfContainer, "destroyed"}`,
 	},
 	{
 		desc: "a claim is released although its tenant was active just before", test: "TestTouchRacesIdleRelease",

@@ -11,12 +11,12 @@ var steps = []mutation{
 			return err
 		}},
 		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
 `,
 		new: `		flow.Step{Name: string(hooks.PostCreate), Do: func(ctx context.Context) error {
-			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 		}},
 		flow.Step{Name: "healthy", Do: func(ctx context.Context) error {
@@ -78,7 +78,7 @@ var steps = []mutation{
 	},
 	{
 		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",
-		file: "hooks/runner.go",
+		file: "hooks/runner/attempts.go",
 		old: `	run.Stdout, run.Stderr = res.Stdout, res.Stderr
 `,
 	},
@@ -132,8 +132,11 @@ var steps = []mutation{
 	},
 	{
 		desc: "a hook has no timeout", test: "TestAttemptsAndEnvironment",
-		file: "hooks/exec.go",
-		old: `		Timeout:     c.Timeout,
+		file: "hooks/runner/command.go",
+		old: `		Workdir:     c.Workdir,
+		Timeout:     a.Timeout,
+`,
+		new: `		Workdir:     c.Workdir,
 `,
 	},
 	{
@@ -144,19 +147,19 @@ var steps = []mutation{
 	},
 	{
 		desc: "the skipped pre_destroy has no event", test: "TestPreDestroySkippedAfterExit",
-		file: "pool/provisioner.go",
-		old: `		_, err = p.runner.Skip(ctx, hooks.PreDestroy, hs, subject, "the container is not running")
+		file: "hooks/runner/point.go", pkg: "pool",
+		old: `	if err := r.recorder.RunSkipped(ctx, run); err != nil {
 `,
-		new: `		err = nil
+		new: `	if err := ctx.Err(); err != nil {
 `,
 	},
 	{
 		desc: "a container whose post_create failed is idle", test: "TestCreateFailureIsRolledBack",
 		file: "pool/provisioner.go",
-		old: `			_, err := p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		old: `			_, err := p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return err
 `,
-		new: `			_, _ = p.runner.Run(ctx, hooks.PostCreate, w.Hooks[hooks.PostCreate], subject)
+		new: `			_, _ = p.runner.Fire(ctx, hooks.PostCreate, w.Hooks, subject)
 			return nil
 `,
 	},

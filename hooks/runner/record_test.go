@@ -1,4 +1,4 @@
-package hooks
+package runner
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -25,8 +26,8 @@ func TestRunRecordIsComplete(t *testing.T) {
 		} {
 			rec := &fakeRecorder{}
 			start := time.Now()
-			runs, err := NewRunner(&scriptedRuntime{results: map[string][]scriptedResult{"a": {e}}}, rec).Run(
-				t.Context(), PostClaim, []Hook{newHook("a", Fail, 0)}, Subject{NoPriorRuns: true})
+			runs, err := newRunner(&scriptedRuntime{results: map[string][]scriptedResult{"a": {e}}}, rec).run(
+				t.Context(), hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Fail, 0)}, Subject{NoPriorRuns: true})
 			require.Equal(t, e.res.OK() && e.err == nil, err == nil)
 			require.Len(t, rec.runs, 2)
 			recorded := rec.runs[1]
@@ -50,9 +51,9 @@ func TestRunRecordIsComplete(t *testing.T) {
 // The workload's author cannot override the variables that Hostler sets.
 func TestHostlerVariablesTakePrecedence(t *testing.T) {
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
-	h := newHook("a", Fail, 0)
-	h.Action = Exec{Command: []string{"a"}, Environment: map[string]string{"HOSTLER_TENANT": "mallory", "MODE": "fast"}}
-	_, err := NewRunner(s, &fakeRecorder{}).Run(t.Context(), PostClaim, []Hook{h}, Subject{Tenant: "ada"})
+	h := newHook("a", hooks.Fail, 0)
+	h.Action = hooks.Command{Args: []string{"a"}, Environment: map[string]string{"HOSTLER_TENANT": "mallory", "MODE": "fast"}}
+	_, err := newRunner(s, &fakeRecorder{}).run(t.Context(), hooks.PostClaim, []hooks.Hook{h}, Subject{Tenant: "ada"})
 	require.NoError(t, err)
 	require.Equal(t, "ada", s.calls[0].Environment["HOSTLER_TENANT"])
 	require.Equal(t, "fast", s.calls[0].Environment["MODE"])
@@ -64,7 +65,7 @@ func TestTaintedRunIsUnknownNotCancelled(t *testing.T) {
 	stop := errors.New("the server stops")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{err: runtime.ErrTainted, duringExec: func() { cancel(stop) }}}}}
-	runs, err := NewRunner(s, &fakeRecorder{}).Run(ctx, PostClaim, []Hook{newHook("a", Continue, 0)}, Subject{NoPriorRuns: true})
+	runs, err := newRunner(s, &fakeRecorder{}).run(ctx, hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Continue, 0)}, Subject{NoPriorRuns: true})
 	require.ErrorIs(t, err, runtime.ErrTainted)
-	require.Equal(t, Unknown, runs[0].State)
+	require.Equal(t, hooks.Unknown, runs[0].State)
 }

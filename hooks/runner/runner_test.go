@@ -1,9 +1,10 @@
-package hooks
+package runner
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -61,13 +63,13 @@ func (s *scriptedRuntime) Exec(_ context.Context, _ string, c runtime.Command) (
 // fakeRecorder is a Recorder that keeps its records in memory and can fail.
 type fakeRecorder struct {
 	trace        []string
-	runs         []Run
-	prior        []Run // what was recorded earlier
+	runs         []hooks.Run
+	prior        []hooks.Run // what was recorded earlier
 	errs         map[string]error
 	failuresLeft int // failures of a failing call before it succeeds; 0: it never does
 }
 
-func (rec *fakeRecorder) write(ctx context.Context, call string, r Run) error {
+func (rec *fakeRecorder) write(ctx context.Context, call string, r hooks.Run) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -82,15 +84,17 @@ func (rec *fakeRecorder) write(ctx context.Context, call string, r Run) error {
 	return nil
 }
 
-func (rec *fakeRecorder) RunStarted(ctx context.Context, r Run) error {
+func (rec *fakeRecorder) RunStarted(ctx context.Context, r hooks.Run) error {
 	return rec.write(ctx, "start", r)
 }
-func (rec *fakeRecorder) RunEnded(ctx context.Context, r Run) error { return rec.write(ctx, "end", r) }
-func (rec *fakeRecorder) RunSkipped(ctx context.Context, r Run) error {
+func (rec *fakeRecorder) RunEnded(ctx context.Context, r hooks.Run) error {
+	return rec.write(ctx, "end", r)
+}
+func (rec *fakeRecorder) RunSkipped(ctx context.Context, r hooks.Run) error {
 	return rec.write(ctx, "skip", r)
 }
 
-func (rec *fakeRecorder) Runs(context.Context, RunFilter) ([]Run, error) {
+func (rec *fakeRecorder) Runs(context.Context, hooks.RunFilter) ([]hooks.Run, error) {
 	return rec.prior, rec.errs["list"]
 }
 
@@ -104,8 +108,20 @@ var (
 	unavailable = scriptedResult{err: runtime.ErrUnavailable}
 )
 
-func newHook(name string, policy OnError, retries int) Hook {
-	return Hook{Name: name, Action: Exec{Command: []string{name}}, Timeout: time.Second, OnError: policy, Retries: retries}
+// testRunner is a Runner of commands only.
+type testRunner struct{ *Runner }
+
+func newRunner(rt runtime.Execer, rec hooks.Recorder) testRunner {
+	return testRunner{New(nil, rec, Executors{hooks.KindCommand: NewCommandExecutor(rt)})}
+}
+
+// run runs a point whose container is stopped if a reason is given.
+func (r testRunner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped ...string) ([]hooks.Run, error) {
+	return r.Runner.run(ctx, p, hs, s, strings.Join(stopped, ""))
+}
+
+func newHook(name string, policy hooks.OnError, retries int) hooks.Hook {
+	return hooks.Hook{Name: name, Action: hooks.Command{Args: []string{name}}, Timeout: time.Second, OnError: policy, Retries: retries}
 }
 
 // Every policy with every outcome: what is recorded, in what order, whether the
@@ -113,32 +129,32 @@ func newHook(name string, policy OnError, retries int) Hook {
 func TestErrorPolicies(t *testing.T) {
 	tests := []struct {
 		name    string
-		hook    Hook
+		hook    hooks.Hook
 		results []scriptedResult
 		trace   []string
-		failed  RunState // of the hook that failed the point; "" when it did not
+		failed  hooks.RunState // of the hook that failed the point; "" when it did not
 		waited  time.Duration
 	}{
-		{"ok", newHook("a", Fail, 0), []scriptedResult{exit0}, []string{"start a.1 running", "end a.1 succeeded", "start z.1 running", "end z.1 succeeded"}, "", 0},
-		{"fail", newHook("a", Fail, 0), []scriptedResult{exit3}, []string{"start a.1 running", "end a.1 failed", "skip z.1 skipped"}, Failed, 0},
-		{"fail on timeout", newHook("a", Fail, 0), []scriptedResult{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "skip z.1 skipped"}, TimedOut, 0},
-		{"fail on no start", newHook("a", Fail, 0), []scriptedResult{noBinary}, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, StartFailed, 0},
-		{"continue", newHook("a", Continue, 0), []scriptedResult{exit3}, []string{"start a.1 running", "end a.1 failed", "start z.1 running", "end z.1 succeeded"}, "", 0},
-		{"continue on timeout", newHook("a", Continue, 0), []scriptedResult{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "start z.1 running", "end z.1 succeeded"}, "", 0},
-		{"continue never when lost", newHook("a", Continue, 0), []scriptedResult{lost}, []string{"start a.1 running", "end a.1 lost", "skip z.1 skipped"}, Lost, 0},
-		{"continue never when tainted", newHook("a", Continue, 0), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
-		{"continue never when unknown", newHook("a", Continue, 0), []scriptedResult{unavailable}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 3 * time.Second},
-		{"retry until it works", newHook("a", Retry, 2), []scriptedResult{exit3, timedOut, exit0}, []string{
+		{"ok", newHook("a", hooks.Fail, 0), []scriptedResult{exit0}, []string{"start a.1 running", "end a.1 succeeded", "start z.1 running", "end z.1 succeeded"}, "", 0},
+		{"fail", newHook("a", hooks.Fail, 0), []scriptedResult{exit3}, []string{"start a.1 running", "end a.1 failed", "skip z.1 skipped"}, hooks.Failed, 0},
+		{"fail on timeout", newHook("a", hooks.Fail, 0), []scriptedResult{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "skip z.1 skipped"}, hooks.TimedOut, 0},
+		{"fail on no start", newHook("a", hooks.Fail, 0), []scriptedResult{noBinary}, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, hooks.StartFailed, 0},
+		{"continue", newHook("a", hooks.Continue, 0), []scriptedResult{exit3}, []string{"start a.1 running", "end a.1 failed", "start z.1 running", "end z.1 succeeded"}, "", 0},
+		{"continue on timeout", newHook("a", hooks.Continue, 0), []scriptedResult{timedOut}, []string{"start a.1 running", "end a.1 timed_out", "start z.1 running", "end z.1 succeeded"}, "", 0},
+		{"continue never when lost", newHook("a", hooks.Continue, 0), []scriptedResult{lost}, []string{"start a.1 running", "end a.1 lost", "skip z.1 skipped"}, hooks.Lost, 0},
+		{"continue never when tainted", newHook("a", hooks.Continue, 0), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, hooks.Unknown, 0},
+		{"continue never when unknown", newHook("a", hooks.Continue, 0), []scriptedResult{unavailable}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, hooks.Unknown, 3 * time.Second},
+		{"retry until it works", newHook("a", hooks.Retry, 2), []scriptedResult{exit3, timedOut, exit0}, []string{
 			"start a.1 running", "end a.1 failed", "start a.2 running", "end a.2 timed_out",
 			"start a.3 running", "end a.3 succeeded", "start z.1 running", "end z.1 succeeded",
 		}, "", 3 * time.Second},
-		{"retry to the end", newHook("a", Retry, 5), []scriptedResult{exit3}, []string{
+		{"retry to the end", newHook("a", hooks.Retry, 5), []scriptedResult{exit3}, []string{
 			"start a.1 running", "end a.1 failed", "start a.2 running", "end a.2 failed", "start a.3 running", "end a.3 failed",
 			"start a.4 running", "end a.4 failed", "start a.5 running", "end a.5 failed", "start a.6 running", "end a.6 failed",
 			"skip z.1 skipped",
-		}, Failed, 31 * time.Second},
-		{"retry never what cannot start", newHook("a", Retry, 5), []scriptedResult{noBinary}, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, StartFailed, 0},
-		{"retry never when tainted", newHook("a", Retry, 5), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, Unknown, 0},
+		}, hooks.Failed, 31 * time.Second},
+		{"retry never what cannot start", newHook("a", hooks.Retry, 5), []scriptedResult{noBinary}, []string{"start a.1 running", "end a.1 start_failed", "skip z.1 skipped"}, hooks.StartFailed, 0},
+		{"retry never when tainted", newHook("a", hooks.Retry, 5), []scriptedResult{tainted}, []string{"start a.1 running", "end a.1 unknown", "skip z.1 skipped"}, hooks.Unknown, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,18 +162,18 @@ func TestErrorPolicies(t *testing.T) {
 				s := &scriptedRuntime{results: map[string][]scriptedResult{"a": tt.results, "z": {exit0}}}
 				rec := &fakeRecorder{}
 				start := time.Now()
-				runs, err := NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{tt.hook, newHook("z", Fail, 0)}, Subject{})
+				runs, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{tt.hook, newHook("z", hooks.Fail, 0)}, Subject{})
 				require.Equal(t, tt.trace, rec.trace)
 				require.Equal(t, tt.waited, time.Since(start), "backoff is 1 s, 2 s, 4 s, ...")
 				if tt.failed == "" {
 					require.NoError(t, err)
 					return
 				}
-				failed, isHook := errors.AsType[*Error](err)
+				failed, isHook := errors.AsType[*hooks.Error](err)
 				require.True(t, isHook, "%v", err)
 				require.Equal(t, tt.failed, failed.Run.State)
 				require.Equal(t, errors.Is(tt.results[0].err, runtime.ErrTainted), errors.Is(err, runtime.ErrTainted))
-				require.Equal(t, Skipped, runs[len(runs)-1].State)
+				require.Equal(t, hooks.Skipped, runs[len(runs)-1].State)
 			})
 		})
 	}
@@ -169,9 +185,9 @@ func TestAttemptsAndEnvironment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3, exit0}}}
 		rec := &fakeRecorder{}
-		h := newHook("a", Retry, 1)
-		h.Action = Exec{Command: []string{"a"}, Environment: map[string]string{"MODE": "fast"}, User: "app", Workdir: "/srv"}
-		runs, err := NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{h}, Subject{
+		h := newHook("a", hooks.Retry, 1)
+		h.Action = hooks.Command{Args: []string{"a"}, Environment: map[string]string{"MODE": "fast"}, User: "app", Workdir: "/srv"}
+		runs, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{h}, Subject{
 			Workload: "w", Container: "c", Claim: "k", Tenant: "t", Source: "fresh",
 		})
 		require.NoError(t, err)
@@ -194,7 +210,7 @@ func TestAttemptsAndEnvironment(t *testing.T) {
 // Without hooks there is no record and no call.
 func TestNoHooks(t *testing.T) {
 	rec := &fakeRecorder{errs: map[string]error{"start": errors.New("used")}}
-	runs, err := NewRunner(nil, rec).Run(t.Context(), PostClaim, nil, Subject{})
+	runs, err := newRunner(nil, rec).run(t.Context(), hooks.PostClaim, nil, Subject{})
 	require.NoError(t, err)
 	require.Empty(t, runs)
 }
@@ -206,18 +222,18 @@ func TestRecorderErrors(t *testing.T) {
 		full := errors.New("disk full")
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit0}}}
 		rec := &fakeRecorder{errs: map[string]error{"start": full}}
-		_, err := NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{newHook("a", Continue, 0)}, Subject{})
+		_, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Continue, 0)}, Subject{})
 		require.ErrorIs(t, err, full)
 		require.Empty(t, s.calls)
 
 		rec = &fakeRecorder{errs: map[string]error{"end": full}, failuresLeft: 2}
-		runs, err := NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{newHook("a", Fail, 0)}, Subject{})
+		runs, err := newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Fail, 0)}, Subject{})
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, []string{"start a.1 running", "end a.1 succeeded"}, rec.trace)
 
 		rec = &fakeRecorder{errs: map[string]error{"end": full}}
-		_, err = NewRunner(s, rec).Run(t.Context(), PostClaim, []Hook{newHook("a", Fail, 0)}, Subject{})
+		_, err = newRunner(s, rec).run(t.Context(), hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Fail, 0)}, Subject{})
 		require.ErrorIs(t, err, full)
 	})
 }
@@ -230,46 +246,19 @@ func TestCancelDuringHookAndBackoff(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		s := &scriptedRuntime{results: map[string][]scriptedResult{"a": {{err: stop, duringExec: func() { cancel(stop) }}}}}
 		rec := &fakeRecorder{}
-		_, err := NewRunner(s, rec).Run(ctx, PostClaim, []Hook{newHook("a", Retry, 5)}, Subject{})
-		failed, isHook := errors.AsType[*Error](err)
+		_, err := newRunner(s, rec).run(ctx, hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Retry, 5)}, Subject{})
+		failed, isHook := errors.AsType[*hooks.Error](err)
 		require.True(t, isHook)
-		require.Equal(t, Cancelled, failed.Run.State)
+		require.Equal(t, hooks.Cancelled, failed.Run.State)
 
 		ctx, cancel = context.WithCancelCause(t.Context())
 		time.AfterFunc(time.Millisecond, func() { cancel(stop) })
 		s = &scriptedRuntime{results: map[string][]scriptedResult{"a": {exit3}}}
 		rec = &fakeRecorder{}
 		start := time.Now()
-		_, err = NewRunner(s, rec).Run(ctx, PostClaim, []Hook{newHook("a", Retry, 5)}, Subject{})
+		_, err = newRunner(s, rec).run(ctx, hooks.PostClaim, []hooks.Hook{newHook("a", hooks.Retry, 5)}, Subject{})
 		require.ErrorIs(t, err, stop)
 		require.Equal(t, time.Millisecond, time.Since(start))
 		require.Equal(t, []string{"start a.1 running", "end a.1 failed"}, rec.trace)
 	})
-}
-
-// The error of a point has the hook, the reason, and an excerpt of its stderr.
-func TestErrorText(t *testing.T) {
-	code := 3
-	tests := []struct {
-		run  Run
-		want string
-	}{
-		{Run{Point: PostClaim, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table"}}, `post_claim hook "a" exited with code 3: no table`},
-		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, Detail: Detail{TimedOut: true}}, `post_claim hook "a" (attempt 2) ran longer than its timeout and was terminated`},
-		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Lost, Error: "exited"}, `pre_destroy hook "a": exited`},
-		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{Signal: "SIGKILL"}}, `pre_destroy hook "a" was terminated by SIGKILL`},
-	}
-	for _, tt := range tests {
-		require.Equal(t, tt.want, (&Error{Run: tt.run}).Error())
-	}
-}
-
-// Every point of the table is valid and documented.
-func TestPoints(t *testing.T) {
-	require.Len(t, Points(), 4)
-	for _, r := range Points() {
-		require.True(t, r.Point.IsValid())
-		require.NotEmpty(t, r.Doc)
-	}
-	require.False(t, Point("post_clam").IsValid())
 }

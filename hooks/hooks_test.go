@@ -1,0 +1,36 @@
+package hooks
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+)
+
+// The error of a point has the hook, the reason, and an excerpt of its stderr.
+func TestErrorText(t *testing.T) {
+	code := 3
+	tests := []struct {
+		run  Run
+		want string
+	}{
+		{Run{Point: PostClaim, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{ExitCode: &code}, Stderr: runtime.Output{Head: "no table"}}, `post_claim hook "a" exited with code 3: no table`},
+		{Run{Point: PostClaim, Hook: "a", Attempt: 2, State: TimedOut, Detail: Detail{TimedOut: true}}, `post_claim hook "a" (attempt 2) ran longer than its timeout and was terminated`},
+		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Lost, Error: "exited"}, `pre_destroy hook "a": exited`},
+		{Run{Point: PreDestroy, Hook: "a", Attempt: 1, State: Failed, Detail: Detail{Signal: "SIGKILL"}}, `pre_destroy hook "a" was terminated by SIGKILL`},
+	}
+	for _, tt := range tests {
+		require.Equal(t, tt.want, (&Error{Run: tt.run}).Error())
+	}
+}
+
+// Every point of the table is valid and documented.
+func TestPoints(t *testing.T) {
+	require.Len(t, Points(), 4)
+	for _, r := range Points() {
+		require.True(t, r.Point.IsValid())
+		require.NotEmpty(t, r.Doc)
+	}
+	require.False(t, Point("post_clam").IsValid())
+}

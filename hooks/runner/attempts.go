@@ -1,0 +1,148 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+)
+
+// runHook runs one hook according to its policy. run is the record of its first
+// attempt, prior are the attempts on record. An error ends the point.
+func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, source string, prior []hooks.Run) ([]hooks.Run, error) {
+	var runs []hooks.Run
+	for o, err := range r.attempts(ctx, h, run, source, prior) {
+		if o.run.State != "" {
+			runs = append(runs, o.run)
+		}
+		if err != nil {
+			return runs, err
+		}
+		decided, delay := next(h, o)
+		switch decided {
+		case done:
+			return runs, nil
+		case fail:
+			err := error(&hooks.Error{Run: o.run})
+			if o.run.State == hooks.Cancelled {
+				err = errors.Join(err, context.Cause(ctx))
+			}
+			return runs, err
+		case retry:
+			if delay == 0 {
+				continue
+			}
+			if err := flow.Sleep(ctx, delay); err != nil {
+				return runs, errors.Join(&hooks.Error{Run: o.run}, err)
+			}
+		}
+	}
+	return runs, nil
+}
+
+// attempts performs the attempts of a hook one after another: those on record
+// are resumed, then new ones are made until the caller stops. An error ends the
+// point. The outcome has no state if the attempt never started.
+func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, source string, prior []hooks.Run) iter.Seq2[outcome, error] {
+	return func(yield func(outcome, error) bool) {
+		for i, p := range prior {
+			last := i == len(prior)-1
+			o, err := r.resume(ctx, h, p, h.Idempotent && last)
+			o.followed = !last
+			if !yield(o, err) {
+				return
+			}
+			run.ID, run.Attempt = p.ID, p.Attempt+1
+		}
+		for ; ; run.Attempt++ {
+			if !yield(r.attempt(ctx, h, run, source)) {
+				return
+			}
+		}
+	}
+}
+
+// attempt runs a hook once and records its start and its end. It returns an
+// error if the container is tainted or a record cannot be written. If only the
+// hook failed, the error is nil and the outcome has the state.
+func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, source string) (outcome, error) {
+	run.State, run.StartedAt = hooks.Running, time.Now()
+	if err := r.recorder.RunStarted(ctx, run); err != nil {
+		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
+	}
+	x := r.executors.of(h.Action.Kind())
+	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, source)))
+	return outcome{run: run, ending: x.Ending(run)}, err
+}
+
+// resume records the end of an earlier attempt that has not ended on record,
+// with the result that its executor waits for. It never performs the action
+// again.
+//
+// If mayRepeat is set, another attempt may follow one with an unknown outcome
+// if nothing of it is left. The record does not distinguish a tainted container
+// from a lost connection, so resume queries the result again.
+func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRepeat bool) (outcome, error) {
+	x := r.executors.of(h.Action.Kind())
+	wasUnknown := mayRepeat && run.State == hooks.Unknown
+	if run.State != hooks.Running && !wasUnknown {
+		return outcome{run: run, ending: x.Ending(run)}, nil
+	}
+	res := x.WaitResult(ctx, newAttempt(h, run, ""))
+	if wasUnknown {
+		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
+	}
+	if res.Err != nil {
+		res.Err = fmt.Errorf("the server stopped while it ran: %w", res.Err)
+	}
+	run, err := r.end(ctx, run, res)
+	return outcome{run: run, ending: x.Ending(run), repeatable: mayRepeat && run.State == hooks.Unknown && res.Gone}, err
+}
+
+// end records how an attempt ended. It returns an error if the container is
+// tainted or the record cannot be written.
+func (r *Runner) end(ctx context.Context, run hooks.Run, res Result) (hooks.Run, error) {
+	now := time.Now()
+	run.EndedAt, run.Duration = &now, float64(now.Sub(run.StartedAt).Microseconds())/1000
+	run.State, run.Detail = res.State, res.Detail
+	run.Stdout, run.Stderr = res.Stdout, res.Stderr
+	if res.Err != nil {
+		run.Error = res.Err.Error()
+	}
+	if err := r.recordEnd(ctx, run); err != nil {
+		return run, fmt.Errorf("record the end of hook %q: %w", run.Hook, errors.Join(err, res.Err))
+	}
+	return run, taintedError(run, res.Err)
+}
+
+// taintedError returns an error if a process of the attempt may still run.
+func taintedError(run hooks.Run, err error) error {
+	if errors.Is(err, runtime.ErrTainted) {
+		return errors.Join(&hooks.Error{Run: run}, err)
+	}
+	return nil
+}
+
+// recordTimeout limits how long recording the end of an attempt may take.
+const recordTimeout = 30 * time.Second
+
+// recordEnd records the outcome and retries until recordTimeout: a full disk
+// must not turn a known outcome into an unknown one.
+func (r *Runner) recordEnd(ctx context.Context, run hooks.Run) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	for attempt := 1; ; attempt++ {
+		err := r.recorder.RunEnded(ctx, run)
+		if err == nil {
+			return nil
+		}
+		if flow.Sleep(ctx, backoff(attempt)) != nil {
+			return err
+		}
+	}
+}

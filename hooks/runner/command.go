@@ -1,0 +1,141 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/runtime"
+)
+
+// CommandExecutor runs commands in containers.
+type CommandExecutor struct {
+	rt runtime.Execer
+}
+
+// NewCommandExecutor returns the executor of hooks.Command.
+func NewCommandExecutor(rt runtime.Execer) CommandExecutor { return CommandExecutor{rt} }
+
+// Execute runs the command of an attempt. If the engine becomes unavailable, the
+// command may or may not have started. The container is then queried by the
+// attempt's id. If it does not know the id, the command is sent again under the
+// same id, so the container runs only one of two commands that arrive late.
+//
+// It returns no later than the attempt itself could have ended. A longer outage
+// of the engine does not block the flow, and a command that may still be on its
+// way to the container is not sent again.
+func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
+	cmd := commandOf(a)
+	deadline := time.Now().Add(a.Timeout + runtime.DefaultGrace)
+	res, err := x.rt.Exec(ctx, a.Container, cmd)
+	for n := 1; isUnavailable(err); n++ {
+		res, err = x.rt.WaitResult(ctx, a.Container, queryOf(a))
+		remaining := time.Until(deadline)
+		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
+			res, err = x.rt.Exec(ctx, a.Container, cmd)
+		}
+		if remaining <= 0 || isUnavailable(err) && flow.Sleep(ctx, min(backoff(min(n, 4)), time.Until(deadline))) != nil {
+			break
+		}
+	}
+	return commandResult(ctx, res, err)
+}
+
+// resumeTimeout is how long to wait for the outcome of an attempt, in addition
+// to its timeout: the engine may be starting, as this server is.
+const resumeTimeout = 5 * time.Minute
+
+// WaitResult asks the container for the result of an attempt, and polls until
+// the engine is available.
+func (x CommandExecutor) WaitResult(ctx context.Context, a Attempt) Result {
+	polling, cancel := context.WithTimeout(ctx, a.Timeout+resumeTimeout)
+	defer cancel()
+	for n := 1; ; n++ {
+		res, err := x.rt.WaitResult(polling, a.Container, queryOf(a))
+		if !errors.Is(err, runtime.ErrUnavailable) || flow.Sleep(polling, backoff(min(n, 4))) != nil {
+			return commandResult(ctx, res, err)
+		}
+	}
+}
+
+// Ending implements Executor. A command that cannot be started fails again, and
+// nothing can run in a container that has exited or may be tainted.
+func (CommandExecutor) Ending(r hooks.Run) Ending {
+	ran := r.State == hooks.Failed || r.State == hooks.TimedOut
+	return Ending{MayRetry: ran, MayContinue: ran || r.State == hooks.StartFailed}
+}
+
+// commandOf returns the command that performs an attempt. The workload's author
+// cannot override the variables that Hostler sets.
+func commandOf(a Attempt) runtime.Command {
+	c, _ := a.Action.(hooks.Command)
+	env := make(map[string]string, len(c.Environment)+9)
+	maps.Copy(env, c.Environment)
+	maps.Copy(env, environment(a.Context))
+	return runtime.Command{
+		RunID:       a.ID(),
+		Args:        c.Args,
+		Environment: env,
+		User:        c.User,
+		Workdir:     c.Workdir,
+		Timeout:     a.Timeout,
+	}
+}
+
+// queryOf returns the command that names an attempt in WaitResult.
+func queryOf(a Attempt) runtime.Command {
+	return runtime.Command{RunID: a.ID(), Timeout: a.Timeout}
+}
+
+// environment renders a context as the HOSTLER_ variables of a command.
+func environment(c Context) map[string]string {
+	return map[string]string{
+		"HOSTLER_HOOK":         c.Hook,
+		"HOSTLER_POINT":        string(c.Point),
+		"HOSTLER_RUN_ID":       c.Run,
+		"HOSTLER_ATTEMPT":      strconv.Itoa(c.Attempt),
+		"HOSTLER_WORKLOAD":     c.Workload,
+		"HOSTLER_CONTAINER":    c.Container,
+		"HOSTLER_CLAIM":        c.Claim,
+		"HOSTLER_TENANT":       c.Tenant,
+		"HOSTLER_CLAIM_SOURCE": c.Source,
+	}
+}
+
+// commandResult returns the Result of what an Execer returned.
+func commandResult(ctx context.Context, res runtime.Result, err error) Result {
+	r := Result{
+		Err: err, Stdout: res.Stdout, Stderr: res.Stderr,
+		Detail: hooks.Detail{Signal: res.Signal, TimedOut: res.TimedOut, Killed: res.Killed, Leaked: res.Leaked},
+		Gone:   err == nil || errors.Is(err, runtime.ErrUnknownRun),
+	}
+	_, startFailed := errors.AsType[*runtime.StartError](err)
+	switch {
+	case err == nil:
+		r.State, r.Detail.ExitCode = commandState(res), &res.ExitCode
+	case startFailed:
+		r.State = hooks.StartFailed
+	case errors.Is(err, runtime.ErrContainerExited), errors.Is(err, runtime.ErrNotRunning), errors.Is(err, runtime.ErrNotFound):
+		r.State = hooks.Lost
+	case ctx.Err() != nil && !errors.Is(err, runtime.ErrTainted):
+		r.State = hooks.Cancelled
+	default:
+		r.State = hooks.Unknown
+	}
+	return r
+}
+
+// commandState returns the state of a command that ran and ended.
+func commandState(res runtime.Result) hooks.RunState {
+	switch {
+	case res.TimedOut:
+		return hooks.TimedOut
+	case res.OK():
+		return hooks.Succeeded
+	}
+	return hooks.Failed
+}

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Executor performs the actions of one kind. It is safe for concurrent use.
+type Executor interface {
+	// Execute performs an attempt. It returns when everything that the attempt
+	// started has ended, or when that cannot be confirmed. If ctx ends first, it
+	// ends the attempt.
+	Execute(ctx context.Context, a Attempt) Result
+	// WaitResult waits for the result of an Execute of the same attempt, perhaps
+	// by an earlier server, and starts nothing.
+	WaitResult(ctx context.Context, a Attempt) Result
+	// Ending returns what the record of an ended attempt means for the policy of
+	// its hook.
+	Ending(r hooks.Run) Ending
+}
+
+// Attempt is what an executor knows about one execution of a hook.
+type Attempt struct {
+	Context
+	Action  hooks.Action
+	Timeout time.Duration
+}
+
+// Context describes an attempt to its action. Each executor renders it in its
+// own form.
+type Context struct {
+	Run       string // the same for all attempts
+	Attempt   int    // from 1
+	Hook      string
+	Point     hooks.Point
+	Workload  string
+	Container string
+	Claim     string // empty outside a claim
+	Tenant    string // empty outside a claim
+	Source    string // of the claim: fresh, affinity or recycled; only for Execute
+}
+
+// ID returns an id that is unique to the attempt.
+func (c Context) ID() string { return c.Run + "." + strconv.Itoa(c.Attempt) }
+
+// newAttempt returns the attempt of a record.
+func newAttempt(h hooks.Hook, r hooks.Run, source string) Attempt {
+	return Attempt{
+		Action: h.Action, Timeout: h.Timeout,
+		Context: Context{
+			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Workload: r.Workload,
+			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Source: source,
+		},
+	}
+}
+
+// Result is how an attempt ended.
+type Result struct {
+	State hooks.RunState // a final one, not Skipped
+	// Err is why the action has no result. It matches runtime.ErrTainted if a
+	// process of the attempt may still run: the container must be destroyed. It
+	// matches runtime.ErrUnavailable if a later WaitResult may have a result.
+	Err    error
+	Detail hooks.Detail
+	Stdout runtime.Output
+	Stderr runtime.Output
+	// Gone reports whether nothing of the attempt is left, also if its outcome is
+	// unknown: an idempotent hook may then run again.
+	Gone bool
+}
+
+// mayHaveResultLater reports whether a later WaitResult may have a result.
+func (r Result) mayHaveResultLater() bool { return isUnavailable(r.Err) }
+
+// isUnavailable reports whether the engine is unavailable, so a later query may
+// have a result.
+func isUnavailable(err error) bool {
+	return errors.Is(err, runtime.ErrUnavailable) && !errors.Is(err, runtime.ErrTainted)
+}
+
+// Ending is what a policy needs to know about an attempt that did not succeed.
+type Ending struct {
+	MayRetry    bool // another attempt may end differently
+	MayContinue bool // nothing of it is left, and the next hook can run
+}
+
+// Executors are the executors by kind.
+type Executors map[hooks.Kind]Executor
+
+// of returns the executor of a kind.
+func (e Executors) of(k hooks.Kind) Executor {
+	if x, ok := e[k]; ok {
+		return x
+	}
+	return unsupported{k}
+}
+
+// unsupported is the executor of a kind that this server does not have.
+type unsupported struct{ kind hooks.Kind }
+
+func (u unsupported) Execute(context.Context, Attempt) Result {
+	return Result{State: hooks.StartFailed, Err: u.err()}
+}
+
+func (u unsupported) WaitResult(context.Context, Attempt) Result {
+	return Result{State: hooks.Unknown, Err: u.err()}
+}
+
+func (unsupported) Ending(hooks.Run) Ending { return Ending{} }
+
+func (u unsupported) err() error { return fmt.Errorf("actions of kind %q are not supported", u.kind) }

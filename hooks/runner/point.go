@@ -1,0 +1,95 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// run runs the hooks of a point in order. If stopped is not empty, it is why
+// none of them can be started. After a failed hook the rest is skipped.
+func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subject, stopped string) ([]hooks.Run, error) {
+	prior, err := r.priorRuns(ctx, p, s)
+	if err != nil {
+		return nil, err
+	}
+	var runs []hooks.Run
+	var failed error
+	skipReason := stopped
+	for i, h := range hs {
+		var ended []hooks.Run
+		if skipReason != "" {
+			ended, err = r.skipHook(ctx, h, newRun(p, h, i, s), skipReason, prior[i])
+		} else {
+			ended, err = r.runHook(ctx, h, newRun(p, h, i, s), s.Source, prior[i])
+		}
+		runs = append(runs, ended...)
+		if err == nil {
+			continue
+		}
+		failed = errors.Join(failed, err)
+		if skipReason != "" {
+			break // a record could not be written
+		}
+		skipReason = fmt.Sprintf("hook %q of the same point failed", h.Name)
+	}
+	return runs, failed
+}
+
+// newRun returns the record of a hook's first attempt.
+func newRun(p hooks.Point, h hooks.Hook, index int, s Subject) hooks.Run {
+	return hooks.Run{
+		ID: newID(), Point: p, Hook: h.Name, Index: index, Attempt: 1,
+		Kind: h.Action.Kind(), Command: h.Action.Summary(),
+		Workload: s.Workload, Container: s.Container, Claim: s.Claim, Tenant: s.Tenant,
+	}
+}
+
+// skipHook records a hook as skipped, or ends the attempts of it that an earlier
+// flow has started. It records also after ctx has ended.
+func (r *Runner) skipHook(ctx context.Context, h hooks.Hook, run hooks.Run, reason string, prior []hooks.Run) ([]hooks.Run, error) {
+	var runs []hooks.Run
+	for _, p := range prior {
+		o, err := r.resume(ctx, h, p, false)
+		runs = append(runs, o.run)
+		if err != nil {
+			return runs, err
+		}
+	}
+	if len(prior) > 0 {
+		return runs, nil
+	}
+	now := time.Now()
+	run.State, run.Error, run.StartedAt, run.EndedAt = hooks.Skipped, reason, now, &now
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
+	defer cancel()
+	if err := r.recorder.RunSkipped(ctx, run); err != nil {
+		return nil, fmt.Errorf("record that hook %q was skipped: %w", h.Name, err)
+	}
+	return []hooks.Run{run}, nil
+}
+
+// priorRuns returns the recorded runs of a point by hook index, each in the
+// order of the attempts. A new flow has none.
+func (r *Runner) priorRuns(ctx context.Context, p hooks.Point, s Subject) (map[int][]hooks.Run, error) {
+	if s.NoPriorRuns {
+		return nil, nil
+	}
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: s.Container, Claim: s.Claim, Point: p})
+	if err != nil {
+		return nil, fmt.Errorf("list the prior runs of %s: %w", p, err)
+	}
+	prior := make(map[int][]hooks.Run, len(runs))
+	for _, run := range runs {
+		prior[run.Index] = append(prior[run.Index], run)
+	}
+	return prior, nil
+}
+
+// newID returns an id that sorts by time.
+func newID() string { return uuid.Must(uuid.NewV7()).String() }

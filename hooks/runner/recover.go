@@ -1,0 +1,68 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/hostler/hostler/hooks"
+)
+
+// HasStarted reports whether a hook of the point was started for the subject.
+func (r *Runner) HasStarted(ctx context.Context, p hooks.Point, s Subject) (bool, error) {
+	prior, err := r.priorRuns(ctx, p, s)
+	return len(prior) > 0, err
+}
+
+// awaitIdle waits until no hook runs in the container. Another server may end
+// the claim, or begin to destroy the container, while a hook runs. The run is
+// then recorded as Unknown, and only the container knows whether it has ended.
+// awaitIdle starts nothing and changes no record. hs are all hooks of the
+// container's workload. It returns an error if a record cannot be read, if the
+// engine is unavailable, or if ctx ends.
+func (r *Runner) awaitIdle(ctx context.Context, container string, hs map[hooks.Point][]hooks.Hook) error {
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{Container: container, States: []hooks.RunState{hooks.Running, hooks.Unknown}, NoOutput: true})
+	if err != nil {
+		return fmt.Errorf("list the hook runs of the container: %w", err)
+	}
+	for _, run := range runs {
+		if run.Index >= len(hs[run.Point]) {
+			continue // not a hook of this workload
+		}
+		h := hs[run.Point][run.Index]
+		res := r.executors.of(h.Action.Kind()).WaitResult(ctx, newAttempt(h, run, ""))
+		if isUnavailable(res.Err) || ctx.Err() != nil {
+			return fmt.Errorf("wait for hook %q of %s: %w", run.Hook, run.Point, errors.Join(res.Err, context.Cause(ctx)))
+		}
+	}
+	return nil
+}
+
+// MarkUnknown ends the unfinished runs with these ids as Unknown if their flows
+// will not be resumed. None of them is run again.
+func (r *Runner) MarkUnknown(ctx context.Context, ids []string, willResume func(context.Context, hooks.Run) (bool, error)) error {
+	runs, err := r.recorder.Runs(ctx, hooks.RunFilter{States: []hooks.RunState{hooks.Running}})
+	if err != nil {
+		return fmt.Errorf("list the running hooks: %w", err)
+	}
+	for _, run := range runs {
+		if !slices.Contains(ids, run.ID) {
+			continue // another server's
+		}
+		resumes, err := willResume(ctx, run)
+		if err != nil {
+			return err
+		}
+		if resumes {
+			continue
+		}
+		if _, err := r.end(ctx, run, Result{State: hooks.Unknown, Err: errNotResumed}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// errNotResumed is recorded as the reason of an unknown outcome.
+var errNotResumed = errors.New("the server stopped while it ran; its flow was abandoned")

@@ -1,0 +1,182 @@
+// Package runner runs the hooks of a point and records their attempts.
+//
+// It promises that the hooks of one point run one after another in the order
+// of the file; that each attempt has one record, one event when it starts and
+// exactly one when it ends; that an attempt never starts while a process of
+// the previous one exists; and that an action that started is never performed
+// again unless the hook permits it.
+//
+// The table in hooks/point.go decides how a point behaves. A kind of action is
+// an Executor; command.go is the one of commands.
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/runtime"
+)
+
+// Runner runs hooks. It is safe for concurrent use. The caller must not fire two
+// points of one container at the same time.
+type Runner struct {
+	rt        Runtime
+	recorder  hooks.Recorder
+	executors Executors
+}
+
+// Runtime is what a Runner needs to know about containers.
+type Runtime interface {
+	Status(ctx context.Context, id string) (runtime.Status, error)
+	Protocols() runtime.Protocols
+}
+
+// New returns a Runner that performs actions with executors and records them in
+// recorder.
+func New(rt Runtime, recorder hooks.Recorder, executors Executors) *Runner {
+	return &Runner{rt: rt, recorder: recorder, executors: executors}
+}
+
+// Subject is the container, and the claim if any, of a point.
+type Subject struct {
+	Workload  string
+	Container string
+	Claim     string // empty outside a claim
+	Tenant    string // empty outside a claim
+	Source    string // of the claim: fresh, affinity or recycled
+	// NoPriorRuns reports whether this server has just started the flow for the
+	// first time, so the flow has no records. Otherwise they are looked up.
+	NoPriorRuns bool
+	// Protocol is the protocol version of the container, and HasExited reports
+	// whether its main process is known to have exited. Only points at which it
+	// may be stopped need them.
+	Protocol  int
+	HasExited bool
+}
+
+// Outcome is what a point means for its flow.
+type Outcome struct {
+	// Runs are the records of every attempt and of every skipped hook.
+	Runs []hooks.Run
+	// Warnings has one sentence per failed hook, and one if hooks were skipped
+	// because the container cannot run them. It is not nil if Fire succeeded.
+	Warnings []string
+	// Tainted is why the container must not be used again, or "".
+	Tainted string
+}
+
+// Fire runs the hooks of a point one after another according to their policies
+// and to the rule of the point. all are the hooks of the container's workload.
+// Without hooks at p, Fire does nothing.
+//
+// Fire resumes the attempts of an earlier flow, perhaps of an earlier server,
+// from their records: a hook that has ended is not run again, the result of a
+// running attempt is queried, and only hooks that never started are run.
+//
+// The error is a *hooks.Error if a hook failed a point that aborts its flow; the
+// records then end with the skipped hooks. It also matches runtime.ErrTainted if
+// a process of a hook may still run. At other points a failed hook is a warning.
+// Any other error means that a record could not be read or written or that the
+// engine is unavailable: the flow must be retried.
+func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]hooks.Hook, s Subject) (Outcome, error) {
+	hs, rule := all[p], p.Rule()
+	if len(hs) == 0 {
+		return Outcome{Warnings: []string{}}, nil
+	}
+	stopped := ""
+	if rule.MayBeStopped {
+		var err error
+		if stopped, err = r.stoppedReason(ctx, s); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if rule.AwaitsOthers && stopped == "" {
+		if err := r.awaitIdle(ctx, s.Container, all); err != nil {
+			return Outcome{}, err
+		}
+	}
+	if !rule.Aborts {
+		ctx = context.WithoutCancel(ctx)
+	}
+	runs, err := r.run(ctx, p, hs, s, stopped)
+	out := Outcome{Runs: runs, Tainted: taintedReason(runs, err)}
+	out.Warnings = append(stoppedWarnings(runs), failureWarnings(runs)...)
+	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError && !rule.Aborts {
+		// It has more details of the hook that failed the point.
+		out.Warnings = append(out.Warnings[:max(len(out.Warnings)-1, 0)], err.Error())
+		err = nil
+	}
+	return out, err
+}
+
+// stoppedReason returns why the container cannot run commands, or "". It returns
+// an error while the engine is unavailable: hooks would time out.
+func (r *Runner) stoppedReason(ctx context.Context, s Subject) (string, error) {
+	switch {
+	case s.HasExited:
+		return notRunning, nil
+	case r.rt.Protocols().IsTooOld(s.Protocol):
+		return runtime.ErrTooOld.Error(), nil
+	}
+	status, err := r.rt.Status(ctx, s.Container)
+	switch {
+	case errors.Is(err, runtime.ErrUnavailable):
+		return "", err
+	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+	case err != nil, status.State != runtime.Running:
+		return notRunning, nil
+	}
+	return "", nil
+}
+
+// notRunning is why the hooks of a container are skipped when its main process
+// has exited.
+const notRunning = "the container is not running"
+
+// stoppedWarnings returns the warning that hooks were skipped because the
+// container was stopped, if any was, now or by an earlier flow.
+func stoppedWarnings(runs []hooks.Run) []string {
+	for _, r := range runs {
+		if r.State == hooks.Skipped && (r.Error == notRunning || r.Error == runtime.ErrTooOld.Error()) {
+			return []string{fmt.Sprintf("%s did not run: %s", r.Point, r.Error)}
+		}
+	}
+	return []string{}
+}
+
+// taintedReason returns why a container must not be used again after a point, or
+// "".
+func taintedReason(runs []hooks.Run, err error) string {
+	if errors.Is(err, runtime.ErrTainted) {
+		return "a process of a hook may still run"
+	}
+	reason := ""
+	for _, run := range runs {
+		if run.State == hooks.Unknown || run.State == hooks.Lost {
+			reason = fmt.Sprintf("hook %q ended as %s", run.Hook, run.State)
+		}
+	}
+	return reason
+}
+
+// failureWarnings returns one sentence per failed hook, in order.
+func failureWarnings(runs []hooks.Run) []string {
+	last := map[string]hooks.Run{}
+	var order []string
+	for _, r := range runs {
+		if _, seen := last[r.ID]; !seen {
+			order = append(order, r.ID)
+		}
+		last[r.ID] = r
+	}
+	out := []string{}
+	for _, id := range order {
+		if r := last[id]; r.State != hooks.Succeeded && r.State != hooks.Skipped {
+			out = append(out, (&hooks.Error{Run: r}).Error())
+		}
+	}
+	return out
+}
