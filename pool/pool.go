@@ -81,16 +81,6 @@ func (p *Pools) ApplyFillEvent(e activity.Event) {
 // WakeFiller requests a check of the workload's pool by the Filler only.
 func (p *Pools) WakeFiller(workload string) { p.filler.Wake(workload) }
 
-// BeginDestroy performs a transition to Destroying. If the container is not in
-// the expected state any more, it does nothing.
-func (p *Pools) BeginDestroy(ctx context.Context, m Transition) error {
-	if _, err := p.store.UpdateContainer(ctx, m); err != nil && !isConflict(err) {
-		return err
-	}
-	p.reaper.Wake()
-	return nil
-}
-
 // RecordWiped records that a claimed container was wiped: it has no data of an
 // earlier tenant, and no outdated state of its own tenant. From then on it
 // belongs to the tenant of its claim.

@@ -61,7 +61,6 @@ func hotQueries() map[string]hotQuery {
 		"running of a claim":    {runningOfClaim, "INDEX runs_"},
 		"running in container":  {runningInContainer, "INDEX runs_"},
 		"failed releases":       {countRetainedClaims, "INDEX claims_kept"},
-		"unfinished runs":       {selectRuns + ` WHERE ` + runningCondition + orderRuns, "runs_running"},
 		"number events":         {reserveSeqs, "INTEGER PRIMARY KEY"},
 		"own container":         {preferences[0].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
 		"fresh container":       {preferences[1].query, "containers_idle (workload=? AND tenant=? AND revision=?)"},
@@ -93,6 +92,8 @@ func hotQueries() map[string]hotQuery {
 	queries["containers that exist"] = hotQuery{text, "INDEX containers_live"}
 	text, _ = runQuery(hooks.RunFilter{Claim: "c", Point: hooks.PreRelease})
 	queries["runs of a claim"] = hotQuery{text, "runs_claim"}
+	text, _ = runQuery(hooks.RunFilter{States: []hooks.RunState{hooks.Running}})
+	queries["running runs"] = hotQuery{text, "runs_running"}
 	text, _ = runQuery(hooks.RunFilter{Container: "k"})
 	queries["runs of a container"] = hotQuery{text, "runs_container"}
 	return queries

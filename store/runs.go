@@ -225,9 +225,3 @@ func runQuery(f hooks.RunFilter) (string, []any) {
 func (db *DB) Run(ctx context.Context, id string) ([]hooks.Run, error) {
 	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE id = $1`+orderRuns, []any{sanitizeText(id)}, runColumns.scan)
 }
-
-// UnfinishedRuns lists the attempts that have started and not ended. Right
-// after a server start these are the attempts that an earlier server left.
-func (db *DB) UnfinishedRuns(ctx context.Context) ([]hooks.Run, error) {
-	return queryAll(ctx, db, "hook runs", selectRuns+` WHERE `+runningCondition+orderRuns, nil, runColumns.scan)
-}

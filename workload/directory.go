@@ -57,29 +57,6 @@ func (e *DuplicateIDError) Error() string {
 	return fmt.Sprintf("id %s is in more than one file: %s", e.ID, strings.Join(e.Files, ", "))
 }
 
-// Load reads the directory and returns the workloads by file path, and the errors
-// of the other files: each is a ValidationErrors, a *DuplicateIDError or an I/O
-// error. A later Run reports only the changes since.
-func (f *Directory) Load(dir string) (map[string]*Workload, []error) {
-	changes, err := f.scan(dir)
-	if err != nil {
-		return nil, []error{err}
-	}
-	var errs []error
-	for _, c := range changes {
-		if c.Err != nil {
-			errs = append(errs, c.Err)
-		}
-	}
-	loaded := map[string]*Workload{}
-	for file, e := range f.entries {
-		if e.active != nil {
-			loaded[file] = e.active
-		}
-	}
-	return loaded, errs
-}
-
 // scan reads the directory once and returns the changes since the last scan:
 // removals first, then the others by file. It returns an error only if the
 // directory itself cannot be read; then there are no changes.

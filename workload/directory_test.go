@@ -154,8 +154,8 @@ func TestDirectoryChanges(t *testing.T) {
 	}
 }
 
-// Load returns the valid workloads and the errors of the other files.
-func TestDirectoryLoad(t *testing.T) {
+// A scan finds the valid workloads, and what is wrong with the other files.
+func TestDirectoryScan(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.yaml", workloadOf("x", "one"))
 	writeFile(t, dir, "b.yaml", workloadOf("y", "one"))
@@ -165,10 +165,15 @@ func TestDirectoryLoad(t *testing.T) {
 	require.NoError(t, syscall.Mkfifo(filepath.Join(dir, "f.yaml"), 0o600))
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(dir, "g.yaml")))
 
-	loaded, errs := new(Directory).Load(dir)
-	require.Len(t, loaded, 1)
-	require.Equal(t, "x", loaded[filepath.Join(dir, "a.yaml")].ID)
-	require.Len(t, errs, 5)
+	changes, err := new(Directory).scan(dir)
+	require.NoError(t, err)
+	require.Len(t, changes, 6)
+	require.Equal(t, "x", changes[0].Workload.ID)
+	var errs []error
+	for _, c := range changes[1:] {
+		require.Nil(t, c.Workload)
+		errs = append(errs, c.Err)
+	}
 	duplicate, ok := errors.AsType[*DuplicateIDError](errs[0])
 	require.True(t, ok)
 	require.Equal(t, []string{filepath.Join(dir, "b.yaml"), filepath.Join(dir, "c.yaml")}, duplicate.Files)
@@ -178,9 +183,8 @@ func TestDirectoryLoad(t *testing.T) {
 	require.ErrorContains(t, errs[3], "not a regular file")
 	require.ErrorContains(t, errs[4], "not a regular file")
 
-	_, errs = new(Directory).Load(filepath.Join(dir, "none"))
-	require.Len(t, errs, 1)
-	require.ErrorIs(t, errs[0], os.ErrNotExist)
+	_, err = new(Directory).scan(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
 // runDirectory runs a Directory until the test ends and returns its changes.
@@ -212,9 +216,9 @@ func TestDirectoryRun(t *testing.T) {
 	dir := t.TempDir()
 	writeFile(t, dir, "a.yaml", workloadOf("a", "one"))
 	f := new(Directory)
-	_, errs := f.Load(dir)
-	require.Empty(t, errs)
-	writeFile(t, dir, "b.yaml", workloadOf("b", "one")) // after Load, before Run
+	_, err := f.scan(dir)
+	require.NoError(t, err)
+	writeFile(t, dir, "b.yaml", workloadOf("b", "one")) // after the scan, before Run
 	changes, _ := runDirectory(t, f, dir)
 	require.Equal(t, "b.yaml b=one", nextChange(t, changes))
 

@@ -117,7 +117,7 @@ func (h *history) applyClaim(e activity.Event) error {
 // traces of another tenant.
 func (s *soak) requireRuns(t *testing.T, db *store.DB) {
 	t.Helper()
-	unfinished, err := db.UnfinishedRuns(t.Context())
+	unfinished, err := db.Runs(t.Context(), hooks.RunFilter{States: []hooks.RunState{hooks.Running}})
 	require.NoError(t, err)
 	require.Empty(t, unfinished)
 	var failures []string

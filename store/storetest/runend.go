@@ -83,8 +83,7 @@ func runEndsWithClaim(t *testing.T, s Store) {
 		require.Len(t, endsAfter(t, s, from), 2)
 		requireUnknown(t, s, first, from)
 		requireUnknown(t, s, second, from)
-		runs, err := s.UnfinishedRuns(t.Context())
-		require.NoError(t, err)
+		runs := runningRuns(t, s)
 		require.Len(t, runs, 1)
 		require.NoError(t, s.RunEnded(t.Context(), endedRun(other, hooks.Succeeded, 0)))
 	}
@@ -101,8 +100,7 @@ func runEndsWithContainer(t *testing.T, s Store) {
 	require.Empty(t, endsAfter(t, s, from), "it may still run")
 	mustUpdateContainer(t, s, destroyedTransition(k))
 	requireUnknown(t, s, r, from)
-	runs, err := s.UnfinishedRuns(t.Context())
-	require.NoError(t, err)
+	runs := runningRuns(t, s)
 	require.Equal(t, []hooks.Run{elsewhere}, runs)
 }
 

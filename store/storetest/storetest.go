@@ -34,7 +34,6 @@ type Reader interface {
 	Changed() <-chan struct{}
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Run(ctx context.Context, id string) ([]hooks.Run, error)
-	UnfinishedRuns(ctx context.Context) ([]hooks.Run, error)
 	CountContainers(ctx context.Context) (map[string]map[pool.State]int, error)
 	LastSeq(ctx context.Context) (int64, error)
 }
