@@ -58,7 +58,7 @@ func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 		v.Set(reflect.New(v.Type().Elem()))
 		d.read(n, at, v.Elem(), r)
 	case reflect.Struct:
-		d.readStruct(n, at, v)
+		d.readStruct(n, at, v, r)
 	case reflect.Slice:
 		d.readList(n, at, v, r)
 	case reflect.String:
@@ -76,7 +76,7 @@ func (d *decoder) read(n *yaml.Node, at string, v reflect.Value, r rule) {
 
 // readStruct reads a mapping. Unknown keys and missing required keys are errors;
 // an omitted key has its default.
-func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
+func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value, r rule) {
 	if n.Kind != yaml.MappingNode {
 		d.addError(n, at, "is "+kindOf(n)+", not a mapping", "write keys with values")
 		return
@@ -91,6 +91,9 @@ func (d *decoder) readStruct(n *yaml.Node, at string, v reflect.Value) {
 		given[p.key.Value] = p
 	}
 	for _, f := range fields {
+		if key, ok := r.keys[f.name]; ok {
+			f.rule = key
+		}
 		d.readField(n, at, f, given, v.Field(f.index))
 	}
 }
@@ -115,7 +118,7 @@ func (d *decoder) readField(n *yaml.Node, at string, f field, given map[string]p
 	case f.required:
 		d.addError(n, child, "is missing", "it must be given")
 	case v.Kind() == reflect.Struct && !isCustomField(v):
-		d.readStruct(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, child, v)
+		d.readStruct(&yaml.Node{Kind: yaml.MappingNode, Line: n.Line, Column: n.Column}, child, v, rule{})
 	}
 }
 

@@ -28,11 +28,12 @@ type rule struct {
 	unique       bool
 	defaultValue string // in the notation of the file
 	hasDefault   bool
+	keys         map[string]rule // of a mapping: instead of the rules in the tags of its keys
 }
 
 // element returns the rule for the elements of a list with rule r.
 func (r rule) element() rule {
-	return rule{enum: r.enum, pattern: r.pattern, hint: r.hint, min: r.min, max: r.max}
+	return rule{enum: r.enum, pattern: r.pattern, hint: r.hint, min: r.min, max: r.max, keys: r.keys}
 }
 
 // fieldsByType returns the keys of every struct of file.go. It compiles their

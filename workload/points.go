@@ -2,6 +2,7 @@ package workload
 
 import (
 	"reflect"
+	"strings"
 
 	"gopkg.in/yaml.v3"
 
@@ -24,9 +25,17 @@ func (v *hooksFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 			continue
 		}
 		var list []hookFile
-		d.read(p.value, keyOf(at, p.key.Value), reflect.ValueOf(&list).Elem(), rule{})
+		d.read(p.value, keyOf(at, p.key.Value), reflect.ValueOf(&list).Elem(), hookRule(point.Rule()))
 		(*v)[point] = list
 	}
+}
+
+// hookRule returns the rule of the hooks of a point.
+func hookRule(p hooks.PointRule) rule {
+	return rule{keys: map[string]rule{"timeout": {
+		min: "1ms", max: strings.Replace(p.MaxTimeout.String(), "m0s", "m", 1),
+		defaultValue: p.DefaultTimeout.String(), hasDefault: true,
+	}}}
 }
 
 func pointNames() []string {

@@ -42,7 +42,7 @@ func (v *sinkFile) read(d *decoder, n *yaml.Node, at string, _ rule) {
 	name := d.text(all[i].value, child, rule{enum: sinkNames()})
 	for _, kind := range sinkKinds {
 		if kind.name == name {
-			d.readStruct(n, at, kind.field(v))
+			d.readStruct(n, at, kind.field(v), rule{})
 		}
 	}
 }

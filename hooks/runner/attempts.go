@@ -136,12 +136,9 @@ const recordTimeout = 30 * time.Second
 func (r *Runner) recordEnd(ctx context.Context, run hooks.Run) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	for attempt := 1; ; attempt++ {
+	for retries := retryDelay.Retries(); ; {
 		err := r.recorder.RunEnded(ctx, run)
-		if err == nil {
-			return nil
-		}
-		if flow.Sleep(ctx, backoff(attempt)) != nil {
+		if err == nil || retries.Sleep(ctx) != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 )
@@ -38,12 +39,15 @@ func (x CommandExecutor) Execute(ctx context.Context, a Attempt) Result {
 		if errors.Is(err, runtime.ErrUnknownRun) && remaining > 0 {
 			res, err = x.rt.Exec(ctx, a.Container, cmd)
 		}
-		if remaining <= 0 || isUnavailable(err) && flow.Sleep(ctx, min(backoff(min(n, 4)), time.Until(deadline))) != nil {
+		if remaining <= 0 || isUnavailable(err) && flow.Sleep(ctx, min(pollDelay.Delay(n), time.Until(deadline))) != nil {
 			break
 		}
 	}
 	return commandResult(ctx, res, err)
 }
+
+// pollDelay is the delay between two queries while the engine is unavailable.
+var pollDelay = backoff.Policy{Min: time.Second, Max: 8 * time.Second}
 
 // resumeTimeout is how long to wait for the outcome of an attempt, in addition
 // to its timeout: the engine may be starting, as this server is.
@@ -54,9 +58,9 @@ const resumeTimeout = 5 * time.Minute
 func (x CommandExecutor) WaitResult(ctx context.Context, a Attempt) Result {
 	polling, cancel := context.WithTimeout(ctx, a.Timeout+resumeTimeout)
 	defer cancel()
-	for n := 1; ; n++ {
+	for polls := pollDelay.Retries(); ; {
 		res, err := x.rt.WaitResult(polling, a.Container, queryOf(a))
-		if !errors.Is(err, runtime.ErrUnavailable) || flow.Sleep(polling, backoff(min(n, 4))) != nil {
+		if !errors.Is(err, runtime.ErrUnavailable) || polls.Sleep(polling) != nil {
 			return commandResult(ctx, res, err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/backoff"
 )
 
 // outcome is an ended attempt of a hook.
@@ -35,12 +36,12 @@ func next(h hooks.Hook, o outcome) (decision, time.Duration) {
 	case o.followed, o.repeatable:
 		return retry, 0
 	case o.ending.MayRetry && o.run.Attempt <= h.Retries:
-		return retry, backoff(o.run.Attempt)
+		return retry, retryDelay.Delay(o.run.Attempt)
 	case h.OnError == hooks.Continue && o.ending.MayContinue:
 		return done, 0
 	}
 	return fail, 0
 }
 
-// backoff returns how long to wait after the nth failed attempt: 1 s, 2 s, 4 s, ...
-func backoff(attempt int) time.Duration { return time.Second << (attempt - 1) }
+// retryDelay is the delay after a failed attempt: 1 s, 2 s, 4 s and so on.
+var retryDelay = backoff.Policy{Min: time.Second, Max: time.Minute}

@@ -30,7 +30,7 @@ var layers = []layer{
 
 	// What Hostler does, each on top of the one before.
 	{"hooks", []string{"runtime"}},
-	{"hooks/runner", []string{"runtime", "hooks", "internal/flow"}},
+	{"hooks/runner", []string{"runtime", "hooks", "internal/flow", "internal/backoff"}},
 	{"workload", []string{"runtime", "hooks"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},

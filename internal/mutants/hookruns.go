@@ -38,14 +38,8 @@ var hookRuns = []mutation{
 	{
 		desc: "recording an outcome is not retried", test: "TestRecorderErrors",
 		file: "hooks/runner/attempts.go",
-		old: `		if flow.Sleep(ctx, backoff(attempt)) != nil {
-			return err
-		}
-`,
-		new: `		if err != nil || attempt > 0 {
-			return err
-		}
-`,
+		old:  `		if err == nil || retries.Sleep(ctx) != nil {`,
+		new:  `		if err == nil || retries != nil {`,
 	},
 	{
 		desc: "the hook after a lost one runs", test: "TestErrorPolicies",
@@ -62,13 +56,8 @@ var hookRuns = []mutation{
 	{
 		desc: "a container in which a hook may still run is not discarded", test: "TestErrorPolicies",
 		file: "hooks/runner/attempts.go",
-		old: `	if errors.Is(err, runtime.ErrTainted) {
-		return errors.Join(&hooks.Error{Run: run}, err)
-	}
-	return nil
-`,
-		new: `	return nil
-`,
+		old:  `	if errors.Is(err, runtime.ErrTainted) {`,
+		new:  `	if errors.Is(err, runtime.ErrTainted) && run.Attempt == 0 {`,
 	},
 	{
 		desc: "an attempt that may still run counts as canceled when its flow was stopped", test: "TestTaintedRunIsUnknownNotCancelled",
@@ -155,5 +144,69 @@ var hookRuns = []mutation{
 `,
 		new: `	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 `,
+	},
+	{
+		desc: "pre_release aborts the release", test: "TestPreReleaseFails",
+		file: "hooks/point.go", pkg: "release",
+		old: `Point: PreRelease, MayBeStopped`,
+		new: `Point: PreRelease, Aborts: true, MayBeStopped`,
+	},
+	{
+		desc: "a failed post_claim is a warning", test: "TestPostClaimFails",
+		file: "hooks/point.go", pkg: "claim",
+		old: `Point: PostClaim, Aborts: true,`,
+		new: `Point: PostClaim,`,
+	},
+	{
+		desc: "a point that is not in its flow", test: "TestEveryPointIsFired",
+		file: "hooks/point.go", pkg: "release",
+		old: `	{
+		Point: PreDestroy,`,
+		new: `	{Point: "post_destroy", DefaultTimeout: DefaultTimeout, MaxTimeout: MaxTimeout},
+	{
+		Point: PreDestroy,`,
+	},
+	{
+		desc: "hooks of an exited container are started", test: "TestFireInStoppedContainer",
+		file: "hooks/runner/runner.go",
+		old:  `	case err != nil, status.State != runtime.Running:`,
+		new:  `	case err != nil && status.State != runtime.Running:`,
+	},
+	{
+		desc: "hooks are skipped because the server stops", test: "TestFireCanceledBeforeStart",
+		file: "hooks/runner/runner.go",
+		old: `	case ctx.Err() != nil:
+		return "", context.Cause(ctx)
+`,
+	},
+	{
+		desc: "pre_destroy runs at the same time as a hook of a claim", test: "TestPreDestroyWaitsForOtherHooks",
+		file: "hooks/point.go", pkg: "pool",
+		old: `MayBeStopped: true, AwaitsOthers: true,`,
+		new: `MayBeStopped: true,`,
+	},
+	{
+		desc: "a retry ignores what the executor says about the attempt", test: "TestNext",
+		file: "hooks/runner/policy.go",
+		old:  `	case o.ending.MayRetry && o.run`,
+		new:  `	case o.run`,
+	},
+	{
+		desc: "a point continues in a container that is in doubt", test: "TestNext",
+		file: "hooks/runner/policy.go",
+		old:  `hooks.Continue && o.ending.MayContinue:`,
+		new:  `hooks.Continue:`,
+	},
+	{
+		desc: "a resumed hook does not count the attempts on record", test: "TestResumePriorRuns",
+		file: "hooks/runner/attempts.go",
+		old:  `run.ID, run.Attempt = p.ID, p.Attempt+1`,
+		new:  `run.ID = p.ID`,
+	},
+	{
+		desc: "the timeouts of a point are not read", test: "TestTimeoutsOfPoints",
+		file: "workload/points.go",
+		old:  `reflect.ValueOf(&list).Elem(), hookRule(point.Rule()))`,
+		new:  `reflect.ValueOf(&list).Elem(), hookRule(hooks.PointRule{DefaultTimeout: hooks.DefaultTimeout}))`,
 	},
 }
