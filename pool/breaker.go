@@ -1,18 +1,26 @@
 package pool
 
 import (
-	"math/rand/v2"
 	"sync"
 	"time"
+
+	"github.com/hostler/hostler/internal/backoff"
 )
 
 // How creation is retried for a workload whose containers cannot be created.
 const (
 	minBackoff       = time.Second // after the first failure; each failure doubles it
 	maxBackoff       = time.Minute
-	failingThreshold = 5   // consecutive failures until the pool is failing
-	jitter           = 0.2 // fraction of the backoff, so that pools do not retry in step
-	halfOpenProbes   = 1   // containers created concurrently after a failure
+	failingThreshold = 5 // consecutive failures until the pool is failing
+	jitter           = 0.2
+	halfOpenProbes   = 1 // containers created concurrently after a failure
+)
+
+// engineRetries is how work on the engine is retried, and storeRetries is how
+// reads and writes of records are.
+var (
+	engineRetries = backoff.Policy{Min: minBackoff, Max: maxBackoff, Jitter: jitter}
+	storeRetries  = backoff.Policy{Min: minBackoff, Max: minBackoff, Jitter: jitter}
 )
 
 // breakers has the recent failures of each workload's current revision. It is
@@ -63,8 +71,7 @@ func (b *breakers) recordFailure(workload, revision string, err error, crashLoop
 	}
 	k.failures++
 	k.lastError, k.lastErrorAt = err.Error(), now
-	backoff := min(minBackoff<<min(k.failures-1, 16), maxBackoff)
-	k.retryAt = now.Add(time.Duration(float64(backoff) * (1 + jitter*(2*rand.Float64()-1))))
+	k.retryAt = now.Add(engineRetries.Delay(k.failures))
 	return *k
 }
 

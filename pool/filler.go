@@ -12,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -46,16 +47,15 @@ type Filler struct {
 	breakers    *breakers
 	protocol    int // of the containers that it creates
 	log         *slog.Logger
-	wake        chan struct{} // buffers one signal: dirty is not empty
+	// checks has the pools to be compared with their records, and creations those
+	// that need a container.
+	checks    *workqueue.Queue[string]
+	creations *workqueue.Queue[string]
 
-	mu                 sync.Mutex           // guards the fields below
-	dirty              map[string]bool      // pools to be checked
-	retryAt            map[string]time.Time // when to check a pool again
-	claims             int                  // claims in progress on this server
-	lastClaim          time.Time            // when the last one ended
-	yieldingSince      map[string]time.Time // pools that yield to them
-	creating           int                  // containers being created
-	creatingByWorkload map[string]int       // the same, by workload
+	mu            sync.Mutex           // guards the fields below
+	claims        int                  // claims in progress on this server
+	lastClaim     time.Time            // when the last one ended
+	yieldingSince map[string]time.Time // pools that yield to them
 }
 
 // Store is everything that the pool needs from the database.
@@ -69,53 +69,33 @@ type Store interface {
 func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *Reaper, queue *WaitQueue, log *slog.Logger) *Filler {
 	return &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, reaper: reaper, queue: queue, log: log,
-		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, wake: make(chan struct{}, 1),
-		dirty: map[string]bool{}, retryAt: map[string]time.Time{}, yieldingSince: map[string]time.Time{}, creatingByWorkload: map[string]int{},
+		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, yieldingSince: map[string]time.Time{},
+		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries}),
+		creations: workqueue.New(workqueue.Options[string]{
+			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Backoff: storeRetries,
+		}),
 	}
 }
 
 // Wake requests a check of the workload's pool. It never blocks.
-func (f *Filler) Wake(workload string) {
-	f.mu.Lock()
-	f.dirty[workload] = true
-	f.mu.Unlock()
-	f.signal()
-}
+func (f *Filler) Wake(workload string) { f.checks.Add(workload) }
 
 // Run fills the pools until ctx ends. It returns when no container is being
 // created; the creation of a container is aborted when ctx ends.
 func (f *Filler) Run(ctx context.Context) error {
-	var creating errgroup.Group
-	defer creating.Wait() //nolint:errcheck // the functions return nil
 	if err := f.wakeAll(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		for _, id := range f.popDirty() {
-			retryAt, err := f.fill(ctx, &creating, id)
-			if err != nil && ctx.Err() == nil {
-				f.log.Error("filling pool failed; retrying", "workload", id, "error", err)
-				retryAt = time.Now().Add(minBackoff)
-			}
-			f.scheduleRetry(id, retryAt)
-		}
-		timer.Reset(time.Until(f.nextRetry()))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-f.wake:
-		case <-timer.C:
-			f.markRetriesDue(time.Now())
-		}
-	}
+	var g errgroup.Group
+	g.Go(func() error { f.checks.Run(ctx, 1, f.check); return nil })
+	g.Go(func() error { f.creations.Run(ctx, parallelCreates, f.create); return nil })
+	return g.Wait()
 }
 
-// wakeAll marks every pool as to be checked.
+// wakeAll requests a check of every pool.
 func (f *Filler) wakeAll(ctx context.Context) error {
 	all, err := f.store.Workloads(ctx)
 	if err != nil {
@@ -127,106 +107,123 @@ func (f *Filler) wakeAll(ctx context.Context) error {
 	return nil
 }
 
-// popDirty returns the pools to be checked and clears the set.
-func (f *Filler) popDirty() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	ids := make([]string, 0, len(f.dirty))
-	for id := range f.dirty {
-		ids = append(ids, id)
-	}
-	clear(f.dirty)
-	return ids
+// demand is what a pool needs by its record and its containers.
+type demand struct {
+	w       *workload.Workload
+	r       Record
+	counts  poolCounts
+	waiting int // claims that wait for a container, on all servers
+	missing int // containers to reach min_idle and for the waiting claims
+	room    int // containers to reach max_size
 }
 
-// scheduleRetry sets when to check a pool again; zero: only when it is woken.
-func (f *Filler) scheduleRetry(id string, at time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if at.IsZero() {
-		delete(f.retryAt, id)
-		return
-	}
-	f.retryAt[id] = at
-}
-
-// nextRetry returns the time of the earliest retry.
-func (f *Filler) nextRetry() time.Time {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	next := time.Now().Add(time.Hour)
-	for _, at := range f.retryAt {
-		if at.Before(next) {
-			next = at
-		}
-	}
-	return next
-}
-
-// markRetriesDue marks the pools whose retry is due as to be checked.
-func (f *Filler) markRetriesDue(now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for id, at := range f.retryAt {
-		if !at.After(now) {
-			f.dirty[id] = true
-		}
-	}
-}
-
-// fill reconciles one pool with its record. It returns when to check the pool
-// again even if it is not woken; zero for never.
-func (f *Filler) fill(ctx context.Context, creating *errgroup.Group, id string) (time.Time, error) {
+// assess returns the demand of a pool, or ErrWorkloadNotFound.
+func (f *Filler) assess(ctx context.Context, id string) (demand, error) {
 	w, r, err := f.catalog.Current(ctx, id)
-	if errors.Is(err, ErrWorkloadNotFound) {
-		return time.Time{}, nil
-	}
 	if err != nil {
-		return time.Time{}, err
+		return demand{}, err
 	}
 	counts, err := f.store.Counts(ctx, id)
 	if err != nil {
-		return time.Time{}, fmt.Errorf("count the containers: %w", err)
-	}
-	t := summarize(counts, r.Revision, f.protocol, w.Pool.Reuse)
-	recovered, resetAt := f.breakers.reset(id)
-	f.recordRecovery(ctx, id, recovered)
-	if r.Draining {
-		return time.Time{}, f.drain(ctx, r, t)
+		return demand{}, fmt.Errorf("count the containers: %w", err)
 	}
 	waitingOnPeers, err := f.store.Waiting(ctx, id)
 	if err != nil {
-		return time.Time{}, err
+		return demand{}, err
 	}
-	waiting := f.queue.Waiting(id) + waitingOnPeers
-	missing := r.MinIdle + waiting - t.usable - t.creating
 	kept, err := f.store.Kept(ctx, id)
+	if err != nil {
+		return demand{}, err
+	}
+	d := demand{w: w, r: r, counts: summarize(counts, r.Revision, f.protocol, w.Pool.Reuse), waiting: f.queue.Waiting(id) + waitingOnPeers}
+	d.missing = r.MinIdle + d.waiting - d.counts.usable - d.counts.creating
+	d.room = r.MaxSize - EffectiveSize(d.counts.total, kept, r.MaxSize)
+	return d, nil
+}
+
+// check compares a pool with its record, and destroys what is too much. It has
+// the pool checked again when the next container expires.
+func (f *Filler) check(ctx context.Context, t *workqueue.Task[string]) error {
+	again, err := f.reconcile(ctx, t.Key)
+	if !again.IsZero() {
+		f.checks.AddAfter(t.Key, time.Until(again))
+	}
+	return f.logFailure(ctx, t.Key, err)
+}
+
+// reconcile returns when to check the pool again even if it is not woken; zero
+// for never.
+func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
+	d, err := f.assess(ctx, id)
 	if err != nil {
 		return time.Time{}, err
 	}
-	room := r.MaxSize - EffectiveSize(t.total, kept, r.MaxSize)
-	if err := f.evictSurplus(ctx, r, t, missing, room); err != nil {
+	recovered, resetAt := f.breakers.reset(id)
+	f.recordRecovery(ctx, id, recovered)
+	if d.r.Draining {
+		return time.Time{}, f.drain(ctx, d.r, d.counts)
+	}
+	if err := f.evictSurplus(ctx, d.r, d.counts, d.missing, d.room); err != nil {
 		return time.Time{}, err
 	}
-	retryAt := earlier(f.evictExpired(ctx, w, r, t), resetAt)
-	n := min(missing, room)
-	if n <= 0 {
-		return retryAt, nil
+	if min(d.missing, d.room) > 0 {
+		f.creations.Add(id)
 	}
-	if k := f.breakers.get(id, r.Revision); k.failures > 0 {
-		if wait := time.Until(k.retryAt); wait > 0 {
-			return earlier(k.retryAt, retryAt), nil
-		}
-		n = min(n, halfOpenProbes-t.creating)
+	return earlier(f.evictExpired(ctx, d.w, d.r, d.counts), resetAt), nil
+}
+
+// create creates a container if the pool still needs one. The pool can need
+// another one while it is created.
+func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
+	d, err := f.assess(ctx, t.Key)
+	if err != nil || d.r.Draining || min(d.missing, d.room) <= 0 {
+		return f.logFailure(ctx, t.Key, err)
 	}
-	if waiting == 0 {
-		until, share := f.yield(id, time.Now())
-		if !until.IsZero() {
-			return earlier(until, retryAt), nil
-		}
-		n = min(n, share)
+	if until := f.postponed(d); !until.IsZero() {
+		f.creations.AddAfter(t.Key, time.Until(until))
+		return nil
 	}
-	return retryAt, f.startProvisioning(ctx, creating, w, r, n)
+	c, err := f.provisioner.record(ctx, d.r)
+	if errors.Is(err, ErrFull) {
+		return nil
+	}
+	if err != nil {
+		return f.logFailure(ctx, t.Key, fmt.Errorf("record the container: %w", err))
+	}
+	if min(d.missing, d.room) > 1 {
+		f.creations.Add(t.Key)
+	}
+	t.Detach()
+	f.provision(ctx, c, d.w, d.r.Dir)
+	return nil
+}
+
+// postponed returns until when no container of a pool is created; zero: one can
+// be created now.
+func (f *Filler) postponed(d demand) time.Time {
+	k := f.breakers.get(d.r.ID, d.r.Revision)
+	if k.failures > 0 && k.retryAt.After(time.Now()) {
+		return k.retryAt
+	}
+	if k.failures > 0 && d.counts.creating >= halfOpenProbes {
+		return time.Now().Add(maxBackoff) // the end of the creation wakes the pool earlier
+	}
+	if d.waiting > 0 {
+		return time.Time{}
+	}
+	return f.yield(d.r.ID, d.counts.creating, time.Now())
+}
+
+// logFailure logs the error of a check or creation and returns it, so that it is
+// retried. A pool that does not exist any more needs nothing.
+func (f *Filler) logFailure(ctx context.Context, id string, err error) error {
+	if err == nil || errors.Is(err, ErrWorkloadNotFound) {
+		return nil
+	}
+	if ctx.Err() == nil {
+		f.log.Error("filling pool failed; retrying", "workload", id, "error", err)
+	}
+	return err
 }
 
 // earlier returns the earlier of two times; zero is never.
@@ -254,30 +251,6 @@ func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 		f.recordFailure(ctx, c, errors.New(c.Reason), true)
 		f.queue.NotifyAll(c.Workload)
 	}
-}
-
-// startProvisioning records and creates up to n containers, limited by the free
-// slots. The end of each wakes the pool again.
-func (f *Filler) startProvisioning(ctx context.Context, creating *errgroup.Group, w *workload.Workload, r Record, n int) error {
-	for range n {
-		if !f.acquireSlot(r.ID) {
-			return nil
-		}
-		c, err := f.provisioner.record(ctx, r)
-		if err != nil {
-			f.releaseSlot(r.ID)
-			if errors.Is(err, ErrFull) {
-				return nil
-			}
-			return fmt.Errorf("record the container: %w", err)
-		}
-		creating.Go(func() error {
-			defer f.releaseSlot(r.ID)
-			f.provision(ctx, c, w, r.Dir)
-			return nil
-		})
-	}
-	return nil
 }
 
 // provision creates one container and notifies the queue of the result.
@@ -328,40 +301,5 @@ func (f *Filler) recordFailure(ctx context.Context, c Container, err error, cras
 func (f *Filler) appendEvent(ctx context.Context, e activity.Event) {
 	if err := f.store.Append(context.WithoutCancel(ctx), e); err != nil {
 		f.log.Error("writing event failed", "workload", e.Workload, "error", err)
-	}
-}
-
-// acquireSlot reports whether it acquired a slot for creating a container. If
-// there is none, the pool is checked again as soon as a slot is free.
-func (f *Filler) acquireSlot(id string) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.creating >= parallelCreates || f.creatingByWorkload[id] >= createsPerWorkload {
-		f.dirty[id] = true
-		return false
-	}
-	f.creating++
-	f.creatingByWorkload[id]++
-	return true
-}
-
-// releaseSlot releases a slot and wakes the loop if a pool waits for one.
-func (f *Filler) releaseSlot(id string) {
-	f.mu.Lock()
-	f.creating--
-	if f.creatingByWorkload[id]--; f.creatingByWorkload[id] == 0 {
-		delete(f.creatingByWorkload, id)
-	}
-	waiting := len(f.dirty) > 0
-	f.mu.Unlock()
-	if waiting {
-		f.signal()
-	}
-}
-
-func (f *Filler) signal() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
 	}
 }

@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
+	"github.com/hostler/hostler/internal/workqueue"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
 )
@@ -29,8 +29,14 @@ const (
 	maxProbeInterval = time.Second
 )
 
-// parallelChecks limits how many checks of watched containers run concurrently.
-const parallelChecks = 32
+// How many checks of watched containers run concurrently, in total and of one
+// workload, and how many slots are left to workloads without a running check:
+// one whose checks hang must not delay those of others.
+const (
+	parallelChecks    = 32
+	checksPerWorkload = 16
+	reservedChecks    = 8
+)
 
 // HealthChecker runs the workloads' health checks. They are Hostler's own, not
 // the engine's: they are the same on every backend and fast after a start, and
@@ -41,11 +47,11 @@ type HealthChecker struct {
 	log   *slog.Logger
 	// onDestroying is called when an idle container was moved to Destroying.
 	onDestroying func(Container)
+	checks       *workqueue.Queue[containerKey]
 
 	mu       sync.Mutex // guards watched and verified
 	watched  map[string]*watchedContainer
 	verified map[string]bool // found running since this server started
-	changed  chan struct{}   // buffers one signal: watched has changed
 }
 
 // watchedContainer is a container with a health check.
@@ -55,14 +61,16 @@ type watchedContainer struct {
 	lastHealthy time.Time // when it last passed; zero since it was restarted
 	graceUntil  time.Time // until then it is starting and failures do not count
 	failures    int       // consecutive
-	checking    bool
 }
 
 // NewHealthChecker returns a HealthChecker; Run checks the watched containers.
 func NewHealthChecker(rt runtime.Runtime, store Containers, onDestroying func(Container), log *slog.Logger) *HealthChecker {
 	return &HealthChecker{
 		rt: rt, store: store, log: log, onDestroying: onDestroying,
-		watched: map[string]*watchedContainer{}, verified: map[string]bool{}, changed: make(chan struct{}, 1),
+		watched: map[string]*watchedContainer{}, verified: map[string]bool{},
+		checks: workqueue.New(workqueue.Options[containerKey]{
+			Group: containerKey.group, PerGroup: checksPerWorkload, Reserved: reservedChecks,
+		}),
 	}
 }
 
@@ -88,7 +96,8 @@ func (c *HealthChecker) Await(ctx context.Context, w *workload.Workload, id stri
 }
 
 func (c *HealthChecker) awaitCheck(ctx context.Context, h *workload.Healthcheck, id string) error {
-	start, wait, failures := time.Now(), minProbeInterval, 0
+	start, failures := time.Now(), 0
+	probes := backoff.Policy{Min: minProbeInterval, Max: min(maxProbeInterval, h.Interval)}.Retries()
 	for {
 		err := c.runCheck(ctx, h, id)
 		if err == nil {
@@ -97,6 +106,7 @@ func (c *HealthChecker) awaitCheck(ctx context.Context, h *workload.Healthcheck,
 		if !errors.Is(err, ErrUnhealthy) {
 			return err
 		}
+		wait := probes.Next()
 		if time.Since(start) >= h.StartPeriod {
 			if failures++; failures >= h.Retries {
 				return err
@@ -106,7 +116,6 @@ func (c *HealthChecker) awaitCheck(ctx context.Context, h *workload.Healthcheck,
 		if err := flow.Sleep(ctx, wait); err != nil {
 			return err
 		}
-		wait = min(2*wait, maxProbeInterval, h.Interval)
 	}
 }
 
@@ -156,8 +165,14 @@ func (c *HealthChecker) Watch(id string, w *workload.Workload, healthy time.Time
 		k.nextCheck = healthy.Add(w.Healthcheck.Interval)
 	}
 	c.watched[id] = k
+	c.schedule(id, k)
 	c.mu.Unlock()
-	c.signal()
+}
+
+// schedule requests a check of the container at its time. The caller must hold
+// the lock.
+func (c *HealthChecker) schedule(id string, k *watchedContainer) {
+	c.checks.AddAfter(containerKey{k.w.ID, id}, time.Until(k.nextCheck))
 }
 
 // MarkRestarted records that the container's main process was restarted. Until
@@ -170,6 +185,7 @@ func (c *HealthChecker) MarkRestarted(id string) {
 		k.lastHealthy, k.failures = time.Time{}, 0
 		k.graceUntil = time.Now().Add(h.StartPeriod)
 		k.nextCheck = time.Now().Add(min(maxProbeInterval, h.Interval))
+		c.schedule(id, k)
 	}
 }
 
@@ -188,6 +204,9 @@ func (c *HealthChecker) MarkStarting(id string) {
 func (c *HealthChecker) Forget(id string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if k := c.watched[id]; k != nil {
+		c.checks.Forget(containerKey{k.w.ID, id})
+	}
 	delete(c.watched, id)
 	delete(c.verified, id)
 }
@@ -205,51 +224,34 @@ func (c *HealthChecker) markHealthy(id string) {
 
 // Run checks the watched containers when they are due, until ctx ends.
 func (c *HealthChecker) Run(ctx context.Context) error {
-	var g errgroup.Group
-	g.SetLimit(parallelChecks)
-	defer g.Wait() //nolint:errcheck // the functions return nil
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		due, next := c.due(time.Now())
-		for _, id := range due {
-			g.Go(func() error { c.probe(ctx, id); return nil })
-		}
-		timer.Reset(time.Until(next))
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		case <-c.changed:
-		}
-	}
+	c.checks.Run(ctx, parallelChecks, c.check)
+	return nil
 }
 
-// due returns the containers whose check is due, marks them as being checked,
-// and returns when the next check is due.
-func (c *HealthChecker) due(now time.Time) ([]string, time.Time) {
+// check checks a container that is due, and schedules its next check.
+func (c *HealthChecker) check(ctx context.Context, t *workqueue.Task[containerKey]) error {
+	if c.isDue(t.Key.id) {
+		c.probe(ctx, t.Key.id)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var ids []string
-	next := now.Add(time.Hour)
-	for id, k := range c.watched {
-		switch {
-		case k.checking:
-		case k.nextCheck.After(now):
-			if k.nextCheck.Before(next) {
-				next = k.nextCheck
-			}
-		default:
-			k.checking = true
-			ids = append(ids, id)
-		}
+	if k := c.watched[t.Key.id]; k != nil {
+		c.schedule(t.Key.id, k)
 	}
-	return ids, next
+	return nil
+}
+
+// isDue reports whether the check of a watched container is due. Its time can
+// have been postponed since it was scheduled.
+func (c *HealthChecker) isDue(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := c.watched[id]
+	return k != nil && !k.nextCheck.After(time.Now())
 }
 
 // probe checks one container and handles the result.
 func (c *HealthChecker) probe(ctx context.Context, id string) {
-	defer c.signal()
 	before, err := c.store.Container(ctx, id)
 	if errors.Is(err, ErrContainerNotFound) || before.State == Destroying || before.State == Destroyed {
 		// It was destroyed before it was watched: nothing else calls Forget.
@@ -299,7 +301,6 @@ func (c *HealthChecker) recordResult(id string, err error, inconclusive bool) in
 	if k == nil {
 		return 0
 	}
-	k.checking = false
 	now := time.Now()
 	k.nextCheck = now.Add(k.w.Healthcheck.Interval)
 	switch {
@@ -344,11 +345,4 @@ func (c *HealthChecker) recordHealth(ctx context.Context, k Container, h Health,
 	}
 	_, err := c.store.UpdateContainer(ctx, m)
 	return err
-}
-
-func (c *HealthChecker) signal() {
-	select {
-	case c.changed <- struct{}{}:
-	default:
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/workload"
@@ -189,12 +190,10 @@ const retryWriteTimeout = 2 * time.Minute
 func retryWrite(ctx context.Context, write func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, retryWriteTimeout)
 	defer cancel()
-	for backoff := minBackoff / 10; ; backoff = min(2*backoff, 10*minBackoff) {
+	retries := backoff.Policy{Min: minBackoff / 10, Max: 10 * minBackoff, Jitter: jitter}.Retries()
+	for {
 		err := write(ctx)
-		if err == nil || isConflict(err) {
-			return err
-		}
-		if flow.Sleep(ctx, backoff) != nil {
+		if err == nil || isConflict(err) || retries.Sleep(ctx) != nil {
 			return err
 		}
 	}

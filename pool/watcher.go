@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
 )
@@ -41,8 +42,8 @@ func NewWatcher(store watcherStore, rt runtime.Runtime, onExit func(Container), 
 	}
 }
 
-// maxReconnectBackoff limits the backoff between attempts to reconnect.
-const maxReconnectBackoff = 10 * time.Second
+// reconnects is the backoff between attempts to reconnect.
+var reconnects = backoff.Policy{Min: minBackoff / 4, Max: 10 * time.Second, Jitter: jitter}
 
 // reconcileInterval is how often engine and database are compared while the
 // engine is available: a call to the engine may take effect long after its
@@ -74,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 // runReconcile reconciles after each reconnect and every reconcileInterval. Exits
 // are reported while it waits for the engine.
 func (w *Watcher) runReconcile(ctx context.Context) error {
-	wait, backoff := reconcileInterval, minBackoff/4
+	wait, retries := reconcileInterval, reconnects.Retries()
 	for {
 		timer := time.NewTimer(wait)
 		select {
@@ -92,21 +93,21 @@ func (w *Watcher) runReconcile(ctx context.Context) error {
 		}
 		wait = reconcileInterval
 		if err == nil {
-			backoff = minBackoff / 4
+			retries.Reset()
 			continue
 		}
-		wait, backoff = backoff, min(2*backoff, maxReconnectBackoff)
+		wait = retries.Next()
 		w.log.Warn("reconciling engine with database failed; retrying", "wait", wait, "error", err)
 	}
 }
 
 // watch watches the engine and has it reconciled after each reconnect.
 func (w *Watcher) watch(ctx context.Context) error {
-	backoff := minBackoff / 4
+	retries := reconnects.Retries()
 	for {
 		err := w.rt.Watch(ctx,
 			func() {
-				backoff = minBackoff / 4
+				retries.Reset()
 				select {
 				case w.connected <- struct{}{}:
 				default:
@@ -116,11 +117,11 @@ func (w *Watcher) watch(ctx context.Context) error {
 		if ctx.Err() != nil {
 			return nil
 		}
-		w.log.Warn("engine watch lost; reconnecting", "wait", backoff, "error", err)
-		if flow.Sleep(ctx, backoff) != nil {
+		wait := retries.Next()
+		w.log.Warn("engine watch lost; reconnecting", "wait", wait, "error", err)
+		if flow.Sleep(ctx, wait) != nil {
 			return nil
 		}
-		backoff = min(2*backoff, maxReconnectBackoff)
 	}
 }
 

@@ -32,24 +32,23 @@ func (f *Filler) beginClaim() (end func()) {
 		f.claims--
 		f.lastClaim = time.Now()
 		for id := range f.yieldingSince {
-			f.retryAt[id] = earlier(f.retryAt[id], f.lastClaim.Add(quietTime))
+			f.creations.AddAfter(id, quietTime)
 		}
-		f.signal() // to wait for that time
 	})
 	timer := time.AfterFunc(maxClaimYield, stop)
 	return func() { timer.Stop(); stop() }
 }
 
 // yield returns until when a pool that no claim waits for yields to the claims
-// in progress, or zero and how many containers it may begin to create: all, or
-// one once it has yielded for maxYield. No pool waits for another: the creation
-// of a container may take long.
-func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
+// in progress; zero: it may begin to create a container. A pool that has yielded
+// for maxYield creates one container at a time. No pool waits for another: the
+// creation of a container may take long.
+func (f *Filler) yield(id string, creating int, now time.Time) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.claims == 0 && now.Sub(f.lastClaim) >= quietTime {
 		delete(f.yieldingSince, id)
-		return time.Time{}, parallelCreates
+		return time.Time{}
 	}
 	since, ok := f.yieldingSince[id]
 	if !ok {
@@ -58,10 +57,13 @@ func (f *Filler) yield(id string, now time.Time) (until time.Time, share int) {
 	}
 	if limit := since.Add(maxYield); limit.After(now) {
 		if f.claims == 0 {
-			return earlier(limit, f.lastClaim.Add(quietTime)), 0
+			return earlier(limit, f.lastClaim.Add(quietTime))
 		}
-		return limit, 0
+		return limit
+	}
+	if creating > 0 {
+		return now.Add(maxYield) // its end wakes the pool earlier
 	}
 	f.yieldingSince[id] = now
-	return time.Time{}, 1
+	return time.Time{}
 }

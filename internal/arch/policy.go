@@ -34,7 +34,7 @@ var layers = []layer{
 	{"workload", []string{"runtime", "hooks"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow"}},
+	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/backoff", "internal/workqueue"}},
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow"}},
 	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow"}},
 

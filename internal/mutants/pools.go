@@ -191,8 +191,8 @@ var pools = []mutation{
 	{
 		desc: "a failed removal is retried every second", test: "TestDestroyBacksOff",
 		file: "pool/reaper.go",
-		old:  `time.Now().Add(min(minBackoff<<min(k.failures-1, 16), maxBackoff))`,
-		new:  `time.Now().Add(minBackoff)`,
+		old:  `Backoff: engineRetries,`,
+		new:  `Backoff: storeRetries,`,
 	},
 	{
 		desc: "a container in creation by a terminated server is not destroyed", test: "TestInterruptedCreateIsDestroyed",
@@ -232,19 +232,19 @@ var pools = []mutation{
 	{
 		desc: "filling does not yield to claims", test: "TestFillYieldsToClaims",
 		file: "pool/filler.go",
-		old:  `	if waiting == 0 {`,
-		new:  `	if waiting < 0 {`,
+		old:  `	if d.waiting > 0 {`,
+		new:  `	if d.waiting >= 0 {`,
 	},
 	{
 		desc: "filling yields though a claim waits", test: "TestWaitingClaimsDoNotYield",
 		file: "pool/filler.go",
-		old:  `	if waiting == 0 {`,
-		new:  `	if waiting >= 0 {`,
+		old:  `	if d.waiting > 0 {`,
+		new:  `	if d.waiting < 0 {`,
 	},
 	{
 		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
 		file: "pool/yield.go",
-		old: `			f.retryAt[id] = earlier(f.retryAt[id], f.lastClaim.Add(quietTime))
+		old: `			f.creations.AddAfter(id, quietTime)
 `,
 		new: `			_ = id
 `,
@@ -258,9 +258,7 @@ var pools = []mutation{
 	{
 		desc: "a pool that has yielded is filled at full speed", test: "TestFillYieldsToClaims",
 		file: "pool/yield.go",
-		old: `	return time.Time{}, 1
-`,
-		new: `	return time.Time{}, parallelCreates
+		old: `	f.yieldingSince[id] = now
 `,
 	},
 	{
@@ -271,14 +269,51 @@ var pools = []mutation{
 	},
 	{
 		desc: "each end of a claim postpones the filling of pools that yield", test: "TestYieldingToManyClaimsIsBounded",
-		file: "pool/yield.go",
-		old:  `earlier(f.retryAt[id], f.lastClaim.Add(quietTime))`,
-		new:  `f.lastClaim.Add(quietTime)`,
+		file: "internal/workqueue/workqueue.go", pkg: "pool",
+		old: `!at.Before(i.at) || `,
 	},
 	{
 		desc: "a claim holds up filling as long as it likes", test: "TestYieldingIsBounded",
 		file: "pool/yield.go",
 		old:  `time.AfterFunc(maxClaimYield, stop)`,
 		new:  `time.AfterFunc(time.Hour, stop)`,
+	},
+	{
+		desc: "health checks of one workload can use all slots", test: "TestHangingChecksDoNotDelayOthers",
+		file: "pool/health.go",
+		old:  `PerGroup: checksPerWorkload,`,
+		new:  `PerGroup: 0,`,
+	},
+	{
+		desc: "one workload can use all slots for creating", test: "TestConcurrentCreates",
+		file: "pool/filler.go",
+		old:  `PerGroup: createsPerWorkload,`,
+		new:  `PerGroup: 0,`,
+	},
+	{
+		desc: "one container of a workload is created at a time", test: "TestConcurrentCreates",
+		file: "pool/filler.go",
+		old: `	t.Detach()
+`,
+		new: `	_ = t
+`,
+	},
+	{
+		desc: "a container is created although the pool drains", test: "TestConcurrentCreates",
+		file: "pool/filler.go",
+		old:  ` || d.r.Draining || min(d.missing, d.room) <= 0 {`,
+		new:  ` || min(d.missing, d.room) <= 0 {`,
+	},
+	{
+		desc: "a removal in its grace period uses a slot", test: "TestSlowStopsDoNotBlockOthers",
+		file: "pool/reaper.go",
+		old:  `r.destroy(ctx, t.Key.id, t.Park)`,
+		new:  `r.destroy(ctx, t.Key.id, func() {})`,
+	},
+	{
+		desc: "a pool that yields creates several containers at a time", test: "TestYieldingIsBounded",
+		file: "pool/yield.go",
+		old:  `	if creating > 0 {`,
+		new:  `	if creating < 0 {`,
 	},
 }
