@@ -134,3 +134,15 @@ type HookSummary struct {
 	ExitCode *int           `json:"exit_code,omitempty"`
 	Duration float64        `json:"duration_ms"`
 }
+
+// Summaries returns the summaries of runs for a response.
+func Summaries(runs []hooks.Run) []HookSummary {
+	out := make([]HookSummary, 0, len(runs))
+	for _, r := range runs {
+		out = append(out, HookSummary{
+			Run: r.ID, Point: r.Point, Hook: r.Hook, Attempt: r.Attempt,
+			State: r.State, ExitCode: r.ExitCode, Duration: r.Duration,
+		})
+	}
+	return out
+}

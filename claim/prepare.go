@@ -6,19 +6,41 @@ import (
 	"slices"
 
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/workload"
 )
 
-// The steps that prepare a reserved container for its tenant, up to its
-// restart.
-
-// needsCompare reports whether the tenant's current snapshot is looked up
-// before the container is changed. That applies to the tenant's own last
-// container, whose files may be outdated, and to a container that is seeded,
-// because seeding must not start while the sink is unavailable.
-func (a *acquisition) needsCompare() bool {
-	return a.hasSyncOnClaim() && (a.claim.Source == Affinity || a.hasSeeds())
+// load reads the revision of the reserved container and plans the preparation.
+func (a *acquisition) load(ctx context.Context) error {
+	if err := a.readRevision(ctx); err != nil {
+		return err
+	}
+	a.changed, a.latest = false, snapshot.Snapshot{}
+	return a.replan(false)
 }
+
+// readRevision reads the revision of the claim's container.
+func (a *acquisition) readRevision(ctx context.Context) error {
+	w, r, err := a.pools.Catalog.Revision(ctx, a.claim.Workload, a.claim.Revision)
+	a.w, a.seedDir = w, r.Dir
+	return err
+}
+
+// replan sets the plan. isStale reports whether the container holds another
+// snapshot than the tenant's current one.
+func (a *acquisition) replan(isStale bool) (err error) {
+	c := a.contents()
+	c.stale = isStale
+	a.plan, err = newPlan(c, a.current.Restart)
+	return err
+}
+
+// contents returns what the container holds, before compare.
+func (a *acquisition) contents() contents {
+	return contents{source: a.claim.Source, synced: a.hasSyncOnClaim()}
+}
+
+func (a *acquisition) needsCompare() bool { return a.contents().needsCompare(a.hasSeeds()) }
 
 // hasSeeds reports whether the workload has a volume with a seed.
 func (a *acquisition) hasSeeds() bool {
@@ -34,12 +56,15 @@ func (a *acquisition) compare(ctx context.Context) error {
 	if err != nil {
 		return classifySyncError("download", err)
 	}
-	container, err := a.pools.Container(ctx, a.claim.Container)
-	if a.claim.Source == Affinity {
-		a.mustWipe = current.ID != container.Snapshot
-	}
 	a.latest = current
-	return err
+	if a.claim.Source != Affinity {
+		return nil
+	}
+	container, err := a.pools.Container(ctx, a.claim.Container)
+	if err != nil {
+		return err
+	}
+	return a.replan(current.ID != container.Snapshot)
 }
 
 // wipe empties a container that held another tenant or outdated state of this
@@ -55,11 +80,6 @@ func (a *acquisition) wipe(ctx context.Context) error {
 	return err
 }
 
-// needsDownload reports whether the tenant's state must be downloaded.
-func (a *acquisition) needsDownload() bool {
-	return a.hasSyncOnClaim() && (a.claim.Source == Fresh || a.mustWipe)
-}
-
 // download copies the tenant's state into the container.
 func (a *acquisition) download(ctx context.Context) error {
 	c, transfer, err := a.StateSync.download(ctx, a.claim, a.w)
@@ -69,12 +89,6 @@ func (a *acquisition) download(ctx context.Context) error {
 		return fmt.Errorf("the tenant's current snapshot became %s after the container was seeded for %q", transfer.Snapshot.ID, a.latest.ID)
 	}
 	return classifySyncError("download", err)
-}
-
-// needsSeed reports whether the volumes are empty: wiped by this claim, or
-// never seeded because the pool leaves seeding to the claim.
-func (a *acquisition) needsSeed() bool {
-	return a.mustWipe || a.claim.Source == Fresh && a.hasSyncOnClaim()
 }
 
 // seed copies the seed files into the volumes, except for paths that the
@@ -95,6 +109,15 @@ func (a *acquisition) restart(ctx context.Context) error {
 	a.changed = true
 	a.pools.Health.MarkRestarted(a.claim.Container)
 	return a.rt.Restart(ctx, a.claim.Container, a.claim.ContainerFence)
+}
+
+// awaitHealthy waits until the container is healthy.
+func (a *acquisition) awaitHealthy(ctx context.Context) error {
+	if a.pools.Health.IsRecentlyHealthy(a.w, a.claim.Container) {
+		return nil
+	}
+	_, err := a.pools.Health.Await(ctx, a.w, a.claim.Container)
+	return err
 }
 
 // snapshotTransition records which snapshot the container holds.

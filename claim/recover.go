@@ -120,12 +120,12 @@ func (s *Service) Run(ctx context.Context) error {
 func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
 	a := &acquisition{
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
-		claim: c, hooksStarted: true, timings: flow.Timings{},
+		claim: c, hooksStarted: true, flow: flow.New(workCtx, workCtx, "claim"),
 	}
-	err := a.load(workCtx)
+	err := a.readRevision(workCtx)
 	if err == nil {
 		a.current = a.w
-		err = a.activate(workCtx)
+		err = a.activate()
 	}
 	if err != nil {
 		s.log.Warn("resuming claim failed", "claim", c.ID, "error", err)

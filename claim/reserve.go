@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/pool"
 )
 
@@ -16,10 +17,31 @@ const defaultWait = 2 * time.Minute
 // errNotRecorded is returned when a claim failed before it was recorded.
 var errNotRecorded = errors.New("claim not recorded")
 
-// reserve reserves a container for the claim, or finds the tenant's existing
-// claim. When no container is idle it waits in the queue for the caller's wait
-// time. Without one it waits as long as a container is being created.
+// refillDelay is the delay between a reservation and the refill of the pool:
+// creating a container takes the engine a hundred times as long as a claim, and
+// would slow down a burst.
+const refillDelay = 100 * time.Millisecond
+
+// reserve reserves a container for the claim. With the tenant's existing claim
+// there is nothing left to do.
 func (a *acquisition) reserve(ctx context.Context) error {
+	if err := a.findContainer(ctx); err != nil {
+		return err
+	}
+	if a.existing {
+		return flow.ErrStop
+	}
+	a.endWork() // of the container before this one
+	a.endWork = a.pools.BeginClaim()
+	id := a.claim.Workload
+	time.AfterFunc(refillDelay, func() { a.pools.WakeFiller(id) })
+	return nil
+}
+
+// findContainer reserves a container for the claim, or finds the tenant's
+// existing claim. When no container is idle it waits in the queue for the caller's wait
+// time. Without one it waits as long as a container is being created.
+func (a *acquisition) findContainer(ctx context.Context) error {
 	queued := a.pools.Queue.Waiting(a.claim.Workload) > 0
 	err := a.tryReserve(ctx, queued)
 	if !errors.Is(err, ErrNoIdleContainer) {

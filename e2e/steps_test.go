@@ -20,7 +20,7 @@ import (
 // the action and the next record.
 var steps = map[string][]string{
 	"create":  {"record", "create", "start", "healthy", "post_create", "baseline", "ready", "idle", "confirm"},
-	"claim":   {"load", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
+	"claim":   {"reserve", "load", "compare", "wipe", "download", "seed", "restart", "healthy", "post_claim", "activate"},
 	"release": {"releasing", "pre_release", "upload", "dispose", "released"},
 	"destroy": {"pre_destroy", "remove", "destroyed"},
 

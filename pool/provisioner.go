@@ -47,8 +47,8 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
 	subject := runner.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
-	_, err := flow.Run(ctx, "create",
-		flow.Step{Name: "record", Do: noop, Undo: func(ctx context.Context, cause error) error {
+	err := flow.Run(ctx, "create",
+		flow.Step{Name: "record", Undo: func(ctx context.Context, cause error) error {
 			return retryWrite(ctx, func(ctx context.Context) error {
 				return p.beginDestroy(ctx, c.ID, []State{Creating, Idle}, cause.Error())
 			})
@@ -129,7 +129,7 @@ func (p *Provisioner) beginDestroy(ctx context.Context, id string, from []State,
 func (p *Provisioner) destroy(ctx context.Context, c Container, w *workload.Workload, onStopping func()) error {
 	p.health.Forget(c.ID)
 	hasHooks := func() bool { return w != nil && len(w.Hooks[hooks.PreDestroy]) > 0 }
-	_, err := flow.Run(ctx, "destroy",
+	err := flow.Run(ctx, "destroy",
 		flow.Step{Name: string(hooks.PreDestroy), When: hasHooks, Do: func(ctx context.Context) error {
 			return p.preDestroy(ctx, c, w)
 		}},
@@ -198,9 +198,6 @@ func retryWrite(ctx context.Context, write func(context.Context) error) error {
 		}
 	}
 }
-
-// noop is the action of a step that the caller of the flow has performed.
-func noop(context.Context) error { return nil }
 
 // newID returns a container id. It sorts by time and is short enough for a host
 // name with a prefix.

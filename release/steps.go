@@ -19,12 +19,12 @@ import (
 // operation is the state that the steps of a release share.
 type operation struct {
 	*Service
+	flow           *flow.Flow
 	claim          claim.Claim
 	request        Request
 	discard        *atomic.Bool // set by any caller of the release
 	w              *workload.Workload
 	container      pool.Container
-	timings        flow.Timings
 	runs           []hooks.Run // of pre_release
 	warnings       []string
 	unusable       string // why the container cannot be reused, found by a step
@@ -39,20 +39,16 @@ func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r 
 	if r.Reason == "" {
 		r.Reason = "requested"
 	}
-	op := &operation{Service: s, claim: c, request: r, discard: &call.discard, timings: flow.Timings{}}
-	timings, err := flow.Run(ctx, "release",
+	op := &operation{Service: s, flow: flow.New(ctx, ctx, "release"), claim: c, request: r, discard: &call.discard}
+	err := op.flow.Run(
 		flow.Step{Name: "releasing", Do: op.markReleasing},
 		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},
 		flow.Step{Name: "upload", When: op.hasSyncOnRelease, Do: op.uploadState},
 		flow.Step{Name: "dispose", Do: op.restartOrDispose},
+		flow.Step{Name: "released", Do: op.markReleased},
 	)
-	maps.Copy(op.timings, timings)
 	if syncErr, ok := errors.AsType[*claim.SyncError](err); ok {
 		return op.retainForRetry(ctx, syncErr)
-	}
-	if err == nil {
-		// This step records the timings of the others.
-		_, err = flow.Run(ctx, "release", flow.Step{Name: "released", Do: op.markReleased})
 	}
 	if err != nil {
 		return op.claim, err
@@ -202,7 +198,7 @@ func (op *operation) facts(ctx context.Context) (facts, error) {
 func (op *operation) markReleased(ctx context.Context) error {
 	now := time.Now().UTC()
 	lost := op.lossEvents()
-	finish := claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.timings)
+	finish := claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.flow.Timings)
 	finish.Events = append(lost, finish.Events...)
 	finish.Container = &pool.Transition{}
 	finish.Set = func(c *claim.Claim) {
@@ -214,7 +210,7 @@ func (op *operation) markReleased(ctx context.Context) error {
 		if c.Timings == nil {
 			c.Timings = map[string]float64{}
 		}
-		maps.Copy(c.Timings, op.timings)
+		maps.Copy(c.Timings, op.flow.Timings)
 	}
 	c, err := op.store.UpdateClaim(ctx, finish)
 	if err != nil {

@@ -4,11 +4,9 @@ package main
 var claims = []mutation{
 	{
 		desc: "another tenant's container is not wiped", test: "TestClaimStepOrder",
-		file: "claim/steps.go",
-		old: `	a.mustWipe = a.claim.Source == Recycled
-`,
-		new: `	a.mustWipe = false
-`,
+		file: "claim/plan.go",
+		old:  `{Recycled, false, false}: {wipe: true, `,
+		new:  `{Recycled, false, false}: {`,
 	},
 	{
 		desc: "a container with an interrupted wipe returns to the pool when the engine is unavailable", test: "TestInterruptedStepDestroysContainer",
@@ -28,7 +26,7 @@ var claims = []mutation{
 	},
 	{
 		desc: "a used container that is returned counts as never used", test: "TestEngineUnavailableAtClaim",
-		file: "claim/steps.go",
+		file: "claim/rollback.go",
 		old: `	isFresh := a.claim.Source == Fresh
 `,
 		new: `	isFresh := true
@@ -36,7 +34,7 @@ var claims = []mutation{
 	},
 	{
 		desc: "a fresh container that is returned counts as used", test: "TestReturnedContainerIsFresh",
-		file: "claim/steps.go",
+		file: "claim/rollback.go",
 		old: `	isFresh := a.claim.Source == Fresh
 `,
 		new: `	isFresh := false
@@ -122,14 +120,14 @@ var claims = []mutation{
 	{
 		desc: "a claim tries one container too many", test: "TestClaimTriesAtMostThreeContainers",
 		file: "claim/steps.go",
-		old:  `attempts == maxContainers ||`,
-		new:  `attempts > maxContainers ||`,
+		old:  `attempts < maxContainers &&`,
+		new:  `attempts <= maxContainers &&`,
 	},
 	{
 		desc: "a claim tries one container too few", test: "TestClaimTriesAtMostThreeContainers",
 		file: "claim/steps.go",
-		old:  `attempts == maxContainers ||`,
-		new:  `attempts+1 == maxContainers ||`,
+		old:  `attempts < maxContainers &&`,
+		new:  `attempts+1 < maxContainers &&`,
 	},
 	{
 		desc: "the sweep fails claims of other servers", test: "TestSweepReadsAllPages",
@@ -206,5 +204,56 @@ var claims = []mutation{
 		file: "store/containers.go",
 		old:  `	if !before.State.CanBecome(m.To) {`,
 		new:  `	if before.State == "" {`,
+	},
+	{
+		desc: "an outdated container of the tenant's own is not wiped", test: "TestPlanRules",
+		file: "claim/plan.go",
+		old:  `{Affinity, true, true}:   {wipe: true, `,
+		new:  `{Affinity, true, true}:   {`,
+	},
+	{
+		desc: "the tenant's state is downloaded over its own files", test: "TestPlanRules",
+		file: "claim/plan.go",
+		old:  `{Affinity, true, false}:  {},`,
+		new:  `{Affinity, true, false}:  {download: true},`,
+	},
+	{
+		desc: "a wiped container is not restarted with restart: never", test: "TestPlanRules",
+		file: "claim/plan.go",
+		old: `; p.wipe {
+		p.restart = workload.RestartAlways
+	}
+`,
+		new: `; p.wipe {
+		p.restart = policy
+	}
+`,
+	},
+	{
+		desc: "compare does not change the plan", test: "TestOutdatedAffinityContainerIsWiped",
+		file: "claim/prepare.go", pkg: "release",
+		old: `	return a.replan(current.ID != container.Snapshot)
+`,
+		new: `	_ = container
+	return nil
+`,
+	},
+	{
+		desc: "the container of a canceled claim is not given back", test: "TestReturnedContainerIsFresh",
+		file: "claim/steps.go",
+		old:  `Do: a.reserve, Undo: a.rollback},`,
+		new:  `Do: a.reserve},`,
+	},
+	{
+		desc: "a failed step is not undone", test: "TestRunUndoesInReverse",
+		file: "internal/flow/flow.go",
+		old:  `steps[:i+1], err)`,
+		new:  `steps[:i], err)`,
+	},
+	{
+		desc: "a step that waits for the caller ends with the work only", test: "TestCallersContext",
+		file: "internal/flow/flow.go",
+		old: `		ctx = f.caller
+`,
 	},
 }

@@ -29,17 +29,11 @@ var steps = []mutation{
 	{
 		desc: "a claim downloads the tenant's state after the restart", test: "TestRecycleStepOrder",
 		file: "claim/steps.go",
-		old: `		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
-		flow.Step{Name: "restart", When: func() bool {
-			return a.mustWipe || a.current.Restart == workload.RestartAlways ||
-				a.changed && a.current.Restart != workload.RestartNever
-		}, Do: a.restart},
+		old: `		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
+		flow.Step{Name: "restart", When: func() bool { return a.plan.needsRestart(a.changed) }, Do: a.restart},
 `,
-		new: `		flow.Step{Name: "restart", When: func() bool {
-			return a.mustWipe || a.current.Restart == workload.RestartAlways ||
-				a.changed && a.current.Restart != workload.RestartNever
-		}, Do: a.restart},
-		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
+		new: `		flow.Step{Name: "restart", When: func() bool { return a.plan.needsRestart(a.changed) }, Do: a.restart},
+		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
 `,
 	},
 	{
@@ -73,8 +67,8 @@ var steps = []mutation{
 	{
 		desc: "the event of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
 		file: "release/steps.go",
-		old:  `claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.timings)`,
-		new:  `claim.Finish(op.claim.ID, op.request.Reason, nil, op.timings)`,
+		old:  `claim.Finish(op.claim.ID, op.request.Reason, op.warnings, op.flow.Timings)`,
+		new:  `claim.Finish(op.claim.ID, op.request.Reason, nil, op.flow.Timings)`,
 	},
 	{
 		desc: "the output of a hook is dropped", test: "TestRunRecordIsComplete",
@@ -85,18 +79,12 @@ var steps = []mutation{
 	{
 		desc: "a claim is active before post_claim", test: "TestClaimStepOrder",
 		file: "claim/steps.go",
-		old: `flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim})
-	maps.Copy(a.timings, timings)
-	if err != nil {
-		return err
-	}
-	_, err = flow.Run(workCtx, "claim", flow.Step{Name: "activate", Do: a.markActive})`,
-		new: `flow.Step{Name: "activate", Do: a.markActive})
-	maps.Copy(a.timings, timings)
-	if err != nil {
-		return err
-	}
-	_, err = flow.Run(workCtx, "claim", flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim})`,
+		old: `		flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim},
+		flow.Step{Name: "activate", Do: a.markActive},
+`,
+		new: `		flow.Step{Name: "activate", Do: a.markActive},
+		flow.Step{Name: string(hooks.PostClaim), Do: a.postClaim},
+`,
 	},
 	{
 		desc: "pre_destroy comes after the removal", test: "TestPreDestroyOnce",
@@ -141,9 +129,9 @@ var steps = []mutation{
 	},
 	{
 		desc: "a claim does not check the health of its container", test: "TestClaimStepOrder",
-		file: "claim/steps.go",
-		old:  `			if a.pools.Health.IsRecentlyHealthy(a.w, a.claim.Container) {`,
-		new:  `			if a.w != nil {`,
+		file: "claim/prepare.go",
+		old:  `	if a.pools.Health.IsRecentlyHealthy(a.w, a.claim.Container) {`,
+		new:  `	if a.w != nil {`,
 	},
 	{
 		desc: "the skipped pre_destroy has no event", test: "TestPreDestroySkippedAfterExit",
@@ -166,11 +154,11 @@ var steps = []mutation{
 	{
 		desc: "the seed overwrites the download", test: "TestRecycleStepOrder",
 		file: "claim/steps.go",
-		old: `		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
-		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
+		old: `		flow.Step{Name: "seed", When: planned(&a.plan.seed), Do: a.seed},
+		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
 `,
-		new: `		flow.Step{Name: "download", When: a.needsDownload, Do: a.download},
-		flow.Step{Name: "seed", When: a.needsSeed, Do: a.seed},
+		new: `		flow.Step{Name: "download", When: planned(&a.plan.download), Do: a.download},
+		flow.Step{Name: "seed", When: planned(&a.plan.seed), Do: a.seed},
 `,
 	},
 }
