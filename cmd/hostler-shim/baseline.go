@@ -20,7 +20,7 @@ type baseline struct {
 // baseline could change it later without a new timestamp from the kernel. If a
 // process maps a file after the baseline, its first write updates the
 // timestamp, whether or not the page is on disk by then.
-func (s *supervisor) recordBaseline([]string) error {
+func (s *supervisor) recordBaseline() error {
 	if err := s.killAll(); err != nil {
 		return err
 	}

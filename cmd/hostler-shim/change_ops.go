@@ -12,14 +12,18 @@ import (
 )
 
 // changeOps are the requests that change the container as a whole.
-var changeOps = map[shim.Op]func(s *supervisor, paths []string) error{
-	shim.OpRestart:        (*supervisor).restart,
+var changeOps = map[shim.Op]func(s *supervisor, r shim.Request) error{
+	shim.OpRestart:        func(s *supervisor, _ shim.Request) error { return s.restart() },
 	shim.OpStartMain:      (*supervisor).startMainIfWaiting,
-	shim.OpStop:           (*supervisor).stop,
-	shim.OpRaiseFence:     func(*supervisor, []string) error { return nil },
-	shim.OpRecordBaseline: (*supervisor).recordBaseline,
-	shim.OpWipe:           (*supervisor).wipe,
+	shim.OpStop:           func(s *supervisor, _ shim.Request) error { return s.killAll() },
+	shim.OpRecordBaseline: func(s *supervisor, _ shim.Request) error { return s.recordBaseline() },
+	shim.OpWipe:           func(s *supervisor, r shim.Request) error { return s.wipe(r.Paths) },
 }
+
+// errWaitsForStart is the error of every other change before the main process of
+// a container that its engine has restarted is started: it exited, and the server
+// that starts it has to record that.
+var errWaitsForStart = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "it exited and was not started since"}).Err()
 
 // applyChange runs one change at a time. It refuses a request with a smaller
 // fence than an earlier change had.
@@ -30,26 +34,63 @@ func (s *supervisor) applyChange(r shim.Request) error {
 	}
 	s.changeSem <- struct{}{}
 	defer func() { <-s.changeSem }()
-	if r.Op != shim.OpStartMain {
+	if r.Op != shim.OpStartMain || r.Fence != shim.NoFence {
 		if err := s.fence.admit(r.Fence); err != nil {
+			if s.canExitWaiting() { // after the response
+				time.AfterFunc(startErrorLinger, s.exitIfWaiting)
+			}
 			return err
 		}
 	}
-	return apply(s, r.Paths)
+	if s.waitsForStart && r.Op != shim.OpStartMain {
+		return errWaitsForStart
+	}
+	return apply(s, r)
+}
+
+// maxStartWait is how long init waits for the request to start the main process.
+const maxStartWait = 30 * time.Second
+
+// waitForStart leaves the main process to OpStartMain. The engine has started the
+// container again, possibly for a flow that is no longer responsible for it: only
+// the fence of the request shows that.
+func (s *supervisor) waitForStart() {
+	s.waitsForStart = true
+	s.main.set(shim.MainStopped, 0, nil)
+	if s.canExitWaiting() {
+		time.AfterFunc(maxStartWait, s.exitIfWaiting)
+	}
+}
+
+// canExitWaiting reports whether init may exit while it waits for a start: an
+// engine with a StartedMarker would restart the container again.
+func (s *supervisor) canExitWaiting() bool { return s.waitsForStart && s.config.StartedMarker == "" }
+
+// exitIfWaiting ends the container unless its main process was started: the
+// engine then reports the container as exited, as it was before.
+func (s *supervisor) exitIfWaiting() {
+	s.changeSem <- struct{}{}
+	defer func() { <-s.changeSem }()
+	if s.waitsForStart {
+		logError("wait for a start", errWaitsForStart)
+		s.exit(exitFailed)
+	}
 }
 
 // startMainIfWaiting starts the main process if no request has changed the
-// container since init was started. The request has no fence and may be late, so
-// it must not undo a stop or a wipe.
-func (s *supervisor) startMainIfWaiting([]string) error {
+// container since init was started. A request without a fence may be late, so it
+// must not undo a stop or a wipe.
+func (s *supervisor) startMainIfWaiting(r shim.Request) error {
 	startErr := s.main.startError()
 	switch {
 	case s.waitsForStart:
-		return s.restart(nil)
+		return s.restart()
 	case s.main.get() == shim.MainRunning:
 		return nil
 	case startErr != nil:
 		return startErr.Err() // an earlier response was lost
+	case r.Fence != shim.NoFence:
+		return s.restart() // stopped by the same flow
 	}
 	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
 }
@@ -57,7 +98,7 @@ func (s *supervisor) startMainIfWaiting([]string) error {
 // restart kills every process and starts the main process again. It does not
 // ask them to exit: what a main process saves when asked would overwrite files
 // that were just copied in for the next one.
-func (s *supervisor) restart([]string) error {
+func (s *supervisor) restart() error {
 	if err := s.killAll(); err != nil {
 		return err
 	}
@@ -78,9 +119,6 @@ func (s *supervisor) startAfterKill() error {
 	go s.workers.warmUp() // ends when the worker is started
 	return nil
 }
-
-// stop kills every process.
-func (s *supervisor) stop([]string) error { return s.killAll() }
 
 // killAll kills every process of the container except init and the bridges that
 // carry sessions. It also kills the workers, so whatever a command has done to

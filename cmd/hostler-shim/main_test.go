@@ -17,6 +17,7 @@ import (
 // childCommands are the subcommands of this test program, for tests that change
 // the process or need a new namespace.
 var childCommands = map[string]func() int{
+	"init":     func() int { return runInit(nil) },
 	"start":    func() int { return runStart(nil) },
 	"worker":   func() int { return runWorker(os.Args[2:]) },
 	"own":      printShimUser,

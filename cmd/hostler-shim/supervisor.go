@@ -123,9 +123,8 @@ func runInit(args []string) int {
 		go new(engineWatchdog).run()
 	}
 	s.prepareVolumes()
-	if startedBefore(config.StartedMarker) {
-		s.waitsForStart = true
-		s.main.set(shim.MainStopped, 0, nil)
+	if startedBefore(config.StartedMarker) || s.fence.current > shim.NoFence {
+		s.waitForStart()
 	} else {
 		s.startOrLinger()
 	}

@@ -19,9 +19,10 @@ var layers = []layer{
 	// What runs containers. Backends know the contract and the shim.
 	{"runtime/shim", []string{"runtime"}},
 	{"runtime/shim/proctree", nil},
-	{"runtime/docker", []string{"runtime", "runtime/shim"}},
+	{"runtime/shim/backend", []string{"runtime", "runtime/shim"}},
+	{"runtime/docker", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/process", []string{"runtime", "runtime/shim/..."}},
-	{"runtime/kubernetes", []string{"runtime", "runtime/shim"}},
+	{"runtime/kubernetes", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
 	{"runtime/fake", []string{"runtime"}},
 	{"runtime/runtimetest", []string{"runtime"}},
 	{"runtime/runtimetest/box", nil},
@@ -63,7 +64,7 @@ var layers = []layer{
 
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},
-	{"cmd/hostler-shim", []string{"runtime", "runtime/shim/..."}},
+	{"cmd/hostler-shim", []string{"runtime", "runtime/shim", "runtime/shim/proctree"}},
 	{"e2e/...", []string{"..."}},
 	{"benchmarks/...", []string{"..."}},
 	{"examples/...", nil},

@@ -46,6 +46,36 @@ var shimReuse = []mutation{
 		new:  `	return nil`,
 	},
 	{
+		desc: "an older flow starts the main process of an exited container", test: "TestWaitingMainIsStartedByItsRequestAlone",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `	if r.Op != shim.OpStartMain || r.Fence != shim.NoFence {`,
+		new:  `	if r.Op != shim.OpStartMain {`,
+	},
+	{
+		desc: "a container that its engine starts again runs its main process for anyone", test: "TestInitWithFenceWaitsForStart",
+		file: "cmd/hostler-shim/supervisor.go",
+		old:  ` || s.fence.current > shim.NoFence {`,
+		new:  ` {`,
+	},
+	{
+		desc: "a container that an older flow has started again stays so", test: "TestInitWithFenceWaitsForStart",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `			if s.canExitWaiting() { //`,
+		new:  `			if s.config.HostProcess && s.config.StartedMarker != "" { //`,
+	},
+	{
+		desc: "every change starts the main process of an exited container, unrecorded", test: "TestWaitingMainIsStartedByItsRequestAlone",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `	if s.waitsForStart && r.Op != shim.OpStartMain {`,
+		new:  `	if s.waitsForStart && r.Op == "" {`,
+	},
+	{
+		desc: "init exits although its engine would start it again", test: "TestWaitingInitMayExit",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `return s.waitsForStart && s.config.StartedMarker == "" }`,
+		new:  `return s.waitsForStart }`,
+	},
+	{
 		desc: "a late request to start undoes a stop", test: "TestStartMainOnlyWhileItWaits",
 		file: "cmd/hostler-shim/change_ops.go",
 		old: `	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -56,12 +57,13 @@ type Options struct {
 
 // Runtime is a Docker engine. New creates it.
 type Runtime struct {
+	backend.Containers
+	sessions *shim.Sessions // by Hostler's id
 	api      *client.Client
 	instance string
-	secret   []byte
+	secret   []byte // of the containers' keys
 	profiles string
 	shim     shimBinary
-	sessions *shim.Sessions // by Hostler's id
 	pulls    singleflight.Group
 
 	// shimMu is held while the shim's volume is checked or filled. It guards
@@ -111,11 +113,18 @@ func New(ctx context.Context, o Options) (*Runtime, error) {
 		shim:      shimBinary{content: content, hash: hex.EncodeToString(sum[:])},
 		removeSem: make(chan struct{}, 1),
 	}
-	r.sessions = shim.NewSessions(shim.Options{
+	r.setSessions(shim.NewSessions(shim.Options{
 		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
-	})
+	}))
 	return r, nil
+}
+
+func (r *Runtime) setSessions(sessions *shim.Sessions) {
+	r.sessions = sessions
+	r.Containers = backend.New(sessions, backend.Options{
+		Secret: r.secret, Resume: r.resume, Mounts: r.volumeMounts, CopyLog: r.copyLog,
+	})
 }
 
 // Ping returns nil if the engine responds, else runtime.ErrUnavailable.

@@ -92,13 +92,15 @@ func (r *Runtime) checkNameFree(ctx context.Context, id string) error {
 
 // Start is runtime.Lifecycle.Start.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	if err := r.start(ctx, id); err != nil {
+	err := r.resume(ctx, id, r.sessions.Get(id).Begin)
+	if err != nil {
 		return fmt.Errorf("start the container %s: %w", id, err)
 	}
 	return nil
 }
 
-func (r *Runtime) start(ctx context.Context, id string) error {
+// resume starts process 1 of a container, unless it runs, and calls start.
+func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
 	c, err := r.lookup(ctx, id)
 	if err == nil {
 		_, err = shim.Protocols().Parse(c.Config.Labels[labelProtocol])
@@ -114,11 +116,11 @@ func (r *Runtime) start(ctx context.Context, id string) error {
 			}
 			return err
 		}
+		r.sessions.Get(id).Disconnect()
 	}
-	session := r.sessions.Get(id)
 	// The engine returns once process 1 exists, which is before it listens.
 	return r.withRetry(ctx, openPollInterval, func() (bool, error) {
-		err := session.Open(ctx)
+		err := start(ctx)
 		return err == nil, err
 	})
 }
@@ -153,35 +155,6 @@ func (r *Runtime) startProcess(ctx context.Context, c container.InspectResponse)
 		return err
 	}
 	return fmt.Errorf("%w: the engine responds and has not started it within %s", runtime.ErrNotRunning, startTimeout)
-}
-
-// Restart is runtime.Lifecycle.Restart. In a running container the shim does it,
-// in milliseconds; the engine starts an exited one.
-func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
-	if err := r.restart(ctx, id, fence); err != nil {
-		return fmt.Errorf("restart the container %s: %w", id, err)
-	}
-	return nil
-}
-
-func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
-	session := r.sessions.Get(id)
-	err := session.Restart(ctx, fence)
-	if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrContainerExited) {
-		return err
-	}
-	if err := r.start(ctx, id); err != nil {
-		return err
-	}
-	return session.RaiseFence(ctx, fence)
-}
-
-// Stop is runtime.Lifecycle.Stop.
-func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
-		return fmt.Errorf("stop the container %s: %w", id, err)
-	}
-	return nil
 }
 
 // Destroy is runtime.Lifecycle.Destroy. Grace periods of several containers run

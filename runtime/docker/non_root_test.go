@@ -97,7 +97,7 @@ func TestNonRootRunDirIsWiped(t *testing.T) {
 		require.True(t, r.OK(), "%q: %+v", args, r)
 		return r.Stdout.String()
 	}
-	require.NoError(t, s.RecordBaseline(t.Context(), 1, nil))
+	require.NoError(t, s.RecordBaseline(t.Context(), 1))
 	testprog("write", shim.RunDir+"/began", "secret")
 	require.NoError(t, s.Wipe(t.Context(), 2))
 	require.NoError(t, s.Restart(t.Context(), 2))

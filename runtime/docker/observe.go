@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -14,10 +13,8 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
-
-// Protocols is runtime.Observer.Protocols.
-func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(ctx context.Context, id string) (runtime.Status, error) {
@@ -104,7 +101,7 @@ func statusFromLabels(labels map[string]string) runtime.Status {
 		ID:       labels[labelContainer],
 		Workload: labels[labelWorkload],
 		Revision: labels[labelRevision],
-		Endpoint: runtime.Endpoint{Ports: parsePorts(labels[labelPorts])},
+		Endpoint: runtime.Endpoint{Ports: backend.ParsePorts(labels[labelPorts])},
 	}
 }
 
@@ -114,61 +111,19 @@ const logsTimeout = time.Minute
 // errLogsTimeout is the cause when logsTimeout has passed.
 var errLogsTimeout = fmt.Errorf("%w: the log is not read after %s", runtime.ErrUnavailable, logsTimeout)
 
-// Logs is runtime.Observer.Logs.
-func (r *Runtime) Logs(ctx context.Context, id string, since time.Time, tail int64) (io.ReadCloser, error) {
-	text, err := r.logs(ctx, id, since, tail)
-	if err != nil {
-		return nil, fmt.Errorf("read the log of the container %s: %w", id, err)
-	}
-	return io.NopCloser(bytes.NewReader(text)), nil
-}
-
-func (r *Runtime) logs(ctx context.Context, id string, since time.Time, tail int64) ([]byte, error) {
+// copyLog copies the end of a log.
+func (r *Runtime) copyLog(ctx context.Context, id string, part backend.LogPart, to io.Writer) error {
 	c, err := r.lookup(ctx, id)
-	if err != nil || tail <= 0 {
-		return nil, err
+	if err != nil || part.Lines == 0 {
+		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, logsTimeout, errLogsTimeout)
 	defer cancel()
-	text, err := r.readLog(ctx, c.ID, time.Time{}, tail)
-	if err != nil || since.IsZero() {
-		return text, err
+	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(part.Lines, 10)}
+	if !part.Since.IsZero() {
+		options.Since = part.Since.Format(time.RFC3339Nano)
 	}
-	if rest, ok := shim.AfterLastWipe(shim.DeriveKey(r.secret, id), text); ok {
-		return rest, nil
-	}
-	// The marks are above the tail, or an older server has wiped the container.
-	return r.readLog(ctx, c.ID, since, tail)
-}
-
-// readLog reads the last lines of a log, at most tail bytes of them.
-func (r *Runtime) readLog(ctx context.Context, engineID string, since time.Time, tail int64) ([]byte, error) {
-	// The engine counts lines. That many lines hold at least that many bytes.
-	options := container.LogsOptions{ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(tail, 10)}
-	if !since.IsZero() {
-		options.Since = since.Format(time.RFC3339Nano)
-	}
-	log, err := r.api.ContainerLogs(ctx, engineID, options)
-	if err != nil {
-		return nil, r.apiError(ctx, err)
-	}
-	defer log.Close()
-	buf := tailBuffer{limit: int(tail)}
-	if _, err := stdcopy.StdCopy(&buf, &buf, log); err != nil {
-		return nil, r.apiError(ctx, err)
-	}
-	return buf.bytes(), nil
-}
-
-// copyTail copies the last lines of a log, of both streams.
-func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Writer) error {
-	c, err := r.lookup(ctx, id)
-	if err != nil {
-		return err
-	}
-	log, err := r.api.ContainerLogs(ctx, c.ID, container.LogsOptions{
-		ShowStdout: true, ShowStderr: true, Tail: strconv.FormatInt(lines, 10),
-	})
+	log, err := r.api.ContainerLogs(ctx, c.ID, options)
 	if err != nil {
 		return r.apiError(ctx, err)
 	}
@@ -176,20 +131,3 @@ func (r *Runtime) copyTail(ctx context.Context, id string, lines int64, to io.Wr
 	_, err = stdcopy.StdCopy(to, to, log)
 	return r.apiError(ctx, err)
 }
-
-// tailBuffer keeps the last limit bytes of what is written to it, in memory of
-// at most twice that.
-type tailBuffer struct {
-	limit int
-	data  []byte
-}
-
-func (l *tailBuffer) Write(p []byte) (int, error) {
-	l.data = append(l.data, p[max(0, len(p)-l.limit):]...)
-	if len(l.data) > 2*l.limit {
-		l.data = append(l.data[:0], l.bytes()...)
-	}
-	return len(p), nil
-}
-
-func (l *tailBuffer) bytes() []byte { return l.data[max(0, len(l.data)-l.limit):] }

@@ -45,7 +45,6 @@ func TestLogsBeginAfterWipe(t *testing.T) {
 				}
 				_, _ = io.WriteString(out, "new\n")
 			})
-			r.secret = []byte("secret")
 			at := time.Time{}
 			if tt.wiped {
 				at = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
@@ -10,6 +9,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 var _ shim.LivenessChecker = bridge{}
@@ -18,9 +18,6 @@ var _ shim.LivenessChecker = bridge{}
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	c, version, err := r.lookupCompatible(ctx, id)
 	if err != nil {
-		if errors.Is(err, runtime.ErrNotFound) {
-			r.sessions.Remove(id) // a container that disappeared leaves no session
-		}
 		return nil, 0, err
 	}
 	stream, err := r.startProgram(ctx, c.ID, shim.BinaryPath, "connect")
@@ -74,38 +71,15 @@ func (r *Runtime) checkRunning(ctx context.Context, id string) error {
 	return err
 }
 
-// Exec is runtime.Execer.Exec.
-func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.Get(id).Exec(ctx, cmd)
+// volumeMounts returns the mounts of a container in which files can be written.
+func (r *Runtime) volumeMounts(ctx context.Context, id string) ([]backend.Mount, error) {
+	c, _, err := r.lookupCompatible(ctx, id)
 	if err != nil {
-		return result, fmt.Errorf("run a command in the container %s: %w", id, err)
+		return nil, err
 	}
-	return result, nil
-}
-
-// WaitResult is runtime.Execer.WaitResult.
-func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
-	if err != nil {
-		return result, fmt.Errorf("request an outcome from the container %s: %w", id, err)
+	mounts := make([]backend.Mount, len(c.Mounts))
+	for i, m := range c.Mounts {
+		mounts[i] = backend.Mount{Volume: m.Name, Target: m.Destination, ReadOnly: !m.RW}
 	}
-	return result, nil
-}
-
-// RecordBaseline is runtime.Recycler.RecordBaseline.
-func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
-		return fmt.Errorf("record the baseline of the container %s: %w", id, err)
-	}
-	return nil
-}
-
-// Wipe is runtime.Recycler.Wipe. It does not use the engine's list of changes,
-// which compares modification times: every owner of a file can set those.
-func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
-	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
-	if err := r.sessions.Get(id).WipeWithLogMarks(ctx, fence, tail); err != nil {
-		return fmt.Errorf("wipe the container %s: %w", id, err)
-	}
-	return nil
+	return mounts, nil
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"path"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 // The defaults for what a spec leaves open, and the limits that no spec can
@@ -84,7 +83,7 @@ func (r *Runtime) containerConfig(spec runtime.Spec, img imageConfig) (*containe
 			labelWorkload:  spec.Workload,
 			labelRevision:  spec.Revision,
 			labelUser:      user,
-			labelPorts:     formatPorts(spec.Ports),
+			labelPorts:     backend.FormatPorts(spec.Ports),
 			labelProtocol:  shim.Protocols().Format(),
 		}),
 	}, nil
@@ -198,23 +197,4 @@ func (r *Runtime) mounts(spec runtime.Spec) []mount.Mount {
 		}
 	}
 	return all
-}
-
-func formatPorts(ports []int) string {
-	texts := make([]string, len(ports))
-	for i, p := range ports {
-		texts[i] = strconv.Itoa(p)
-	}
-	return strings.Join(texts, ",")
-}
-
-// parsePorts reads the output of formatPorts and omits everything else.
-func parsePorts(text string) []int {
-	ports := []int{}
-	for field := range strings.SplitSeq(text, ",") {
-		if p, err := strconv.Atoi(field); err == nil {
-			ports = append(ports, p)
-		}
-	}
-	return ports
 }

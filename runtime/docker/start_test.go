@@ -42,7 +42,9 @@ func newStubRuntime(t *testing.T, handle http.HandlerFunc) *Runtime {
 		}),
 	}))
 	require.NoError(t, err)
-	return &Runtime{api: api, instance: "i", removeSem: make(chan struct{}, 1), sessions: shim.NewSessions(shim.Options{Secret: []byte("secret")})}
+	r := &Runtime{api: api, instance: "i", secret: []byte("secret"), removeSem: make(chan struct{}, 1)}
+	r.setSessions(shim.NewSessions(shim.Options{Secret: r.secret}))
+	return r
 }
 
 // pathStat is a file in the root filesystem of the stub's container.
@@ -168,10 +170,10 @@ func TestStartLeavesRunningContainer(t *testing.T) {
 		}
 		serveContainer(w, container.State{Status: container.StateRunning, Running: true})
 	})
-	r.sessions = shim.NewSessions(shim.Options{
+	r.setSessions(shim.NewSessions(shim.Options{
 		Secret: []byte("secret"), CheckRunning: func(context.Context, string) error { return nil },
 		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) { return nil, 0, runtime.ErrNotRunning },
-	})
+	}))
 	require.ErrorIs(t, r.Start(t.Context(), "c"), runtime.ErrNotRunning)
 }
 

@@ -38,16 +38,15 @@ func (k *signalEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 func newStopRuntime(t *testing.T, k *signalEngine, dial func(context.Context) error) *Runtime {
 	api, err := client.NewClientWithOpts(client.WithHTTPClient(&http.Client{Transport: k}), client.WithVersion("1.41"))
 	require.NoError(t, err)
-	return &Runtime{
-		api: api, removeSem: make(chan struct{}, 1),
-		sessions: shim.NewSessions(shim.Options{
-			Secret:       []byte("secret"),
-			CheckRunning: func(context.Context, string) error { return nil },
-			Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, int, error) {
-				return nil, 0, dial(ctx)
-			},
-		}),
-	}
+	r := &Runtime{api: api, removeSem: make(chan struct{}, 1)}
+	r.setSessions(shim.NewSessions(shim.Options{
+		Secret:       []byte("secret"),
+		CheckRunning: func(context.Context, string) error { return nil },
+		Dial: func(ctx context.Context, _ string) (io.ReadWriteCloser, int, error) {
+			return nil, 0, dial(ctx)
+		},
+	}))
+	return r
 }
 
 // runningContainer returns the engine's description of a container that runs.

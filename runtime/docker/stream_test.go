@@ -80,18 +80,3 @@ func FuzzDemux(f *testing.F) {
 		}
 	})
 }
-
-// The last bytes are kept, however they were written.
-func TestTailBuffer(t *testing.T) {
-	text := strings.Repeat("0123456789", 100)
-	for _, limit := range []int{1, 7, 10, 999, 1000, 2000} {
-		for _, piece := range []int{1, 3, 64, 1000} {
-			l := tailBuffer{limit: limit}
-			for i := 0; i < len(text); i += piece {
-				_, _ = l.Write([]byte(text[i:min(i+piece, len(text))]))
-				require.LessOrEqual(t, len(l.data), 3*limit)
-			}
-			require.Equal(t, text[max(0, len(text)-limit):], string(l.bytes()), "%d by %d", limit, piece)
-		}
-	}
-}

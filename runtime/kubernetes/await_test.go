@@ -30,7 +30,8 @@ type flakyServer struct {
 	start       time.Time
 	changeAfter time.Duration // since the start
 	outages     []outage
-	forbidWatch bool // it permits no watch
+	forbidWatch bool   // it permits no watch
+	patch       string // the last change of the pod
 }
 
 // outage is the period in which a server does not respond.
@@ -154,6 +155,13 @@ type podServer struct{ *flakyServer }
 
 func (s podServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(r.URL.Path, "/pods/"+s.pod.Name) {
+		if r.Method == http.MethodPatch {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				return nil, err
+			}
+			s.patch = string(body)
+		}
 		return jsonResponse(http.StatusOK, s.pod)
 	}
 	return s.flakyServer.RoundTrip(r)
@@ -189,11 +197,57 @@ func TestCrashLoopIsNotAwaitedIndefinitely(t *testing.T) {
 					},
 				}
 				r.client.Client.Transport = podServer{server}
-				r.sessions = shim.NewSessions(shim.Options{CheckRunning: r.checkRunning, Dial: r.dial})
+				r.setSessions(shim.NewSessions(shim.Options{CheckRunning: r.checkRunning, Dial: r.dial}))
 				err := r.Start(t.Context(), "c")
 				require.ErrorIs(t, err, runtime.ErrNotRunning)
 				require.ErrorContains(t, err, waiting)
 				require.Equal(t, restartTimeout, time.Since(server.start))
+			})
+		})
+	}
+}
+
+// A restart is recorded by the number of exits. If the node knows of an exit
+// earlier than the API server, the main process is started when the API server
+// reports it, and not before.
+func TestRestartAwaitsReportedExit(t *testing.T) {
+	for name, reported := range map[string]bool{"reported": true, "never reported": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const delay = 3 * time.Second
+				pod := &corev1.Pod{
+					TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+					ObjectMeta: metav1.ObjectMeta{
+						Name: podName("c"), UID: "u", ResourceVersion: "7",
+						Labels:      map[string]string{labelManaged: "true", labelInstance: "test", labelContainer: "c"},
+						Annotations: map[string]string{annotationProtocol: shim.Protocols().Format()},
+					},
+					Status: corev1.PodStatus{Phase: corev1.PodRunning, ContainerStatuses: []corev1.ContainerStatus{{
+						Name: mainContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}},
+					}}},
+				}
+				server := &flakyServer{start: time.Now(), pod: pod}
+				r := newFlakyRuntime(t, server)
+				r.instance = "test"
+				r.client.Client.Transport = podServer{server}
+				if reported {
+					server.changeAfter = delay
+					time.AfterFunc(delay-time.Millisecond, func() { pod.Status.ContainerStatuses[0].RestartCount = 1 })
+				}
+				var startedAfter time.Duration
+				err := r.resume(t.Context(), "c", func(context.Context) error {
+					startedAfter = time.Since(server.start)
+					return nil
+				})
+				if !reported {
+					require.ErrorIs(t, err, runtime.ErrUnavailable)
+					require.Zero(t, startedAfter)
+					require.Equal(t, maxExitDelay, time.Since(server.start))
+					return
+				}
+				require.NoError(t, err)
+				require.Equal(t, delay, startedAfter)
+				require.JSONEq(t, `{"metadata":{"uid":"u","annotations":{"hostler.revived":"1"}}}`, server.patch)
 			})
 		})
 	}

@@ -142,6 +142,30 @@ func TestExitedContainerRestart(t *testing.T) {
 	require.Empty(t, exits)
 }
 
+// A container that is restarted over a session that was opened while its shim
+// waited, to read its files, is recorded as running.
+func TestExitedContainerRestartOverOpenSession(t *testing.T) {
+	t.Parallel()
+	rt := openRuntime(t)
+	id := startContainer(t, rt)
+	mustExec(t, rt, id, "/box", "write", "kept", "x")
+	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
+	require.Eventually(t, func() bool {
+		status, err := rt.Status(t.Context(), id)
+		return err == nil && status.State == runtime.Exited
+	}, maxWait, pollInterval)
+	require.Eventually(t, func() bool {
+		_, err := rt.LastModified(t.Context(), id, []string{"/data"})
+		return err == nil
+	}, maxWait, pollInterval, "the shim is reached")
+	require.ErrorIs(t, rt.Stop(t.Context(), id, 1), runtime.ErrNotRunning)
+	require.NoError(t, rt.Restart(t.Context(), id, 1))
+	status, err := rt.Status(t.Context(), id)
+	require.NoError(t, err)
+	require.Equal(t, runtime.Running, status.State)
+	require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "kept"))
+}
+
 // A main process that exits at once is started once, and its exit is reported.
 func TestMainExitsImmediately(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -66,6 +67,8 @@ type Options struct {
 
 // Runtime is one namespace of a cluster. New creates it.
 type Runtime struct {
+	backend.Containers
+	sessions  *shim.Sessions // by Hostler's id
 	config    *rest.Config
 	client    *rest.RESTClient
 	pods      *gentype.ClientWithList[*corev1.Pod, *corev1.PodList]
@@ -76,7 +79,6 @@ type Runtime struct {
 	nonRoot   bool
 	log       klog.Logger
 	images    images
-	sessions  *shim.Sessions // by Hostler's id
 }
 
 // New prepares a client of a cluster. The cluster need not be available yet:
@@ -107,11 +109,18 @@ func New(o Options) (*Runtime, error) {
 		nonRoot:   o.NonRoot,
 		log:       clientLog(o.Log),
 	}
-	r.sessions = shim.NewSessions(shim.Options{
+	r.setSessions(shim.NewSessions(shim.Options{
 		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
-	})
+	}))
 	return r, nil
+}
+
+func (r *Runtime) setSessions(sessions *shim.Sessions) {
+	r.sessions = sessions
+	r.Containers = backend.New(sessions, backend.Options{
+		Secret: r.secret, Resume: r.resume, Mounts: r.volumeMounts, CopyLog: r.copyLog,
+	})
 }
 
 // Ping returns nil if the cluster responds and grants access to our pods, else

@@ -82,38 +82,90 @@ func (r *Runtime) Start(ctx context.Context, id string) error {
 }
 
 func (r *Runtime) start(ctx context.Context, id string) error {
-	pod, err := r.lookup(ctx, id)
-	if err == nil {
-		_, err = shim.Protocols().Parse(pod.Annotations[annotationProtocol])
-	}
+	pod, _, err := r.prepare(ctx, id)
 	if err != nil {
 		return err
 	}
-	if len(pod.Spec.SchedulingGates) > 0 {
-		if pod, err = r.patch(ctx, pod, map[string]any{"spec": map[string]any{"schedulingGates": []any{}}}); err != nil {
-			return fmt.Errorf("remove the scheduling gate: %w", err)
-		}
-	}
-	if stateOf(pod) == runtime.Created {
-		if pod, err = r.awaitRunning(ctx, pod); err != nil {
-			return err
-		}
-	}
+	session := r.sessions.Get(id)
 	// This includes one that the node has started at its second attempt, where
 	// the shim may wait.
 	if stateOf(pod) == runtime.Exited {
-		return r.restartExited(ctx, pod, (*shim.Session).StartMain)
+		return r.restartExited(ctx, pod, func(ctx context.Context) error { return session.StartMain(ctx, shim.NoFence) })
 	}
-	session := r.sessions.Get(id)
-	// The kubelet is done once process 1 exists, which is before it listens.
-	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
-		err := session.Open(ctx)
-		return err == nil, err
-	})
+	err = withOpenRetry(ctx, session.Open)
 	if _, failed := errors.AsType[*runtime.StartError](err); err != nil && !failed && stateOf(pod) == runtime.Running {
 		return r.explainStartError(ctx, id, err)
 	}
 	return err
+}
+
+// prepare returns the pod of a container that has run. It first runs one that
+// has not, and reports that.
+func (r *Runtime) prepare(ctx context.Context, id string) (pod *corev1.Pod, isNew bool, err error) {
+	pod, err = r.lookup(ctx, id)
+	if err == nil {
+		_, err = shim.Protocols().Parse(pod.Annotations[annotationProtocol])
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if len(pod.Spec.SchedulingGates) > 0 {
+		if pod, err = r.patch(ctx, pod, map[string]any{"spec": map[string]any{"schedulingGates": []any{}}}); err != nil {
+			return nil, false, fmt.Errorf("remove the scheduling gate: %w", err)
+		}
+	}
+	if stateOf(pod) != runtime.Created {
+		return pod, false, nil
+	}
+	pod, err = r.awaitRunning(ctx, pod)
+	return pod, true, err
+}
+
+// withOpenRetry calls f until the shim listens: the kubelet is done once process
+// 1 exists.
+func withOpenRetry(ctx context.Context, f func(context.Context) error) error {
+	return withRetry(ctx, minOpenBackoff, func() (bool, error) {
+		err := f(ctx)
+		return err == nil, err
+	})
+}
+
+// maxExitDelay bounds the time until the API server reports an exit that the node
+// knows of.
+const maxExitDelay = 10 * time.Second
+
+// resume starts a container that was never started, or that has exited, by
+// calling start. If the API server does not report its exit yet, resume waits for
+// that, because a restart is recorded by the number of exits.
+func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
+	pod, isNew, err := r.prepare(ctx, id)
+	if err != nil {
+		return err
+	}
+	if stateOf(pod) != runtime.Exited && isNew {
+		return withOpenRetry(ctx, start)
+	}
+	if stateOf(pod) != runtime.Exited {
+		if pod, err = r.awaitExit(ctx, pod); err != nil {
+			return err
+		}
+	}
+	return r.restartExited(ctx, pod, start)
+}
+
+// awaitExit waits until the API server reports the exit of a container.
+func (r *Runtime) awaitExit(ctx context.Context, pod *corev1.Pod) (*corev1.Pod, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, maxExitDelay,
+		fmt.Errorf("%w: its main process does not run, and no exit is reported", runtime.ErrUnavailable))
+	defer cancel()
+	err := r.awaitPod(ctx, pod, func(now *corev1.Pod) (bool, error) {
+		if now == nil {
+			return false, fmt.Errorf("%w: its pod was deleted", runtime.ErrNotFound)
+		}
+		pod = now
+		return stateOf(now) == runtime.Exited, nil
+	})
+	return pod, err
 }
 
 // explainStartError explains why a container that did run is unreachable.
@@ -183,7 +235,7 @@ func (r *Runtime) notRestarted(ctx context.Context, pod *corev1.Pod) error {
 // restartExited starts the main process of a container that has exited, by
 // calling start. The kubelet has started the shim again, or will; the more often
 // the container has exited recently, the longer the kubelet's delay.
-func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func(*shim.Session, context.Context) error) error {
+func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func(context.Context) error) error {
 	if isTerminal(pod) {
 		return fmt.Errorf("%w: %s", runtime.ErrNotRunning, terminationReason(pod))
 	}
@@ -207,12 +259,7 @@ func (r *Runtime) restartExited(ctx context.Context, pod *corev1.Pod, start func
 	if err != nil {
 		return err
 	}
-	session := r.sessions.Get(pod.Labels[labelContainer])
-	err = withRetry(ctx, minOpenBackoff, func() (bool, error) {
-		err := start(session, ctx)
-		return err == nil, err
-	})
-	if err != nil {
+	if err := withOpenRetry(ctx, start); err != nil {
 		return err
 	}
 	// Recorded after the action: if we are killed in between, a running container
@@ -237,50 +284,6 @@ func (r *Runtime) patch(ctx context.Context, pod *corev1.Pod, change map[string]
 	}
 	patched, err := r.pods.Patch(ctx, pod.Name, types.MergePatchType, body, metav1.PatchOptions{})
 	return patched, r.apiError(ctx, err)
-}
-
-// Restart is runtime.Lifecycle.Restart. In a running container the shim does it,
-// in milliseconds.
-func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
-	if err := r.restart(ctx, id, fence); err != nil {
-		return fmt.Errorf("restart the container %s: %w", id, err)
-	}
-	return nil
-}
-
-func (r *Runtime) restart(ctx context.Context, id string, fence int64) error {
-	session := r.sessions.Get(id)
-	if session.IsOpen() { // so process 1 is still the same
-		err := session.Restart(ctx, fence)
-		if !errors.Is(err, runtime.ErrNotRunning) && !errors.Is(err, runtime.ErrContainerExited) {
-			return err
-		}
-	}
-	pod, err := r.lookup(ctx, id)
-	if err != nil {
-		return err
-	}
-	switch stateOf(pod) {
-	case runtime.Running:
-		return session.Restart(ctx, fence)
-	case runtime.Exited:
-		if _, err := shim.Protocols().Parse(pod.Annotations[annotationProtocol]); err != nil {
-			return err
-		}
-		return r.restartExited(ctx, pod, func(s *shim.Session, ctx context.Context) error { return s.Restart(ctx, fence) })
-	}
-	if err := r.start(ctx, id); err != nil {
-		return err
-	}
-	return session.RaiseFence(ctx, fence)
-}
-
-// Stop is runtime.Lifecycle.Stop.
-func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
-		return fmt.Errorf("stop the container %s: %w", id, err)
-	}
-	return nil
 }
 
 // Destroy is runtime.Lifecycle.Destroy. The kubelet asks the shim to stop and

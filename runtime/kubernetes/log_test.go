@@ -62,6 +62,7 @@ func TestLogsBeginAfterWipe(t *testing.T) {
 			}}
 			r := newFlakyRuntime(t, server)
 			r.instance, r.secret = "test", []byte("secret")
+			r.setSessions(nil)
 			r.client.Client.Transport = logServer{podServer{server}, tt.log}
 			log, err := r.Logs(t.Context(), "c", tt.since, 1000)
 			require.NoError(t, err)

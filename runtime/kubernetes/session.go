@@ -2,24 +2,20 @@ package kubernetes
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 // dial runs the shim's bridge in the container and connects to it.
 func (r *Runtime) dial(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
 	_, version, err := r.lookupCompatible(ctx, id)
 	if err != nil {
-		if errors.Is(err, runtime.ErrNotFound) {
-			r.sessions.Remove(id) // a container that disappeared leaves no session
-		}
 		return nil, 0, err
 	}
 	s, err := r.startProgram(id, shim.BinaryPath, "connect")
@@ -50,48 +46,23 @@ func (r *Runtime) checkRunning(ctx context.Context, id string) error {
 	return err
 }
 
-// Exec is runtime.Execer.Exec. On an open session it sends no request to the
-// cluster.
-func (r *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.Get(id).Exec(ctx, cmd)
+// volumeMounts returns the mounts of a container in which files can be written.
+func (r *Runtime) volumeMounts(ctx context.Context, id string) ([]backend.Mount, error) {
+	pod, _, err := r.lookupCompatible(ctx, id)
 	if err != nil {
-		return result, fmt.Errorf("run a command in the container %s: %w", id, err)
+		return nil, err
 	}
-	return result, nil
+	return mainMounts(pod), nil
 }
 
-// WaitResult is runtime.Execer.WaitResult.
-func (r *Runtime) WaitResult(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
-	result, err := r.sessions.Get(id).WaitResult(ctx, cmd)
-	if err != nil {
-		return result, fmt.Errorf("request an outcome from the container %s: %w", id, err)
+func mainMounts(pod *corev1.Pod) []backend.Mount {
+	var all []backend.Mount
+	for _, c := range pod.Spec.Containers {
+		for _, m := range c.VolumeMounts {
+			if c.Name == mainContainer {
+				all = append(all, backend.Mount{Volume: m.Name, Target: m.MountPath, ReadOnly: m.ReadOnly})
+			}
+		}
 	}
-	return result, nil
-}
-
-// RecordBaseline is runtime.Recycler.RecordBaseline. The cluster does not report
-// what has changed in a container; the shim scans it.
-func (r *Runtime) RecordBaseline(ctx context.Context, id string, fence int64) error {
-	if err := r.sessions.Get(id).RecordBaseline(ctx, fence, nil); err != nil {
-		return fmt.Errorf("record the baseline of the container %s: %w", id, err)
-	}
-	return nil
-}
-
-// Wipe is runtime.Recycler.Wipe.
-func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
-	tail := func(ctx context.Context, lines int64, to io.Writer) error { return r.copyTail(ctx, id, lines, to) }
-	if err := r.sessions.Get(id).WipeWithLogMarks(ctx, fence, tail); err != nil {
-		return fmt.Errorf("wipe the container %s: %w", id, err)
-	}
-	return nil
-}
-
-// LastModified is runtime.Files.LastModified.
-func (r *Runtime) LastModified(ctx context.Context, id string, dirs []string) (time.Time, error) {
-	at, err := r.sessions.Get(id).LastModified(ctx, dirs)
-	if err != nil {
-		return at, fmt.Errorf("find the last change in the container %s: %w", id, err)
-	}
-	return at, nil
+	return all
 }

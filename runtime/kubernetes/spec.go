@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 // The containers of a pod.
@@ -93,7 +93,7 @@ func (r *Runtime) buildPod(spec runtime.Spec, img imageConfig) (*corev1.Pod, err
 				labelRevision:                  spec.Revision,
 			},
 			Annotations: map[string]string{
-				annotationUser: img.user, annotationPorts: formatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
+				annotationUser: img.user, annotationPorts: backend.FormatPorts(spec.Ports), annotationProtocol: shim.Protocols().Format(),
 				// A pod may hold the only copy of a tenant's state. An autoscaler
 				// must not end it to save nodes.
 				"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
@@ -198,23 +198,4 @@ func ports(numbers []int) []corev1.ContainerPort {
 		all = append(all, corev1.ContainerPort{ContainerPort: int32(n), Protocol: corev1.ProtocolTCP}) //nolint:gosec // a port
 	}
 	return all
-}
-
-func formatPorts(ports []int) string {
-	texts := make([]string, len(ports))
-	for i, p := range ports {
-		texts[i] = strconv.Itoa(p)
-	}
-	return strings.Join(texts, ",")
-}
-
-// parsePorts reads the output of formatPorts and omits everything else.
-func parsePorts(text string) []int {
-	ports := []int{}
-	for field := range strings.SplitSeq(text, ",") {
-		if p, err := strconv.Atoi(field); err == nil {
-			ports = append(ports, p)
-		}
-	}
-	return ports
 }

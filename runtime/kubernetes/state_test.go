@@ -19,6 +19,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 // newTestPod returns a pod whose container has been started again so often, runs or
@@ -214,19 +215,22 @@ func TestAPIErrors(t *testing.T) {
 	require.Equal(t, cause, r.apiError(ended, io.EOF), "the caller's cause has precedence")
 }
 
-// A directory on a volume that is read-only for the workload is written in the
-// writable mirror of the volume, and no other is.
-func TestWritablePath(t *testing.T) {
+// The mounts of a container are those of its workload's container, with the
+// writable mirror of a volume under the volume's name.
+func TestMainMounts(t *testing.T) {
 	spec := runtime.Spec{ID: "x", Volumes: []runtime.Volume{
 		{Name: "data", Target: "/data"}, {Name: "seed", Target: "/data/seed/", ReadOnly: true}}}
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "other", VolumeMounts: []corev1.VolumeMount{{Name: "x", MountPath: "/data"}}},
 		{Name: mainContainer, VolumeMounts: mounts(spec, emptyDirs(spec), account{root: true})}}}}
-	for dir, want := range map[string]string{
-		"/": "/", "/data": "/data", "/data/x": "/data/x", "/data/seeds": "/data/seeds",
-		"/data/seed": shim.WritableMirrorDir + "/volume-1", "/data/seed/a/b": shim.WritableMirrorDir + "/volume-1/a/b", "/data/./seed/../seed/a": shim.WritableMirrorDir + "/volume-1/a",
+	found := mainMounts(pod)
+	for _, want := range []backend.Mount{
+		{Volume: "volume-0", Target: "/data"}, {Volume: "volume-1", Target: "/data/seed/", ReadOnly: true},
+		{Volume: "volume-1", Target: shim.WritableMirrorDir + "/volume-1"},
 	} {
-		require.Equal(t, want, writablePath(pod, dir), dir)
+		require.Contains(t, found, want)
 	}
+	require.NotContains(t, found, backend.Mount{Volume: "x", Target: "/data"})
 }
 
 // Of the stderr of our programs the beginning is kept.

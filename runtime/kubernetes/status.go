@@ -8,6 +8,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 // A pod outlives its container: the kubelet starts an exited one again, with the
@@ -105,7 +106,7 @@ func statusOf(pod *corev1.Pod) runtime.Status {
 		Workload: pod.Labels[labelWorkload],
 		Revision: pod.Labels[labelRevision],
 		State:    stateOf(pod),
-		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: parsePorts(pod.Annotations[annotationPorts])},
+		Endpoint: runtime.Endpoint{Host: pod.Status.PodIP, Ports: backend.ParsePorts(pod.Annotations[annotationPorts])},
 	}
 	if s.State == runtime.Exited {
 		last := historyOf(pod).last

@@ -82,17 +82,44 @@ func TestHaltIsFinal(t *testing.T) {
 func TestLateStartMainDoesNotUndoStop(t *testing.T) {
 	t.Parallel()
 	rt, _, testprog := startContainer(t)
-	require.NoError(t, rt.sessions.Get("c").StartMain(t.Context()), "it runs")
+	require.NoError(t, rt.sessions.Get("c").StartMain(t.Context(), shim.NoFence), "it runs")
 	require.NoError(t, rt.Stop(t.Context(), "c", 9))
 	files, err := rt.CopyOut(t.Context(), "c", "/data")
 	require.NoError(t, err)
 	defer files.Close()
-	require.ErrorIs(t, rt.sessions.Get("c").StartMain(t.Context()), runtime.ErrStaleFence)
+	require.ErrorIs(t, rt.sessions.Get("c").StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence)
+	require.NoError(t, rt.Start(t.Context(), "c"), "Start leaves it as it is")
 	_, err = io.Copy(io.Discard, files)
 	require.NoError(t, err)
 	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
 	require.NoError(t, rt.Restart(t.Context(), "c", 9))
+}
+
+// A late request to restart a container that has exited starts nothing: another
+// flow may be about to read what the main process would change. The container is
+// then exited as before.
+func TestLateRestartOfExitedContainer(t *testing.T) {
+	t.Parallel()
+	rt, p, testprog := startContainer(t)
+	require.NoError(t, rt.Restart(t.Context(), "c", 9))
+	endMain := func() {
+		_, _ = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "kill", "main", "TERM"}})
+		require.Eventually(t, func() bool { _, err := p.runningInit(); return err != nil }, 10*time.Second, time.Millisecond)
+	}
+	endMain()
+	require.ErrorIs(t, rt.Restart(t.Context(), "c", 8), runtime.ErrStaleFence)
+	_, err := rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	require.Eventually(t, func() bool { _, err := p.runningInit(); return err != nil }, 10*time.Second, time.Millisecond)
+
+	require.NoError(t, rt.Start(t.Context(), "c"), "by the engine, for no flow")
+	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
+	require.NoError(t, err)
+	endMain()
+	require.NoError(t, rt.Restart(t.Context(), "c", 9))
+	_, err = rt.Exec(t.Context(), "c", runtime.Command{Args: []string{testprog, "pwd"}})
+	require.NoError(t, err)
 }
 
 // A record of an earlier process does not match the process that has the PID now.

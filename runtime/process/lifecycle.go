@@ -55,21 +55,25 @@ func makeDirs(p containerPaths, spec runtime.Spec) error {
 
 // Start is runtime.Lifecycle.Start.
 func (r *Runtime) Start(ctx context.Context, id string) error {
-	p, err := r.lookup(id)
-	if err != nil {
-		return fmt.Errorf("start: %w", err)
-	}
-	_, err = p.runningInit()
-	if errors.Is(err, runtime.ErrNotRunning) {
-		err = r.startInit(ctx, p)
-	}
-	if err == nil {
-		err = r.sessions.Get(id).Open(ctx)
-	}
-	if err != nil {
-		return fmt.Errorf("start container %s: %w", id, err)
+	if err := r.resume(ctx, id, r.sessions.Get(id).Begin); err != nil {
+		return fmt.Errorf("start the container %s: %w", id, err)
 	}
 	return nil
+}
+
+// resume starts the init of a container, unless it runs, and calls start.
+func (r *Runtime) resume(ctx context.Context, id string, start func(context.Context) error) error {
+	p, err := r.lookup(id)
+	if err != nil {
+		return err
+	}
+	if _, err = p.runningInit(); errors.Is(err, runtime.ErrNotRunning) {
+		err = r.startInit(ctx, p)
+	}
+	if err != nil {
+		return err
+	}
+	return start(ctx)
 }
 
 // startInit has the shim start its init as a daemon.
@@ -140,34 +144,3 @@ func (r *Runtime) environment(p containerPaths, spec runtime.Spec) ([]string, er
 // rootEnv is the variable with the path of a container's files. Destroy finds the
 // container's processes by it.
 const rootEnv = "HOSTLER_ROOT"
-
-// Restart is runtime.Lifecycle.Restart.
-func (r *Runtime) Restart(ctx context.Context, id string, fence int64) error {
-	p, err := r.lookup(id)
-	if err != nil {
-		return fmt.Errorf("restart: %w", err)
-	}
-	if _, err = p.runningInit(); errors.Is(err, runtime.ErrNotRunning) {
-		if err = r.Start(ctx, id); err != nil {
-			return err
-		}
-		err = r.sessions.Get(id).RaiseFence(ctx, fence)
-	} else {
-		err = r.sessions.Get(id).Restart(ctx, fence)
-	}
-	if err != nil {
-		return fmt.Errorf("container %s: %w", id, err)
-	}
-	return nil
-}
-
-// Stop is runtime.Lifecycle.Stop.
-func (r *Runtime) Stop(ctx context.Context, id string, fence int64) error {
-	if _, err := r.lookup(id); err != nil {
-		return fmt.Errorf("stop: %w", err)
-	}
-	if err := r.sessions.Get(id).Stop(ctx, fence); err != nil {
-		return fmt.Errorf("container %s: %w", id, err)
-	}
-	return nil
-}

@@ -13,8 +13,17 @@ import (
 	"github.com/hostler/hostler/runtime/shim"
 )
 
-// Protocols is runtime.Observer.Protocols.
-func (r *Runtime) Protocols() runtime.Protocols { return shim.Protocols() }
+// Wipe is runtime.Recycler.Wipe, for the container's own directory. It does not
+// cover what a command has done elsewhere on the machine.
+func (r *Runtime) Wipe(ctx context.Context, id string, fence int64) error {
+	if err := r.Containers.Wipe(ctx, id, fence); err != nil {
+		return err
+	}
+	if err := r.paths(id).writeLogMark(); err != nil {
+		return unavailableError("record the log size of "+id, err)
+	}
+	return nil
+}
 
 // Status is runtime.Observer.Status.
 func (r *Runtime) Status(_ context.Context, id string) (runtime.Status, error) {

@@ -34,6 +34,7 @@ import (
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
+	"github.com/hostler/hostler/runtime/shim/backend"
 )
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -44,6 +45,7 @@ type Runtime struct {
 	shim   string // the path of hostler-shim
 	secret []byte
 
+	backend.Containers
 	sessions *shim.Sessions
 }
 
@@ -76,6 +78,7 @@ func New(o Options) (*Runtime, error) {
 		Secret: o.Secret, Dial: r.dial, CheckRunning: r.checkRunning,
 		UnresponsiveTimeout: o.UnresponsiveTimeout, MayChange: o.MayChange,
 	})
+	r.Containers = backend.New(r.sessions, backend.Options{Resume: r.resume})
 	for _, sub := range []string{r.containersDir(), r.recordsDir()} {
 		// Other users need to traverse it to a root that belongs to them.
 		if err := os.MkdirAll(sub, 0o711); err != nil {

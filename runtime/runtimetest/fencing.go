@@ -25,7 +25,12 @@ func fencingCase(t *testing.T, s *suite) {
 	c.mustExec(t, "echo", "nothing was ended")
 
 	c.endMain(t)
+	require.ErrorIs(t, s.rt.Restart(t.Context(), c.id, 6), runtime.ErrStaleFence, "of an exited container")
+	_, err := c.exec(t, c.command("echo", "the main process was not started"))
+	require.ErrorIs(t, err, runtime.ErrNotRunning)
+	eventually(t, "it is exited as before", func() bool { return c.state(t, c.id) == runtime.Exited })
 	require.NoError(t, s.rt.Restart(t.Context(), c.id, 9), "of an exited container")
+	require.Equal(t, runtime.Running, c.state(t, c.id))
 	c.requireStaleFence(t, s.rt, 8)
 	if s.Reopen != nil {
 		c.requireStaleFence(t, s.Reopen(t), 8)

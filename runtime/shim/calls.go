@@ -3,6 +3,7 @@ package shim
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,38 +28,44 @@ func newRunID() string { return rand.Text() }
 
 // Restart implements runtime.Lifecycle.Restart. It kills the processes without
 // asking them to exit first: what a main process saves when it exits would
-// overwrite files that were just copied in for the next one.
+// overwrite files that were just copied in for the next one. If the engine has
+// restarted the container, its main process waits for StartMain, and the error
+// is runtime.ErrNotRunning.
 func (s *Session) Restart(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "restart", Request{Op: OpRestart, Fence: fence})
 	return err
 }
 
+// NoFence is the fence of a StartMain by no flow.
+const NoFence = 0
+
 // StartMain starts the main process of a container that its engine has
-// restarted, unless it is running. It has no fence. Once another request has
-// stopped or wiped the container, the error is runtime.ErrStaleFence.
-func (s *Session) StartMain(ctx context.Context) error {
-	_, err := s.call(ctx, "start main", Request{Op: OpStartMain})
+// restarted, unless it is running. The program refuses a fence that is smaller
+// than an earlier one before that. With NoFence, the error is
+// runtime.ErrStaleFence once another request has stopped or wiped the container.
+func (s *Session) StartMain(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "start main", Request{Op: OpStartMain, Fence: fence})
 	return err
 }
 
-// RaiseFence makes the container refuse requests with a smaller fence. It
-// changes nothing else.
-func (s *Session) RaiseFence(ctx context.Context, fence int64) error {
-	_, err := s.call(ctx, "raise the fence", Request{Op: OpRaiseFence, Fence: fence})
+// Begin implements runtime.Lifecycle.Start for a container whose process 1 runs:
+// it starts the main process if that waits for a start. It leaves a container
+// unchanged that was stopped.
+func (s *Session) Begin(ctx context.Context) error {
+	err := s.StartMain(ctx, NoFence)
+	if errors.Is(err, runtime.ErrStaleFence) {
+		return nil
+	}
 	return err
 }
 
-// RecordBaseline implements runtime.Recycler.RecordBaseline. paths are the
-// changes in the container that the engine reports, in addition to what the
-// program finds by itself.
-func (s *Session) RecordBaseline(ctx context.Context, fence int64, paths []string) error {
-	_, err := s.call(ctx, "baseline", Request{Op: OpRecordBaseline, Fence: fence, Paths: paths})
+// RecordBaseline implements runtime.Recycler.RecordBaseline.
+func (s *Session) RecordBaseline(ctx context.Context, fence int64) error {
+	_, err := s.call(ctx, "baseline", Request{Op: OpRecordBaseline, Fence: fence})
 	return err
 }
 
-// Stop implements runtime.Lifecycle.Stop. A backend whose engine reports
-// changed files asks it between Stop and Wipe: before Stop, a process could
-// still change one more file.
+// Stop implements runtime.Lifecycle.Stop.
 func (s *Session) Stop(ctx context.Context, fence int64) error {
 	_, err := s.call(ctx, "stop", Request{Op: OpStop, Fence: fence})
 	return err

@@ -104,8 +104,9 @@ type Config struct {
 	ExitFile string `json:"exit_file,omitempty"`
 	// StartedMarker is a file that init creates when it starts the main process
 	// for the first time. It is for an engine that restarts an exited container
-	// by itself: an init that finds the file leaves the main process to
-	// Restart. Empty for other engines.
+	// by itself: an init that finds the file waits for OpStartMain. Empty for
+	// other engines: there, an init that finds a fence in FenceFile waits for
+	// OpStartMain, and exits if it does not come.
 	StartedMarker string `json:"began,omitempty"`
 	// StopSignal asks the main process to exit. Zero means SIGTERM.
 	StopSignal int `json:"stop_signal,omitempty"`

@@ -58,8 +58,7 @@ const (
 	OpRestart        Op = "restart"
 	OpStartMain      Op = "begin" // starts the main process after a restart by the engine
 	OpStop           Op = "stop"
-	OpHalt           Op = "halt"  // as HaltSignal; answered when the main process has exited
-	OpRaiseFence     Op = "raise" // raises the fence and does nothing else
+	OpHalt           Op = "halt" // as HaltSignal; answered when the main process has exited
 	OpRecordBaseline Op = "baseline"
 	OpWipe           Op = "wipe"
 	OpLastModified   Op = "changed" // when something below Paths last changed

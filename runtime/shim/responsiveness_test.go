@@ -143,7 +143,7 @@ func TestResponseResetsUnresponsiveTimeout(t *testing.T) {
 			cancel()
 			answers = true
 			require.NoError(t, s.Restart(t.Context(), 1))
-			s.disconnect()
+			s.Disconnect()
 		}
 		require.NoError(t, s.Close())
 	})
@@ -189,7 +189,7 @@ func TestSlowStartDoesNotTaint(t *testing.T) {
 		listens = true
 		require.NoError(t, s.Open(t.Context()))
 		require.NoError(t, flow.Sleep(t.Context(), time.Hour))
-		s.disconnect()
+		s.Disconnect()
 		listens = false
 		require.ErrorIs(t, s.Open(t.Context()), runtime.ErrUnresponsive)
 		require.NoError(t, s.Close())

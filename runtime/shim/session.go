@@ -93,8 +93,10 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// disconnect closes the connection, if there is one.
-func (s *Session) disconnect() {
+// Disconnect closes the connection, if there is one. The next call opens another
+// one. A backend calls it when the engine has started the container again and may
+// have left the stream to the earlier program open.
+func (s *Session) Disconnect() {
 	if c, _ := s.current(); c != nil {
 		c.fail(errConnLost)
 	}

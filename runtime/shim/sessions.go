@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"github.com/hostler/hostler/runtime"
 )
 
 // Sessions holds a backend's sessions, one per container ID. Its methods may be
@@ -53,7 +55,16 @@ func (all *Sessions) Get(id string) *Session {
 	if ok {
 		return s
 	}
-	s = newSession(id, all.options)
+	o := all.options
+	dial := o.Dial
+	o.Dial = func(ctx context.Context, id string) (io.ReadWriteCloser, int, error) {
+		stream, version, err := dial(ctx, id)
+		if errors.Is(err, runtime.ErrNotFound) {
+			all.Remove(id) // a container that disappeared leaves no session
+		}
+		return stream, version, err
+	}
+	s = newSession(id, o)
 	if all.closed {
 		_ = s.Close() // nothing is open, so nothing can fail
 		return s
@@ -71,7 +82,7 @@ func (all *Sessions) Remove(id string) {
 	delete(all.byID, id)
 	all.mu.Unlock()
 	if s != nil {
-		s.disconnect()
+		s.Disconnect()
 	}
 }
 

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// startInit starts init for a container in a directory that may have a fence. It
+// returns a session, and a channel that receives how init exits.
+func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
+	t.Helper()
+	dir := t.TempDir()
+	if fence != "" {
+		require.NoError(t, os.WriteFile(dir+"/fence", []byte(fence), 0o600))
+	}
+	secret := []byte("secret")
+	config, err := shim.Config{
+		HostProcess: true, Args: []string{"sleep", "60"}, Root: dir, Workdir: dir, Key: shim.DeriveKey(secret, "c"),
+		Socket: dir + "/sock", FenceFile: dir + "/fence",
+	}.Env()
+	require.NoError(t, err)
+	c := exec.Command(os.Args[0], "init")
+	c.Env = append(os.Environ(), config)
+	require.NoError(t, c.Start())
+	exited := make(chan error, 1)
+	go func() { exited <- c.Wait() }() // ends with the process
+	t.Cleanup(func() { _ = c.Process.Signal(os.Interrupt) })
+	require.Eventually(t, func() bool { _, err := os.Stat(dir + "/sock"); return err == nil }, 10*time.Second, time.Millisecond)
+	sessions := shim.NewSessions(shim.Options{
+		Secret: secret, CheckRunning: func(context.Context, string) error { return nil },
+		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
+			conn, err := net.Dial("unix", dir+"/sock")
+			if err != nil {
+				return nil, 0, fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+			}
+			return conn, shim.Version, nil
+		},
+	})
+	t.Cleanup(func() { require.NoError(t, sessions.Close()) })
+	return sessions.Get("c"), exited
+}
+
+// An init that finds a fence was started by the engine again. It starts the main
+// process for a flow that is responsible for the container. For another one it
+// exits: the engine then reports the container as exited, as it was before.
+func TestInitWithFenceWaitsForStart(t *testing.T) {
+	t.Parallel()
+	t.Run("older flow", func(t *testing.T) {
+		t.Parallel()
+		s, exited := startInit(t, "5")
+		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning)
+		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
+		select {
+		case err := <-exited:
+			require.ErrorContains(t, err, "exit status 1")
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "init does not exit")
+		}
+		require.ErrorIs(t, s.Restart(t.Context(), 5), runtime.ErrNotRunning)
+	})
+	t.Run("responsible flow", func(t *testing.T) {
+		t.Parallel()
+		s, exited := startInit(t, "5")
+		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
+		require.NoError(t, s.StartMain(t.Context(), 5))
+		require.NoError(t, s.StartMain(t.Context(), 5), "the response was lost")
+		require.NoError(t, s.Restart(t.Context(), 5), "it runs")
+		select {
+		case <-time.After(2 * startErrorLinger):
+		case err := <-exited:
+			require.NoError(t, err, "init exits for the older flow")
+		}
+		require.NoError(t, s.Stop(t.Context(), 6))
+		require.ErrorIs(t, s.StartMain(t.Context(), 5), runtime.ErrStaleFence)
+		require.ErrorIs(t, s.StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence)
+		require.NoError(t, s.StartMain(t.Context(), 6))
+	})
+	t.Run("no fence", func(t *testing.T) {
+		t.Parallel()
+		s, _ := startInit(t, "")
+		require.NoError(t, s.Restart(t.Context(), 1), "the main process was started")
+	})
+}

@@ -1,0 +1,60 @@
+package backend
+
+import (
+	"context"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/hostler/hostler/runtime/shim"
+)
+
+// Mount is where a volume appears in a container.
+type Mount struct {
+	Volume   string // one that appears twice has one name
+	Target   string
+	ReadOnly bool
+}
+
+// CopyIn implements runtime.Files.CopyIn.
+func (c Containers) CopyIn(ctx context.Context, id, dir string, tar io.Reader) error {
+	return wrap(c.copyIn(ctx, id, dir, tar), "copy files into %s of the container %s", dir, id)
+}
+
+func (c Containers) copyIn(ctx context.Context, id, dir string, tar io.Reader) error {
+	if c.options.Mounts != nil {
+		mounts, err := c.options.Mounts(ctx, id)
+		if err != nil {
+			return err
+		}
+		dir = writablePath(mounts, dir)
+	}
+	return c.sessions.Get(id).CopyIn(ctx, dir, tar)
+}
+
+// CopyOut implements runtime.Files.CopyOut.
+func (c Containers) CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error) {
+	files, err := c.sessions.Get(id).CopyOut(ctx, dir)
+	return files, wrap(err, "copy files from %s of the container %s", dir, id)
+}
+
+// writablePath returns where a directory can be written: the directory itself,
+// or, on a volume that is read-only in the container, the same directory in the
+// writable mirror of the volume.
+func writablePath(mounts []Mount, dir string) string {
+	dir = path.Clean(dir)
+	var mnt Mount // the mount that dir is on: the longest target above it
+	mirrors := make(map[string]string)
+	for _, m := range mounts {
+		m.Target = path.Clean(m.Target)
+		if strings.HasPrefix(m.Target, shim.WritableMirrorDir+"/") {
+			mirrors[m.Volume] = m.Target
+		} else if (dir == m.Target || strings.HasPrefix(dir, m.Target+"/")) && len(m.Target) > len(mnt.Target) {
+			mnt = m
+		}
+	}
+	if mirror, ok := mirrors[mnt.Volume]; ok && mnt.ReadOnly {
+		return mirror + strings.TrimPrefix(dir, mnt.Target)
+	}
+	return dir
+}
