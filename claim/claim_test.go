@@ -54,7 +54,7 @@ func trace(h *flowtest.Harness, id string) []string {
 func TestClaimStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1"))
 		h.AwaitIdle("w", 1)
 		h.RT.ForgetCalls()
 		c := h.Claim("w", "ada")
@@ -152,7 +152,7 @@ func TestPostClaimFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(hookedWorkload, "command: [box, echo, migrated]", "command: [box, exit, '3'], "+tt.policy, 1))
+				h.Apply(flowtest.Edit(hookedWorkload, "command: [box, echo, migrated]", "command: [box, exit, '3'], "+tt.policy))
 				h.AwaitIdle("w", 1)
 				c, created, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
 				require.Len(t, h.Events(activity.HookStarted), tt.runs)
@@ -188,7 +188,7 @@ func TestUnusableContainerIsReplaced(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(hookedWorkload, "min_idle: 1", "min_idle: 0", 1))
+				h.Apply(flowtest.Edit(hookedWorkload, "min_idle: 1", "min_idle: 0"))
 				first := h.Claim("w", "ada")
 				h.Release(first)
 				h.RT.BreakOnce(call, fmt.Errorf("%w: /app/server is new or has changed", runtime.ErrWipeUnverified))
@@ -212,7 +212,7 @@ func TestUnusableContainerIsReplaced(t *testing.T) {
 func TestClaimFailsWhenEveryContainerIsUnusable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "retries: 1, start_period: 1s }", "retries: 1, start_period: 1s }\nrestart: always", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "retries: 1, start_period: 1s }", "retries: 1, start_period: 1s }\nrestart: always"))
 		h.AwaitIdle("w", 1)
 		h.RT.Break("restart", runtime.ErrContainerExited)
 		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
@@ -229,7 +229,7 @@ func TestClaimFailsWhenEveryContainerIsUnusable(t *testing.T) {
 func TestCallerCancels(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1"))
 		h.AwaitIdle("w", 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		reached, unblock := h.RT.Block("exec * box echo migrated")
@@ -266,7 +266,7 @@ func TestCallerCancels(t *testing.T) {
 func TestCrashDuringHook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "post_claim: [", "post_claim: [{ name: long, command: [box, echo, long] }, ", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "post_claim: [", "post_claim: [{ name: long, command: [box, echo, long] }, "))
 		h.AwaitIdle("w", 1)
 		reached, unblock := h.RT.Block("exec * box echo long")
 		var g errgroup.Group
@@ -335,7 +335,7 @@ func TestStalePendingClaimIsFailed(t *testing.T) {
 func TestEngineUnavailableAtClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "pool: { min_idle: 1, max_size: 2, reuse: wipe }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "pool: { min_idle: 1, max_size: 2, reuse: wipe }", "pool: { min_idle: 0, max_size: 1, reuse: same_tenant }"))
 		c := h.Claim("w", "ada")
 		h.Release(c)
 		repair := h.RT.Break("exec * box echo healthy", runtime.ErrUnavailable)
@@ -353,7 +353,7 @@ func TestEngineUnavailableAtClaim(t *testing.T) {
 func TestHealthReprobedAfterServerStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.ReplaceAll(smallWorkload(2), "min_idle: 0", "min_idle: 1"))
+		h.Apply(flowtest.Edit(smallWorkload(2), "min_idle: 0", "min_idle: 1"))
 		h.AwaitIdle("w", 1)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w"})
 		require.NoError(t, err)

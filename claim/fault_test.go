@@ -55,7 +55,7 @@ func newService(h *flowtest.Harness, store claim.Store) *claim.Service {
 func TestAbortRecordsEndOfClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "[box, echo, migrated]", "[box, hang], timeout: 5m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "[box, echo, migrated]", "[box, hang], timeout: 5m"))
 		full := errors.New("disk full")
 		var once sync.Once
 		claims := newHookedService(h, func(m claim.Transition) (err error) {
@@ -86,7 +86,7 @@ func TestAbortRecordsEndOfClaim(t *testing.T) {
 func TestClaimDuringIdleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 2, claim_idle_ttl: 10m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 2, claim_idle_ttl: 10m"))
 		held := h.Claim("w", "ada")
 		claims := newHookedService(h, func(claim.Transition) error { h.Release(held); return nil })
 		_, _, err := claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})

@@ -3,7 +3,6 @@ package claim_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -33,7 +32,7 @@ func containerRecord(h *flowtest.Harness, id string) pool.Container {
 func TestInterruptedStepDestroysContainer(t *testing.T) {
 	for call, source := range map[string]string{
 		"wipe":    smallWorkload(1),
-		"restart": strings.Replace(smallWorkload(1), "reuse: wipe }", "reuse: same_tenant }\nrestart: always", 1),
+		"restart": flowtest.Edit(smallWorkload(1), "reuse: wipe }", "reuse: same_tenant }\nrestart: always"),
 	} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,7 +55,7 @@ func TestInterruptedStepDestroysContainer(t *testing.T) {
 func TestReturnedContainerIsFresh(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "min_idle: 0", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "min_idle: 0", "min_idle: 1"))
 		h.AwaitIdle("w", 1)
 		h.Bucket.Before(func(snapshottest.Call) error { return errors.New("sink unavailable") })
 		_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})

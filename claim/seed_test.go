@@ -78,18 +78,18 @@ func execTestprog(h *flowtest.Harness, c claim.Claim, args ...string) {
 func TestSeedAndState(t *testing.T) {
 	all := [4]string{"seed", "seed", "seed", "seed"}
 	for name, tt := range map[string]struct {
-		change [2]string // replacement in seededFile
+		change []string  // in seededFile
 		want   [4]string // at the tenant's next claim, in another container
 	}{
-		"kept":         {[2]string{"x-none", "x-none"}, [4]string{"ada's", "seed", "-", "seed"}},
-		"other":        {[2]string{"reuse: wipe", "reuse: never"}, [4]string{"ada's", "seed", "-", "seed"}},
-		"no restart":   {[2]string{"image: box", "image: box\nrestart: never"}, [4]string{"ada's", "seed", "-", "seed"}},
-		"no on_claim":  {[2]string{"  sink:", "  policy: { on_claim: false }\n  sink:"}, all},
-		"not uploaded": {[2]string{"  sink:", "  policy: { on_release: false }\n  sink:"}, all},
+		"kept":         {nil, [4]string{"ada's", "seed", "-", "seed"}},
+		"other":        {[]string{"reuse: wipe", "reuse: never"}, [4]string{"ada's", "seed", "-", "seed"}},
+		"no restart":   {[]string{"image: box", "image: box\nrestart: never"}, [4]string{"ada's", "seed", "-", "seed"}},
+		"no on_claim":  {[]string{"  sink:", "  policy: { on_claim: false }\n  sink:"}, all},
+		"not uploaded": {[]string{"  sink:", "  policy: { on_release: false }\n  sink:"}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				h := newSeeded(t, strings.Replace(seededFile, tt.change[0], tt.change[1], 1))
+				h := newSeeded(t, flowtest.Edit(seededFile, tt.change...))
 				ada := h.Claim("w", "ada")
 				require.Equal(t, claim.Fresh, ada.Source)
 				require.Equal(t, all, readFiles(h, ada))
@@ -158,7 +158,7 @@ func TestCreateStepOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		head, tail, _ := strings.Cut(seededFile, "sync:")
 		_, tail, _ = strings.Cut(tail, "hooks:")
-		h := newSeeded(t, head+"hooks:"+strings.Replace(tail, "post_claim", "post_create", 1))
+		h := newSeeded(t, head+"hooks:"+flowtest.Edit(tail, "post_claim", "post_create"))
 		c := h.Claim("w", "ada")
 		require.Equal(t, []string{
 			"create", "start", "put /data", "put /cache", "restart", "exec box echo healthy", "exec box echo migrated", "baseline",
@@ -186,7 +186,7 @@ func TestClaimAgainAfterPostClaimFailed(t *testing.T) {
 // tenant's own.
 func TestReturnedContainerKeepsTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newSeeded(t, strings.Replace(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:", 1))
+		h := newSeeded(t, flowtest.Edit(seededFile, "  sink:", "  policy: { on_release: false }\n  sink:"))
 		ada := h.Claim("w", "ada")
 		execTestprog(h, ada, "write", "/data/readme", "ada's")
 		h.Release(ada)

@@ -3,7 +3,6 @@ package claim_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -74,7 +73,7 @@ func longestIdle(h *flowtest.Harness) pool.Container {
 func TestUnresponsiveContainerIsSkipped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("min_idle: 1, max_size: 2", "min_idle: 2, max_size: 4", "retries: 1", "retries: 3").Replace(hookedWorkload))
+		h.Apply(flowtest.Edit(hookedWorkload, "min_idle: 1, max_size: 2", "min_idle: 2, max_size: 4", "retries: 1", "retries: 3"))
 		h.AwaitIdle("w", 2)
 		unresponsive := longestIdle(h)
 		makeUnresponsive(h, unresponsive.ID)
@@ -103,7 +102,7 @@ func TestUnresponsiveContainerIsSkipped(t *testing.T) {
 func TestAllContainersUnresponsive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "min_idle: 1, max_size: 2", "min_idle: 2, max_size: 2", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "min_idle: 1, max_size: 2", "min_idle: 2, max_size: 2"))
 		h.AwaitIdle("w", 2)
 		<-time.After(5 * time.Second)
 		makeUnresponsive(h, "")
@@ -121,7 +120,7 @@ func TestAllContainersUnresponsive(t *testing.T) {
 func TestUnresponsiveAffinityContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("reuse: wipe", "reuse: same_tenant", "retries: 1", "retries: 100").Replace(hookedWorkload))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: same_tenant", "retries: 1", "retries: 100"))
 		c := h.Claim("w", "ada")
 		h.Release(c)
 		makeUnresponsive(h, c.Container)
@@ -153,7 +152,7 @@ func TestUnresponsiveDuringHook(t *testing.T) {
 		t.Run(timeout.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(hookedWorkload, "migrated] }", "migrated], timeout: "+timeout.String()+" }", 1))
+				h.Apply(flowtest.Edit(hookedWorkload, "migrated] }", "migrated], timeout: "+timeout.String()+" }"))
 				h.AwaitIdle("w", 1)
 				unresponsive := longestIdle(h)
 				makeUnresponsive(h, unresponsive.ID)

@@ -3,7 +3,6 @@ package pool_test
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,7 +110,7 @@ func TestRoomIsMadeForAllWaitingClaims(t *testing.T) {
 func TestIdleTimeoutOfTenantBoundContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(poolYAML(2, 6), "max_size: 6", "max_size: 6, idle_timeout: 10m", 1))
+		h.Apply(flowtest.Edit(poolYAML(2, 6), "max_size: 6", "max_size: 6, idle_timeout: 10m"))
 		h.AwaitIdle("w", 2)
 		c := h.Claim("w", "ada")
 		h.AwaitIdle("w", 2)

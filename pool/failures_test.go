@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -51,7 +50,7 @@ func TestExitBeforeIdle(t *testing.T) {
 			}
 			return nil
 		})
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2", "min_idle: 1"))
 		h.Until("the exit to be detected", func() bool { return len(h.Events(activity.PoolWarning)) == 1 })
 		h.AwaitIdle("w", 1)
 		listed, err := h.RT.List(t.Context())
@@ -74,9 +73,9 @@ func TestCreateTimeout(t *testing.T) {
 			<-ctx.Done()
 			return context.Cause(ctx)
 		})
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 8, max_size: 8", 1))
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 8, max_size: 8"))
 		synctest.Wait()
-		h.Apply(strings.Replace(basicYAML, "id: w", "id: v", 1))
+		h.Apply(flowtest.Edit(basicYAML, "id: w", "id: v"))
 		h.AwaitIdle("v", 2)
 		<-time.After(20 * time.Minute)
 		status, err := h.Pools.Status(t.Context(), "w")
@@ -89,9 +88,9 @@ func TestCreateTimeout(t *testing.T) {
 func TestSlowPreDestroyDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 20, max_size: 20", 1) +
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 20, max_size: 20") +
 			"hooks: { pre_destroy: [{ command: [box, hang], timeout: 5m }] }\n")
-		h.Apply(strings.Replace(basicYAML, "id: w", "id: v", 1))
+		h.Apply(flowtest.Edit(basicYAML, "id: w", "id: v"))
 		h.AwaitIdle("w", 20)
 		h.AwaitIdle("v", 2)
 		for _, id := range []string{"w", "v"} {
@@ -109,7 +108,7 @@ func TestSlowPreDestroyDoesNotBlockOthers(t *testing.T) {
 func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 1, max_size: 1", 1))
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2, max_size: 4", "min_idle: 1, max_size: 1"))
 		c := h.Claim("w", "ada")
 		h.RT.After("restart", func(ctx context.Context, call fake.Call) error {
 			_, err := h.DB.UpdateContainer(ctx, pool.Transition{

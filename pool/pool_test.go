@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,7 +226,7 @@ func TestRollover(t *testing.T) {
 		h.AwaitIdle("w", 2)
 
 		reached, unblock := h.RT.Block("create")
-		after := h.Apply(strings.Replace(basicYAML, "image: box", "image: box2", 1))
+		after := h.Apply(flowtest.Edit(basicYAML, "image: box", "image: box2"))
 		require.NotEqual(t, before.Record.Revision, after.Record.Revision)
 		<-reached
 		early := h.Claim("w", "bob")
@@ -341,7 +340,7 @@ func TestDestroyContainer(t *testing.T) {
 func TestIdleTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "max_size: 4", "max_size: 4, idle_timeout: 10m", 1))
+		h.Apply(flowtest.Edit(basicYAML, "max_size: 4", "max_size: 4, idle_timeout: 10m"))
 		h.AwaitIdle("w", 2)
 		c := h.Claim("w", "ada")
 		h.AwaitIdle("w", 2)
@@ -359,7 +358,7 @@ func TestApplyRejectsOverlappingPrefixes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		apply := func(id, prefix string) error {
-			_, err := h.Pools.Apply(t.Context(), []byte(strings.Replace(basicYAML, "id: w\n", "id: "+id+"\n", 1)+
+			_, err := h.Pools.Apply(t.Context(), []byte(flowtest.Edit(basicYAML, "id: w\n", "id: "+id+"\n")+
 				"volumes: { state: { target: /data } }\nsync: { sink: { type: s3, bucket: b, prefix: '"+prefix+"' } }\n"), id+".yaml", "")
 			return err
 		}

@@ -3,7 +3,6 @@ package pool_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -211,7 +210,7 @@ func TestInterruptedCreateIsDestroyed(t *testing.T) {
 func TestHealthCheckDuringReleaseIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "reuse: wipe", "reuse: same_tenant", 1) +
+		h.Apply(flowtest.Edit(basicYAML, "reuse: wipe", "reuse: same_tenant") +
 			"healthcheck: { test: [CMD, box, echo, healthy], interval: 10s, retries: 1, start_period: 0s }\n")
 		c := h.Claim("w", "ada")
 		var armed atomic.Bool

@@ -32,7 +32,7 @@ func TestSlowStopsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(slowToStop)
-		h.Apply(strings.Replace(basicYAML, "id: w", "id: v", 1))
+		h.Apply(flowtest.Edit(basicYAML, "id: w", "id: v"))
 		h.AwaitIdle("w", 40)
 		h.AwaitIdle("v", 2)
 		start := time.Now()

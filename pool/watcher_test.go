@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +19,7 @@ import (
 func TestHungListDoesNotBlockWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2", "min_idle: 1"))
 		h.AwaitIdle("w", 1)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)
@@ -72,7 +71,7 @@ func TestHungStatusDoesNotBlockReconcile(t *testing.T) {
 func TestReconcileReadsStatusOfExited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(basicYAML, "min_idle: 2", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(basicYAML, "min_idle: 2", "min_idle: 1"))
 		h.AwaitIdle("w", 1)
 		idle, err := h.Pools.Containers(t.Context(), pool.ContainerFilter{Workload: "w", States: []pool.State{pool.Idle}})
 		require.NoError(t, err)

@@ -2,7 +2,6 @@ package pool_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -120,7 +119,7 @@ func TestYieldingIsBounded(t *testing.T) {
 		defer unblock()
 		_, unblockCreate := h.RT.Block("create")
 		defer unblockCreate()
-		h.Apply(strings.NewReplacer("id: w", "id: hangs", "min_idle: 3", "min_idle: 1").Replace(slowHookYAML))
+		h.Apply(flowtest.Edit(slowHookYAML, "id: w", "id: hangs", "min_idle: 3", "min_idle: 1"))
 		<-time.After(time.Second)
 		var claims errgroup.Group
 		for _, tenant := range []string{"ada", "bob", "cy"} {
@@ -148,7 +147,7 @@ func TestYieldingToManyClaimsIsBounded(t *testing.T) {
 		h.Apply(slowHookYAML)
 		h.AwaitIdle("w", 3)
 		h.Release(h.Claim("w", "first"))
-		h.Apply(strings.Replace(slowHookYAML, "id: w", "id: other", 1))
+		h.Apply(flowtest.Edit(slowHookYAML, "id: w", "id: other"))
 		for n := range 60 {
 			h.Release(h.Claim("w", fmt.Sprint(n)))
 			<-time.After(50 * time.Millisecond)

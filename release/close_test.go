@@ -3,7 +3,6 @@ package release_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,7 +28,7 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 		t.Run(blockedCall, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1) +
+				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant") +
 					"hooks: { pre_release: [{ command: [box, write, /data/flushed, y] }] }")
 				c := h.Claim("w", "ada")
 				execTestprog(h, c, "write", "/data/note", "the last copy")
@@ -67,7 +66,7 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 				require.Equal(t, claim.Released, h.Release(c).State)
 				require.Len(t, h.Events(activity.HookStarted), 1, "pre_release does not run again")
 				require.Len(t, h.Events(activity.HookCompleted), 1)
-				h.Apply(strings.Replace(syncedWorkload, "command: [box, idle]", "command: [box, idle, again]", 1))
+				h.Apply(flowtest.Edit(syncedWorkload, "command: [box, idle]", "command: [box, idle, again]"))
 				again := h.Claim("w", "ada")
 				require.NotEqual(t, c.Container, again.Container, "the revision differs")
 				require.Equal(t, "the last copy", execTestprog(h, again, "read", "/data/note"))
@@ -82,8 +81,8 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 func TestCloseEndsLoops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { manual: true } }", 1))
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 1m", "id: w", "id: idle").Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { manual: true } }"))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 1m", "id: w", "id: idle"))
 		asked := h.Claim("w", "asked")
 		h.Claim("idle", "quiet")
 		ctx, stop := context.WithCancel(t.Context())

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -65,7 +64,7 @@ func TestOutdatedContainerIsDestroyed(t *testing.T) {
 		h := flowtest.New(t)
 		h.Apply(hookedWorkload)
 		c := h.Claim("w", "ada")
-		h.Apply(strings.Replace(hookedWorkload, "image: box", "image: box2", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "image: box", "image: box2"))
 		h.Release(c)
 		require.Contains(t, awaitDestroyed(h, c.Container), "outdated")
 		require.Empty(t, h.Events(activity.ContainerReleased))
@@ -124,7 +123,7 @@ func (l listHookStore) Claims(ctx context.Context, f claim.Filter) ([]claim.Clai
 func TestSinkFailureIsNotGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: 1h", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: 1h"))
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "x")
 		start := time.Now()
@@ -174,7 +173,7 @@ func TestReleaseOfMissingContainer(t *testing.T) {
 func TestContainerStartedForUploadIsDestroyed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant"))
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "x")
 		h.RT.BreakOnce("get", runtime.ErrNotRunning)
@@ -189,7 +188,7 @@ func TestContainerStartedForUploadIsDestroyed(t *testing.T) {
 func TestFenceGrowsWithEachFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1"))
 		var first claim.Claim
 		for _, tenant := range []string{"ada", "bob", "cyd"} {
 			c := h.Claim("w", tenant)

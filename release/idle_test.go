@@ -40,7 +40,7 @@ func startLoops(t *testing.T, h *flowtest.Harness) {
 func TestIdleClaimsAreReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 		startLoops(t, h)
 		idle, busy := h.Claim("w", "idle"), h.Claim("w", "busy")
 		<-time.After(6 * time.Minute)
@@ -71,7 +71,7 @@ func TestIdleClaimsAreReleased(t *testing.T) {
 func TestEngineUnavailableAtRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: same_tenant"))
 		startLoops(t, h)
 		c := h.Claim("w", "ada")
 		repair := h.RT.Break("restart", runtime.ErrUnavailable)
@@ -145,7 +145,7 @@ func TestDiscardRacesReleaseStart(t *testing.T) {
 func TestIdleGraceAfterServerDowntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 		quiet, alive := h.Claim("w", "quiet"), h.Claim("w", "alive")
 		<-time.After(time.Hour)
 		startLoops(t, h)
@@ -165,7 +165,7 @@ func TestIdleGraceAfterServerDowntime(t *testing.T) {
 func TestWritingTenantIsNotIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 		startLoops(t, h)
 		c := h.Claim("w", "ada")
 		state := func() claim.State {
@@ -196,7 +196,7 @@ func TestUnreadableStateIsNotIdle(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)
-			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 			startLoops(t, h)
 			c := h.Claim("w", "ada")
 			repair := h.RT.Break("changed", err)
@@ -220,7 +220,7 @@ func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 	for _, writes := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)
-			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 			startLoops(t, h)
 			c := h.Claim("w", "ada")
 			if writes {
@@ -250,7 +250,7 @@ func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 func TestReleaseBacksOffWhileEngineUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: same_tenant"))
 		startLoops(t, h)
 		c := h.Claim("w", "ada")
 		repair := h.RT.Break("restart", runtime.ErrUnavailable)
@@ -284,7 +284,7 @@ func TestTouchRacesIdleRelease(t *testing.T) {
 	for _, tenantReleases := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			h := flowtest.New(t)
-			h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+			h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 			c := h.Claim("w", "ada")
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()

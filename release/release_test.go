@@ -120,7 +120,7 @@ func TestPreReleaseFails(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(hookedWorkload, "command: [box, echo, flushed] }]", tt.hook+" }, { command: [box, echo, second] }]", 1))
+				h.Apply(flowtest.Edit(hookedWorkload, "command: [box, echo, flushed] }]", tt.hook+" }, { command: [box, echo, second] }]"))
 				c := h.Claim("w", "ada")
 				if tt.err != nil {
 					h.RT.Break("exec * box exit", tt.err)
@@ -175,7 +175,7 @@ func TestDestroyedInsteadOfReused(t *testing.T) {
 		before  func(h *flowtest.Harness, c claim.Claim)
 		reason  string
 	}{
-		"reuse never":     {strings.Replace(hookedWorkload, "reuse: wipe", "reuse: never", 1), release.Request{}, nil, "reuse is never"},
+		"reuse never":     {flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: never"), release.Request{}, nil, "reuse is never"},
 		"discarded":       {hookedWorkload, release.Request{Discard: true}, nil, "discarded"},
 		"cannot restart":  {hookedWorkload, release.Request{}, func(h *flowtest.Harness, _ claim.Claim) { h.RT.Break("restart", runtime.ErrTainted) }, "could not be restarted"},
 		"exited":          {hookedWorkload, release.Request{}, func(h *flowtest.Harness, c claim.Claim) { kill(h, c) }, "it is exited"},
@@ -215,7 +215,7 @@ func drain(h *flowtest.Harness) {
 func TestReuseSameTenant(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: same_tenant", 1), "max_size: 2", "max_size: 1", 1))
+		h.Apply(flowtest.Edit(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: same_tenant"), "max_size: 2", "max_size: 1"))
 		c := h.Claim("w", "ada")
 		h.Release(c)
 		again := h.Claim("w", "ada")
@@ -291,7 +291,7 @@ func TestCrashDuringRelease(t *testing.T) {
 func TestStaleRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "max_size: 2", "max_size: 1", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "max_size: 2", "max_size: 1"))
 		c := h.Claim("w", "ada")
 		_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{ID: c.ID, From: []claim.State{claim.Active}, To: claim.Releasing})
 		require.NoError(t, err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,7 +188,7 @@ func TestReleaseFailureReasons(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: 2h", 1))
+				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: 2h"))
 				startLoops(t, h)
 				c := h.Claim("w", "ada")
 				execTestprog(h, c, "write", "/data/note", "good")
@@ -243,7 +242,7 @@ func TestReleaseFailedTTL(t *testing.T) {
 		t.Run(ttl, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: "+ttl, 1))
+				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, release_failed_ttl: "+ttl))
 				startLoops(t, h)
 				c := h.Claim("w", "ada")
 				h.RT.Break("get", runtime.ErrTainted)
@@ -287,7 +286,7 @@ func TestFailureCountResetsOnNewReason(t *testing.T) {
 func TestRetainedContainersFreeSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "min_idle: 0", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "min_idle: 0", "min_idle: 1"))
 		startLoops(t, h)
 		repair := h.RT.Break("get", runtime.ErrTainted)
 		stuck := func(tenant string) claim.Claim {
@@ -329,7 +328,7 @@ func TestUnhealthyDuringReleaseIsDestroyed(t *testing.T) {
 		t.Run(string(health), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
-				h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1))
+				h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant"))
 				c := h.Claim("w", "ada")
 				h.RT.Before("restart", func(ctx context.Context, call fake.Call) error {
 					_, err := h.DB.UpdateContainer(ctx, pool.Transition{

@@ -21,8 +21,8 @@ import (
 func TestStuckReleasesDoNotBlockIdleOrRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30").Replace(syncedWorkload))
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other").Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30"))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m", "id: w", "id: other"))
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
 			c := h.Claim("w", tenant)
 			_, unblock := h.RT.Block("get " + c.Container)
@@ -54,7 +54,7 @@ func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
 		for _, id := range []string{"w", "v", "other"} {
-			h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id).Replace(syncedWorkload))
+			h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m", "max_size: 2", "max_size: 30", "id: w", "id: "+id))
 		}
 		for _, id := range []string{"w", "v"} {
 			for _, tenant := range strings.Split("abcdefghijkl", "") {
@@ -77,7 +77,7 @@ func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "max_size: 2", "max_size: 30", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "max_size: 2", "max_size: 30"))
 		var g errgroup.Group
 		defer g.Wait() //nolint:errcheck // the functions return nil
 		for _, tenant := range strings.Split("abcdefghijklmnopqrst", "") {
@@ -119,8 +119,7 @@ func TestStuckReleaseDoesNotBlockOthers(t *testing.T) {
 func TestHungStartIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: never, claim_idle_ttl: 10m, release_failed_ttl: 1h", "max_size: 2", "max_size: 30").
-			Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: never, claim_idle_ttl: 10m, release_failed_ttl: 1h", "max_size: 2", "max_size: 30"))
 		var hung []claim.Claim
 		for _, tenant := range strings.Split("abcdefgh", "") {
 			c := h.Claim("w", tenant)
@@ -145,7 +144,7 @@ func TestHungStartIsBounded(t *testing.T) {
 func TestHungRestartIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant"))
 		c := h.Claim("w", "ada")
 		_, unblock := h.RT.Block("restart " + c.Container)
 		defer unblock()

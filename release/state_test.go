@@ -107,7 +107,7 @@ func TestRestartAfterDownload(t *testing.T) {
 func TestOutdatedAffinityContainerIsWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: wipe", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: wipe"))
 		first := h.Claim("w", "ada")
 		execTestprog(h, first, "write", "/data/note", "1")
 		execTestprog(h, first, "write", "/data/old", "1")
@@ -208,7 +208,7 @@ func TestFailedReleaseCanEnd(t *testing.T) {
 func TestFailedDownloadReturnsContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "min_idle: 0", "min_idle: 1", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "min_idle: 0", "min_idle: 1"))
 		h.AwaitIdle("w", 1)
 		repairSink := breakSink(h)
 		_, err := tryClaim(h, "ada")
@@ -240,7 +240,7 @@ func TestUploadFromExitedContainer(t *testing.T) {
 func TestPeriodicAndManualUploads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 1m, manual: true } }", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { interval: 1m, manual: true } }"))
 		startLoops(t, h)
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "1")
@@ -270,8 +270,8 @@ func TestPeriodicAndManualUploads(t *testing.T) {
 func TestAffinityWithoutUploadOnRelease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: same_tenant", "{ type: file } }",
-			"{ type: file }, policy: { on_release: false, manual: true } }").Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant", "{ type: file } }",
+			"{ type: file }, policy: { on_release: false, manual: true } }"))
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "1")
 		_, _, err := h.Claims.Sync(t.Context(), c.ID)
@@ -291,8 +291,8 @@ func TestAffinityWithoutUploadOnRelease(t *testing.T) {
 func TestNoRepeatedWipe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("reuse: never", "reuse: wipe", "max_size: 2", "max_size: 1", "{ type: file } }",
-			"{ type: file }, policy: { on_release: false, manual: true } }").Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: wipe", "max_size: 2", "max_size: 1", "{ type: file } }",
+			"{ type: file }, policy: { on_release: false, manual: true } }"))
 		c := h.Claim("w", "ada")
 		_, _, err := h.Claims.Sync(t.Context(), c.ID)
 		require.NoError(t, err)
@@ -311,8 +311,8 @@ func TestNoRepeatedWipe(t *testing.T) {
 func TestPeriodicUploadsAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.NewReplacer("max_size: 2", "max_size: 12", "{ type: file } }",
-			"{ type: file }, policy: { interval: 10s } }").Replace(syncedWorkload))
+		h.Apply(flowtest.Edit(syncedWorkload, "max_size: 2", "max_size: 12", "{ type: file } }",
+			"{ type: file }, policy: { interval: 10s } }"))
 		claims := map[string]bool{}
 		for _, tenant := range strings.Split("abcdefghijkl", "") {
 			claims[h.Claim("w", tenant).ID] = true

@@ -86,7 +86,7 @@ func TestUploadAfterProcessesEnded(t *testing.T) {
 		h.RT.ForgetCalls()
 		h.Release(c)
 		require.Equal(t, []string{"exec", "stop", "get", "get", "restart"}, fileAndProcessCalls(h))
-		h.Apply(strings.Replace(twoVolumeWorkload, "command: [writer]", "command: [box, idle]", 1))
+		h.Apply(flowtest.Edit(twoVolumeWorkload, "command: [writer]", "command: [box, idle]"))
 		next := h.Claim("w", "ada")
 		require.NotEqual(t, c.Container, next.Container, "the revision differs")
 		require.Equal(t, execTestprog(h, next, "read", "/data/n"), execTestprog(h, next, "read", "/more/n"))
@@ -178,7 +178,7 @@ func TestStopFails(t *testing.T) {
 func TestRetryAfterStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1) +
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant") +
 			"hooks: { pre_release: [{ command: [box, write, /data/flushed, y] }] }")
 		c := h.Claim("w", "ada")
 		repairSink := breakSink(h)
@@ -207,7 +207,7 @@ func TestRetryAfterStop(t *testing.T) {
 func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { manual: true } }", 1))
+		h.Apply(flowtest.Edit(syncedWorkload, "{ type: file } }", "{ type: file }, policy: { manual: true } }"))
 		c := h.Claim("w", "ada")
 		reached, _ := h.RT.Block("get")
 		result := make(chan error, 1)
@@ -235,7 +235,7 @@ func TestStopCancelsOtherUploadsFirst(t *testing.T) {
 func TestHealthCheckDuringStopIsIgnored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(syncedWorkload, "reuse: never", "reuse: same_tenant", 1) +
+		h.Apply(flowtest.Edit(syncedWorkload, "reuse: never", "reuse: same_tenant") +
 			"healthcheck: { test: [CMD, box, echo, well], interval: 10s, retries: 1 }")
 		c := h.Claim("w", "ada")
 		checking, unblockCheck := make(chan struct{}), make(chan struct{})

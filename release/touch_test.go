@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -34,7 +33,7 @@ func (s readOnlyStore) UpdateClaim(ctx context.Context, m claim.Transition) (cla
 func TestTouchRememberedWhenStoreFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m", 1))
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
 		alive, quiet := h.Claim("w", "alive"), h.Claim("w", "quiet")
 		var full atomic.Bool
 		db := readOnlyStore{h.DB, &full}

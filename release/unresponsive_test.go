@@ -60,7 +60,7 @@ func TestReleaseOfUnresponsiveContainer(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := flowtest.New(t)
 				startLoops(t, h)
-				h.Apply(strings.NewReplacer("reuse: never", "reuse: same_tenant, release_failed_ttl: 2h", "max_size: 2", "max_size: 1").Replace(tt.file))
+				h.Apply(flowtest.Edit(tt.file, "reuse: never", "reuse: same_tenant, release_failed_ttl: 2h", "max_size: 2", "max_size: 1"))
 				c := h.Claim("w", "ada")
 				start := time.Now()
 				makeUnresponsive(h, c)

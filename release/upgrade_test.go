@@ -32,7 +32,7 @@ hooks:
 `
 
 // unsyncedWorkload is upgradeWorkload without sync.
-var unsyncedWorkload = strings.Replace(upgradeWorkload, "sync: { sink: { type: file } }\n", "", 1)
+var unsyncedWorkload = flowtest.Edit(upgradeWorkload, "sync: { sink: { type: file } }\n", "")
 
 // protocols returns the protocols of the workload's containers in a state.
 func protocols(h *flowtest.Harness, s pool.State) []int {
@@ -119,7 +119,7 @@ func TestUpgradeReplacesContainers(t *testing.T) {
 func TestUpgradeOfFullPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 2", 1))
+		h.Apply(flowtest.Edit(upgradeWorkload, "max_size: 6", "max_size: 2"))
 		h.AwaitIdle("w", 2)
 		h.Upgrade(3)
 		h.Until("all to be new", func() bool {
@@ -203,7 +203,7 @@ func TestProtocolTooOldWithoutState(t *testing.T) {
 func TestNewerProtocolIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(strings.Replace(upgradeWorkload, "max_size: 6", "max_size: 9", 1))
+		h.Apply(flowtest.Edit(upgradeWorkload, "max_size: 6", "max_size: 9"))
 		h.Upgrade(3)
 		h.Until("all to be new", func() bool { return len(protocols(h, pool.Idle)) == 2 && len(protocols(h, pool.Destroying)) == 0 })
 		ada, bob := h.Claim("w", "ada"), h.Claim("w", "bob")
