@@ -68,15 +68,37 @@ func (s *Service) NotifyChanged(id string) {
 	}
 }
 
+// notifyAll wakes all WaitForPeer calls.
+func (s *Service) notifyAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.subscribers {
+		close(c)
+	}
+	clear(s.subscribers)
+}
+
 // AbortLocal cancels the acquisition of a claim on this server. It is called
-// when another server has recorded that the claim failed.
+// when it is recorded that the claim failed. A failure that this server records
+// itself cancels nothing: it has a cause of its own.
 func (s *Service) AbortLocal(id string) {
 	s.NotifyChanged(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, call := range s.inflight {
-		if call.claimID == id {
+		if call.claimID == id && !call.failing {
 			call.cancel(ErrAborted)
+		}
+	}
+}
+
+// markFailing records that this server records the failure of a claim.
+func (s *Service) markFailing(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, call := range s.inflight {
+		if call.claimID == id {
+			call.failing = true
 		}
 	}
 }

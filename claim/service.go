@@ -49,6 +49,7 @@ type key struct{ workload, tenant string }
 // tenant and workload wait for it.
 type inflightCall struct {
 	claimID string
+	failing bool                    // this server records its failure; guarded by Service.mu
 	cancel  context.CancelCauseFunc // cancels the work
 	done    chan struct{}           // closed when c and err are set
 	c       Claim

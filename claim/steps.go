@@ -152,6 +152,7 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 	if errors.Is(cause, errNotRecorded) {
 		return Claim{}, false, cause
 	}
+	a.markFailing(a.claim.ID)
 	failure := Fail(a.claim.ID, cause.Error())
 	setReason := failure.Set
 	failure.Set = func(c *Claim) {

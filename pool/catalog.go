@@ -88,6 +88,14 @@ func (c *Catalog) Invalidate(id string) {
 	}
 }
 
+// InvalidateAll removes all revisions from the cache.
+func (c *Catalog) InvalidateAll() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.generation++
+	clear(c.revisions)
+}
+
 // maxCached limits each cache: a full cache is cleared.
 const maxCached = 1024
 

@@ -29,10 +29,14 @@ func TestSeedDirFollowsApply(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), t.TempDir()} {
 		applied, err := there.pools.Apply(t.Context(), []byte("id: w\nimage: x\n"), "w.yaml", dir)
 		require.NoError(t, err)
-		page, err := db.Events(t.Context(), activity.Filter{}, after, eventBatch)
+		page, err := db.Events(t.Context(), activity.Filter{}, after, 0)
 		require.NoError(t, err)
 		after = page.Items[len(page.Items)-1].Seq
-		here.handleEvents(page.Items)
+		for _, e := range page.Items {
+			if on := here.pools.EventHandlers().On[e.Type]; on != nil {
+				on(e)
+			}
+		}
 		_, r, err := here.pools.Catalog.Revision(t.Context(), "w", applied.Record.Revision)
 		require.NoError(t, err)
 		require.Equal(t, dir, r.Dir)

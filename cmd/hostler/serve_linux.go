@@ -136,6 +136,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	stopping := make(chan struct{})
 
 	g, gctx := errgroup.WithContext(loops)
+	g.Go(func() error { return s.events.Run(gctx) })
 	g.Go(func() error { return s.claims.Run(gctx) })
 	g.Go(func() error { return s.releases.RunResumes(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
@@ -192,15 +193,10 @@ func (s *server) lead(ctx context.Context, c serveConfig) error {
 			return fmt.Errorf("read the directory of workloads: %w", err)
 		}
 	}
-	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.followEvents(ctx) })
-	g.Go(func() error {
-		return s.member.Run(ctx, membership.Callbacks{
-			OnLead:   func(ctx context.Context) error { return s.runLeaderLoops(ctx, c) },
-			TakeOver: s.recoverWork,
-		})
+	return s.member.Run(ctx, membership.Callbacks{
+		OnLead:   func(ctx context.Context) error { return s.runLeaderLoops(ctx, c) },
+		TakeOver: s.recoverWork,
 	})
-	return g.Wait()
 }
 
 // stopAPI stops the API: streams at once, requests when they are answered or the

@@ -17,6 +17,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
@@ -34,6 +35,7 @@ type server struct {
 	pools    *pool.Pools
 	claims   *claim.Service
 	releases *release.Service
+	events   *dispatch.Dispatcher
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -120,6 +122,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	s.pools = pool.New(db, rt, hookRunner, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
+	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers())
 	return s
 }
 

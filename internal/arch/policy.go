@@ -13,6 +13,7 @@ var layers = []layer{
 	{"internal/flow", nil},
 	{"internal/backoff", nil},
 	{"internal/workqueue", []string{"internal/backoff"}},
+	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
 	{"internal/membership", []string{"runtime", "internal/flow"}},
 
@@ -35,9 +36,9 @@ var layers = []layer{
 	{"workload", []string{"runtime", "hooks"}},
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
-	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow"}},
-	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow"}},
+	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
+	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/dispatch"}},
+	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/dispatch"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},
@@ -53,7 +54,7 @@ var layers = []layer{
 	{"internal/gcstest", []string{"internal/servertest"}},
 	{"internal/gvisortest", []string{"internal/testenv"}},
 	{"store/postgrestest", []string{"internal/testenv"}},
-	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner"}, flows...)},
+	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
 	{"store/...", append([]string{"store/...", "internal/membership"}, flows...)},

@@ -20,6 +20,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/dispatch"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
@@ -41,9 +42,10 @@ type Harness struct {
 	// Bucket holds the sink of every workload. It survives Restart.
 	Bucket *snapshottest.Memory
 
-	runtime runtime.Runtime
-	path    string
-	stop    func()
+	runtime        runtime.Runtime
+	path           string
+	stop           func()
+	stopDispatcher func()
 }
 
 // New returns a harness on an empty database and starts its loops. It is closed
@@ -79,6 +81,7 @@ func newHarness(t testing.TB, rt runtime.Runtime) *Harness {
 	h.open()
 	t.Cleanup(func() {
 		h.stop()
+		h.stopDispatcher()
 		h.checkEvents()
 		require.NoError(h.T, h.DB.Close())
 	})
@@ -115,11 +118,24 @@ func (h *Harness) open() {
 	h.Pools = pool.New(db, h.runtime, hookRunner, log)
 	h.Claims = claim.NewService(db, h.Pools, h.runtime, hookRunner, sinks{h.Bucket}, log)
 	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, hookRunner, log)
+	h.startDispatcher(log)
 }
 
 // HookRunner returns a runner of commands in rt that records them in recorder.
 func HookRunner(rt runtime.Runtime, recorder hooks.Recorder) *runner.Runner {
 	return runner.New(rt, recorder, runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
+}
+
+// startDispatcher starts the dispatcher of the services' event handlers.
+func (h *Harness) startDispatcher(log *slog.Logger) {
+	d := dispatch.New(h.DB, log, h.Pools.EventHandlers(), h.Claims.EventHandlers(), h.Releases.EventHandlers())
+	ctx, cancel := context.WithCancel(context.Background())
+	var g errgroup.Group
+	g.Go(func() error { return d.Run(ctx) })
+	h.stopDispatcher = sync.OnceFunc(func() {
+		cancel()
+		_ = g.Wait() // it returns nil
+	})
 }
 
 // Start starts the loops.
@@ -155,6 +171,7 @@ func (h *Harness) Restart() {
 func (h *Harness) RestartUnfinished() {
 	h.T.Helper()
 	h.stop()
+	h.stopDispatcher()
 	require.NoError(h.T, h.DB.Close())
 	h.open()
 	ctx := h.T.Context()

@@ -1,0 +1,58 @@
+package pool
+
+import (
+	"context"
+	"time"
+
+	"github.com/hostler/hostler/activity"
+	"github.com/hostler/hostler/internal/dispatch"
+)
+
+// fillDelay is the time between a claim of a container and the refill of its
+// pool: creating a container costs the engine a hundred times what a claim
+// costs, and would slow down a burst of claims.
+const fillDelay = 100 * time.Millisecond
+
+// EventHandlers returns what the pools do on events of any server.
+func (p *Pools) EventHandlers() dispatch.Subscription {
+	wake := func(e activity.Event) { p.Wake(e.Workload) }
+	requested := map[string]string{} // claims without a container, with their workloads, until Flush
+	return dispatch.Subscription{
+		Name: "pools",
+		On: map[activity.Type]func(activity.Event){
+			activity.WorkloadApplied: func(e activity.Event) { p.Catalog.Invalidate(e.Workload); p.Wake(e.Workload) },
+			activity.PoolScaled:      wake,
+			activity.PoolDrained:     func(e activity.Event) { p.Wake(e.Workload); p.Queue.NotifyAll(e.Workload) },
+			activity.PoolWarning:     func(e activity.Event) { p.ApplyFillEvent(e); p.Wake(e.Workload) },
+			activity.PoolRecovered:   func(e activity.Event) { p.ApplyFillEvent(e); p.Wake(e.Workload) },
+			activity.ClaimRequested:  func(e activity.Event) { requested[e.Claim] = e.Workload },
+			activity.ClaimFailed:     wake,
+			activity.ContainerClaimed: func(e activity.Event) {
+				delete(requested, e.Claim)
+				p.Health.MarkStarting(e.Container)
+				p.filler.checks.AddAfter(e.Workload, fillDelay)
+			},
+			activity.ContainerReleased:   func(e activity.Event) { p.Health.MarkRestarted(e.Container); p.Wake(e.Workload) },
+			activity.ContainerDestroyed:  func(e activity.Event) { p.Health.Forget(e.Container); p.Wake(e.Workload) },
+			activity.ContainerCreated:    wake,
+			activity.ContainerDied:       wake,
+			activity.ContainerUnhealthy:  wake,
+			activity.ContainerDestroying: wake,
+		},
+		Flush: func() {
+			for _, workload := range requested {
+				p.Wake(workload)
+			}
+			clear(requested)
+		},
+		Resync: func(ctx context.Context) error {
+			p.Catalog.InvalidateAll()
+			all, err := p.store.Workloads(ctx)
+			for _, r := range all {
+				p.Wake(r.ID)
+				p.Queue.NotifyAll(r.ID)
+			}
+			return err
+		},
+	}
+}
