@@ -162,8 +162,8 @@ func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.W
 	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w.Hooks, runner.Subject{
 		Workload: c.Workload, Container: c.ID, Tenant: c.Tenant, Protocol: c.Protocol,
 	})
-	if len(outcome.Warnings) > 0 {
-		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "warnings", outcome.Warnings)
+	if outcome.Failure != nil {
+		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "error", outcome.Failure)
 	}
 	return err
 }

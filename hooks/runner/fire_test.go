@@ -72,6 +72,7 @@ func TestFireFollowsAborts(t *testing.T) {
 			out, err := fire(newCall(hooks.Failed, hooks.Fail))
 			_, isHookError := errors.AsType[*hooks.Error](err)
 			require.Equal(t, rule.Aborts, isHookError, "%v", err)
+			require.Equal(t, rule.Aborts, out.Failure == nil)
 			require.Len(t, out.Runs, 2)
 			require.Len(t, out.Warnings, 1)
 			require.Empty(t, out.Tainted)
@@ -152,6 +153,7 @@ func TestFireInStoppedContainer(t *testing.T) {
 					return
 				}
 				require.Empty(t, x.contexts)
+				require.NoError(t, out.Failure)
 				require.Equal(t, []string{string(rule.Point) + " did not run: " + tt.reason}, out.Warnings)
 				require.Equal(t, []string{"skip a.1 skipped", "skip z.1 skipped"}, rec.trace)
 			})

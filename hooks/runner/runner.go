@@ -63,6 +63,9 @@ type Outcome struct {
 	// Warnings has one sentence per failed hook, and one if hooks were skipped
 	// because the container cannot run them. It is not nil if Fire succeeded.
 	Warnings []string
+	// Failure is the error of the hook that failed a point, where that does not
+	// abort the flow.
+	Failure error
 	// Tainted is why the container must not be used again, or "".
 	Tainted string
 }
@@ -106,7 +109,7 @@ func (r *Runner) Fire(ctx context.Context, p hooks.Point, all map[hooks.Point][]
 	if _, isHookError := errors.AsType[*hooks.Error](err); isHookError && !rule.Aborts {
 		// It has more details of the hook that failed the point.
 		out.Warnings = append(out.Warnings[:max(len(out.Warnings)-1, 0)], err.Error())
-		err = nil
+		out.Failure, err = err, nil
 	}
 	return out, err
 }
