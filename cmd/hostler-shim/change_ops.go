@@ -20,11 +20,6 @@ var changeOps = map[shim.Op]func(s *supervisor, r shim.Request) error{
 	shim.OpWipe:           func(s *supervisor, r shim.Request) error { return s.wipe(r.Paths) },
 }
 
-// errWaitsForStart is the error of every other change before the main process of
-// a container that its engine has restarted is started: it exited, and the server
-// that starts it has to record that.
-var errWaitsForStart = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "it exited and was not started since"}).Err()
-
 // applyChange runs one change at a time. It refuses a request with a smaller
 // fence than an earlier change had.
 func (s *supervisor) applyChange(r shim.Request) error {
@@ -46,53 +41,6 @@ func (s *supervisor) applyChange(r shim.Request) error {
 		return errWaitsForStart
 	}
 	return apply(s, r)
-}
-
-// maxStartWait is how long init waits for the request to start the main process.
-const maxStartWait = 30 * time.Second
-
-// waitForStart leaves the main process to OpStartMain. The engine has started the
-// container again, possibly for a flow that is no longer responsible for it: only
-// the fence of the request shows that.
-func (s *supervisor) waitForStart() {
-	s.waitsForStart = true
-	s.main.set(shim.MainStopped, 0, nil)
-	if s.canExitWaiting() {
-		time.AfterFunc(maxStartWait, s.exitIfWaiting)
-	}
-}
-
-// canExitWaiting reports whether init may exit while it waits for a start: an
-// engine with a StartedMarker would restart the container again.
-func (s *supervisor) canExitWaiting() bool { return s.waitsForStart && s.config.StartedMarker == "" }
-
-// exitIfWaiting ends the container unless its main process was started: the
-// engine then reports the container as exited, as it was before.
-func (s *supervisor) exitIfWaiting() {
-	s.changeSem <- struct{}{}
-	defer func() { <-s.changeSem }()
-	if s.waitsForStart {
-		logError("wait for a start", errWaitsForStart)
-		s.exit(exitFailed)
-	}
-}
-
-// startMainIfWaiting starts the main process if no request has changed the
-// container since init was started. A request without a fence may be late, so it
-// must not undo a stop or a wipe.
-func (s *supervisor) startMainIfWaiting(r shim.Request) error {
-	startErr := s.main.startError()
-	switch {
-	case s.waitsForStart:
-		return s.restart()
-	case s.main.get() == shim.MainRunning:
-		return nil
-	case startErr != nil:
-		return startErr.Err() // an earlier response was lost
-	case r.Fence != shim.NoFence:
-		return s.restart() // stopped by the same flow
-	}
-	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
 }
 
 // restart kills every process and starts the main process again. It does not

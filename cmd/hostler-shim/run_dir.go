@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -63,4 +64,21 @@ func (d *tenantRunDir) wipe(fence int64, deadline time.Time) error {
 	}
 	defer unix.Close(fd)
 	return d.target.dir.restoreTimes(fd)
+}
+
+// protectStateDir makes the shim's user the owner of the fence's directory and
+// closes it to all others, before a workload's process can access it: an engine
+// creates a volume owned by root.
+func protectStateDir(fenceFile string) error {
+	dir := filepath.Dir(fenceFile)
+	if dir != shim.StateDir {
+		return nil
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		return fmt.Errorf("restrict %s: %w", dir, err)
+	}
+	if err := os.Chown(dir, shim.UID, shim.UID); err != nil {
+		return fmt.Errorf("restrict %s: %w", dir, err)
+	}
+	return nil
 }

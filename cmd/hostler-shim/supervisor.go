@@ -134,6 +134,16 @@ func runInit(args []string) int {
 	return exitFailed
 }
 
+// resolveWorkdir resolves the directory "." while init is still in it.
+func resolveWorkdir(config *shim.Config) error {
+	if config.Workdir != "." {
+		return nil
+	}
+	var err error
+	config.Workdir, err = os.Getwd()
+	return err
+}
+
 // restrictDirs closes those directories that belong to the shim to all others.
 // Some engines give a temporary filesystem the mode that its mount point had
 // when the container was created, whatever the configuration requests.

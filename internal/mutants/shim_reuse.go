@@ -5,25 +5,25 @@ package main
 var shimReuse = []mutation{
 	{
 		desc: "a bridge that was started next to a tenant survives a wipe", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
+		file: "cmd/hostler-shim/session_trust.go",
 		old:  `trusted: all.protected && all.isQuiet}`,
 		new:  `trusted: all.protected}`,
 	},
 	{
 		desc: "a bridge with the tenant's user survives a wipe", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
+		file: "cmd/hostler-shim/session_trust.go",
 		old:  `trusted: all.protected && all.isQuiet}`,
 		new:  `trusted: all.isQuiet}`,
 	},
 	{
 		desc: "a bridge that a wipe ends is not killed", test: "TestWipeEndsUntrustedBridges",
-		file: "cmd/hostler-shim/sessions.go",
+		file: "cmd/hostler-shim/session_trust.go",
 		old:  `		if !state.ended {`,
 		new:  `		if !state.ended || state.bridge.PID > 0 {`,
 	},
 	{
 		desc: "the session of a bridge that a wipe ends stays open", test: "TestEndedSessionIsClosedAfterAnswer",
-		file: "cmd/hostler-shim/sessions.go",
+		file: "cmd/hostler-shim/session_trust.go",
 		old:  `		_ = s.conn.Close() //`,
 		new:  `		_ = s.conn.Close //`,
 	},
@@ -71,16 +71,17 @@ var shimReuse = []mutation{
 	},
 	{
 		desc: "init exits although its engine would start it again", test: "TestWaitingInitMayExit",
-		file: "cmd/hostler-shim/change_ops.go",
+		file: "cmd/hostler-shim/wait_start.go",
 		old:  `return s.waitsForStart && s.config.StartedMarker == "" }`,
 		new:  `return s.waitsForStart }`,
 	},
 	{
 		desc: "a late request to start undoes a stop", test: "TestStartMainOnlyWhileItWaits",
-		file: "cmd/hostler-shim/change_ops.go",
+		file: "cmd/hostler-shim/wait_start.go",
 		old: `	return fmt.Errorf("%w: the container was stopped since it was started", runtime.ErrStaleFence)
 `,
-		new: `	return s.startAfterKill()
+		new: `	_ = fmt.Errorf("%w", runtime.ErrStaleFence)
+	return s.startAfterKill()
 `,
 	},
 	{
@@ -105,7 +106,7 @@ var shimReuse = []mutation{
 	},
 	{
 		desc: "an idle worker is used for another user", test: "TestWorkersOfUsers",
-		file: "cmd/hostler-shim/workers.go",
+		file: "cmd/hostler-shim/worker_pool.go",
 		old: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return p.user == user })
 `,
 		new: `	i := slices.IndexFunc(w.idle, func(p *workerProcess) bool { return len(user) > 0 })
@@ -113,7 +114,7 @@ var shimReuse = []mutation{
 	},
 	{
 		desc: "idle workers are kept without a limit", test: "TestWorkersOfUsers",
-		file: "cmd/hostler-shim/workers.go",
+		file: "cmd/hostler-shim/worker_pool.go",
 		old:  `	if same < 0 && len(w.idle) == maxIdleWorkers {`,
 		new:  `	if same < 0 && len(w.idle) == maxIdleWorkers+9 {`,
 	},
