@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -37,7 +38,7 @@ func TestCloseLeavesReleaseToNextServer(t *testing.T) {
 				for range 2 {
 					g.Go(func() error {
 						_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
-						require.ErrorIs(t, err, errStopping)
+						assert.ErrorIs(t, err, errStopping)
 						return nil
 					})
 				}
@@ -94,7 +95,7 @@ func TestCloseEndsLoops(t *testing.T) {
 		g.Go(func() error { return h.Releases.RunResumes(ctx) })
 		g.Go(func() error {
 			_, _, err := h.Claims.Sync(t.Context(), asked.ID)
-			require.ErrorIs(t, err, errStopping)
+			assert.ErrorIs(t, err, errStopping)
 			return nil
 		})
 		<-time.After(150 * time.Second) // less than the timeout of a container

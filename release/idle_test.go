@@ -3,6 +3,7 @@ package release_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
@@ -218,30 +220,32 @@ func TestUnreadableStateIsNotIdle(t *testing.T) {
 // waits for a slot, keeps its claim and the time of that activity.
 func TestTouchDuringIdleCheckKeepsClaim(t *testing.T) {
 	for _, writes := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			h := flowtest.New(t)
-			h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
-			startLoops(t, h)
-			c := h.Claim("w", "ada")
-			if writes {
-				<-time.After(time.Minute)
-				execTestprog(h, c, "write", "/data/note", "x")
-			}
-			reached, unblock := h.RT.Block("changed")
-			<-reached
-			<-time.After(2 * time.Minute)
-			again := h.Claim("w", "ada")
-			require.Equal(t, c.ID, again.ID)
-			unblock()
-			<-time.After(9 * time.Minute)
-			current, err := h.DB.Claim(t.Context(), c.ID)
-			require.NoError(t, err)
-			require.Equal(t, claim.Active, current.State)
-			require.Equal(t, again.TouchedAt, current.TouchedAt)
-			<-time.After(2 * time.Minute)
-			current, err = h.DB.Claim(t.Context(), c.ID)
-			require.NoError(t, err)
-			require.Equal(t, claim.Released, current.State)
+		t.Run(fmt.Sprint("writes ", writes), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
+				startLoops(t, h)
+				c := h.Claim("w", "ada")
+				if writes {
+					<-time.After(time.Minute)
+					execTestprog(h, c, "write", "/data/note", "x")
+				}
+				reached, unblock := h.RT.Block("changed")
+				<-reached
+				<-time.After(2 * time.Minute)
+				again := h.Claim("w", "ada")
+				require.Equal(t, c.ID, again.ID)
+				unblock()
+				<-time.After(9 * time.Minute)
+				current, err := h.DB.Claim(t.Context(), c.ID)
+				require.NoError(t, err)
+				require.Equal(t, claim.Active, current.State)
+				require.Equal(t, again.TouchedAt, current.TouchedAt)
+				<-time.After(2 * time.Minute)
+				current, err = h.DB.Claim(t.Context(), c.ID)
+				require.NoError(t, err)
+				require.Equal(t, claim.Released, current.State)
+			})
 		})
 	}
 }
@@ -282,35 +286,39 @@ func (s hookedStore) UpdateClaim(ctx context.Context, m claim.Transition) (claim
 // that requests the release at that time gets it.
 func TestTouchRacesIdleRelease(t *testing.T) {
 	for _, tenantReleases := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			h := flowtest.New(t)
-			h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
-			c := h.Claim("w", "ada")
-			ctx, stop := context.WithCancel(t.Context())
-			defer stop()
-			var g errgroup.Group
-			var once sync.Once
-			var releases *release.Service
-			releases = release.NewService(hookedStore{h.DB, func() {
-				once.Do(func() {
-					if tenantReleases {
-						g.Go(func() error {
-							got, err := releases.Release(ctx, c.ID, release.Request{})
-							require.Equal(t, claim.Released, got.State)
-							return err
-						})
-						synctest.Wait() // it has joined
-					}
-					require.Equal(t, c.ID, h.Claim("w", "ada").ID)
-				})
-			}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
-			g.Go(func() error { return releases.Run(ctx) })
-			<-time.After(15 * time.Minute)
-			current, err := h.DB.Claim(t.Context(), c.ID)
-			require.NoError(t, err)
-			require.Equal(t, map[bool]claim.State{false: claim.Active, true: claim.Released}[tenantReleases], current.State)
-			stop()
-			require.NoError(t, g.Wait())
+		t.Run(fmt.Sprint("tenantReleases ", tenantReleases), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := flowtest.New(t)
+				h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
+				c := h.Claim("w", "ada")
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				var g errgroup.Group
+				var once sync.Once
+				var releases *release.Service
+				releases = release.NewService(hookedStore{h.DB, func() {
+					once.Do(func() {
+						if tenantReleases {
+							g.Go(func() error {
+								got, err := releases.Release(ctx, c.ID, release.Request{})
+								assert.Equal(t, claim.Released, got.State)
+								return err
+							})
+							synctest.Wait() // it has joined
+						}
+						kept, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: "ada"})
+						assert.NoError(t, err)
+						assert.Equal(t, c.ID, kept.ID)
+					})
+				}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
+				g.Go(func() error { return releases.Run(ctx) })
+				<-time.After(15 * time.Minute)
+				current, err := h.DB.Claim(t.Context(), c.ID)
+				require.NoError(t, err)
+				require.Equal(t, map[bool]claim.State{false: claim.Active, true: claim.Released}[tenantReleases], current.State)
+				stop()
+				require.NoError(t, g.Wait())
+			})
 		})
 	}
 }

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -35,30 +36,32 @@ func (s slowEngine) RoundTrip(r *http.Request) (*http.Response, error) {
 // others only for a limited time.
 func TestRemovesAreSerialised(t *testing.T) {
 	for _, answers := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			engine := slowEngine{removing: make(chan string, 9), removed: make(chan struct{})}
-			api, err := client.NewClientWithOpts(
-				client.WithHTTPClient(&http.Client{Transport: engine}), client.WithVersion("1.41"))
-			require.NoError(t, err)
-			r := &Runtime{api: api, removeSem: make(chan struct{}, 1)}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			defer cancel()
-			start := time.Now()
-			require.ErrorIs(t, r.remove(ctx, "first"), context.DeadlineExceeded)
-			require.Equal(t, time.Second, time.Since(start))
-			require.Contains(t, <-engine.removing, "first")
+		t.Run(fmt.Sprint("answers ", answers), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				engine := slowEngine{removing: make(chan string, 9), removed: make(chan struct{})}
+				api, err := client.NewClientWithOpts(
+					client.WithHTTPClient(&http.Client{Transport: engine}), client.WithVersion("1.41"))
+				require.NoError(t, err)
+				r := &Runtime{api: api, removeSem: make(chan struct{}, 1)}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				start := time.Now()
+				require.ErrorIs(t, r.remove(ctx, "first"), context.DeadlineExceeded)
+				require.Equal(t, time.Second, time.Since(start))
+				require.Contains(t, <-engine.removing, "first")
 
-			second := make(chan error, 1)
-			go func() { second <- r.remove(t.Context(), "second") }() // ends with its response
-			synctest.Wait()
-			require.Empty(t, engine.removing)
-			if answers {
+				second := make(chan error, 1)
+				go func() { second <- r.remove(t.Context(), "second") }() // ends with its response
+				synctest.Wait()
+				require.Empty(t, engine.removing)
+				if answers {
+					engine.removed <- struct{}{}
+				}
+				require.Contains(t, <-engine.removing, "second")
+				require.Equal(t, answers, time.Since(start) < removeTimeout)
 				engine.removed <- struct{}{}
-			}
-			require.Contains(t, <-engine.removing, "second")
-			require.Equal(t, answers, time.Since(start) < removeTimeout)
-			engine.removed <- struct{}{}
-			require.NoError(t, <-second)
+				require.NoError(t, <-second)
+			})
 		})
 	}
 }

@@ -3,6 +3,7 @@ package docker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -101,12 +102,14 @@ func TestStopWhenNotRunning(t *testing.T) {
 		})
 	}
 	for _, status := range []int{http.StatusNotFound, http.StatusConflict} {
-		synctest.Test(t, func(t *testing.T) {
-			k := &signalEngine{status: status}
-			r := newStopRuntime(t, k, func(context.Context) error { return runtime.ErrNotRunning })
-			start := time.Now()
-			require.NoError(t, r.stop(t.Context(), "c", runningContainer(time.Hour)))
-			require.Zero(t, time.Since(start), "status %d", status)
+		t.Run(fmt.Sprint("status ", status), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := &signalEngine{status: status}
+				r := newStopRuntime(t, k, func(context.Context) error { return runtime.ErrNotRunning })
+				start := time.Now()
+				require.NoError(t, r.stop(t.Context(), "c", runningContainer(time.Hour)))
+				require.Zero(t, time.Since(start), "status %d", status)
+			})
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -104,7 +105,7 @@ func TestExecRunsEachRunIDOnce(t *testing.T) {
 		for range 2 {
 			go func() {
 				result, err := rt.Exec(t.Context(), id, cmd)
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				codes <- result.ExitCode
 			}()
 		}

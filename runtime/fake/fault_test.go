@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -68,7 +69,7 @@ func TestBlockAndDelay(t *testing.T) {
 		id := startContainer(t, rt)
 		reached, release := rt.Block("restart")
 		var group sync.WaitGroup
-		group.Go(func() { require.NoError(t, rt.Restart(t.Context(), id, 1)) })
+		group.Go(func() { assert.NoError(t, rt.Restart(t.Context(), id, 1)) })
 		<-reached
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errBroken)
 		defer cancel()

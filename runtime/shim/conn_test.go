@@ -3,6 +3,7 @@ package shim
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -62,10 +64,12 @@ func TestRequestsInBothDirections(t *testing.T) {
 				all.Go(func() {
 					key := strings.Repeat(end.local.name, n+1)
 					out, err := end.Call(Request{Op: OpWaitResult, RunID: key})
-					require.NoError(t, err)
-					require.Equal(t, end.local.firstID%2, out.id%2)
+					if !assert.NoError(t, err) {
+						return
+					}
+					assert.Equal(t, end.local.firstID%2, out.id%2)
 					ev := <-out.events
-					require.Equal(t, key, ev.response.Error.Detail)
+					assert.Equal(t, key, ev.response.Error.Detail)
 				})
 			}
 		}
@@ -132,17 +136,19 @@ func (b jsonBody) MarshalJSON() ([]byte, error) { return b, nil }
 func TestWriteTimeout(t *testing.T) {
 	t.Parallel()
 	for _, program := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s, p, ours, theirs := newChannelConns(t)
-			end, limit := NewConn(ours, s, nil, nil), 10*time.Second
-			if program {
-				end, limit = NewConn(theirs, p, nil, nil), 30*time.Second
-			}
-			start := time.Now()
-			_, err := end.Call(Request{Op: OpWaitResult})
-			require.ErrorIs(t, err, errConnLost)
-			require.Equal(t, limit, time.Since(start))
-			require.ErrorContains(t, end.Err(), "does not read")
+		t.Run(fmt.Sprint("program ", program), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, p, ours, theirs := newChannelConns(t)
+				end, limit := NewConn(ours, s, nil, nil), 10*time.Second
+				if program {
+					end, limit = NewConn(theirs, p, nil, nil), 30*time.Second
+				}
+				start := time.Now()
+				_, err := end.Call(Request{Op: OpWaitResult})
+				require.ErrorIs(t, err, errConnLost)
+				require.Equal(t, limit, time.Since(start))
+				require.ErrorContains(t, end.Err(), "does not read")
+			})
 		})
 	}
 }

@@ -2,6 +2,7 @@ package shim
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
@@ -59,11 +60,13 @@ func silentSession(t *testing.T, script func(p *peer), answers ...error) (*Sessi
 func TestStreamOutlivesContainer(t *testing.T) {
 	t.Parallel()
 	for _, gone := range []error{runtime.ErrNotRunning, runtime.ErrNotFound} {
-		synctest.Test(t, func(t *testing.T) {
-			s, checks := silentSession(t, func(*peer) {}, nil, runtime.ErrUnavailable, gone)
-			_, err := s.Exec(t.Context(), runtime.Command{RunID: "key", Args: []string{"hello"}, Timeout: time.Hour})
-			require.ErrorIs(t, err, runtime.ErrContainerExited)
-			require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second}, *checks)
+		t.Run(fmt.Sprint("gone ", gone), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, checks := silentSession(t, func(*peer) {}, nil, runtime.ErrUnavailable, gone)
+				_, err := s.Exec(t.Context(), runtime.Command{RunID: "key", Args: []string{"hello"}, Timeout: time.Hour})
+				require.ErrorIs(t, err, runtime.ErrContainerExited)
+				require.Equal(t, []time.Duration{5 * time.Second, 15 * time.Second, 35 * time.Second}, *checks)
+			})
 		})
 	}
 }

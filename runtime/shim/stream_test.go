@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
@@ -44,13 +45,13 @@ func TestStreamsInBothDirections(t *testing.T) {
 		for n := range 2 {
 			go func() { // both end with what they write
 				_, err := out.Stream(n).Write(upload[n:])
-				require.NoError(t, err)
-				require.NoError(t, out.Stream(n).CloseWrite())
+				assert.NoError(t, err)
+				assert.NoError(t, out.Stream(n).CloseWrite())
 			}()
 			go func() {
 				_, err := in.Stream(n).Write(download[n:])
-				require.NoError(t, err)
-				require.NoError(t, in.Stream(n).CloseWrite())
+				assert.NoError(t, err)
+				assert.NoError(t, in.Stream(n).CloseWrite())
 			}()
 		}
 		for n := range 2 {
@@ -103,10 +104,10 @@ func TestStalledStream(t *testing.T) {
 		go func() { // ends with what it writes
 			for at := 0; at < len(sent); at += 1000 {
 				n, err := in.Stream(0).Write(sent[at:min(at+1000, len(sent))])
-				require.NoError(t, err)
+				assert.NoError(t, err)
 				written += n
 			}
-			require.NoError(t, in.Stream(0).CloseWrite())
+			assert.NoError(t, in.Stream(0).CloseWrite())
 		}()
 		synctest.Wait()
 		buffered, allocated := 0, 0

@@ -2,12 +2,14 @@ package shim
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/runtime"
@@ -48,7 +50,7 @@ func TestVersionMismatchTaints(t *testing.T) {
 			go func() { // ends with the stream
 				f, _ := ReadFrame(theirs, MaxHandshake)
 				hs, _ := Decode[Handshake](f, KindHandshake)
-				require.Equal(t, version, hs.Version)
+				assert.Equal(t, version, hs.Version)
 				reply, _ := writeHandshake(theirs, KindHandshakeReply, HandshakeReply{Version: replyVersion, Nonce: newNonce(), BootID: "a"})
 				go func() {
 					_ = WriteFrame(theirs, KindProof, Proof{proof(DeriveKey(secret, "c"), Program, transcript(f.Body, reply))})
@@ -85,21 +87,23 @@ func TestPreviousVersion(t *testing.T) {
 // tainted nor treated as unresponsive.
 func TestUnsupportedVersion(t *testing.T) {
 	for _, cause := range []error{runtime.ErrNewer, runtime.ErrTooOld} {
-		synctest.Test(t, func(t *testing.T) {
-			s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
-				return nil, 0, cause
-			}})
-			defer s.Close()
-			for range 3 {
-				start := time.Now()
-				_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Timeout: time.Minute})
-				require.ErrorIs(t, err, cause)
-				require.ErrorIs(t, s.Restart(t.Context(), 1), cause)
-				require.Zero(t, time.Since(start))
-				require.NotErrorIs(t, err, runtime.ErrUnresponsive)
-				<-time.After(2 * DefaultUnresponsiveTimeout)
-			}
-			require.NoError(t, s.responsiveness.check())
+		t.Run(fmt.Sprint("cause ", cause), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSession("c", Options{Secret: secret, CheckRunning: alwaysRunning, Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
+					return nil, 0, cause
+				}})
+				defer s.Close()
+				for range 3 {
+					start := time.Now()
+					_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Timeout: time.Minute})
+					require.ErrorIs(t, err, cause)
+					require.ErrorIs(t, s.Restart(t.Context(), 1), cause)
+					require.Zero(t, time.Since(start))
+					require.NotErrorIs(t, err, runtime.ErrUnresponsive)
+					<-time.After(2 * DefaultUnresponsiveTimeout)
+				}
+				require.NoError(t, s.responsiveness.check())
+			})
 		})
 	}
 }
