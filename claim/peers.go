@@ -27,7 +27,8 @@ const pollInterval = time.Second
 func (s *Service) WaitForPeer(ctx context.Context, c Claim) (Claim, error) {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
-	// There may be no further event for the claim. Other waiters read it again.
+	// There may be no further event for the claim, for example after a takeover.
+	// Other waiters read it again.
 	defer s.NotifyChanged(c.ID)
 	for {
 		changed := s.subscribe(c.ID)

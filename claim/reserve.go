@@ -17,11 +17,6 @@ const defaultWait = 2 * time.Minute
 // errNotRecorded is returned when a claim failed before it was recorded.
 var errNotRecorded = errors.New("claim not recorded")
 
-// refillDelay is the delay between a reservation and the refill of the pool:
-// creating a container takes the engine a hundred times as long as a claim, and
-// would slow down a burst.
-const refillDelay = 100 * time.Millisecond
-
 // reserve reserves a container for the claim. With the tenant's existing claim
 // there is nothing left to do.
 func (a *acquisition) reserve(ctx context.Context) error {
@@ -33,8 +28,6 @@ func (a *acquisition) reserve(ctx context.Context) error {
 	}
 	a.endWork() // of the container before this one
 	a.endWork = a.pools.BeginClaim()
-	id := a.claim.Workload
-	time.AfterFunc(refillDelay, func() { a.pools.WakeFiller(id) })
 	return nil
 }
 
@@ -49,7 +42,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 	}
 	waiter := a.pools.Queue.Add(a.claim.Workload)
 	defer waiter.Remove()
-	a.pools.Wake(a.claim.Workload)
+	a.pools.WakeFiller(a.claim.Workload) // no event: the queue is in memory
 
 	timeout := a.request.Wait
 	if timeout <= 0 {
@@ -75,7 +68,7 @@ func (a *acquisition) findContainer(ctx context.Context) error {
 			return err
 		}
 		// Idle containers may be reserved for another tenant. The fill loop makes
-		// room.
+		// room. There is no event of an attempt that finds nothing.
 		a.pools.WakeFiller(a.claim.Workload)
 	}
 }

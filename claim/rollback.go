@@ -36,7 +36,6 @@ func (a *acquisition) rollback(ctx context.Context, cause error) error {
 	if err := a.detach(ctx, &destroy); err != nil {
 		return fmt.Errorf("discard container %s: %w", a.claim.Container, err)
 	}
-	a.pools.Wake(a.claim.Workload)
 	if isSyncError {
 		return nil // every container has the same sink
 	}

@@ -160,7 +160,6 @@ func (a *acquisition) fail(workCtx context.Context, cause error) (Claim, bool, e
 		c.Hooks, c.Timings = Summaries(a.hooks.Runs), a.flow.Timings
 	}
 	c, err := a.store.UpdateClaim(ctx, failure)
-	a.pools.Wake(a.claim.Workload)
 	if errors.Is(err, pool.ErrConflict) {
 		c, err = a.store.Claim(ctx, a.claim.ID)
 		if err == nil && c.State == Active {

@@ -117,6 +117,5 @@ func (s *Service) failStale(ctx context.Context, c Claim, reason string) error {
 	if err != nil {
 		return fmt.Errorf("fail stale claim %s: %w", c.ID, err)
 	}
-	s.pools.Wake(c.Workload)
 	return nil
 }

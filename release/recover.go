@@ -22,7 +22,7 @@ func (s *Service) TakeOver(ctx context.Context, claims, runs []string) error {
 			return fmt.Errorf("take over the release of claim %s: %w", id, err)
 		}
 	}
-	s.wake()
+	s.wake() // a takeover has no event
 	return s.runner.MarkUnknown(ctx, runs, s.willResume)
 }
 

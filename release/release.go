@@ -137,7 +137,7 @@ func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id s
 		}
 	}
 	if call.err != nil {
-		s.wake()
+		s.wake() // most failures have no event: the claim stays as it is
 	}
 	return call.c, call.err
 }
@@ -212,9 +212,6 @@ func (s *Service) recordDiscard(ctx context.Context, id string) error {
 	_, err := s.store.UpdateClaim(ctx, discard)
 	if errors.Is(err, pool.ErrConflict) {
 		return nil // it is recorded, or the release has ended, or will read it when it starts
-	}
-	if err == nil {
-		s.claims.StateSync.AbortUpload(id)
 	}
 	return err
 }

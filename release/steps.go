@@ -53,7 +53,6 @@ func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r 
 	if err != nil {
 		return op.claim, err
 	}
-	s.pools.Wake(c.Workload)
 	return op.claim, nil
 }
 

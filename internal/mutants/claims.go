@@ -256,4 +256,10 @@ var claims = []mutation{
 		old: `		ctx = f.caller
 `,
 	},
+	{
+		desc: "a claim is canceled because its own failure is recorded", test: "TestOwnFailureCancelsNothing",
+		file: "claim/peers.go",
+		old:  ` && !call.failing {`,
+		new:  ` {`,
+	},
 }
