@@ -36,7 +36,13 @@ func startInit(t *testing.T, fence string) (*shim.Session, <-chan error) {
 	exited := make(chan error, 1)
 	go func() { exited <- c.Wait() }() // ends with the process
 	t.Cleanup(func() { _ = c.Process.Signal(os.Interrupt) })
-	require.Eventually(t, func() bool { _, err := os.Stat(dir + "/sock"); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		conn, err := net.Dial("unix", dir+"/sock")
+		if err == nil {
+			conn.Close()
+		}
+		return err == nil
+	}, 10*time.Second, time.Millisecond, "it listens")
 	sessions := shim.NewSessions(shim.Options{
 		Secret: secret, CheckRunning: func(context.Context, string) error { return nil },
 		Dial: func(context.Context, string) (io.ReadWriteCloser, int, error) {
