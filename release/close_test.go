@@ -91,8 +91,9 @@ func TestCloseEndsLoops(t *testing.T) {
 		var g errgroup.Group
 		_, unblock := h.RT.Block("get")
 		defer unblock()
-		g.Go(func() error { return h.Releases.Run(ctx) })
-		g.Go(func() error { return h.Releases.RunResumes(ctx) })
+		s := newSchedule(h, h.Releases)
+		g.Go(func() error { return s.Run(ctx) })
+		g.Go(func() error { return s.RunResumes(ctx) })
 		g.Go(func() error {
 			_, _, err := h.Claims.Sync(t.Context(), asked.ID)
 			assert.ErrorIs(t, err, errStopping)

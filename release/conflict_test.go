@@ -3,7 +3,6 @@ package release_test
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -103,19 +102,19 @@ func TestDiscardRacesFailedUpload(t *testing.T) {
 	})
 }
 
-// listHookStore is a store that calls a function after the failed releases were
-// listed.
-type listHookStore struct {
+// failedHookStore is a store that calls a function after a claim whose release has
+// failed was read.
+type failedHookStore struct {
 	claim.Store
-	after func([]claim.Claim)
+	after func()
 }
 
-func (l listHookStore) Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error) {
-	list, err := l.Store.Claims(ctx, f)
-	if len(f.States) == 1 && f.States[0] == claim.ReleaseFailed {
-		l.after(list)
+func (f failedHookStore) Claim(ctx context.Context, id string) (claim.Claim, error) {
+	c, err := f.Store.Claim(ctx, id)
+	if c.State == claim.ReleaseFailed {
+		f.after()
 	}
-	return list, err
+	return c, err
 }
 
 // A claim that is retained because of its tenant is not released without its
@@ -127,19 +126,18 @@ func TestSinkFailureIsNotGivenUp(t *testing.T) {
 		c := h.Claim("w", "ada")
 		execTestprog(h, c, "write", "/data/note", "x")
 		start := time.Now()
-		h.Releases = release.NewService(listHookStore{h.DB, func(list []claim.Claim) {
-			if len(list) == 0 || time.Since(start) < time.Hour {
+		startLoopsOn(t, h, failedHookStore{h.DB, func() {
+			if time.Since(start) < time.Hour {
 				return
 			}
-			_, err := h.DB.UpdateClaim(context.WithoutCancel(t.Context()), claim.Transition{ // the last list may overlap the end of the test
+			_, err := h.DB.UpdateClaim(t.Context(), claim.Transition{
 				ID: c.ID, From: []claim.State{claim.ReleaseFailed}, Set: func(c *claim.Claim) {
 					later := time.Now().Add(100 * time.Hour)
 					c.FailureReason, c.RetryAt = claim.FailedBySink, &later
 				},
 			})
 			require.NoError(t, err)
-		}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
-		startLoops(t, h)
+		}})
 		h.RT.Break("get", runtime.ErrTainted)
 		_, err := h.Releases.Release(t.Context(), c.ID, release.Request{})
 		require.Error(t, err)

@@ -19,16 +19,29 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/internal/flowtest"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
 )
+
+// newSchedule returns the loops that start releases on a harness.
+func newSchedule(h *flowtest.Harness, releases *release.Service) *schedule.Scheduler {
+	return schedule.New(h.DB, h.Claims, h.Pools, h.RT, releases, slog.New(slog.DiscardHandler))
+}
 
 // startLoops runs the loops of releases until the test ends.
 func startLoops(t *testing.T, h *flowtest.Harness) {
 	t.Helper()
+	startLoopsOn(t, h, h.DB)
+}
+
+// startLoopsOn is startLoops with another store.
+func startLoopsOn(t *testing.T, h *flowtest.Harness, store claim.Store) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var g errgroup.Group
-	g.Go(func() error { return h.Releases.Run(ctx) })
-	g.Go(func() error { return h.Releases.RunResumes(ctx) })
+	s := schedule.New(store, h.Claims, h.Pools, h.RT, h.Releases, slog.New(slog.DiscardHandler))
+	g.Go(func() error { return s.Run(ctx) })
+	g.Go(func() error { return s.RunResumes(ctx) })
 	t.Cleanup(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
@@ -311,7 +324,7 @@ func TestTouchRacesIdleRelease(t *testing.T) {
 						assert.Equal(t, c.ID, kept.ID)
 					})
 				}}, h.Claims, h.Pools, h.RT, flowtest.HookRunner(h.RT, h.DB), slog.New(slog.DiscardHandler))
-				g.Go(func() error { return releases.Run(ctx) })
+				g.Go(func() error { return newSchedule(h, releases).Run(ctx) })
 				<-time.After(15 * time.Minute)
 				current, err := h.DB.Claim(t.Context(), c.ID)
 				require.NoError(t, err)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
@@ -45,43 +44,4 @@ func (s *Service) willResume(ctx context.Context, r hooks.Run) (bool, error) {
 		state = string(c.State)
 	}
 	return state != "" && state == resumed.State, nil
-}
-
-// RunResumes completes the interrupted releases of this server, including those
-// that it took over, until ctx ends. They run concurrently, and each is retried
-// with backoff until it completes.
-func (s *Service) RunResumes(ctx context.Context) error {
-	tasks := newKeyedTasks(parallelReleases)
-	defer tasks.wait()
-	return s.pollLoop(ctx, tasks, s.resumeSignal, func() (time.Time, error) { return s.resumeDue(ctx, tasks) })
-}
-
-// resumeDue starts the interrupted releases that are due, and returns the next
-// poll time.
-func (s *Service) resumeDue(ctx context.Context, tasks *keyedTasks) (time.Time, error) {
-	now := time.Now()
-	next := now.Add(maxPollInterval)
-	releasing, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.Releasing}})
-	if err != nil {
-		return next, fmt.Errorf("list the releases in progress: %w", err)
-	}
-	listed := map[string]bool{}
-	for _, c := range releasing {
-		listed[c.ID] = true
-		if s.claims.IsOwnedByPeer(c) || s.isInProgress(c.ID) {
-			continue // the owner or the running call reports its errors
-		}
-		if at := tasks.dueAt(c.ID, time.Time{}); at.After(now) {
-			if at.Before(next) {
-				next = at
-			}
-			continue
-		}
-		tasks.start(c.ID, c.Workload, func() {
-			_, err := s.Release(ctx, c.ID, Request{Reason: c.Reason, Discard: c.Discard})
-			s.logFailure(ctx, c, err)
-		})
-	}
-	tasks.retain(listed)
-	return next, nil
 }

@@ -24,14 +24,14 @@ import (
 
 // Service releases claims.
 type Service struct {
-	store        claim.Store
-	claims       *claim.Service
-	pools        *pool.Pools
-	rt           runtime.Runtime
-	runner       *runner.Runner
-	log          *slog.Logger
-	resumeSignal chan struct{} // holds one signal: an interrupted release exists
-	retrySignal  chan struct{} // holds one signal: a release has failed
+	store       claim.Store
+	claims      *claim.Service
+	pools       *pool.Pools
+	rt          runtime.Runtime
+	runner      *runner.Runner
+	log         *slog.Logger
+	interrupted chan struct{} // holds one signal: an interrupted release exists
+	failed      chan struct{} // holds one signal: a release has failed
 
 	mu       sync.Mutex // guards the fields below
 	inflight map[string]*inflightCall
@@ -51,13 +51,12 @@ type inflightCall struct {
 	discard atomic.Bool
 }
 
-// NewService returns a service. RunResumes completes the releases that an
+// NewService returns a service. Package schedule completes the releases that an
 // earlier server left unfinished.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Service {
 	return &Service{
-		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, resumeSignal: make(chan struct{}, 1),
-		retrySignal: make(chan struct{}, 1),
-		inflight:    map[string]*inflightCall{},
+		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, interrupted: make(chan struct{}, 1), failed: make(chan struct{}, 1),
+		inflight: map[string]*inflightCall{},
 	}
 }
 
@@ -66,13 +65,13 @@ type Request struct {
 	// Discard destroys the container, so that no files of the tenant remain.
 	Discard bool
 	Reason  string // for the events; empty: requested
-	// onlyIf reports whether a claim is to be released, given its record at that
+	// OnlyIf reports whether a claim is to be released, given its record at that
 	// time: an idle one, or one whose retention has expired. Any other claim is
-	// errNotIdle. nil: the release is requested for the tenant.
-	onlyIf func(claim.Claim) bool
-	// skipUpload releases a claim whose state cannot be uploaded, without
+	// ErrNotIdle. nil: the release is requested for the tenant.
+	OnlyIf func(claim.Claim) bool
+	// SkipUpload releases a claim whose state cannot be uploaded, without
 	// another attempt.
-	skipUpload bool
+	SkipUpload bool
 }
 
 // Release ends a claim and returns it, released. A pending claim is aborted
@@ -98,7 +97,7 @@ func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Clai
 		case <-ctx.Done():
 			return claim.Claim{}, context.Cause(ctx)
 		}
-		if errors.Is(call.err, errCallerCanceled) || errors.Is(call.err, errNotIdle) {
+		if errors.Is(call.err, errCallerCanceled) || errors.Is(call.err, ErrNotIdle) {
 			continue
 		}
 		if _, retained := errors.AsType[*FailedError](call.err); retained && r.Discard {
@@ -127,8 +126,8 @@ func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id s
 		if call.c, call.err = s.awaitSettled(waitCtx, id, r); call.err != nil || !call.c.State.IsLive() {
 			return call.c, call.err
 		}
-		if r.onlyIf != nil && !r.onlyIf(call.c) {
-			call.err = errNotIdle
+		if r.OnlyIf != nil && !r.OnlyIf(call.c) {
+			call.err = ErrNotIdle
 			return call.c, call.err
 		}
 		call.c, call.err = s.run(workCtx, call, call.c, r)
@@ -146,29 +145,35 @@ var (
 	// errAlreadyReleasing is returned when another server has started the
 	// release, or when the tenant has become active.
 	errAlreadyReleasing = errors.New("another server has started the release")
-	// errNotIdle is returned when Request.onlyIf excludes the claim.
-	errNotIdle = errors.New("the claim is not idle")
+	// ErrNotIdle is returned when Request.OnlyIf excludes the claim.
+	ErrNotIdle = errors.New("the claim is not idle")
 	// errCallerCanceled is returned when the first caller canceled while
 	// waiting.
 	errCallerCanceled = errors.New("canceled by the caller while waiting")
 )
 
-// wake makes RunResumes and Run poll soon.
+// wake signals that an interrupted or failed release exists.
 func (s *Service) wake() {
-	select {
-	case s.resumeSignal <- struct{}{}:
-	default:
-	}
+	signal(s.interrupted)
 	s.WakeRetries()
 }
 
-// WakeRetries makes Run poll soon for failed releases, of any server.
-func (s *Service) WakeRetries() {
+// WakeRetries signals that a release has failed, on any server.
+func (s *Service) WakeRetries() { signal(s.failed) }
+
+func signal(c chan struct{}) {
 	select {
-	case s.retrySignal <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
+
+// Interrupted returns a channel that receives when a release was interrupted, or
+// this server has taken one over.
+func (s *Service) Interrupted() <-chan struct{} { return s.interrupted }
+
+// Failed returns a channel that receives when a release has failed.
+func (s *Service) Failed() <-chan struct{} { return s.failed }
 
 // awaitSettled returns a claim that is no longer pending: a pending claim is
 // aborted. It waits for a release on another server.
@@ -216,8 +221,8 @@ func (s *Service) recordDiscard(ctx context.Context, id string) error {
 	return err
 }
 
-// isInProgress reports whether this server is releasing a claim.
-func (s *Service) isInProgress(id string) bool {
+// IsInProgress reports whether this server is releasing a claim.
+func (s *Service) IsInProgress(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.inflight[id] != nil

@@ -66,7 +66,7 @@ func TestTwoStuckWorkloadsDoNotBlockOthers(t *testing.T) {
 		startLoops(t, h)
 		<-time.After(5 * time.Minute)
 		idle := h.Claim("other", "idle")
-		<-time.After(time.Hour)
+		<-time.After(11 * time.Minute)
 		current, err := h.DB.Claim(t.Context(), idle.ID)
 		require.NoError(t, err)
 		require.Equal(t, claim.Released, current.State)

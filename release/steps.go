@@ -63,7 +63,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 	if op.claim.State == claim.Active || op.claim.State == claim.ReleaseFailed {
 		failed := op.claim.Reason
 		begin := claim.BeginRelease(op.claim.ID, op.request.Reason, discard || op.claim.Discard)
-		begin.If = op.request.onlyIf
+		begin.If = op.request.OnlyIf
 		begin.Set = func(c *claim.Claim) {
 			failed = c.Reason
 			c.Reason, c.RetryAt = op.request.Reason, nil
@@ -77,7 +77,7 @@ func (op *operation) markReleasing(ctx context.Context) error {
 			return err
 		}
 		op.claim = c
-		if op.request.skipUpload {
+		if op.request.SkipUpload {
 			op.unusable, op.lossReason = "the state upload failed", failed
 		}
 	}

@@ -39,6 +39,7 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		db := readOnlyStore{h.DB, &full}
 		log, runner := slog.New(slog.DiscardHandler), flowtest.HookRunner(h.RT, h.DB)
 		claims := claim.NewService(db, h.Pools, h.RT, runner, nil, log)
+		h.Claims = claims
 		h.Releases = release.NewService(db, claims, h.Pools, h.RT, runner, log)
 		startLoops(t, h)
 		full.Store(true)

@@ -58,7 +58,8 @@ func hookRuns(h *flowtest.Harness, p hooks.Point) []hooks.Run {
 func runLoops(h *flowtest.Harness) (end func()) {
 	ctx, cancel := context.WithCancel(h.T.Context())
 	done := make(chan struct{}, 2)
-	for _, run := range []func(context.Context) error{h.Releases.Run, h.Releases.RunResumes} {
+	loops := newSchedule(h, h.Releases)
+	for _, run := range []func(context.Context) error{loops.Run, loops.RunResumes} {
 		go func() { _ = run(ctx); done <- struct{}{} }()
 	}
 	return func() { cancel(); <-done; <-done }

@@ -8,16 +8,14 @@ import (
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
 
-// The backoff between a failed upload and the next attempt, which doubles each
-// time.
-const (
-	minUploadBackoff = 5 * time.Second
-	maxUploadBackoff = 10 * time.Minute
-)
+// uploadRetries is how failed uploads are retried. The time is on record, so it
+// has no jitter.
+var uploadRetries = backoff.Policy{Min: 5 * time.Second, Max: 10 * time.Minute}
 
 // maxTenantAttempts is how often a release is retried automatically after an
 // error caused by its tenant. A retry helps only after a race.
@@ -164,7 +162,7 @@ func retryAt(reason claim.FailureReason, failures int, now time.Time) *time.Time
 	if reason == claim.FailedStale || reason == claim.FailedByTenant && failures >= maxTenantAttempts {
 		return nil
 	}
-	at := now.Add(min(minUploadBackoff<<min(failures-1, 20), maxUploadBackoff))
+	at := now.Add(uploadRetries.Delay(failures))
 	return &at
 }
 
@@ -181,74 +179,3 @@ func (e *FailedError) Error() string {
 }
 
 func (e *FailedError) Unwrap() error { return e.Err }
-
-// startRetries starts the retries of failed releases that are due, and returns
-// the next poll time.
-func (s *Service) startRetries(ctx context.Context, tasks *keyedTasks, listed map[string]bool) (time.Time, error) {
-	now := time.Now()
-	next := now.Add(maxPollInterval)
-	failed, err := s.store.Claims(ctx, claim.Filter{States: []claim.State{claim.ReleaseFailed}})
-	if err != nil {
-		return next, fmt.Errorf("list the failed releases: %w", err)
-	}
-	for _, c := range failed {
-		listed[c.ID] = true
-		at, r, err := s.nextRetry(ctx, c)
-		if err != nil {
-			return next, err
-		}
-		if at.IsZero() {
-			continue
-		}
-		at = tasks.dueAt(c.ID, at)
-		if !at.After(now) {
-			tasks.start(c.ID, c.Workload, func() {
-				_, err := s.Release(ctx, c.ID, r)
-				s.logFailure(ctx, c, err)
-			})
-		} else if at.Before(next) {
-			next = at
-		}
-	}
-	return next, nil
-}
-
-// nextRetry returns the next automatic request for a failed release, and when:
-// a retry, or a release without the state. The time is zero for neither.
-func (s *Service) nextRetry(ctx context.Context, c claim.Claim) (time.Time, Request, error) {
-	var at time.Time
-	if c.RetryAt != nil {
-		at = *c.RetryAt
-	}
-	retryRequest := Request{Reason: "release retry", Discard: c.Discard}
-	if c.Discard || c.FailureReason != claim.FailedByTenant || c.FailedAt == nil {
-		return at, retryRequest, nil
-	}
-	ttl, err := s.failedTTL(ctx, c.Workload)
-	if err != nil || ttl <= 0 {
-		return at, retryRequest, err
-	}
-	end := c.FailedAt.Add(ttl)
-	if !at.IsZero() && at.Before(end) {
-		return at, retryRequest, nil
-	}
-	return end, Request{
-		Reason: fmt.Sprintf("state upload failed for %s", ttl), skipUpload: true,
-		onlyIf: func(now claim.Claim) bool {
-			return now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures >= c.Failures
-		},
-	}, nil
-}
-
-// failedTTL returns the release_failed_ttl of a workload. While the workload is
-// being deleted, the last applied file counts.
-func (s *Service) failedTTL(ctx context.Context, workload string) (time.Duration, error) {
-	w, _, err := s.pools.Catalog.Current(ctx, workload)
-	if errors.Is(err, pool.ErrWorkloadNotFound) {
-		return 0, nil // it has no containers either
-	}
-	if err != nil {
-		return 0, err
-	}
-	return w.Pool.ReleaseFailedTTL, nil
-}

@@ -138,7 +138,7 @@ func (s *server) serve(ctx context.Context, c serveConfig, listener net.Listener
 	g, gctx := errgroup.WithContext(loops)
 	g.Go(func() error { return s.events.Run(gctx) })
 	g.Go(func() error { return s.claims.Run(gctx) })
-	g.Go(func() error { return s.releases.RunResumes(gctx) })
+	g.Go(func() error { return s.schedule.RunResumes(gctx) })
 	g.Go(func() error { return s.lead(gctx, c) })
 	g.Go(func() error {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

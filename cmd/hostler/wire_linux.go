@@ -21,6 +21,7 @@ import (
 	"github.com/hostler/hostler/internal/membership"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/release/schedule"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/cloud"
@@ -36,6 +37,7 @@ type server struct {
 	claims   *claim.Service
 	releases *release.Service
 	events   *dispatch.Dispatcher
+	schedule *schedule.Scheduler
 	metrics  *metrics
 	member   *membership.Member // nil without a shared database
 	log      *slog.Logger
@@ -123,6 +125,7 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers())
+	s.schedule = schedule.New(db, s.claims, s.pools, rt, s.releases, log)
 	return s
 }
 
@@ -179,7 +182,7 @@ func (s *server) recoverWork(ctx context.Context, replica string) error {
 func (s *server) runLeaderLoops(ctx context.Context, c serveConfig) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return s.pools.Run(ctx) })
-	g.Go(func() error { return s.releases.Run(ctx) })
+	g.Go(func() error { return s.schedule.Run(ctx) })
 	g.Go(func() error { return s.prune(ctx, c.retention) })
 	g.Go(func() error {
 		if c.workloads == "" {

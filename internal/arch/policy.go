@@ -38,7 +38,8 @@ var layers = []layer{
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
 	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/dispatch"}},
-	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/dispatch"}},
+	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/dispatch", "internal/backoff"}},
+	{"release/schedule", []string{"runtime", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
 	// What looks them over. It changes nothing.
 	{"doctor", []string{"activity", "runtime", "hooks", "workload", "pool", "claim"}},

@@ -108,9 +108,9 @@ var releases = []mutation{
 	},
 	{
 		desc: "a state is dropped although the failure is the sink's by then", test: "TestSinkFailureIsNotGivenUp",
-		file: "release/upload.go",
-		old:  `now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures`,
-		new:  `now.State == claim.ReleaseFailed && now.Failures`,
+		file: "release/schedule/retries.go", pkg: "release",
+		old: `now.State == claim.ReleaseFailed && now.FailureReason == claim.FailedByTenant && now.Failures`,
+		new: `now.State == claim.ReleaseFailed && now.Failures`,
 	},
 	{
 		desc: "the upload from a missing container is retried", test: "TestReleaseOfMissingContainer",
@@ -149,32 +149,31 @@ var releases = []mutation{
 	},
 	{
 		desc: "a claim is released although its tenant was active just before", test: "TestTouchRacesIdleRelease",
-		file: "release/idle.go",
+		file: "release/schedule/idle.go", pkg: "release",
 		old: `	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil || !idle(c) {
 		return err
 	}
-	_, err = s.Release(ctx, c.ID, Request{Reason: "tenant idle for " + ttl.String(), onlyIf: idle})
+	_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "tenant idle for " + ttl.String(), OnlyIf: idle})
 `,
 		new: `	c, err := s.store.Claim(ctx, c.ID)
 	if err != nil {
 		return err
 	}
 	_ = idle
-	_, err = s.Release(ctx, c.ID, Request{Reason: "tenant idle for " + ttl.String()})
+	_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "tenant idle for " + ttl.String()})
 `,
 	},
 	{
 		desc: "one workload can use all slots of a loop", test: "TestStuckReleasesDoNotBlockIdleOrRetried",
-		file: "release/tasks.go",
-		old:  ` || ofWorkload >= t.limit/2 || ofWorkload > 0 && len(t.running) >= t.limit-t.limit/4 {`,
-		new:  ` {`,
+		file: "release/schedule/schedule.go", pkg: "release",
+		old: `PerGroup: slots / 2, Reserved: slots / 4, `,
 	},
 	{
-		desc: "one workload can use one slot too many of a loop", test: "TestKeyedTasksFairness",
-		file: "release/tasks.go",
-		old:  `ofWorkload >= t.limit/2 ||`,
-		new:  `ofWorkload > t.limit/2 ||`,
+		desc: "two workloads can use all slots of a loop", test: "TestTwoStuckWorkloadsDoNotBlockOthers",
+		file: "release/schedule/schedule.go", pkg: "release",
+		old: `, Reserved: slots / 4, `,
+		new: `, `,
 	},
 	{
 		desc: "the response of a release has no warnings", test: "TestUploadAfterFailedPreRelease",
@@ -222,5 +221,18 @@ var releases = []mutation{
 		file: "release/disposition.go",
 		old:  `{f.health != pool.Healthy, `,
 		new:  `{f.health == pool.Unhealthy, `,
+	},
+	{
+		desc: "a failed upload is retried at once", test: "TestFailedPeriodicUploadWaits",
+		file: "release/schedule/uploads.go", pkg: "release",
+		old: `return workqueue.RetryAfter(interval, err)`,
+		new: `_ = workqueue.RetryAfter
+	return nil`,
+	},
+	{
+		desc: "a failed release does not wake the loops", test: "TestReleaseIsRetriedSoon",
+		file: "release/schedule/schedule.go", pkg: "release",
+		old: `			l.lists.AddAfter(struct{}{}, coalesceDelay)`,
+		new: `			_ = coalesceDelay`,
 	},
 }

@@ -1,14 +1,17 @@
-package release
+package schedule
 
-import "time"
+import (
+	"sync"
+	"time"
+)
 
 const (
 	// minGrace is the minimum time that tenants have to show activity once the
 	// server can observe it again.
 	minGrace = time.Minute
-	// maxPollGap is the longest regular interval between two polls. A longer one
+	// maxListGap is the longest regular interval between two lists. A longer one
 	// means that the loop was interrupted.
-	maxPollGap = 2 * max(maxPollInterval, maxBackoff)
+	maxListGap = 2 * max(maxListInterval, maxBackoff)
 )
 
 // activityWindow records since when the server can observe the activity of
@@ -17,21 +20,26 @@ const (
 // in that time does not make a tenant idle. The zero value has observed
 // nothing.
 type activityWindow struct {
-	lastPoll, since time.Time // wall clock, as in the claims
+	mu          sync.Mutex // guards the fields below
+	last, since time.Time  // wall clock, as in the claims
 }
 
-// recordPoll records a poll at now.
-func (w *activityWindow) recordPoll(now time.Time) {
+// record records that the server observes activity at now.
+func (w *activityWindow) record(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	now = now.Round(0)
-	if now.Sub(w.lastPoll) > maxPollGap {
+	if now.Sub(w.last) > maxListGap {
 		w.since = now
 	}
-	w.lastPoll = now
+	w.last = now
 }
 
 // releaseAt returns when to release a claim whose tenant is idle at the given
 // time.
 func (w *activityWindow) releaseAt(idle time.Time, ttl time.Duration) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if earliest := w.since.Add(min(ttl, minGrace)); idle.Before(earliest) {
 		return earliest
 	}

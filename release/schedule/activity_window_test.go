@@ -1,4 +1,4 @@
-package release
+package schedule
 
 import (
 	"testing"
@@ -14,27 +14,27 @@ func TestActivityWindowAcrossClockJumps(t *testing.T) {
 	const ttl = 15 * time.Minute
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	var w activityWindow
-	w.recordPoll(start)
+	w.record(start)
 	require.Equal(t, start.Add(minGrace), w.releaseAt(start.Add(-time.Hour), ttl), "the server was down")
 	require.Equal(t, start.Add(2*time.Second), w.releaseAt(start.Add(-time.Hour), 2*time.Second), "a shorter ttl has a shorter grace")
 
 	now := start
 	for range 10 {
-		now = now.Add(maxPollInterval)
-		w.recordPoll(now)
+		now = now.Add(maxListInterval)
+		w.record(now)
 	}
 	idle := now.Add(-time.Second)
 	require.Equal(t, idle, w.releaseAt(idle, ttl), "it was observed without interruption")
 
 	now = now.Add(time.Hour)
-	w.recordPoll(now)
+	w.record(now)
 	require.Equal(t, now.Add(minGrace), w.releaseAt(idle, ttl), "an hour was skipped")
 
 	now = now.Add(-2 * time.Hour)
-	w.recordPoll(now)
+	w.record(now)
 	touched := now.Add(ttl)
 	require.False(t, w.releaseAt(touched, ttl).Before(touched))
-	now = now.Add(maxPollInterval)
-	w.recordPoll(now)
+	now = now.Add(maxListInterval)
+	w.record(now)
 	require.False(t, w.releaseAt(touched, ttl).Before(touched))
 }

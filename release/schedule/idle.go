@@ -1,0 +1,142 @@
+package schedule
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hostler/hostler/claim"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/release"
+	"github.com/hostler/hostler/runtime"
+)
+
+// listDue adds the idle claims and the failed releases that are due, and returns
+// when to list again.
+func (s *Scheduler) listDue(ctx context.Context) (time.Time, error) {
+	next, err := s.listIdle(ctx)
+	nextRetry, retryErr := s.listRetries(ctx)
+	return earliest(next, nextRetry), errors.Join(err, retryErr)
+}
+
+// listIdle adds the idle claims of all pools, and returns when to list again.
+func (s *Scheduler) listIdle(ctx context.Context) (time.Time, error) {
+	now := time.Now()
+	next := now.Add(maxListInterval)
+	records, err := s.pools.Workloads(ctx)
+	if err != nil {
+		return next, fmt.Errorf("list the workloads: %w", err)
+	}
+	s.window.record(now)
+	for _, r := range records {
+		ttl := s.idleTTL(ctx, r.ID)
+		if ttl <= 0 {
+			continue
+		}
+		claims, err := s.store.Claims(ctx, claim.Filter{Workload: r.ID, States: []claim.State{claim.Active}})
+		if err != nil {
+			return next, fmt.Errorf("list the claims of %s: %w", r.ID, err)
+		}
+		next = earliest(next, now.Add(ttl)) // a claim may just have become active
+		for _, c := range claims {
+			if at := s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl); at.After(now) {
+				next = earliest(next, at)
+			} else {
+				s.due.add(c)
+			}
+		}
+	}
+	return next, nil
+}
+
+// idleTTL returns the claim_idle_ttl of a workload; 0 if it has none, or is
+// deleted.
+func (s *Scheduler) idleTTL(ctx context.Context, workload string) time.Duration {
+	w, _, err := s.pools.Catalog.Current(ctx, workload)
+	if err != nil {
+		return 0
+	}
+	return w.Pool.ClaimIdleTTL
+}
+
+// releaseDue releases a claim that is still due: it is idle, or its release has
+// failed.
+func (s *Scheduler) releaseDue(ctx context.Context, id string) error {
+	now := time.Now()
+	c, err := s.store.Claim(ctx, id)
+	if err != nil {
+		return s.releaseResult(ctx, id, err)
+	}
+	switch c.State {
+	case claim.Active:
+		ttl := s.idleTTL(ctx, c.Workload)
+		s.window.record(now)
+		if ttl > 0 && !s.window.releaseAt(s.claims.LastSeen(c).Add(ttl), ttl).After(now) {
+			err = s.releaseIfIdle(ctx, c, ttl, now)
+		}
+	case claim.ReleaseFailed:
+		err = s.retry(ctx, c, now)
+	}
+	return s.releaseResult(ctx, id, err)
+}
+
+// releaseIfIdle releases a claim, unless its tenant has become active.
+func (s *Scheduler) releaseIfIdle(ctx context.Context, c claim.Claim, ttl time.Duration, now time.Time) error {
+	if changed, err := s.stateChangedSince(ctx, c, now.Add(-ttl)); changed || err != nil {
+		return err
+	}
+	// The tenant may have been active in the meantime: the release may have
+	// waited for a slot, and the scan may have recorded activity.
+	idle := func(c claim.Claim) bool { return c.State == claim.Active && !s.claims.LastSeen(c).Add(ttl).After(now) }
+	c, err := s.store.Claim(ctx, c.ID)
+	if err != nil || !idle(c) {
+		return err
+	}
+	_, err = s.releases.Release(ctx, c.ID, release.Request{Reason: "tenant idle for " + ttl.String(), OnlyIf: idle})
+	return err
+}
+
+// stateChangedSince reports whether the tenant's state has changed since the
+// given time, and records the time of the change. A state that takes too long
+// to scan counts as changed now.
+func (s *Scheduler) stateChangedSince(ctx context.Context, c claim.Claim, since time.Time) (bool, error) {
+	w, _, err := s.pools.Catalog.Revision(ctx, c.Workload, c.Revision)
+	if err != nil || len(w.StateDirs()) == 0 {
+		return false, err
+	}
+	at, err := s.rt.LastModified(ctx, c.Container, w.StateDirs())
+	if isContainerEnded(err) {
+		return false, nil
+	}
+	if errors.Is(err, runtime.ErrScanIncomplete) {
+		s.log.Warn("tenant has too many files to scan; treating it as active", "claim", c.ID, "error", err)
+		at, err = time.Now(), nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("check whether the tenant of claim %s is idle: %w", c.ID, err)
+	}
+	if !at.After(since) {
+		return false, nil
+	}
+	if now := time.Now(); at.After(now) {
+		at = now // the container's clock is ahead
+	}
+	_, err = s.store.UpdateClaim(ctx, claim.Note(c.ID, func(c *claim.Claim) {
+		if at.After(c.LastActive()) { // the tenant may have claimed or touched it since
+			c.TouchedAt = &at
+		}
+	}, claim.Active))
+	if errors.Is(err, pool.ErrConflict) {
+		err = nil // it has ended in the meantime
+	}
+	return true, err
+}
+
+// isContainerEnded reports whether the error is of a container in which its
+// tenant can no longer be active. No other error makes a tenant idle, because
+// it does not show what the tenant does.
+func isContainerEnded(err error) bool {
+	return errors.Is(err, runtime.ErrNotFound) || errors.Is(err, runtime.ErrNotRunning) ||
+		errors.Is(err, runtime.ErrContainerExited) || errors.Is(err, runtime.ErrTainted)
+}
