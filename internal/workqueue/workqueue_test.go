@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/hostler/hostler/internal/backoff"
@@ -65,7 +66,7 @@ func TestOneExecutionPerKey(t *testing.T) {
 			q.Add("a")
 		}
 		start(t, q, 8, func(ctx context.Context, _ *Task[string]) error {
-			require.Equal(t, int64(1), running.Add(1))
+			assert.Equal(t, int64(1), running.Add(1))
 			defer running.Add(-1)
 			total.Add(1)
 			wait(ctx, time.Second)
