@@ -16,15 +16,16 @@ const fillDelay = 100 * time.Millisecond
 // EventHandlers returns what the pools do on events of any server.
 func (p *Pools) EventHandlers() dispatch.Subscription {
 	wake := func(e activity.Event) { p.Wake(e.Workload) }
+	wakeAll := func(e activity.Event) { p.Wake(e.Workload); p.Queue.NotifyAll(e.Workload) }
 	requested := map[string]string{} // claims without a container, with their workloads, until Flush
 	return dispatch.Subscription{
 		Name: "pools",
 		On: map[activity.Type]func(activity.Event){
 			activity.WorkloadApplied: func(e activity.Event) { p.Catalog.Invalidate(e.Workload); p.Wake(e.Workload) },
 			activity.PoolScaled:      wake,
-			activity.PoolDrained:     func(e activity.Event) { p.Wake(e.Workload); p.Queue.NotifyAll(e.Workload) },
-			activity.PoolWarning:     func(e activity.Event) { p.ApplyFillEvent(e); p.Wake(e.Workload) },
-			activity.PoolRecovered:   func(e activity.Event) { p.ApplyFillEvent(e); p.Wake(e.Workload) },
+			activity.PoolDrained:     wakeAll,
+			activity.PoolWarning:     func(e activity.Event) { p.ApplyFillEvent(e); wakeAll(e) },
+			activity.PoolRecovered:   func(e activity.Event) { p.ApplyFillEvent(e); wakeAll(e) },
 			activity.ClaimRequested:  func(e activity.Event) { requested[e.Claim] = e.Workload },
 			activity.ClaimFailed:     wake,
 			activity.ContainerClaimed: func(e activity.Event) {
@@ -49,8 +50,7 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 			p.Catalog.InvalidateAll()
 			all, err := p.store.Workloads(ctx)
 			for _, r := range all {
-				p.Wake(r.ID)
-				p.Queue.NotifyAll(r.ID)
+				wakeAll(activity.Event{Workload: r.ID})
 			}
 			return err
 		},

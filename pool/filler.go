@@ -42,7 +42,6 @@ type Filler struct {
 	store       Store
 	catalog     *Catalog
 	provisioner *Provisioner
-	reaper      *Reaper
 	queue       *WaitQueue
 	breakers    *breakers
 	protocol    int // of the containers that it creates
@@ -66,9 +65,9 @@ type Store interface {
 }
 
 // NewFiller returns a Filler; it creates nothing before Run.
-func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, reaper *Reaper, queue *WaitQueue, log *slog.Logger) *Filler {
+func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *WaitQueue, log *slog.Logger) *Filler {
 	return &Filler{
-		store: store, catalog: catalog, provisioner: provisioner, reaper: reaper, queue: queue, log: log,
+		store: store, catalog: catalog, provisioner: provisioner, queue: queue, log: log,
 		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, yieldingSince: map[string]time.Time{},
 		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries}),
 		creations: workqueue.New(workqueue.Options[string]{
@@ -249,11 +248,10 @@ func maxHooksDuration(hs []hooks.Hook) time.Duration {
 func (f *Filler) recordEarlyExit(ctx context.Context, c Container) {
 	if c.State == Idle && c.Tenant == "" && time.Since(c.ChangedAt) < stableAfter {
 		f.recordFailure(ctx, c, errors.New(c.Reason), true)
-		f.queue.NotifyAll(c.Workload)
 	}
 }
 
-// provision creates one container and notifies the queue of the result.
+// provision creates one container.
 func (f *Filler) provision(parent context.Context, c Container, w *workload.Workload, seeds string) {
 	timeout := createTimeout + maxHooksDuration(w.Hooks[hooks.PostCreate])
 	ctx, cancel := context.WithTimeoutCause(parent, timeout, fmt.Errorf("it took longer than %s", timeout))
@@ -262,15 +260,11 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 	switch {
 	case err == nil:
 		f.recordRecovery(ctx, c.Workload, f.breakers.recordSuccess(c.Workload))
-		f.queue.NotifyFirst(c.Workload)
-	case parent.Err() != nil:
-		f.reaper.Wake() // the server stops: this is not a failure of the workload
+	case parent.Err() != nil: // the server stops: this is not a failure of the workload
 	default:
 		f.recordFailure(parent, c, err, false)
-		f.reaper.Wake()
-		f.queue.NotifyAll(c.Workload)
 	}
-	f.Wake(c.Workload)
+	f.Wake(c.Workload) // also if the result could not be recorded, and so has no event
 }
 
 // recordRecovery writes an event when a breaker was closed.

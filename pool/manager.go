@@ -79,8 +79,7 @@ func (m *Manager) apply(ctx context.Context, w *workload.Workload, dir string) (
 	if err := m.store.PutWorkload(ctx, after, events...); err != nil {
 		return Applied{}, fmt.Errorf("store workload %s: %w", w.ID, err)
 	}
-	m.pools.Catalog.Invalidate(w.ID)
-	m.pools.Wake(w.ID)
+	m.pools.Catalog.Invalidate(w.ID) // also by the event, perhaps after the caller's next request
 	if after, err = m.store.Workload(ctx, w.ID); err != nil {
 		return Applied{}, fmt.Errorf("read workload %s: %w", w.ID, err)
 	}
@@ -178,7 +177,6 @@ func (m *Manager) scaleDown(ctx context.Context, r Record) error {
 			return fmt.Errorf("begin to destroy container %s: %w", c.ID, err)
 		}
 	}
-	m.pools.Wake(r.ID)
 	return nil
 }
 
@@ -212,7 +210,6 @@ func (m *Manager) updateRecordOnce(ctx context.Context, id string, e activity.Ev
 	if err := m.store.PutWorkload(ctx, r, e); err != nil {
 		return fmt.Errorf("store workload %s: %w", id, err)
 	}
-	m.pools.Wake(id)
 	return nil
 }
 
@@ -282,7 +279,6 @@ func (m *Manager) DestroyContainer(ctx context.Context, id string, force bool) e
 	if err != nil {
 		return fmt.Errorf("begin to destroy container %s: %w", id, err)
 	}
-	m.pools.Wake(c.Workload)
 	return nil
 }
 

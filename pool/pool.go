@@ -35,8 +35,8 @@ func New(store Store, rt runtime.Runtime, runner *runner.Runner, log *slog.Logge
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.onContainerLost, log)
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
-	p.reaper = NewReaper(store, p.Catalog, provisioner, p.Wake, log)
-	p.filler = NewFiller(store, p.Catalog, provisioner, p.reaper, p.Queue, log)
+	p.reaper = NewReaper(store, p.Catalog, provisioner, log)
+	p.filler = NewFiller(store, p.Catalog, provisioner, p.Queue, log)
 	p.watcher = NewWatcher(store, rt, p.onContainerLost, log)
 	p.Manager = &Manager{store: store, rt: rt, pools: p}
 	return p
@@ -47,7 +47,8 @@ func New(store Store, rt runtime.Runtime, runner *runner.Runner, log *slog.Logge
 // created later, and one of a pool at a time.
 func (p *Pools) BeginClaim() (end func()) { return p.filler.beginClaim() }
 
-// Wake requests a check of the workload's pool because it has changed.
+// Wake requests a check of the workload's pool because it has changed. Changes
+// that have an event do so by EventHandlers.
 func (p *Pools) Wake(workload string) {
 	p.filler.Wake(workload)
 	p.reaper.Wake()
@@ -58,7 +59,6 @@ func (p *Pools) Wake(workload string) {
 // its previous record, with the reason.
 func (p *Pools) onContainerLost(c Container) {
 	p.filler.recordEarlyExit(context.Background(), c)
-	p.Wake(c.Workload)
 }
 
 // ApplyFillEvent applies the fill status that the leader has published in an
@@ -75,7 +75,6 @@ func (p *Pools) ApplyFillEvent(e activity.Event) {
 	p.filler.breakers.apply(e.Workload, breaker{
 		revision: data.Revision, failures: data.Failures, retryAt: data.NextTry, lastError: e.Message, lastErrorAt: e.Time,
 	})
-	p.Queue.NotifyAll(e.Workload)
 }
 
 // WakeFiller requests a check of the workload's pool by the Filler only.
@@ -102,7 +101,6 @@ func (p *Pools) Recover(ctx context.Context, ids []string) error {
 			return fmt.Errorf("begin to destroy container %s: %w", id, err)
 		}
 	}
-	p.reaper.Wake()
 	return nil
 }
 

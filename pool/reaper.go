@@ -23,13 +23,11 @@ const (
 )
 
 // Reaper destroys every container in state Destroying. To destroy a container,
-// a caller records the transition (BeginDestroy) and wakes the reaper: a crash
-// between the two loses nothing.
+// a caller records the transition (BeginDestroy), whose event wakes the reaper.
 type Reaper struct {
 	store       Containers
 	catalog     *Catalog
 	provisioner *Provisioner
-	onDestroyed func(workload string)
 	log         *slog.Logger
 	lists       *workqueue.Queue[struct{}] // one key: to list the containers
 	removals    *workqueue.Queue[containerKey]
@@ -40,10 +38,10 @@ type containerKey struct{ workload, id string }
 
 func (k containerKey) group() string { return k.workload }
 
-// NewReaper returns a Reaper; it calls onDestroyed after each removal.
-func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, onDestroyed func(workload string), log *slog.Logger) *Reaper {
+// NewReaper returns a Reaper; it destroys nothing before Run.
+func NewReaper(store Containers, catalog *Catalog, provisioner *Provisioner, log *slog.Logger) *Reaper {
 	return &Reaper{
-		store: store, catalog: catalog, provisioner: provisioner, onDestroyed: onDestroyed, log: log,
+		store: store, catalog: catalog, provisioner: provisioner, log: log,
 		lists: workqueue.New(workqueue.Options[struct{}]{Backoff: storeRetries}),
 		removals: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: destroysPerWorkload,
@@ -87,7 +85,6 @@ func (r *Reaper) reap(ctx context.Context, t *workqueue.Task[containerKey]) erro
 		}
 		return err
 	}
-	r.onDestroyed(t.Key.workload)
 	return nil
 }
 

@@ -137,7 +137,6 @@ func (f *Filler) evictExpired(ctx context.Context, w *workload.Workload, r Recor
 			next = expiresAt
 		}
 	}
-	f.reaper.Wake()
 	return next
 }
 
@@ -169,14 +168,12 @@ func (f *Filler) evict(ctx context.Context, id string, n int, match func(Contain
 		}
 		n--
 	}
-	f.reaper.Wake()
 	return nil
 }
 
 // drain destroys the idle containers. If the workload is to be deleted and has
 // no containers left, drain removes its record.
 func (f *Filler) drain(ctx context.Context, r Record, t poolCounts) error {
-	f.queue.NotifyAll(r.ID)
 	if t.usable+t.tenantBound+t.outdated+t.unhealthy > 0 {
 		err := f.evict(ctx, r.ID, t.total, matchAll("the pool is draining"))
 		if err != nil {
