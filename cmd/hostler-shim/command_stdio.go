@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/runtime/shim"
 	"golang.org/x/sys/unix"
 )
@@ -39,7 +40,7 @@ func pipe(weRead bool) (ours *os.File, theirs int, err error) {
 // drain reads one stream of a command until its end. It never makes the command
 // wait for a reader.
 type drain struct {
-	capture capture
+	capture runtime.Capture
 	from    *os.File
 	buf     []byte // used by run until done is closed, then by finish
 	done    chan struct{}

@@ -54,8 +54,8 @@ func (j *job) run() (runtime.Result, error) {
 	ok := j.wait(&result)
 	streams.finish()
 	result.Duration = time.Since(j.started)
-	result.Stdout = streams.out.capture.output()
-	result.Stderr = streams.err.capture.output()
+	result.Stdout = streams.out.capture.Output()
+	result.Stderr = streams.err.capture.Output()
 	if !ok {
 		return result, fmt.Errorf("%w: processes of %q survived SIGKILL", runtime.ErrTainted, j.spec.Args[0])
 	}

@@ -81,8 +81,8 @@ type run struct {
 	containerExited bool // the container exited
 	tainted         bool // the shim was killed
 	leaked          int
-	stdout          capture
-	stderr          capture
+	stdout          runtime.Capture
+	stderr          runtime.Capture
 
 	result runtime.Result
 	err    error
@@ -146,9 +146,9 @@ func (r *run) execute(leader *Proc, timeout time.Duration) {
 	r.result = runtime.Result{
 		ExitCode: leader.code, Signal: leader.signal, TimedOut: r.timedOut,
 		Killed: r.killed, Leaked: r.leaked, Duration: time.Since(start),
-		Stdout: r.stdout.output(), Stderr: r.stderr.output(),
+		Stdout: r.stdout.Output(), Stderr: r.stderr.Output(),
 	}
-	r.stdout, r.stderr = capture{}, capture{}
+	r.stdout, r.stderr = runtime.Capture{}, runtime.Capture{}
 	switch {
 	case r.containerExited:
 		r.err = runtime.ErrContainerExited

@@ -1,15 +1,13 @@
-package main
+package runtime
 
 import (
 	"strings"
 	"unicode/utf8"
-
-	"github.com/hostler/hostler/runtime"
 )
 
-// capture keeps the beginning and the end of a stream of any length, in
-// constant memory.
-type capture struct {
+// Capture keeps of a stream of any length what an Output has: its beginning and
+// its end.
+type Capture struct {
 	head  []byte
 	tail  []byte // a ring buffer once it is full
 	next  int    // where the ring buffer continues
@@ -17,19 +15,19 @@ type capture struct {
 }
 
 // Write implements io.Writer. It never fails and does not retain p.
-func (c *capture) Write(p []byte) (int, error) {
+func (c *Capture) Write(p []byte) (int, error) {
 	n := len(p)
 	c.total += int64(n)
-	if room := runtime.OutputHead - len(c.head); room > 0 {
+	if room := OutputHead - len(c.head); room > 0 {
 		size := min(room, len(p))
 		c.head = append(c.head, p[:size]...)
 		p = p[size:]
 	}
-	if len(p) > runtime.OutputTail { // only its end is kept
-		c.tail, c.next = append(c.tail[:0], p[len(p)-runtime.OutputTail:]...), 0
+	if len(p) > OutputTail { // only its end is kept
+		c.tail, c.next = append(c.tail[:0], p[len(p)-OutputTail:]...), 0
 		return n, nil
 	}
-	if room := runtime.OutputTail - len(c.tail); room > 0 {
+	if room := OutputTail - len(c.tail); room > 0 {
 		size := min(room, len(p))
 		c.tail = append(c.tail, p[:size]...)
 		p = p[size:]
@@ -42,12 +40,12 @@ func (c *capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// output returns the kept bytes as text. It does not split a character at the
+// Output returns the kept bytes as text. It does not split a character at the
 // end of the head: the character goes to the tail, or is dropped if the rest of
 // it is lost.
-func (c *capture) output() runtime.Output {
+func (c *Capture) Output() Output {
 	tail := append(append([]byte{}, c.tail[c.next:]...), c.tail[:c.next]...)
-	out := runtime.Output{Total: c.total}
+	out := Output{Total: c.total}
 	out.Truncated = c.total > int64(len(c.head)+len(tail))
 	cut := len(c.head)
 	if len(tail) > 0 {
