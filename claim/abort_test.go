@@ -10,13 +10,13 @@ import (
 // server records keeps its cause: those who joined the call are told that its
 // caller canceled, and try again.
 func TestOwnFailureCancelsNothing(t *testing.T) {
-	s := &Service{inflight: map[key]*inflightCall{}, subscribers: map[string]chan struct{}{}}
-	theirs, _, _ := s.joinOrStart(t.Context(), key{"w", "ann"}, "theirs")
-	ours, _, _ := s.joinOrStart(t.Context(), key{"w", "bob"}, "ours")
+	s := &Service{subscribers: map[string]chan struct{}{}}
+	theirs, _ := s.calls.Join(t.Context(), key{"w", "ann"}, &progress{claimID: "theirs"})
+	ours, _ := s.calls.Join(t.Context(), key{"w", "bob"}, &progress{claimID: "ours"})
 	s.markFailing("ours")
 	for _, id := range []string{"theirs", "ours"} {
 		s.AbortLocal(id)
 	}
-	require.Error(t, theirs.Err())
-	require.NoError(t, ours.Err())
+	require.Error(t, theirs.Context().Err())
+	require.NoError(t, ours.Context().Err())
 }

@@ -27,26 +27,22 @@ func (s *Service) Recover(ctx context.Context, ids []string) error {
 }
 
 // resume makes this server the owner of a pending claim. It holds the tenant's
-// inflight call, because a concurrent claim on this server would otherwise
+// call, because a concurrent claim on this server would otherwise
 // treat the record as stale.
 func (s *Service) resume(ctx context.Context, id string) error {
 	c, err := s.store.Claim(ctx, id)
 	if err != nil || c.State != Pending {
 		return err // releases are taken over by package release
 	}
-	k := key{c.Workload, c.Tenant}
-	workCtx, call, err := s.startWhenFree(ctx, k, id)
+	call, err := s.startWhenFree(ctx, key{c.Workload, c.Tenant}, id)
 	if err != nil {
 		return err
 	}
 	queued := false
-	abort := func() {
-		call.err = &peerOwnedError{c} // the waiting callers read it again
-		s.finishCall(call, k)
-	}
 	defer func() {
 		if !queued {
-			abort()
+			call.SetResult(Claim{}, &peerOwnedError{c}) // the waiting callers read it again
+			call.End()
 		}
 	}()
 	c, err = s.store.UpdateClaim(ctx, Own(id, Pending))
@@ -68,9 +64,9 @@ func (s *Service) resume(ctx context.Context, id string) error {
 		return err
 	}
 	resume := func(ctx context.Context) {
-		defer s.finishCall(call, k)
-		defer context.AfterFunc(ctx, func() { call.cancel(context.Cause(ctx)) })()
-		call.c, call.err = s.resumeHooks(workCtx, c)
+		defer call.End()
+		defer context.AfterFunc(ctx, func() { call.Cancel(context.Cause(ctx)) })()
+		call.SetResult(s.resumeHooks(call.Context(), c))
 	}
 	select {
 	case s.resumeQueue <- resume:
@@ -81,17 +77,15 @@ func (s *Service) resume(ctx context.Context, id string) error {
 	}
 }
 
-// startWhenFree starts an inflight call for k when no other is in progress.
-func (s *Service) startWhenFree(ctx context.Context, k key, id string) (context.Context, *inflightCall, error) {
+// startWhenFree starts a call for k when no other is in progress.
+func (s *Service) startWhenFree(ctx context.Context, k key, id string) (*call, error) {
 	for {
-		workCtx, call, first := s.joinOrStart(ctx, k, id)
+		call, first := s.calls.Join(ctx, k, &progress{claimID: id})
 		if first {
-			return workCtx, call, nil
+			return call, nil
 		}
-		select {
-		case <-call.done:
-		case <-ctx.Done():
-			return nil, nil, context.Cause(ctx)
+		if err := call.Wait(ctx); err != nil {
+			return nil, err
 		}
 	}
 }

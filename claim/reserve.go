@@ -94,7 +94,7 @@ func (a *acquisition) tryReserve(ctx context.Context, enqueueOnly bool) error {
 	case a.existing && c.State == Pending && a.IsOwnedByPeer(c):
 		return fmt.Errorf("%w: %w", errNotRecorded, &peerOwnedError{c})
 	case a.existing && c.State == Pending:
-		// It is stale: there is one inflight call per tenant, and this is it. The
+		// It is stale: there is one call per tenant, and this is it. The
 		// failed claim could not be recorded because storage failed.
 		if err := a.failStale(context.WithoutCancel(ctx), c, serverStoppedReason); err != nil {
 			return fmt.Errorf("%w: %w", errNotRecorded, err)

@@ -27,8 +27,9 @@ type Service struct {
 	StateSync *StateSync
 	log       *slog.Logger
 
-	mu             sync.Mutex // guards the fields below
-	inflight       map[key]*inflightCall
+	calls calls // claims in progress on this server
+
+	mu             sync.Mutex               // guards the fields below
 	subscribers    map[string]chan struct{} // by claim: closed by NotifyChanged
 	pendingTouches map[string]time.Time     // by claim: touches that could not be stored
 
@@ -42,20 +43,6 @@ const maxResume = 10000
 // maxPendingTouches is the maximum size of pendingTouches.
 const maxPendingTouches = 10000
 
-// key identifies a tenant's live claim: there is at most one per workload.
-type key struct{ workload, tenant string }
-
-// inflightCall is a claim in progress on this server. Callers for the same
-// tenant and workload wait for it.
-type inflightCall struct {
-	claimID string
-	failing bool                    // this server records its failure; guarded by Service.mu
-	cancel  context.CancelCauseFunc // cancels the work
-	done    chan struct{}           // closed when c and err are set
-	c       Claim
-	err     error
-}
-
 // NewService returns a service. Recover resumes or fails the claims that an
 // earlier server left unfinished.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, sinks Sinks, log *slog.Logger) *Service {
@@ -65,7 +52,7 @@ func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *runn
 		return err
 	}
 	return &Service{
-		store: store, pools: pools, rt: rt, runner: runner, StateSync: stateSync, log: log, inflight: map[key]*inflightCall{},
+		store: store, pools: pools, rt: rt, runner: runner, StateSync: stateSync, log: log,
 		subscribers: map[string]chan struct{}{}, pendingTouches: map[string]time.Time{},
 		resumeQueue: make(chan func(context.Context), maxResume), sweepSignal: make(chan struct{}, 1),
 	}
@@ -91,12 +78,6 @@ func checkTenant(name string) error {
 	return nil
 }
 
-// errCallerCanceled is returned when the caller canceled while it waited.
-var errCallerCanceled = errors.New("canceled by the caller while waiting")
-
-// ErrAborted is the error of a claim that was released before it was active.
-var ErrAborted = errors.New("the claim was released before it was active")
-
 // Claim returns the tenant's active claim on a workload. An existing claim is
 // returned unchanged, with created false, and nothing runs. When a claim is in
 // progress, Claim waits for it.
@@ -114,16 +95,15 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 		if err != nil {
 			return Claim{}, false, err
 		}
-		workCtx, call, first := s.joinOrStart(ctx, key{r.Workload, r.Tenant}, newID())
+		call, first := s.calls.Join(ctx, key{r.Workload, r.Tenant}, &progress{claimID: newID()})
 		if first {
-			c, created, err = s.runCall(ctx, workCtx, call, r, w, record)
+			c, created, err = s.runCall(ctx, call, r, w, record)
 		} else {
-			select {
-			case <-call.done:
-				c, created, err = call.c, false, call.err
-			case <-ctx.Done():
-				return Claim{}, false, context.Cause(ctx)
+			if err := call.Wait(ctx); err != nil {
+				return Claim{}, false, err
 			}
+			created = false
+			c, err = call.Result()
 		}
 		if other, ok := errors.AsType[*peerOwnedError](err); ok {
 			if _, err := s.WaitForPeer(ctx, other.claim); err != nil {
@@ -135,71 +115,12 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 			return c, created, err
 		}
 		// The other caller's wait time may have been shorter than this one's.
-		_, unavailable := errors.AsType[*UnavailableError](call.err)
-		if errors.Is(call.err, errCallerCanceled) || unavailable && time.Since(start) < r.Wait {
+		_, unavailable := errors.AsType[*UnavailableError](err)
+		if errors.Is(err, errCallerCanceled) || unavailable && time.Since(start) < r.Wait {
 			continue
 		}
 		return c, created, err
 	}
-}
-
-// joinOrStart joins the inflight call for k, or starts one for the claim with
-// the given id. The work of a new call outlives ctx.
-func (s *Service) joinOrStart(ctx context.Context, k key, id string) (workCtx context.Context, call *inflightCall, first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if call := s.inflight[k]; call != nil {
-		return nil, call, false
-	}
-	workCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	call = &inflightCall{
-		claimID: id, cancel: cancel, done: make(chan struct{}),
-		err: errors.New("the claim was interrupted"), // replaced by the result
-	}
-	s.inflight[k] = call
-	return workCtx, call, true
-}
-
-// runCall runs an inflight call and publishes its result to the waiters.
-func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
-	defer s.finishCall(call, key{r.Workload, r.Tenant})
-	c, created, err := s.acquire(ctx, workCtx, call.claimID, r, w, record)
-	call.c, call.err = c, err
-	if workCtx.Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		// Whichever step was in progress, it ended because this caller canceled.
-		call.err = fmt.Errorf("%w: %w", errCallerCanceled, err)
-	}
-	return c, created, err
-}
-
-// finishCall removes an inflight call and wakes its waiters.
-func (s *Service) finishCall(call *inflightCall, k key) {
-	call.cancel(nil)
-	s.mu.Lock()
-	delete(s.inflight, k)
-	s.mu.Unlock()
-	close(call.done)
-}
-
-// Abort cancels a pending claim for its release, and returns when its failure
-// is recorded. An active claim is unchanged.
-func (s *Service) Abort(ctx context.Context, c Claim) error {
-	s.mu.Lock()
-	call := s.inflight[key{c.Workload, c.Tenant}]
-	s.mu.Unlock()
-	if call != nil && call.claimID == c.ID {
-		call.cancel(ErrAborted)
-		select {
-		case <-call.done: // if its end was not recorded, it is below
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	_, err := s.store.UpdateClaim(ctx, Fail(c.ID, ErrAborted.Error()))
-	if errors.Is(err, pool.ErrConflict) {
-		return nil
-	}
-	return err
 }
 
 // Touch records that the tenant of an active claim still uses it, for pools
@@ -237,16 +158,22 @@ func (s *Service) LastSeen(c Claim) time.Time {
 	return last
 }
 
+// IdleTTL returns the claim_idle_ttl of a workload. It is 0 when claims do not
+// expire, and for an unknown workload.
+func (s *Service) IdleTTL(ctx context.Context, workload string) time.Duration {
+	w, _, err := s.pools.Catalog.Current(ctx, workload)
+	if err != nil {
+		return 0
+	}
+	return w.Pool.ClaimIdleTTL
+}
+
 // Close cancels every claim and every upload in progress, because the server
 // stops. Releases must be closed before: a release that is not closed would
 // treat its canceled upload as failed.
 func (s *Service) Close(cause error) {
 	s.StateSync.cancelUploads(cause)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, call := range s.inflight {
-		call.cancel(cause)
-	}
+	s.calls.CancelAll(cause)
 }
 
 // newID returns a claim id that sorts by time.

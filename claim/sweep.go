@@ -62,7 +62,7 @@ func (s *Service) triggerSweep() {
 	}
 }
 
-// sweep fails the pending claims of this server without an inflight call.
+// sweep fails the pending claims of this server without a call.
 func (s *Service) sweep(ctx context.Context) error {
 	f := Filter{States: []State{Pending}, Limit: sweepPageSize}
 	for {
@@ -73,10 +73,10 @@ func (s *Service) sweep(ctx context.Context) error {
 		var g errgroup.Group
 		g.SetLimit(sweepConcurrency)
 		for _, c := range page {
-			// The inflight call of a claim starts before its record is added and
+			// The call of a claim starts before its record is added and
 			// ends after it. A claim that is listed first and has no call afterwards
 			// is stale.
-			if !s.IsOwnedByPeer(c) && !s.isAcquiring(c.ID) {
+			if !s.IsOwnedByPeer(c) && s.findCall(c.ID) == nil {
 				g.Go(func() error {
 					err := s.failStale(ctx, c, "its result could not be recorded")
 					if errors.Is(err, runtime.ErrNewer) {
@@ -94,18 +94,6 @@ func (s *Service) sweep(ctx context.Context) error {
 		}
 		f.After = page[len(page)-1].ID
 	}
-}
-
-// isAcquiring reports whether the claim is in progress on this server.
-func (s *Service) isAcquiring(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, call := range s.inflight {
-		if call.claimID == id {
-			return true
-		}
-	}
-	return false
 }
 
 // failStale fails a pending claim that no server works on.

@@ -12,12 +12,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks/runner"
+	"github.com/hostler/hostler/internal/singleflight"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
 )
@@ -32,31 +32,22 @@ type Service struct {
 	log         *slog.Logger
 	interrupted chan struct{} // holds one signal: an interrupted release exists
 	failed      chan struct{} // holds one signal: a release has failed
-
-	mu       sync.Mutex // guards the fields below
-	inflight map[string]*inflightCall
-	closed   error // why no release is started anymore
+	calls       calls
 }
 
-// inflightCall is a release in progress. Other callers for the same claim wait
-// for it.
-type inflightCall struct {
-	cancel context.CancelCauseFunc // cancels the work
-	done   chan struct{}           // closed when c and err are set
-	c      claim.Claim
-	err    error
-	// discard is set by callers with Request.Discard before anything else.
-	// Either the release reads it when it starts, or the caller finds that it
-	// has started.
-	discard atomic.Bool
-}
+// calls are the releases in progress on this server, by claim. Each has a flag
+// that callers with Request.Discard set before anything else: either the release
+// reads it when it starts, or the caller finds that it has started.
+type (
+	calls = singleflight.Group[string, *atomic.Bool, claim.Claim]
+	call  = singleflight.Call[*atomic.Bool, claim.Claim]
+)
 
 // NewService returns a service. Package schedule completes the releases that an
 // earlier server left unfinished.
 func NewService(store claim.Store, claims *claim.Service, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Service {
 	return &Service{
 		store: store, claims: claims, pools: pools, rt: rt, runner: runner, log: log, interrupted: make(chan struct{}, 1), failed: make(chan struct{}, 1),
-		inflight: map[string]*inflightCall{},
 	}
 }
 
@@ -82,63 +73,63 @@ type Request struct {
 // later or by another call.
 func (s *Service) Release(ctx context.Context, id string, r Request) (claim.Claim, error) {
 	for {
-		workCtx, call, first := s.joinOrStart(ctx, id)
+		call, first := s.calls.Join(ctx, id, new(atomic.Bool))
 		if r.Discard {
-			call.discard.Store(true)
+			call.Arg.Store(true)
 		}
 		if first {
-			return s.runCall(ctx, workCtx, call, id, r)
+			return s.runCall(ctx, call, id, r)
 		}
 		if err := s.addDiscard(ctx, id, r); err != nil {
 			return claim.Claim{}, err
 		}
-		select {
-		case <-call.done:
-		case <-ctx.Done():
-			return claim.Claim{}, context.Cause(ctx)
+		if err := call.Wait(ctx); err != nil {
+			return claim.Claim{}, err
 		}
-		if errors.Is(call.err, errCallerCanceled) || errors.Is(call.err, ErrNotIdle) {
+		c, err := call.Result()
+		if errors.Is(err, errCallerCanceled) || errors.Is(err, ErrNotIdle) {
 			continue
 		}
-		if _, retained := errors.AsType[*FailedError](call.err); retained && r.Discard {
+		if _, retained := errors.AsType[*FailedError](err); retained && r.Discard {
 			continue // the release failed before it could read the discard
 		}
-		return call.c, call.err
+		return c, err
 	}
 }
 
-// runCall runs an inflight call and publishes its result to the waiters.
-func (s *Service) runCall(ctx, workCtx context.Context, call *inflightCall, id string, r Request) (claim.Claim, error) {
-	call.err = errors.New("the release was interrupted") // replaced by the result
-	defer func() {
-		call.cancel(nil)
-		s.mu.Lock()
-		delete(s.inflight, id)
-		s.mu.Unlock()
-		close(call.done)
-	}()
+// runCall runs a call and publishes its result to the waiters.
+func (s *Service) runCall(ctx context.Context, call *call, id string, r Request) (c claim.Claim, err error) {
+	defer call.End()
 	waitCtx, cancelWait := context.WithCancelCause(ctx)
 	defer cancelWait(nil)
-	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
+	defer context.AfterFunc(call.Context(), func() { cancelWait(context.Cause(call.Context())) })()
+	c, err = s.settleAndRun(waitCtx, call, id, r)
+	call.SetResult(c, err)
+	return c, err
+}
+
+// settleAndRun releases the claim once no other flow works on it. It waits for
+// that with ctx, and works with the call's context.
+func (s *Service) settleAndRun(ctx context.Context, call *call, id string, r Request) (claim.Claim, error) {
 	for {
 		// The claim is read within the call: an earlier record may be outdated,
 		// and its container assigned to another tenant.
-		if call.c, call.err = s.awaitSettled(waitCtx, id, r); call.err != nil || !call.c.State.IsLive() {
-			return call.c, call.err
+		c, err := s.awaitSettled(ctx, id, r)
+		if err != nil || !c.State.IsLive() {
+			return c, err
 		}
-		if r.OnlyIf != nil && !r.OnlyIf(call.c) {
-			call.err = ErrNotIdle
-			return call.c, call.err
+		if r.OnlyIf != nil && !r.OnlyIf(c) {
+			return c, ErrNotIdle
 		}
-		call.c, call.err = s.run(workCtx, call, call.c, r)
-		if !errors.Is(call.err, errAlreadyReleasing) {
-			break
+		c, err = s.run(call.Context(), c, r, call.Arg)
+		if errors.Is(err, errAlreadyReleasing) {
+			continue
 		}
+		if err != nil {
+			s.wake() // most failures have no event: the claim stays as it is
+		}
+		return c, err
 	}
-	if call.err != nil {
-		s.wake() // most failures have no event: the claim stays as it is
-	}
-	return call.c, call.err
 }
 
 var (
@@ -222,28 +213,7 @@ func (s *Service) recordDiscard(ctx context.Context, id string) error {
 }
 
 // IsInProgress reports whether this server is releasing a claim.
-func (s *Service) IsInProgress(id string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.inflight[id] != nil
-}
-
-// joinOrStart joins the inflight call for a claim, or starts one whose work
-// outlives ctx.
-func (s *Service) joinOrStart(ctx context.Context, id string) (workCtx context.Context, call *inflightCall, first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if call := s.inflight[id]; call != nil {
-		return nil, call, false
-	}
-	workCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	if s.closed != nil {
-		cancel(s.closed)
-	}
-	call = &inflightCall{cancel: cancel, done: make(chan struct{})}
-	s.inflight[id] = call
-	return workCtx, call, true
-}
+func (s *Service) IsInProgress(id string) bool { return s.calls.Find(id) != nil }
 
 // Close cancels the releases in progress, and later ones, because the server
 // stops. Their claims stay releasing, with their containers unchanged, and the
@@ -251,10 +221,5 @@ func (s *Service) joinOrStart(ctx context.Context, id string) (workCtx context.C
 // canceled, because the tenant's state may depend on their completion. A hook
 // that still runs when the process exits continues in its container.
 func (s *Service) Close(cause error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = cause
-	for _, call := range s.inflight {
-		call.cancel(cause)
-	}
+	s.calls.Close(cause)
 }

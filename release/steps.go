@@ -35,11 +35,11 @@ type operation struct {
 
 // run runs the steps of a release in order. There is no undo: each step can be
 // repeated, and a release only moves forward.
-func (s *Service) run(ctx context.Context, call *inflightCall, c claim.Claim, r Request) (claim.Claim, error) {
+func (s *Service) run(ctx context.Context, c claim.Claim, r Request, discard *atomic.Bool) (claim.Claim, error) {
 	if r.Reason == "" {
 		r.Reason = "requested"
 	}
-	op := &operation{Service: s, flow: flow.New(ctx, ctx, "release"), claim: c, request: r, discard: &call.discard}
+	op := &operation{Service: s, flow: flow.New(ctx, ctx, "release"), claim: c, request: r, discard: discard}
 	err := op.flow.Run(
 		flow.Step{Name: "releasing", Do: op.markReleasing},
 		flow.Step{Name: string(hooks.PreRelease), Do: op.preRelease},

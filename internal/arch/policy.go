@@ -12,6 +12,7 @@ var layers = []layer{
 	{"runtime", nil},
 	{"internal/flow", nil},
 	{"internal/backoff", nil},
+	{"internal/singleflight", nil},
 	{"internal/workqueue", []string{"internal/backoff"}},
 	{"internal/dispatch", []string{"activity", "internal/flow"}},
 	{"internal/arch", nil},
@@ -37,8 +38,8 @@ var layers = []layer{
 	{"snapshot", []string{"runtime", "workload", "internal/flow"}},
 	{"snapshot/cloud", []string{"snapshot", "workload"}},
 	{"pool", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "internal/flow", "internal/dispatch", "internal/backoff", "internal/workqueue"}},
-	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/dispatch"}},
-	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/dispatch", "internal/backoff"}},
+	{"claim", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "snapshot", "pool", "internal/flow", "internal/singleflight", "internal/dispatch"}},
+	{"release", []string{"activity", "runtime", "hooks", "hooks/runner", "workload", "pool", "claim", "internal/flow", "internal/singleflight", "internal/dispatch", "internal/backoff"}},
 	{"release/schedule", []string{"runtime", "pool", "claim", "release", "internal/backoff", "internal/workqueue"}},
 
 	// What looks them over. It changes nothing.
@@ -139,6 +140,7 @@ var minimalPackages = []owner{
 	{"client", nil, "programs of others import it"},
 	{"internal/flow", nil, "flows stand on nothing"},
 	{"internal/backoff", nil, "retries stand on nothing"},
+	{"internal/singleflight", nil, "shared calls stand on nothing"},
 	{"internal/workqueue", nil, "queues stand on nothing"},
 	{"runtime/runtimetest/box", []string{"golang.org/x/sys"}, "the program runs in empty images"},
 }

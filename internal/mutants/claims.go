@@ -132,8 +132,8 @@ var claims = []mutation{
 	{
 		desc: "the sweep fails claims of other servers", test: "TestSweepReadsAllPages",
 		file: "claim/sweep.go",
-		old:  `!s.IsOwnedByPeer(c) && !s.isAcquiring(c.ID)`,
-		new:  `!s.isAcquiring(c.ID)`,
+		old:  `!s.IsOwnedByPeer(c) && s.findCall(c.ID) == nil`,
+		new:  `s.findCall(c.ID) == nil`,
 	},
 	{
 		desc: "a claim that was taken over runs its hooks although none had started", test: "TestCrashBeforeHooks",
@@ -153,16 +153,14 @@ var claims = []mutation{
 	},
 	{
 		desc: "an abort does not wait for the claim in progress", test: "TestAbortRecordsEndOfClaim",
-		file: "claim/service.go",
-		old: `		select {
-		case <-call.done: // if its end was not recorded, it is below
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		file: "claim/inflight.go",
+		old: `		if err := call.Wait(ctx); err != nil {
+			return err
 		}
 	}
-	_, err`,
+	// If the call`,
 		new: `	}
-	_, err`,
+	// If the call`,
 	},
 	{
 		desc: "slow uploads that wait for each other are all aborted", test: "TestSlowContainersMakeProgress",
@@ -258,8 +256,36 @@ var claims = []mutation{
 	},
 	{
 		desc: "a claim is canceled because its own failure is recorded", test: "TestOwnFailureCancelsNothing",
-		file: "claim/peers.go",
-		old:  ` && !call.failing {`,
+		file: "claim/inflight.go",
+		old:  ` && !call.Arg.failing.Load() {`,
 		new:  ` {`,
+	},
+	{
+		desc: "the sweep fails claims in progress", test: "TestSweepSkipsClaimsInProgress",
+		file: "claim/sweep.go",
+		old:  `!s.IsOwnedByPeer(c) && s.findCall(c.ID) == nil`,
+		new:  `!s.IsOwnedByPeer(c)`,
+	},
+	{
+		desc: "the work of a call ends with its first caller", test: "TestWorkOutlivesCallers",
+		file: "internal/singleflight/singleflight.go",
+		old:  `context.WithCancelCause(context.WithoutCancel(ctx))`,
+		new:  `context.WithCancelCause(ctx)`,
+	},
+	{
+		desc: "a call can start after the group was closed", test: "TestCancel",
+		file: "internal/singleflight/singleflight.go",
+		old: `	if g.closed != nil {
+		c.cancel(g.closed)
+	}
+`,
+	},
+	{
+		desc: "a call is shared after its end", test: "TestCallersShareOneCall",
+		file: "internal/singleflight/singleflight.go",
+		old: `		delete(g.calls, k)
+`,
+		new: `		_ = k
+`,
 	},
 }

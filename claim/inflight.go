@@ -2,9 +2,72 @@ package claim
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
+
+	"github.com/hostler/hostler/internal/singleflight"
+	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/workload"
 )
+
+// key identifies a tenant's live claim: there is at most one per workload.
+type key struct{ workload, tenant string }
+
+// calls are the claims in progress on this server. Callers for the same tenant
+// and workload share one.
+type (
+	calls = singleflight.Group[key, *progress, Claim]
+	call  = singleflight.Call[*progress, Claim]
+)
+
+// progress is what is known of a claim in progress.
+type progress struct {
+	claimID string
+	failing atomic.Bool // this server records its failure
+}
+
+// findCall returns the call that works on a claim, or nil.
+func (s *Service) findCall(id string) *call {
+	return s.calls.FindFunc(func(p *progress) bool { return p.claimID == id })
+}
+
+// errCallerCanceled is returned when the caller canceled while it waited.
+var errCallerCanceled = errors.New("canceled by the caller while waiting")
+
+// ErrAborted is the error of a claim that was released before it was active.
+var ErrAborted = errors.New("the claim was released before it was active")
+
+// runCall runs a call and publishes its result to the waiters.
+func (s *Service) runCall(ctx context.Context, call *call, r Request, w *workload.Workload, record pool.Record) (Claim, bool, error) {
+	defer call.End()
+	c, created, err := s.acquire(ctx, call.Context(), call.Arg.claimID, r, w, record)
+	shared := err
+	if call.Context().Err() == nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		// Whichever step was in progress, it ended because this caller canceled.
+		shared = fmt.Errorf("%w: %w", errCallerCanceled, err)
+	}
+	call.SetResult(c, shared)
+	return c, created, err
+}
+
+// Abort cancels a pending claim for its release, and returns when its failure
+// is recorded. An active claim is unchanged.
+func (s *Service) Abort(ctx context.Context, c Claim) error {
+	if call := s.findCall(c.ID); call != nil {
+		call.Cancel(ErrAborted)
+		if err := call.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	// If the call could not record its end, this does.
+	_, err := s.store.UpdateClaim(ctx, Fail(c.ID, ErrAborted.Error()))
+	if errors.Is(err, pool.ErrConflict) {
+		return nil
+	}
+	return err
+}
 
 // peerOwnedError is returned when another server works on the claim.
 type peerOwnedError struct{ claim Claim }
@@ -84,22 +147,14 @@ func (s *Service) notifyAll() {
 // itself cancels nothing: it has a cause of its own.
 func (s *Service) AbortLocal(id string) {
 	s.NotifyChanged(id)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, call := range s.inflight {
-		if call.claimID == id && !call.failing {
-			call.cancel(ErrAborted)
-		}
+	if call := s.findCall(id); call != nil && !call.Arg.failing.Load() {
+		call.Cancel(ErrAborted)
 	}
 }
 
 // markFailing records that this server records the failure of a claim.
 func (s *Service) markFailing(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, call := range s.inflight {
-		if call.claimID == id {
-			call.failing = true
-		}
+	if call := s.findCall(id); call != nil {
+		call.Arg.failing.Store(true)
 	}
 }
