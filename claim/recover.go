@@ -116,6 +116,8 @@ func (s *Service) resumeHooks(workCtx context.Context, c Claim) (Claim, error) {
 		Service: s, request: Request{Workload: c.Workload, Tenant: c.Tenant},
 		claim: c, hooksStarted: true, flow: flow.New(workCtx, workCtx, "claim"),
 	}
+	a.beginWork()
+	defer a.finishWork()
 	err := a.readRevision(workCtx)
 	if err == nil {
 		a.current = a.w

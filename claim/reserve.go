@@ -26,8 +26,7 @@ func (a *acquisition) reserve(ctx context.Context) error {
 	if a.existing {
 		return flow.ErrStop
 	}
-	a.endWork() // of the container before this one
-	a.endWork = a.pools.BeginClaim()
+	a.beginWork()
 	return nil
 }
 

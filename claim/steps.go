@@ -36,7 +36,7 @@ type acquisition struct {
 	changed      bool              // the container was modified
 	latest       snapshot.Snapshot // the tenant's current snapshot, set by compare
 	hooks        runner.Outcome    // of post_claim
-	endWork      func()            // of pools.BeginClaim
+	endWork      func()            // of pools.BeginClaim, once it was called
 }
 
 // acquire runs a claim. Until a container is reserved it ends with ctx, the
@@ -49,10 +49,10 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 	defer context.AfterFunc(workCtx, func() { cancelWait(context.Cause(workCtx)) })()
 
 	a := &acquisition{
-		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record, endWork: func() {},
+		Service: s, flow: flow.New(waitCtx, workCtx, "claim"), request: r, current: w, record: record,
 		claim: Claim{ID: id, Workload: r.Workload, Tenant: r.Tenant},
 	}
-	defer func() { a.endWork() }()
+	defer a.finishWork()
 	err := a.prepare()
 	for attempts := 1; errors.Is(err, errUnusable) && attempts < maxContainers && workCtx.Err() == nil; attempts++ {
 		err = a.prepare()
@@ -67,6 +67,20 @@ func (s *Service) acquire(ctx, workCtx context.Context, id string, r Request, w 
 		return a.fail(workCtx, err)
 	}
 	return a.claim, true, nil
+}
+
+// beginWork has the filling of pools yield to this claim, once for all the
+// containers that it tries.
+func (a *acquisition) beginWork() {
+	if a.endWork == nil {
+		a.endWork = a.pools.BeginClaim()
+	}
+}
+
+func (a *acquisition) finishWork() {
+	if a.endWork != nil {
+		a.endWork()
+	}
 }
 
 // prepare reserves a container and prepares it for the tenant. A container that

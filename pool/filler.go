@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -50,11 +49,7 @@ type Filler struct {
 	// that need a container.
 	checks    *workqueue.Queue[string]
 	creations *workqueue.Queue[string]
-
-	mu            sync.Mutex           // guards the fields below
-	claims        int                  // claims in progress on this server
-	lastClaim     time.Time            // when the last one ended
-	yieldingSince map[string]time.Time // pools that yield to them
+	yielder   *yielder
 }
 
 // Store is everything that the pool needs from the database.
@@ -66,14 +61,16 @@ type Store interface {
 
 // NewFiller returns a Filler; it creates nothing before Run.
 func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *WaitQueue, log *slog.Logger) *Filler {
-	return &Filler{
+	f := &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, queue: queue, log: log,
-		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current, yieldingSince: map[string]time.Time{},
+		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current,
 		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries}),
 		creations: workqueue.New(workqueue.Options[string]{
 			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Backoff: storeRetries,
 		}),
 	}
+	f.yielder = newYielder(f.creations.Add)
+	return f
 }
 
 // Wake requests a check of the workload's pool. It never blocks.
@@ -154,6 +151,9 @@ func (f *Filler) check(ctx context.Context, t *workqueue.Task[string]) error {
 // for never.
 func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	d, err := f.assess(ctx, id)
+	if errors.Is(err, ErrWorkloadNotFound) || err == nil && (d.r.Draining || d.missing <= 0) {
+		f.yielder.forget(id)
+	}
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -162,25 +162,28 @@ func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	if d.r.Draining {
 		return time.Time{}, f.drain(ctx, d.r, d.counts)
 	}
-	if err := f.evictSurplus(ctx, d.r, d.counts, d.missing, d.room); err != nil {
+	if err := f.evictSurplus(ctx, d); err != nil {
 		return time.Time{}, err
 	}
-	if min(d.missing, d.room) > 0 {
+	if d.missing > 0 && (d.room > 0 || d.counts.outdated+d.counts.tenantBound > 0) {
 		f.creations.Add(id)
 	}
 	return earlier(f.evictExpired(ctx, d.w, d.r, d.counts), resetAt), nil
 }
 
-// create creates a container if the pool still needs one. The pool can need
-// another one while it is created.
+// create creates a container if the pool still needs one, and makes room for
+// it. The pool can need another one while it is created.
 func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	d, err := f.assess(ctx, t.Key)
-	if err != nil || d.r.Draining || min(d.missing, d.room) <= 0 {
+	if err != nil || d.r.Draining || d.missing <= 0 {
 		return f.logFailure(ctx, t.Key, err)
 	}
 	if until := f.postponed(d); !until.IsZero() {
 		f.creations.AddAfter(t.Key, time.Until(until))
 		return nil
+	}
+	if err := f.makeRoom(ctx, d); err != nil || d.room <= 0 {
+		return f.logFailure(ctx, t.Key, err) // the end of a removal wakes the pool
 	}
 	c, err := f.provisioner.record(ctx, d.r)
 	if errors.Is(err, ErrFull) {
@@ -189,7 +192,8 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	if err != nil {
 		return f.logFailure(ctx, t.Key, fmt.Errorf("record the container: %w", err))
 	}
-	if min(d.missing, d.room) > 1 {
+	f.yielder.restart(t.Key)
+	if d.missing > 1 {
 		f.creations.Add(t.Key)
 	}
 	t.Detach()
@@ -210,7 +214,7 @@ func (f *Filler) postponed(d demand) time.Time {
 	if d.waiting > 0 {
 		return time.Time{}
 	}
-	return f.yield(d.r.ID, d.counts.creating, time.Now())
+	return f.yielder.until(d.r.ID, d.counts.usable, d.r.MinIdle)
 }
 
 // logFailure logs the error of a check or creation and returns it, so that it is

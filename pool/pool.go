@@ -42,10 +42,11 @@ func New(store Store, rt runtime.Runtime, runner *runner.Runner, log *slog.Logge
 	return p
 }
 
-// BeginClaim records that a claim has a container and is in progress, until the
-// returned function is called. Until then containers that no claim waits for are
-// created later, and one of a pool at a time.
-func (p *Pools) BeginClaim() (end func()) { return p.filler.beginClaim() }
+// BeginClaim records that a claim has a container and is in progress on this
+// server, until the returned function is called, for 10 s at most. Until then
+// containers that no claim waits for are created later: a pool creates one after
+// 250 ms if it has no usable container, and after up to 2 s if it has some.
+func (p *Pools) BeginClaim() (end func()) { return p.filler.yielder.begin() }
 
 // Wake requests a check of the workload's pool because it has changed. Changes
 // that have an event do so by EventHandlers.

@@ -75,34 +75,50 @@ func matchIf(reason string, match func(Container) bool) func(Container) string {
 	}
 }
 
-// evictSurplus destroys idle containers that occupy room. Outdated ones are
-// destroyed once enough new ones are ready, or one at a time if there is no
-// room for a new one. Then come those that are kept for their last tenant, as
-// many as min_idle and the waiting claims need. While creation fails, none of
-// these is destroyed.
-func (f *Filler) evictSurplus(ctx context.Context, r Record, t poolCounts, missing, room int) error {
-	outdated := func(c Container) string { return OutdatedReason(c, r.Revision, f.protocol) }
-	atCapacity := missing > 0 && room <= 0 && t.destroying == 0 && t.creating == 0
-	shortfall := missing - max(room, 0) - t.destroying // number of containers that need an eviction
-	isFailing := f.breakers.get(r.ID, r.Revision).failures > 0
+// evictSurplus destroys idle containers that the pool does not need: unhealthy
+// ones, outdated ones once enough new ones are ready, and those above max_size.
+func (f *Filler) evictSurplus(ctx context.Context, d demand) error {
+	t := d.counts
 	if t.unhealthy > 0 {
 		isUnhealthy := func(c Container) bool { return c.Health == Unhealthy || c.Health == Exited }
-		if err := f.evict(ctx, r.ID, t.unhealthy, matchIf("it is unhealthy", isUnhealthy)); err != nil {
+		if err := f.evict(ctx, d.r.ID, t.unhealthy, matchIf("it is unhealthy", isUnhealthy)); err != nil {
 			return err
 		}
 	}
 	switch {
-	case t.outdated > 0 && missing <= 0 && t.creating == 0:
-		return f.evict(ctx, r.ID, t.outdated, outdated)
-	case t.outdated > 0 && atCapacity && !isFailing:
-		return f.evict(ctx, r.ID, 1, outdated)
-	case t.tenantBound > 0 && shortfall > 0 && !isFailing:
-		isTenantBound := func(c Container) bool { return c.Tenant != "" }
-		return f.evict(ctx, r.ID, shortfall, matchIf("the pool needs its room for other tenants", isTenantBound))
-	case room+t.destroying < 0:
-		return f.evict(ctx, r.ID, -room-t.destroying, matchAll("the pool is larger than max_size"))
+	case t.outdated > 0 && d.missing <= 0 && t.creating == 0:
+		return f.evict(ctx, d.r.ID, t.outdated, f.matchOutdated(d.r))
+	case d.room+t.destroying < 0:
+		return f.evict(ctx, d.r.ID, -d.room-t.destroying, matchAll("the pool is larger than max_size"))
 	}
 	return nil
+}
+
+// makeRoom destroys idle containers in favor of the missing ones, just before
+// one of these is created: an outdated one if there is no room, or those that
+// are kept for their last tenant, as many as min_idle and the waiting claims
+// need. While creation fails, none is destroyed.
+func (f *Filler) makeRoom(ctx context.Context, d demand) error {
+	t := d.counts
+	atCapacity := d.room <= 0 && t.destroying == 0 && t.creating == 0
+	shortfall := d.missing - max(d.room, 0) - t.destroying // number of containers that need an eviction
+	if f.breakers.get(d.r.ID, d.r.Revision).failures > 0 {
+		return nil
+	}
+	switch {
+	case t.outdated > 0 && atCapacity:
+		return f.evict(ctx, d.r.ID, 1, f.matchOutdated(d.r))
+	case t.tenantBound > 0 && shortfall > 0:
+		isTenantBound := func(c Container) bool { return c.Tenant != "" }
+		return f.evict(ctx, d.r.ID, shortfall, matchIf("the pool needs its room for other tenants", isTenantBound))
+	}
+	return nil
+}
+
+// matchOutdated returns a match function for evict that matches the outdated
+// containers.
+func (f *Filler) matchOutdated(r Record) func(Container) string {
+	return func(c Container) string { return OutdatedReason(c, r.Revision, f.protocol) }
 }
 
 // evictExpired destroys containers that have been idle for the pool's

@@ -23,21 +23,16 @@ pool: { min_idle: 3, max_size: 10, reuse: never }
 hooks: { post_claim: [{ command: [box, echo, slow], timeout: 10m }] }
 `
 
-// created is how many containers were created so far.
-func created(h *flowtest.Harness) int {
-	h.T.Helper()
-	all, err := h.DB.Containers(h.T.Context(), pool.ContainerFilter{Workload: "w", States: pool.States()})
-	require.NoError(h.T, err)
-	return len(all)
-}
+// created is how many containers of w were created so far.
+func created(h *flowtest.Harness) int { return createdOf(h, "w") }
 
 // While a claim is in progress, containers that no claim waits for are created
 // later, and one at a time; soon after its end the pool is filled.
 func TestFillYieldsToClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(slowHookYAML)
-		h.AwaitIdle("w", 3)
+		h.Apply(flowtest.Edit(slowHookYAML, "min_idle: 3", "min_idle: 6"))
+		h.AwaitIdle("w", 6)
 		_, unblock := h.RT.Block("exec * box echo slow")
 		var claims errgroup.Group
 		for _, tenant := range []string{"ada", "bob"} {
@@ -47,13 +42,13 @@ func TestFillYieldsToClaims(t *testing.T) {
 			})
 		}
 		<-time.After(time.Second)
-		require.Equal(t, 3, created(h), "the pool yields")
+		require.Equal(t, 6, created(h), "the pool yields")
 		<-time.After(2 * time.Second)
-		require.Equal(t, 4, created(h), "and is filled slowly")
+		require.Equal(t, 7, created(h), "and is filled slowly")
 		unblock()
 		require.NoError(t, claims.Wait())
 		<-time.After(150 * time.Millisecond)
-		require.Equal(t, 5, created(h), "and filled soon after the last claim")
+		require.Equal(t, 8, created(h), "and filled soon after the last claim")
 	})
 }
 
@@ -109,31 +104,33 @@ func TestFillDoesNotBeginBetweenClaims(t *testing.T) {
 }
 
 // A claim whose hook takes long holds up filling for a bounded time, and a
-// container whose creation hangs holds up no other pool.
+// container whose creation hangs holds up neither its own pool nor another.
 func TestYieldingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Apply(slowHookYAML)
-		h.AwaitIdle("w", 3)
-		_, unblock := h.RT.Block("exec * box echo slow")
+		h.Apply(hookedYAML("w", 9, 20))
+		h.AwaitIdle("w", 9)
+		_, unblock := h.RT.Block("exec * box echo w")
 		defer unblock()
 		_, unblockCreate := h.RT.Block("create")
 		defer unblockCreate()
-		h.Apply(flowtest.Edit(slowHookYAML, "id: w", "id: hangs", "min_idle: 3", "min_idle: 1"))
+		h.Apply(plainYAML("hangs", 1, 1))
 		<-time.After(time.Second)
 		var claims errgroup.Group
-		for _, tenant := range []string{"ada", "bob", "cy"} {
+		for n := range 5 {
 			claims.Go(func() error {
-				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: tenant})
+				_, _, err := h.Claims.Claim(t.Context(), claim.Request{Workload: "w", Tenant: fmt.Sprint(n)})
 				return err
 			})
 		}
 		<-time.After(2500 * time.Millisecond)
-		require.Equal(t, 4, created(h), "though the creation of another pool hangs")
-		<-time.After(5 * time.Second)
-		require.Equal(t, 4, created(h), "its own hangs too")
-		<-time.After(5 * time.Second)
-		require.Equal(t, 6, created(h), "though the hooks still run")
+		require.Equal(t, 9+1, created(h), "though the creation of another pool hangs")
+		<-time.After(2 * time.Second)
+		require.Equal(t, 9+2, created(h), "though its own hangs")
+		<-time.After(6 * time.Second)
+		h.Apply(plainYAML("later", 3, 3))
+		<-time.After(time.Millisecond)
+		require.Equal(t, 3, createdOf(h, "later"), "the claims are not yielded to any more")
 		unblock()
 		unblockCreate()
 		require.NoError(t, claims.Wait())

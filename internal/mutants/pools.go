@@ -102,20 +102,20 @@ var pools = []mutation{
 	{
 		desc: "another container is evicted while one is being destroyed", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
-		old:  `	shortfall := missing - max(room, 0) - t.destroying //`,
-		new:  `	shortfall := missing - max(room, 0) //`,
+		old:  `	shortfall := d.missing - max(d.room, 0) - t.destroying //`,
+		new:  `	shortfall := d.missing - max(d.room, 0) //`,
 	},
 	{
 		desc: "one container too many is evicted", test: "TestOneEvictionPerWaitingClaim",
 		file: "pool/scaledown.go",
-		old:  `		return f.evict(ctx, r.ID, shortfall, matchIf("the pool`,
-		new:  `		return f.evict(ctx, r.ID, shortfall+1, matchIf("the pool`,
+		old:  `		return f.evict(ctx, d.r.ID, shortfall, matchIf("the pool`,
+		new:  `		return f.evict(ctx, d.r.ID, shortfall+1, matchIf("the pool`,
 	},
 	{
 		desc: "a container kept for its tenant is evicted although creation fails", test: "TestNoEvictionWhileCreateFails",
 		file: "pool/scaledown.go",
-		old:  `	case t.tenantBound > 0 && shortfall > 0 && !isFailing:`,
-		new:  `	case t.tenantBound > 0 && shortfall > 0:`,
+		old:  `	if f.breakers.get(d.r.ID, d.r.Revision).failures > 0 {`,
+		new:  `	if f.breakers.get(d.r.ID, d.r.Revision).failures < 0 {`,
 	},
 	{
 		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
@@ -242,35 +242,72 @@ var pools = []mutation{
 		new:  `	if d.waiting < 0 {`,
 	},
 	{
-		desc: "the end of the last claim does not wake the pools that yielded", test: "TestFillYieldsToClaims",
+		desc: "the end of the last claim does not wake the pools that yielded", test: "TestQuietWakes",
 		file: "pool/yield.go",
-		old: `			f.creations.AddAfter(id, quietTime)
-`,
-		new: `			_ = id
-`,
+		old:  `		time.AfterFunc(quietTime, y.wakeIfQuiet)`,
+		new:  `		_ = y.wakeIfQuiet`,
 	},
 	{
 		desc: "filling begins in the gap between two claims", test: "TestFillDoesNotBeginBetweenClaims",
 		file: "pool/yield.go",
-		old:  ` && now.Sub(f.lastClaim) >= quietTime {`,
-		new:  ` {`,
+		old:  `return y.claims == 0 && now.Sub(y.lastEnd) >= quietTime`,
+		new:  `return y.claims == 0`,
 	},
 	{
 		desc: "a pool that has yielded is filled at full speed", test: "TestFillYieldsToClaims",
-		file: "pool/yield.go",
-		old: `	f.yieldingSince[id] = now
+		file: "pool/filler.go",
+		old: `	f.yielder.restart(t.Key)
 `,
+	},
+	{
+		desc: "a pool that finds no slot yields again", test: "TestYieldedPoolStaysDue",
+		file: "pool/yield.go",
+		old: `	if !due.After(now) {
+`,
+		new: `	if !due.After(now) {
+		y.since[id] = now
+`,
+	},
+	{
+		desc: "an empty pool yields as long as a full one", test: "TestYieldingKeepsAStock",
+		file: "pool/yield.go",
+		old:  `time.Duration(min(usable, full))`,
+		new:  `time.Duration(full)`,
+	},
+	{
+		desc: "a full pool is remembered as one that yields", test: "TestYieldsAfterALongClaim",
+		file: "pool/filler.go",
+		old: `		f.yielder.forget(id)
+`,
+		new: `		_ = id
+`,
+	},
+	{
+		desc: "room is made before the pool yields", test: "TestRoomIsMadeAfterYielding",
+		file: "pool/filler.go",
+		old: `	if until := f.postponed(d); !until.IsZero() {
+`,
+		new: `	_ = f.makeRoom(ctx, d)
+	if until := f.postponed(d); !until.IsZero() {
+`,
+	},
+	{
+		desc: "a resumed claim is not yielded to", test: "TestResumedClaimsAreYieldedTo",
+		file: "claim/recover.go", pkg: "pool",
+		old: `	a.beginWork()
+`,
+	},
+	{
+		desc: "each container that a claim tries counts as a claim", test: "TestClaimIsYieldedToOnce",
+		file: "claim/steps.go", pkg: "pool",
+		old: `	if a.endWork == nil {`,
+		new: `	if a.endWork == nil || a.claim.ID != "" {`,
 	},
 	{
 		desc: "a claim that failed stays in progress", test: "TestFailedClaimDoesNotHoldUpFilling",
 		file: "claim/steps.go", pkg: "pool",
-		old: `	defer func() { a.endWork() }()`,
-		new: `	defer func() { _ = a.endWork }()`,
-	},
-	{
-		desc: "each end of a claim postpones the filling of pools that yield", test: "TestYieldingToManyClaimsIsBounded",
-		file: "internal/workqueue/workqueue.go", pkg: "pool",
-		old: `!at.Before(i.at) || `,
+		old: `	defer a.finishWork()
+`,
 	},
 	{
 		desc: "a claim holds up filling as long as it likes", test: "TestYieldingIsBounded",
@@ -301,19 +338,13 @@ var pools = []mutation{
 	{
 		desc: "a container is created although the pool drains", test: "TestConcurrentCreates",
 		file: "pool/filler.go",
-		old:  ` || d.r.Draining || min(d.missing, d.room) <= 0 {`,
-		new:  ` || min(d.missing, d.room) <= 0 {`,
+		old:  ` || d.r.Draining || d.missing <= 0 {`,
+		new:  ` || d.missing <= 0 {`,
 	},
 	{
 		desc: "a removal in its grace period uses a slot", test: "TestSlowStopsDoNotBlockOthers",
 		file: "pool/reaper.go",
 		old:  `r.destroy(ctx, t.Key.id, t.Park)`,
 		new:  `r.destroy(ctx, t.Key.id, func() {})`,
-	},
-	{
-		desc: "a pool that yields creates several containers at a time", test: "TestYieldingIsBounded",
-		file: "pool/yield.go",
-		old:  `	if creating > 0 {`,
-		new:  `	if creating < 0 {`,
 	},
 }
