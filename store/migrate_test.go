@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"io/fs"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -144,6 +145,29 @@ func TestMigratesRuns(t *testing.T) {
 			require.Equal(t, hooks.KindCommand, runs[1].Kind)
 			require.Equal(t, hooks.Running, runs[1].State)
 			require.NoError(t, db.Close())
+		})
+	}
+}
+
+// Every migration has what each database calls its types, and nothing that is
+// for the other one.
+func TestMigrationFiles(t *testing.T) {
+	for name, c := range migrated {
+		t.Run(name, func(t *testing.T) {
+			files, err := migrationFiles(c.dialect)
+			require.NoError(t, err)
+			all, err := fs.Glob(files, "*.sql")
+			require.NoError(t, err)
+			require.NotEmpty(t, all)
+			foreign := map[string]*regexp.Regexp{
+				"sqlite":   regexp.MustCompile(`\{\{|COLLATE|BYTEA|DOUBLE PRECISION|fillfactor|CONSTRAINT`),
+				"postgres": regexp.MustCompile(`\{\{|BLOB|REAL|INTEGER PRIMARY KEY|json\(`),
+			}
+			for _, file := range all {
+				text, err := fs.ReadFile(files, file)
+				require.NoError(t, err)
+				require.NotRegexp(t, foreign[name], string(text), file)
+			}
 		})
 	}
 }

@@ -49,6 +49,7 @@ var groups = []group{
 	{"release", releases},
 	{"pool", pools},
 	{"hooks", hookRuns},
+	{"store", stores},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
 }

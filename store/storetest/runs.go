@@ -43,7 +43,9 @@ func runLife(t *testing.T, s Store) {
 	require.Error(t, s.RunEnded(ctx, first), "running is not an end state")
 	failed := endedRun(first, hooks.Failed, 3)
 	failed.Stderr = runtime.Output{Head: "oops", Total: 4}
+	failed.Error = "not \xff UTF-8, and \x00 NUL"
 	require.NoError(t, s.RunEnded(ctx, failed))
+	failed.Error = "not \uFFFD UTF-8, and  NUL" // as every database can store it
 	require.NoError(t, s.RunEnded(ctx, endedRun(first, hooks.Succeeded, 0)), "ending twice changes nothing")
 	require.NoError(t, s.RunStarted(ctx, second))
 	done := endedRun(second, hooks.Succeeded, 0)

@@ -1,0 +1,45 @@
+package main
+
+// stores are mutations of package store: how records become rows.
+var stores = []mutation{
+	{
+		desc: "an update writes what never changes, and not what does", test: "TestEveryFieldIsStored",
+		file: "store/records.go",
+		old: `		if column.use == mutable {
+			add(&sets, column.name)`,
+		new: `		if column.use == immutable {
+			add(&sets, column.name)`,
+	},
+	{
+		desc: "an upsert overwrites when a record was created", test: "TestSQLite",
+		file: "store/workloads.go",
+		old:  `	{name: "created_at", use: immutable, field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},`,
+		new:  `	{name: "created_at", field: func(r *pool.Record) any { return (*nanos)(&r.CreatedAt) }},`,
+	},
+	{
+		desc: "a field of a claim is stored nowhere", test: "TestEveryFieldIsStored",
+		file: "store/claims.go",
+		old: `	{name: "synced_at", field: func(c *claim.Claim) any { return nullNanos{&c.SyncedAt} }},
+`,
+		new: `	{name: "synced_at", field: func(c *claim.Claim) any { return nullNanos{&c.RetryAt} }},
+`,
+	},
+	{
+		desc: "a claim's fence is not greater than that of an earlier claim when the clock was set back", test: "TestClockSetBackKeepsOrder",
+		file: "store/claims.go",
+		old:  `AND fence >= $fence`,
+		new:  `AND fence < 0 AND fence >= $fence`,
+	},
+	{
+		desc: "text that no database accepts is stored as it is", test: "TestSQLite",
+		file: "store/records.go",
+		old:  `func (t *text) Value() (driver.Value, error) { return sanitizeText(string(*t)), nil }`,
+		new:  `func (t *text) Value() (driver.Value, error) { return string(*t), nil }`,
+	},
+	{
+		desc: "a migration has SQLite's types for PostgreSQL", test: "TestMigrationFiles",
+		file: "store/postgres.go",
+		old:  "types: sqlTypes{Key: `TEXT COLLATE \"C\"`, Int: \"BIGINT\", Blob: \"BYTEA\"},",
+		new:  `types: sqliteDialect.types,`,
+	},
+}
