@@ -92,6 +92,14 @@ type Event struct {
 	Data      json.RawMessage `json:"data,omitempty" doc:"Details, by type."`
 }
 
+// Cursor is how far a follower that handles every event once has come.
+type Cursor struct {
+	Name   string
+	Seq    int64     // the last event that it has handled
+	Behind int64     // the number of events after that
+	Oldest time.Time // when the first of them was recorded; zero if there is none
+}
+
 // Filter selects the events to read. All fields must match. An empty field
 // matches everything; Types matches if any of its elements does.
 type Filter struct {

@@ -46,6 +46,7 @@ type Records interface {
 	Claims(ctx context.Context, f claim.Filter) ([]claim.Claim, error)
 	Runs(ctx context.Context, f hooks.RunFilter) ([]hooks.Run, error)
 	Events(ctx context.Context, f activity.Filter, after int64, limit int) (activity.Page, error)
+	Cursors(ctx context.Context) ([]activity.Cursor, error)
 }
 
 // Pools returns the status of the fill loops.
@@ -84,6 +85,7 @@ var recordChecks = []check{
 	{"stuck_claim", (*examination).stuckClaims},
 	{"failing_pool", (*examination).failingPools},
 	{"stuck_hook", (*examination).stuckRuns},
+	{"stuck_cursor", (*examination).stuckCursors},
 }
 
 // examination is one run of all checks.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/doctor"
 	"github.com/hostler/hostler/hooks"
@@ -18,6 +19,7 @@ import (
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
 	"github.com/hostler/hostler/snapshot/snapshottest"
+	"github.com/hostler/hostler/store"
 	"github.com/hostler/hostler/workload"
 )
 
@@ -201,6 +203,28 @@ func TestStuckHook(t *testing.T) {
 		require.Len(t, findings, 1)
 		require.Equal(t, "stuck_hook", findings[0].Check)
 		require.Contains(t, findings[0].Hint, "hostler logs r1")
+	})
+}
+
+// A follower of the log that does not advance for long is a finding.
+func TestStuckCursor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.NewStopped(t)
+		step := func() {
+			_, err := h.DB.Advance(t.Context(), "hooks", 10, func(store.Tx, []activity.Event) error { return nil })
+			require.NoError(t, err)
+		}
+		step()
+		advance(time.Hour)
+		h.Apply(file)
+		require.Empty(t, newDoctor(h, freeSpace).Examine(t.Context()).Findings)
+		advance(time.Hour)
+		findings := newDoctor(h, freeSpace).Examine(t.Context()).Findings
+		require.Len(t, findings, 1)
+		require.Equal(t, "stuck_cursor", findings[0].Check)
+		require.Contains(t, findings[0].Message, `"hooks" has not handled 2 events, the first for 1h`)
+		step()
+		require.Empty(t, newDoctor(h, freeSpace).Examine(t.Context()).Findings)
 	})
 }
 

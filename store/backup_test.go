@@ -8,6 +8,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/hostler/hostler/activity"
 )
 
 // A copy that is made while a server writes is complete and private, and can be
@@ -98,6 +100,46 @@ func TestRestore(t *testing.T) {
 	replaced, err = Restore(t.Context(), from, filepath.Join(dir, "new", "hostler.db"))
 	require.NoError(t, err)
 	require.Empty(t, replaced)
+}
+
+// A copy has the cursors with the log: each event after a cursor is handled once
+// in the restored database.
+func TestRestoreKeepsCursors(t *testing.T) {
+	dir := t.TempDir()
+	path, from := filepath.Join(dir, "hostler.db"), filepath.Join(dir, "copy.db")
+	db, err := Open(t.Context(), path)
+	require.NoError(t, err)
+	var handled []string
+	handle := func(_ Tx, events []activity.Event) error {
+		for _, e := range events {
+			handled = append(handled, e.Message)
+		}
+		return nil
+	}
+	add := func(message string) {
+		require.NoError(t, db.Append(t.Context(), activity.Event{Type: activity.PoolWarning, Message: message}))
+	}
+	advance := func() {
+		_, err := db.Advance(t.Context(), "c", 10, handle)
+		require.NoError(t, err)
+	}
+	add("before the cursor")
+	advance()
+	add("handled before the copy")
+	advance()
+	add("only in the log")
+	require.NoError(t, Backup(t.Context(), path, from))
+	advance()
+	require.NoError(t, db.Close())
+	_, err = Restore(t.Context(), from, path)
+	require.NoError(t, err)
+	db, err = Open(t.Context(), path)
+	require.NoError(t, err)
+	handled = nil
+	advance()
+	advance()
+	require.Equal(t, []string{"only in the log"}, handled)
+	require.NoError(t, db.Close())
 }
 
 // When a process is killed between moving a database aside and putting the copy

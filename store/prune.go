@@ -72,8 +72,12 @@ func (db *DB) Prune(ctx context.Context, r Retention) (Pruned, error) {
 	return p, nil
 }
 
-// pruneEvents removes the oldest events. It only ever removes a prefix of the
-// log, so that one number describes what is missing.
+// errNotPassed undoes a removal because a cursor was added in the meantime.
+var errNotPassed = errors.New("a cursor has not passed the event")
+
+// pruneEvents removes the oldest events, up to the first that a cursor has not
+// passed. It only ever removes a prefix of the log, so that one number describes
+// what is missing.
 func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	var last, pruned int64
 	err := db.read.QueryRowContext(ctx, `SELECT last, pruned FROM log WHERE id = 1`).Scan(&last, &pruned)
@@ -93,6 +97,13 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 	if r.Events > 0 {
 		end = max(end, last-r.Events)
 	}
+	var passed sql.NullInt64 // by all cursors
+	if err := db.read.QueryRowContext(ctx, `SELECT min(seq) FROM cursors`).Scan(&passed); err != nil {
+		return translateError(err)
+	}
+	if passed.Valid {
+		end = min(end, passed.Int64)
+	}
 	for pruned < end {
 		pruned = min(pruned+pruneChunk, end)
 		var n int64
@@ -100,9 +111,20 @@ func (db *DB) pruneEvents(ctx context.Context, r Retention, p *Pruned) error {
 			if n, err = t.exec(`DELETE FROM events WHERE seq <= $1`, pruned); err != nil {
 				return err
 			}
-			_, err = t.exec(`UPDATE log SET pruned = $1 WHERE id = 1 AND pruned < $1`, pruned)
-			return err
+			if _, err = t.exec(`UPDATE log SET pruned = $1 WHERE id = 1 AND pruned < $1`, pruned); err != nil {
+				return err
+			}
+			// A cursor is added by a transaction that holds the log's row, as this one
+			// does now: it is either seen here, or begins after what is removed.
+			behind, err := scanNumber(t.query(countBehind, pruned))
+			if err == nil && behind > 0 {
+				return errNotPassed
+			}
+			return translateError(err)
 		})
+		if errors.Is(err, errNotPassed) {
+			return nil
+		}
 		if err != nil {
 			return fmt.Errorf("remove events up to %d: %w", pruned, err)
 		}

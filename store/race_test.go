@@ -39,6 +39,18 @@ func TestPostgresRace(t *testing.T) {
 	storetest.Race(t, raceContainers, raceClaims, openDB(t, target), openDB(t, target))
 }
 
+func TestSQLiteCursors(t *testing.T) {
+	db := openIn(t, t.TempDir())
+	defer db.Close() //nolint:errcheck // only used for the race
+	storetest.Cursors(t, db)
+}
+
+// Two servers advance one cursor.
+func TestPostgresCursors(t *testing.T) {
+	target := postgrestest.Schema(t)
+	storetest.Cursors(t, openDB(t, target), openDB(t, target))
+}
+
 func TestSQLiteRepeatedRace(t *testing.T) {
 	db := openIn(t, t.TempDir())
 	defer db.Close() //nolint:errcheck // only used for the race

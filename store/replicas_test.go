@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/internal/membership"
@@ -69,6 +70,10 @@ func TestFenceExpiredReplica(t *testing.T) {
 		"meta":   func() error { return slow.SetMeta(ctx, "k", "v") },
 		"add": func() error {
 			return slow.AddContainer(ctx, pool.Container{ID: "k", Workload: "w", Revision: "r"}, 1)
+		},
+		"cursor": func() error {
+			_, err := slow.Advance(ctx, "c", 1, func(store.Tx, []activity.Event) error { return nil })
+			return err
 		},
 		"lead": func() error { _, err := slow.Campaign(ctx, true); return err },
 	} {

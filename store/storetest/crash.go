@@ -18,6 +18,7 @@ import (
 	"github.com/hostler/hostler/claim"
 	"github.com/hostler/hostler/hooks"
 	"github.com/hostler/hostler/pool"
+	"github.com/hostler/hostler/store"
 )
 
 // crashDir names the environment variable with the store's directory for the
@@ -67,8 +68,10 @@ func Crash(t *testing.T, open func(t *testing.T, dir string) Store, sound func(t
 func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir string, answered map[string]bool) {
 	t.Helper()
 	s := open(t, dir)
-	defer s.Close() //nolint:errcheck // it only reads
+	defer s.Close() //nolint:errcheck // all is written
 	requireLogMatchesRecords(t, s)
+	require.NoError(t, advanceToEnd(t.Context(), s, "releases", countReleases))
+	released := map[string]int{}
 	for id := range answered {
 		c, err := s.Claim(t.Context(), id)
 		require.NoError(t, err, "an acknowledged claim is lost")
@@ -79,11 +82,18 @@ func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir str
 	for i, e := range all {
 		require.EqualValues(t, i+1, e.Seq, "numbers have no gaps")
 		switch e.Type {
+		case activity.ClaimReleased:
+			released[e.Claim]++
+		case activity.PoolRecovered: // of countReleases
+			released[e.Message]++
 		case activity.HookStarted:
 			started[e.Run]++
 		case activity.HookCompleted, activity.HookFailed: // of a claim that continued without it
 			ends[e.Run]++
 		}
+	}
+	for id, n := range released {
+		require.Equal(t, 2, n, "the release of claim %s was handled once", id)
 	}
 	runs, err := s.Runs(t.Context(), hooks.RunFilter{})
 	require.NoError(t, err)
@@ -101,7 +111,23 @@ func afterCrash(t *testing.T, open func(t *testing.T, dir string) Store, dir str
 // writeForever claims and releases until the process is killed.
 func writeForever(ctx context.Context, s Store) error {
 	const tenants = 8
+	if err := advanceToEnd(ctx, s, "releases", countReleases); err != nil {
+		return err
+	}
 	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		for {
+			changed := s.Changed()
+			if err := advanceToEnd(ctx, s, "releases", countReleases); err != nil {
+				return err
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	})
 	for i := range tenants {
 		g.Go(func() error {
 			for n := 0; ; n++ {
@@ -112,6 +138,19 @@ func writeForever(ctx context.Context, s Store) error {
 		})
 	}
 	return g.Wait()
+}
+
+// countReleases writes one event for each release.
+func countReleases(tx store.Tx, events []activity.Event) error {
+	for _, e := range events {
+		if e.Type != activity.ClaimReleased {
+			continue
+		}
+		if err := tx.Append(activity.Event{Type: activity.PoolRecovered, Message: e.Claim}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runClaimLife takes one claim of the tenant through its life, a new one or one

@@ -45,6 +45,8 @@ type Admin interface {
 	SetMeta(ctx context.Context, key, value string) error
 	SetProtocols(p runtime.Protocols)
 	Prune(ctx context.Context, r store.Retention) (store.Pruned, error)
+	Advance(ctx context.Context, name string, limit int, handle func(store.Tx, []activity.Event) error) (bool, error)
+	Cursors(ctx context.Context) ([]activity.Cursor, error)
 	Close() error
 }
 
@@ -103,6 +105,8 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"meta is set once", metaOnce},
 		{"retention truncates the log", pruneLog},
 		{"retention keeps what is in use", pruneRecords},
+		{"cursor passes events with what is written for them", cursors},
+		{"retention keeps what a cursor has not passed", pruneKeepsUnpassed},
 		{"close finishes queued changes", closeFinishesQueued},
 	} {
 		t.Run(c.name, func(t *testing.T) {
