@@ -14,7 +14,6 @@ import (
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/runtime"
-	"github.com/hostler/hostler/workload"
 )
 
 // Service assigns containers to tenants.
@@ -29,9 +28,9 @@ type Service struct {
 
 	calls calls // claims in progress on this server
 
-	mu             sync.Mutex               // guards the fields below
-	subscribers    map[string]chan struct{} // by claim: closed by NotifyChanged
-	pendingTouches map[string]time.Time     // by claim: touches that could not be stored
+	mu            sync.Mutex               // guards the fields below
+	subscribers   map[string]chan struct{} // by claim: closed by NotifyChanged
+	touchFailedAt time.Time                // when a touch could last not be stored
 
 	resumeQueue chan func(ctx context.Context) // claims to resume
 	sweepSignal chan struct{}                  // holds one signal: a final state could not be recorded
@@ -40,20 +39,13 @@ type Service struct {
 // maxResume is the capacity of resumeQueue.
 const maxResume = 10000
 
-// maxPendingTouches is the maximum size of pendingTouches.
-const maxPendingTouches = 10000
-
 // NewService returns a service. Recover resumes or fails the claims that an
 // earlier server left unfinished.
 func NewService(store Store, pools *pool.Pools, rt runtime.Runtime, runner *runner.Runner, sinks Sinks, log *slog.Logger) *Service {
 	stateSync := &StateSync{store: store, pools: pools, sinks: sinks, rt: rt, log: log, uploads: map[string]*uploadOp{}}
-	pools.OpenSink = func(ctx context.Context, cfg *workload.Sync) error {
-		_, err := sinks.Open(ctx, cfg)
-		return err
-	}
 	return &Service{
 		store: store, pools: pools, rt: rt, runner: runner, StateSync: stateSync, log: log,
-		subscribers: map[string]chan struct{}{}, pendingTouches: map[string]time.Time{},
+		subscribers: map[string]chan struct{}{},
 		resumeQueue: make(chan func(context.Context), maxResume), sweepSignal: make(chan struct{}, 1),
 	}
 }
@@ -125,7 +117,8 @@ func (s *Service) Claim(ctx context.Context, r Request) (c Claim, created bool, 
 
 // Touch records that the tenant of an active claim still uses it, for pools
 // with a claim_idle_ttl. A claim that is not active anymore is returned
-// unchanged. A touch that could not be stored is remembered by this server.
+// unchanged. A touch that cannot be stored is an error, and counts for every
+// claim.
 func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	now := time.Now().UTC()
 	touch := Own(id, Active)
@@ -134,28 +127,24 @@ func (s *Service) Touch(ctx context.Context, id string) (Claim, error) {
 	if errors.Is(err, pool.ErrConflict) {
 		return s.store.Claim(ctx, id)
 	}
-	if err != nil && !errors.Is(err, ErrClaimNotFound) {
+	// A caller who cancels says nothing about storage, or other tenants.
+	if err != nil && !errors.Is(err, ErrClaimNotFound) && ctx.Err() == nil {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if len(s.pendingTouches) >= maxPendingTouches {
-			clear(s.pendingTouches)
-		}
-		s.pendingTouches[id] = now
+		s.touchFailedAt = now
 	}
 	return c, err
 }
 
-// LastSeen returns when the tenant of an active claim was last active. It
-// includes touches that could not be stored by this server.
+// LastSeen returns when the tenant of an active claim was last active. While
+// this server cannot store touches, every tenant counts as active.
 func (s *Service) LastSeen(c Claim) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := c.LastActive()
-	if at, ok := s.pendingTouches[c.ID]; ok && at.After(last) {
-		return at
+	if last := c.LastActive(); last.After(s.touchFailedAt) {
+		return last
 	}
-	delete(s.pendingTouches, c.ID)
-	return last
+	return s.touchFailedAt
 }
 
 // IdleTTL returns the claim_idle_ttl of a workload. It is 0 when claims do not

@@ -14,13 +14,10 @@ import (
 
 // Manager has the operations of an operator on workloads, pools and containers.
 type Manager struct {
-	// OpenSink returns an error if the sink of a workload's sync cannot be opened.
-	// It is set before the first Apply; if nil, sinks are not checked.
-	OpenSink func(ctx context.Context, sync *workload.Sync) error
-
-	store Store
-	rt    runtime.Runtime
-	pools *Pools
+	store     Store
+	rt        runtime.Runtime
+	pools     *Pools
+	checkSink func(ctx context.Context, sync *workload.Sync) error
 }
 
 // Apply adds or changes a workload. Its pool is rolled over to the new revision

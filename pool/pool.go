@@ -13,6 +13,7 @@ import (
 	"github.com/hostler/hostler/activity"
 	"github.com/hostler/hostler/hooks/runner"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/workload"
 )
 
 // Pools is all pools of a server: the loops that manage them, and what claims
@@ -30,15 +31,16 @@ type Pools struct {
 	leading atomic.Bool // while Run runs
 }
 
-// New returns the pools of a server. They do nothing before Run.
-func New(store Store, rt runtime.Runtime, runner *runner.Runner, log *slog.Logger) *Pools {
+// New returns the pools of a server. They do nothing before Run. checkSink
+// returns an error if this server cannot open the sink of a workload.
+func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(context.Context, *workload.Sync) error, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
 	p.Health = NewHealthChecker(rt, store, p.onContainerLost, log)
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)
 	p.filler = NewFiller(store, p.Catalog, provisioner, p.Queue, log)
 	p.watcher = NewWatcher(store, rt, p.onContainerLost, log)
-	p.Manager = &Manager{store: store, rt: rt, pools: p}
+	p.Manager = &Manager{store: store, rt: rt, pools: p, checkSink: checkSink}
 	return p
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -378,13 +379,14 @@ func TestApplyRejectsOverlappingPrefixes(t *testing.T) {
 func TestApplyValidatesForServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := flowtest.New(t)
-		h.Pools.OpenSink = func(context.Context, *workload.Sync) error { return errors.New("this directory is not allowed") }
+		checkSink := func(context.Context, *workload.Sync) error { return errors.New("this directory is not allowed") }
+		pools := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB), checkSink, slog.New(slog.DiscardHandler))
 		for file, field := range map[string]string{
 			basicYAML + "volumes: { state: { target: /data } }\nsync: { sink: { type: file, path: /tmp } }\n": "sync.sink",
 			basicYAML + "volumes: { state: { target: /data, seed: ./nowhere } }\n":                            "volumes.state.seed",
 			"id: w\n": "image",
 		} {
-			_, err := h.Pools.Apply(t.Context(), []byte(file), "w.yaml", "")
+			_, err := pools.Apply(t.Context(), []byte(file), "w.yaml", "")
 			invalid, ok := errors.AsType[workload.ValidationErrors](err)
 			require.True(t, ok, "%v", err)
 			require.Equal(t, field, invalid[0].Field)

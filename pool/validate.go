@@ -20,8 +20,8 @@ func (m *Manager) validateForServer(ctx context.Context, w *workload.Workload, f
 	} else if err != nil {
 		return fmt.Errorf("check workload %s: %w", w.ID, err)
 	}
-	if w.Sync != nil && m.OpenSink != nil {
-		if err := m.OpenSink(ctx, w.Sync); err != nil {
+	if w.Sync != nil {
+		if err := m.checkSink(ctx, w.Sync); err != nil {
 			invalid = append(invalid, workload.ValidationError{
 				Field: "sync.sink", Message: err.Error(),
 				Hint: "use a sink that this server allows: see its flags --state-dirs and --credentials-dir",

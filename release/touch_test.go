@@ -56,3 +56,22 @@ func TestTouchRememberedWhenStoreFull(t *testing.T) {
 		}
 	})
 }
+
+// A touch whose caller cancels is not stored, and says nothing about storage: it
+// does not keep the claims of others.
+func TestCanceledTouchDoesNotCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		h.Apply(flowtest.Edit(hookedWorkload, "reuse: wipe", "reuse: wipe, claim_idle_ttl: 10m"))
+		c := h.Claim("w", "ada")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		<-time.After(time.Minute)
+		_, err := h.Claims.Touch(ctx, c.ID)
+		require.Error(t, err)
+		require.Equal(t, c.LastActive(), h.Claims.LastSeen(c))
+		_, err = h.Claims.Touch(t.Context(), "unknown")
+		require.ErrorIs(t, err, claim.ErrClaimNotFound)
+		require.Equal(t, c.LastActive(), h.Claims.LastSeen(c))
+	})
+}

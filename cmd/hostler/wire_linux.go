@@ -26,6 +26,7 @@ import (
 	"github.com/hostler/hostler/snapshot"
 	"github.com/hostler/hostler/snapshot/cloud"
 	"github.com/hostler/hostler/store"
+	"github.com/hostler/hostler/workload"
 )
 
 // server has the services of a server, wired together.
@@ -121,7 +122,11 @@ func assemble(db *store.DB, rt backend, sinks *snapshot.Sinks, log *slog.Logger)
 	s := &server{db: db, rt: rt, sinks: sinks, log: log}
 	s.metrics = newMetrics(db)
 	hookRunner := runner.New(rt, s.metrics.recorder(db), runner.Executors{hooks.KindCommand: runner.NewCommandExecutor(rt)})
-	s.pools = pool.New(db, rt, hookRunner, log)
+	checkSink := func(ctx context.Context, cfg *workload.Sync) error {
+		_, err := sinks.Open(ctx, cfg)
+		return err
+	}
+	s.pools = pool.New(db, rt, hookRunner, checkSink, log)
 	s.claims = claim.NewService(db, s.pools, rt, hookRunner, sinks, log)
 	s.releases = release.NewService(db, s.claims, s.pools, rt, hookRunner, log)
 	s.events = dispatch.New(db, log, s.pools.EventHandlers(), s.claims.EventHandlers(), s.releases.EventHandlers())

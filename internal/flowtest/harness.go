@@ -115,7 +115,7 @@ func (h *Harness) open() {
 	hookRunner := HookRunner(h.runtime, db)
 	db.SetProtocols(h.runtime.Protocols())
 	h.DB = db
-	h.Pools = pool.New(db, h.runtime, hookRunner, log)
+	h.Pools = pool.New(db, h.runtime, hookRunner, sinks{h.Bucket}.check, log)
 	h.Claims = claim.NewService(db, h.Pools, h.runtime, hookRunner, sinks{h.Bucket}, log)
 	h.Releases = release.NewService(db, h.Claims, h.Pools, h.runtime, hookRunner, log)
 	h.startDispatcher(log)
@@ -264,3 +264,5 @@ type sinks struct{ bucket snapshot.Bucket }
 func (s sinks) Open(_ context.Context, cfg *workload.Sync) (*snapshot.Sink, error) {
 	return snapshot.New(s.bucket, cfg), nil
 }
+
+func (sinks) check(context.Context, *workload.Sync) error { return nil }

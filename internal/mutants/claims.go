@@ -288,4 +288,18 @@ var claims = []mutation{
 		new: `		_ = k
 `,
 	},
+	{
+		desc: "a tenant is idle whose touches cannot be stored", test: "TestTouchRememberedWhenStoreFull",
+		file: "claim/service.go", pkg: "release",
+		old: `		s.touchFailedAt = now
+`,
+		new: `		_ = now
+`,
+	},
+	{
+		desc: "a canceled touch keeps the claims of others", test: "TestCanceledTouchDoesNotCount",
+		file: "claim/service.go", pkg: "release",
+		old: ` && !errors.Is(err, ErrClaimNotFound) && ctx.Err() == nil {`,
+		new: ` && !errors.Is(err, ErrClaimNotFound) {`,
+	},
 }
