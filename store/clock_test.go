@@ -22,7 +22,7 @@ func TestClockSetBackKeepsOrder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	db := openURL(t, path)
 	dead := register(t, db)
-	_, err := db.Campaign(t.Context(), true)
+	_, err := db.Campaign(t.Context(), time.Now())
 	require.NoError(t, err)
 	before := []claim.Claim{addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "ada"), addEndedClaim(t, db, "bob")}
 	require.Greater(t, before[1].Fence, before[0].Fence)
@@ -37,7 +37,7 @@ func TestClockSetBackKeepsOrder(t *testing.T) {
 		expired, err := db.Expired(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []membership.Replica{dead}, expired)
-		term, err := db.Campaign(t.Context(), true)
+		term, err := db.Campaign(t.Context(), time.Now())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, term)
 

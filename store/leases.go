@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hostler/hostler/internal/membership"
 )
@@ -26,10 +27,10 @@ type lease struct {
 	expires int64  // 0: the holder has resigned
 }
 
-// Campaign makes this server the leader if no server leads, also in place of a
-// leader whose lease expired if takeExpired. It returns the number of the term,
-// 0 if another server leads.
-func (db *DB) Campaign(ctx context.Context, takeExpired bool) (term int64, err error) {
+// Campaign makes this server the leader if no server leads, or if the leader's
+// lease had expired at asOf. It returns the number of the term, 0 if another
+// server leads.
+func (db *DB) Campaign(ctx context.Context, asOf time.Time) (term int64, err error) {
 	self, err := db.replica()
 	if err != nil {
 		return 0, err
@@ -48,8 +49,12 @@ func (db *DB) Campaign(ctx context.Context, takeExpired bool) (term int64, err e
 			return translateError(err)
 		}
 		if l.holder != self.ID {
-			expired := takeExpired && l.expires < toNanos(db.expiryDeadline(now))
-			if l.expires != 0 && !expired {
+			if asOf.IsZero() {
+				asOf = time.Unix(0, 0)
+			} else if asOf.After(now) {
+				asOf = now
+			}
+			if l.expires != 0 && l.expires >= toNanos(db.expiryDeadline(asOf)) {
 				return nil
 			}
 			l.holder, l.term = self.ID, l.term+1

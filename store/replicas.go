@@ -100,33 +100,37 @@ func (db *DB) compareClocks(ctx context.Context) error {
 	return nil
 }
 
-// Renew extends this server's lease, and its leadership if it has it. After a
-// takeover it returns membership.ErrFenced.
-func (db *DB) Renew(ctx context.Context) (r membership.Renewal, err error) {
+// Renew extends this server's lease, and its leadership if it has it. It returns
+// the time by the database's clock. After a takeover it returns
+// membership.ErrFenced. With leads it returns membership.ErrReplaced if this
+// server does not have the leadership.
+func (db *DB) Renew(ctx context.Context, leads bool) (at time.Time, err error) {
 	self, err := db.replica()
 	if err != nil {
-		return r, err
+		return at, err
 	}
 	err = db.writer.update(ctx, func(t *tx) (err error) {
-		if r.Time, err = db.leaseTime(t); err != nil {
+		if at, err = db.leaseTime(t); err != nil {
 			return err
 		}
-		expires := toNanos(r.Time.Add(membership.LeaseTime))
+		expires := toNanos(at.Add(membership.LeaseTime))
 		n, err := t.exec(renewReplica, self.ID, self.Epoch, expires)
+		if err == nil && n == 0 {
+			err = membership.ErrFenced
+		}
 		if err != nil {
 			return err
 		}
-		if n == 0 {
-			return membership.ErrFenced
-		}
 		n, err = t.exec(renewLeadership, leaderLease, self.ID, expires)
-		r.Leads = n > 0
+		if err == nil && n == 0 && leads {
+			err = membership.ErrReplaced
+		}
 		return err
 	})
 	if err != nil {
-		return membership.Renewal{}, fmt.Errorf("renew server %s: %w", self.ID, err)
+		return time.Time{}, fmt.Errorf("renew server %s: %w", self.ID, err)
 	}
-	return r, nil
+	return at, nil
 }
 
 // Expired lists the other servers whose leases have expired.

@@ -49,7 +49,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.Empty(t, expired)
 
 	makeExpired(t, target, s)
-	_, err = slow.Renew(ctx)
+	_, err = slow.Renew(ctx, false)
 	require.NoError(t, err, "before the deadline")
 	_, err = quick.Fence(ctx, s.ID)
 	require.ErrorIs(t, err, membership.ErrNotExpired)
@@ -65,7 +65,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 	require.ErrorIs(t, err, membership.ErrNotExpired, "only one server takes over")
 
 	for name, write := range map[string]func() error{
-		"renew":  func() error { _, err := slow.Renew(ctx); return err },
+		"renew":  func() error { _, err := slow.Renew(ctx, false); return err },
 		"append": func() error { return slow.Append(ctx, warning("late")) },
 		"meta":   func() error { return slow.SetMeta(ctx, "k", "v") },
 		"add": func() error {
@@ -75,7 +75,7 @@ func TestFenceExpiredReplica(t *testing.T) {
 			_, err := slow.Advance(ctx, "c", 1, func(store.Tx, []activity.Event) error { return nil })
 			return err
 		},
-		"lead": func() error { _, err := slow.Campaign(ctx, true); return err },
+		"lead": func() error { _, err := slow.Campaign(ctx, time.Now()); return err },
 	} {
 		require.ErrorIs(t, write(), membership.ErrFenced, name)
 	}
@@ -132,13 +132,17 @@ func TestLeaderLease(t *testing.T) {
 	target := postgrestest.Schema(t)
 	ctx := t.Context()
 	a, b := openDB(t, target), openDB(t, target)
-	_, err := a.Campaign(ctx, true)
+	_, err := a.Campaign(ctx, time.Now())
 	require.ErrorContains(t, err, "not registered")
 	register(t, a)
 	register(t, b)
-	campaign := func(db *store.DB, takeExpired bool, want int64) {
+	campaign := func(db *store.DB, judge bool, want int64) {
 		t.Helper()
-		term, err := db.Campaign(ctx, takeExpired)
+		asOf := time.Time{}
+		if judge {
+			asOf = time.Now()
+		}
+		term, err := db.Campaign(ctx, asOf)
 		require.NoError(t, err)
 		require.Equal(t, want, term)
 	}
@@ -174,7 +178,7 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hostler.db")
 	first := openURL(t, path)
 	dead := register(t, first)
-	term, err := first.Campaign(t.Context(), true)
+	term, err := first.Campaign(t.Context(), time.Now())
 	require.NoError(t, err)
 	require.NotZero(t, term)
 	require.NoError(t, first.Close())
@@ -185,13 +189,13 @@ func TestFileReplicasExpireAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, expired, 1)
 	require.Equal(t, dead, expired[0])
-	term, err = second.Campaign(t.Context(), true)
+	term, err = second.Campaign(t.Context(), time.Now())
 	require.NoError(t, err)
 	require.NotZero(t, term)
 	r, err := second.Fence(t.Context(), dead.ID)
 	require.NoError(t, err)
 	require.NoError(t, second.RemoveReplica(t.Context(), r))
-	_, err = second.Renew(t.Context())
+	_, err = second.Renew(t.Context(), false)
 	require.NoError(t, err)
 }
 

@@ -26,19 +26,22 @@ import (
 // membership hold.
 type cluster struct {
 	*testing.T
-	db *membershiptest.Database
+	db    *membershiptest.Database
+	began time.Time
 
 	mu     sync.Mutex
 	events []string // what happened, in order
 	acted  int64    // the greatest term of which a leader used the engine
 	nodes  []*node
+	// resumed is by whom the work of each server was last resumed.
+	resumed map[string]string
 }
 
 // inCluster runs a test with a cluster, in a bubble with its own time.
 func inCluster(t *testing.T, test func(c *cluster)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		c := &cluster{T: t, db: membershiptest.NewDatabase()}
+		c := &cluster{T: t, db: membershiptest.NewDatabase(), began: time.Now(), resumed: map[string]string{}}
 		test(c)
 		for _, n := range c.nodes {
 			n.kill()
@@ -101,6 +104,7 @@ func (c *cluster) start(name string) *node {
 	n := &node{c: c, name: name, db: c.db.Open(), runErr: make(chan error, 1)}
 	n.killed, n.kill = context.WithCancel(c.Context())
 	n.db.Begin = func(ctx context.Context, method string) error { return n.call(ctx, method, &n.fault) }
+	n.db.Fenced = c.checkFence
 	n.db.Answer = func(ctx context.Context, method string) error { return n.call(ctx, method, &n.answer) }
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	n.m = membership.New(n.db, log, membership.Options{Host: name, Exit: func() {
@@ -192,12 +196,32 @@ func (n *node) onTakeOver(_ context.Context, replica string) error {
 	n.mu.Unlock()
 	if replica != "" {
 		n.c.note("%s takes over %s", n.name, replica)
-		assert.True(n.c, n.c.db.HasFenced(replica), "%s can still write", replica)
+		n.c.checkTakeover(n, replica)
 	}
 	if takeOver != nil {
 		return takeOver(replica)
 	}
 	return nil
+}
+
+// checkTakeover checks that a server whose work is resumed can no longer write,
+// and neither can a server that resumed its work before.
+func (c *cluster) checkTakeover(by *node, replica string) {
+	assert.True(c, c.db.HasFenced(replica), "%s can still write", replica)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if before := c.resumed[replica]; before != "" && before != by.db.ID() {
+		assert.True(c, c.db.HasFenced(before), "%s also resumes the work of %s", before, replica)
+	}
+	c.resumed[replica] = by.db.ID()
+}
+
+// checkFence checks that a server that is fenced has not renewed its lease for a
+// lease time and the margin, by the test's clock, or has left.
+func (c *cluster) checkFence(r membership.Replica) {
+	if !r.HasLeft() {
+		assert.GreaterOrEqual(c, c.db.SinceRenewal(r.ID), membership.LeaseTime, "%s is alive", r.ID)
+	}
 }
 
 // engine is the engine, as one server uses it.

@@ -14,9 +14,10 @@
 // A server registers, and renews its lease every HeartbeatInterval (Renew). It
 // campaigns after each renewal until it leads (Run). A new leader first fences
 // every expired server, and takes over their work; only then OnLead begins. The
-// renewal of a leader renews its leadership in the same transaction. So when
-// another server becomes leader because a leadership expired, the lease of the
-// former leader has expired too, and it is fenced before OnLead begins.
+// renewal of a leader renews its leadership in the same transaction, or neither.
+// So when another server becomes leader because a leadership expired, the lease of
+// the former leader has expired too and stays so, and it is fenced before OnLead
+// begins.
 //
 // A server that is fenced exits at once, as if it were killed: cleanup would
 // damage the work of the server that took over. A leader that learns that

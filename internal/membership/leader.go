@@ -48,7 +48,7 @@ func (m *Member) Run(ctx context.Context, c Callbacks) error {
 // leads, or 0 when ctx ends.
 func (m *Member) campaign(ctx context.Context) (term int64) {
 	for m.awaitRenewal(ctx) == nil {
-		term, err := m.db.Campaign(ctx, m.lease.mayJudge())
+		term, err := m.db.Campaign(ctx, m.lease.othersTime())
 		if term > 0 {
 			m.leads.Store(true)
 			return term
@@ -144,7 +144,7 @@ func (t *takeover) fence(ctx context.Context) error {
 	for _, r := range expired {
 		// The query may have taken long: during an outage of the database no server
 		// could renew its lease, nor could this one.
-		if !r.HasLeft() && !m.lease.mayJudge() {
+		if !m.lease.hasExpired(r) {
 			t.incomplete = true
 			continue
 		}

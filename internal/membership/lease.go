@@ -6,14 +6,17 @@ import (
 )
 
 const (
-	// graceTime is two heartbeats: every live server renews during it.
-	graceTime = 2 * HeartbeatInterval
+	// graceTime is how long this server does not judge others after an outage of
+	// the database or a jump of its clock. A server that does not renew during it
+	// no longer trusts its lease.
+	graceTime = LeaseTime
 	// maxRenewalGap is the time between two renewals without an outage of the
 	// database. After a longer one the others may have missed theirs too.
-	maxRenewalGap = 2 * HeartbeatInterval
+	maxRenewalGap = HeartbeatInterval + 4*time.Second
 	// maxClockDrift is how much further than this machine's clock the database's
-	// clock may advance between two renewals. More is a jump.
-	maxClockDrift = time.Second
+	// clock may advance between two renewals. More is a jump. A jump that is not
+	// detected, because the renewals were slow, is below TakeoverMargin.
+	maxClockDrift = 500 * time.Millisecond
 )
 
 // reading is one reading of this machine's clocks.
@@ -46,7 +49,7 @@ type lease struct {
 	mu         sync.Mutex    // guards the fields below
 	valid      bool          // it was renewed, and this server has not left
 	left       bool          // this server left, or was fenced
-	begin      reading       // start of the last successful renewal
+	begin, end reading       // of the last successful renewal
 	time       time.Time     // of that renewal, by the database's clock
 	graceUntil time.Duration // monotonic; other servers are not judged before
 }
@@ -61,11 +64,11 @@ func (l *lease) renewed(begin reading, at time.Time) {
 	if !l.valid || gap > maxRenewalGap || at.Sub(l.time) > gap+maxClockDrift {
 		l.graceUntil = now.mono + graceTime
 	}
-	l.valid, l.begin, l.time = true, begin, at
+	l.valid, l.begin, l.end, l.time = true, begin, now, at
 }
 
-// end ends the lease for good.
-func (l *lease) end() {
+// giveUp ends the lease for good.
+func (l *lease) giveUp() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.left = true
@@ -82,11 +85,22 @@ func (l *lease) isHeldAt(now reading) bool {
 	return l.valid && !l.left && now.since(l.begin) < LeaseTime
 }
 
-// mayJudge reports whether a lease that looks expired is one: this server could
-// renew its own, and so could the others.
-func (l *lease) mayJudge() bool {
+// othersTime returns the time by the database's clock, or an earlier one, at
+// which this server may treat leases of others as expired. It is the zero time if
+// it may not judge them. A jump of the database's clock since the last renewal has
+// no effect on it.
+func (l *lease) othersTime() time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
-	return l.isHeldAt(now) && now.mono >= l.graceUntil
+	if !l.isHeldAt(now) || now.mono < l.graceUntil {
+		return time.Time{}
+	}
+	return l.time.Add(now.mono - l.end.mono)
+}
+
+// hasExpired reports whether the lease of another server, which the database
+// lists as expired, has expired.
+func (l *lease) hasExpired(r Replica) bool {
+	return r.HasLeft() || r.ExpiresAt.Before(l.othersTime().Add(-TakeoverMargin))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync/atomic"
+	"time"
 
 	"github.com/hostler/hostler/internal/flow"
 	"github.com/hostler/hostler/runtime"
@@ -42,7 +43,7 @@ func (m *Member) Register(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.recordRenewal(begin, Renewal{Time: r.StartedAt})
+	m.recordRenewal(begin, r.StartedAt)
 	return nil
 }
 
@@ -54,8 +55,8 @@ func (m *Member) Renew(ctx context.Context) {
 	for {
 		err := m.renew(ctx)
 		switch {
-		case errors.Is(err, ErrFenced), errors.Is(err, errReplaced):
-			m.lease.end()
+		case errors.Is(err, ErrFenced), errors.Is(err, ErrReplaced):
+			m.lease.giveUp()
 			m.log.Error("fenced by another server; exiting", "error", err)
 			m.options.Exit()
 			return
@@ -68,28 +69,24 @@ func (m *Member) Renew(ctx context.Context) {
 	}
 }
 
-// errReplaced ends a leader that another server has replaced.
-var errReplaced = errors.New("another server became leader")
-
 // renew renews the lease once.
 func (m *Member) renew(ctx context.Context) error {
-	begin, led := m.lease.clock(), m.leads.Load()
-	r, err := m.db.Renew(ctx)
+	begin := m.lease.clock()
+	at, err := m.db.Renew(ctx, m.leads.Load())
+	if errors.Is(err, ErrReplaced) && !m.leads.Load() { // it has resigned in the meantime
+		at, err = m.db.Renew(ctx, false)
+	}
 	if err != nil {
 		return err
 	}
-	// A campaign or a resignation may have been concurrent with the renewal.
-	if led && !r.Leads && m.leads.Load() {
-		return errReplaced
-	}
-	m.recordRenewal(begin, r)
+	m.recordRenewal(begin, at)
 	return nil
 }
 
 // recordRenewal records a renewal, and wakes what judges other servers: it does
 // so only when its own lease was just renewed.
-func (m *Member) recordRenewal(begin reading, r Renewal) {
-	m.lease.renewed(begin, r.Time)
+func (m *Member) recordRenewal(begin reading, at time.Time) {
+	m.lease.renewed(begin, at)
 	select {
 	case m.renewed <- struct{}{}:
 	default:
@@ -111,7 +108,7 @@ func (m *Member) awaitRenewal(ctx context.Context) error {
 // Its remaining work is taken over at once, and so is the leadership if it still
 // has it, which it does when OnLead did not end in time.
 func (m *Member) Leave(ctx context.Context) error {
-	m.lease.end()
+	m.lease.giveUp()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), LeaseTime)
 	defer cancel()
 	return errors.Join(m.resign(ctx), m.db.Deregister(ctx))

@@ -20,6 +20,9 @@ var (
 	// ErrFenced indicates that another server has taken over from this one,
 	// which can no longer write and must exit.
 	ErrFenced = errors.New("another server has taken over from this one")
+	// ErrReplaced indicates that another server has become leader in place of this
+	// one, which must exit.
+	ErrReplaced = errors.New("another server became leader")
 	// ErrNotExpired indicates that a server has renewed its lease recently, or
 	// that another server is already taking over from it.
 	ErrNotExpired = errors.New("the server's lease has not expired")
@@ -40,12 +43,6 @@ type Replica struct {
 // may take over at once.
 func (r Replica) HasLeft() bool { return r.ExpiresAt.IsZero() }
 
-// Renewal is the result of a renewal.
-type Renewal struct {
-	Time  time.Time // of the renewal, by the database's clock
-	Leads bool      // this server is the leader, and its leadership was renewed
-}
-
 // Store is the database, as one server uses it. Many goroutines may call all
 // methods concurrently. Each change is one transaction, and is either durable or
 // undone when the method returns, except that an error which is none of this
@@ -63,11 +60,13 @@ type Leases interface {
 	// called once, before all other methods. Every later change of this server,
 	// also by other packages, checks the epoch of the row.
 	Register(ctx context.Context, host string) (Replica, error)
-	// Renew extends the lease of this server to LeaseTime from now. In the same
-	// transaction it extends the leadership, if this server has it and has not
-	// resigned. An expired lease is renewed as well, as long as no other server
-	// has fenced this one.
-	Renew(ctx context.Context) (Renewal, error)
+	// Renew extends the lease of this server to LeaseTime from now, and returns
+	// the time by the database's clock. In the same transaction it extends the
+	// leadership, if this server has it and has not resigned. An expired lease is
+	// renewed as well, as long as no other server has fenced this one. With leads,
+	// a server that does not have the leadership gets ErrReplaced, and its lease
+	// stays as it is: the new leader has to fence it.
+	Renew(ctx context.Context, leads bool) (time.Time, error)
 	// Deregister removes the row. When records remain that only this server or
 	// its successor may change, the row stays and its ExpiresAt becomes zero. A
 	// fenced server gets nil.
@@ -77,11 +76,11 @@ type Leases interface {
 // Leadership is held by one server at a time.
 type Leadership interface {
 	// Campaign makes this server the leader for LeaseTime if no server leads:
-	// the leadership was never held, or its holder resigned, or, with
-	// takeExpired, it expired more than TakeoverMargin ago. It returns the
-	// number of the term, which grows with each change of the leader, and 0 when
-	// another server leads. The leader itself gets its term.
-	Campaign(ctx context.Context, takeExpired bool) (term int64, err error)
+	// the leadership was never held, or its holder resigned, or it expired
+	// TakeoverMargin before asOf and before the time of the database's clock. It
+	// returns the number of the term, which grows with each change of the leader,
+	// and 0 when another server leads. The leader itself gets its term.
+	Campaign(ctx context.Context, asOf time.Time) (term int64, err error)
 	// Resign ends this server's leadership: another server can lead at once. It
 	// does nothing if this server does not lead.
 	Resign(ctx context.Context) error

@@ -50,6 +50,7 @@ var groups = []group{
 	{"pool", pools},
 	{"hooks", hookRuns},
 	{"store", stores},
+	{"membership", memberships},
 	{"Retries and queues", queues},
 	{"The program in containers, and sessions with it", shims},
 }

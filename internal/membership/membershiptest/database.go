@@ -82,6 +82,9 @@ type Session struct {
 	// Begin is called before a call of a method, and Answer after its
 	// transaction. They may block, and their errors are the method's.
 	Begin, Answer func(ctx context.Context, method string) error
+	// Fenced is called when this server fences another one, with the record from
+	// before.
+	Fenced func(r membership.Replica)
 	// Unfinished is whether this server leaves work when it deregisters.
 	Unfinished func() bool
 
@@ -136,18 +139,23 @@ func (s *Session) Register(ctx context.Context, host string) (r membership.Repli
 }
 
 // Renew implements membership.Store.
-func (s *Session) Renew(ctx context.Context) (r membership.Renewal, err error) {
+func (s *Session) Renew(ctx context.Context, leads bool) (at time.Time, err error) {
 	err = s.call(ctx, "Renew", func(now time.Time) error {
-		self := s.db.replicas[s.id]
-		self.ExpiresAt = now.Add(membership.LeaseTime)
-		s.db.replicas[s.id], s.db.renewed[s.id] = self, time.Now()
-		r = membership.Renewal{Time: now, Leads: s.db.holder == s.id && !s.db.expires.IsZero()}
-		if r.Leads {
-			s.db.expires = self.ExpiresAt
+		d := s.db
+		has := d.holder == s.id && !d.expires.IsZero()
+		if leads && !has {
+			return membership.ErrReplaced
 		}
+		self := d.replicas[s.id]
+		self.ExpiresAt = now.Add(membership.LeaseTime)
+		d.replicas[s.id], d.renewed[s.id] = self, time.Now()
+		if has {
+			d.expires = self.ExpiresAt
+		}
+		at = now
 		return nil
 	})
-	return r, err
+	return at, err
 }
 
 // Deregister implements membership.Store.
@@ -169,11 +177,11 @@ func (s *Session) Deregister(ctx context.Context) error {
 }
 
 // Campaign implements membership.Store.
-func (s *Session) Campaign(ctx context.Context, takeExpired bool) (term int64, err error) {
+func (s *Session) Campaign(ctx context.Context, asOf time.Time) (term int64, err error) {
 	err = s.call(ctx, "Campaign", func(now time.Time) error {
 		d := s.db
 		if d.holder != s.id {
-			if !d.expires.IsZero() && !(takeExpired && hasExpired(d.expires, now)) {
+			if !d.expires.IsZero() && !(hasExpired(d.expires, now) && hasExpired(d.expires, asOf)) {
 				return nil
 			}
 			d.holder = s.id
@@ -215,6 +223,7 @@ func (s *Session) Expired(ctx context.Context) (expired []membership.Replica, er
 
 // Fence implements membership.Store.
 func (s *Session) Fence(ctx context.Context, id string) (r membership.Replica, err error) {
+	var before membership.Replica
 	err = s.call(ctx, "Fence", func(now time.Time) error {
 		var ok bool
 		if r, ok = s.db.replicas[id]; !ok {
@@ -223,11 +232,15 @@ func (s *Session) Fence(ctx context.Context, id string) (r membership.Replica, e
 		if !hasExpired(r.ExpiresAt, now) {
 			return membership.ErrNotExpired
 		}
+		before = r
 		r.Epoch++
 		r.ExpiresAt = now.Add(membership.LeaseTime)
 		s.db.replicas[id] = r
 		return nil
 	})
+	if before.ID != "" && s.Fenced != nil {
+		s.Fenced(before)
+	}
 	return r, err
 }
 

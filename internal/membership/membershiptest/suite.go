@@ -19,11 +19,12 @@ func TestStore(t *testing.T, newDatabase func(t *testing.T) (open func() members
 		"fence":        (*suite).fence,
 		"lead":         (*suite).lead,
 		"renewal":      (*suite).renewal,
+		"replaced":     (*suite).replaced,
 		"deregister":   (*suite).deregister,
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := &suite{T: t}
-			s.open, s.shift = newDatabase(t)
+			s.open, s.setShift = newDatabase(t)
 			test(s)
 		})
 	}
@@ -31,8 +32,14 @@ func TestStore(t *testing.T, newDatabase func(t *testing.T) (open func() members
 
 type suite struct {
 	*testing.T
-	open  func() membership.Store
-	shift func(time.Duration)
+	open     func() membership.Store
+	setShift func(time.Duration)
+	shifted  time.Duration // of the database's clock
+}
+
+func (s *suite) shift(by time.Duration) {
+	s.setShift(by)
+	s.shifted = by
 }
 
 // join returns the connection of a server that has registered.
@@ -45,17 +52,24 @@ func (s *suite) join() (membership.Store, string) {
 	return db, r.ID
 }
 
-func (s *suite) renew(db membership.Store, leads bool) membership.Renewal {
+func (s *suite) renew(db membership.Store, leads bool) time.Time {
 	s.Helper()
-	r, err := db.Renew(s.Context())
+	if !leads {
+		_, err := db.Renew(s.Context(), true)
+		require.ErrorIs(s, err, membership.ErrReplaced)
+	}
+	at, err := db.Renew(s.Context(), leads)
 	require.NoError(s, err)
-	require.Equal(s, leads, r.Leads)
-	return r
+	return at
 }
 
-func (s *suite) campaign(db membership.Store, takeExpired bool, want int64) {
+func (s *suite) campaign(db membership.Store, judge bool, want int64) {
 	s.Helper()
-	term, err := db.Campaign(s.Context(), takeExpired)
+	asOf := time.Time{}
+	if judge {
+		asOf = time.Now().Add(s.shifted)
+	}
+	term, err := db.Campaign(s.Context(), asOf)
 	require.NoError(s, err)
 	require.Equal(s, want, term)
 }
@@ -81,9 +95,9 @@ const window = membership.LeaseTime + membership.TakeoverMargin
 // A server that has not registered has no lease and changes nothing.
 func (s *suite) unregistered() {
 	db := s.open()
-	_, err := db.Renew(s.Context())
+	_, err := db.Renew(s.Context(), false)
 	require.Error(s, err)
-	_, err = db.Campaign(s.Context(), true)
+	_, err = db.Campaign(s.Context(), time.Now())
 	require.Error(s, err)
 	_, err = db.Expired(s.Context())
 	require.Error(s, err)
@@ -103,7 +117,7 @@ func (s *suite) expiry() {
 	s.shift(window + slack)
 	s.requireExpired(b, idA)
 	again := s.renew(a, false)
-	require.InDelta(s, 2*slack, again.Time.Sub(first.Time), float64(slack))
+	require.InDelta(s, 2*slack, again.Sub(first), float64(slack))
 	s.requireExpired(b)
 	_, err = b.Fence(s.Context(), idA)
 	require.ErrorIs(s, err, membership.ErrNotExpired)
@@ -130,9 +144,9 @@ func (s *suite) fence() {
 	require.ErrorIs(s, err, membership.ErrNotExpired)
 	s.requireExpired(b)
 
-	_, err = a.Renew(ctx)
+	_, err = a.Renew(ctx, false)
 	require.ErrorIs(s, err, membership.ErrFenced)
-	_, err = a.Campaign(ctx, true)
+	_, err = a.Campaign(ctx, time.Now())
 	require.ErrorIs(s, err, membership.ErrFenced)
 	require.ErrorIs(s, a.Resign(ctx), membership.ErrFenced)
 	_, err = a.Fence(ctx, fenced.ID)
@@ -147,7 +161,7 @@ func (s *suite) fence() {
 	require.ErrorIs(s, b.RemoveReplica(ctx, fenced), membership.ErrReplicaNotFound)
 	require.NoError(s, c.RemoveReplica(ctx, again))
 	require.ErrorIs(s, c.RemoveReplica(ctx, again), membership.ErrReplicaNotFound)
-	_, err = a.Renew(ctx)
+	_, err = a.Renew(ctx, false)
 	require.ErrorIs(s, err, membership.ErrFenced)
 }
 
@@ -169,6 +183,9 @@ func (s *suite) lead() {
 	s.campaign(a, true, 0)
 	s.shift(window + slack)
 	s.campaign(a, false, 0)
+	term, err := a.Campaign(s.Context(), time.Now().Add(window-slack))
+	require.NoError(s, err)
+	require.Zero(s, term, "as of an earlier time")
 	s.campaign(a, true, 3)
 	s.campaign(b, true, 0)
 }
@@ -195,6 +212,24 @@ func (s *suite) renewal() {
 	s.renew(b, false)
 	s.requireExpired(b, idA)
 	s.renew(a, true)
+	s.requireExpired(b)
+}
+
+// A leader that was replaced does not renew its lease, so that it can be fenced.
+func (s *suite) replaced() {
+	a, idA := s.join()
+	b, _ := s.join()
+	s.campaign(a, false, 1)
+	s.shift(window + slack)
+	s.renew(b, false)
+	s.campaign(b, true, 2)
+	_, err := a.Renew(s.Context(), true)
+	require.ErrorIs(s, err, membership.ErrReplaced)
+	s.requireExpired(b, idA)
+	_, err = b.Fence(s.Context(), idA)
+	require.NoError(s, err)
+	_, err = a.Renew(s.Context(), true)
+	require.ErrorIs(s, err, membership.ErrFenced)
 }
 
 // A server that leaves without work has no row afterwards.
@@ -206,6 +241,6 @@ func (s *suite) deregister() {
 	s.requireExpired(b)
 	_, err := b.Fence(s.Context(), idA)
 	require.ErrorIs(s, err, membership.ErrReplicaNotFound)
-	_, err = a.Renew(s.Context())
+	_, err = a.Renew(s.Context(), false)
 	require.ErrorIs(s, err, membership.ErrFenced)
 }
