@@ -50,10 +50,7 @@ func (s *Service) run(ctx context.Context, c claim.Claim, r Request, discard *at
 	if syncErr, ok := errors.AsType[*claim.SyncError](err); ok {
 		return op.retainForRetry(ctx, syncErr)
 	}
-	if err != nil {
-		return op.claim, err
-	}
-	return op.claim, nil
+	return op.claim, err
 }
 
 // markReleasing records that the claim is releasing: from here on the tenant

@@ -45,11 +45,7 @@ func addIdleContainer(t *testing.T, s Store, revision, tenant string) string {
 
 // idleTransition makes a new container idle.
 func idleTransition(id, tenant string) pool.Transition {
-	return pool.Transition{
-		ID: id, From: []pool.State{pool.Creating}, To: pool.Idle,
-		Set:    func(c *pool.Container) { c.Endpoint, c.Health, c.Tenant = endpoint, pool.Healthy, tenant },
-		Events: []activity.Event{{Type: activity.ContainerCreated, Message: "ready"}},
-	}
+	return pool.Ready(id, func(c *pool.Container) { c.Endpoint, c.Health, c.Tenant = endpoint, pool.Healthy, tenant })
 }
 
 // newReservation returns a reservation of web for a tenant, with a new claim.
@@ -62,29 +58,18 @@ func newReservation(tenant string) claim.Reservation {
 // activeTransition, releasingTransition and releasedTransition are the
 // transitions of a claim's life.
 func activeTransition(id string) claim.Transition {
-	return claim.Transition{
-		ID: id, From: []claim.State{claim.Pending}, To: claim.Active,
-		Events: []activity.Event{{Type: activity.ClaimActivated, Message: "active"}},
-	}
+	return claim.Activate(id, claim.Fresh, nil)
 }
 
 func releasingTransition(id string) claim.Transition {
-	return claim.Transition{
-		ID: id, From: []claim.State{claim.Active, claim.ReleaseFailed}, To: claim.Releasing,
-		Events: []activity.Event{{Type: activity.ClaimReleasing, Message: "releasing"}},
-	}
+	return claim.BeginRelease(id, "test", false)
 }
 
 func releasedTransition(id string) claim.Transition {
-	return claim.Transition{
-		ID: id, From: []claim.State{claim.Releasing}, To: claim.Released,
-		Container: &pool.Transition{
-			From: []pool.State{pool.Claimed}, To: pool.Idle,
-			Set:    func(c *pool.Container) { c.Claim = "" },
-			Events: []activity.Event{{Type: activity.ContainerReleased, Message: "idle again"}},
-		},
-		Events: []activity.Event{{Type: activity.ClaimReleased, Message: "released"}},
-	}
+	m := claim.Finish(id, "test", nil, nil)
+	container := pool.Return("test", func(*pool.Container) {})
+	m.Container = &container
+	return m
 }
 
 // destroyingTransition and destroyedTransition are the transitions at the end
