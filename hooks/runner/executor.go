@@ -75,9 +75,6 @@ type Result struct {
 	Gone bool
 }
 
-// mayHaveResultLater reports whether a later WaitResult may have a result.
-func (r Result) mayHaveResultLater() bool { return isUnavailable(r.Err) }
-
 // isUnavailable reports whether the engine is unavailable, so a later query may
 // have a result.
 func isUnavailable(err error) bool {
