@@ -81,7 +81,7 @@ type node struct {
 	rt   runtime.Runtime
 
 	kill   context.CancelFunc // as SIGKILL; a fenced server does it itself
-	killed context.Context
+	killed context.Context    //nolint:containedctx // it ends when the server is killed
 	stop   context.CancelFunc // as SIGTERM
 	runErr chan error         // the result of Run
 
