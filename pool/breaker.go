@@ -1,7 +1,6 @@
 package pool
 
 import (
-	"sync"
 	"time"
 
 	"github.com/hostler/hostler/internal/backoff"
@@ -16,6 +15,10 @@ const (
 	halfOpenProbes   = 1 // containers created concurrently after a failure
 )
 
+// stableAfter is how long no container may exit until the pool counts as stable.
+// It is longer than maxBackoff; otherwise the failures would never add up.
+const stableAfter = 2 * maxBackoff
+
 // engineRetries is how work on the engine is retried, and storeRetries is how
 // reads and writes of records are.
 var (
@@ -23,118 +26,71 @@ var (
 	storeRetries  = backoff.Policy{Min: minBackoff, Max: minBackoff, Jitter: jitter}
 )
 
-// breakers has the recent failures of each workload's current revision. It is
-// in memory only: a restarted server starts without failures.
-type breakers struct {
-	mu         sync.Mutex // guards of
-	byWorkload map[string]*breaker
-}
-
-type breaker struct {
-	revision    string
-	failures    int
-	lastError   string
-	lastErrorAt time.Time
-	retryAt     time.Time
-	// crashLooping reports whether the last container was created and exited soon
+// Breaker is the recent failures to create containers of a workload's revision.
+// It is on record, so that it survives a restart and every server shows it.
+type Breaker struct {
+	Workload    string
+	Revision    string
+	Failures    int // consecutive
+	LastError   string
+	LastErrorAt time.Time
+	RetryAt     time.Time
+	// CrashLooping reports whether the last container was created and exited soon
 	// afterwards: creating another proves nothing until that one is stable.
-	crashLooping bool
+	CrashLooping bool
 }
 
-func newBreakers() *breakers { return &breakers{byWorkload: map[string]*breaker{}} }
-
-// get returns a copy of the workload's breaker. A new revision has no failures.
-func (b *breakers) get(workload, revision string) breaker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k := b.byWorkload[workload]; k != nil && k.revision == revision {
-		return *k
+// of returns the breaker of a revision. A new one has no failures.
+func (b Breaker) of(revision string) Breaker {
+	if b.Revision != revision {
+		return Breaker{Workload: b.Workload, Revision: revision}
 	}
-	return breaker{revision: revision}
+	return b
+}
+
+// isOpen reports whether no container is to be created at now. A time that is too
+// far in the future was recorded before the clock was set back.
+func (b Breaker) isOpen(now time.Time) bool {
+	return b.Failures > 0 && b.RetryAt.After(now) && b.RetryAt.Before(now.Add(2*maxBackoff))
 }
 
 // recordFailure counts a failure and sets the time of the next attempt.
-func (b *breakers) recordFailure(workload, revision string, err error, crashLooping bool) breaker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := b.byWorkload[workload]
-	if k == nil || k.revision != revision {
-		k = &breaker{revision: revision}
-		b.byWorkload[workload] = k
-	}
-	now := time.Now()
-	k.crashLooping = crashLooping
+func (b *Breaker) recordFailure(now time.Time, revision string, err error, crashLooping bool) {
+	*b = b.of(revision)
+	b.CrashLooping, b.LastError, b.LastErrorAt = crashLooping, err.Error(), now
 	// Containers that were started together fail together: that is one failure.
-	if now.Before(k.retryAt) {
-		k.lastError, k.lastErrorAt = err.Error(), now
-		return *k
-	}
-	k.failures++
-	k.lastError, k.lastErrorAt = err.Error(), now
-	k.retryAt = now.Add(engineRetries.Delay(k.failures))
-	return *k
-}
-
-// recordSuccess resets the breaker and returns its previous state. While the
-// workload is crash-looping it does nothing.
-func (b *breakers) recordSuccess(workload string) breaker {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := b.byWorkload[workload]
-	if k == nil || k.crashLooping {
-		return breaker{}
-	}
-	delete(b.byWorkload, workload)
-	return *k
-}
-
-// apply stores the breaker state that the leader has published.
-func (b *breakers) apply(workload string, k breaker) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if k.failures == 0 {
-		delete(b.byWorkload, workload)
+	if b.isOpen(now) {
 		return
 	}
-	b.byWorkload[workload] = &k
+	b.Failures++
+	b.RetryAt = now.Add(engineRetries.Delay(b.Failures))
 }
 
-// stableAfter is how long no container may exit until the pool counts as stable.
-// It is longer than maxBackoff; otherwise the failures would never add up.
-const stableAfter = 2 * maxBackoff
-
-// reset clears the failures of a crash-looping workload if no container has
-// exited for stableAfter, and returns the previous state. Otherwise it returns
-// the time when it may clear them, zero if there is nothing to clear.
-func (b *breakers) reset(workload string) (breaker, time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	k := b.byWorkload[workload]
-	if k == nil || !k.crashLooping {
-		return breaker{}, time.Time{}
+// recoversAt returns when the failures no longer count although no other
+// container was created: a workload that was crash-looping is stable if no
+// container exits. It is zero if there is no such time.
+func (b Breaker) recoversAt() time.Time {
+	if b.Failures == 0 || !b.CrashLooping {
+		return time.Time{}
 	}
-	if at := k.lastErrorAt.Add(stableAfter); time.Now().Before(at) {
-		return breaker{}, at
-	}
-	delete(b.byWorkload, workload)
-	return *k, time.Time{}
+	return b.LastErrorAt.Add(stableAfter)
 }
 
 // status returns the fill status, given the number of containers being created.
-func (k breaker) status(creating int, stopped bool) FillStatus {
-	s := FillStatus{State: FillIdle, Failures: k.failures, LastError: k.lastError}
+func (b Breaker) status(creating int, stopped bool) FillStatus {
+	s := FillStatus{State: FillIdle, Failures: b.Failures, LastError: b.LastError}
 	switch {
 	case stopped:
 		s.State = FillDraining
-	case k.failures >= failingThreshold:
+	case b.Failures >= failingThreshold:
 		s.State = FillFailing
-	case k.failures > 0:
+	case b.Failures > 0:
 		s.State = BackingOff
 	case creating > 0:
 		s.State = Filling
 	}
-	if k.failures > 0 {
-		next, at := k.retryAt, k.lastErrorAt
+	if b.Failures > 0 {
+		next, at := b.RetryAt, b.LastErrorAt
 		s.NextTry, s.LastErrorAt = &next, &at
 	}
 	return s

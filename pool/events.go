@@ -24,8 +24,8 @@ func (p *Pools) EventHandlers() dispatch.Subscription {
 			activity.WorkloadApplied: func(e activity.Event) { p.Catalog.Invalidate(e.Workload); p.Wake(e.Workload) },
 			activity.PoolScaled:      wake,
 			activity.PoolDrained:     wakeAll,
-			activity.PoolWarning:     func(e activity.Event) { p.ApplyFillEvent(e); wakeAll(e) },
-			activity.PoolRecovered:   func(e activity.Event) { p.ApplyFillEvent(e); wakeAll(e) },
+			activity.PoolWarning:     wakeAll,
+			activity.PoolRecovered:   wakeAll,
 			activity.ClaimRequested:  func(e activity.Event) { requested[e.Claim] = e.Workload },
 			activity.ClaimFailed:     wake,
 			activity.ContainerClaimed: func(e activity.Event) {

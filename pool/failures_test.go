@@ -2,6 +2,8 @@ package pool_test
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -349,5 +351,43 @@ func TestEngineUnavailableAfterCreate(t *testing.T) {
 		<-time.After(time.Minute)
 		require.Len(t, h.Events(activity.ContainerCreating), 1)
 		require.Empty(t, h.Events(activity.PoolWarning))
+	})
+}
+
+// Failures to create containers survive a restart, which does not try again
+// earlier, and another server on the database shows them.
+func TestFailuresSurviveRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := flowtest.New(t)
+		restore := h.RT.Break("create", errors.New("no such image"))
+		h.Apply(basicYAML)
+		var before pool.Status
+		h.Until("failures", func() (ok bool) {
+			var err error
+			before, err = h.Pools.Status(t.Context(), "w")
+			require.NoError(t, err)
+			return before.Fill.State == pool.FillFailing
+		})
+		synctest.Wait()
+		peer := pool.New(h.DB, h.RT, flowtest.HookRunner(h.RT, h.DB), nil, slog.New(slog.DiscardHandler))
+		shown, err := peer.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Equal(t, before.Fill, shown.Fill)
+
+		tries := len(h.Events(activity.ContainerCreating))
+		h.Restart()
+		after, err := h.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Equal(t, before.Fill, after.Fill)
+		<-time.After(time.Until(*after.Fill.NextTry) - time.Second)
+		require.Len(t, h.Events(activity.ContainerCreating), tries)
+		<-time.After(2 * time.Second)
+		require.Len(t, h.Events(activity.ContainerCreating), tries+1)
+		restore()
+		h.AwaitIdle("w", 2)
+		recovered, err := h.Pools.Status(t.Context(), "w")
+		require.NoError(t, err)
+		require.Equal(t, pool.FillStatus{State: pool.FillIdle}, recovered.Fill)
+		require.Len(t, h.Events(activity.PoolRecovered), 1)
 	})
 }

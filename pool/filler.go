@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -42,7 +43,6 @@ type Filler struct {
 	catalog     *Catalog
 	provisioner *Provisioner
 	queue       *WaitQueue
-	breakers    *breakers
 	protocol    int // of the containers that it creates
 	log         *slog.Logger
 	// checks has the pools to be compared with their records, and creations those
@@ -50,12 +50,16 @@ type Filler struct {
 	checks    *workqueue.Queue[string]
 	creations *workqueue.Queue[string]
 	yielder   *yielder
+
+	mu   sync.Mutex     // guards held
+	held map[string]int // containers whose creation or loss is not on record yet, by workload
 }
 
 // Store is everything that the pool needs from the database.
 type Store interface {
 	Containers
 	Workloads
+	Breakers
 	EventLog
 }
 
@@ -63,7 +67,7 @@ type Store interface {
 func NewFiller(store Store, catalog *Catalog, provisioner *Provisioner, queue *WaitQueue, log *slog.Logger) *Filler {
 	f := &Filler{
 		store: store, catalog: catalog, provisioner: provisioner, queue: queue, log: log,
-		breakers: newBreakers(), protocol: provisioner.rt.Protocols().Current,
+		protocol: provisioner.rt.Protocols().Current, held: map[string]int{},
 		checks: workqueue.New(workqueue.Options[string]{Backoff: storeRetries}),
 		creations: workqueue.New(workqueue.Options[string]{
 			Group: func(workload string) string { return workload }, PerGroup: createsPerWorkload, Backoff: storeRetries,
@@ -108,9 +112,10 @@ type demand struct {
 	w       *workload.Workload
 	r       Record
 	counts  poolCounts
-	waiting int // claims that wait for a container, on all servers
-	missing int // containers to reach min_idle and for the waiting claims
-	room    int // containers to reach max_size
+	breaker Breaker // of any revision
+	waiting int     // claims that wait for a container, on all servers
+	missing int     // containers to reach min_idle and for the waiting claims
+	room    int     // containers to reach max_size
 }
 
 // assess returns the demand of a pool, or ErrWorkloadNotFound.
@@ -131,7 +136,13 @@ func (f *Filler) assess(ctx context.Context, id string) (demand, error) {
 	if err != nil {
 		return demand{}, err
 	}
-	d := demand{w: w, r: r, counts: summarize(counts, r.Revision, f.protocol, w.Pool.Reuse), waiting: f.queue.Waiting(id) + waitingOnPeers}
+	held := f.heldCount(id) // after the counts, and before the breaker
+	b, err := f.store.Breaker(ctx, id)
+	if err != nil {
+		return demand{}, err
+	}
+	d := demand{w: w, r: r, breaker: b, counts: summarize(counts, r.Revision, f.protocol, w.Pool.Reuse), waiting: f.queue.Waiting(id) + waitingOnPeers}
+	d.counts.creating = max(d.counts.creating, held)
 	d.missing = r.MinIdle + d.waiting - d.counts.usable - d.counts.creating
 	d.room = r.MaxSize - EffectiveSize(d.counts.total, kept, r.MaxSize)
 	return d, nil
@@ -157,8 +168,11 @@ func (f *Filler) reconcile(ctx context.Context, id string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	recovered, resetAt := f.breakers.reset(id)
-	f.recordRecovery(ctx, id, recovered)
+	resetAt := d.breaker.recoversAt()
+	if !resetAt.IsZero() && !resetAt.After(time.Now()) {
+		f.recordRecovery(ctx, d.breaker, true)
+		d.breaker, resetAt = Breaker{Workload: id}, time.Time{}
+	}
 	if d.r.Draining {
 		return time.Time{}, f.drain(ctx, d.r, d.counts)
 	}
@@ -185,7 +199,11 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	if err := f.makeRoom(ctx, d); err != nil || d.room <= 0 {
 		return f.logFailure(ctx, t.Key, err) // the end of a removal wakes the pool
 	}
+	release := f.hold(t.Key)
 	c, err := f.provisioner.record(ctx, d.r)
+	if err != nil {
+		release()
+	}
 	if errors.Is(err, ErrFull) {
 		return nil
 	}
@@ -198,17 +216,41 @@ func (f *Filler) create(ctx context.Context, t *workqueue.Task[string]) error {
 	}
 	t.Detach()
 	f.provision(ctx, c, d.w, d.r.Dir)
+	release()
+	f.Wake(t.Key) // also if the result could not be recorded, and so has no event
 	return nil
+}
+
+// hold counts a container as being created until release is called. It is
+// called before its creation or its loss is recorded: its failure has to be on
+// record before the pool replaces it.
+func (f *Filler) hold(id string) (release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.held[id]++
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.held[id]--; f.held[id] == 0 {
+			delete(f.held, id)
+		}
+	}
+}
+
+func (f *Filler) heldCount(id string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.held[id]
 }
 
 // postponed returns until when no container of a pool is created; zero: one can
 // be created now.
 func (f *Filler) postponed(d demand) time.Time {
-	k := f.breakers.get(d.r.ID, d.r.Revision)
-	if k.failures > 0 && k.retryAt.After(time.Now()) {
-		return k.retryAt
+	b := d.breaker.of(d.r.Revision)
+	if b.isOpen(time.Now()) {
+		return b.RetryAt
 	}
-	if k.failures > 0 && d.counts.creating >= halfOpenProbes {
+	if b.Failures > 0 && d.counts.creating >= halfOpenProbes {
 		return time.Now().Add(maxBackoff) // the end of the creation wakes the pool earlier
 	}
 	if d.waiting > 0 {
@@ -263,41 +305,61 @@ func (f *Filler) provision(parent context.Context, c Container, w *workload.Work
 	err := f.provisioner.create(ctx, c, w, seeds)
 	switch {
 	case err == nil:
-		f.recordRecovery(ctx, c.Workload, f.breakers.recordSuccess(c.Workload))
+		f.recordSuccess(ctx, c.Workload)
 	case parent.Err() != nil: // the server stops: this is not a failure of the workload
 	default:
 		f.recordFailure(parent, c, err, false)
 	}
-	f.Wake(c.Workload) // also if the result could not be recorded, and so has no event
 }
 
-// recordRecovery writes an event when a breaker was closed.
-func (f *Filler) recordRecovery(ctx context.Context, workload string, k breaker) {
-	if k.failures == 0 {
-		return
+// recordSuccess resets the workload's breaker, unless the workload is
+// crash-looping.
+func (f *Filler) recordSuccess(ctx context.Context, workload string) {
+	b, err := f.store.Breaker(context.WithoutCancel(ctx), workload)
+	if err == nil && b.Failures > 0 && !b.CrashLooping {
+		f.recordRecovery(ctx, b, false)
+	} else if err != nil {
+		f.log.Error("reading the failures of a pool failed", "workload", workload, "error", err)
 	}
-	f.appendEvent(ctx, activity.Event{
-		Type: activity.PoolRecovered, Workload: workload,
-		Message: fmt.Sprintf("container creation succeeded after %d failures", k.failures),
+}
+
+// recordRecovery resets a breaker that was read, and writes an event. A failure
+// that was recorded since counts, and so does one that makes the workload
+// crash-looping.
+func (f *Filler) recordRecovery(ctx context.Context, read Breaker, crashLooping bool) {
+	f.updateBreaker(ctx, read.Workload, func(b *Breaker) []activity.Event {
+		if b.Failures == 0 || b.CrashLooping != crashLooping || crashLooping && b.LastErrorAt.After(read.LastErrorAt) {
+			return nil
+		}
+		failures := b.Failures
+		*b = Breaker{Workload: b.Workload}
+		return []activity.Event{{
+			Type: activity.PoolRecovered, Workload: b.Workload,
+			Message: fmt.Sprintf("container creation succeeded after %d failures", failures),
+		}}
 	})
 }
 
 // recordFailure counts a failure in the workload's breaker and reports it.
 func (f *Filler) recordFailure(ctx context.Context, c Container, err error, crashLooping bool) {
-	k := f.breakers.recordFailure(c.Workload, c.Revision, err, crashLooping)
-	f.log.Warn("container creation failed; retrying", "workload", c.Workload, "container", c.ID, "failures", k.failures, "error", err)
-	f.appendEvent(ctx, activity.Event{
-		Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
-		Message: "container creation failed: " + err.Error(),
-		Data: activity.Data(activity.PoolWarningData{
-			Failures: k.failures, NextTry: k.retryAt.UTC().Truncate(time.Second), Revision: c.Revision,
-		}),
+	now, failures := time.Now().UTC(), 0
+	f.updateBreaker(ctx, c.Workload, func(b *Breaker) []activity.Event {
+		b.recordFailure(now, c.Revision, err, crashLooping)
+		failures = b.Failures
+		return []activity.Event{{
+			Type: activity.PoolWarning, Workload: c.Workload, Container: c.ID,
+			Message: "container creation failed: " + err.Error(),
+			Data: activity.Data(activity.PoolWarningData{
+				Failures: b.Failures, NextTry: b.RetryAt.UTC().Truncate(time.Second), Revision: c.Revision,
+			}),
+		}}
 	})
+	f.log.Warn("container creation failed; retrying", "workload", c.Workload, "container", c.ID, "failures", failures, "error", err)
 }
 
-// appendEvent writes an event of the pool and logs an error.
-func (f *Filler) appendEvent(ctx context.Context, e activity.Event) {
-	if err := f.store.Append(context.WithoutCancel(ctx), e); err != nil {
-		f.log.Error("writing event failed", "workload", e.Workload, "error", err)
+// updateBreaker changes a breaker and logs an error.
+func (f *Filler) updateBreaker(ctx context.Context, workload string, set func(*Breaker) []activity.Event) {
+	if err := f.store.UpdateBreaker(context.WithoutCancel(ctx), workload, set); err != nil {
+		f.log.Error("recording the failures of a pool failed", "workload", workload, "error", err)
 	}
 }

@@ -45,9 +45,9 @@ type HealthChecker struct {
 	rt    runtime.Runtime
 	store Containers
 	log   *slog.Logger
-	// onDestroying is called when an idle container was moved to Destroying.
-	onDestroying func(Container)
-	checks       *workqueue.Queue[containerKey]
+	// beginLoss is called before an idle container is moved to Destroying.
+	beginLoss func(workload string) (end func(*Container))
+	checks    *workqueue.Queue[containerKey]
 
 	mu       sync.Mutex // guards watched and verified
 	watched  map[string]*watchedContainer
@@ -64,9 +64,9 @@ type watchedContainer struct {
 }
 
 // NewHealthChecker returns a HealthChecker; Run checks the watched containers.
-func NewHealthChecker(rt runtime.Runtime, store Containers, onDestroying func(Container), log *slog.Logger) *HealthChecker {
+func NewHealthChecker(rt runtime.Runtime, store Containers, beginLoss func(workload string) (end func(*Container)), log *slog.Logger) *HealthChecker {
 	return &HealthChecker{
-		rt: rt, store: store, log: log, onDestroying: onDestroying,
+		rt: rt, store: store, log: log, beginLoss: beginLoss,
 		watched: map[string]*watchedContainer{}, verified: map[string]bool{},
 		checks: workqueue.New(workqueue.Options[containerKey]{
 			Group: containerKey.group, PerGroup: checksPerWorkload, Reserved: reservedChecks,
@@ -324,10 +324,12 @@ func (c *HealthChecker) applyResult(ctx context.Context, k Container, w *workloa
 		m := BeginDestroy(k.ID, []State{Idle}, err.Error())
 		m.Events = append([]activity.Event{{Type: activity.ContainerUnhealthy, Message: err.Error()}}, m.Events...)
 		k.Reason = err.Error()
+		end := c.beginLoss(k.Workload)
 		if _, err := c.store.UpdateContainer(ctx, m); err != nil {
+			end(nil)
 			return err
 		}
-		c.onDestroying(k)
+		end(&k)
 		return nil
 	case unhealthy && k.Health == Healthy:
 		return c.recordHealth(ctx, k, Unhealthy, err.Error())

@@ -330,7 +330,11 @@ func (m *Manager) Status(ctx context.Context, id string) (Status, error) {
 			s.Outdated += k.N
 		}
 	}
-	s.Fill = m.pools.filler.breakers.get(id, r.Revision).status(creating, r.Draining)
+	b, err := m.store.Breaker(ctx, id)
+	if err != nil {
+		return Status{}, err
+	}
+	s.Fill = b.of(r.Revision).status(creating, r.Draining)
 	return s, nil
 }
 

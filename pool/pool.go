@@ -2,10 +2,8 @@ package pool
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,18 +26,17 @@ type Pools struct {
 	watcher *Watcher
 	store   Store
 	log     *slog.Logger
-	leading atomic.Bool // while Run runs
 }
 
 // New returns the pools of a server. They do nothing before Run. checkSink
 // returns an error if this server cannot open the sink of a workload.
 func New(store Store, rt runtime.Runtime, runner *runner.Runner, checkSink func(context.Context, *workload.Sync) error, log *slog.Logger) *Pools {
 	p := &Pools{Catalog: NewCatalog(store), Queue: NewWaitQueue(), store: store, log: log}
-	p.Health = NewHealthChecker(rt, store, p.onContainerLost, log)
+	p.Health = NewHealthChecker(rt, store, p.beginLoss, log)
 	provisioner := NewProvisioner(store, rt, runner, p.Health, log)
 	p.reaper = NewReaper(store, p.Catalog, provisioner, log)
 	p.filler = NewFiller(store, p.Catalog, provisioner, p.Queue, log)
-	p.watcher = NewWatcher(store, rt, p.onContainerLost, log)
+	p.watcher = NewWatcher(store, rt, p.beginLoss, log)
 	p.Manager = &Manager{store: store, rt: rt, pools: p, checkSink: checkSink}
 	return p
 }
@@ -58,26 +55,18 @@ func (p *Pools) Wake(workload string) {
 	p.Queue.NotifyFirst(workload)
 }
 
-// onContainerLost handles a container that has exited or become unhealthy. c is
-// its previous record, with the reason.
-func (p *Pools) onContainerLost(c Container) {
-	p.filler.recordEarlyExit(context.Background(), c)
-}
-
-// ApplyFillEvent applies the fill status that the leader has published in an
-// event PoolWarning or PoolRecovered. It does nothing if this server is the
-// leader.
-func (p *Pools) ApplyFillEvent(e activity.Event) {
-	if p.leading.Load() {
-		return
+// beginLoss is called before a container is recorded as exited or unhealthy. The
+// returned function is called afterwards, with the previous record and the
+// reason, or with nil if nothing was recorded.
+func (p *Pools) beginLoss(workload string) (end func(*Container)) {
+	release := p.filler.hold(workload)
+	return func(lost *Container) {
+		if lost != nil {
+			p.filler.recordEarlyExit(context.Background(), *lost)
+		}
+		release()
+		p.filler.Wake(workload) // the events may have come before
 	}
-	var data activity.PoolWarningData
-	if e.Type == activity.PoolWarning && (json.Unmarshal(e.Data, &data) != nil || data.Failures == 0) {
-		return // a warning about something else
-	}
-	p.filler.breakers.apply(e.Workload, breaker{
-		revision: data.Revision, failures: data.Failures, retryAt: data.NextTry, lastError: e.Message, lastErrorAt: e.Time,
-	})
 }
 
 // WakeFiller requests a check of the workload's pool by the Filler only.
@@ -129,8 +118,6 @@ func (p *Pools) watchExisting(ctx context.Context) error {
 // Run manages the pools until ctx ends. Containers and claims continue to exist
 // when it returns.
 func (p *Pools) Run(ctx context.Context) error {
-	p.leading.Store(true)
-	defer p.leading.Store(false)
 	if err := p.watchExisting(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil

@@ -102,7 +102,7 @@ func (f *Filler) makeRoom(ctx context.Context, d demand) error {
 	t := d.counts
 	atCapacity := d.room <= 0 && t.destroying == 0 && t.creating == 0
 	shortfall := d.missing - max(d.room, 0) - t.destroying // number of containers that need an eviction
-	if f.breakers.get(d.r.ID, d.r.Revision).failures > 0 {
+	if d.breaker.of(d.r.Revision).Failures > 0 {
 		return nil
 	}
 	switch {

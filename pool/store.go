@@ -104,3 +104,14 @@ type Workloads interface {
 	// ErrWorkloadNotFound.
 	RemoveWorkload(ctx context.Context, id string, events ...activity.Event) error
 }
+
+// Breakers is the store of the breakers of pools.
+type Breakers interface {
+	// Breaker returns the breaker of a workload; without failures if it has none
+	// on record.
+	Breaker(ctx context.Context, workload string) (Breaker, error)
+	// UpdateBreaker changes the breaker of a workload and writes the events that
+	// set returns, in one transaction. set may run more than once and must not
+	// block. A breaker without failures is removed.
+	UpdateBreaker(ctx context.Context, workload string, set func(*Breaker) []activity.Event) error
+}

@@ -20,10 +20,10 @@ import (
 // watches the engine, and by comparison when it starts and whenever the engine
 // is available again.
 type Watcher struct {
-	store  watcherStore
-	rt     runtime.Runtime
-	onExit func(Container)
-	log    *slog.Logger
+	store     watcherStore
+	rt        runtime.Runtime
+	beginLoss func(workload string) (end func(*Container))
+	log       *slog.Logger
 
 	connected chan struct{}      // holds one signal: the watch has begun
 	orphans   map[string]*orphan // of the goroutine that reconciles
@@ -35,10 +35,10 @@ type watcherStore interface {
 	EventLog
 }
 
-// NewWatcher returns a Watcher; it calls onExit after each exit that it records.
-func NewWatcher(store watcherStore, rt runtime.Runtime, onExit func(Container), log *slog.Logger) *Watcher {
+// NewWatcher returns a Watcher; it calls beginLoss before it records an exit.
+func NewWatcher(store watcherStore, rt runtime.Runtime, beginLoss func(workload string) (end func(*Container)), log *slog.Logger) *Watcher {
 	return &Watcher{
-		store: store, rt: rt, onExit: onExit, log: log, connected: make(chan struct{}, 1), orphans: map[string]*orphan{},
+		store: store, rt: rt, beginLoss: beginLoss, log: log, connected: make(chan struct{}, 1), orphans: map[string]*orphan{},
 	}
 }
 
@@ -190,31 +190,20 @@ func (w *Watcher) status(ctx context.Context, id string) (runtime.Status, error)
 // reported and belongs to its tenant until it is released. If the container is
 // being created or destroyed, that flow detects the exit.
 func (w *Watcher) handleExit(ctx context.Context, d runtime.Exit) {
-	var c Container
-	recorded := false
-	err := retryWrite(ctx, func(ctx context.Context) (err error) {
-		c, recorded, err = w.recordExit(ctx, d)
-		return err
-	})
-	if err != nil {
-		if !isConflict(err) && ctx.Err() == nil {
-			w.log.Error("recording container exit failed", "container", d.ID, "error", err)
-		}
-		return
-	}
-	if recorded {
-		w.onExit(c)
+	err := retryWrite(ctx, func(ctx context.Context) error { return w.recordExit(ctx, d) })
+	if err != nil && !isConflict(err) && ctx.Err() == nil {
+		w.log.Error("recording container exit failed", "container", d.ID, "error", err)
 	}
 }
 
-// recordExit records an exit and reports whether there was anything to record.
-func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bool, error) {
+// recordExit records an exit, unless it is on record or the container has ended.
+func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) error {
 	c, err := w.store.Container(ctx, d.ID)
 	if err != nil || (c.State != Idle && c.State != Claimed) || c.Health == Exited {
-		return c, false, err
+		return err
 	}
 	if w.rt.Protocols().IsNewer(c.Protocol) {
-		return c, false, nil // a newer server detects the exit, too
+		return nil // a newer server detects the exit, too
 	}
 	reason := fmt.Sprintf("its main process exited with code %d", d.ExitCode)
 	if d.OOMKilled {
@@ -226,10 +215,16 @@ func (w *Watcher) recordExit(ctx context.Context, d runtime.Exit) (Container, bo
 	}
 	m := BeginDestroy(c.ID, []State{Idle}, reason)
 	m.Events = append([]activity.Event{event}, m.Events...)
+	end := w.beginLoss(c.Workload)
 	_, err = w.store.UpdateContainer(ctx, m)
 	if isConflict(err) {
 		_, err = w.store.UpdateContainer(ctx, Note(c.ID, Claimed, func(c *Container) { c.Health, c.Reason = Exited, reason }, event))
 	}
+	if err != nil {
+		end(nil)
+		return err
+	}
 	c.Reason = reason
-	return c, err == nil, err
+	end(&c)
+	return nil
 }

@@ -143,6 +143,9 @@ func (db *DB) RemoveWorkload(ctx context.Context, id string, events ...activity.
 		if err := t.execLater(deleteRevisions, id); err != nil {
 			return err
 		}
+		if err := t.execLater(deleteBreaker, id); err != nil {
+			return err
+		}
 		return addWorkloadEvents(t, id, events)
 	})
 	if err != nil {

@@ -159,9 +159,8 @@ var pools = []mutation{
 	{
 		desc: "containers that fail together count as consecutive failures", test: "TestBreakerCountsABurstOnce",
 		file: "pool/breaker.go",
-		old: `	if now.Before(k.retryAt) {
-		k.lastError, k.lastErrorAt = err.Error(), now
-		return *k
+		old: `	if b.isOpen(now) {
+		return
 	}
 `,
 	},
@@ -346,5 +345,43 @@ var pools = []mutation{
 		file: "pool/reaper.go",
 		old:  `r.destroy(ctx, t.Key.id, t.Park)`,
 		new:  `r.destroy(ctx, t.Key.id, func() {})`,
+	},
+	{
+		desc: "a container is replaced before its failure is on record", test: "TestCreateFailuresBackOff",
+		file: "pool/filler.go",
+		old:  `max(d.counts.creating, held)`,
+		new:  `max(d.counts.creating, 0*held)`,
+	},
+	{
+		desc: "a container that exited is replaced before that is on record", test: "TestCrashLoopBacksOff",
+		file: "pool/pool.go",
+		old:  `	release := p.filler.hold(workload)`,
+		new:  `	release := func() {}`,
+	},
+	{
+		desc: "a clock that was set back keeps a pool empty", test: "TestBreakerAfterClockWasSetBack",
+		file: "pool/breaker.go",
+		old:  ` && b.RetryAt.Before(now.Add(2*maxBackoff))`,
+	},
+	{
+		desc: "a success ends the backoff of a crash loop", test: "TestCrashLoopBacksOff",
+		file: "pool/filler.go",
+		old: `b.Failures > 0 && !b.CrashLooping {
+		f.recordRecovery(ctx, b, false)`,
+		new: `b.Failures > 0 {
+		f.recordRecovery(ctx, b, b.CrashLooping)`,
+	},
+	{
+		desc: "the failures of a pool are not on record", test: "TestFailuresSurviveRestart",
+		file: "store/breakers.go", pkg: "pool",
+		old: `		return execLater(t, putBreaker, &b)`,
+		new: `		_ = putBreaker
+		return nil`,
+	},
+	{
+		desc: "the failures of a deleted workload stay on record", test: "TestSQLite",
+		file: "store/breakers.go",
+		old:  `if b.Failures == 0 || isDeleted {`,
+		new:  `if b.Failures == 0 {`,
 	},
 }

@@ -21,6 +21,7 @@ import (
 type Store interface {
 	pool.Containers
 	pool.Workloads
+	pool.Breakers
 	pool.EventLog
 	claim.Store
 	hooks.Recorder
@@ -80,6 +81,7 @@ func Run(t *testing.T, open func(t *testing.T) Store) {
 		{"time of the last wipe is recorded", wipedAt},
 		{"workload is put, read and removed", workloads},
 		{"revision stays while in use", revisions},
+		{"failures of pools", breakers},
 		{"run has one start and one end", runLife},
 		{"run event is complete", runEventData},
 		{"run is skipped", runSkipped},
