@@ -114,8 +114,8 @@ var pools = []mutation{
 	{
 		desc: "a container kept for its tenant is evicted although creation fails", test: "TestNoEvictionWhileCreateFails",
 		file: "pool/scaledown.go",
-		old:  `	if f.breakers.get(d.r.ID, d.r.Revision).failures > 0 {`,
-		new:  `	if f.breakers.get(d.r.ID, d.r.Revision).failures < 0 {`,
+		old:  `	if d.breaker.of(d.r.Revision).Failures > 0 {`,
+		new:  `	if d.breaker.of(d.r.Revision).Failures < 0 {`,
 	},
 	{
 		desc: "a container that the database does not know is removed at once", test: "TestOrphanGraceAcrossReconciles",
