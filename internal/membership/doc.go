@@ -4,12 +4,9 @@
 //
 // # States of a server
 //
-//	             Register            Campaign                 ctx ends, OnLead has returned
-//	(starting) ───────────→ member ───────────→ leader ────────────────────→ member
-//	                         │  │                 │                          (resigned)
-//	                   Leave │  │ fenced          │ fenced, or another           │ Leave
-//	                         ↓  ↓                 ↓ server became leader         ↓
-//	                      (left) (exited at once) ←┘                           (left)
+//	starting ──Register─→ member ──Campaign─→ leader ──OnLead returned, Resign─→ member ──Leave─→ left
+//	                        │                   │
+//	                        └───────────────────┴── fenced, or replaced as leader ─→ exits at once
 //
 // A server registers, and renews its lease every HeartbeatInterval (Renew). It
 // campaigns after each renewal until it leads (Run). A new leader first fences
@@ -57,4 +54,13 @@
 // expired server nor becomes leader in place of an expired one. What needs no
 // judgment is possible at once: a leadership that is free, and the work of a
 // server that left.
+//
+// # Limits
+//
+// The lease is checked before a call of the engine, not during it. A process that
+// is stopped between the check and the request sends the request late; what
+// matters carries a fence of its own (package runtime). A virtual machine that is
+// paused without its clocks noticing trusts its lease until its next renewal. A
+// server whose wall clock is set back while its machine is suspended does not
+// notice the suspension.
 package membership

@@ -47,7 +47,7 @@ type lease struct {
 	clock clock
 
 	mu         sync.Mutex    // guards the fields below
-	valid      bool          // it was renewed, and this server has not left
+	valid      bool          // it was renewed once
 	left       bool          // this server left, or was fenced
 	begin, end reading       // of the last successful renewal
 	time       time.Time     // of that renewal, by the database's clock
