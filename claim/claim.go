@@ -126,7 +126,7 @@ func (c Claim) LastActive() time.Time {
 // Subject returns the subject of the claim's hooks.
 func (c Claim) Subject() runner.Subject {
 	return runner.Subject{
-		Workload: c.Workload, Container: c.Container,
+		Workload: c.Workload, Container: c.Container, Fence: c.ContainerFence,
 		Claim: c.ID, Tenant: c.Tenant, Source: string(c.Source),
 	}
 }

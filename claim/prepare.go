@@ -99,7 +99,7 @@ func (a *acquisition) seed(ctx context.Context) error {
 	if a.hasSyncOnClaim() {
 		covered = func(path string) bool { return a.latest.Covers(a.w.Sync, path) }
 	}
-	seeded, err := pool.Seed(ctx, a.rt, a.claim.Container, a.w, a.seedDir, covered)
+	seeded, err := pool.Seed(ctx, a.rt, a.claim.Container, a.claim.ContainerFence, a.w, a.seedDir, covered)
 	a.changed = a.changed || seeded || err != nil
 	return err
 }

@@ -1,6 +1,7 @@
 package claim_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"github.com/hostler/hostler/pool"
 	"github.com/hostler/hostler/release"
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/fake"
 	"github.com/hostler/hostler/snapshot/snapshottest"
 )
 
@@ -218,5 +220,46 @@ func TestPreDestroyTenantAfterFailedWipe(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, runs, 1)
 		require.Equal(t, "ada", runs[0].Tenant)
+	})
+}
+
+// Every hook and every copy into a container carries the fence of its flow, so
+// that one of an earlier flow that is late does not reach the next tenant. A
+// health check belongs to no flow.
+func TestHooksAndCopiesCarryFence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newSeeded(t, strings.Replace(seededFile, "hooks:\n", `hooks:
+  post_create: [{ name: created, command: [box, echo, created] }]
+  pre_release: [{ name: saved, command: [box, echo, saved] }]
+`, 1))
+		seen := make(map[string]bool)
+		check := func(ctx context.Context, call fake.Call) error {
+			c, err := h.Pools.Container(ctx, call.ID)
+			if err != nil {
+				return err
+			}
+			name, want := call.Op, c.Fence
+			if len(call.Command.Args) == 3 {
+				name = call.Command.Args[2]
+			}
+			if name == "healthy" {
+				want = 0
+			}
+			if call.Fence != want {
+				t.Errorf("%s has the fence %d, want %d", call, call.Fence, want)
+			}
+			seen[name] = true
+			return nil
+		}
+		h.RT.Before("exec", check)
+		h.RT.Before("put", check)
+		for range 2 {
+			c := h.Claim("w", "ada")
+			require.NotZero(t, c.ContainerFence)
+			h.Release(c)
+		}
+		for _, name := range []string{"put", "created", "migrated", "saved", "healthy"} {
+			require.True(t, seen[name], name)
+		}
 	})
 }

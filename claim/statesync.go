@@ -115,7 +115,7 @@ func (ss *StateSync) download(ctx context.Context, c Claim, w *workload.Workload
 	if err := ss.recordTransfer(ctx, c, activity.SyncStarted, "download", "for the claim", activity.SyncStartedData{Direction: "download"}, nil); err != nil {
 		return c, snapshot.Transfer{}, err
 	}
-	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container})
+	t, err := sink.Download(ctx, ss.rt, snapshot.Destination{Owner: snapshotOwner(c), Container: c.Container, Fence: c.ContainerFence})
 	c, err = ss.finishTransfer(ctx, c, "download", t, err)
 	return c, t, err
 }

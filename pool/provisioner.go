@@ -46,7 +46,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 	var endpoint runtime.Endpoint
 	needsBaseline := w.Pool.Reuse == workload.ReuseWipe
 	// A container whose creation was interrupted is destroyed, never resumed.
-	subject := runner.Subject{Workload: c.Workload, Container: c.ID, NoPriorRuns: true}
+	subject := runner.Subject{Workload: c.Workload, Container: c.ID, Fence: c.Fence, NoPriorRuns: true}
 	err := flow.Run(ctx, "create",
 		flow.Step{Name: "record", Undo: func(ctx context.Context, cause error) error {
 			return retryWrite(ctx, func(ctx context.Context) error {
@@ -61,7 +61,7 @@ func (p *Provisioner) create(ctx context.Context, c Container, w *workload.Workl
 		}},
 		// If claims download tenants' state, they also copy the seeds.
 		flow.Step{Name: "seed", When: func() bool { return w.Sync == nil || !w.Sync.Policy.OnClaim }, Do: func(ctx context.Context) error {
-			seeded, err := Seed(ctx, p.rt, c.ID, w, seeds, nil)
+			seeded, err := Seed(ctx, p.rt, c.ID, c.Fence, w, seeds, nil)
 			if err != nil || !seeded {
 				return err
 			}
@@ -160,7 +160,7 @@ func (p *Provisioner) markGone(ctx context.Context, c Container) error {
 // error means that the engine or the database is unavailable.
 func (p *Provisioner) preDestroy(ctx context.Context, c Container, w *workload.Workload) error {
 	outcome, err := p.runner.Fire(ctx, hooks.PreDestroy, w.Hooks, runner.Subject{
-		Workload: c.Workload, Container: c.ID, Tenant: c.Tenant, Protocol: c.Protocol,
+		Workload: c.Workload, Container: c.ID, Fence: c.Fence, Tenant: c.Tenant, Protocol: c.Protocol,
 	})
 	if outcome.Failure != nil {
 		p.log.Info("pre_destroy hook failed; destroying container", "container", c.ID, "error", outcome.Failure)

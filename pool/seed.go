@@ -25,7 +25,7 @@ var ErrSeed = errors.New("cannot seed")
 // container paths for which covered returns true, if covered is not nil, and
 // directories that are then empty. Seed reports whether there was a volume to
 // seed.
-func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workload, dir string, covered func(path string) bool) (bool, error) {
+func Seed(ctx context.Context, files runtime.Files, id string, fence int64, w *workload.Workload, dir string, covered func(path string) bool) (bool, error) {
 	if covered == nil {
 		covered = func(string) bool { return false }
 	}
@@ -37,7 +37,7 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 		if dir == "" {
 			return seeded, fmt.Errorf("%w volume %s: the workload was not loaded from a directory", ErrSeed, v.Name)
 		}
-		if err := seedVolume(ctx, files, id, v, dir, covered); err != nil {
+		if err := seedVolume(v, dir, covered, func(r io.Reader) error { return files.CopyIn(ctx, id, v.Target, fence, r) }); err != nil {
 			return seeded, err
 		}
 		seeded = true
@@ -46,7 +46,7 @@ func Seed(ctx context.Context, files runtime.Files, id string, w *workload.Workl
 }
 
 // seedVolume streams one directory into one volume.
-func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.Volume, dir string, covered func(string) bool) error {
+func seedVolume(v workload.Volume, dir string, covered func(string) bool, copyIn func(tar io.Reader) error) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return fmt.Errorf("%w volume %s: %w", ErrSeed, v.Name, err)
@@ -66,7 +66,7 @@ func seedVolume(ctx context.Context, files runtime.Files, id string, v workload.
 		w.CloseWithError(err)
 		return err
 	})
-	err = files.CopyIn(ctx, id, v.Target, r)
+	err = copyIn(r)
 	r.CloseWithError(io.ErrClosedPipe)
 	if packErr := g.Wait(); packErr != nil && !errors.Is(packErr, io.ErrClosedPipe) {
 		err = errors.Join(err, packErr)

@@ -33,6 +33,7 @@ type Command struct {
 	Stdin       []byte            // at most MaxStdin; empty for none
 	Timeout     time.Duration     // from its start; 0 for DefaultTimeout
 	Grace       time.Duration     // 0 for DefaultGrace
+	Fence       int64             // of the flow; 0 for none. See Runtime.
 }
 
 // Result is how a command ended.

@@ -37,7 +37,10 @@ import (
 // grows whenever another flow or another server becomes responsible for the
 // container. The container remembers the greatest one, also across a restart by
 // its engine, and rejects a smaller one with ErrStaleFence. An equal one is
-// accepted.
+// accepted. Exec and CopyIn carry the fence of their flow as well: they are
+// rejected once the container has received a greater one, and are not remembered
+// themselves. A fence of 0 is that of no flow, such as a health check, and is
+// accepted there.
 //
 // For a container that a newer server created, every call that would change it
 // returns ErrNewer, Destroy included, and so does every call that needs a
@@ -153,7 +156,7 @@ type Files interface {
 	// container. What it creates belongs to the container's user. An entry that
 	// points outside dir, and one that is not a file, directory or symbolic
 	// link, is ErrBadArchive. What was unpacked before the error stays.
-	CopyIn(ctx context.Context, id, dir string, tar io.Reader) error
+	CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error
 	// CopyOut packs what is below dir into a tar stream with names relative to
 	// dir. A missing dir is ErrFileNotFound. Reading returns io.EOF only after
 	// the last byte of a complete archive; anything else is an error. The caller

@@ -20,6 +20,7 @@ import (
 type Destination struct {
 	Owner
 	Container string
+	Fence     int64 // of the flow, as runtime.Files.CopyIn takes it
 	// Progress is as in Origin.
 	Progress func(received int64)
 }
@@ -184,7 +185,7 @@ func (d *download) streamDir(ctx context.Context, dir, below string, fill func(*
 		w.CloseWithError(err)
 		return err
 	})
-	err := d.files.CopyIn(to.ctx, d.to.Container, dir, r)
+	err := d.files.CopyIn(to.ctx, d.to.Container, dir, d.to.Fence, r)
 	r.CloseWithError(errUploadAborted)
 	if fillErr := g.Wait(); fillErr != nil && !errors.Is(fillErr, errUploadAborted) {
 		return fillErr

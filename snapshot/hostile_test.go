@@ -21,7 +21,7 @@ import (
 // archiveFunc implements containers whose archive a function writes.
 type archiveFunc func(ctx context.Context, id string, w *tar.Writer) error
 
-func (archiveFunc) CopyIn(context.Context, string, string, io.Reader) error { return nil }
+func (archiveFunc) CopyIn(context.Context, string, string, int64, io.Reader) error { return nil }
 
 func (a archiveFunc) CopyOut(ctx context.Context, id, _ string) (io.ReadCloser, error) {
 	r, w := io.Pipe()
@@ -220,7 +220,7 @@ func (*recordingContainer) CopyOut(context.Context, string, string) (io.ReadClos
 	return nil, runtime.ErrFileNotFound
 }
 
-func (c *recordingContainer) CopyIn(_ context.Context, _, _ string, archive io.Reader) error {
+func (c *recordingContainer) CopyIn(_ context.Context, _, _ string, _ int64, archive io.Reader) error {
 	r := tar.NewReader(archive)
 	for {
 		h, err := r.Next()

@@ -73,7 +73,7 @@ func (h *harness) container(files ...file) string {
 
 func (h *harness) put(id, dir string, files ...file) {
 	h.Helper()
-	require.NoError(h, h.rt.CopyIn(h.Context(), id, dir, bytes.NewReader(pack(h, files...))))
+	require.NoError(h, h.rt.CopyIn(h.Context(), id, dir, 0, bytes.NewReader(pack(h, files...))))
 }
 
 // file is one entry of an archive.

@@ -235,7 +235,7 @@ type hangingContainer struct {
 	after int64
 }
 
-func (c *hangingContainer) CopyIn(ctx context.Context, _, _ string, archive io.Reader) error {
+func (c *hangingContainer) CopyIn(ctx context.Context, _, _ string, _ int64, archive io.Reader) error {
 	if _, err := io.CopyN(io.Discard, archive, c.after); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}

@@ -124,7 +124,7 @@ func peakMemory(t testing.TB, reset bool) int64 {
 // which does not compress and needs no memory.
 type generatedContainer int64
 
-func (generatedContainer) CopyIn(context.Context, string, string, io.Reader) error { return nil }
+func (generatedContainer) CopyIn(context.Context, string, string, int64, io.Reader) error { return nil }
 
 func (g generatedContainer) CopyOut(_ context.Context, id, _ string) (io.ReadCloser, error) {
 	var seed [32]byte

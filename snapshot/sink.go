@@ -13,8 +13,8 @@ import (
 type Files interface {
 	// CopyIn unpacks an archive into an existing directory;
 	// runtime.ErrFileNotFound when there is none. It fails when reading the
-	// archive fails.
-	CopyIn(ctx context.Context, id, dir string, tar io.Reader) error
+	// archive fails, and if the container has received a greater fence.
+	CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error
 	// CopyOut packs the contents of a directory; runtime.ErrFileNotFound when
 	// there is none. Only a complete archive ends in io.EOF.
 	CopyOut(ctx context.Context, id, dir string) (io.ReadCloser, error)

@@ -32,7 +32,7 @@ func (s *fixedArchive) CopyOut(context.Context, string, string) (io.ReadCloser, 
 	return io.NopCloser(io.MultiReader(bytes.NewReader(s.data), failingContainer{s.end})), nil
 }
 
-func (s *fixedArchive) CopyIn(_ context.Context, _, _ string, r io.Reader) error {
+func (s *fixedArchive) CopyIn(_ context.Context, _, _ string, _ int64, r io.Reader) error {
 	_, err := io.Copy(io.Discard, r)
 	return err
 }
@@ -48,7 +48,7 @@ type archiveChecker struct {
 	whole bool
 }
 
-func (s *archiveChecker) CopyIn(_ context.Context, _, _ string, r io.Reader) error {
+func (s *archiveChecker) CopyIn(_ context.Context, _, _ string, _ int64, r io.Reader) error {
 	in := tar.NewReader(r)
 	for {
 		_, err := in.Next()

@@ -36,6 +36,7 @@ func (s *supervisor) applyChange(r shim.Request) error {
 			}
 			return err
 		}
+		s.admitted.Store(s.fence.current)
 	}
 	if s.waitsForStart && r.Op != shim.OpStartMain {
 		return errWaitsForStart

@@ -12,7 +12,12 @@ import (
 
 // execute runs a command that was not requested before, and records its
 // outcome.
-func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run) {
+func (s *supervisor) execute(ctx context.Context, r *run, spec shim.Run, fence int64) {
+	// A change that has begun since the request was checked may have missed it.
+	if s.checkFence(fence) != nil {
+		s.runs.finish(r, lostResponse)
+		return
+	}
 	result, err := s.runInWorker(ctx, r, spec)
 	if err != nil {
 		s.runs.finish(r, shim.Response{Error: shim.NewWireError(err)})

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/hostler/hostler/runtime"
+	"github.com/hostler/hostler/runtime/shim"
 )
 
 // fence is the greatest number that a change of this container has carried. To
@@ -55,6 +56,17 @@ func (f *fence) admit(number int64) error {
 		}
 	}
 	f.current = number
+	return nil
+}
+
+// checkFence refuses a command or a copy with a smaller fence than an earlier
+// change had. It does not record a greater one: that would cost each first
+// command of a flow two writes to the disk. A command that exists when a change
+// begins is killed by it.
+func (s *supervisor) checkFence(number int64) error {
+	if current := s.admitted.Load(); number != shim.NoFence && number < current {
+		return fmt.Errorf("%w: its fence is %d, got %d", runtime.ErrStaleFence, current, number)
+	}
 	return nil
 }
 

@@ -18,6 +18,7 @@ import (
 // the process or need a new namespace.
 var childCommands = map[string]func() int{
 	"init":     func() int { return runInit(nil) },
+	"untar":    func() int { return runUntar(os.Args[2:]) },
 	"start":    func() int { return runStart(nil) },
 	"worker":   func() int { return runWorker(os.Args[2:]) },
 	"own":      printShimUser,

@@ -63,13 +63,16 @@ func (r *runs) get(id string) *run {
 	return r.byID[id]
 }
 
+// lostResponse is the outcome of a command that a change of the container ended.
+var lostResponse = shim.Response{Error: &shim.WireError{
+	Code: shim.CodeContainerExited, Detail: "every process was killed while the command was running"}}
+
 // finish records the outcome of a run.
 func (r *runs) finish(ended *run, response shim.Response) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if ended.lost {
-		response = shim.Response{Error: &shim.WireError{
-			Code: shim.CodeContainerExited, Detail: "every process was killed while the command was running"}}
+		response = lostResponse
 	}
 	ended.response = response
 	ended.cancel()

@@ -135,11 +135,17 @@ func (c *session) handleRun(in *shim.Incoming) error {
 	if spec == nil || spec.RunID == "" || len(spec.Args) == 0 || spec.Timeout <= 0 {
 		return errInvalidRequest
 	}
+	// A stale request for a new command leaves no record: the same command of a
+	// later flow runs.
+	if err := c.supervisor.checkFence(in.Request.Fence); err != nil && c.supervisor.runs.get(spec.RunID) == nil {
+		go respond(in, shim.Response{}, err) // ends with the write, which has a timeout
+		return nil
+	}
 	// The command outlives the session that requests it.
 	ctx, cancel := context.WithCancel(context.Background())
 	known, created := c.supervisor.runs.getOrCreate(spec.RunID, cancel)
 	if created {
-		go c.supervisor.execute(ctx, known, *spec) // ends with the command
+		go c.supervisor.execute(ctx, known, *spec, in.Request.Fence) // ends with the command
 	} else {
 		cancel()
 	}

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -54,6 +55,8 @@ type supervisor struct {
 	changeSem chan struct{}
 	baseline  *baseline // nil before RecordBaseline; guarded by changeSem
 	fence     fence     // guarded by changeSem
+	// admitted is the fence for requests that do not hold changeSem.
+	admitted atomic.Int64
 	// waitsForStart is true until the first change after a restart by the
 	// engine: the main process is left to OpStartMain. Guarded by changeSem.
 	waitsForStart bool
@@ -107,6 +110,7 @@ func runInit(args []string) int {
 		logError("start", err)
 		return exitFailed
 	}
+	s.admitted.Store(s.fence.current)
 	if config.Socket == "" {
 		config.Socket = defaultSocket()
 	}

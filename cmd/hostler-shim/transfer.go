@@ -47,7 +47,7 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	case <-in.Closed():
 		return errSessionLost
 	}
-	m, err := s.startTransferProcess(in.Request)
+	m, err := s.admitTransfer(in.Request)
 	<-s.changeSem
 	if err != nil {
 		return fmt.Errorf("start the transfer process: %w", err)
@@ -58,6 +58,16 @@ func (s *supervisor) transferFiles(in *shim.Incoming) error {
 	}
 	go m.killOnReset(in.Stream(0)) // ends with the transfer process
 	return m.copyData(in)
+}
+
+// admitTransfer starts a transfer process unless the flow of the request is no
+// longer responsible for the container. Reading needs no fence. The caller holds
+// changeSem.
+func (s *supervisor) admitTransfer(r shim.Request) (*transferProcess, error) {
+	if err := s.checkFence(r.Fence); err != nil {
+		return nil, err
+	}
+	return s.startTransferProcess(r)
 }
 
 var errSessionLost = errors.New("connection lost")

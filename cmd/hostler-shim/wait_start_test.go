@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -79,6 +80,9 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		t.Parallel()
 		s, exited := startInit(t, "5")
 		require.ErrorIs(t, s.StartMain(t.Context(), 4), runtime.ErrStaleFence)
+		require.NoError(t, s.StartMain(t.Context(), shim.NoFence))
+		_, err := s.Exec(t.Context(), runtime.Command{Args: []string{"true"}, Fence: 4})
+		require.ErrorIs(t, err, runtime.ErrStaleFence)
 		require.NoError(t, s.StartMain(t.Context(), 5))
 		require.NoError(t, s.StartMain(t.Context(), 5), "the response was lost")
 		require.NoError(t, s.Restart(t.Context(), 5), "it runs")
@@ -97,4 +101,48 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		s, _ := startInit(t, "")
 		require.NoError(t, s.Restart(t.Context(), 1), "the main process was started")
 	})
+}
+
+// A command or a copy of an older flow is refused, and leaves no record. One of
+// no flow is accepted.
+func TestCommandsAndCopiesOfOlderFlow(t *testing.T) {
+	t.Parallel()
+	s, _ := startInit(t, "")
+	ctx := t.Context()
+	command := func(id string, fence int64) runtime.Command {
+		return runtime.Command{RunID: id, Args: []string{"true"}, Fence: fence}
+	}
+	_, err := s.Exec(ctx, command("a", 4))
+	require.NoError(t, err, "no change has carried a fence")
+	require.NoError(t, s.Restart(ctx, 5))
+	_, err = s.Exec(ctx, command("b", 4))
+	require.ErrorIs(t, err, runtime.ErrStaleFence)
+	_, err = s.WaitResult(ctx, command("b", 4))
+	require.ErrorIs(t, err, runtime.ErrUnknownRun)
+	for _, fence := range []int64{5, shim.NoFence, 6} {
+		result, err := s.Exec(ctx, command("b", fence))
+		require.NoError(t, err)
+		require.True(t, result.OK())
+	}
+	_, err = s.Exec(ctx, command("b", 4))
+	require.NoError(t, err, "the outcome of a command that ran")
+
+	empty := func() io.Reader { return bytes.NewReader(make([]byte, 1024)) } // the end of an archive
+	require.ErrorIs(t, s.CopyIn(ctx, "/", 4, empty()), runtime.ErrStaleFence)
+	for _, fence := range []int64{5, shim.NoFence, 6} {
+		require.NoError(t, s.CopyIn(ctx, "/", fence, empty()))
+	}
+	require.NoError(t, s.Restart(ctx, 5), "a command raises no fence")
+}
+
+// A command that was admitted just before a change, and that the change has not
+// ended, does not run.
+func TestCommandAdmittedBeforeChange(t *testing.T) {
+	t.Parallel()
+	s := newSupervisor(shim.Config{HostProcess: true})
+	r, created := s.runs.getOrCreate("k", func() {})
+	require.True(t, created)
+	s.admitted.Store(5)
+	s.execute(t.Context(), r, shim.Run{RunID: "k"}, 4)
+	require.Equal(t, lostResponse, s.runs.response(r))
 }

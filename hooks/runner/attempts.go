@@ -14,9 +14,9 @@ import (
 
 // runHook runs one hook according to its policy. run is the record of its first
 // attempt, prior are the attempts on record. An error ends the point.
-func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, source string, prior []hooks.Run) ([]hooks.Run, error) {
+func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, prior []hooks.Run) ([]hooks.Run, error) {
 	var runs []hooks.Run
-	for o, err := range r.attempts(ctx, h, run, source, prior) {
+	for o, err := range r.attempts(ctx, h, run, s, prior) {
 		if o.run.State != "" {
 			runs = append(runs, o.run)
 		}
@@ -48,7 +48,7 @@ func (r *Runner) runHook(ctx context.Context, h hooks.Hook, run hooks.Run, sourc
 // attempts performs the attempts of a hook one after another: those on record
 // are resumed, then new ones are made until the caller stops. An error ends the
 // point. The outcome has no state if the attempt never started.
-func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, source string, prior []hooks.Run) iter.Seq2[outcome, error] {
+func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject, prior []hooks.Run) iter.Seq2[outcome, error] {
 	return func(yield func(outcome, error) bool) {
 		for i, p := range prior {
 			last := i == len(prior)-1
@@ -60,7 +60,7 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, sour
 			run.ID, run.Attempt = p.ID, p.Attempt+1
 		}
 		for ; ; run.Attempt++ {
-			if !yield(r.attempt(ctx, h, run, source)) {
+			if !yield(r.attempt(ctx, h, run, s)) {
 				return
 			}
 		}
@@ -70,13 +70,13 @@ func (r *Runner) attempts(ctx context.Context, h hooks.Hook, run hooks.Run, sour
 // attempt runs a hook once and records its start and its end. It returns an
 // error if the container is tainted or a record cannot be written. If only the
 // hook failed, the error is nil and the outcome has the state.
-func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, source string) (outcome, error) {
+func (r *Runner) attempt(ctx context.Context, h hooks.Hook, run hooks.Run, s Subject) (outcome, error) {
 	run.State, run.StartedAt = hooks.Running, time.Now()
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, source)))
+	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, s)))
 	return outcome{run: run, ending: x.Ending(run)}, err
 }
 
@@ -93,7 +93,7 @@ func (r *Runner) resume(ctx context.Context, h hooks.Hook, run hooks.Run, mayRep
 	if run.State != hooks.Running && !wasUnknown {
 		return outcome{run: run, ending: x.Ending(run)}, nil
 	}
-	res := x.WaitResult(ctx, newAttempt(h, run, ""))
+	res := x.WaitResult(ctx, newAttempt(h, run, Subject{}))
 	if wasUnknown {
 		return outcome{run: run, ending: x.Ending(run), repeatable: res.Gone}, taintedError(run, res.Err)
 	}

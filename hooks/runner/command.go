@@ -87,6 +87,7 @@ func commandOf(a Attempt) runtime.Command {
 		User:        c.User,
 		Workdir:     c.Workdir,
 		Timeout:     a.Timeout,
+		Fence:       a.Fence,
 	}
 }
 

@@ -30,6 +30,7 @@ type Attempt struct {
 	Context
 	Action  hooks.Action
 	Timeout time.Duration
+	Fence   int64 // of the flow; only for Execute
 }
 
 // Context describes an attempt to its action. Each executor renders it in its
@@ -49,13 +50,14 @@ type Context struct {
 // ID returns an id that is unique to the attempt.
 func (c Context) ID() string { return c.Run + "." + strconv.Itoa(c.Attempt) }
 
-// newAttempt returns the attempt of a record.
-func newAttempt(h hooks.Hook, r hooks.Run, source string) Attempt {
+// newAttempt returns the attempt of a record. Only one to execute needs the
+// subject.
+func newAttempt(h hooks.Hook, r hooks.Run, s Subject) Attempt {
 	return Attempt{
-		Action: h.Action, Timeout: h.Timeout,
+		Action: h.Action, Timeout: h.Timeout, Fence: s.Fence,
 		Context: Context{
 			Run: r.ID, Attempt: r.Attempt, Hook: r.Hook, Point: r.Point, Workload: r.Workload,
-			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Source: source,
+			Container: r.Container, Claim: r.Claim, Tenant: r.Tenant, Source: s.Source,
 		},
 	}
 }

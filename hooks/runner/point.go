@@ -26,7 +26,7 @@ func (r *Runner) run(ctx context.Context, p hooks.Point, hs []hooks.Hook, s Subj
 		if skipReason != "" {
 			ended, err = r.skipHook(ctx, h, newRun(p, h, i, s), skipReason, prior[i])
 		} else {
-			ended, err = r.runHook(ctx, h, newRun(p, h, i, s), s.Source, prior[i])
+			ended, err = r.runHook(ctx, h, newRun(p, h, i, s), s, prior[i])
 		}
 		runs = append(runs, ended...)
 		if err == nil {

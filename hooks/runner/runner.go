@@ -43,6 +43,7 @@ func New(rt Runtime, recorder hooks.Recorder, executors Executors) *Runner {
 type Subject struct {
 	Workload  string
 	Container string
+	Fence     int64  // of the flow, as runtime.Command has it
 	Claim     string // empty outside a claim
 	Tenant    string // empty outside a claim
 	Source    string // of the claim: fresh, affinity or recycled

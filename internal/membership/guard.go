@@ -40,8 +40,8 @@ func (g guarded) Destroy(ctx context.Context, id string) error {
 	return g.held(func() error { return g.Runtime.Destroy(ctx, id) })
 }
 
-func (g guarded) CopyIn(ctx context.Context, id, dir string, tar io.Reader) error {
-	return g.held(func() error { return g.Runtime.CopyIn(ctx, id, dir, tar) })
+func (g guarded) CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error {
+	return g.held(func() error { return g.Runtime.CopyIn(ctx, id, dir, fence, tar) })
 }
 
 func (g guarded) RecordBaseline(ctx context.Context, id string, fence int64) error {

@@ -85,6 +85,50 @@ var shimReuse = []mutation{
 `,
 	},
 	{
+		desc: "a command of an older flow runs", test: "TestCommandsAndCopiesOfOlderFlow",
+		file: "cmd/hostler-shim/fence.go",
+		old:  `number != shim.NoFence && number < current {`,
+		new:  `number != shim.NoFence && number < current-1 {`,
+	},
+	{
+		desc: "the fence of a change counts for other changes only", test: "TestCommandsAndCopiesOfOlderFlow",
+		file: "cmd/hostler-shim/change_ops.go",
+		old: `		s.admitted.Store(s.fence.current)
+`,
+	},
+	{
+		desc: "the fence does not count for commands after a start by the engine", test: "TestInitWithFenceWaitsForStart",
+		file: "cmd/hostler-shim/supervisor.go",
+		old: `	s.admitted.Store(s.fence.current)
+`,
+	},
+	{
+		desc: "a copy of an older flow is unpacked", test: "TestCommandsAndCopiesOfOlderFlow",
+		file: "cmd/hostler-shim/transfer.go",
+		old: `	if err := s.checkFence(r.Fence); err != nil {
+		return nil, err
+	}
+`,
+	},
+	{
+		desc: "a command that was admitted just before a change runs after it", test: "TestCommandAdmittedBeforeChange",
+		file: "cmd/hostler-shim/execute.go",
+		old:  `	if s.checkFence(fence) != nil {`,
+		new:  `	if fence < 0 {`,
+	},
+	{
+		desc: "a hook carries no fence", test: "TestHooksAndCopiesCarryFence", pkg: "claim",
+		file: "hooks/runner/executor.go",
+		old:  `Timeout: h.Timeout, Fence: s.Fence,`,
+		new:  `Timeout: h.Timeout,`,
+	},
+	{
+		desc: "a download carries no fence", test: "TestHooksAndCopiesCarryFence", pkg: "claim",
+		file: "snapshot/download.go",
+		old:  `dir, d.to.Fence, r)`,
+		new:  `dir, 0, r)`,
+	},
+	{
 		desc: "a container that was told to stop is clean", test: "TestWipeAndCompare",
 		file: "cmd/hostler-shim/wipe.go",
 		old:  `	return s.halt.err() //`,

@@ -23,7 +23,7 @@ func putProgram(t *testing.T, rt *docker.Runtime, id, name string) {
 	_, err := w.Write([]byte(program))
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", &buf))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, &buf))
 }
 
 // A bridge that was started while a tenant was active ends with the tenant's

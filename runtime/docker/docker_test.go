@@ -94,7 +94,7 @@ func TestImageDefaultsApply(t *testing.T) {
 	require.Equal(t, "yes", strings.TrimSpace(mustExec(t, rt, id, "box", "env", "FROM_IMAGE")))
 	require.Equal(t, "too", strings.TrimSpace(mustExec(t, rt, id, "box", "env", "FROM_SPEC")))
 	require.NotContains(t, mustExec(t, rt, id, "box", "env"), "HOSTLER_SHIM")
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, map[string]string{"f": "x"})))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, rootfs(t, map[string]string{"f": "x"})))
 	require.Contains(t, mustExec(t, rt, id, "box", "stat", "/data/f"), "1001 1001")
 
 	spec := newSpec()
@@ -162,7 +162,7 @@ func TestForeignContainerUntouched(t *testing.T) {
 	require.ErrorIs(t, rt.Create(t.Context(), spec), runtime.ErrInvalid)
 	_, err := rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotFound)
-	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/", rootfs(t, nil)), runtime.ErrNotFound)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/", 0, rootfs(t, nil)), runtime.ErrNotFound)
 	require.ErrorIs(t, rt.Wipe(t.Context(), id, 1), runtime.ErrNotFound)
 	require.NoError(t, rt.Destroy(t.Context(), id))
 	c, err := api.ContainerInspect(t.Context(), foreign)
@@ -222,7 +222,7 @@ func TestPausedContainer(t *testing.T) {
 	require.NoError(t, api.ContainerPause(t.Context(), name))
 	_, err := fresh.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "exit", "0"}})
 	require.ErrorIs(t, err, runtime.ErrNotRunning)
-	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, nil)), runtime.ErrNotRunning)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", 0, rootfs(t, nil)), runtime.ErrNotRunning)
 	_, err = rt.Exec(t.Context(), id, runtime.Command{
 		Args: []string{"/box", "exit", "0"}, Timeout: 10 * time.Millisecond, Grace: 10 * time.Millisecond})
 	require.ErrorIs(t, err, runtime.ErrTainted)
@@ -320,7 +320,7 @@ func TestFilesAreStreamed(t *testing.T) {
 	rt := openRuntime(t)
 	id := startContainer(t, rt)
 	const size = 64 << 20
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", bigArchive(size, nil)))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, bigArchive(size, nil)))
 	files, err := rt.CopyOut(t.Context(), id, "/data")
 	require.NoError(t, err)
 	defer files.Close()
@@ -329,7 +329,7 @@ func TestFilesAreStreamed(t *testing.T) {
 	require.Greater(t, n, int64(size))
 
 	broken := fmt.Errorf("the disk fell out")
-	err = rt.CopyIn(t.Context(), id, "/data", bigArchive(size, broken))
+	err = rt.CopyIn(t.Context(), id, "/data", 0, bigArchive(size, broken))
 	require.ErrorIs(t, err, broken, "a source that fails is not a short success")
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -39,7 +39,7 @@ func benchmarkFiles(b *testing.B, archive []byte) {
 	before := processorTime(b, id)
 	for b.Loop() {
 		start := time.Now()
-		require.NoError(b, rt.CopyIn(b.Context(), id, "/data", bytes.NewReader(archive)))
+		require.NoError(b, rt.CopyIn(b.Context(), id, "/data", 0, bytes.NewReader(archive)))
 		restore = append(restore, time.Since(start))
 		start = time.Now()
 		from, err := rt.CopyOut(b.Context(), id, "/data")

@@ -36,8 +36,8 @@ func TestReadOnlyVolume(t *testing.T) {
 		})
 		files := map[string]string{"f": "x"}
 		require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
-		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", rootfs(t, files)))
-		require.NoError(t, rt.CopyIn(t.Context(), id, "/data", rootfs(t, files)))
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", 0, rootfs(t, files)))
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, rootfs(t, files)))
 		require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/keys/f"))
 		closed := func() {
 			for _, path := range []string{"/keys/f", "/.hostler-volumes/keys/f", "/.hostler-volumes/g"} {
@@ -56,7 +56,7 @@ func TestReadOnlyVolume(t *testing.T) {
 		}
 		require.NoError(t, api.ContainerStop(t.Context(), "hostler-"+id, container.StopOptions{Timeout: new(int)}))
 		require.NoError(t, rt.Start(t.Context(), id))
-		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", rootfs(t, files)), "a second time")
+		require.NoError(t, rt.CopyIn(t.Context(), id, "/keys", 0, rootfs(t, files)), "a second time")
 		closed()
 		require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/keys/f"))
 	}
@@ -78,7 +78,7 @@ func TestWipeKeepsNestedMounts(t *testing.T) {
 	files := []string{"/run/secrets/f", "/data/a/b/f", "/run/state/f", "/run/f", "/data/f", "/data/a/f"}
 	for range 2 {
 		for _, path := range files[:2] {
-			require.NoError(t, rt.CopyIn(t.Context(), id, filepath.Dir(path), rootfs(t, map[string]string{"f": "x"})))
+			require.NoError(t, rt.CopyIn(t.Context(), id, filepath.Dir(path), 0, rootfs(t, map[string]string{"f": "x"})))
 		}
 		for _, path := range files[2:] {
 			mustExec(t, rt, id, "/box", "write", path, "x")

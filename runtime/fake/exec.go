@@ -13,7 +13,7 @@ import (
 // the first runs the command, and the second waits for it.
 func (rt *Runtime) Exec(ctx context.Context, id string, cmd runtime.Command) (runtime.Result, error) {
 	var result runtime.Result
-	call := Call{Op: "exec", ID: id, Args: cmd.Args, Command: cmd}
+	call := Call{Op: "exec", ID: id, Args: cmd.Args, Command: cmd, Fence: cmd.Fence}
 	err := rt.do(ctx, call, func(c *container) error {
 		r, leader, err := c.begin(rt, cmd)
 		if err != nil {
@@ -101,6 +101,9 @@ func (c *container) begin(rt *Runtime, cmd runtime.Command) (*run, *Proc, error)
 	}
 	if r, ok := c.runs[cmd.RunID]; ok {
 		return r, nil, nil
+	}
+	if err := c.staleErr(cmd.Fence); err != nil {
+		return nil, nil, err
 	}
 	r := &run{c: c, grace: cmd.Grace, allExited: make(chan struct{}), done: make(chan struct{})}
 	if r.grace <= 0 {

@@ -22,6 +22,8 @@ type Call struct {
 	Args []string
 	// Command is an exec's.
 	Command runtime.Command
+	// Fence is that of an exec or a put.
+	Fence int64
 }
 
 // String returns the line that Calls lists: "exec c1 box echo hi".

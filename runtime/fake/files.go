@@ -19,10 +19,13 @@ import (
 )
 
 // CopyIn unpacks an archive, entry by entry.
-func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, archive io.Reader) error {
-	call := Call{Op: "put", ID: id, Args: []string{dir}}
+func (rt *Runtime) CopyIn(ctx context.Context, id, dir string, fence int64, archive io.Reader) error {
+	call := Call{Op: "put", ID: id, Args: []string{dir}, Fence: fence}
 	return rt.do(ctx, call, func(c *container) error {
 		if _, err := c.lookupDir(dir); err != nil {
+			return err
+		}
+		if err := c.refuseStale(fence); err != nil {
 			return err
 		}
 		entries := tar.NewReader(archive)

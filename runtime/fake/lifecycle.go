@@ -105,6 +105,22 @@ func (c *container) checkFence(fence int64) error {
 	return nil
 }
 
+// refuseStale is staleErr for a caller without the lock.
+func (c *container) refuseStale(fence int64) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.staleErr(fence)
+}
+
+// staleErr rejects the fence of a command or a copy, which may be 0, if it is
+// smaller than an earlier one. The caller holds the lock.
+func (c *container) staleErr(fence int64) error {
+	if fence == 0 || fence >= c.fence {
+		return nil
+	}
+	return fmt.Errorf("%w: its fence is %d, and not %d", runtime.ErrStaleFence, c.fence, fence)
+}
+
 // Destroy stops and removes a container.
 func (rt *Runtime) Destroy(ctx context.Context, id string) error {
 	return rt.call(ctx, Call{Op: "destroy", ID: id}, func() error {

@@ -81,7 +81,7 @@ func TestReadOnly(t *testing.T) {
 	}
 	mustExec(t, rt, spec.ID, "write", "/tmp/x", "x")
 	mustExec(t, rt, spec.ID, "write", "/data/x", "x")
-	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/fixed", archive(t, file("x", "1"))))
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/fixed", 0, archive(t, file("x", "1"))))
 	require.Equal(t, "1", mustExec(t, rt, spec.ID, "read", "/fixed/x"))
 }
 
@@ -139,12 +139,12 @@ func TestCopyInAndOut(t *testing.T) {
 	put := archive(t,
 		file("a", "1"), file("deep/down/b", "2"), symlink("l", "a"), symlink("far", "/etc/passwd"),
 		entry{tar.Header{Typeflag: tar.TypeDir, Name: "empty/", Mode: 0o700}, ""})
-	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", put))
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", 0, put))
 	want := map[string]string{"a": "1", "deep/": "", "deep/down/": "", "deep/down/b": "2", "l": "a", "far": "/etc/passwd", "empty/": ""}
 	require.Equal(t, want, listFiles(t, rt, spec.ID, "/data"))
 	require.Equal(t, "file 640 1000 1000 1\n", mustExec(t, rt, spec.ID, "stat", "a"))
 	require.Equal(t, "dir 700 1000 1000 0\n", mustExec(t, rt, spec.ID, "stat", "empty"))
-	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", archive(t, entry{tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}, ""}, file("far", "mine"), file("a", "3"))))
+	require.NoError(t, rt.CopyIn(t.Context(), spec.ID, "/data", 0, archive(t, entry{tar.Header{Typeflag: tar.TypeDir, Name: "./", Mode: 0o700}, ""}, file("far", "mine"), file("a", "3"))))
 	require.Equal(t, "mine", mustExec(t, rt, spec.ID, "read", "far"), "a link is replaced, not written through")
 }
 
@@ -170,9 +170,9 @@ func TestCopyInRejectsBadArchives(t *testing.T) {
 	id := startContainer(t, rt)
 	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
 	for name, in := range cases {
-		require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", in), runtime.ErrBadArchive, name)
+		require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", 0, in), runtime.ErrBadArchive, name)
 	}
-	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/no", archive(t)), runtime.ErrFileNotFound)
+	require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/no", 0, archive(t)), runtime.ErrFileNotFound)
 	_, err := rt.CopyOut(t.Context(), id, "/no")
 	require.ErrorIs(t, err, runtime.ErrFileNotFound)
 	require.NoError(t, rt.Wipe(t.Context(), id, 1), "nothing else was touched")

@@ -84,7 +84,7 @@ func TestReadOnly(t *testing.T) {
 		mustExec(t, rt, id, "/box", "write", path, "x")
 	}
 	require.NoError(t, rt.RecordBaseline(t.Context(), id, 1))
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/seed", strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/seed", 0, strings.NewReader(string(rootfs(t, map[string]string{"file": "seeded"})))))
 	require.Equal(t, "seeded", mustExec(t, rt, id, "/box", "read", "/seed/file"))
 	require.NoError(t, rt.Wipe(t.Context(), id, 1))
 	require.NoError(t, rt.Restart(t.Context(), id, 1))

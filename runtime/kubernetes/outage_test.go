@@ -137,9 +137,9 @@ func TestSPDYFallback(t *testing.T) {
 			})
 			id := startContainer(t, rt)
 			require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
-			require.NoError(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+			require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
 			require.Equal(t, "x", mustExec(t, rt, id, "/box", "read", "/data/file"))
-			require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader("no tar at all")), runtime.ErrBadArchive)
+			require.ErrorIs(t, rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader("no tar at all")), runtime.ErrBadArchive)
 			_, err := rt.CopyOut(t.Context(), id, "/no/such")
 			require.ErrorIs(t, err, runtime.ErrFileNotFound)
 			require.Positive(t, rejected.Load())
@@ -207,7 +207,7 @@ func TestServerOutage(t *testing.T) {
 		"Create":  func() error { return rt.Create(t.Context(), newSpec(t)) },
 		"Start":   func() error { return rt.Start(t.Context(), id) },
 		"Destroy": func() error { return rt.Destroy(t.Context(), id) },
-		"Put":     func() error { return rt.CopyIn(t.Context(), id, "/data", strings.NewReader("")) },
+		"Put":     func() error { return rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader("")) },
 		"Get":     func() error { _, err := rt.CopyOut(t.Context(), id, "/data"); return err },
 		"Watch":   func() error { return rt.Watch(t.Context(), func() {}, func(runtime.Exit) {}) },
 	}

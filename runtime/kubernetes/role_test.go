@@ -54,7 +54,7 @@ contexts: [{name: c, context: {cluster: c, user: u, namespace: "`+run+`"}}]
 	id := startContainer(t, rt)
 	exits := watchExits(t, rt, id)
 	require.Equal(t, "hello\n", mustExec(t, rt, id, "/box", "echo", "hello"))
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, strings.NewReader(string(rootfs(t, map[string]string{"file": "x"})))))
 	require.Eventually(t, func() bool { return hasLogs(t, rt, id) }, maxWait, pollInterval)
 	_, _ = rt.Exec(t.Context(), id, runtime.Command{Args: []string{"/box", "kill", "main", "TERM"}})
 	awaitExit(t, exits)

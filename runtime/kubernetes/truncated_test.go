@@ -26,7 +26,7 @@ func TestTruncatedArchives(t *testing.T) {
 	})
 	id := startContainer(t, rt)
 	content := filesArchive(t, 64)
-	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", bytes.NewReader(content)))
+	require.NoError(t, rt.CopyIn(t.Context(), id, "/data", 0, bytes.NewReader(content)))
 
 	files, err := rt.CopyOut(t.Context(), id, "/data")
 	require.NoError(t, err)
@@ -35,7 +35,7 @@ func TestTruncatedArchives(t *testing.T) {
 	_, err = io.Copy(io.Discard, files)
 	require.ErrorIs(t, err, runtime.ErrUnavailable, "GetFiles")
 
-	err = rt.CopyIn(t.Context(), id, "/data", io.MultiReader(bytes.NewReader(filesArchive(t, 1)), onEOF(f.disconnect)))
+	err = rt.CopyIn(t.Context(), id, "/data", 0, io.MultiReader(bytes.NewReader(filesArchive(t, 1)), onEOF(f.disconnect)))
 	require.ErrorIs(t, err, runtime.ErrUnavailable, "PutFiles")
 }
 

@@ -1,13 +1,14 @@
 package runtimetest
 
 import (
+	"archive/tar"
 	"testing"
 
 	"github.com/hostler/hostler/runtime"
 	"github.com/stretchr/testify/require"
 )
 
-// fencingCase tests the number that Restart, Stop, RecordBaseline and Wipe carry: a
+// fencingCase tests the number that the calls which change a container carry: a
 // flow that is no longer responsible for a container changes nothing in it.
 func fencingCase(t *testing.T, s *suite) {
 	c := s.start(t)
@@ -48,7 +49,24 @@ func (c *container) requireStaleFence(t *testing.T, rt runtime.Runtime, fence in
 	require.ErrorIs(t, rt.Stop(ctx, c.id, fence), runtime.ErrStaleFence, "Stop")
 	require.ErrorIs(t, rt.RecordBaseline(ctx, c.id, fence), runtime.ErrStaleFence, "RecordBaseline")
 	require.ErrorIs(t, rt.Wipe(ctx, c.id, fence), runtime.ErrStaleFence, "Wipe")
+	archive := pack(t, archiveEntry{"kept", tar.TypeReg, 0o644, "y"})
+	require.ErrorIs(t, rt.CopyIn(ctx, c.id, "/data", fence, archive), runtime.ErrStaleFence, "CopyIn")
+	cmd := c.command("write", "kept", "y")
+	cmd.RunID, cmd.Fence = newMarker(), fence
+	_, err := rt.Exec(ctx, c.id, cmd)
+	require.ErrorIs(t, err, runtime.ErrStaleFence, "Exec")
+	_, err = rt.WaitResult(ctx, c.id, cmd)
+	require.ErrorIs(t, err, runtime.ErrUnknownRun, "of a command that was refused")
 	require.Equal(t, "x", c.mustExec(t, "read", "kept"))
+	cmd = c.command("write", "kept", "z")
+	cmd.RunID, cmd.Fence = newMarker(), fence+1
+	for range 2 {
+		result, err := rt.Exec(ctx, c.id, cmd)
+		require.NoError(t, err, "Exec with the container's own fence")
+		require.True(t, result.OK())
+		cmd.Fence-- // the result of a command that ran is known to every flow
+	}
+	require.NoError(t, rt.CopyIn(ctx, c.id, "/data", fence+1, pack(t, archiveEntry{"other", tar.TypeReg, 0o644, "y"})))
 }
 
 // stopCase tests Stop: every process ends, the container and its files stay.

@@ -94,7 +94,7 @@ func (c *container) copyOut(t *testing.T, dir string) map[string]archiveEntry {
 
 func (c *container) copyIn(t *testing.T, dir string, items ...archiveEntry) {
 	t.Helper()
-	require.NoError(t, c.rt.CopyIn(t.Context(), c.id, dir, pack(t, items...)), "PutFiles")
+	require.NoError(t, c.rt.CopyIn(t.Context(), c.id, dir, 0, pack(t, items...)), "PutFiles")
 }
 
 func roundTrip(t *testing.T, c *container) {
@@ -144,7 +144,7 @@ func copyInOverwrites(t *testing.T, c *container) {
 func missingDir(t *testing.T, c *container) {
 	_, err := c.rt.CopyOut(t.Context(), c.id, "/data/no/such")
 	require.ErrorIs(t, err, runtime.ErrFileNotFound)
-	err = c.rt.CopyIn(t.Context(), c.id, "/data/no/such", pack(t, archiveEntry{"f", tar.TypeReg, 0o644, ""}))
+	err = c.rt.CopyIn(t.Context(), c.id, "/data/no/such", 0, pack(t, archiveEntry{"f", tar.TypeReg, 0o644, ""}))
 	require.ErrorIs(t, err, runtime.ErrFileNotFound)
 }
 
@@ -164,7 +164,7 @@ func badArchives(t *testing.T, c *container) {
 		"not a tar": strings.NewReader(strings.Repeat("this is not an archive ", 100)),
 	}
 	for name, archive := range cases {
-		err := c.rt.CopyIn(t.Context(), c.id, "/data/jail", archive)
+		err := c.rt.CopyIn(t.Context(), c.id, "/data/jail", 0, archive)
 		require.ErrorIs(t, err, runtime.ErrBadArchive, name)
 	}
 	require.Empty(t, c.copyOut(t, "/data/outside"), "nothing was written outside")
@@ -229,7 +229,7 @@ func cancelledCopy(t *testing.T, c *container) {
 	ctx, cancel := context.WithCancel(t.Context())
 	reader, writer := io.Pipe()
 	put := make(chan error, 1)
-	go func() { put <- c.rt.CopyIn(ctx, c.id, dir, reader) }() // ends with the context
+	go func() { put <- c.rt.CopyIn(ctx, c.id, dir, 0, reader) }() // ends with the context
 	eventually(t, "the unpacking process runs", func() bool { return c.mustExec(t, "ps", marker) != "" })
 	cancel()
 	require.ErrorIs(t, <-put, context.Canceled)

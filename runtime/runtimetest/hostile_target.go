@@ -191,7 +191,7 @@ func (l *target) recycle() error {
 		return err
 	}
 	err := l.call("PutFiles", func(ctx context.Context) error {
-		return l.rt.CopyIn(ctx, l.id, "/data", stateArchive(l.secret))
+		return l.rt.CopyIn(ctx, l.id, "/data", 0, stateArchive(l.secret))
 	})
 	if err != nil {
 		return err

@@ -127,7 +127,7 @@ func noSuchContainer(t *testing.T, s *suite) {
 			_, err := s.rt.Exec(ctx, id, runtime.Command{Args: []string{"x"}})
 			return err
 		},
-		"CopyIn":         func() error { return s.rt.CopyIn(ctx, id, "/data", strings.NewReader("")) },
+		"CopyIn":         func() error { return s.rt.CopyIn(ctx, id, "/data", 0, strings.NewReader("")) },
 		"CopyOut":        func() error { _, err := s.rt.CopyOut(ctx, id, "/data"); return err },
 		"RecordBaseline": func() error { return s.rt.RecordBaseline(ctx, id, 1) },
 		"Wipe":           func() error { return s.rt.Wipe(ctx, id, 1) },

@@ -105,5 +105,5 @@ func (c *container) requireFileErrors(t *testing.T, cause error) {
 	t.Helper()
 	_, err := c.rt.CopyOut(t.Context(), c.id, "/data")
 	require.ErrorIs(t, err, cause, "CopyOut")
-	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", bytes.NewReader(nil)), cause, "CopyIn")
+	require.ErrorIs(t, c.rt.CopyIn(t.Context(), c.id, "/data", 0, bytes.NewReader(nil)), cause, "CopyIn")
 }

@@ -36,7 +36,7 @@ func (s *Session) Restart(ctx context.Context, fence int64) error {
 	return err
 }
 
-// NoFence is the fence of a StartMain by no flow.
+// NoFence is the fence of a request by no flow.
 const NoFence = 0
 
 // StartMain starts the main process of a container that its engine has

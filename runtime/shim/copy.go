@@ -10,8 +10,8 @@ import (
 
 // CopyIn implements runtime.Files.CopyIn, for a directory that is writable. It
 // ends with ctx, whatever the archive's reader does.
-func (s *Session) CopyIn(ctx context.Context, dir string, archive io.Reader) error {
-	t, err := s.startTransfer(ctx, "copy in", OpUntar, dir)
+func (s *Session) CopyIn(ctx context.Context, dir string, fence int64, archive io.Reader) error {
+	t, err := s.startTransfer(ctx, "copy in", Request{Op: OpUntar, Paths: []string{dir}, Fence: fence, Streams: 1})
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (t *transfer) watchResponse() {
 
 // CopyOut implements runtime.Files.CopyOut.
 func (s *Session) CopyOut(ctx context.Context, dir string) (io.ReadCloser, error) {
-	t, err := s.startTransfer(ctx, "copy out", OpTar, dir)
+	t, err := s.startTransfer(ctx, "copy out", Request{Op: OpTar, Paths: []string{dir}, Streams: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (s *Session) Exec(ctx context.Context, cmd runtime.Command) (runtime.Result
 	if err != nil {
 		return runtime.Result{}, err
 	}
-	return s.execute(ctx, run, Request{Op: OpRun, Run: &run})
+	return s.execute(ctx, run, Request{Op: OpRun, Run: &run, Fence: cmd.Fence})
 }
 
 // WaitResult implements runtime.Execer.WaitResult, with the same bound as Exec.

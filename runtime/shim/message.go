@@ -76,7 +76,9 @@ type Request struct {
 	Run   *Run     `json:"run,omitempty"`
 	RunID string   `json:"key,omitempty"`
 	Paths []string `json:"paths,omitempty"`
-	Fence int64    `json:"fence,omitempty"` // for operations that change the container
+	// Fence is for operations that change the container. OpRun, OpUntar and
+	// OpStartMain may have none.
+	Fence int64 `json:"fence,omitempty"`
 	// Streams is the number of the request's streams. Either end may send on
 	// them from when it knows of the request until the response.
 	Streams int `json:"streams,omitempty"`

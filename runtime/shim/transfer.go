@@ -24,9 +24,9 @@ type transfer struct {
 // startTransfer starts a transfer, if necessary on another connection: no file
 // is transferred before the program confirms the start. The caller must call
 // abort.
-func (s *Session) startTransfer(ctx context.Context, what string, op Op, dir string) (t *transfer, err error) {
-	err = s.withRetry(ctx, what, op == OpUntar, func(c *sessionConn) error {
-		t, err = s.startTransferOn(ctx, c, Request{Op: op, Paths: []string{dir}, Streams: 1})
+func (s *Session) startTransfer(ctx context.Context, what string, r Request) (t *transfer, err error) {
+	err = s.withRetry(ctx, what, r.Op == OpUntar, func(c *sessionConn) error {
+		t, err = s.startTransferOn(ctx, c, r)
 		return err
 	})
 	return t, err

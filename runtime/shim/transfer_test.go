@@ -232,7 +232,7 @@ func TestCopyIn(t *testing.T) {
 				s := transferSession(t, &c.engine, c.boots, c.programs...)
 				defer s.Close()
 				start := time.Now()
-				err := s.CopyIn(t.Context(), "/data", c.source())
+				err := s.CopyIn(t.Context(), "/data", NoFence, c.source())
 				require.ErrorIs(t, err, c.err)
 				if name == "the reader fails" {
 					require.Zero(t, time.Since(start), "the program is notified")
@@ -301,7 +301,7 @@ func copyOut(ctx context.Context, s *Session) error {
 }
 
 func copyIn(from io.Reader) func(ctx context.Context, s *Session) error {
-	return func(ctx context.Context, s *Session) error { return s.CopyIn(ctx, "/data", from) }
+	return func(ctx context.Context, s *Session) error { return s.CopyIn(ctx, "/data", NoFence, from) }
 }
 
 // slowReader takes an hour for each piece.
@@ -325,7 +325,7 @@ func TestSlowServerDoesNotTaint(t *testing.T) {
 		require.NoError(t, archive.Close())
 
 		s = transferSession(t, &engine, "a", readsPart(len(content), readsEOF))
-		require.NoError(t, s.CopyIn(t.Context(), "/data", slowReader{bytes.NewReader(content)}))
+		require.NoError(t, s.CopyIn(t.Context(), "/data", NoFence, slowReader{bytes.NewReader(content)}))
 	})
 }
 
@@ -351,7 +351,7 @@ func TestCopyInNeedsMayChange(t *testing.T) {
 		denied := errors.New("lease lost")
 		s := transferSession(t, &engine, "a", sendsPart(len(content), closesWrite))
 		s.mayChange = func() error { return denied }
-		require.ErrorIs(t, s.CopyIn(t.Context(), "/data", bytes.NewReader(content)), denied)
+		require.ErrorIs(t, s.CopyIn(t.Context(), "/data", NoFence, bytes.NewReader(content)), denied)
 		require.NoError(t, copyOut(t.Context(), s))
 		require.NoError(t, s.Close())
 	})

@@ -114,7 +114,7 @@ func TestErrorsNameTheContainer(t *testing.T) {
 	_, changed := c.LastModified(ctx, "c", nil)
 	for name, err := range map[string]error{
 		"Exec": exec, "WaitResult": result, "CopyOut": out, "LastModified": changed,
-		"CopyIn": c.CopyIn(ctx, "c", "/data", nil), "Stop": c.Stop(ctx, "c", 1), "Wipe": c.Wipe(ctx, "c", 1),
+		"CopyIn": c.CopyIn(ctx, "c", "/data", 0, nil), "Stop": c.Stop(ctx, "c", 1), "Wipe": c.Wipe(ctx, "c", 1),
 		"RecordBaseline": c.RecordBaseline(ctx, "c", 1),
 	} {
 		require.ErrorIs(t, err, runtime.ErrNotFound, name)

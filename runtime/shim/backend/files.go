@@ -17,11 +17,11 @@ type Mount struct {
 }
 
 // CopyIn implements runtime.Files.CopyIn.
-func (c Containers) CopyIn(ctx context.Context, id, dir string, tar io.Reader) error {
-	return wrap(c.copyIn(ctx, id, dir, tar), "copy files into %s of the container %s", dir, id)
+func (c Containers) CopyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error {
+	return wrap(c.copyIn(ctx, id, dir, fence, tar), "copy files into %s of the container %s", dir, id)
 }
 
-func (c Containers) copyIn(ctx context.Context, id, dir string, tar io.Reader) error {
+func (c Containers) copyIn(ctx context.Context, id, dir string, fence int64, tar io.Reader) error {
 	if c.options.Mounts != nil {
 		mounts, err := c.options.Mounts(ctx, id)
 		if err != nil {
@@ -29,7 +29,7 @@ func (c Containers) copyIn(ctx context.Context, id, dir string, tar io.Reader) e
 		}
 		dir = writablePath(mounts, dir)
 	}
-	return c.sessions.Get(id).CopyIn(ctx, dir, tar)
+	return c.sessions.Get(id).CopyIn(ctx, dir, fence, tar)
 }
 
 // CopyOut implements runtime.Files.CopyOut.

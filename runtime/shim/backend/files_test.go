@@ -33,7 +33,7 @@ func TestWritablePath(t *testing.T) {
 // Files are copied into no container whose volumes are unknown.
 func TestCopyInWithoutMounts(t *testing.T) {
 	c := New(nil, Options{Mounts: func(context.Context, string) ([]Mount, error) { return nil, runtime.ErrUnavailable }})
-	err := c.CopyIn(t.Context(), "c", "/data", strings.NewReader("x"))
+	err := c.CopyIn(t.Context(), "c", "/data", 0, strings.NewReader("x"))
 	require.ErrorIs(t, err, runtime.ErrUnavailable)
 	require.ErrorContains(t, err, "/data of the container c")
 }
