@@ -253,8 +253,8 @@ func TestHooksAndCopiesCarryFence(t *testing.T) {
 		}
 		h.RT.Before("exec", check)
 		h.RT.Before("put", check)
-		for range 2 {
-			c := h.Claim("w", "ada")
+		for _, tenant := range []string{"ada", "bob", "ada"} { // seeds, then downloads too
+			c := h.Claim("w", tenant)
 			require.NotZero(t, c.ContainerFence)
 			h.Release(c)
 		}

@@ -84,9 +84,9 @@ var hookRuns = []mutation{
 	{
 		desc: "a hook that was started by an earlier server runs again", test: "TestResumePriorRuns",
 		file: "hooks/runner/attempts.go",
-		old: `	res := x.WaitResult(ctx, newAttempt(h, run, ""))
+		old: `	res := x.WaitResult(ctx, newAttempt(h, run, Subject{}))
 `,
-		new: `	res := x.Execute(ctx, newAttempt(h, run, ""))
+		new: `	res := x.Execute(ctx, newAttempt(h, run, Subject{}))
 `,
 	},
 	{
