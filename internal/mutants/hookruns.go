@@ -9,10 +9,10 @@ var hookRuns = []mutation{
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
 	x := r.executors.of(h.Action.Kind())
-	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, source)))
+	run, err := r.end(ctx, run, x.Execute(ctx, newAttempt(h, run, s)))
 `,
 		new: `	x := r.executors.of(h.Action.Kind())
-	res := x.Execute(ctx, newAttempt(h, run, source))
+	res := x.Execute(ctx, newAttempt(h, run, s))
 	if err := r.recorder.RunStarted(ctx, run); err != nil {
 		return outcome{}, fmt.Errorf("record the start of hook %q: %w", h.Name, err)
 	}
