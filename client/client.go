@@ -18,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hostler/hostler/internal/backoff"
 )
 
 // Client speaks to one server. It may be used by many goroutines at once.
@@ -42,8 +44,10 @@ func New(base, key string) (*Client, error) {
 // does what asking once does.
 const (
 	maxAttempts = 3
-	minBackoff  = 100 * time.Millisecond
 )
+
+// retries is how calls and lost connections are retried.
+var retries = backoff.Policy{Min: 100 * time.Millisecond, Max: 5 * time.Second, Jitter: 0.2}
 
 // call is one request.
 type call struct {
@@ -58,7 +62,7 @@ type call struct {
 
 // do makes the call and returns a response that is not an error.
 func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
-	wait := minBackoff
+	wait := retries.Retries()
 	for try := 1; ; try++ {
 		resp, err := c.doOnce(ctx, req)
 		if err == nil {
@@ -67,10 +71,9 @@ func (c *Client) do(ctx context.Context, req call) (*http.Response, error) {
 		if _, answered := err.(*Error); answered || req.noRetry || try == maxAttempts || ctx.Err() != nil { //nolint:errorlint // once wraps none
 			return nil, err
 		}
-		if err := sleep(ctx, wait); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return nil, err
 		}
-		wait *= 2
 	}
 }
 
@@ -188,16 +191,4 @@ func values(pairs ...string) url.Values {
 		}
 	}
 	return q
-}
-
-// sleep waits for d, or returns the cause of the end of ctx.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }

@@ -120,7 +120,6 @@ func (c *Client) Events(ctx context.Context, q EventQuery, limit int) (EventPage
 // How a follower copes with a lost connection.
 const (
 	readTimeout = 45 * time.Second // three heartbeats of the server
-	maxBackoff  = 5 * time.Second
 	maxLine     = 16 << 20
 )
 
@@ -135,7 +134,7 @@ var errReadTimeout = errors.New("no event and no heartbeat from the server")
 // retention has deleted.
 func (c *Client) Follow(ctx context.Context, q EventQuery, each func(FollowedEvent) error) error {
 	f := follower{c: c, query: q.values(), each: each}
-	wait := minBackoff
+	wait := retries.Retries()
 	for {
 		err := f.read(ctx)
 		if ctx.Err() != nil {
@@ -149,12 +148,12 @@ func (c *Client) Follow(ctx context.Context, q EventQuery, each func(FollowedEve
 			return err
 		}
 		if f.progress {
-			wait, f.progress = minBackoff, false
+			f.progress = false
+			wait.Reset()
 		}
-		if sleep(ctx, wait) != nil {
+		if wait.Sleep(ctx) != nil {
 			return nil
 		}
-		wait = min(2*wait, maxBackoff)
 	}
 }
 

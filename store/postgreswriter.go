@@ -59,14 +59,15 @@ func (w *postgresWriter) update(ctx context.Context, f func(*tx) error) error {
 		return ErrClosed
 	}
 	deadline := time.Now().Add(readRetryTimeout)
-	for attempt, backoff := 1, minBackoff; ; attempt, backoff = attempt+1, min(2*backoff, maxBackoff) {
+	wait := retries.Retries()
+	for attempt := 1; ; attempt++ {
 		err := w.tryOnce(ctx, f)
 		again := errors.Is(err, errSerialization) && attempt < maxSerializationRetries ||
 			errors.Is(err, ErrUnavailable) && !errors.Is(err, errCommitUnknown) && time.Now().Before(deadline)
 		if !again {
 			return err
 		}
-		if err := sleep(ctx, backoff); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return err
 		}
 	}
@@ -126,7 +127,7 @@ func (w *postgresWriter) transact(ctx context.Context, f func(*tx) error) (id tx
 func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), txTimeout)
 	defer cancel()
-	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
+	for wait := retries.Retries(); ; {
 		var status *string
 		err := w.pool.QueryRow(ctx, txStatus, id.number, id.timeline).Scan(&status)
 		switch {
@@ -138,7 +139,7 @@ func (w *postgresWriter) resolveUnknownCommit(ctx context.Context, id txID, caus
 		case err == nil && status == nil, err != nil && !errors.Is(translateError(err), ErrUnavailable):
 			return errors.Join(cause, err) // another server, which has no record of it
 		}
-		if sleep(ctx, backoff) != nil {
+		if wait.Sleep(ctx) != nil {
 			return cause
 		}
 	}

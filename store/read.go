@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/hostler/hostler/internal/backoff"
 )
 
 // readRetryTimeout is how long a read is retried while the database is
 // unavailable.
 const readRetryTimeout = 5 * time.Second
 
-// The delay between two attempts doubles each time.
-const (
-	minBackoff = 10 * time.Millisecond
-	maxBackoff = 500 * time.Millisecond
-)
+// retries is how a read or a change is retried.
+var retries = backoff.Policy{Min: 10 * time.Millisecond, Max: 500 * time.Millisecond, Jitter: 0.2}
 
 // queryRow reads the row that a query returns.
 func queryRow[T any](ctx context.Context, db *DB, scan func(row) (T, error), query string, args ...any) (T, error) {
@@ -73,7 +72,7 @@ func scanText(r row) (s string, err error) {
 // seconds.
 func withRetry[T any](ctx context.Context, db *DB, read func(context.Context) (T, error)) (T, error) {
 	deadline := time.Now().Add(readRetryTimeout)
-	for backoff := minBackoff; ; backoff = min(2*backoff, maxBackoff) {
+	for wait := retries.Retries(); ; {
 		v, err := withReadTimeout(ctx, db.dialect.readTimeout, read)
 		if err != nil && db.closed.Load() {
 			return v, fmt.Errorf("%w (%w)", ErrClosed, err)
@@ -81,7 +80,7 @@ func withRetry[T any](ctx context.Context, db *DB, read func(context.Context) (T
 		if !errors.Is(err, ErrUnavailable) || time.Now().After(deadline) {
 			return v, err
 		}
-		if err := sleep(ctx, backoff); err != nil {
+		if err := wait.Sleep(ctx); err != nil {
 			return v, err
 		}
 	}

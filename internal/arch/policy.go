@@ -19,7 +19,7 @@ var layers = []layer{
 	{"internal/membership", []string{"runtime", "internal/flow"}},
 
 	// What runs containers. Backends know the contract and the shim.
-	{"runtime/shim", []string{"runtime"}},
+	{"runtime/shim", []string{"runtime", "internal/backoff"}},
 	{"runtime/shim/proctree", nil},
 	{"runtime/shim/backend", []string{"runtime", "runtime/shim"}},
 	{"runtime/docker", []string{"runtime", "runtime/shim", "runtime/shim/backend"}},
@@ -59,11 +59,11 @@ var layers = []layer{
 	{"internal/flowtest", append([]string{"runtime/fake", "snapshot/snapshottest", "store", "hooks/runner", "internal/dispatch"}, flows...)},
 
 	// What keeps it and what shows it. Neither knows a backend or the other.
-	{"store/...", append([]string{"store/...", "internal/membership"}, flows...)},
+	{"store/...", append([]string{"store/...", "internal/membership", "internal/backoff"}, flows...)},
 	{"api/...", append([]string{"api/...", "doctor"}, flows...)},
 
 	// What programs of others import: it stands on the standard library.
-	{"client", nil},
+	{"client", []string{"internal/backoff"}},
 
 	// What wires it, and what drives it from outside.
 	{"cmd/hostler", []string{"..."}},

@@ -120,7 +120,7 @@ func (s *Session) request(ctx context.Context, what string, r Request) (response
 // long as that may help.
 func (s *Session) withRetry(ctx context.Context, what string, changes bool, attempt func(*sessionConn) error) error {
 	bootID := ""
-	for backoff := minReopenBackoff; ; backoff = min(2*backoff, maxReopenBackoff) {
+	for wait := reopens.Retries(); ; {
 		if changes {
 			if err := s.mayChange(); err != nil {
 				return fmt.Errorf("%s: %w", what, err)
@@ -142,7 +142,7 @@ func (s *Session) withRetry(ctx context.Context, what string, changes bool, atte
 			return fmt.Errorf("%s: %w", what, err)
 		}
 		select {
-		case <-time.After(backoff):
+		case <-time.After(wait.Next()):
 		case <-ctx.Done():
 			return fmt.Errorf("%s: %w", what, context.Cause(ctx))
 		}

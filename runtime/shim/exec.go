@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hostler/hostler/internal/backoff"
 	"github.com/hostler/hostler/runtime"
 )
 
@@ -18,10 +19,10 @@ const (
 	replyMargin = 5 * time.Second
 	// QueueTimeout is how long a command may wait in the queue.
 	QueueTimeout = 5 * time.Minute
-	// Backoff between attempts to reopen a lost session. It doubles each time.
-	minReopenBackoff = 5 * time.Millisecond
-	maxReopenBackoff = time.Second
 )
+
+// reopens is how a lost session is opened again.
+var reopens = backoff.Policy{Min: 5 * time.Millisecond, Max: time.Second, Jitter: 0.2}
 
 // Exec implements runtime.Execer.Exec. It ends at the latest when the command's
 // timeout, its grace and KillTimeout have passed, even if sessions are lost.
@@ -120,7 +121,7 @@ type execution struct {
 // wait sends the run, again on every new connection, until its outcome is
 // known.
 func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
-	for backoff := minReopenBackoff; ; backoff = min(2*backoff, maxReopenBackoff) {
+	for wait := reopens.Retries(); ; {
 		if e.request.Op == OpRun {
 			if err := e.session.mayChange(); err != nil {
 				return runtime.Result{}, err
@@ -139,7 +140,7 @@ func (e *execution) wait(ctx context.Context) (runtime.Result, error) {
 			return runtime.Result{}, e.openError(err)
 		}
 		select {
-		case <-time.After(backoff):
+		case <-time.After(wait.Next()):
 		case <-e.deadline.C:
 			return runtime.Result{}, fmt.Errorf("%w: wait for the outcome of %s: %w",
 				runtime.ErrUnavailable, e.run.RunID, err)
