@@ -141,9 +141,10 @@ func (h *Harness) startDispatcher(log *slog.Logger) {
 // Start starts the loops.
 func (h *Harness) Start() {
 	ctx, cancel := context.WithCancel(context.Background())
+	pools, claims := h.Pools, h.Claims // a test may replace them
 	var g errgroup.Group
-	g.Go(func() error { return h.Pools.Run(ctx) })
-	g.Go(func() error { return h.Claims.Run(ctx) })
+	g.Go(func() error { return pools.Run(ctx) })
+	g.Go(func() error { return claims.Run(ctx) })
 	h.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := g.Wait(); err != nil {
