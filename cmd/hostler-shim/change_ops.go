@@ -38,7 +38,8 @@ func (s *supervisor) applyChange(r shim.Request) error {
 		}
 		s.admitted.Store(s.fence.current)
 	}
-	if s.waitsForStart && r.Op != shim.OpStartMain {
+	// A stop starts nothing: the files can be saved then.
+	if s.hasExited && r.Op != shim.OpStartMain && r.Op != shim.OpStop {
 		return errWaitsForStart
 	}
 	return apply(s, r)
@@ -59,6 +60,7 @@ func (s *supervisor) startAfterKill() error {
 	if err := s.halt.err(); err != nil {
 		return fmt.Errorf("%w: %w", runtime.ErrTainted, err)
 	}
+	s.hasExited = false
 	s.sessions.setQuiet(false)
 	s.workers.reopen()
 	if err := s.startMain(); err != nil {

@@ -33,7 +33,8 @@ func TestWaitingMainIsStartedByItsRequestAlone(t *testing.T) {
 	s := newSupervisor(shim.Config{HostProcess: true, Args: []string{"/nonexistent"}, Workdir: "/", StartedMarker: marker})
 	s.fence.current = 5
 	s.waitForStart()
-	for _, op := range []shim.Op{shim.OpRestart, shim.OpStop, shim.OpRecordBaseline, shim.OpWipe} {
+	require.ErrorIs(t, s.applyChange(shim.Request{Op: shim.OpStop, Fence: 4}), runtime.ErrStaleFence)
+	for _, op := range []shim.Op{shim.OpRestart, shim.OpRecordBaseline, shim.OpWipe} {
 		require.ErrorIs(t, s.applyChange(shim.Request{Op: op, Fence: 4}), runtime.ErrStaleFence, op)
 		require.ErrorIs(t, s.applyChange(shim.Request{Op: op, Fence: 6}), runtime.ErrNotRunning, op)
 	}

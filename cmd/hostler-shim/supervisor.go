@@ -60,6 +60,9 @@ type supervisor struct {
 	// waitsForStart is true until the first change after a restart by the
 	// engine: the main process is left to OpStartMain. Guarded by changeSem.
 	waitsForStart bool
+	// hasExited is true after a restart by the engine until the main process is
+	// started, also if it was stopped in between. Guarded by changeSem.
+	hasExited bool
 
 	main     mainProcess
 	logPipes logPipes // of the main process

@@ -30,7 +30,7 @@ func startedBefore(marker string) bool {
 	return false
 }
 
-// errWaitsForStart is the error of every other change before the main process of
+// errWaitsForStart is the error of every other change but a stop before the main process of
 // a container that its engine has restarted is started: it exited, and the server
 // that starts it has to record that.
 var errWaitsForStart = (&shim.WireError{Code: shim.CodeNotRunning, Detail: "it exited and was not started since"}).Err()
@@ -42,7 +42,7 @@ const maxStartWait = 30 * time.Second
 // container again, possibly for a flow that is no longer responsible for it: only
 // the fence of the request shows that.
 func (s *supervisor) waitForStart() {
-	s.waitsForStart = true
+	s.waitsForStart, s.hasExited = true, true
 	s.main.set(shim.MainStopped, 0, nil)
 	if s.canExitWaiting() {
 		time.AfterFunc(maxStartWait, s.exitIfWaiting)

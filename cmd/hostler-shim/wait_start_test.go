@@ -96,6 +96,17 @@ func TestInitWithFenceWaitsForStart(t *testing.T) {
 		require.ErrorIs(t, s.StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence)
 		require.NoError(t, s.StartMain(t.Context(), 6))
 	})
+	t.Run("stopped to save its files", func(t *testing.T) {
+		t.Parallel()
+		s, _ := startInit(t, "5")
+		require.NoError(t, s.Stop(t.Context(), 6))
+		_, err := s.LastModified(t.Context(), []string{"/"})
+		require.NoError(t, err)
+		require.ErrorIs(t, s.StartMain(t.Context(), shim.NoFence), runtime.ErrStaleFence, "a late start does not undo it")
+		require.ErrorIs(t, s.Restart(t.Context(), 6), runtime.ErrNotRunning, "its exit is not recorded")
+		require.NoError(t, s.StartMain(t.Context(), 6))
+		require.NoError(t, s.Restart(t.Context(), 6))
+	})
 	t.Run("no fence", func(t *testing.T) {
 		t.Parallel()
 		s, _ := startInit(t, "")

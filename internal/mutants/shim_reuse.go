@@ -66,8 +66,14 @@ var shimReuse = []mutation{
 	{
 		desc: "every change starts the main process of an exited container, unrecorded", test: "TestWaitingMainIsStartedByItsRequestAlone",
 		file: "cmd/hostler-shim/change_ops.go",
-		old:  `	if s.waitsForStart && r.Op != shim.OpStartMain {`,
-		new:  `	if s.waitsForStart && r.Op == "" {`,
+		old:  `	if s.hasExited && r.Op != shim.OpStartMain && r.Op != shim.OpStop {`,
+		new:  `	if s.hasExited && r.Op == "" {`,
+	},
+	{
+		desc: "the files of an exited container whose main process cannot be started are lost", test: "TestInitWithFenceWaitsForStart",
+		file: "cmd/hostler-shim/change_ops.go",
+		old:  `r.Op != shim.OpStartMain && r.Op != shim.OpStop {`,
+		new:  `r.Op != shim.OpStartMain {`,
 	},
 	{
 		desc: "init exits although its engine would start it again", test: "TestWaitingInitMayExit",
